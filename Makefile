@@ -1,0 +1,70 @@
+# The animal store's commands. `make` alone lists them.
+# Needs: make, git and one CPython >= 3.11 with venv; everything else is installed into .venv and .tools from lock files.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+UV := .tools/uv/bin/uv
+# Never download an interpreter: the one that `tools/find-python` names is used for every environment.
+export UV_PYTHON_DOWNLOADS := never
+export UV_PROJECT_ENVIRONMENT := .venv
+export PYTHON
+
+.PHONY: help
+help: ## list the commands
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+# -- environments ------------------------------------------------------------------------------------------------------
+
+$(UV): locks/uv.txt tools/find-python
+	@echo "installing uv (once)"
+	@python=$$(tools/find-python) && rm -rf .tools/uv && "$$python" -m venv .tools/uv
+	@.tools/uv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/uv.txt || \
+	  { rm -rf .tools/uv; echo "Cannot install uv: is a Python package registry reachable (see the error above)?" >&2; exit 1; }
+	@touch $@
+
+.venv/.installed: $(UV) uv.lock pyproject.toml
+	@echo "installing the development environment into .venv"
+	@$(UV) sync --quiet --locked --python "$$(tools/find-python)" || \
+	  { echo "Cannot install: is a Python package registry reachable (see the error above)?" >&2; exit 1; }
+	@touch $@
+
+# One environment per tool whose pins clash with ours: locks/NAME.txt -> .tools/NAME
+.tools/%/.installed: locks/%.txt $(UV)
+	@echo "installing $* into .tools/$*"
+	@$(UV) venv --quiet --clear --python "$$(tools/find-python)" .tools/$*
+	@$(UV) pip install --quiet --require-hashes --python .tools/$*/bin/python -r $< || \
+	  { echo "Cannot install $*: is a Python package registry reachable (see the error above)?" >&2; exit 1; }
+	@touch $@
+
+.PHONY: install
+install: .venv/.installed .tools/ministack/.installed ## install what `make run` and `make test` need
+
+.PHONY: lock
+lock: $(UV) ## bring every lock file up to date with pyproject.toml and locks/*.in (UPGRADE=1: newest releases)
+	@$(UV) lock $(if $(UPGRADE),--upgrade)
+	@for name in uv sam ministack; do \
+	  $(UV) pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header --no-annotate \
+	    $(if $(UPGRADE),--upgrade) -o locks/$$name.txt locks/$$name.in; done
+
+# -- every day ---------------------------------------------------------------------------------------------------------
+
+.PHONY: check
+check: .venv/.installed ## format, lint, types: what CI asks before any test
+	@.venv/bin/ruff format --check .
+	@.venv/bin/ruff check .
+	@.venv/bin/mypy
+
+.PHONY: format
+format: .venv/.installed ## format and mend what can be mended by machine
+	@.venv/bin/ruff format .
+	@.venv/bin/ruff check --fix .
+
+.PHONY: test
+test: install ## every test that this machine can run
+	@.venv/bin/pytest
+
+.PHONY: clean
+clean: ## remove what was installed and built (not .local, the local store)
+	rm -rf .venv .tools .aws-sam build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
