@@ -1,0 +1,20 @@
+"""getPet, `GET /v1/pets/{petId}`: one animal. Deprecated; `GET /v1/pets` with the `status` filter replaces it."""
+
+from animal_store import catalogue
+from animal_store.errors import NotFound
+from animal_store.models import render_pet
+from animal_store.operation import Deprecation, Response, operation
+from animal_store.request import Request, positive_int64
+
+# Deprecated on 5 December 2025; removed five years later.
+_DEPRECATION = Deprecation(since=1764892800, sunset="Thu, 05 Dec 2030 00:00:00 GMT")
+
+
+@operation("getPet", _DEPRECATION)
+def handler(request: Request) -> Response:
+    """Answer the animal; what is no positive int64 is no animal's id."""
+    pet_id = positive_int64(request.path_parameter("petId"))
+    pet = None if pet_id is None else catalogue.get_pet(pet_id)
+    if pet is None:
+        raise NotFound
+    return Response(200, render_pet(pet))

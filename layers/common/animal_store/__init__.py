@@ -1,0 +1,1 @@
+"""What the three functions of the animal store share."""

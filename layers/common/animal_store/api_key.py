@@ -1,0 +1,48 @@
+"""The format of API keys: `animal_live_` or `animal_test_`, 32 random characters, 6 characters of checksum.
+
+A typo or a scanner's noise is refused without a database read, and secret scanners can find a leaked key (the format
+follows GitHub's tokens: https://github.blog/engineering/platform-security/behind-githubs-new-authentication-token-formats/).
+"""
+
+import hashlib
+import re
+import secrets
+import zlib
+from typing import Literal
+
+_ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_RANDOM_LENGTH = 32  # 62 ** 32: 190 bits
+_CHECKSUM_LENGTH = 6  # 62 ** 6 > 2 ** 32
+_FORMAT = re.compile(rf"animal_(?:live|test)_[0-9A-Za-z]{{{_RANDOM_LENGTH + _CHECKSUM_LENGTH}}}")
+
+
+def generate(environment: Literal["live", "test"]) -> str:
+    """Make a new key from the system's source of randomness.
+
+    Args:
+        environment: What the prefix says: "live" for production, "test" for everything else.
+    """
+    body = f"animal_{environment}_" + "".join(secrets.choice(_ALPHABET) for _ in range(_RANDOM_LENGTH))
+    return body + _checksum(body)
+
+
+def is_well_formed(key: str) -> bool:
+    """Tell whether the text has the format of a key, checksum included; it says nothing about the key's validity."""
+    return _FORMAT.fullmatch(key) is not None and _checksum(key[:-_CHECKSUM_LENGTH]) == key[-_CHECKSUM_LENGTH:]
+
+
+def digest(key: str) -> str:
+    """Compute what is stored of a key: the SHA-256 of the whole text, in hexadecimal.
+
+    A plain hash is enough, because the key is random and too long to guess (no salt, no stretching needed).
+    """
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def _checksum(text: str) -> str:
+    """Compute the CRC32 of the text in base 62, padded with zeros to six characters."""
+    number, characters = zlib.crc32(text.encode()), ""
+    for _ in range(_CHECKSUM_LENGTH):
+        number, remainder = divmod(number, len(_ALPHABET))
+        characters = _ALPHABET[remainder] + characters
+    return characters

@@ -1,0 +1,114 @@
+"""Who calls: the API key of the Authorization header (RFC 6750, section 2.1), looked up by its hash."""
+
+import re
+import time
+from dataclasses import dataclass
+
+from botocore.exceptions import ClientError
+from pydantic import AliasPath, Field, ValidationError
+
+from animal_store import api_key, dynamodb, settings
+from animal_store.errors import ServiceUnavailable, Unauthorized
+
+_BEARER = re.compile(r"bearer +(\S+) *", re.IGNORECASE | re.ASCII)
+
+_CACHE_SECONDS = 60
+_CACHE_ENTRIES = 1024
+
+
+class _ApiKey(dynamodb.Stored):
+    """What the store keeps of a key. Times are seconds since 1970."""
+
+    label: str = Field(validation_alias=AliasPath("label", "S"))
+    expires: int | None = Field(default=None, validation_alias=AliasPath("expires", "N"))
+    revoked: int | None = Field(default=None, validation_alias=AliasPath("revoked", "N"))
+
+    def is_valid(self, now: float) -> bool:
+        return self.revoked is None and (self.expires is None or now < self.expires)
+
+
+class _GetItemOutput(dynamodb.Stored):
+    item: _ApiKey | None = Field(default=None, validation_alias="Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The holder of a valid key.
+
+    Args:
+        key_hash: The SHA-256 of the key in hexadecimal; it stands for the caller in the store.
+        label: The name that the operator gave the key; it stands for the caller in logs and metrics.
+    """
+
+    key_hash: str
+    label: str
+
+
+class _Cache:
+    """Keys looked up within the last minute; the oldest goes when it is full.
+
+    The clock is the wall clock: the monotonic one may stand still while Lambda has an execution environment frozen, and
+    a revoked key would live on.
+    """
+
+    def __init__(self) -> None:
+        self._entries: dict[str, tuple[float, _ApiKey | None]] = {}
+
+    def get(self, key_hash: str) -> tuple[float, _ApiKey | None] | None:
+        entry = self._entries.get(key_hash)
+        return entry if entry is not None and 0 <= time.time() - entry[0] < _CACHE_SECONDS else None
+
+    def put(self, key_hash: str, entry: tuple[float, _ApiKey | None]) -> None:
+        self._entries.pop(key_hash, None)
+        while len(self._entries) >= _CACHE_ENTRIES:
+            # A thread beside this one (only the local gateway has any) may have taken the same one out.
+            self._entries.pop(next(iter(self._entries)), None)
+        self._entries[key_hash] = entry
+
+
+# Two, so that a flood of unknown keys cannot push the known ones out.
+_known, _unknown = _Cache(), _Cache()
+
+
+def authenticate(authorization: list[str]) -> Caller:
+    """Find out who calls.
+
+    Args:
+        authorization: Every value of the Authorization header of the request.
+
+    Raises:
+        Unauthorized: There is not exactly one key, or it is malformed, unknown, expired or revoked.
+        ServiceUnavailable: The key store does not answer.
+    """
+    match = _BEARER.fullmatch(authorization[0]) if len(authorization) == 1 else None
+    if match is None or not api_key.is_well_formed(match[1]):
+        raise Unauthorized
+    key_hash = api_key.digest(match[1])
+    found = _find(key_hash)
+    if found is None or not found.is_valid(time.time()):
+        raise Unauthorized
+    return Caller(key_hash, found.label)
+
+
+def _find(key_hash: str) -> _ApiKey | None:
+    """Look a key up in the cache, then in the store: a revocation takes effect within `_CACHE_SECONDS`."""
+    entry = _known.get(key_hash) or _unknown.get(key_hash)
+    if entry is None:
+        asked = time.time()
+        entry = asked, _read(key_hash)
+        (_unknown if entry[1] is None else _known).put(key_hash, entry)
+    return entry[1]
+
+
+def _read(key_hash: str) -> _ApiKey | None:
+    try:
+        return dynamodb.read(
+            dynamodb.client.get_item,
+            _GetItemOutput,
+            TableName=settings.API_KEYS_TABLE,
+            Key={"hash": {"S": key_hash}},
+            ConsistentRead=True,
+        ).item
+    except (ClientError, ValidationError) as error:
+        # A key store that cannot be read says nothing about the key: neither 401 nor entry.
+        raise ServiceUnavailable from error

@@ -1,0 +1,251 @@
+"""The catalogue of animals in DynamoDB: a list is one Query, an animal one GetItem, a creation two writes.
+
+Everything lives in one table, so that a restore cannot hand out an id twice:
+
+    pk                       id       what
+    pet                      1, 2...  an animal; index `by-status` has those with a status, by status and id
+    counter                  0        the last id given
+    idempotency#<hash>       0        which animal a creation with an Idempotency-Key has made
+"""
+
+import hashlib
+import random
+import secrets
+import time
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from botocore.exceptions import ClientError
+from pydantic import Field
+
+from animal_store import dynamodb, settings
+from animal_store.errors import IdempotencyKeyReused, ServiceUnavailable
+from animal_store.models import NewPet, Pet, PetStatus
+
+_IDEMPOTENCY_SECONDS = 24 * 60 * 60
+_CONFLICT_ATTEMPTS = 6
+_CONFLICT_SECONDS = 0.05
+
+Item = dict[str, dict[str, str]]
+"""An item of the table in DynamoDB's own JSON."""
+
+
+class _GetItemOutput(dynamodb.Stored):
+    item: Pet | None = Field(default=None, validation_alias="Item")
+
+
+class _QueryOutput(dynamodb.Stored):
+    items: list[Pet] = Field(validation_alias="Items")
+
+
+class Page(NamedTuple):
+    """A part of a list.
+
+    Args:
+        pets: The animals, by ascending id.
+        has_next: Whether animals follow.
+    """
+
+    pets: list[Pet]
+    has_next: bool
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyKey:
+    """A client's promise that creations with the same value are one creation.
+
+    Args:
+        caller: The hash of the caller's API key: values of other callers are other keys.
+        value: The Idempotency-Key header.
+    """
+
+    caller: str
+    value: str
+
+
+class Creation(NamedTuple):
+    """The outcome of a creation.
+
+    Args:
+        pet: The animal.
+        replayed: Whether an earlier request has made it.
+    """
+
+    pet: Pet
+    replayed: bool
+
+
+def list_pets(limit: int, status: PetStatus | None, after: int) -> Page:
+    """List animals by ascending id.
+
+    The whole list is strongly consistent. A filtered one comes from an index, which DynamoDB updates a moment after the
+    table, and reads only what it returns, however rare the status.
+
+    Args:
+        limit: The most animals to return, 1 to 100.
+        status: Only animals with this status; None for all.
+        after: Only animals with a greater id.
+
+    Raises:
+        ServiceUnavailable: The store does not answer.
+    """
+    query: dict[str, Any]
+    if status is None:
+        query = {"ConsistentRead": True, "KeyConditionExpression": "pk = :partition AND id > :after"}
+    else:
+        query = {
+            "IndexName": "by-status",
+            "KeyConditionExpression": "#status = :partition AND id > :after",
+            "ExpressionAttributeNames": {"#status": "status"},
+        }
+    pets = dynamodb.read(
+        dynamodb.client.query,
+        _QueryOutput,
+        TableName=settings.ANIMALS_TABLE,
+        ExpressionAttributeValues={":partition": {"S": status or "pet"}, ":after": {"N": str(after)}},
+        # One more than asked for tells whether a page follows. 101 of the largest animals stay far below the 1 MB at
+        # which DynamoDB itself cuts a page (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Query.html).
+        Limit=limit + 1,
+        **query,
+    ).items
+    return Page(pets[:limit], has_next=len(pets) > limit)
+
+
+def get_pet(pet_id: int) -> Pet | None:
+    """Read one animal, strongly consistent; None if there is none with this id.
+
+    Raises:
+        ServiceUnavailable: The store does not answer.
+    """
+    return dynamodb.read(
+        dynamodb.client.get_item,
+        _GetItemOutput,
+        TableName=settings.ANIMALS_TABLE,
+        Key={"pk": {"S": "pet"}, "id": {"N": str(pet_id)}},
+        ConsistentRead=True,
+    ).item
+
+
+def create_pet(new: NewPet, idempotency_key: IdempotencyKey | None) -> Creation:
+    """Add an animal under an id of its own.
+
+    With a key, the animal and the record of the key are written in one transaction: a crash at any point leaves both or
+    neither. A retry finds the record through the transaction's own condition, at the price of a gap in the ids.
+
+    Args:
+        new: The animal.
+        idempotency_key: None when the client sent none.
+
+    Raises:
+        IdempotencyKeyReused: The key belongs to another animal than this.
+        ServiceUnavailable: The store does not answer; the animal may or may not have been added.
+    """
+    pet = Pet(id=_next_id(), **new.model_dump(exclude_none=True))
+    if idempotency_key is None:
+        _put(pet)
+        return Creation(pet, replayed=False)
+    return _put_once(pet, new, idempotency_key)
+
+
+def _next_id() -> int:
+    """Take the next id from the atomic counter: unique and rising; an answer that is lost leaves a gap."""
+    response = dynamodb.call(
+        dynamodb.client.update_item,
+        TableName=settings.ANIMALS_TABLE,
+        Key={"pk": {"S": "counter"}, "id": {"N": "0"}},
+        UpdateExpression="ADD #value :one",
+        ExpressionAttributeNames={"#value": "value"},
+        ExpressionAttributeValues={":one": {"N": "1"}},
+        ReturnValues="UPDATED_NEW",
+    )
+    return int(response["Attributes"]["value"]["N"])
+
+
+def _put(pet: Pet) -> None:
+    """Write an animal under a free id.
+
+    When the answer of a write is lost, the SDK writes again and meets what it has written itself: the token tells.
+    """
+    token = secrets.token_hex(16)
+    try:
+        dynamodb.call(
+            dynamodb.client.put_item,
+            TableName=settings.ANIMALS_TABLE,
+            Item=_item(pet) | {"token": {"S": token}},
+            ConditionExpression="attribute_not_exists(pk)",
+            ReturnValuesOnConditionCheckFailure="ALL_OLD",
+        )
+    except ClientError as error:
+        there: Item = error.response.get("Item", {})  # type: ignore[assignment]
+        if there.get("token") != {"S": token}:
+            raise _taken(pet) from error
+
+
+def _put_once(pet: Pet, new: NewPet, key: IdempotencyKey) -> Creation:
+    """Write an animal and the record of its key, or find what an earlier request with the key has written."""
+    fingerprint = hashlib.sha256(new.model_dump_json().encode()).hexdigest()
+    record_key = hashlib.sha256(f"{key.caller}#{key.value}".encode()).hexdigest()
+    now = int(time.time())
+    put_record = {
+        "TableName": settings.ANIMALS_TABLE,
+        "Item": {
+            "pk": {"S": f"idempotency#{record_key}"},
+            "id": {"N": "0"},
+            "fingerprint": {"S": fingerprint},
+            "petId": {"N": str(pet.id)},
+            "expires": {"N": str(now + _IDEMPOTENCY_SECONDS)},
+        },
+        # DynamoDB deletes expired records late (within days), so the expiry is checked here.
+        "ConditionExpression": "attribute_not_exists(pk) OR expires <= :now",
+        "ExpressionAttributeValues": {":now": {"N": str(now)}},
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+    }
+    put_pet = {
+        "TableName": settings.ANIMALS_TABLE,
+        "Item": _item(pet),
+        "ConditionExpression": "attribute_not_exists(pk)",
+    }
+    transaction = [{"Put": put_record}, {"Put": put_pet}]
+    for attempt in range(_CONFLICT_ATTEMPTS):
+        try:
+            # The SDK adds a ClientRequestToken: its own retry after a lost answer is no second transaction.
+            dynamodb.call(dynamodb.client.transact_write_items, TransactItems=transaction)
+        except ClientError as error:
+            reasons: list[dict[str, Any]] = error.response.get("CancellationReasons", [])  # type: ignore[assignment]
+            codes = [reason.get("Code") for reason in reasons]
+            if codes[:1] == ["ConditionalCheckFailed"]:
+                return _replay(reasons[0]["Item"], new, fingerprint)
+            if "ConditionalCheckFailed" in codes:
+                raise _taken(pet) from error
+            if "TransactionConflict" not in codes:
+                raise
+            # Another request with this key is being written at this moment; how it ends decides.
+            time.sleep(random.uniform(0, _CONFLICT_SECONDS * 2**attempt))  # noqa: S311 - spreads retries, guards nothing
+        else:
+            return Creation(pet, replayed=False)
+    raise ServiceUnavailable
+
+
+def _replay(record: Item, new: NewPet, fingerprint: str) -> Creation:
+    """Answer a repeated creation as the first one: same body, so all but the id is known."""
+    if record["fingerprint"]["S"] != fingerprint:
+        raise IdempotencyKeyReused
+    return Creation(Pet(id=int(record["petId"]["N"]), **new.model_dump(exclude_none=True)), replayed=True)
+
+
+def _taken(pet: Pet) -> RuntimeError:
+    """Describe, for the log, an id that is in use: the counter is behind the animals, and an operator has to look."""
+    return RuntimeError(f"the counter gave id {pet.id}, which is taken")
+
+
+def _item(pet: Pet) -> Item:
+    """Write an animal as an item of the table; the opposite of the aliases of `Pet`."""
+    item = {
+        "pk": {"S": "pet"},
+        "id": {"N": str(pet.id)},
+        "name": {"S": pet.name},
+        "categoryId": {"N": str(pet.categoryId)},
+    }
+    if pet.status is not None:
+        item["status"] = {"S": pet.status}
+    return item

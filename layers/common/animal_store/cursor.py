@@ -1,0 +1,47 @@
+"""The opaque `cursor` of a list: after which id the next page starts, sealed to its filter and its stage.
+
+18 bytes in base64url: the id (int64, big endian), and a checksum over it, the stage, the table and the filter, which
+refuses what is garbled, and what belongs to another filter, table or stage. It is no secret and needs none: whoever
+forges a cursor gets no more than another starting point in a list that they may read anyway.
+"""
+
+import base64
+import hashlib
+
+from animal_store import settings
+from animal_store.errors import InvalidRequest
+from animal_store.models import PetStatus
+
+_ID_BYTES = 8
+_CHECKSUM_BYTES = 10
+_LENGTH = 24  # of 18 bytes in base64, without padding
+
+
+def encode(after: int, status: PetStatus | None) -> str:
+    """Write the cursor of the page that starts after an id.
+
+    Args:
+        after: The last id of the page before.
+        status: The filter of the list, None for the whole list.
+    """
+    position = after.to_bytes(_ID_BYTES, signed=True)
+    scope = "\0".join((settings.STAGE, settings.ANIMALS_TABLE, status or "")).encode()
+    checksum = hashlib.blake2b(position + scope, digest_size=_CHECKSUM_BYTES).digest()
+    return base64.urlsafe_b64encode(position + checksum).decode()
+
+
+def decode(cursor: str, status: PetStatus | None) -> int:
+    """Read the id after which the page starts.
+
+    Raises:
+        InvalidRequest: The cursor was not made here for this filter.
+    """
+    if len(cursor) == _LENGTH and cursor.isascii():
+        position = base64.urlsafe_b64decode(cursor)[:_ID_BYTES]
+        after = int.from_bytes(position, signed=True)
+        # The decoder skips characters that are not its own: only a cursor that we would write ourselves is ours.
+        if encode(after, status) == cursor:
+            return after
+    raise InvalidRequest(
+        "cursor: is not a cursor of this list; take it unchanged from the Link header of the page before."
+    )

@@ -1,0 +1,87 @@
+"""Every error that a client can meet: one class for each that the functions answer, one closed list of codes."""
+
+from types import MappingProxyType
+from typing import ClassVar
+
+STATUS_OF_CODE = MappingProxyType(
+    {
+        "invalid_request": 400,
+        "unauthorized": 401,
+        "not_found": 404,
+        "payload_too_large": 413,
+        "unsupported_media_type": 415,
+        "idempotency_key_reused": 422,
+        "too_many_requests": 429,
+        "internal_error": 500,
+        "service_unavailable": 503,
+        "timeout": 504,
+    }
+)
+"""The `code` of an Error object and its HTTP status; 413, 429 and 504 are answered by API Gateway itself."""
+
+
+class ServiceError(Exception):
+    """A failure that the client is told about.
+
+    Args:
+        message: For the client: what is wrong, never how the service works inside.
+    """
+
+    code: ClassVar[str] = "internal_error"
+    message: ClassVar[str] = "The service failed. The failure has been logged."
+    headers: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or self.message)
+
+    @property
+    def status(self) -> int:
+        """The HTTP status that the code stands for."""
+        return STATUS_OF_CODE[self.code]
+
+
+class InternalError(ServiceError):
+    """A bug, or a service that is set up wrongly: the details are for the log only."""
+
+
+class InvalidRequest(ServiceError):
+    """The body, a parameter or a header is not what the interface asks for."""
+
+    code = "invalid_request"
+
+
+class Unauthorized(ServiceError):
+    """The API key is missing or not valid (RFC 9110, section 15.5.2, asks for the challenge)."""
+
+    code = "unauthorized"
+    message = "Missing or invalid API key."
+    headers: ClassVar[dict[str, str]] = {"WWW-Authenticate": "Bearer"}
+
+
+class NotFound(ServiceError):
+    """There is no such animal."""
+
+    code = "not_found"
+    message = "The requested resource could not be found."
+
+
+class UnsupportedMediaType(ServiceError):
+    """The body is not declared to be JSON."""
+
+    code = "unsupported_media_type"
+    message = "Content-Type must be application/json."
+
+
+class IdempotencyKeyReused(ServiceError):
+    """The Idempotency-Key has been used with another body."""
+
+    code = "idempotency_key_reused"
+    message = "Idempotency-Key has already been used with another body."
+
+
+class ServiceUnavailable(ServiceError):
+    """The store is throttled or out of reach; the same request may well succeed a moment later."""
+
+    code = "service_unavailable"
+    message = "The service cannot answer at the moment. Retry later."
+    headers: ClassVar[dict[str, str]] = {"Retry-After": "1"}

@@ -1,0 +1,143 @@
+"""How every operation runs: authenticate, call the function, render its answer, log it, count it."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from animal_store import dynamodb, telemetry
+from animal_store.auth import Caller, authenticate
+from animal_store.errors import InternalError, ServiceError, ServiceUnavailable
+from animal_store.models import Error
+from animal_store.request import Request, collection_url, header
+
+_HEADERS = {"Content-Type": "application/json", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+
+_cold_start = True
+
+Event = dict[str, Any]
+"""API Gateway's REST proxy event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """The answer of an operation.
+
+    Args:
+        status: The HTTP status.
+        body: The body, JSON as bytes.
+        headers: Headers beside those that every answer has.
+    """
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Deprecation:
+    """What every answer of a deprecated operation says. Its successor is the collection that its resource is in.
+
+    Args:
+        since: When it was deprecated, in seconds since 1970 (RFC 9745).
+        sunset: When it is removed, as an HTTP date (RFC 8594).
+    """
+
+    since: int
+    sunset: str
+
+    def headers(self, event: Event) -> dict[str, str]:
+        """Return the headers of the answer to a request."""
+        return {
+            "Deprecation": f"@{self.since}",
+            "Sunset": self.sunset,
+            "Link": f'<{collection_url(event)}>; rel="successor-version"',
+        }
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """How one invocation ended: the answer, and what the log and the metrics say of it."""
+
+    response: Response
+    caller: Caller | None = None
+    error: ServiceError | None = None
+
+
+Handler = Callable[[Event, Any], dict[str, Any]]
+
+
+def operation(name: str, deprecation: Deprecation | None = None) -> Callable[[Callable[[Request], Response]], Handler]:
+    """Make a Lambda handler of a function that answers one operation.
+
+    The function sees only requests of authenticated callers, and raises a `ServiceError` for what it refuses.
+
+    Args:
+        name: The interface's name of the operation (`listPets`).
+        deprecation: Set when the operation is deprecated.
+    """
+
+    def decorate(function: Callable[[Request], Response]) -> Handler:
+        def handler(event: Event, context: Any) -> dict[str, Any]:
+            started = time.monotonic()
+            budget = dynamodb.Budget(deadline=started + context.get_remaining_time_in_millis() / 1000)
+            dynamodb.budget.set(budget)
+            outcome = _run(function, event)
+            response = outcome.response
+            latency_ms = round((time.monotonic() - started) * 1000, 3)
+            _record(name, outcome, event, {"latency_ms": latency_ms, "store_calls": budget.calls})
+            if deprecation and outcome.caller:
+                telemetry.count_deprecated_call(name, outcome.caller.label)
+            return {
+                "statusCode": response.status,
+                "headers": {**_HEADERS, **(deprecation.headers(event) if deprecation else {}), **response.headers},
+                "body": response.body.decode(),
+                "isBase64Encoded": False,
+            }
+
+        return handler
+
+    return decorate
+
+
+def _run(function: Callable[[Request], Response], event: Event) -> _Outcome:
+    """Authenticate, call the function, and make an answer of whatever it raises."""
+    caller = None
+    try:
+        caller = authenticate(header(event, "Authorization"))
+        return _Outcome(function(Request(event, caller)), caller)
+    except ServiceUnavailable as error:
+        telemetry.logger.warning("The store did not answer.", exc_info=True)
+        return _failure(error, caller)
+    except ServiceError as error:
+        return _failure(error, caller)
+    except Exception:
+        # The last resort: the details go to the log, none of them to the client.
+        telemetry.logger.exception("The operation failed.")
+        return _failure(InternalError(), caller)
+
+
+def _failure(error: ServiceError, caller: Caller | None) -> _Outcome:
+    body = Error(code=error.code, message=str(error), status=error.status)
+    return _Outcome(Response(error.status, body.model_dump_json().encode(), error.headers), caller, error)
+
+
+def _record(name: str, outcome: _Outcome, event: Event, figures: dict[str, Any]) -> None:
+    """Log and count an invocation."""
+    global _cold_start
+    cold_start, _cold_start = _cold_start, False
+    status = outcome.response.status
+    code = outcome.error.code if outcome.error else None
+    telemetry.logger.info(
+        "request",
+        operation=name,
+        status=status,
+        code=code,
+        key_label=outcome.caller.label if outcome.caller else None,
+        request_id=event["requestContext"]["requestId"],
+        cold_start=cold_start,
+        **figures,
+    )
+    telemetry.count_request(name, status, cold_start=cold_start, **figures)
+    if code:
+        telemetry.count_error(name, code)

@@ -1,0 +1,186 @@
+"""What API Gateway's REST proxy event says about a request, and its parts as models.
+
+The event: https://docs.aws.amazon.com/lambda/latest/dg/services-apigateway.html#apigateway-example-event
+"""
+
+import base64
+import json
+import re
+from typing import Annotated, Any, TypeVar
+from urllib.parse import urlencode
+
+from pydantic import BaseModel, BeforeValidator, Strict, ValidationError
+
+from animal_store.auth import Caller
+from animal_store.errors import InvalidRequest, UnsupportedMediaType
+
+Model = TypeVar("Model", bound=BaseModel)
+
+_DIGITS = re.compile(r"[0-9]{1,19}")
+_INT64_MAX = 2**63 - 1
+
+
+def _digits(text: str) -> int | str:
+    """Turn decimal digits into the integer; leave anything else (signs, spaces, points) for the model to refuse."""
+    return int(text) if _DIGITS.fullmatch(text) else text
+
+
+Digits = Annotated[int, Strict(), BeforeValidator(_digits)]
+"""A parameter that is an integer: decimal digits alone, no sign, space or point."""
+
+_IDEMPOTENCY_KEY = re.compile(r"[!-~]{1,255}")
+_DEFAULT_PORT = {"http": "80", "https": "443"}
+
+# What is wrong with a member, in the words of the interface, by pydantic's type of error.
+_REASONS = {
+    "missing": "is required",
+    "string_type": "must be a string",
+    "string_too_short": "must have at least {min_length} character(s)",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_pattern_mismatch": "must have a character that is not white space",
+    "string_unicode": "must be valid Unicode, without lone surrogates",
+    "int_type": "must be an integer",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "literal_error": "must be one of {expected}",
+}
+
+
+class Request:
+    """One request of an authenticated caller.
+
+    Args:
+        event: API Gateway's REST proxy event.
+        caller: Who calls.
+    """
+
+    def __init__(self, event: dict[str, Any], caller: Caller) -> None:
+        self._event = event
+        self.caller = caller
+
+    def path_parameter(self, name: str) -> str:
+        """Return a parameter of the path, percent-decoded by API Gateway."""
+        parameter: str = self._event["pathParameters"][name]
+        return parameter
+
+    def query(self, model: type[Model]) -> Model:
+        """Read the query string. Parameters that the model does not have are ignored.
+
+        Raises:
+            InvalidRequest: A parameter is given twice or has an invalid value.
+        """
+        given: dict[str, list[str]] = self._event.get("multiValueQueryStringParameters") or {}
+        parameters = {name: values for name, values in given.items() if name in model.model_fields}
+        for name, values in parameters.items():
+            if len(values) != 1:
+                raise InvalidRequest(f"{name}: must be given once.")
+        return _validate(model, {name: value for name, (value,) in parameters.items()})
+
+    def body(self, model: type[Model]) -> Model:
+        """Read the body as JSON (RFC 8259). Members that the model does not have are ignored.
+
+        Raises:
+            UnsupportedMediaType: The body is declared to be something else than JSON.
+            InvalidRequest: The body is missing, is not JSON, or lacks members or has invalid ones.
+        """
+        media_types = header(self._event, "Content-Type")
+        if media_types and [_media_type(value) for value in media_types] != ["application/json"]:
+            raise UnsupportedMediaType
+        text = self._event.get("body")
+        if not text:
+            raise InvalidRequest("The body is required.")
+        return _validate(model, _parse_json(base64.b64decode(text) if self._event.get("isBase64Encoded") else text))
+
+    def idempotency_key(self) -> str | None:
+        """Return the Idempotency-Key, without the quotes that the IETF's draft asks for; None when there is none.
+
+        https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
+
+        Raises:
+            InvalidRequest: The key is given twice, is empty, too long, or has characters that cannot be seen.
+        """
+        keys = header(self._event, "Idempotency-Key")
+        if not keys:
+            return None
+        key = keys[0][1:-1] if re.fullmatch(r'".*"', keys[0]) else keys[0]
+        if len(keys) > 1 or not _IDEMPOTENCY_KEY.fullmatch(key):
+            raise InvalidRequest("Idempotency-Key: must be given once, with 1 to 255 visible ASCII characters.")
+        return key
+
+    def collection_url(self, **parameters: str | int | None) -> str:
+        """Return the absolute URL of the collection with these query parameters; None leaves one out."""
+        return f"{collection_url(self._event)}?" + urlencode(
+            {name: value for name, value in parameters.items() if value is not None}
+        )
+
+
+def header(event: dict[str, Any], name: str) -> list[str]:
+    """Return every value of a header; its name is case-insensitive (RFC 9110, section 5.1)."""
+    name = name.lower()
+    headers: dict[str, list[str]] = event.get("multiValueHeaders") or {}
+    return [value for key, values in headers.items() if key.lower() == name for value in values]
+
+
+def collection_url(event: dict[str, Any]) -> str:
+    """Return the absolute URL of the collection (`.../v1/pets`) by which the client came.
+
+    Scheme and port are those that API Gateway tells; what stands before the resource's path is the stage, or the base
+    path of a custom domain.
+    """
+    context = event["requestContext"]
+    scheme = (header(event, "X-Forwarded-Proto") or ["https"])[-1]
+    port = (header(event, "X-Forwarded-Port") or [""])[-1]
+    authority = context["domainName"] + (f":{port}" if port not in {"", _DEFAULT_PORT.get(scheme)} else "")
+    collection = event["resource"].partition("/{")[0]
+    prefix = context["path"].partition(collection)[0]
+    return f"{scheme}://{authority}{prefix}{collection}"
+
+
+def positive_int64(text: str) -> int | None:
+    """Read an identifier of a path: decimal digits alone, 1 to 2^63 - 1; None for anything else."""
+    number = int(text) if _DIGITS.fullmatch(text) else 0
+    return number if 1 <= number <= _INT64_MAX else None
+
+
+def _media_type(content_type: str) -> str:
+    """Return the media type without its parameters (RFC 9110, section 8.3.1)."""
+    return content_type.partition(";")[0].strip().lower()
+
+
+def _parse_json(text: str | bytes) -> object:
+    """Parse JSON as strictly as RFC 8259 allows: no NaN, no duplicate members, no byte order mark."""
+    try:
+        if isinstance(text, bytes):
+            text = text.decode()
+        return json.loads(text, object_pairs_hook=_members, parse_constant=_refuse_constant)
+    except UnicodeDecodeError:
+        raise InvalidRequest("The body is not valid UTF-8.") from None
+    except (ValueError, RecursionError):
+        # ValueError: also an integer of more than 4300 digits (sys.set_int_max_str_digits). RecursionError: too deep.
+        raise InvalidRequest("The body is not valid JSON.") from None
+
+
+def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise InvalidRequest("The body has an object with duplicate members.")
+    return members
+
+
+def _refuse_constant(constant: str) -> None:
+    raise ValueError(constant)
+
+
+def _validate(model: type[Model], value: object) -> Model:
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        problems = [_problem(detail["loc"], detail["type"], detail.get("ctx", {})) for detail in error.errors()]
+        raise InvalidRequest(" ".join(problems)) from None
+
+
+def _problem(location: tuple[int | str, ...], kind: str, context: dict[str, Any]) -> str:
+    """Tell which member is wrong and what is wrong with it; never what was sent or how it is checked."""
+    if not location:
+        return "The body must be a JSON object."
+    return f"{location[0]}: {_REASONS.get(kind, 'is not valid').format_map(context)}."

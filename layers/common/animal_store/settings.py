@@ -1,0 +1,7 @@
+"""The environment that `template.yaml` gives each function, read once per execution environment."""
+
+import os
+
+STAGE = os.environ["STAGE"]
+ANIMALS_TABLE = os.environ["ANIMALS_TABLE"]
+API_KEYS_TABLE = os.environ["API_KEYS_TABLE"]
