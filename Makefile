@@ -55,6 +55,7 @@ check: .venv/.installed ## format, lint, types: what CI asks before any test
 	@.venv/bin/ruff format --check .
 	@.venv/bin/ruff check .
 	@.venv/bin/mypy
+	@tools/lint-openapi
 
 .PHONY: format
 format: .venv/.installed ## format and mend what can be mended by machine
