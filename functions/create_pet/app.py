@@ -1,9 +1,9 @@
 """createPet, `POST /v1/pets`: one more animal, under an id of its own."""
 
 from animal_store import catalogue
-from animal_store.models import NewPet, render_pet
 from animal_store.operation import Response, operation
 from animal_store.request import Request
+from animal_store.validators import NEW_PET
 
 
 @operation("createPet")
@@ -11,6 +11,6 @@ def handler(request: Request) -> Response:
     """Answer the animal as it was added; the same Idempotency-Key adds it only once."""
     value = request.idempotency_key()
     key = catalogue.IdempotencyKey(request.caller.key_hash, value) if value else None
-    creation = catalogue.create_pet(request.body(NewPet), key)
+    creation = catalogue.create_pet(request.body(NEW_PET), key)
     headers = {"Idempotency-Replayed": "true"} if creation.replayed else {}
-    return Response(201, render_pet(creation.pet), headers)
+    return Response(201, creation.pet, headers)

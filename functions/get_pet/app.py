@@ -2,7 +2,6 @@
 
 from animal_store import catalogue
 from animal_store.errors import NotFound
-from animal_store.models import render_pet
 from animal_store.operation import Deprecation, Response, operation
 from animal_store.request import Request, positive_int64
 
@@ -17,4 +16,4 @@ def handler(request: Request) -> Response:
     pet = None if pet_id is None else catalogue.get_pet(pet_id)
     if pet is None:
         raise NotFound
-    return Response(200, render_pet(pet))
+    return Response(200, pet)

@@ -1,31 +1,25 @@
 """listPets, `GET /v1/pets`: one page of animals by ascending id."""
 
-from typing import Annotated
+from typing import get_args
 
 from animal_store import catalogue, cursor
-from animal_store.models import PetStatus, render_pets
+from animal_store.models import PetStatus
 from animal_store.operation import Response, operation
-from animal_store.request import Digits, Request
-from pydantic import BaseModel, Field
+from animal_store.request import Request
 
-
-class Parameters(BaseModel):
-    """The query string."""
-
-    limit: Annotated[Digits, Field(ge=1, le=100)] = 20
-    status: PetStatus | None = None
-    cursor: str | None = None
+_STATUSES: tuple[PetStatus, ...] = get_args(PetStatus)
 
 
 @operation("listPets")
 def handler(request: Request) -> Response:
     """Answer a full page, or the last one; a `Link` (RFC 8288) leads to the page that follows."""
-    query = request.query(Parameters)
-    after = 0 if query.cursor is None else cursor.decode(query.cursor, query.status)
-    page = catalogue.list_pets(query.limit, query.status, after)
+    limit = request.integer("limit", minimum=1, maximum=100, default=20)
+    status = request.choice("status", _STATUSES)
+    start = request.parameter("cursor")
+    page = catalogue.list_pets(limit, status, after=0 if start is None else cursor.decode(start, status))
     headers = {}
     if page.has_next:
-        following = cursor.encode(page.pets[-1].id, query.status)
-        url = request.collection_url(limit=query.limit, status=query.status, cursor=following)
+        following = cursor.encode(page.pets[-1]["id"], status)
+        url = request.collection_url(limit=limit, status=status, cursor=following)
         headers["Link"] = f'<{url}>; rel="next"'
-    return Response(200, render_pets(page.pets), headers)
+    return Response(200, page.pets, headers)

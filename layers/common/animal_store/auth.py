@@ -1,34 +1,21 @@
 """Who calls: the API key of the Authorization header (RFC 6750, section 2.1), looked up by its hash."""
 
+import math
 import re
 import time
 from dataclasses import dataclass
 
 from botocore.exceptions import ClientError
-from pydantic import AliasPath, Field, ValidationError
 
 from animal_store import api_key, dynamodb, settings
 from animal_store.errors import ServiceUnavailable, Unauthorized
+from animal_store.models import ApiKey
+from animal_store.validators import API_KEY_ITEM
 
 _BEARER = re.compile(r"bearer +(\S+) *", re.IGNORECASE | re.ASCII)
 
 _CACHE_SECONDS = 60
 _CACHE_ENTRIES = 1024
-
-
-class _ApiKey(dynamodb.Stored):
-    """What the store keeps of a key. Times are seconds since 1970."""
-
-    label: str = Field(validation_alias=AliasPath("label", "S"))
-    expires: int | None = Field(default=None, validation_alias=AliasPath("expires", "N"))
-    revoked: int | None = Field(default=None, validation_alias=AliasPath("revoked", "N"))
-
-    def is_valid(self, now: float) -> bool:
-        return self.revoked is None and (self.expires is None or now < self.expires)
-
-
-class _GetItemOutput(dynamodb.Stored):
-    item: _ApiKey | None = Field(default=None, validation_alias="Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +39,13 @@ class _Cache:
     """
 
     def __init__(self) -> None:
-        self._entries: dict[str, tuple[float, _ApiKey | None]] = {}
+        self._entries: dict[str, tuple[float, ApiKey | None]] = {}
 
-    def get(self, key_hash: str) -> tuple[float, _ApiKey | None] | None:
+    def get(self, key_hash: str) -> tuple[float, ApiKey | None] | None:
         entry = self._entries.get(key_hash)
         return entry if entry is not None and 0 <= time.time() - entry[0] < _CACHE_SECONDS else None
 
-    def put(self, key_hash: str, entry: tuple[float, _ApiKey | None]) -> None:
+    def put(self, key_hash: str, entry: tuple[float, ApiKey | None]) -> None:
         self._entries.pop(key_hash, None)
         while len(self._entries) >= _CACHE_ENTRIES:
             # A thread beside this one (only the local gateway has any) may have taken the same one out.
@@ -85,12 +72,12 @@ def authenticate(authorization: list[str]) -> Caller:
         raise Unauthorized
     key_hash = api_key.digest(match[1])
     found = _find(key_hash)
-    if found is None or not found.is_valid(time.time()):
+    if found is None or "revoked" in found or time.time() >= found.get("expires", math.inf):
         raise Unauthorized
-    return Caller(key_hash, found.label)
+    return Caller(key_hash, found["label"])
 
 
-def _find(key_hash: str) -> _ApiKey | None:
+def _find(key_hash: str) -> ApiKey | None:
     """Look a key up in the cache, then in the store: a revocation takes effect within `_CACHE_SECONDS`."""
     entry = _known.get(key_hash) or _unknown.get(key_hash)
     if entry is None:
@@ -100,15 +87,15 @@ def _find(key_hash: str) -> _ApiKey | None:
     return entry[1]
 
 
-def _read(key_hash: str) -> _ApiKey | None:
+def _read(key_hash: str) -> ApiKey | None:
     try:
         return dynamodb.read(
             dynamodb.client.get_item,
-            _GetItemOutput,
+            API_KEY_ITEM,
             TableName=settings.API_KEYS_TABLE,
             Key={"hash": {"S": key_hash}},
             ConsistentRead=True,
-        ).item
-    except (ClientError, ValidationError) as error:
+        ).get("Item")
+    except (ClientError, ValueError) as error:
         # A key store that cannot be read says nothing about the key: neither 401 nor entry.
         raise ServiceUnavailable from error

@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from botocore.exceptions import ClientError
-from pydantic import Field
+from pydantic_core import to_json
 
 from animal_store import dynamodb, settings
 from animal_store.errors import IdempotencyKeyReused, ServiceUnavailable
 from animal_store.models import NewPet, Pet, PetStatus
+from animal_store.validators import PET_ITEM, PET_QUERY
 
 _IDEMPOTENCY_SECONDS = 24 * 60 * 60
 _CONFLICT_ATTEMPTS = 6
@@ -28,14 +29,6 @@ _CONFLICT_SECONDS = 0.05
 
 Item = dict[str, dict[str, str]]
 """An item of the table in DynamoDB's own JSON."""
-
-
-class _GetItemOutput(dynamodb.Stored):
-    item: Pet | None = Field(default=None, validation_alias="Item")
-
-
-class _QueryOutput(dynamodb.Stored):
-    items: list[Pet] = Field(validation_alias="Items")
 
 
 class Page(NamedTuple):
@@ -100,14 +93,14 @@ def list_pets(limit: int, status: PetStatus | None, after: int) -> Page:
         }
     pets = dynamodb.read(
         dynamodb.client.query,
-        _QueryOutput,
+        PET_QUERY,
         TableName=settings.ANIMALS_TABLE,
         ExpressionAttributeValues={":partition": {"S": status or "pet"}, ":after": {"N": str(after)}},
         # One more than asked for tells whether a page follows. 101 of the largest animals stay far below the 1 MB at
         # which DynamoDB itself cuts a page (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Query.html).
         Limit=limit + 1,
         **query,
-    ).items
+    )["Items"]
     return Page(pets[:limit], has_next=len(pets) > limit)
 
 
@@ -119,11 +112,11 @@ def get_pet(pet_id: int) -> Pet | None:
     """
     return dynamodb.read(
         dynamodb.client.get_item,
-        _GetItemOutput,
+        PET_ITEM,
         TableName=settings.ANIMALS_TABLE,
         Key={"pk": {"S": "pet"}, "id": {"N": str(pet_id)}},
         ConsistentRead=True,
-    ).item
+    ).get("Item")
 
 
 def create_pet(new: NewPet, idempotency_key: IdempotencyKey | None) -> Creation:
@@ -140,7 +133,7 @@ def create_pet(new: NewPet, idempotency_key: IdempotencyKey | None) -> Creation:
         IdempotencyKeyReused: The key belongs to another animal than this.
         ServiceUnavailable: The store does not answer; the animal may or may not have been added.
     """
-    pet = Pet(id=_next_id(), **new.model_dump(exclude_none=True))
+    pet = _with_id(_next_id(), new)
     if idempotency_key is None:
         _put(pet)
         return Creation(pet, replayed=False)
@@ -183,7 +176,7 @@ def _put(pet: Pet) -> None:
 
 def _put_once(pet: Pet, new: NewPet, key: IdempotencyKey) -> Creation:
     """Write an animal and the record of its key, or find what an earlier request with the key has written."""
-    fingerprint = hashlib.sha256(new.model_dump_json().encode()).hexdigest()
+    fingerprint = hashlib.sha256(to_json(new)).hexdigest()
     record_key = hashlib.sha256(f"{key.caller}#{key.value}".encode()).hexdigest()
     now = int(time.time())
     put_record = {
@@ -192,7 +185,7 @@ def _put_once(pet: Pet, new: NewPet, key: IdempotencyKey) -> Creation:
             "pk": {"S": f"idempotency#{record_key}"},
             "id": {"N": "0"},
             "fingerprint": {"S": fingerprint},
-            "petId": {"N": str(pet.id)},
+            "petId": {"N": str(pet["id"])},
             "expires": {"N": str(now + _IDEMPOTENCY_SECONDS)},
         },
         # DynamoDB deletes expired records late (within days), so the expiry is checked here.
@@ -230,22 +223,26 @@ def _replay(record: Item, new: NewPet, fingerprint: str) -> Creation:
     """Answer a repeated creation as the first one: same body, so all but the id is known."""
     if record["fingerprint"]["S"] != fingerprint:
         raise IdempotencyKeyReused
-    return Creation(Pet(id=int(record["petId"]["N"]), **new.model_dump(exclude_none=True)), replayed=True)
+    return Creation(_with_id(int(record["petId"]["N"]), new), replayed=True)
+
+
+def _with_id(pet_id: int, new: NewPet) -> Pet:
+    return {"id": pet_id, **new}
 
 
 def _taken(pet: Pet) -> RuntimeError:
     """Describe, for the log, an id that is in use: the counter is behind the animals, and an operator has to look."""
-    return RuntimeError(f"the counter gave id {pet.id}, which is taken")
+    return RuntimeError(f"the counter gave id {pet['id']}, which is taken")
 
 
 def _item(pet: Pet) -> Item:
     """Write an animal as an item of the table; the opposite of the aliases of `Pet`."""
     item = {
         "pk": {"S": "pet"},
-        "id": {"N": str(pet.id)},
-        "name": {"S": pet.name},
-        "categoryId": {"N": str(pet.categoryId)},
+        "id": {"N": str(pet["id"])},
+        "name": {"S": pet["name"]},
+        "categoryId": {"N": str(pet["categoryId"])},
     }
-    if pet.status is not None:
-        item["status"] = {"S": pet.status}
+    if "status" in pet:
+        item["status"] = {"S": pet["status"]}
     return item

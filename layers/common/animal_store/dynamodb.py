@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ValidationError
 
 from animal_store.errors import ServiceUnavailable
+from animal_store.validators import Validator
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
-Output = TypeVar("Output", bound="Stored")
+Output = TypeVar("Output")
 
 _CONNECT_SECONDS = 1
 _READ_SECONDS = 2
@@ -36,12 +37,6 @@ _TRANSIENT_CODES = frozenset(
     }
 )
 _SERVER_ERROR = 500
-
-
-class Stored(BaseModel):
-    """What a response of the store is read as. Its validation errors go to the log, so they never quote the data."""
-
-    model_config = ConfigDict(hide_input_in_errors=True)
 
 
 @dataclass(slots=True)
@@ -134,7 +129,7 @@ def call(method: Callable[..., Any], **parameters: Any) -> Any:
         raise ServiceUnavailable from error
 
 
-def read(method: Callable[..., Any], output: type[Output], **parameters: Any) -> Output:
+def read(method: Callable[..., Any], output: Validator[Output], **parameters: Any) -> Output:
     """Call GetItem or Query and read DynamoDB's JSON straight into a model.
 
     Args:
@@ -145,12 +140,14 @@ def read(method: Callable[..., Any], output: type[Output], **parameters: Any) ->
     Raises:
         ServiceUnavailable: As `call`; also when the answer is cut off or garbled.
         ClientError: As `call`.
-        ValidationError: The item is none that the service has written.
+        ValueError: An item is none that the service has written.
     """
     response = call(method, **parameters)
     try:
-        return output.model_validate_json(response["Raw"])
+        return output.json(response["Raw"])
     except ValidationError as error:
-        if error.errors(include_url=False)[0]["type"] == "json_invalid":
-            raise ServiceUnavailable from error
-        raise
+        # Never with the input: what an animal is called is not for the log.
+        details = error.errors(include_url=False, include_context=False, include_input=False)
+        if details[0]["type"] == "json_invalid":
+            raise ServiceUnavailable from ValueError("the answer of the store is cut off or garbled")
+        raise ValueError(f"the store has an item that the service has not written: {details}") from None

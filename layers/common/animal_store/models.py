@@ -1,8 +1,12 @@
-"""The resources of the interface as pydantic models: `NewPet` comes in, `Pet` and `Error` go out."""
+"""The resources of the interface, and the responses of the store that are read into them.
 
-from typing import Annotated, Literal
+They are typed dictionaries: what validation lets through is JSON already, and an absent `status` is simply not there.
+`validators` has the compiled validator of each that comes from outside.
+"""
 
-from pydantic import AliasPath, BaseModel, ConfigDict, Field, TypeAdapter
+from typing import Annotated, Literal, NotRequired, TypedDict
+
+from pydantic import AliasPath, ConfigDict, Field, with_config
 
 PetStatus = Literal["available", "pending", "sold"]
 
@@ -10,33 +14,29 @@ Int64 = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 Name = Annotated[str, Field(min_length=1, max_length=256, pattern=r"\S")]
 
 
-class NewPet(BaseModel):
+@with_config(ConfigDict(strict=True))
+class NewPet(TypedDict):
     """An animal as a client sends it. Strict: no text, boolean or fraction is taken for an integer."""
 
-    model_config = ConfigDict(strict=True, frozen=True)
-
     name: Name
-    categoryId: Int64  # noqa: N815 - the interface's own spelling
-    # None stands for "absent". The type leaves it out so that an explicit null in the body is refused.
-    status: PetStatus = None  # type: ignore[assignment]
+    categoryId: Int64
+    status: NotRequired[PetStatus]
 
 
-class Pet(BaseModel):
+class Pet(TypedDict):
     """An animal as the service answers it.
 
     The validation aliases are DynamoDB's JSON (`{"id": {"N": "7"}, ...}`): a response of the store becomes animals in
     one step, without the SDK's own decoding into `Decimal` and back.
     """
 
-    model_config = ConfigDict(frozen=True, validate_by_name=True)
-
-    id: Int64 = Field(validation_alias=AliasPath("id", "N"))
-    name: str = Field(validation_alias=AliasPath("name", "S"))
-    categoryId: Int64 = Field(validation_alias=AliasPath("categoryId", "N"))  # noqa: N815
-    status: PetStatus = Field(default=None, validation_alias=AliasPath("status", "S"))  # type: ignore[arg-type]
+    id: Annotated[Int64, Field(validation_alias=AliasPath("id", "N"))]
+    name: Annotated[str, Field(validation_alias=AliasPath("name", "S"))]
+    categoryId: Annotated[Int64, Field(validation_alias=AliasPath("categoryId", "N"))]
+    status: NotRequired[Annotated[PetStatus, Field(validation_alias=AliasPath("status", "S"))]]
 
 
-class Error(BaseModel):
+class Error(TypedDict):
     """The body of every error answer.
 
     `code` is machine-readable (`errors.STATUS_OF_CODE`), `message` is for people, `status` repeats the HTTP status.
@@ -47,14 +47,27 @@ class Error(BaseModel):
     status: int
 
 
-_PETS = TypeAdapter(list[Pet])
+class ApiKey(TypedDict):
+    """What the store keeps of an API key beside its hash. Times are seconds since 1970."""
+
+    label: Annotated[str, Field(validation_alias=AliasPath("label", "S"))]
+    expires: NotRequired[Annotated[int, Field(validation_alias=AliasPath("expires", "N"))]]
+    revoked: NotRequired[Annotated[int, Field(validation_alias=AliasPath("revoked", "N"))]]
 
 
-def render_pet(pet: Pet) -> bytes:
-    """Write an animal as JSON; an absent status stays absent."""
-    return pet.model_dump_json(exclude_none=True).encode()
+class PetQuery(TypedDict):
+    """DynamoDB's response to a Query for animals."""
+
+    Items: list[Pet]
 
 
-def render_pets(pets: list[Pet]) -> bytes:
-    """Write a list of animals as a JSON array."""
-    return _PETS.dump_json(pets, exclude_none=True)
+class PetItem(TypedDict):
+    """DynamoDB's response to a GetItem for an animal."""
+
+    Item: NotRequired[Pet]
+
+
+class ApiKeyItem(TypedDict):
+    """DynamoDB's response to a GetItem for an API key."""
+
+    Item: NotRequired[ApiKey]

@@ -5,10 +5,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic_core import to_json
+
 from animal_store import dynamodb, telemetry
 from animal_store.auth import Caller, authenticate
 from animal_store.errors import InternalError, ServiceError, ServiceUnavailable
-from animal_store.models import Error
+from animal_store.models import Error, Pet
 from animal_store.request import Request, collection_url, header
 
 _HEADERS = {"Content-Type": "application/json", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
@@ -25,12 +27,12 @@ class Response:
 
     Args:
         status: The HTTP status.
-        body: The body, JSON as bytes.
+        body: The resource or resources to answer with.
         headers: Headers beside those that every answer has.
     """
 
     status: int
-    body: bytes
+    body: Pet | list[Pet] | Error
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -91,7 +93,7 @@ def operation(name: str, deprecation: Deprecation | None = None) -> Callable[[Ca
             return {
                 "statusCode": response.status,
                 "headers": {**_HEADERS, **(deprecation.headers(event) if deprecation else {}), **response.headers},
-                "body": response.body.decode(),
+                "body": to_json(response.body).decode(),
                 "isBase64Encoded": False,
             }
 
@@ -118,8 +120,8 @@ def _run(function: Callable[[Request], Response], event: Event) -> _Outcome:
 
 
 def _failure(error: ServiceError, caller: Caller | None) -> _Outcome:
-    body = Error(code=error.code, message=str(error), status=error.status)
-    return _Outcome(Response(error.status, body.model_dump_json().encode(), error.headers), caller, error)
+    body: Error = {"code": error.code, "message": str(error), "status": error.status}
+    return _Outcome(Response(error.status, body, error.headers), caller, error)
 
 
 def _record(name: str, outcome: _Outcome, event: Event, figures: dict[str, Any]) -> None:

@@ -6,27 +6,21 @@ The event: https://docs.aws.amazon.com/lambda/latest/dg/services-apigateway.html
 import base64
 import json
 import re
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
-from pydantic import BaseModel, BeforeValidator, Strict, ValidationError
+from pydantic_core import ValidationError
 
 from animal_store.auth import Caller
 from animal_store.errors import InvalidRequest, UnsupportedMediaType
+from animal_store.validators import Validator
 
-Model = TypeVar("Model", bound=BaseModel)
+Model = TypeVar("Model")
+Choice = TypeVar("Choice", bound=str)
 
 _DIGITS = re.compile(r"[0-9]{1,19}")
 _INT64_MAX = 2**63 - 1
 
-
-def _digits(text: str) -> int | str:
-    """Turn decimal digits into the integer; leave anything else (signs, spaces, points) for the model to refuse."""
-    return int(text) if _DIGITS.fullmatch(text) else text
-
-
-Digits = Annotated[int, Strict(), BeforeValidator(_digits)]
-"""A parameter that is an integer: decimal digits alone, no sign, space or point."""
 
 _IDEMPOTENCY_KEY = re.compile(r"[!-~]{1,255}")
 _DEFAULT_PORT = {"http": "80", "https": "443"}
@@ -63,20 +57,48 @@ class Request:
         parameter: str = self._event["pathParameters"][name]
         return parameter
 
-    def query(self, model: type[Model]) -> Model:
-        """Read the query string. Parameters that the model does not have are ignored.
+    def parameter(self, name: str) -> str | None:
+        """Return a parameter of the query string, None when it is not given.
 
         Raises:
-            InvalidRequest: A parameter is given twice or has an invalid value.
+            InvalidRequest: It is given more than once.
         """
-        given: dict[str, list[str]] = self._event.get("multiValueQueryStringParameters") or {}
-        parameters = {name: values for name, values in given.items() if name in model.model_fields}
-        for name, values in parameters.items():
-            if len(values) != 1:
-                raise InvalidRequest(f"{name}: must be given once.")
-        return _validate(model, {name: value for name, (value,) in parameters.items()})
+        values = (self._event.get("multiValueQueryStringParameters") or {}).get(name)
+        if not values:
+            return None
+        if len(values) > 1:
+            raise InvalidRequest(f"{name}: must be given once.")
+        value: str = values[0]
+        return value
 
-    def body(self, model: type[Model]) -> Model:
+    def integer(self, name: str, minimum: int, maximum: int, default: int) -> int:
+        """Return an integer of the query string: decimal digits alone, no sign, space or point.
+
+        Raises:
+            InvalidRequest: It is given more than once, is no integer, or is out of bounds.
+        """
+        text = self.parameter(name)
+        if text is None:
+            return default
+        if not _DIGITS.fullmatch(text) or not minimum <= int(text) <= maximum:
+            raise InvalidRequest(f"{name}: must be an integer from {minimum} to {maximum}.")
+        return int(text)
+
+    def choice(self, name: str, choices: tuple[Choice, ...]) -> Choice | None:
+        """Return a parameter of the query string that is one of the choices, None when it is not given.
+
+        Raises:
+            InvalidRequest: It is given more than once, or is something else.
+        """
+        text = self.parameter(name)
+        if text is None:
+            return None
+        for allowed in choices:
+            if text == allowed:
+                return allowed
+        raise InvalidRequest(f"{name}: must be one of {', '.join(choices)}.")
+
+    def body(self, model: Validator[Model]) -> Model:
         """Read the body as JSON (RFC 8259). Members that the model does not have are ignored.
 
         Raises:
@@ -171,11 +193,12 @@ def _refuse_constant(constant: str) -> None:
     raise ValueError(constant)
 
 
-def _validate(model: type[Model], value: object) -> Model:
+def _validate(model: Validator[Model], value: object) -> Model:
     try:
-        return model.model_validate(value)
+        return model.python(value)
     except ValidationError as error:
-        problems = [_problem(detail["loc"], detail["type"], detail.get("ctx", {})) for detail in error.errors()]
+        details = error.errors(include_url=False, include_input=False)
+        problems = [_problem(detail["loc"], detail["type"], detail.get("ctx", {})) for detail in details]
         raise InvalidRequest(" ".join(problems)) from None
 
 
