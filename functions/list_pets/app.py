@@ -1,20 +1,16 @@
 """listPets, `GET /v1/pets`: one page of animals by ascending id."""
 
-from typing import get_args
-
 from animal_store import catalogue, cursor
-from animal_store.models import PetStatus
 from animal_store.operation import Response, operation
+from animal_store.pet_status import PET_STATUSES
 from animal_store.request import Request
-
-_STATUSES: tuple[PetStatus, ...] = get_args(PetStatus)
 
 
 @operation("listPets")
 def handler(request: Request) -> Response:
     """Answer a full page, or the last one; a `Link` (RFC 8288) leads to the page that follows."""
     limit = request.integer("limit", minimum=1, maximum=100, default=20)
-    status = request.choice("status", _STATUSES)
+    status = request.choice("status", PET_STATUSES)
     start = request.parameter("cursor")
     page = catalogue.list_pets(limit, status, after=0 if start is None else cursor.decode(start, status))
     headers = {}

@@ -1,16 +1,21 @@
 """Who calls: the API key of the Authorization header (RFC 6750, section 2.1), looked up by its hash."""
 
+from __future__ import annotations
+
 import math
 import re
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
 from animal_store import api_key, dynamodb, settings
 from animal_store.errors import ServiceUnavailable, Unauthorized
-from animal_store.models import ApiKey
 from animal_store.validators import API_KEY_ITEM
+
+if TYPE_CHECKING:
+    from animal_store.models import ApiKey
 
 _BEARER = re.compile(r"bearer +(\S+) *", re.IGNORECASE | re.ASCII)
 

@@ -8,20 +8,25 @@ Everything lives in one table, so that a restore cannot hand out an id twice:
     idempotency#<hash>       0        which animal a creation with an Idempotency-Key has made
 """
 
+from __future__ import annotations
+
 import hashlib
 import random
 import secrets
 import time
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from botocore.exceptions import ClientError
 from pydantic_core import to_json
 
 from animal_store import dynamodb, settings
 from animal_store.errors import IdempotencyKeyReused, ServiceUnavailable
-from animal_store.models import NewPet, Pet, PetStatus
 from animal_store.validators import PET_ITEM, PET_QUERY
+
+if TYPE_CHECKING:
+    from animal_store.models import NewPet, Pet
+    from animal_store.pet_status import PetStatus
 
 _IDEMPOTENCY_SECONDS = 24 * 60 * 60
 _CONFLICT_ATTEMPTS = 6

@@ -10,7 +10,7 @@ import hashlib
 
 from animal_store import settings
 from animal_store.errors import InvalidRequest
-from animal_store.models import PetStatus
+from animal_store.pet_status import PetStatus
 
 _ID_BYTES = 8
 _CHECKSUM_BYTES = 10

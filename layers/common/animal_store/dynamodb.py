@@ -1,21 +1,25 @@
 """The way to DynamoDB: one SDK client per execution environment, and how long an invocation may wait for it."""
 
+from __future__ import annotations
+
 import time
-from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.session import get_session
 from pydantic_core import ValidationError
 
 from animal_store.errors import ServiceUnavailable
-from animal_store.validators import Validator
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from types_boto3_dynamodb import DynamoDBClient
+
+    from animal_store.validators import Validator
 
 Output = TypeVar("Output")
 
@@ -60,9 +64,10 @@ budget: ContextVar[Budget] = ContextVar("budget")
 """The budget of the invocation that runs in this thread; `operation` sets it."""
 
 
-def _client() -> "DynamoDBClient":
+def _client() -> DynamoDBClient:
     """Make the client: retries of the SDK's standard mode, within the deadline of the invocation."""
-    client = boto3.client(
+    # botocore's own session: boto3 adds resources and S3 transfers, which nothing here uses (6 % of a cold start).
+    created = get_session().create_client(
         "dynamodb",
         config=Config(
             connect_timeout=_CONNECT_SECONDS,
@@ -75,6 +80,7 @@ def _client() -> "DynamoDBClient":
             parameter_validation=False,
         ),
     )
+    client = cast("DynamoDBClient", created)
     # The SDK's stubs know no handler that answers; of this event the SDK takes the first answer that is not None.
     client.meta.events.register_first("needs-retry.dynamodb", _count_and_stop_in_time)  # type: ignore[arg-type]
     for operation in ("GetItem", "Query"):

@@ -1,14 +1,14 @@
 """The resources of the interface, and the responses of the store that are read into them.
 
 They are typed dictionaries: what validation lets through is JSON already, and an absent `status` is simply not there.
-`validators` has the compiled validator of each that comes from outside.
+`validators` has the compiled validator of each that comes from outside. Nothing that runs in AWS imports this module.
 """
 
-from typing import Annotated, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
-from pydantic import AliasPath, ConfigDict, Field, with_config
+from pydantic import AliasPath, ConfigDict, Field, TypeAdapter, with_config
 
-PetStatus = Literal["available", "pending", "sold"]
+from animal_store.pet_status import PetStatus
 
 Int64 = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 Name = Annotated[str, Field(min_length=1, max_length=256, pattern=r"\S")]
@@ -71,3 +71,18 @@ class ApiKeyItem(TypedDict):
     """DynamoDB's response to a GetItem for an API key."""
 
     Item: NotRequired[ApiKey]
+
+
+def compile_core_schemas() -> dict[str, Any]:
+    """Compile what comes from outside, by name, into pydantic_core's schemas: plain data without Python objects."""
+    return {model.__name__: _plain(TypeAdapter(model).core_schema) for model in (NewPet, PetQuery, PetItem, ApiKeyItem)}
+
+
+def _plain(schema: Any) -> Any:
+    """Leave out what only pydantic itself reads: classes, references and metadata."""
+    match schema:
+        case dict():
+            return {key: _plain(value) for key, value in schema.items() if key not in {"cls", "metadata", "ref"}}
+        case list() | tuple():
+            return [_plain(value) for value in schema]
+    return schema

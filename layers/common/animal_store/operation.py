@@ -1,17 +1,21 @@
 """How every operation runs: authenticate, call the function, render its answer, log it, count it."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
 
 from animal_store import dynamodb, telemetry
 from animal_store.auth import Caller, authenticate
 from animal_store.errors import InternalError, ServiceError, ServiceUnavailable
-from animal_store.models import Error, Pet
 from animal_store.request import Request, collection_url, header
+
+if TYPE_CHECKING:
+    from animal_store.models import Error, Pet
 
 _HEADERS = {"Content-Type": "application/json", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
