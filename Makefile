@@ -41,20 +41,31 @@ $(UV): locks/uv.txt tools/find-python
 .PHONY: install
 install: .venv/.installed .tools/ministack/.installed ## install what `make run` and `make test` need
 
+# What ships in the layer, with hashes.
+EXPORT = $(UV) export --quiet --locked --no-dev --no-emit-project --no-header --no-annotate
+
 .PHONY: lock
 lock: $(UV) ## bring every lock file up to date with pyproject.toml and locks/*.in (UPGRADE=1: newest releases)
 	@$(UV) lock $(if $(UPGRADE),--upgrade)
 	@for name in uv sam ministack; do \
 	  $(UV) pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header --no-annotate \
 	    $(if $(UPGRADE),--upgrade) -o locks/$$name.txt locks/$$name.in; done
+	@$(EXPORT) -o layers/common/requirements.txt >/dev/null
 
 # -- every day ---------------------------------------------------------------------------------------------------------
 
+# sam asks for a region and credentials even where it calls nobody.
+SAM_OFFLINE := SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=eu-central-1 AWS_ACCESS_KEY_ID=none AWS_SECRET_ACCESS_KEY=none
+
 .PHONY: check
-check: .venv/.installed ## format, lint, types: what CI asks before any test
+check: .venv/.installed .tools/sam/.installed ## format, lint, types: what CI asks before any test
 	@.venv/bin/ruff format --check .
 	@.venv/bin/ruff check .
 	@.venv/bin/mypy
+	@$(EXPORT) | cmp -s - layers/common/requirements.txt || \
+	  { echo "layers/common/requirements.txt is not in step with uv.lock: make lock" >&2; exit 1; }
+	@.venv/bin/cfn-lint template.yaml
+	@for lint in "" --lint; do $(SAM_OFFLINE) .tools/sam/bin/sam validate $$lint >/dev/null; done
 	@tools/lint-openapi
 
 .PHONY: format
@@ -65,6 +76,12 @@ format: .venv/.installed ## format and mend what can be mended by machine
 .PHONY: test
 test: install ## every test that this machine can run
 	@.venv/bin/pytest
+
+# -- AWS ---------------------------------------------------------------------------------------------------------------
+
+.PHONY: build
+build: .venv/.installed .tools/sam/.installed ## build for AWS, without Docker: arm64 (release) and x86_64 (ARCH=... for one)
+	@.venv/bin/python -m tools.build $(ARCH)
 
 .PHONY: clean
 clean: ## remove what was installed and built (not .local, the local store)
