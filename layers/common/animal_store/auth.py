@@ -87,12 +87,17 @@ def _find(key_hash: str) -> ApiKey | None:
     entry = _known.get(key_hash) or _unknown.get(key_hash)
     if entry is None:
         asked = time.time()
-        entry = asked, _read(key_hash)
+        entry = asked, look_up(key_hash)
         (_unknown if entry[1] is None else _known).put(key_hash, entry)
     return entry[1]
 
 
-def _read(key_hash: str) -> ApiKey | None:
+def look_up(key_hash: str) -> ApiKey | None:
+    """Read a key from the store by its hash; None if there is none.
+
+    Raises:
+        ServiceUnavailable: The key store does not answer, or not as it should.
+    """
     try:
         return dynamodb.read(
             dynamodb.client.get_item,
