@@ -1,0 +1,152 @@
+"""What ships: the layer for both processors, as `make build` packs it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.build import checks, layer
+from tools.build.bytecode import compile_tree
+from tools.build.targets import PYTHON, ROOT, TARGETS
+
+pytestmark = pytest.mark.skipif(
+    sys.version_info[:2] != PYTHON, reason="the layer's bytecode is for Python 3.13; this Python refuses to build it"
+)
+
+# Calls a handler with an event, its key taken out, and tells what it answered and which modules came from elsewhere.
+CALL = """
+import json, sys
+function, layer, event = sys.argv[1:]
+standard_library = list(sys.path)
+sys.path[:0] = [function, layer]
+import app
+
+class Context:
+    aws_request_id = "00000000-0000-0000-0000-000000000000"
+    def get_remaining_time_in_millis(self): return 10_000
+
+event = json.load(open(event)) | {"headers": {}, "multiValueHeaders": {}}
+answer = app.handler(event, Context())
+foreign = [name for name, module in sys.modules.items()
+           if (path := getattr(module, "__file__", None)) and not path.startswith((function, layer, *standard_library))]
+print()
+print(json.dumps({"status": answer["statusCode"], "body": json.loads(answer["body"]), "foreign": foreign,
+                  "sdk": sys.modules["botocore"].__file__}))
+"""
+
+
+@pytest.fixture(scope="module", params=sorted(TARGETS))
+def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A layer, freshly packed."""
+    output = tmp_path_factory.mktemp("layer") / str(request.param)
+    layer.build(TARGETS[request.param], output)
+    return output
+
+
+def test_every_library_is_for_the_target(built: Path) -> None:
+    other = "x86_64" if built.name == "arm64" else "arm64"
+    assert list(checks.foreign_libraries(built, TARGETS[built.name].elf_machine)) == []
+    assert list(checks.foreign_libraries(built, TARGETS[other].elf_machine)) != []
+
+
+def test_every_module_has_fresh_bytecode(built: Path) -> None:
+    assert len(list(built.rglob("*.py"))) > 200
+    assert list(checks.stale_bytecode(built)) == []
+
+
+def test_the_layer_is_small(built: Path) -> None:
+    assert checks.zipped_size(built) <= checks.LAYER_LIMIT
+
+
+def test_the_same_input_gives_the_same_bytes(built: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again"
+    layer.build(TARGETS[built.name], again)
+    assert checks.fingerprint(again) == checks.fingerprint(built)
+    assert {path.stat().st_mtime for path in again.rglob("*")} == {path.stat().st_mtime for path in built.rglob("*")}
+
+
+def test_the_bill_of_materials_names_what_is_locked(built: Path) -> None:
+    pins = (built / "python/requirements.txt").read_text().splitlines()
+    assert {pin.split("==")[0] for pin in pins} >= {
+        "aws-lambda-powertools",
+        "boto3",
+        "botocore",
+        "pydantic",
+        "pydantic-core",
+    }
+    locked = (ROOT / "layers/common/requirements.txt").read_text()
+    assert len(pins) == locked.count("==")
+
+
+@pytest.fixture(scope="module")
+def native(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The layer for this machine, and the functions beside it."""
+    directory = tmp_path_factory.mktemp("native")
+    machine = {"x86_64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}.get(os.uname().machine)
+    if os.uname().sysname != "Linux" or machine is None:
+        pytest.skip("the layer holds Linux libraries for x86_64 and arm64")
+    layer.build(TARGETS[machine], directory / "opt")
+    for source in sorted((ROOT / "functions").glob("*/app.py")):
+        task = directory / source.parent.name
+        task.mkdir()
+        shutil.copy(source, task)
+        compile_tree(task, "/var/task")
+    return directory
+
+
+@pytest.mark.parametrize("function", ["list_pets", "create_pet", "get_pet"])
+def test_a_function_answers_from_the_layer_alone(native: Path, function: str) -> None:
+    environment = {
+        "ANIMALS_TABLE": "animals",
+        "API_KEYS_TABLE": "api-keys",
+        "STAGE": "staging",
+        "AWS_REGION": "eu-central-1",
+        "AWS_DEFAULT_REGION": "eu-central-1",
+        "POWERTOOLS_SERVICE_NAME": "animal-store",
+        "POWERTOOLS_METRICS_NAMESPACE": "AnimalStore",
+    }
+    event = ROOT / f"events/{function.split('_')[0]}-401.json"
+    command = [sys.executable, "-I", "-S", "-B", "-c", CALL]
+    command += [str(native / function), str(native / "opt/python"), str(event)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout.splitlines()[-1])
+    assert answer["status"] == 401
+    assert answer["body"]["code"] == "unauthorized"
+    assert answer["foreign"] == []
+    assert answer["sdk"].startswith(str(native))
+
+
+def test_bytecode_that_is_not_of_its_source_is_found(tmp_path: Path) -> None:
+    module = tmp_path / "module.py"
+    module.write_text("answer = 1\n")
+    assert list(checks.stale_bytecode(tmp_path)) == ["module.py: no fresh bytecode"]
+    compile_tree(tmp_path, "/var/task")
+    assert list(checks.stale_bytecode(tmp_path)) == []
+    module.write_text("answer = 2\n")
+    assert list(checks.stale_bytecode(tmp_path)) == ["module.py: no fresh bytecode"]
+
+
+def test_code_that_does_not_compile_stops_the_build(tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text("answer = \n")
+    with pytest.raises(SystemExit, match="cannot compile"):
+        compile_tree(tmp_path, "/var/task")
+
+
+def test_a_rule_that_matches_nothing_stops_the_build(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="drops gone"):
+        layer.trim(tmp_path, [layer.Drop(("gone",), "no longer there")])
+    (tmp_path / "data").mkdir()
+    with pytest.raises(SystemExit, match="keeps data/needed"):
+        layer.trim(tmp_path, [layer.Drop(("data",), "too large", keep=frozenset({"needed"}))])
+
+
+def test_another_python_refuses_to_build(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tools.build.targets.PYTHON", (3, 99))
+    with pytest.raises(SystemExit, match=r"must be compiled by CPython 3\.99"):
+        layer.build(TARGETS["arm64"], tmp_path / "layer")
+    assert not (tmp_path / "layer").exists()
