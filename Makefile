@@ -83,6 +83,11 @@ test: install ## every test that this machine can run
 build: .venv/.installed .tools/sam/.installed ## build for AWS, without Docker: arm64 (release) and x86_64 (ARCH=... for one)
 	@.venv/bin/python -m tools.build $(ARCH)
 
+.PHONY: contract
+contract: install ## the contract suite against BASE_URL with API_KEY (PYTEST="-m smoke_read_only": only read)
+	@CONTRACT_BASE_URL="$(BASE_URL)" CONTRACT_API_KEY="$(API_KEY)" CONTRACT_SECOND_API_KEY="$(SECOND_API_KEY)" \
+	  CONTRACT_EXCUSES="$(EXCUSES)" .venv/bin/pytest tests/contract $(PYTEST)
+
 .PHONY: clean
 clean: ## remove what was installed and built (not .local, the local store)
 	rm -rf .venv .tools .aws-sam build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

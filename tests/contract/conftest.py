@@ -1,0 +1,94 @@
+"""Where the contract suite is pointed at, and what a surface is excused from.
+
+    pytest tests/contract --base-url URL --api-key KEY [--second-api-key KEY] [--excuses FILE] [-m smoke_read_only]
+
+Without a base URL the suite runs against a service of its own (`service`, in tests/conftest.py).
+"""
+
+import os
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import httpx
+import pytest
+import yaml
+
+pytest.register_assert_rewrite("tests.contract.client", "tests.contract.conformance", "tests.contract.herd")
+
+from tests.contract import herd as herds  # noqa: E402 - after assertions are made to explain themselves
+from tests.contract.client import Client  # noqa: E402
+from tests.contract.herd import Herd  # noqa: E402
+
+_HERE = Path(__file__).parent
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Define the options; the environment keeps keys out of the process list."""
+    options = parser.getgroup("contract", "the contract suite")
+    for name, meaning in {
+        "base-url": "base URL of the service to test, ending in /v1",
+        "api-key": "a valid API key",
+        "second-api-key": "another valid API key, for what is scoped to a key",
+        "excuses": "YAML file of cases that this surface can not pass: `pattern of case ids: reason`",
+    }.items():
+        variable = f"CONTRACT_{name.upper().replace('-', '_')}"
+        options.addoption(f"--{name}", default=os.environ.get(variable) or None, help=f"{meaning} (or ${variable})")
+
+
+def case_id(item: pytest.Item) -> str:
+    """Name a case for excuses: `test_paging.py::test_cursor_refused[forged]` is `paging.cursor_refused.forged`."""
+    module, function = item.path.stem, item.name
+    return f"{module}.{function}".replace("test_", "").replace("[", ".").rstrip("]")
+
+
+@pytest.hookimpl(tryfirst=True)  # before -k and -m take cases away
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Expect the excused cases to fail: one that starts to pass, and an excuse for no case, fail the run."""
+    path = config.getoption("excuses", None)
+    if path is None:
+        return
+    excuses = yaml.safe_load(Path(path).read_text()) or {}
+    cases = {case_id(item): item for item in items if _HERE in item.path.parents}
+    modules = {case.partition(".")[0] for case in cases}
+    for pattern, reason in excuses.items():
+        matching = [item for case, item in cases.items() if fnmatchcase(case, pattern)]
+        if not matching and pattern.partition(".")[0] in modules:
+            raise pytest.UsageError(f"{path}: no case is named {pattern}")
+        for item in matching:
+            item.add_marker(pytest.mark.xfail(reason=reason, strict=True, raises=(AssertionError, httpx.ProtocolError)))
+
+
+@pytest.fixture(scope="session")
+def target(request: pytest.FixtureRequest) -> tuple[str, str]:
+    """The base URL and the key: as given, or of a service that is started for the tests."""
+    base_url, api_key = (request.config.getoption(name, None) for name in ("base_url", "api_key"))
+    if bool(base_url) != bool(api_key):
+        raise pytest.UsageError("--base-url and --api-key belong together")
+    if base_url:
+        return base_url, api_key
+    service = request.getfixturevalue("service")
+    return service.base_url, service.api_key
+
+
+@pytest.fixture(scope="session")
+def client(target: tuple[str, str]) -> Iterator[Client]:
+    """A client with the valid key."""
+    with Client(*target) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def second_client(request: pytest.FixtureRequest, target: tuple[str, str]) -> Iterator[Client]:
+    """A client with another valid key."""
+    api_key = request.config.getoption("second_api_key", None)
+    if not api_key:
+        pytest.skip("needs a second API key (--second-api-key)")
+    with Client(target[0], api_key) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def herd(client: Client) -> Herd:
+    """A stretch of the list that only this run has written."""
+    return herds.make(client)
