@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools.build import core_schemas, sdk_data
 from tools.build.bytecode import compile_tree
 from tools.build.targets import PYTHON, ROOT, TARGETS, Target, require_python
 
@@ -48,8 +49,10 @@ DROPS = (
         ),
     ),
     Drop(("botocore/data/dynamodb",), "an API version that was replaced in 2012", keep=frozenset({"2012-08-10"})),
-    Drop(("botocore/data/*/*/examples-1.json", "boto3/examples"), "texts for the SDK's own documentation"),
-    Drop(("boto3/data",), "descriptions for boto3.resource, which is not used"),
+    Drop(("botocore/data/*/*/examples-1.json",), "texts for the SDK's own documentation"),
+    Drop(
+        ("boto3", "s3transfer"), "resources and S3 transfers: the layer makes its one client by botocore's own session"
+    ),
     Drop(
         ("aws_lambda_powertools/event_handler", "aws_lambda_powertools/middleware_factory"),
         "routing, which is API Gateway's work here",
@@ -59,7 +62,10 @@ DROPS = (
         "features that the layer does not use; the Logger loads what stays",
         keep=frozenset({"__init__.py", "jmespath_utils"}),
     ),
-    Drop(("pydantic/v1", "pydantic/mypy.py"), "the API of pydantic 1, and a plugin of the type checker"),
+    Drop(
+        ("pydantic", "annotated_types", "typing_inspection", "animal_store/models.py"),
+        "what compiles the models: the layer has them compiled, and pydantic_core, which runs them",
+    ),
     Drop(("dateutil/zoneinfo",), "a time zone database that is read only where the system has none"),
     Drop(("urllib3/contrib/emscripten",), "the browser's transport"),
     Drop(
@@ -162,8 +168,10 @@ def build(target: Target, output: Path) -> None:
     python = output / "python"
     python.mkdir(parents=True)
     _install(target, python)
-    trim(python)
     shutil.copytree(SOURCE / "animal_store", python / "animal_store", ignore=shutil.ignore_patterns("__pycache__"))
+    core_schemas.write(python / "animal_store")
+    trim(python)
+    sdk_data.reduce(python / "botocore/data")
     _write_bill_of_materials(python)
     compile_tree(python, "/opt/python")
     _normalise(output)
