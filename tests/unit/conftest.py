@@ -34,7 +34,7 @@ _TABLE_PROPERTIES = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexe
 
 
 @pytest.fixture(autouse=True)
-def no_network(socket_disabled: None) -> None:  # noqa: ARG001 - pytest-socket's own fixture does it
+def no_network(socket_disabled: None) -> None:
     """Fail any test that opens a socket."""
 
 
@@ -61,7 +61,7 @@ def tables() -> Iterator["DynamoDBClient"]:
         client: DynamoDBClient = boto3.client("dynamodb")
         for table in TEMPLATE.tables.values():
             properties = {name: table.properties[name] for name in _TABLE_PROPERTIES if name in table.properties}
-            client.create_table(TableName=table.name, **properties)  # type: ignore[arg-type]
+            client.create_table(TableName=table.name, **properties)
         auth._known, auth._unknown = auth._Cache(), auth._Cache()
         yield client
 
