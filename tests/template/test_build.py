@@ -109,7 +109,7 @@ def test_a_function_answers_from_the_layer_alone(native: Path, function: str) ->
         "POWERTOOLS_SERVICE_NAME": "animal-store",
         "POWERTOOLS_METRICS_NAMESPACE": "AnimalStore",
     }
-    event = ROOT / f"events/{function.split('_')[0]}-401.json"
+    event = ROOT / f"events/{function.split('_', maxsplit=1)[0]}-401.json"
     command = [sys.executable, "-I", "-S", "-B", "-c", CALL]
     command += [str(native / function), str(native / "opt/python"), str(event)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
