@@ -54,9 +54,13 @@ class Client:
             content: The body.
             authenticate: Whether to add the `Authorization` header.
         """
-        authorization = [("Authorization", f"Bearer {self.api_key}")] if authenticate else []
+        authorization: Headers = [("Authorization", f"Bearer {self.api_key}")] if authenticate else []
+        encoded = [
+            (name.encode(), value if isinstance(value, bytes) else value.encode())
+            for name, value in (*authorization, *headers)
+        ]
         url = path if path.startswith("http") else self.base_url + path
-        return self._http.request(method, url, headers=[*authorization, *headers], content=content)
+        return self._http.request(method, url, headers=encoded, content=content)
 
     def list(self, **parameters: str | int | None) -> httpx.Response:
         """Send listPets with these parameters; None leaves one out."""

@@ -17,7 +17,7 @@ import yaml
 pytest.register_assert_rewrite("tests.contract.client", "tests.contract.conformance", "tests.contract.herd")
 
 from tests.contract import herd as herds  # noqa: E402 - after assertions are made to explain themselves
-from tests.contract.client import Client  # noqa: E402
+from tests.contract.client import Client, Pet, pets_of  # noqa: E402
 from tests.contract.herd import Herd  # noqa: E402
 
 _HERE = Path(__file__).parent
@@ -82,10 +82,21 @@ def client(target: tuple[str, str]) -> Iterator[Client]:
 def second_client(request: pytest.FixtureRequest, target: tuple[str, str]) -> Iterator[Client]:
     """A client with another valid key."""
     api_key = request.config.getoption("second_api_key", None)
+    if not api_key and not request.config.getoption("base_url", None):
+        api_key = request.getfixturevalue("service").second_api_key
     if not api_key:
         pytest.skip("needs a second API key (--second-api-key)")
     with Client(target[0], api_key) as client:
         yield client
+
+
+@pytest.fixture(scope="session")
+def oldest(request: pytest.FixtureRequest, client: Client) -> Pet:
+    """The first animal of the list; in an empty store one is created, unless only reading is allowed."""
+    pets = pets_of(client.list(limit=1))
+    if not pets and "smoke_read_only" in request.config.option.markexpr:
+        pytest.skip("the store has no animal")
+    return pets[0] if pets else client.create()
 
 
 @pytest.fixture(scope="session")

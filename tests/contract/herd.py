@@ -6,6 +6,7 @@ The store may hold any number of others, before them and after them.
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from operator import itemgetter
 
 from tests.contract.client import Client, Pet, eventually, next_url, pets_of, with_limit
@@ -39,6 +40,10 @@ class Herd:
                 break
         return found
 
+    def is_listed(self, client: Client, status: str | None) -> bool:
+        """Tell whether the list with this filter holds the animals that it should."""
+        return self.read(client, self.starts[status]) == self.with_status(status)
+
 
 def make(client: Client) -> Herd:
     """Create more animals than the largest page holds: one sold, the others available, pending or without a status."""
@@ -46,10 +51,14 @@ def make(client: Client) -> Herd:
     statuses = ["sold" if number == 50 else (None, "available", "pending")[number % 3] for number in range(105)]
     with ThreadPoolExecutor(4) as pool:
         pets = list(pool.map(lambda status: client.create(**({"status": status} if status else {})), statuses))
-    return Herd(
+    herd = Herd(
         pets=sorted(pets, key=itemgetter("id")),
         starts={status: _after(client, *tail) for status, tail in tails.items()},
     )
+    for status in FILTERS:
+        # The filtered lists may come a moment later; from here on no test has to wait for these animals.
+        eventually(partial(herd.is_listed, client, status))
+    return herd
 
 
 def _tail(client: Client, status: str | None) -> tuple[str, int]:

@@ -1,6 +1,7 @@
-"""Requests made from `openapi.yaml` by schemathesis: what the document allows is accepted, what it forbids is refused."""
+"""Requests that schemathesis makes from `openapi.yaml`: what it allows is accepted, what it forbids is refused."""
 
-import httpx
+from typing import Any
+
 import pytest
 import requests
 from hypothesis import HealthCheck, Phase, given, settings
@@ -13,11 +14,28 @@ from tests.contract.client import Client
 EXAMPLES = 60
 
 
+def is_expressible(case: Case[Any]) -> bool:
+    """Leave out what looks valid to JSON Schema alone.
+
+    Not any string is a cursor, `1.0` is an integer to it and not to us, and an Idempotency-Key may have been used.
+    """
+    if case.meta is None or case.meta.generation.mode is GenerationMode.NEGATIVE:
+        return True
+    body = case.body if isinstance(case.body, dict) else {}
+    return not (
+        "cursor" in (case.query or {})
+        or "Idempotency-Key" in (case.headers or {})
+        or isinstance(body.get("categoryId"), float)
+    )
+
+
 @pytest.mark.parametrize("mode", GenerationMode, ids=[mode.value for mode in GenerationMode])
 @pytest.mark.parametrize("operation_id", ["listPets", "createPet", "getPet"])
 def test_generated(client: Client, operation_id: str, mode: GenerationMode) -> None:
     """No generated request brings about a 5xx, and every answer is one that the document declares for it."""
-    operation = conformance.document().find_operation_by_id(operation_id)
+    document = conformance.document()
+    document.config.generation.update(with_security_parameters=False)  # the key is the client's; 401 has its own tests
+    operation = document.find_operation_by_id(operation_id)
 
     # derandomize: the same requests in every run, so that a failure can be looked at again.
     @settings(
@@ -28,8 +46,8 @@ def test_generated(client: Client, operation_id: str, mode: GenerationMode) -> N
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
     )
-    @given(case=operation.as_strategy(generation_mode=mode))
-    def send(case: Case) -> None:
+    @given(case=operation.as_strategy(generation_mode=mode).filter(is_expressible))
+    def send(case: Case[Any]) -> None:
         with requests.Session() as session:
             case.call_and_validate(
                 base_url=client.base_url, session=session, headers={"Authorization": f"Bearer {client.api_key}"}

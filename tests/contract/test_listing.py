@@ -77,7 +77,9 @@ def test_parameter_twice(client: Client, query: str, name: str) -> None:
 
 
 @pytest.mark.smoke_read_only
-@pytest.mark.parametrize("query", ["colour=red", "Limit=0", "STATUS=x", "limit%5B%5D=0", "id=x&id=y", "", "&&", "=", "limits=0"])
+@pytest.mark.parametrize(
+    "query", ["colour=red", "Limit=0", "STATUS=x", "limit%5B%5D=0", "id=x&id=y", "", "&&", "=", "limits=0"]
+)
 def test_unknown_parameters_ignored(client: Client, query: str) -> None:
     """Parameters that the interface does not know, also by their case, are ignored."""
     plain = client.request("GET", "/pets?limit=1")

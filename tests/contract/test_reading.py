@@ -72,6 +72,11 @@ def test_decoded_once(client: Client) -> None:
     assert_error(client.get(encoded.replace("%", "%25")), "not_found")
 
 
+def test_encoded_slash(client: Client) -> None:
+    """Whether an encoded slash splits the path is the server's business: there is no such animal and no such path."""
+    assert_error(client.get(f"{client.create()['id']}%2F1"), "not_found")
+
+
 def test_query_and_headers_ignored(client: Client) -> None:
     """Parameters of other operations have no meaning here."""
     pet = client.create()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.contract.client import JSON, Client, assert_error, pet_of
+from tests.contract.client import JSON, Client, Pet, assert_error, pet_of
 
 pytestmark = pytest.mark.smoke_read_only
 
@@ -16,7 +16,6 @@ UNKNOWN = [
     ("GET", "/Pets"),
     ("GET", "/petss"),
     ("GET", "/pets/1/2"),
-    ("GET", "/pets/1%2F2"),
     ("GET", "/%70ets/1/x"),
     ("PUT", "/pets"),
     ("PATCH", "/pets"),
@@ -48,11 +47,8 @@ def test_head(client: Client, path: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
-def test_nothing_is_changed(client: Client, method: str) -> None:
+def test_nothing_is_changed(client: Client, oldest: Pet, method: str) -> None:
     """An animal can be neither replaced nor removed."""
-    pets = client.list(limit=1).json()
-    if not pets:
-        pytest.skip("the store has no animal")
-    path = f"/pets/{pets[0]['id']}"
+    path = f"/pets/{oldest['id']}"
     client.request(method, path, [JSON], b'{"name": "changed", "categoryId": 2}')
-    assert pet_of(client.request("GET", path)) == pets[0]
+    assert pet_of(client.request("GET", path)) == oldest
