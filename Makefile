@@ -88,6 +88,20 @@ contract: install ## the contract suite against BASE_URL with API_KEY (PYTEST="-
 	@CONTRACT_BASE_URL="$(BASE_URL)" CONTRACT_API_KEY="$(API_KEY)" CONTRACT_SECOND_API_KEY="$(SECOND_API_KEY)" \
 	  CONTRACT_EXCUSES="$(EXCUSES)" .venv/bin/pytest tests/contract $(PYTEST)
 
+# -- speed -------------------------------------------------------------------------------------------------------------
+
+.PHONY: bench
+bench: .tools/bench/.installed ## compare speed and size with other frameworks, on Linux (QUICK=1: cold ratio only)
+	@$(MAKE) build ARCH=$(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64) >&2
+	@.tools/bench/bin/python -m benchmarks $(if $(QUICK),--quick)
+
+.PHONY: bench-lock
+bench-lock: $(UV) ## bring the benchmark's lock files up to date, with the libraries that we ship at our own versions
+	@$(UV) export --quiet --no-hashes --no-header --no-annotate --all-groups -o .tools/constraints.txt
+	@for in in locks/bench.in benchmarks/runtime.in benchmarks/peers/*/*.in; do \
+	  $(UV) pip compile --quiet --python-version 3.13 --generate-hashes --no-header --no-annotate -c .tools/constraints.txt \
+	    $$([[ $$in != */vendored.in ]] || echo --no-deps) $(if $(UPGRADE),--upgrade) -o $${in%.in}.txt $$in; done
+
 .PHONY: clean
 clean: ## remove what was installed and built (not .local, the local store)
 	rm -rf .venv .tools .aws-sam build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

@@ -1,0 +1,60 @@
+"""Compare the animal store with its peers, or, with `--quick`, count its cold start alone: run by `make bench`."""
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks import measures, results
+from benchmarks.charts import draw
+from benchmarks.execution import MeasurementError
+from benchmarks.packages import ROOT, build_runtime
+from benchmarks.report import write_table
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results.json"
+
+
+def _find_python() -> str:
+    """Find the Python of Lambda's runtime.
+
+    Raises:
+        MeasurementError: This machine has another one only.
+    """
+    path = subprocess.run([ROOT / "tools/find-python"], check=True, capture_output=True, text=True).stdout.strip()
+    version = subprocess.run([path, "-V"], check=True, capture_output=True, text=True).stdout.split()[1]
+    if not version.startswith("3.13."):
+        raise MeasurementError(f"This benchmark needs CPython 3.13, which AWS runs; found {version}.")
+    return path
+
+
+def _progress(message: str) -> None:
+    print(message, file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--quick", action="store_true", help="instructions of a cold start, ours and bare, as JSON")
+    choice.add_argument("--report", action="store_true", help="write table and pictures again, from results.json")
+    arguments = parser.parse_args()
+    try:
+        if not arguments.report:
+            build_runtime(_find_python())
+        if arguments.quick:
+            print(json.dumps(results.cold_ratio()))
+            return
+        if not arguments.report:
+            if measures.valgrind() is None:
+                _progress("valgrind is absent: the instruction columns will be null (Debian: apt-get install valgrind)")
+            RESULTS.write_text(json.dumps(results.compare(_progress), indent=1) + "\n")
+        figures = json.loads(RESULTS.read_text())
+        write_table(figures, HERE / "RESULTS.md")
+        draw(figures, HERE)
+    except MeasurementError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()
