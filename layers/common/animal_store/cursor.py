@@ -7,6 +7,7 @@ forges a cursor gets no more than another starting point in a list that they may
 
 import base64
 import hashlib
+import re
 
 from animal_store import settings
 from animal_store.errors import InvalidRequest
@@ -14,7 +15,7 @@ from animal_store.pet_status import PetStatus
 
 _ID_BYTES = 8
 _CHECKSUM_BYTES = 10
-_LENGTH = 24  # of 18 bytes in base64, without padding
+_FORMAT = re.compile(r"[0-9A-Za-z_-]{24}")  # 18 bytes in base64url need no padding
 
 
 def encode(after: int, status: PetStatus | None) -> str:
@@ -36,10 +37,10 @@ def decode(cursor: str, status: PetStatus | None) -> int:
     Raises:
         InvalidRequest: The cursor was not made here for this filter.
     """
-    if len(cursor) == _LENGTH and cursor.isascii():
+    # First the format: the decoder skips characters that are not its own, or raises errors of its own.
+    if _FORMAT.fullmatch(cursor):
         position = base64.urlsafe_b64decode(cursor)[:_ID_BYTES]
         after = int.from_bytes(position, signed=True)
-        # The decoder skips characters that are not its own: only a cursor that we would write ourselves is ours.
         if encode(after, status) == cursor:
             return after
     raise InvalidRequest(
