@@ -74,7 +74,7 @@ format: .venv/.installed ## format and mend what can be mended by machine
 	@.venv/bin/ruff check --fix .
 
 .PHONY: test
-test: install ## every test that this machine can run
+test: install .tools/sam/.installed ## every test that this machine can run
 	@.venv/bin/pytest
 
 # -- AWS ---------------------------------------------------------------------------------------------------------------
