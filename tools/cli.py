@@ -1,0 +1,21 @@
+"""The commands of `python -m tools`; each is in a module of its own."""
+
+import typer
+
+from tools import keys
+from tools import run as service
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
+app.add_typer(keys.app, name="keys")
+
+
+@app.command()
+def run() -> None:
+    """Serve the API on this machine (PORT, DATA, RELOAD=1, AWS_ENDPOINT_URL_DYNAMODB)."""
+    raise typer.Exit(service.main())
+
+
+@app.command()
+def reset() -> None:
+    """Empty the local store (DATA)."""
+    raise typer.Exit(service.reset())
