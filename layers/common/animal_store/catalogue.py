@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 _IDEMPOTENCY_SECONDS = 24 * 60 * 60
 _CONFLICT_ATTEMPTS = 6
 _CONFLICT_SECONDS = 0.05
+# Why a transaction was cancelled that may well succeed a moment later
+# (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html).
+_TRANSIENT_REASONS = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError", "TransactionConflict"})
 
 Item = dict[str, dict[str, str]]
 """An item of the table in DynamoDB's own JSON."""
@@ -156,6 +159,9 @@ def _next_id() -> int:
         ExpressionAttributeValues={":one": {"N": "1"}},
         ReturnValues="UPDATED_NEW",
     )
+    if "Attributes" not in response:
+        # What the SDK makes of a body that is no JSON.
+        raise ServiceUnavailable from ValueError("the answer of the store is cut off or garbled")
     return int(response["Attributes"]["value"]["N"])
 
 
@@ -174,6 +180,8 @@ def _put(pet: Pet) -> None:
             ReturnValuesOnConditionCheckFailure="ALL_OLD",
         )
     except ClientError as error:
+        if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
+            raise
         there: Item = error.response.get("Item", {})  # type: ignore[assignment]
         if there.get("token") != {"S": token}:
             raise _taken(pet) from error
@@ -212,23 +220,27 @@ def _put_once(pet: Pet, new: NewPet, key: IdempotencyKey) -> Creation:
             reasons: list[dict[str, Any]] = error.response.get("CancellationReasons", [])  # type: ignore[assignment]
             codes = [reason.get("Code") for reason in reasons]
             if codes[:1] == ["ConditionalCheckFailed"]:
-                return _replay(reasons[0]["Item"], new, fingerprint)
+                return _replay(reasons[0]["Item"], pet, new, fingerprint)
             if "ConditionalCheckFailed" in codes:
                 raise _taken(pet) from error
-            if "TransactionConflict" not in codes:
+            if not _TRANSIENT_REASONS.intersection(codes):
                 raise
-            # Another request with this key is being written at this moment; how it ends decides.
+            # A conflict: another request with this key is being written at this moment, and how it ends decides.
             time.sleep(random.uniform(0, _CONFLICT_SECONDS * 2**attempt))  # noqa: S311 - spreads retries, guards nothing
         else:
             return Creation(pet, replayed=False)
     raise ServiceUnavailable
 
 
-def _replay(record: Item, new: NewPet, fingerprint: str) -> Creation:
-    """Answer a repeated creation as the first one: same body, so all but the id is known."""
+def _replay(record: Item, pet: Pet, new: NewPet, fingerprint: str) -> Creation:
+    """Answer a repeated creation as the first one: same body, so all but the id is known.
+
+    A record with this request's own id is its own: its answer was lost, and the store did not know its token any more.
+    """
     if record["fingerprint"]["S"] != fingerprint:
         raise IdempotencyKeyReused
-    return Creation(_with_id(int(record["petId"]["N"]), new), replayed=True)
+    first = int(record["petId"]["N"])
+    return Creation(_with_id(first, new), replayed=first != pet["id"])
 
 
 def _with_id(pet_id: int, new: NewPet) -> Pet:
