@@ -54,6 +54,18 @@ lock: $(UV) ## bring every lock file up to date with pyproject.toml and locks/*.
 
 # -- every day ---------------------------------------------------------------------------------------------------------
 
+.PHONY: run
+run: install ## serve the API on this machine (PORT=3000 DATA=.local RELOAD=1)
+	@exec .venv/bin/python -m tools run
+
+.PHONY: reset
+reset: install ## empty the local store (DATA=.local)
+	@exec .venv/bin/python -m tools reset
+
+.PHONY: keys
+keys: install ## API keys of the running service or a stage: make keys ARGS="issue --label bob --stage staging"
+	@exec .venv/bin/python -m tools keys $(or $(ARGS),list)
+
 # sam asks for a region and credentials even where it calls nobody.
 SAM_OFFLINE := SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=eu-central-1 AWS_ACCESS_KEY_ID=none AWS_SECRET_ACCESS_KEY=none
 

@@ -26,8 +26,8 @@ def _table(stage: Stage | None, name: str | None) -> Iterator[KeyTable]:
 
     try:
         if stage and name:
-            raise KeyAdministrationError("Give --stage or --table, not both.")
-        if stage:
+            _fail("Give --stage or --table, not both.")
+        elif stage:
             yield KeyTable(client(), _stage_table(stage))
         elif name:
             yield KeyTable(client(), name)
@@ -75,7 +75,8 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command()
-def issue(
+def issue(  # noqa: PLR0913 - one argument for each option
+    *,
     label: Annotated[str, typer.Option(help="Whose key it is; stands in logs and metrics.")],
     expires: Annotated[str | None, typer.Option(help="Last day (2027-01-31, UTC) or days from now (90d).")] = None,
     environment: Annotated[
@@ -99,7 +100,7 @@ def issue(
 
 
 @app.command("list")
-def list_(stage: StageOption = None, table: TableOption = None, as_json: JsonOption = False) -> None:
+def list_(*, stage: StageOption = None, table: TableOption = None, as_json: JsonOption = False) -> None:
     """Show every key, never the key itself."""
     with _table(stage, table) as keys:
         records = keys.all()
@@ -112,6 +113,7 @@ def list_(stage: StageOption = None, table: TableOption = None, as_json: JsonOpt
 @app.command()
 def revoke(
     identifier: Annotated[str, typer.Argument(metavar="ID", help="The key's id from `list`, or the key itself.")],
+    *,
     stage: StageOption = None,
     table: TableOption = None,
     as_json: JsonOption = False,

@@ -51,7 +51,8 @@ def main() -> None:
     config.graceful_timeout = 0.2  # only the parent's idle connections are left by then
 
     async def stopped() -> None:
-        while not parent_gone.is_set():
+        # Looked at, because a thread and a signal handler set it, and either may come before this loop runs.
+        while not parent_gone.is_set():  # noqa: ASYNC110
             await asyncio.sleep(_CHECK_S)
 
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qsl
 
-from tools.gateway.template import ACCOUNT_ID, API_ID, Route
+from tools.gateway.template import ACCOUNT_ID, API_ID, Match
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, section 5.6.2
 _HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?")
@@ -74,9 +74,7 @@ class Answer:
     body: bytes
 
 
-def proxy_event(
-    request: Request, route: Route, parameters: Mapping[str, str], *, stage: str, request_id: str, now: datetime
-) -> dict[str, Any]:
+def proxy_event(request: Request, match: Match, *, stage: str, request_id: str, now: datetime) -> dict[str, Any]:
     """Make the event that API Gateway would send to the function of a route.
 
     The one difference: `requestContext.path` has no stage in front, because the local base URL has none either; it is
@@ -84,8 +82,7 @@ def proxy_event(
 
     Args:
         request: Its Host header has been checked.
-        route: The route that matched.
-        parameters: The path parameters, decoded.
+        match: The route, and the path parameters.
         stage: The stage's name.
         request_id: A UUID.
         now: When the request came, with a time zone.
@@ -105,14 +102,14 @@ def proxy_event(
         query.setdefault(name, []).append(value)
     body, is_base64 = _body(request.body)
     return {
-        "resource": route.resource,
+        "resource": match.route.resource,
         "path": request.path,
         "httpMethod": request.method,
         "headers": {name: values[-1] for name, values in headers.items()},
         "multiValueHeaders": headers,
         "queryStringParameters": {name: values[-1] for name, values in query.items()} or None,
         "multiValueQueryStringParameters": query or None,
-        "pathParameters": dict(parameters) or None,
+        "pathParameters": dict(match.parameters) or None,
         "stageVariables": None,
         "requestContext": {
             "accountId": ACCOUNT_ID,
@@ -141,8 +138,8 @@ def proxy_event(
             "requestId": request_id,
             "requestTime": now.strftime("%d/%b/%Y:%H:%M:%S %z"),
             "requestTimeEpoch": int(now.timestamp() * 1000),
-            "resourceId": route.function.lower()[:6],
-            "resourcePath": route.resource,
+            "resourceId": match.route.function.lower()[:6],
+            "resourcePath": match.route.resource,
             "stage": stage,
         },
         "body": body,

@@ -1,4 +1,4 @@
-"""API Gateway's part: finds the route, invokes the function, and answers by itself when there is nothing else to say."""
+"""API Gateway's part: finds the route, invokes the function, and answers by itself when no function can."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from tools.gateway import events
 from tools.gateway.events import Answer, MalformedAnswerError, Request
 from tools.gateway.functions import LoadedFunction, load, share_environment
 from tools.gateway.output import OutputLines
-from tools.gateway.template import GatewayResponse, Route, Template
+from tools.gateway.template import GatewayResponse, Match, Route, Template
 
 # https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-execution-service-limits-table.html
 MAX_BODY_BYTES = 10 * 1024 * 1024
@@ -81,16 +81,14 @@ class Gateway:
         found = self.template.find(request.method, request.path)
         if found is None:
             return self.respond("MISSING_AUTHENTICATION_TOKEN", request_id)
-        route, parameters = found
-        return await self._integrate(request, route, parameters, request_id)
+        return await self._integrate(request, found, request_id)
 
-    async def _integrate(
-        self, request: Request, route: Route, parameters: Mapping[str, str], request_id: str
-    ) -> Answer:
+    async def _integrate(self, request: Request, match: Match, request_id: str) -> Answer:
         """Invoke the function of a route, within the function's and the gateway's time."""
+        route = match.route
         function = self.functions[route.function]
         event = events.proxy_event(
-            request, route, parameters, stage=self.template.stage, request_id=request_id, now=datetime.now(UTC)
+            request, match, stage=self.template.stage, request_id=request_id, now=datetime.now(UTC)
         )
         seconds = min(function.definition.timeout_s, _INTEGRATION_TIMEOUT_S)
         invocation = asyncio.get_running_loop().run_in_executor(

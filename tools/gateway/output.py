@@ -1,4 +1,4 @@
-"""What the functions write to stdout and stderr (JSON logs and EMF metrics): each line goes to sinks, none to the terminal.
+"""What the functions write to stdout and stderr, JSON logs and EMF metrics: each line goes to sinks.
 
 On AWS these lines go to the function's log group. `OutputLines.sinks` is where a reader of logs or metrics joins in.
 """
@@ -83,12 +83,17 @@ class _Stream(io.TextIOBase):
 
 
 class LogFile:
-    """A sink that appends the lines to a file."""
+    """A sink that appends the lines to a file.
+
+    Args:
+        path: Of the file.
+    """
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("a", encoding="utf-8", errors="backslashreplace", buffering=1)
         self._lock = threading.Lock()
 
     def __call__(self, function: str, line: str) -> None:
+        """Append one line."""
         with self._lock:
             self._file.write(f"{function} {line}\n")

@@ -1,6 +1,6 @@
 """The socket side of the local gateway: aiohttp's protocol, the documentation page, and one line for each request.
 
-Whatever arrives gets an answer of the gateway or a closed connection: what the HTTP parser refuses is answered here too.
+Whatever arrives gets an answer of the gateway or a closed connection: what the HTTP parser refuses is answered here.
 """
 
 import asyncio
@@ -139,7 +139,7 @@ class _Protocol(RequestHandler):
 
     def handle_error(
         self,
-        request: web.BaseRequest,
+        request: web.BaseRequest,  # noqa: ARG002 - the signature is aiohttp's
         status: int = 500,
         exc: BaseException | None = None,
         message: str | None = None,
@@ -154,7 +154,7 @@ _NO_LOG: Any = None
 
 
 def _split(target: str) -> tuple[str, str]:
-    """Take a request target apart: origin form, or absolute form (RFC 9112, section 3.2), whose authority is not used."""
+    """Take a request target apart: origin form, or absolute form (RFC 9112, section 3.2) without its authority."""
     scheme, separator, rest = target.partition("://")
     if separator and scheme.lower() in {"http", "https"}:
         slash = min((at for at in (rest.find("/"), rest.find("?")) if at >= 0), default=len(rest))

@@ -18,7 +18,7 @@ ACCOUNT_ID = "123456789012"
 API_ID = "local"
 STACK_NAME = "animal-store-local"
 
-# https://docs.aws.amazon.com/lambda/latest/api/API_CreateFunction.html: what a function gets when the template is silent
+# What a function gets when the template is silent: https://docs.aws.amazon.com/lambda/latest/api/API_CreateFunction.html
 _DEFAULT_TIMEOUT_S = 3
 _DEFAULT_MEMORY_MB = 128
 
@@ -97,6 +97,14 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
+class Match:
+    """The route of a request, and its path parameters, decoded."""
+
+    route: Route
+    parameters: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class GatewayResponse:
     """What API Gateway answers by itself for one response type; `status` None keeps the type's own status."""
 
@@ -130,12 +138,12 @@ class Template:
         first = {route.resource.split("/")[1] for route in self.routes}
         return f"/{first.pop()}" if len(first) == 1 else ""
 
-    def find(self, method: str, path: str) -> tuple[Route, dict[str, str]] | None:
+    def find(self, method: str, path: str) -> Match | None:
         """Find the route of a request; a fixed segment goes before a parameter, as in API Gateway."""
         for route in sorted(self.routes, key=lambda route: route.resource.replace("{", "\x7f")):
             parameters = route.match(method, path)
             if parameters is not None:
-                return route, parameters
+                return Match(route, parameters)
         return None
 
 
