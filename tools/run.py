@@ -123,6 +123,7 @@ def _run(settings: Settings, stack: ExitStack) -> int:
     listener = stack.enter_context(_bind(settings.port))
     folder = DataFolder(settings.data)
     lock = stack.enter_context(folder.locked())
+    folder.withdraw()  # what a killed one left
     store = _start_store(settings, folder, lock, stack)
 
     # Late, while the store starts: these take longer to import than it takes to start.
