@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks import measures, results
 from benchmarks.charts import draw
 from benchmarks.execution import MeasurementError
-from benchmarks.packages import ROOT, build_runtime
+from benchmarks.packages import ROOT, build_runtime, clean_up
 from benchmarks.report import write_table
 
 HERE = Path(__file__).parent
@@ -54,6 +54,8 @@ def main() -> None:
         draw(figures, HERE)
     except MeasurementError as error:
         sys.exit(str(error))
+    finally:
+        clean_up()
 
 
 if __name__ == "__main__":

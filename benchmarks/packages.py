@@ -20,7 +20,8 @@ from tools.build.targets import TARGETS
 
 ROOT = Path(__file__).parent.parent
 PEERS = Path(__file__).parent / "peers"
-BUILD = ROOT / "build" / "benchmark"
+# A folder of its own for each run, so that two at once (a whole one, and the quick one of a test) do not meet.
+BUILD = ROOT / "build" / f"benchmark-{os.getpid()}"
 
 Packaging = Literal["precompiled", "plain"]
 PACKAGINGS: tuple[Packaging, ...] = ("precompiled", "plain")
@@ -72,6 +73,11 @@ def build_runtime(interpreter: str) -> None:
     _run(interpreter, "-m", "venv", "--without-pip", str(environment))
     _install(Path(__file__).parent / "runtime.txt", next(environment.glob("lib/python3*")) / "site-packages")
     _compile(environment)
+
+
+def clean_up() -> None:
+    """Remove all that this run has packaged."""
+    _remove(BUILD)
 
 
 def build(variant: str, packaging: Packaging) -> Package:
