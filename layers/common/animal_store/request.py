@@ -19,6 +19,7 @@ Model = TypeVar("Model")
 Choice = TypeVar("Choice", bound=str)
 
 _DIGITS = re.compile(r"[0-9]{1,19}")
+_IDENTIFIER = re.compile(r"[1-9][0-9]{0,18}")
 _INT64_MAX = 2**63 - 1
 
 
@@ -159,9 +160,8 @@ def collection_url(event: dict[str, Any]) -> str:
 
 
 def positive_int64(text: str) -> int | None:
-    """Read an identifier of a path: decimal digits alone, 1 to 2^63 - 1; None for anything else."""
-    number = int(text) if _DIGITS.fullmatch(text) else 0
-    return number if 1 <= number <= _INT64_MAX else None
+    """Read an identifier of a path: decimal digits without a zero in front, 1 to 2^63 - 1; None for anything else."""
+    return int(text) if _IDENTIFIER.fullmatch(text) and int(text) <= _INT64_MAX else None
 
 
 def _media_type(content_type: str) -> str:
