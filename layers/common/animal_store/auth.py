@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import time
 from dataclasses import dataclass
@@ -77,7 +76,7 @@ def authenticate(authorization: list[str]) -> Caller:
         raise Unauthorized
     key_hash = api_key.digest(match[1])
     found = _find(key_hash)
-    if found is None or "revoked" in found or time.time() >= found.get("expires", math.inf):
+    if found is None or "revoked" in found or ("expires" in found and time.time() >= found["expires"]["N"]):
         raise Unauthorized
     return Caller(key_hash, found["label"])
 
