@@ -1,16 +1,24 @@
 """The world of the unit tests: moto in place of DynamoDB, tables as template.yaml defines them, and no network."""
 
+import copy
 import importlib.util
+import io
+import json
 import os
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import boto3
 import pytest
+import pytest_socket
+from botocore import endpoint
 from moto import mock_aws
 
+from tests.unit.wire import Wire
 from tools.gateway import template
 
 if TYPE_CHECKING:
@@ -26,7 +34,7 @@ os.environ.update(AWS_DEFAULT_REGION=template.REGION, AWS_ACCESS_KEY_ID="testing
 os.environ.pop("AWS_ENDPOINT_URL_DYNAMODB", None)
 
 from animal_store import api_key as api_keys  # noqa: E402
-from animal_store import auth  # noqa: E402
+from animal_store import auth, catalogue, dynamodb, operation, telemetry  # noqa: E402
 
 Handler = Callable[[dict[str, Any], Any], dict[str, Any]]
 
@@ -34,18 +42,113 @@ _TABLE_PROPERTIES = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexe
 
 
 @pytest.fixture(autouse=True)
-def no_network(socket_disabled: None) -> None:
-    """Fail any test that opens a socket."""
+def no_network() -> Iterator[None]:
+    """Fail any test that opens a socket to another machine or process."""
+    pytest_socket.disable_socket(allow_unix_socket=True)
+    yield
+    pytest_socket.enable_socket()
+
+
+@pytest.fixture(autouse=True)
+def fresh_key_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no test profit from keys that another one has looked up."""
+    monkeypatch.setattr(auth, "_known", auth._Cache())
+    monkeypatch.setattr(auth, "_unknown", auth._Cache())
+
+
+@pytest.fixture(autouse=True)
+def wire() -> Iterator[Wire]:
+    """Give the way to the store; all that the layer sends there must be valid by the SDK's own description."""
+    wire = Wire(dynamodb.client)
+    wire.attach()
+    yield wire
+    wire.detach()
+    assert wire.invalid == []
+
+
+class Clock:
+    """Stands in for the module `time`: it moves only when a test moves it or somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.wall = 1_800_000_000.0
+        self.uptime = 1_000.0
+        self.pauses: list[float] = []
+
+    def time(self) -> float:
+        return self.wall
+
+    def monotonic(self) -> float:
+        return self.uptime
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.advance(seconds)
+
+    def advance(self, seconds: float) -> None:
+        self.wall += seconds
+        self.uptime += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Give the clock of the layer and of the SDK's pauses between retries."""
+    clock = Clock()
+    for module in (auth, catalogue, dynamodb, operation, endpoint):
+        monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
+@pytest.fixture
+def budget(clock: Clock) -> dynamodb.Budget:
+    """Give an invocation's budget of 10 seconds to code that is called without its handler."""
+    budget = dynamodb.Budget(deadline=clock.uptime + 10)
+    dynamodb.budget.set(budget)
+    return budget
+
+
+class Output:
+    """What the functions print: one JSON object on each line."""
+
+    def __init__(self) -> None:
+        self.stream = io.StringIO()
+
+    @property
+    def text(self) -> str:
+        return self.stream.getvalue()
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.text.splitlines()]
+
+    @property
+    def metrics(self) -> list[dict[str, Any]]:
+        return [line for line in self.lines if "_aws" in line]
+
+    @property
+    def logs(self) -> list[dict[str, Any]]:
+        return [line for line in self.lines if "_aws" not in line]
+
+
+@pytest.fixture
+def output(monkeypatch: pytest.MonkeyPatch) -> Iterator[Output]:
+    """Give what is printed to the function's log group: log lines and metrics."""
+    output = Output()
+    handler = telemetry.logger.registered_handler
+    monkeypatch.setattr(sys, "stdout", output.stream)
+    before = handler.setStream(output.stream)  # type: ignore[attr-defined] # it is a StreamHandler
+    yield output
+    handler.setStream(before)  # type: ignore[attr-defined]
 
 
 class Context:
     """What the handlers use of Lambda's context object."""
 
     aws_request_id = "c6af9ac6-7b61-11e6-9a41-93e8deadbeef"
+    remaining_ms = 10_000
 
     def get_remaining_time_in_millis(self) -> int:
         """Return the time that the template's functions have."""
-        return 10_000
+        return self.remaining_ms
 
 
 @pytest.fixture
@@ -62,7 +165,6 @@ def tables() -> Iterator["DynamoDBClient"]:
         for table in TEMPLATE.tables.values():
             properties = {name: table.properties[name] for name in _TABLE_PROPERTIES if name in table.properties}
             client.create_table(TableName=table.name, **properties)
-        auth._known, auth._unknown = auth._Cache(), auth._Cache()
         yield client
 
 
@@ -93,3 +195,58 @@ def _handler(folder: str) -> Handler:
 def load_handler() -> Callable[[str], Handler]:
     """Give the handler of a function by the name of its folder, such as `list_pets`."""
     return _handler
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer of a handler, its body read as JSON."""
+
+    status: int
+    headers: dict[str, str]
+    body: Any
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request, by what differs from the example event of its operation."""
+
+    folder: str
+    query: Mapping[str, list[str]] | None = None
+    body: str | None = None
+    headers: Mapping[str, list[str]] = field(default_factory=dict)
+    pet_id: str = "1"
+
+    def event(self) -> dict[str, Any]:
+        """Make the proxy event."""
+        event = copy.deepcopy(_example(self.folder))
+        event["multiValueHeaders"] |= self.headers
+        event["multiValueQueryStringParameters"] = self.query
+        event["body"] = self.body
+        if event["pathParameters"]:
+            event["pathParameters"] = {"petId": self.pet_id}
+        return event
+
+
+@cache
+def _example(folder: str) -> dict[str, Any]:
+    name = {"list_pets": "list-200", "create_pet": "create-201", "get_pet": "get-200"}[folder]
+    event: dict[str, Any] = json.loads((ROOT / "events" / f"{name}.json").read_text())
+    return event
+
+
+class Ask(Protocol):
+    """Sends a request with a valid key, unless `headers` say otherwise."""
+
+    def __call__(self, folder: str, **differences: Any) -> Answer: ...
+
+
+@pytest.fixture
+def ask(api_key: str, load_handler: Callable[[str], Handler], context: Context) -> Ask:
+    """Give what sends requests to the handlers."""
+
+    def ask(folder: str, **differences: Any) -> Answer:
+        differences["headers"] = {"Authorization": [f"Bearer {api_key}"], **differences.get("headers", {})}
+        answer = load_handler(folder)(Call(folder, **differences).event(), context)
+        return Answer(answer["statusCode"], answer["headers"], json.loads(answer["body"]))
+
+    return ask

@@ -1,0 +1,104 @@
+"""The cursor of a list: it comes back as it was given, for the same list, or not at all."""
+
+import base64
+
+import pytest
+from animal_store import cursor, settings
+from animal_store.errors import InvalidRequest
+from animal_store.pet_status import PET_STATUSES, PetStatus
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+IDS = st.integers(1, 2**63 - 1)
+FILTERS = st.sampled_from([None, *PET_STATUSES])
+ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+
+def refuses(text: str, status: PetStatus | None = None) -> bool:
+    with pytest.raises(InvalidRequest, match=r"^cursor: is not a cursor of this list; take it unchanged"):
+        cursor.decode(text, status)
+    return True
+
+
+@given(after=IDS, status=FILTERS)
+@hypothesis_settings(deadline=None)
+def test_cursor_comes_back_as_the_id(after: int, status: PetStatus | None) -> None:
+    assert cursor.decode(cursor.encode(after, status), status) == after
+
+
+@given(after=IDS, status=FILTERS)
+@hypothesis_settings(deadline=None)
+def test_cursor_needs_no_escape_in_a_url(after: int, status: PetStatus | None) -> None:
+    assert set(cursor.encode(after, status)) <= set(ALPHABET)
+
+
+@given(after=IDS, position=st.integers(0, 23), character=st.one_of(st.sampled_from(ALPHABET), st.characters()))
+@hypothesis_settings(deadline=None, max_examples=500)
+def test_cursor_with_one_changed_character_is_refused(after: int, position: int, character: str) -> None:
+    text = cursor.encode(after, None)
+    changed = text[:position] + character + text[position + 1 :]
+
+    assert changed == text or refuses(changed)
+
+
+@given(text=st.text())
+@hypothesis_settings(deadline=None)
+def test_any_other_text_is_refused(text: str) -> None:
+    assert refuses(text)
+
+
+@given(body=st.binary(min_size=18, max_size=18))
+@hypothesis_settings(deadline=None)
+def test_any_other_bytes_are_refused(body: bytes) -> None:
+    assert refuses(base64.urlsafe_b64encode(body).decode())
+
+
+@given(after=IDS, made_for=FILTERS, used_with=FILTERS)
+@hypothesis_settings(deadline=None)
+def test_cursor_of_another_filter_is_refused(
+    after: int, made_for: PetStatus | None, used_with: PetStatus | None
+) -> None:
+    text = cursor.encode(after, made_for)
+
+    assert made_for == used_with or refuses(text, used_with)
+
+
+@pytest.mark.parametrize("setting", ["STAGE", "ANIMALS_TABLE"])
+def test_cursor_of_another_stage_or_table_is_refused(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = cursor.encode(7, None)
+    monkeypatch.setattr(settings, setting, "another")
+
+    assert refuses(text)
+
+
+def test_parts_of_the_scope_do_not_run_into_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "STAGE", "staging")
+    monkeypatch.setattr(settings, "ANIMALS_TABLE", "animals")
+    text = cursor.encode(7, None)
+    monkeypatch.setattr(settings, "STAGE", "staginga")
+    monkeypatch.setattr(settings, "ANIMALS_TABLE", "nimals")
+
+    assert refuses(text)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "",
+        "{cut}",
+        "{all}A",
+        "{all}=",
+        "{all}\n",
+        " {all}",
+        "{cut} {last}",
+        "{cut}=",
+        "{cut}!",
+        "{cut}\u0661",
+        "{all}{all}",
+    ],
+)
+def test_cursor_that_was_tampered_with_is_refused(pattern: str) -> None:
+    text = cursor.encode(7, None)
+
+    assert refuses(pattern.format(all=text, cut=text[:-1], last=text[-1]))
