@@ -16,6 +16,8 @@ Headers = Sequence[tuple[str, str | bytes]]
 Pet = dict[str, Any]
 Result = TypeVar("Result")
 
+_ATTEMPTS = 6  # where a stage throttles, at a second's distance
+
 JSON = ("Content-Type", "application/json")
 
 
@@ -45,7 +47,7 @@ class Client:
     def request(
         self, method: str, path: str, headers: Headers = (), content: bytes | None = None, *, authenticate: bool = True
     ) -> httpx.Response:
-        """Send a request.
+        """Send a request; when the stage's throttle refuses it, wait and send it again.
 
         Args:
             method: The HTTP method.
@@ -60,7 +62,12 @@ class Client:
             for name, value in (*authorization, *headers)
         ]
         url = path if path.startswith("http") else self.base_url + path
-        return self._http.request(method, url, headers=encoded, content=content)
+        for _ in range(_ATTEMPTS):
+            response = self._http.request(method, url, headers=encoded, content=content)
+            if response.status_code != httpx.codes.TOO_MANY_REQUESTS:
+                break
+            time.sleep(float(response.headers.get("Retry-After", 1)))
+        return response
 
     def list(self, **parameters: str | int | None) -> httpx.Response:
         """Send listPets with these parameters; None leaves one out."""

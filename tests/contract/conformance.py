@@ -23,8 +23,9 @@ STATUS_OF_CODE = {
     "payload_too_large": 413,
     "unsupported_media_type": 415,
     "idempotency_key_reused": 422,
+    "too_many_requests": 429,
 }
-"""The codes that a client can bring about. The others (429, 5xx) are never right in answer to this suite."""
+"""The codes that a client can bring about. The others, 500 and above, are never right in answer to this suite."""
 
 SUNSET = "Thu, 05 Dec 2030 00:00:00 GMT"
 
@@ -74,7 +75,12 @@ def check(response: httpx.Response) -> None:
         _check_error(strict_json(response.text), response.status_code)
 
     template = _path_template(request)
-    if template == "/pets/{petId}" and request.method == "GET":
+    # API Gateway throttles before it knows the operation.
+    if (
+        template == "/pets/{petId}"
+        and request.method == "GET"
+        and response.status_code != httpx.codes.TOO_MANY_REQUESTS
+    ):
         _check_deprecation(response)
     if template is not None and request.method.lower() in list(document()[template]):
         _check_against_document(response, document()[template][request.method])

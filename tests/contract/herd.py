@@ -9,10 +9,15 @@ from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
 
+import pytest
+
 from tests.contract.client import Client, Pet, eventually, next_url, pets_of, with_limit
 
 STATUSES = ("available", "pending", "sold")
 FILTERS = (None, *STATUSES)
+
+filters = pytest.mark.parametrize("status", FILTERS, ids=[status or "none" for status in FILTERS])
+"""Runs a test with each filter and with none."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,14 @@ def assert_replay(response: httpx.Response, first: httpx.Response) -> None:
     assert response.text == first.text
 
 
-@pytest.mark.parametrize("members", [{}, {"status": "sold"}, {"name": "\0 \N{PAW PRINTS}", "categoryId": -(2**63)}])
+@pytest.mark.parametrize(
+    "members",
+    [
+        pytest.param({}, id="without-status"),
+        pytest.param({"status": "sold"}, id="with-status"),
+        pytest.param({"name": "\0 \N{PAW PRINTS}", "categoryId": -(2**63)}, id="extremes"),
+    ],
+)
 def test_repeated(client: Client, herd: Herd, key: str, members: dict[str, Any]) -> None:
     """The same key and body get the first answer again, marked as such, however often; one animal is added."""
     new = client.new(**members)

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.contract.client import Client, assert_error, next_url, pets_of
+from tests.contract.herd import filters
 
 LIMITS_REFUSED = {
     "zero": "0",
@@ -78,7 +79,18 @@ def test_parameter_twice(client: Client, query: str, name: str) -> None:
 
 @pytest.mark.smoke_read_only
 @pytest.mark.parametrize(
-    "query", ["colour=red", "Limit=0", "STATUS=x", "limit%5B%5D=0", "id=x&id=y", "", "&&", "=", "limits=0"]
+    "query",
+    [
+        pytest.param("colour=red", id="unknown"),
+        pytest.param("limits=0", id="similar"),
+        pytest.param("Limit=0", id="capital"),
+        pytest.param("STATUS=x", id="upper-case"),
+        pytest.param("limit%5B%5D=0", id="brackets"),
+        pytest.param("id=x&id=y", id="twice"),
+        pytest.param("", id="empty"),
+        pytest.param("&&", id="separators"),
+        pytest.param("=", id="no-name"),
+    ],
 )
 def test_unknown_parameters_ignored(client: Client, query: str) -> None:
     """Parameters that the interface does not know, also by their case, are ignored."""
@@ -105,7 +117,7 @@ def test_parameters_decoded_once(client: Client, query: str) -> None:
 
 
 @pytest.mark.smoke_read_only
-@pytest.mark.parametrize("status", [None, "available", "pending", "sold"])
+@filters
 def test_page(client: Client, status: str | None) -> None:
     """A page is an array of at most 20 animals in ascending order of id, all with the status that was asked for."""
     pets = pets_of(client.list(status=status))
@@ -116,7 +128,7 @@ def test_page(client: Client, status: str | None) -> None:
 
 
 @pytest.mark.usefixtures("herd")
-@pytest.mark.parametrize("limit", [None, 1, 2, 19, 20, 21, 99, 100])
+@pytest.mark.parametrize("limit", [None, 1, 2, 19, 20, 21, 99, 100], ids=lambda limit: str(limit or "default"))
 def test_limit(client: Client, limit: int | None) -> None:
     """A list with more animals than the limit (20 unless given) is answered with exactly as many, and a link."""
     response = client.list(limit=limit)

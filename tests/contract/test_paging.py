@@ -12,9 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.contract.client import Client, Pet, assert_error, next_url, pets_of, with_limit
-from tests.contract.herd import FILTERS, STATUSES, Herd
-
-filters = pytest.mark.parametrize("status", FILTERS, ids=[status or "all" for status in FILTERS])
+from tests.contract.herd import FILTERS, STATUSES, Herd, filters
 
 
 @contextmanager
@@ -52,13 +50,24 @@ def test_every_page_size(client: Client, herd: Herd, status: str | None, limit: 
 @given(data=st.data())
 def test_page_size_changes_on_the_way(client: Client, herd: Herd, data: st.DataObject) -> None:
     """A cursor may be followed with another limit than it was given with; nothing is missed or repeated."""
-    url: str | None = herd.starts[None]
+    status = data.draw(st.sampled_from(FILTERS), label="status")
+    url: str | None = herd.starts[status]
     found: list[Pet] = []
     while url is not None and (not found or found[-1]["id"] < herd.pets[-1]["id"]):
         response = client.request("GET", with_limit(url, data.draw(st.integers(1, 100), label="limit")))
         found += pets_of(response)
         url = next_url(response)
-    assert found[: len(herd.pets)] == herd.pets
+    expected = herd.with_status(status)
+    assert found[: len(expected)] == expected
+
+
+@filters
+def test_every_page_size_while_others_create(client: Client, herd: Herd, status: str | None) -> None:
+    """The same while animals are added behind those that the walk has to meet."""
+    with others_creating(client) as created:
+        walks = [herd.read(client, with_limit(herd.starts[status], limit)) for limit in (3, 10, 51)]
+    assert created
+    assert walks == [herd.with_status(status)] * len(walks)
 
 
 @filters
@@ -205,7 +214,13 @@ def test_cursor_refused(client: Client, cursors: dict[str | None, str], forgery:
 
 @pytest.mark.parametrize(
     ("given_for", "sent_with"),
-    [(None, "available"), ("available", None), ("available", "pending"), ("pending", "sold"), ("available", "sold")],
+    [
+        pytest.param(None, "available", id="none-available"),
+        pytest.param("available", None, id="available-none"),
+        pytest.param("available", "pending", id="available-pending"),
+        pytest.param("pending", "available", id="pending-available"),
+        pytest.param("pending", "sold", id="pending-sold"),
+    ],
 )
 def test_cursor_of_another_filter(
     client: Client, cursors: dict[str | None, str], given_for: str | None, sent_with: str | None
