@@ -136,23 +136,26 @@ def _import_file(path: Path, name: str) -> ModuleType:
 @contextmanager
 def _environment(definition: Function) -> Iterator[None]:
     """Show the function's environment variables while its code is imported."""
-    before = dict(os.environ)
-    os.environ.update(definition.environment)
-    # https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html#configuration-envvars-runtime
-    os.environ.update(
-        {
-            "AWS_LAMBDA_FUNCTION_NAME": definition.logical_id,
-            "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(definition.memory_mb),
-            "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
-            "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
-            "LAMBDA_TASK_ROOT": str(definition.code),
-        }
-    )
+    variables = {
+        **definition.environment,
+        # https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html#configuration-envvars-runtime
+        "AWS_LAMBDA_FUNCTION_NAME": definition.logical_id,
+        "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(definition.memory_mb),
+        "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
+        "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
+        "LAMBDA_TASK_ROOT": str(definition.code),
+    }
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:
-        os.environ.clear()
-        os.environ.update(before)
+        # One by one: handlers that run in other threads meanwhile must find what they share.
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 @contextmanager
