@@ -41,13 +41,21 @@ $(UV): locks/uv.txt tools/find-python
 .PHONY: install
 install: .venv/.installed .tools/ministack/.installed ## install what `make run` and `make test` need
 
+# The same for npm packages: locks/NAME/package-lock.json -> .tools/NAME
+.tools/%/.installed: locks/%/package.json locks/%/package-lock.json
+	@echo "installing $* into .tools/$*"
+	@rm -rf .tools/$* && mkdir -p .tools/$* && cp $^ .tools/$*
+	@npm ci --prefix .tools/$* --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null || \
+	  { echo "Cannot install $*: is an npm registry reachable (see the error above)?" >&2; exit 1; }
+	@touch $@
+
 # What ships in the layer, with hashes.
 EXPORT = $(UV) export --quiet --locked --no-dev --no-emit-project --no-header --no-annotate
 
 .PHONY: lock
 lock: $(UV) ## bring every lock file up to date with pyproject.toml and locks/*.in (UPGRADE=1: newest releases)
 	@$(UV) lock $(if $(UPGRADE),--upgrade)
-	@for name in uv sam ministack; do \
+	@for name in uv sam ministack clients; do \
 	  $(UV) pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header --no-annotate \
 	    $(if $(UPGRADE),--upgrade) -o locks/$$name.txt locks/$$name.in; done
 	@$(EXPORT) -o layers/common/requirements.txt >/dev/null
@@ -95,10 +103,15 @@ test: install .tools/sam/.installed ## every test that this machine can run
 build: .venv/.installed .tools/sam/.installed ## build for AWS, without Docker: arm64 (release) and x86_64 (ARCH=... for one)
 	@.venv/bin/python -m tools.build $(ARCH)
 
+.PHONY: rehearse
+rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## try a deployment on an emulator of AWS (STAGE=staging; SERVE=1: leave it up)
+	@$(MAKE) build ARCH=x86_64
+	@.venv/bin/python -m tools.rehearsal
+
 .PHONY: contract
 contract: install ## the contract suite against BASE_URL with API_KEY (PYTEST="-m smoke_read_only": only read)
-	@CONTRACT_BASE_URL="$(BASE_URL)" CONTRACT_API_KEY="$(API_KEY)" CONTRACT_SECOND_API_KEY="$(SECOND_API_KEY)" \
-	  CONTRACT_EXCUSES="$(EXCUSES)" .venv/bin/pytest tests/contract $(PYTEST)
+	@CONTRACT_BASE_URL="$${BASE_URL-}" CONTRACT_API_KEY="$${API_KEY-}" CONTRACT_SECOND_API_KEY="$${SECOND_API_KEY-}" \
+	  CONTRACT_EXCUSES="$${EXCUSES-}" .venv/bin/pytest tests/contract $(PYTEST)
 
 # -- speed -------------------------------------------------------------------------------------------------------------
 
