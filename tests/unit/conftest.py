@@ -157,11 +157,18 @@ def context() -> Context:
     return Context()
 
 
+@cache
+def _client() -> "DynamoDBClient":
+    # One for all tests: to make it takes longer than most of them.
+    client: DynamoDBClient = boto3.client("dynamodb")
+    return client
+
+
 @pytest.fixture
 def tables() -> Iterator["DynamoDBClient"]:
     """Make the tables of template.yaml, empty; give a client for them."""
     with mock_aws():
-        client: DynamoDBClient = boto3.client("dynamodb")
+        client = _client()
         for table in TEMPLATE.tables.values():
             properties = {name: table.properties[name] for name in _TABLE_PROPERTIES if name in table.properties}
             client.create_table(TableName=table.name, **properties)

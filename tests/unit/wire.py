@@ -75,6 +75,7 @@ class Wire:
         self._faults: dict[str, deque[Fault]] = defaultdict(deque)
         self.sent: list[str] = []
         """The operation of each request, retries included."""
+        self._bodies: list[dict[str, Any]] = []
         self.parameters: list[tuple[str, dict[str, Any]]] = []
         """Operation and parameters of each call, as the layer made it."""
         self.invalid: list[str] = []
@@ -87,6 +88,10 @@ class Wire:
     def heal(self) -> None:
         """Forget the faults that no request has met yet."""
         self._faults.clear()
+
+    def bodies(self, operation: str, member: str) -> list[Any]:
+        """Return a member of the body of each request of an operation, retries included."""
+        return [body[member] for sent, body in zip(self.sent, self._bodies, strict=True) if sent == operation]
 
     def attach(self) -> None:
         """Take moto's place on the wire, which is then asked from here."""
@@ -107,6 +112,7 @@ class Wire:
     def _send(self, event_name: str, request: AWSPreparedRequest, **_: object) -> AWSResponse:
         operation = event_name.rpartition(".")[2]
         self.sent.append(operation)
+        self._bodies.append(json.loads(cast("bytes", request.body)))
 
         def carry_out() -> AWSResponse:
             response = botocore_stubber(event_name=event_name, request=request)
