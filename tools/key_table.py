@@ -164,11 +164,11 @@ def parse_expiry(text: str, now: datetime) -> int:
         return int(now.timestamp()) + int(text[:-1]) * _DAY_S
     try:
         day = date.fromisoformat(text)
-    except ValueError as error:
+        end = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1)
+    except (ValueError, OverflowError) as error:
         raise KeyAdministrationError(
             f"--expires {text!r}: give a date such as 2027-01-31, or days such as 90d."
         ) from error
-    end = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1)
     if end <= now:
         raise KeyAdministrationError(f"--expires {text} is past.")
     return int(end.timestamp())

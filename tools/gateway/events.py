@@ -177,7 +177,7 @@ def _status(value: Any) -> int:
 
 def _answer_headers(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Merge `headers` and `multiValueHeaders`: of a pair that is in both, the one of `multiValueHeaders` stays."""
-    single, multiple = result.get("headers") or {}, result.get("multiValueHeaders") or {}
+    single, multiple = ({} if result.get(name) is None else result[name] for name in ("headers", "multiValueHeaders"))
     if not isinstance(single, dict) or not isinstance(multiple, dict):
         raise MalformedAnswerError("headers and multiValueHeaders must be objects")
     pairs: list[tuple[str, str]] = []

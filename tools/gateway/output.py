@@ -3,14 +3,13 @@
 On AWS these lines go to the function's log group. `OutputLines.sinks` is where a reader of logs or metrics joins in.
 """
 
-import io
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO, cast
 
 Sink = Callable[[str, str], None]
 """Takes the logical id of a function and one line without its line feed; is called from the function's thread."""
@@ -30,8 +29,8 @@ class OutputLines:
 
     def install(self) -> None:
         """Take the place of the two streams, for the rest of the process."""
-        sys.stdout = _Stream(sys.stdout, self)
-        sys.stderr = _Stream(sys.stderr, self)
+        sys.stdout = cast("TextIO", _Stream(sys.stdout, self))
+        sys.stderr = cast("TextIO", _Stream(sys.stderr, self))
 
     @contextmanager
     def of(self, function: str) -> Iterator[None]:
@@ -48,8 +47,8 @@ class OutputLines:
             sink(function, line)
 
 
-class _Stream(io.TextIOBase):
-    """A text stream that tells the functions' output from everybody else's."""
+class _Stream:
+    """A text stream that tells the functions' output from everybody else's; the rest is the real stream's."""
 
     def __init__(self, real: TextIO, lines: OutputLines) -> None:
         self._real = real
@@ -65,21 +64,8 @@ class _Stream(io.TextIOBase):
             self._lines.emit(function, line)
         return len(text)
 
-    def flush(self) -> None:
-        self._real.flush()
-
-    def fileno(self) -> int:
-        return self._real.fileno()
-
-    def isatty(self) -> bool:
-        return False if _function.get() else self._real.isatty()
-
-    def writable(self) -> bool:
-        return True
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override] # read-only is what it is
-        return self._real.encoding
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
 
 
 class LogFile:

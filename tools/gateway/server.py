@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from aiohttp import web
+from aiohttp import HttpVersion10, web
 from aiohttp.web_protocol import RequestHandler
 
 from tools.gateway.docs import Docs
@@ -56,6 +56,8 @@ class GatewayServer:
 
     async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request that the HTTP parser accepted."""
+        if request.version < HttpVersion10:  # HTTP/0.9 knows no status
+            return self.refuse()
         begin = time.monotonic()
         path, query = _split(request.raw_path)
         answer = self._docs.answer(request.method, path, f"http://{request.headers.get('Host', '')}")
