@@ -130,8 +130,10 @@ def call(method: Callable[..., Any], **parameters: Any) -> Any:
     try:
         return method(**parameters)
     except ClientError as error:
+        code = error.response["Error"]["Code"]
         transient = (
-            error.response["Error"]["Code"] in _TRANSIENT_CODES
+            code in _TRANSIENT_CODES
+            or code.isdigit()  # the HTTP status, which the SDK puts here when the body is cut off or garbled
             or error.response["ResponseMetadata"]["HTTPStatusCode"] >= _SERVER_ERROR
         )
         if transient:
