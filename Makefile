@@ -77,6 +77,14 @@ keys: install ## API keys of the running service or a stage: make keys ARGS="iss
 # sam asks for a region and credentials even where it calls nobody.
 SAM_OFFLINE := SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=eu-central-1 AWS_ACCESS_KEY_ID=none AWS_SECRET_ACCESS_KEY=none
 
+.PHONY: seed
+seed: install ## add made-up animals to the running service or another: make seed COUNT=1000 BASE_URL=... (key: API_KEY)
+	@.venv/bin/python -m tools seed --count $(or $(COUNT),100) $(ARGS)
+
+.PHONY: export
+export: install ## write all animals to stdout: make export ARGS="--format csv --status sold --output sold.csv"
+	@.venv/bin/python -m tools export $(ARGS)
+
 .PHONY: check
 check: .venv/.installed .tools/sam/.installed ## format, lint, types: what CI asks before any test
 	@.venv/bin/ruff format --check .

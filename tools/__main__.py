@@ -1,4 +1,4 @@
-"""`python -m tools COMMAND`."""
+"""`python -m tools COMMAND`, or `tools/animal-store COMMAND`."""
 
 import os
 import sys
@@ -23,7 +23,7 @@ def main() -> None:
 
     from tools.cli import app
 
-    app()
+    app(prog_name=os.environ.get("TOOLS_NAME"))  # set by tools/animal-store
 
 
 if __name__ == "__main__":

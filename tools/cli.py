@@ -2,11 +2,13 @@
 
 import typer
 
-from tools import keys
+from tools import export, keys, seed
 from tools import run as service
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(keys.app, name="keys")
+app.command("seed")(seed.seed)
+app.command("export")(export.export)
 
 
 @app.command()
