@@ -239,13 +239,19 @@ class _Service:
             The exit status.
         """
         from tools.gateway.docs import Docs
+        from tools.gateway.metrics import Metrics
+        from tools.gateway.pages import Pages
         from tools.gateway.server import GatewayServer
+        from tools.gateway.status import StatusPage
 
         loop = asyncio.get_running_loop()
         for number in _SIGNALS:
             loop.add_signal_handler(number, self._stopping.set)
         base_path = self._gateway.template.base_path
-        server = GatewayServer(self._gateway, Docs(ROOT / "openapi.yaml", base_path), _log_request)
+        metrics = Metrics()
+        self._gateway.output.sinks.append(metrics)
+        pages = Pages(Docs(ROOT / "openapi.yaml", base_path), StatusPage(metrics))
+        server = GatewayServer(self._gateway, pages, _log_request)
         async with server.listen(listener), asyncio.TaskGroup() as tasks:
             self._announce(f"http://{HOST}:{listener.getsockname()[1]}", base_path)
             tasks.create_task(self._watch_processes())
@@ -264,6 +270,7 @@ class _Service:
         say(f"Base URL: {base_url}")
         say(f"API key: {self._key}")
         say(f"Docs: {origin}/docs")
+        say(f"Status: {origin}/status")
         header = f'-H "Authorization: Bearer {self._key}"'
         body = '{"name": "Rex", "categoryId": 1, "status": "available"}'
         say("\nTry it (Ctrl-C stops the service, what it stores stays):")

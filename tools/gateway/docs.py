@@ -6,6 +6,7 @@ from pathlib import Path
 import yaml
 
 from tools.gateway.events import Answer
+from tools.gateway.pages import file_answer
 
 _PAGE = Path(__file__).with_name("docs.html")
 _SWAGGER_UI = "event_handler/openapi/swagger_ui"
@@ -41,10 +42,10 @@ class Docs:
         if method not in {"GET", "HEAD"}:
             return None
         if path == "/openapi.yaml" and self._document.is_file():
-            return _file(self._api(origin), "application/yaml")
+            return file_answer(self._api(origin), "application/yaml")
         if path in self._files:
             file, content_type = self._files[path]
-            return _file(file.read_bytes(), content_type)
+            return file_answer(file.read_bytes(), content_type)
         return None
 
     def _api(self, origin: str) -> bytes:
@@ -54,8 +55,3 @@ class Docs:
         except (yaml.YAMLError, TypeError):
             return self._document.read_bytes()  # half written: the page says what is wrong with it
         return yaml.safe_dump(document, sort_keys=False, allow_unicode=True).encode()
-
-
-def _file(content: bytes, content_type: str) -> Answer:
-    headers = [("Content-Type", content_type), ("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff")]
-    return Answer(200, headers, content)

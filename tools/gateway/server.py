@@ -1,4 +1,4 @@
-"""The socket side of the local gateway: aiohttp's protocol, the documentation page, and one line for each request.
+"""The socket side of the local gateway: aiohttp's protocol, the pages beside the API, and one line for each request.
 
 Whatever arrives gets an answer of the gateway or a closed connection: what the HTTP parser refuses is answered here.
 """
@@ -13,9 +13,9 @@ from typing import Any
 from aiohttp import HttpVersion10, web
 from aiohttp.web_protocol import RequestHandler
 
-from tools.gateway.docs import Docs
 from tools.gateway.events import Answer, Request
 from tools.gateway.gateway import MAX_BODY_BYTES, Gateway
+from tools.gateway.pages import Page
 
 _BODY_TIMEOUT_S = 30.0
 _IDLE_TIMEOUT_S = 60.0  # also the longest that a request's head may take
@@ -30,16 +30,16 @@ class GatewayServer:
 
     Args:
         gateway: What answers.
-        docs: The documentation page and its files.
+        pages: What is answered beside the API.
         log_request: Gets each request that has been answered.
         body_timeout_s: How long the body of a request may take to arrive.
     """
 
     def __init__(
-        self, gateway: Gateway, docs: Docs, log_request: LogRequest, *, body_timeout_s: float = _BODY_TIMEOUT_S
+        self, gateway: Gateway, pages: Page, log_request: LogRequest, *, body_timeout_s: float = _BODY_TIMEOUT_S
     ) -> None:
         self.gateway = gateway
-        self._docs = docs
+        self._pages = pages
         self._log_request = log_request
         self._body_timeout_s = body_timeout_s
 
@@ -60,7 +60,7 @@ class GatewayServer:
             return self.refuse()
         begin = time.monotonic()
         path, query = _split(request.raw_path)
-        answer = self._docs.answer(request.method, path, f"http://{request.headers.get('Host', '')}")
+        answer = self._pages.answer(request.method, path, f"http://{request.headers.get('Host', '')}")
         if answer is None:
             answer = await self._answer(request, path, query)
         self._log_request(request.method, request.raw_path, answer.status, time.monotonic() - begin)
