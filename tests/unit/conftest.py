@@ -34,7 +34,7 @@ os.environ.update(AWS_DEFAULT_REGION=template.REGION, AWS_ACCESS_KEY_ID="testing
 os.environ.pop("AWS_ENDPOINT_URL_DYNAMODB", None)
 
 from animal_store import api_key as api_keys  # noqa: E402
-from animal_store import auth, catalogue, dynamodb, operation, telemetry  # noqa: E402
+from animal_store import auth, catalogue, dynamodb, operation, snapstart, telemetry  # noqa: E402
 
 Handler = Callable[[dict[str, Any], Any], dict[str, Any]]
 
@@ -93,7 +93,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Give the clock of the layer and of the SDK's pauses between retries."""
     clock = Clock()
-    for module in (auth, catalogue, dynamodb, operation, endpoint):
+    for module in (auth, catalogue, dynamodb, operation, snapstart, endpoint):
         monkeypatch.setattr(module, "time", clock)
     return clock
 
@@ -109,12 +109,14 @@ def budget(clock: Clock) -> dynamodb.Budget:
 class Output:
     """What the functions print: one JSON object on each line."""
 
-    def __init__(self) -> None:
-        self.stream = io.StringIO()
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+        self._text = ""
 
     @property
     def text(self) -> str:
-        return self.stream.getvalue()
+        self._text += self._capsys.readouterr().out
+        return self._text
 
     @property
     def lines(self) -> list[dict[str, Any]]:
@@ -129,15 +131,18 @@ class Output:
         return [line for line in self.lines if "_aws" not in line]
 
 
+class _Stdout(io.TextIOBase):
+    """What stdout is at the moment, not what it was when the logger was made."""
+
+    def write(self, text: str) -> int:
+        return sys.stdout.write(text)
+
+
 @pytest.fixture
-def output(monkeypatch: pytest.MonkeyPatch) -> Iterator[Output]:
+def output(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Output:
     """Give what is printed to the function's log group: log lines and metrics."""
-    output = Output()
-    handler = telemetry.logger.registered_handler
-    monkeypatch.setattr(sys, "stdout", output.stream)
-    before = handler.setStream(output.stream)  # type: ignore[attr-defined] # it is a StreamHandler
-    yield output
-    handler.setStream(before)  # type: ignore[attr-defined]
+    monkeypatch.setattr(telemetry.logger.registered_handler, "stream", _Stdout())
+    return Output(capsys)
 
 
 class Context:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from animal_store.auth import Caller
 from animal_store.errors import InvalidRequest, UnsupportedMediaType
+from animal_store.models import NewPet
 from animal_store.pet_status import PET_STATUSES
 from animal_store.request import Request, collection_url, header, positive_int64
 from animal_store.validators import NEW_PET
@@ -32,9 +33,9 @@ def request(folder: str = "create_pet", **differences: Any) -> Request:
     return Request(Call(folder, **differences).event(), CALLER)
 
 
-def read_body(body: str | None, *content_types: str) -> dict[str, Any]:
+def read_body(body: str | None, *content_types: str) -> NewPet:
     headers = {"Content-Type": list(content_types)} if content_types else {}
-    return dict(request(body=body, headers=headers).body(NEW_PET))
+    return request(body=body, headers=headers).body(NEW_PET)
 
 
 def refusal(body: str | None) -> str:
