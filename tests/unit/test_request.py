@@ -408,6 +408,7 @@ def test_event_without_headers_has_none(event: dict[str, Any]) -> None:
         (["http", "80"], "localhost", "", "http://localhost/v1/pets"),
         (["http", "443"], "localhost", "", "http://localhost:443/v1/pets"),
         (["http", "3000"], "127.0.0.1", "", "http://127.0.0.1:3000/v1/pets"),
+        (["http", "3000"], "127.0.0.1:3000", "", "http://127.0.0.1:3000/v1/pets"),
         ([], "api.example.com", "", "https://api.example.com/v1/pets"),
     ],
 )

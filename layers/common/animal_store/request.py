@@ -153,7 +153,10 @@ def collection_url(event: dict[str, Any]) -> str:
     context = event["requestContext"]
     scheme = (header(event, "X-Forwarded-Proto") or ["https"])[-1]
     port = (header(event, "X-Forwarded-Port") or [""])[-1]
-    authority = context["domainName"] + (f":{port}" if port not in {"", _DEFAULT_PORT.get(scheme)} else "")
+    # sam local writes the port into the name too.
+    authority = context["domainName"].partition(":")[0] + (
+        f":{port}" if port not in {"", _DEFAULT_PORT.get(scheme)} else ""
+    )
     collection = event["resource"].partition("/{")[0]
     prefix = context["path"].partition(collection)[0]
     return f"{scheme}://{authority}{prefix}{collection}"
