@@ -102,8 +102,9 @@ format: .venv/.installed ## format and mend what can be mended by machine
 	@.venv/bin/ruff check --fix .
 
 .PHONY: test
-test: install .tools/sam/.installed ## every test that this machine can run
-	@.venv/bin/pytest
+test: install .tools/sam/.installed ## every test that this machine can run; the unit tests cover each branch that ships
+	@.venv/bin/pytest tests/unit --cov
+	@.venv/bin/pytest --ignore tests/unit
 
 # -- AWS ---------------------------------------------------------------------------------------------------------------
 
