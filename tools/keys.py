@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from tools.key_table import Environment, KeyAdministrationError, KeyRecord, KeyTable, check_label, parse_expiry
-from tools.store import DataFolder, client, use_local_environment
+from tools.store import DataFolder, client, use_external_environment, use_local_environment
 
 Stage = Literal["staging", "production"]
 
@@ -46,8 +46,8 @@ def _local_table() -> KeyTable:
         raise KeyAdministrationError(
             f"No `make run` is using {folder.path}. Start it, or name a table: --stage staging, or --table NAME."
         )
-    if service.local_store:
-        use_local_environment(service.dynamodb_endpoint)
+    use = use_local_environment if service.local_store else use_external_environment
+    use(service.dynamodb_endpoint)
     return KeyTable(client(service.dynamodb_endpoint), service.tables["ApiKeysTable"])
 
 

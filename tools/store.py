@@ -236,9 +236,9 @@ class LocalStore:
 
     def stop(self) -> None:
         """Let it write its state and end."""
-        assert self._process.stdin is not None  # noqa: S101 - it is a pipe
-        with contextlib.suppress(OSError):
-            self._process.stdin.close()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):
+                pipe.close()  # type: ignore[union-attr] # both are pipes
         try:
             self._process.wait(_STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
