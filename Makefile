@@ -106,6 +106,10 @@ test: install .tools/sam/.installed ## every test that this machine can run; the
 	@.venv/bin/pytest tests/unit --cov
 	@.venv/bin/pytest --ignore tests/unit
 
+.PHONY: torture
+torture: install ## faults, load and attack: nothing lost, doubled or leaked; about 10 minutes (QUICK=1: one)
+	@.venv/bin/python -m tests.torture $(if $(QUICK),--quick,--json build/reliability.json --document docs/reliability.md)
+
 # -- AWS ---------------------------------------------------------------------------------------------------------------
 
 .PHONY: build

@@ -1,0 +1,257 @@
+"""Every way to break a call of the store, at every call that the functions make, over HTTP.
+
+Each run breaks the first, the first two, or all attempts of one call. The SDK makes up for one broken attempt, and for
+two unless both took the whole read timeout; the service answers 503 for what is broken throughout. Afterwards the store
+is read directly and held against what the clients were told.
+"""
+
+import asyncio
+import itertools
+import random
+import time
+import uuid
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from tests.torture.ledger import Creation, Ledger
+from tests.torture.proxy import STALLS, Fault, Plan
+from tests.torture.report import Row
+from tests.torture.world import FUNCTION_OF, SECRET_NAME, Answer, Environment, Pet, World, world
+
+PART = "faults"
+_HERD = 30
+_TIMEOUT_S = 10.0
+_KEY_CACHE_S = 45.0  # an environment is renewed before its cached key expires, so that calls come in the known order
+_RETRY_QUOTA = 400  # of the 500 that the SDK's standard mode starts with
+_ALL = 3  # attempts that the SDK makes
+_READABLE = frozenset({Fault.CUT_ANSWER, Fault.GARBLED_ANSWER})
+_STATUSES = ("available", "pending", "sold", None)
+KEY_CALL = "GetItem of a key"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A call that is broken, of an operation.
+
+    Args:
+        title: For the table.
+        operation: The interface's name.
+        call: The proxy's name of the call.
+        predecessor: The call before it in an environment that knows the key.
+        keyed: Whether the request has an Idempotency-Key.
+    """
+
+    title: str
+    operation: str
+    call: str
+    predecessor: str | None = None
+    keyed: bool = False
+    filtered: bool = False
+
+
+CELLS = (
+    Cell("listPets: Query", "listPets", "Query"),
+    Cell("listPets: Query of the index", "listPets", "Query", filtered=True),
+    Cell("getPet: GetItem", "getPet", "GetItem"),
+    Cell("listPets: GetItem of a key", "listPets", KEY_CALL),
+    Cell("createPet: UpdateItem of the counter", "createPet", "UpdateItem", keyed=True),
+    Cell("createPet: PutItem", "createPet", "PutItem", predecessor="UpdateItem"),
+    Cell("createPet: TransactWriteItems", "createPet", "TransactWriteItems", predecessor="UpdateItem", keyed=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One request that meets a fault."""
+
+    cell: Cell
+    fault: Fault
+    attempts: int
+    row: Row
+
+
+class Faults:
+    """The state of this part."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.ledger = Ledger()
+        self.key = world.store.add_key()
+        self.unknown = itertools.count()
+        self.numbers = itertools.count(1)
+        self.outcomes: Counter[str] = Counter()
+        self.herd: list[Pet] = []
+
+    def new(self) -> Pet:
+        """Make up an animal whose name no other has."""
+        number = next(self.numbers)
+        status = _STATUSES[number % len(_STATUSES)]
+        return {"name": f"{SECRET_NAME} {number}", "categoryId": number} | ({"status": status} if status else {})
+
+    async def populate(self, environment: Environment, row: Row) -> None:
+        """Create the animals that reads are held against."""
+        for _ in range(_HERD):
+            new = self.new()
+            creation = self.ledger.open(new, row, keyed=False)
+            answer = await environment.send(self.world.session, self.key, "POST", "/pets", new)
+            assert answer.status == 201, answer
+            creation.acknowledged.append(answer.body)
+            self.herd.append(answer.body)
+
+    async def perform(self, run: Run, environment: Environment) -> None:
+        """Send one request under its fault, and judge the answer."""
+        cell, row = run.cell, run.row
+        key = self.world.store.add_key() if cell.call == KEY_CALL else self.key
+        plan = Plan(cell.call, run.fault, run.attempts, cell.predecessor)
+        await environment.proxy.use(plan)
+        method, path, body, headers, expected = self._request(cell)
+        creation = self.ledger.open(body, row, keyed=cell.keyed) if body else None
+        answer = await environment.send(self.world.session, key, method, path, body, headers)
+        await environment.proxy.use(None)
+        if not plan.hits:
+            row.remark = "some runs did not meet their fault"
+            return
+        row.runs += 1
+        self.outcomes[f"{answer.status}"] += 1
+        self._judge(run, answer)
+        if creation:
+            await self._settle(creation, answer, environment, key, headers)
+        elif answer.status == 200:
+            row.check(answer.body == expected, f"{cell.title}: {answer.body} instead of {expected}", "losses")
+
+    def _request(self, cell: Cell) -> tuple[str, str, Pet | None, dict[str, str], object]:
+        """Make a request, and say what a read must answer."""
+        if cell.operation == "createPet":
+            return "POST", "/pets", self.new(), {"Idempotency-Key": str(uuid.uuid4())} if cell.keyed else {}, None
+        if cell.operation == "getPet":
+            pet = random.choice(self.herd)
+            return "GET", f"/pets/{pet['id']}", None, {}, pet
+        if cell.filtered:
+            status = random.choice(_STATUSES[:-1])
+            expected = [pet for pet in self.herd if pet.get("status") == status]
+            return "GET", f"/pets?status={status}&limit=100", None, {}, expected
+        return "GET", "/pets", None, {}, self.herd[:20]
+
+    def _judge(self, run: Run, answer: Answer) -> None:
+        """Hold status, form and time of an answer against what the fault allows."""
+        row, context = run.row, f"{run.cell.title}, {run.fault} x{run.attempts}: {answer}"
+        row.check(answer.problem() is None, f"{answer.problem()} in {context}")
+        row.check(answer.seconds < _TIMEOUT_S, f"late: {context}")
+        row.check(answer.status in _allowed(run), context)
+
+    async def _settle(
+        self, creation: Creation, answer: Answer, environment: Environment, key: str, headers: dict[str, str]
+    ) -> None:
+        """Note what the client was told; with an Idempotency-Key, repeat the request until it is told the animal."""
+        if answer.status == 201:
+            creation.acknowledged.append(answer.body)
+            creation.row.check("idempotency-replayed" not in answer.headers, f"its own creation as a replay: {answer}")
+        if not creation.keyed:
+            return
+        again = await environment.send(self.world.session, key, "POST", "/pets", creation.new, headers)
+        creation.row.check(again.status == 201, f"repeated without a fault: {again}")
+        if again.status == 201:
+            creation.acknowledged.append(again.body)
+            if answer.status == 201:
+                creation.row.check(again.headers.get("idempotency-replayed") == "true", f"no replay: {again}")
+
+
+def _allowed(run: Run) -> set[int]:
+    """Which statuses the service may answer with."""
+    good, unavailable = {200, 201}, {503}
+    if run.fault is Fault.REFUSED and run.attempts < _ALL:
+        return good | unavailable  # the pauses between attempts are random: all of them may end within the refusal
+    if run.fault in STALLS and run.attempts == _ALL - 1:
+        return good | unavailable  # there may be no time left for the third attempt
+    if run.fault in _READABLE and run.cell.call in {"PutItem", "TransactWriteItems"}:
+        return good | unavailable  # the status alone, which arrives, tells that it is committed
+    if run.fault in _READABLE and run.cell.call == "UpdateItem":
+        return good | unavailable if run.attempts < _ALL else unavailable
+    return unavailable if run.attempts == _ALL else good
+
+
+def _cost(run: Run) -> int:
+    """Estimate what a run takes of its environment's retry quota for good."""
+    return (20 if run.fault in STALLS else 10) if run.attempts > 1 else 0
+
+
+@asynccontextmanager
+async def _pool(world: World, function: str, size: int) -> AsyncIterator[list[Environment]]:
+    async with AsyncExitStack() as stack:
+        yield [await stack.enter_async_context(world.environment(function)) for _ in range(size)]
+
+
+async def _work(faults: Faults, environment: Environment, runs: Iterator[Run]) -> None:
+    """Take one run after the other, in an environment that is fresh enough."""
+    await _warm(faults, environment)
+    quota = _RETRY_QUOTA
+    for run in runs:
+        if quota <= 0 or time.monotonic() - environment.loaded > _KEY_CACHE_S:
+            await environment.renew()
+            await _warm(faults, environment)
+            quota = _RETRY_QUOTA
+        await faults.perform(run, environment)
+        quota -= _cost(run)
+
+
+async def _warm(faults: Faults, environment: Environment) -> None:
+    """Let the environment look the key up, so that the next request's first call is the operation's own."""
+    path = {"ListPetsFunction": "/pets?limit=1", "GetPetFunction": "/pets/1"}.get(environment.function)
+    method, path = ("GET", path) if path else ("POST", "/pets")
+    await environment.send(faults.world.session, faults.key, method, path)
+
+
+async def _run(count: int, workers: int) -> list[Row]:
+    rows = {(cell, fault): Row(PART, f"{cell.title}: {fault}") for cell in CELLS for fault in Fault}
+    herd = Row(PART, "animals that reads were held against", runs=_HERD)
+    async with world(workers + 8) as made:
+        faults = Faults(made)
+        async with made.environment(FUNCTION_OF["createPet"]) as environment:
+            await faults.populate(environment, herd)
+        # Reads first, while the table is small: the local store reads all of it for a query by the index.
+        for function, cells in itertools.groupby(CELLS, key=lambda cell: FUNCTION_OF[cell.operation]):
+            runs = _runs(list(cells), rows, count)
+            async with _pool(made, function, min(workers, len(runs))) as pool:
+                queue = iter(runs)
+                await asyncio.gather(*(_work(faults, environment, queue) for environment in pool))
+        counts = faults.ledger.audit(made.store.pets())
+        remark = ", ".join(f"{number:,} {what}" for what, number in [*counts.items(), *faults.outcomes.items()])
+        summary = Row(PART, "creations audited in the store", runs=sum(counts.values()), remark=remark)
+        return [*_merge(rows), summary, made.leaks.row(PART)]
+
+
+def _runs(cells: Sequence[Cell], rows: dict[tuple[Cell, Fault], Row], count: int) -> list[Run]:
+    runs = [
+        Run(cell, fault, 1 + number % 3, rows[cell, fault])
+        for cell in cells
+        for fault in Fault
+        for number in range(count)
+    ]
+    random.shuffle(runs)
+    return runs
+
+
+def _merge(rows: dict[tuple[Cell, Fault], Row]) -> list[Row]:
+    """Make one row per fault of the rows per call."""
+    merged = []
+    for fault in Fault:
+        of_fault = [row for (_, other), row in rows.items() if other is fault]
+        row = Row(PART, f"{fault}, at each of {len(CELLS)} calls")
+        fewest = min(one.runs for one in of_fault)
+        row.remark = f"at least {fewest:,} at each"
+        for one in of_fault:
+            row.runs += one.runs
+            row.losses += one.losses
+            row.doubles += one.doubles
+            row.leaks += one.leaks
+            row.other += one.other
+            row.examples += one.examples
+        merged.append(row)
+    return merged
+
+
+def run(*, quick: bool) -> list[Row]:
+    """Run this part; quick: a few runs of each kind."""
+    return asyncio.run(_run(3, 24) if quick else _run(201, 96))
