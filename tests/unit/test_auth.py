@@ -270,8 +270,8 @@ def test_known_keys_are_bounded_too(tables: "DynamoDBClient", monkeypatch: pytes
 def test_key_that_is_looked_up_again_is_no_longer_the_oldest(
     tables: "DynamoDBClient", monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
-    monkeypatch.setattr(auth, "_CACHE_ENTRIES", 2)
-    first, second, third = keys = [api_keys.generate("live") for _ in range(3)]
+    monkeypatch.setattr(auth, "_CACHE_ENTRIES", 3)
+    first, second, third, fourth = keys = [api_keys.generate("live") for _ in range(4)]
     for key in keys:
         item = {"hash": {"S": api_keys.digest(key)}, "label": {"S": "many"}}
         tables.put_item(TableName=settings.API_KEYS_TABLE, Item=item)
@@ -281,8 +281,9 @@ def test_key_that_is_looked_up_again_is_no_longer_the_oldest(
     auth.authenticate(bearer(first))
 
     auth.authenticate(bearer(third))
+    auth.authenticate(bearer(fourth))
 
-    assert list(auth._known._entries) == [api_keys.digest(first), api_keys.digest(third)]
+    assert list(auth._known._entries) == [api_keys.digest(key) for key in (first, third, fourth)]
 
 
 # -- the key store fails -----------------------------------------------------------------------------------------------

@@ -379,7 +379,7 @@ def test_page_is_full_until_the_last_and_says_exactly_whether_one_follows(
         put_animal(tables, pet_id, "sold")
 
     pages = [catalogue.list_pets(limit, status, after=0)]
-    while pages[-1].has_next:
+    while pages[-1].has_next and len(pages) <= count:
         pages.append(catalogue.list_pets(limit, status, after=pages[-1].pets[-1]["id"]))
 
     assert [pet["id"] for page in pages for pet in page.pets] == list(range(1, count + 1))

@@ -66,7 +66,7 @@ def test_links_lead_through_the_whole_list(
 ) -> None:
     query: dict[str, list[str]] | None = {"limit": [limit]} | ({"status": [status]} if status else {})
     found: list[dict[str, Any]] = []
-    while query:
+    while query and len(found) <= len(three):
         answer = ask("list_pets", query=query)
         found += answer.body
         query = next_query(answer) if "Link" in answer.headers else None
