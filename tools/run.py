@@ -253,14 +253,16 @@ class _Service:
         pages = Pages(Docs(ROOT / "openapi.yaml", base_path), StatusPage(metrics))
         server = GatewayServer(self._gateway, pages, _log_request)
         async with server.listen(listener), asyncio.TaskGroup() as tasks:
-            self._announce(f"http://{HOST}:{listener.getsockname()[1]}", base_path)
             tasks.create_task(self._watch_processes())
             if self._settings.reload:
                 tasks.create_task(self._reload(server, self._gateway.template))
                 tasks.create_task(self._reload_template(server))
+                await asyncio.sleep(0)  # both watch from here on, so that no change after the announcement is missed
+            self._announce(f"http://{HOST}:{listener.getsockname()[1]}", base_path)
             await self._stopping.wait()
             self._folder.withdraw()
         for number in _SIGNALS:  # it is ending already, and the store is to write its state
+            loop.remove_signal_handler(number)  # the loop would otherwise put Python's own back
             signal.signal(number, signal.SIG_IGN)
         return self._status
 

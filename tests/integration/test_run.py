@@ -89,6 +89,20 @@ def test_signal_ends_it_and_the_state_stays(tmp_path: Path, number: signal.Signa
         assert call(second, "GET", "/pets").json() == [pet]
 
 
+def test_impatience_changes_nothing(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with run_service(data) as first:
+        pet = call(first, "POST", "/pets", json=PET).json()
+        while first.process.poll() is None:
+            first.process.send_signal(signal.SIGINT)
+            time.sleep(0.01)
+
+    assert first.process.returncode == 0
+    assert "Traceback" not in first.console.read_text()
+    with run_service(data) as second:
+        assert call(second, "GET", "/pets").json() == [pet]
+
+
 def test_killed_it_leaves_no_process_and_starts_again(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with run_service(data) as first:
