@@ -7,7 +7,7 @@ from multiprocessing import get_context
 
 from tests.torture.report import Row
 
-PARTS = ("faults",)
+PARTS = ("faults", "kills", "keys", "protocol")
 _AT_ONCE = 2
 
 
