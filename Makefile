@@ -85,6 +85,10 @@ seed: install ## add made-up animals to the running service or another: make see
 export: install ## write all animals to stdout: make export ARGS="--format csv --status sold --output sold.csv"
 	@.venv/bin/python -m tools export $(ARGS)
 
+.PHONY: docs
+docs: .venv/.installed ## write the documentation page for publishing: build/docs
+	@.venv/bin/python -m tools docs
+
 .PHONY: check
 check: .venv/.installed .tools/sam/.installed ## format, lint, types: what CI asks before any test
 	@.venv/bin/ruff format --check .

@@ -1,10 +1,6 @@
 """Shared by the tests of generated clients: the generators, and a server of errors that no request provokes."""
 
 import json
-import os
-import re
-import shutil
-import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,46 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.programs import installed, skip_without_node
 from tests.running import ROOT
 
 DOCUMENT = ROOT / "openapi.yaml"
-OLDEST_NODE = (20, 0)
-
-
-def run(*command: str | Path, cwd: Path, timeout_s: float = 120, **variables: str) -> str:
-    """Run a program; what it printed.
-
-    Raises:
-        AssertionError: It failed; the message is what it printed.
-    """
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")} | variables
-    done = subprocess.run(
-        command,
-        check=False,
-        cwd=cwd,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=timeout_s,
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
-
-
-def installed(name: str) -> Path:
-    """Install one of the environments of `locks/`, if need be; its folder."""
-    run("make", "-s", f".tools/{name}/.installed", cwd=ROOT, timeout_s=300)
-    return ROOT / ".tools" / name
-
-
-def node_missing() -> str:
-    """Why no JavaScript can be run here; empty when it can."""
-    if not shutil.which("node") or not shutil.which("npm"):
-        return "Node.js and npm are not installed"
-    version = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout.strip()
-    found = tuple(map(int, re.findall(r"\d+", version)[:2]))
-    return "" if found >= OLDEST_NODE else f"Node.js {version} is too old; {OLDEST_NODE[0]} or later is needed"
 
 
 @pytest.fixture(scope="session")
@@ -65,8 +25,7 @@ def python_tools() -> Path:
 @pytest.fixture(scope="session")
 def node_tools() -> Path:
     """The environment with the TypeScript generator and compiler."""
-    if reason := node_missing():
-        pytest.skip(reason)
+    skip_without_node()
     return installed("clients-npm")
 
 

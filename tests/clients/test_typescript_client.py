@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.conftest import DOCUMENT, run
+from tests.clients.conftest import DOCUMENT
+from tests.programs import run
 from tests.running import ROOT, RunningService
 
 PROGRAMS = Path(__file__).parent / "typescript"

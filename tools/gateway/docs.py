@@ -1,7 +1,10 @@
 """The interactive API page: Swagger UI from the copy that Powertools packages, and `openapi.yaml` for this server."""
 
 import importlib.util
+import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -9,7 +12,38 @@ from tools.gateway.events import Answer
 from tools.gateway.pages import file_answer
 
 _PAGE = Path(__file__).with_name("docs.html")
-_SWAGGER_UI = "event_handler/openapi/swagger_ui"
+_NOTE = (
+    "To try an operation, press <b>Authorize</b> and paste the API key that was printed when the service started. "
+    'What it has done since: <a href="/status">status</a>.'
+)
+
+
+def swagger_ui() -> dict[str, bytes]:
+    """Read the files of Swagger UI, by the names that the page uses."""
+    package = importlib.util.find_spec("aws_lambda_powertools")
+    folder = (
+        Path((package.submodule_search_locations or [""])[0] if package else "") / "event_handler/openapi/swagger_ui"
+    )
+    return {
+        "swagger-ui.js": (folder / "swagger-ui-bundle.min.js").read_bytes(),
+        "swagger-ui.css": (folder / "swagger-ui.min.css").read_bytes(),
+    }
+
+
+def page(files: str, note: str, settings: Mapping[str, Any]) -> bytes:
+    """Make the page.
+
+    Args:
+        files: Where Swagger UI's files are, relative to the page or absolute.
+        note: HTML above the documentation.
+        settings: For Swagger UI: where the document is, or the document itself.
+    """
+    # In a script, "</" could end the element: https://html.spec.whatwg.org/multipage/scripting.html#restrictions-for-contents-of-script-elements
+    script = json.dumps(settings).replace("</", "<\\/")
+    text = _PAGE.read_text("utf-8")
+    for name, value in {"files": files, "note": note, "settings": script}.items():
+        text = text.replace("{{" + name + "}}", value)
+    return text.encode()
 
 
 class Docs:
@@ -23,13 +57,6 @@ class Docs:
     def __init__(self, document: Path, base_path: str) -> None:
         self._document = document
         self._base_path = base_path
-        package = importlib.util.find_spec("aws_lambda_powertools")
-        folder = Path((package.submodule_search_locations or [""])[0] if package else "") / _SWAGGER_UI
-        self._files = {
-            "/docs": (_PAGE, "text/html; charset=utf-8"),
-            "/docs/swagger-ui.js": (folder / "swagger-ui-bundle.min.js", "text/javascript; charset=utf-8"),
-            "/docs/swagger-ui.css": (folder / "swagger-ui.min.css", "text/css; charset=utf-8"),
-        }
 
     def answer(self, method: str, path: str, origin: str) -> Answer | None:
         """Answer a GET or HEAD of one of the page's files; None for every other request.
@@ -43,9 +70,12 @@ class Docs:
             return None
         if path == "/openapi.yaml" and self._document.is_file():
             return file_answer(self._api(origin), "application/yaml")
-        if path in self._files:
-            file, content_type = self._files[path]
-            return file_answer(file.read_bytes(), content_type)
+        if path == "/docs":
+            return file_answer(page("/docs", _NOTE, {"url": "/openapi.yaml"}), "text/html; charset=utf-8")
+        if path == "/docs/swagger-ui.js":
+            return file_answer(swagger_ui()["swagger-ui.js"], "text/javascript; charset=utf-8")
+        if path == "/docs/swagger-ui.css":
+            return file_answer(swagger_ui()["swagger-ui.css"], "text/css; charset=utf-8")
         return None
 
     def _api(self, origin: str) -> bytes:
