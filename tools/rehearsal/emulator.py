@@ -90,7 +90,8 @@ class Emulator:
             aws_access_key_id=given["AccessKeyId"],
             aws_secret_access_key=given["SecretAccessKey"],
             aws_session_token=given.get("SessionToken"),
-            config=Config(retries={"mode": "standard", "total_max_attempts": 1}),
+            # No retries, so that a failure is seen; no proxy, which could not reach this machine's own addresses.
+            config=Config(retries={"mode": "standard", "total_max_attempts": 1}, proxies={}),
         )
 
 
