@@ -99,6 +99,11 @@ check: .venv/.installed .tools/sam/.installed ## format, lint, types: what CI as
 	@.venv/bin/cfn-lint template.yaml
 	@for lint in "" --lint; do $(SAM_OFFLINE) .tools/sam/bin/sam validate $$lint >/dev/null; done
 	@tools/lint-openapi
+	@tools/lint-workflows
+
+.PHONY: api-changes
+api-changes: .venv/.installed ## compare openapi.yaml with the last release: what would break its clients?
+	@.venv/bin/python -m tools.api_changes
 
 .PHONY: format
 format: .venv/.installed ## format and mend what can be mended by machine
@@ -124,6 +129,11 @@ build: .venv/.installed .tools/sam/.installed ## build for AWS, without Docker: 
 rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## try a deployment on an emulator of AWS (STAGE=staging; SERVE=1: leave it up)
 	@$(MAKE) build ARCH=x86_64
 	@.venv/bin/python -m tools.rehearsal
+
+.PHONY: sam-local
+sam-local: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## try the functions in containers, with Docker (SKIP_PULL=1: fetch no image; SERVE=1: leave it up)
+	@$(MAKE) build ARCH=x86_64
+	@.venv/bin/python -m tools.sam_local
 
 .PHONY: contract
 contract: install ## the contract suite against BASE_URL with API_KEY (PYTEST="-m smoke_read_only": only read)
