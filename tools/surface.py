@@ -44,7 +44,7 @@ class Surface:
         Raises:
             SurfaceError: The suite failed.
         """
-        command = [sys.executable, "-m", "pytest", "tests/contract", "-p", "no:cacheprovider", "-q", "-r", "fE"]
+        command = [sys.executable, "-m", "pytest", "tests/contract", "-p", "no:cacheprovider", "-r", "fE"]
         environment = {
             "PATH": "/usr/bin:/bin",
             "PYTHONUTF8": "1",
