@@ -93,7 +93,11 @@ async def _failing_key_store(world: World, environment: Environment, count: int)
             status = await _status(world, environment, key)
             await environment.proxy.use(None)
             row.runs += 1
-            row.check(status == 503, f"{status} for a {'valid' if known else 'unknown'} key", "leaks" if status < 400 else "other")
+            row.check(
+                status == 503,
+                f"{status} for a {'valid' if known else 'unknown'} key",
+                "leaks" if status < 400 else "other",
+            )
     return row
 
 

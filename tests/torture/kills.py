@@ -165,7 +165,8 @@ async def _perform(lane: Lane, ledger: Ledger, number: int, row: Row, point: Poi
 async def _run(count: int) -> list[Row]:
     rows = {
         (point, keyed): Row(
-            PART, f"killed {point.when} call {point.call + 1} of {_CALLS} {'with' if keyed else 'without'} Idempotency-Key"
+            PART,
+            f"killed {point.when} call {point.call + 1} of {_CALLS} {'with' if keyed else 'without'} Idempotency-Key",
         )
         for keyed in (False, True)
         for point in POINTS

@@ -7,7 +7,7 @@ from multiprocessing import get_context
 
 from tests.torture.report import Row
 
-PARTS = ("faults", "kills", "keys", "protocol")
+PARTS = ("faults", "kills", "keys", "protocol", "load", "memory")
 _AT_ONCE = 2
 
 
