@@ -55,7 +55,7 @@ EXPORT = $(UV) export --quiet --locked --no-dev --no-emit-project --no-header --
 .PHONY: lock
 lock: $(UV) ## bring every lock file up to date with pyproject.toml and locks/*.in (UPGRADE=1: newest releases)
 	@$(UV) lock $(if $(UPGRADE),--upgrade)
-	@for name in uv sam ministack clients; do \
+	@for name in uv sam ministack clients pre-commit; do \
 	  $(UV) pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header --no-annotate \
 	    $(if $(UPGRADE),--upgrade) -o locks/$$name.txt locks/$$name.in; done
 	@$(EXPORT) -o layers/common/requirements.txt >/dev/null
@@ -118,6 +118,14 @@ test: install .tools/sam/.installed ## every test that this machine can run; the
 .PHONY: torture
 torture: install ## faults, load and attack: nothing lost, doubled or leaked; about 10 minutes (QUICK=1: one)
 	@.venv/bin/python -m tests.torture $(if $(QUICK),--quick,--json build/reliability.json --document docs/reliability.md)
+
+.PHONY: clients
+clients: install ## the tests of generated clients, examples and the documentation page
+	@.venv/bin/pytest tests/clients tests/docs
+
+.PHONY: hooks
+hooks: .tools/pre-commit/.installed ## run `make check` before every commit
+	@.tools/pre-commit/bin/pre-commit install
 
 # -- AWS ---------------------------------------------------------------------------------------------------------------
 

@@ -2,13 +2,14 @@
 
 import typer
 
-from tools import export, keys, publish_docs, seed
+from tools import export, invoke, keys, publish_docs, seed
 from tools import run as service
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(keys.app, name="keys")
 app.command("seed")(seed.seed)
 app.command("export")(export.export)
+app.command("invoke")(invoke.invoke)
 app.command("docs")(publish_docs.docs)
 
 

@@ -124,7 +124,7 @@ def _run(settings: Settings, stack: ExitStack) -> int:
     folder = DataFolder(settings.data)
     lock = stack.enter_context(folder.locked())
     folder.withdraw()  # what a killed one left
-    store = _start_store(settings, folder, lock, stack)
+    store = start_store(settings, folder, lock, stack)
 
     # Late, while the store starts: these take longer to import than it takes to start.
     say("Loading the functions ...")
@@ -140,7 +140,7 @@ def _run(settings: Settings, stack: ExitStack) -> int:
         raise StoreError(str(error)) from error
     if store:
         store.wait_until_ready()
-    key = _prepare(gateway.template, folder)
+    key = prepare(gateway.template, folder)
     return asyncio.run(_Service(settings, folder, store, gateway, key).serve(listener))
 
 
@@ -158,7 +158,12 @@ def _bind(port: int) -> socket.socket:
     return listener
 
 
-def _start_store(settings: Settings, folder: DataFolder, lock: int, stack: ExitStack) -> LocalStore | None:
+def start_store(settings: Settings, folder: DataFolder, lock: int, stack: ExitStack) -> LocalStore | None:
+    """Start the local store, stopped with the stack, or use the one that AWS_ENDPOINT_URL_DYNAMODB names.
+
+    Returns:
+        The local store, when there is one.
+    """
     if settings.endpoint:
         say(f"Using the DynamoDB at {settings.endpoint}")
         use_external_environment(settings.endpoint)
@@ -177,7 +182,7 @@ def _load(settings: Settings, output: "OutputLines") -> "Gateway":
     return Gateway.of(template.load(settings.template, {"Stage": STAGE}), output)
 
 
-def _prepare(template: "Template", folder: DataFolder) -> str:
+def prepare(template: "Template", folder: DataFolder) -> str:
     """Create the tables, and the key of this machine.
 
     Returns:
@@ -318,7 +323,7 @@ class _Service:
         old = server.gateway
         try:
             new = await asyncio.to_thread(_load, self._settings, old.output)
-            await asyncio.to_thread(_prepare, new.template, self._folder)
+            await asyncio.to_thread(prepare, new.template, self._folder)
         except (LoadError, TemplateError, StoreError) as error:
             say(f"Not reloaded, the handlers from before stay: {error}")
             return
