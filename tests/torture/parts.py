@@ -2,12 +2,13 @@
 
 import importlib
 import time
+import traceback
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 
 from tests.torture.report import Row
 
-PARTS = ("faults", "kills", "keys", "protocol", "load", "memory")
+PARTS = ("faults", "kills", "keys", "protocol", "load", "memory", "attack")
 _AT_ONCE = 2
 
 
@@ -38,7 +39,7 @@ def run_parts(parts: list[str], *, quick: bool) -> list[Row]:
             try:
                 found[part], seconds = future.result()
             except Exception as error:
-                message = f"{type(error).__name__}: {error}"
+                message = "".join(traceback.format_exception(error))
                 found[part], seconds = [Row(part, "the part itself", runs=1, other=1, examples=[message])], 0.0
             failures = sum(row.failures for row in found[part])
             print(
