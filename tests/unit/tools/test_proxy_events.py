@@ -129,9 +129,15 @@ def test_forwarded_headers_are_the_gateways() -> None:
 
 
 def test_query_is_decoded_once() -> None:
-    made = event(http(query="a=%2525&b=x+y&b=&c&%64=1"))
+    made = event(http(query="a=%2525&b=x+y&b=&c&%64=1&e=%FF"))
 
-    assert made["multiValueQueryStringParameters"] == {"a": ["%25"], "b": ["x y", ""], "c": [""], "d": ["1"]}
+    assert made["multiValueQueryStringParameters"] == {
+        "a": ["%25"],
+        "b": ["x y", ""],
+        "c": [""],
+        "d": ["1"],
+        "e": ["\ufffd"],
+    }
 
 
 def test_request_context_tells_time_and_place() -> None:
