@@ -58,9 +58,7 @@ def _draw_cold(figures: dict[str, Any], folder: Path) -> None:
             value = rows[name][column]
             axes.barh(place + offset, value / unit, 0.36, color=_color(name), alpha=alpha)
             axes.text(value / unit, place + offset, f"  {value / bare:.2f}", va="center", fontsize=9)
-    _finish(
-        axes, f"Cold start: {label}\nsolid: bytecode shipped; pale: as a plain `sam build` packs it; number: x bare"
-    )
+    _finish(axes, f"Cold start: {label}\nsolid: bytecode shipped; pale: packed by 'sam build' alone; number: x bare")
     _save(chart, folder, "cold")
 
 
@@ -89,7 +87,8 @@ def _draw_warm(figures: dict[str, Any], folder: Path) -> None:
 
 def _finish(axes: Axes, title: str) -> None:
     axes.set_yticks(range(len(_LABELS)), list(_LABELS.values()))
-    axes.get_yticklabels()[0].set(color=_OURS, fontweight="bold")
+    for label in axes.get_yticklabels()[:1]:  # panels beside the first have none
+        label.set(color=_OURS, fontweight="bold")
     axes.set_title(title, loc="left", fontsize=11)
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)

@@ -36,7 +36,8 @@ is the runtime client. Packaging makes no difference once the code is loaded; th
 
 _WARM_TIME = """\
 Microseconds from handing the event over to taking the answer, and the same two ratios. The empty handler's time is the
-runtime client's and this benchmark's own loopback."""
+runtime client's and this benchmark's own loopback. A request of DynamoDB adds the kernel's work and the answer of the
+benchmark's server, the same for all, which instructions leave out."""
 
 _DYNAMODB = """\
 This service, API key known. A key that the execution environment has not looked up within the last minute costs one
