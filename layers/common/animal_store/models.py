@@ -4,9 +4,10 @@ They are typed dictionaries: what validation lets through is JSON already, and a
 `validators` has the compiled validator of each that comes from outside. Nothing that runs in AWS imports this module.
 """
 
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired
 
 from pydantic import AliasPath, ConfigDict, Field, TypeAdapter, with_config
+from typing_extensions import TypedDict  # pydantic needs it before Python 3.12
 
 from animal_store.pet_status import PetStatus
 
