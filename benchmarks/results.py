@@ -18,7 +18,7 @@ from benchmarks.operations import OPERATIONS
 from benchmarks.packages import OURS, PACKAGINGS, PEERS, VARIANTS, Package, build, python
 
 COLD_RUNS = int(os.environ.get("COLD_RUNS", "20"))
-WARM_ROUNDS = int(os.environ.get("WARM_ROUNDS", "5"))
+WARM_ROUNDS = int(os.environ.get("WARM_ROUNDS", "3"))
 TABLE_SIZES = (100, 10_000, 100_000)
 
 _FLOOR = ("empty", "bare")
