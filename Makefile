@@ -127,6 +127,10 @@ clients: install ## the tests of generated clients, examples and the documentati
 hooks: .tools/pre-commit/.installed ## run `make check` before every commit
 	@.tools/pre-commit/bin/pre-commit install
 
+.PHONY: audit
+audit: .venv/.installed ## vulnerabilities, licences, hashes, risky code, secrets (OFFLINE=1: no advisory database)
+	@OFFLINE="$(OFFLINE)" .venv/bin/python -m tools.audit
+
 # -- AWS ---------------------------------------------------------------------------------------------------------------
 
 .PHONY: build

@@ -5,7 +5,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from tools.build import checks
+from tools.build import checks, sbom
 from tools.build.bytecode import compile_tree
 from tools.build.targets import ROOT, TARGETS, Target, require_python
 
@@ -57,6 +57,8 @@ def build(target: Target) -> None:
         f"  layer: {_mebibytes(size)} zipped (limit {_mebibytes(checks.LAYER_LIMIT)}), {_mebibytes(unpacked)} unpacked"
     )
     print(f"  sha256: {checks.fingerprint(layer)} over {len(contents)} files")
+    bill = target.build_dir / sbom.NAME
+    print(f"  bill of materials: {bill.relative_to(ROOT)}, {sbom.write(layer, bill)} libraries")
 
 
 def _mebibytes(size: int) -> str:
