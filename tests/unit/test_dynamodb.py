@@ -74,6 +74,7 @@ TRANSIENT = {
     "TLS": failing_with(SSLError(endpoint_url="https://dynamodb", error=OSError("handshake"))),
     "500": SERVER_ERROR,
     "503": error(503, "ServiceUnavailable"),
+    "500 of another name": error(500, "SomethingNewException"),
     "500 without a body": answer(500, b""),
     "502 of a proxy": answer(502, b"<html>Bad Gateway</html>"),
     **{
