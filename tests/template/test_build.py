@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.build import checks, layer
+from tools.build import checks, layer, sbom
 from tools.build.bytecode import compile_tree
 from tools.build.targets import PYTHON, ROOT, TARGETS
 
@@ -82,17 +82,25 @@ def test_the_same_input_gives_the_same_bytes(built: Path, tmp_path: Path) -> Non
     assert {path.stat().st_mtime for path in again.rglob("*")} == {path.stat().st_mtime for path in built.rglob("*")}
 
 
-def test_the_bill_of_materials_names_what_is_locked(built: Path) -> None:
+def test_the_bill_of_materials_names_what_is_inside(built: Path) -> None:
     pins = (built / "python/requirements.txt").read_text().splitlines()
-    assert {pin.split("==")[0] for pin in pins} >= {
-        "aws-lambda-powertools",
-        "boto3",
-        "botocore",
-        "pydantic",
-        "pydantic-core",
-    }
+    names = {pin.split("==")[0] for pin in pins}
+    assert names >= {"aws-lambda-powertools", "botocore", "pydantic-core", "urllib3"}
+    assert not names & {"boto3", "pydantic", "s3transfer"}
     locked = (ROOT / "layers/common/requirements.txt").read_text()
-    assert len(pins) == locked.count("==")
+    assert all(f"{pin} " in locked for pin in pins)
+
+
+def test_the_bill_in_cyclonedx_names_the_same(built: Path, tmp_path: Path) -> None:
+    count = sbom.write(built, tmp_path / sbom.NAME)
+    bill = json.loads((tmp_path / sbom.NAME).read_text())
+    pins = [f"{component['name']}=={component['version']}" for component in bill["components"]]
+    assert pins == (built / "python/requirements.txt").read_text().splitlines()
+    assert len(pins) == count
+    assert all(component["licenses"][0]["expression"] for component in bill["components"])
+    again = tmp_path / "again.json"
+    sbom.write(built, again)
+    assert again.read_bytes() == (tmp_path / sbom.NAME).read_bytes()
 
 
 @pytest.fixture(scope="module")

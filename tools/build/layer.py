@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.build import core_schemas, sdk_data
+from tools.build import core_schemas, sbom, sdk_data
 from tools.build.bytecode import compile_tree
 from tools.build.targets import PYTHON, ROOT, TARGETS, Target, require_python
 
@@ -159,9 +159,10 @@ def _install(target: Target, python: Path) -> None:
 def _write_bill_of_materials(python: Path) -> None:
     """Say which libraries are inside, one `name==version` a line: what vulnerability scanners read."""
     pins = re.findall(
-        r"^[a-z0-9._-]+==[^\s;\\]+", (SOURCE / "requirements.txt").read_text(), re.MULTILINE | re.IGNORECASE
+        r"^([a-z0-9._-]+)(==[^\s;\\]+)", (SOURCE / "requirements.txt").read_text(), re.MULTILINE | re.IGNORECASE
     )
-    (python / "requirements.txt").write_text("\n".join(pins) + "\n")
+    inside = sbom.packed((name for name, _ in pins), python)
+    (python / "requirements.txt").write_text("".join(f"{name}{version}\n" for name, version in pins if name in inside))
 
 
 def _normalise(directory: Path) -> None:
