@@ -54,9 +54,10 @@ def licence(name: str) -> str:
     Raises:
         SystemExit: It does not tell one: look it up.
     """
-    metadata = distribution(name).metadata
-    told = _SPDX.get(name) or metadata["License-Expression"] or _SPDX.get(metadata["License"], metadata["License"])
-    if not told or (" " in told and name not in _SPDX):  # a sentence is no expression
+    metadata = distribution(name).metadata.json
+    words = str(metadata.get("license", ""))
+    told = _SPDX.get(name) or metadata.get("license_expression") or _SPDX.get(words, words)
+    if not told or (" " in str(told) and name not in _SPDX):  # a sentence is no expression
         raise SystemExit(f"{name} tells no licence that is an SPDX expression: add it to tools/build/sbom.py")
     return str(told)
 
