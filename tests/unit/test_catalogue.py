@@ -314,13 +314,16 @@ def test_conflict_that_ends_with_the_other_request_s_record_is_a_replay(tables: 
     assert stored_ids(tables) == [1]
 
 
-def test_conflict_without_end_is_given_up_after_six_attempts(wire: Wire, tables: "DynamoDBClient") -> None:
+def test_conflict_without_end_is_given_up_at_once_after_six_attempts(
+    wire: Wire, tables: "DynamoDBClient", clock: Clock
+) -> None:
     wire.fail("TransactWriteItems", *[cancelled("TransactionConflict", "None")] * 9)
 
     with pytest.raises(ServiceUnavailable):
         catalogue.create_pet(REX, KEY)
 
     assert wire.sent.count("TransactWriteItems") == 6
+    assert len(clock.pauses) == 5
     assert stored_ids(tables) == []
 
 

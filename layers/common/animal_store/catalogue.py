@@ -213,6 +213,9 @@ def _put_once(pet: Pet, new: NewPet, key: IdempotencyKey) -> Creation:
     }
     transaction = [{"Put": put_record}, {"Put": put_pet}]
     for attempt in range(_CONFLICT_ATTEMPTS):
+        if attempt:
+            # Another request with this key was being written at the same moment, and how it ends decides.
+            time.sleep(random.uniform(0, _CONFLICT_SECONDS * 2 ** (attempt - 1)))  # noqa: S311 - spreads retries, no more
         try:
             # The SDK adds a ClientRequestToken: its own retry after a lost answer is no second transaction.
             dynamodb.call(dynamodb.client.transact_write_items, TransactItems=transaction)
@@ -225,8 +228,6 @@ def _put_once(pet: Pet, new: NewPet, key: IdempotencyKey) -> Creation:
                 raise _taken(pet) from error
             if not _TRANSIENT_REASONS.intersection(codes):
                 raise
-            # A conflict: another request with this key is being written at this moment, and how it ends decides.
-            time.sleep(random.uniform(0, _CONFLICT_SECONDS * 2**attempt))  # noqa: S311 - spreads retries, guards nothing
         else:
             return Creation(pet, replayed=False)
     raise ServiceUnavailable
