@@ -6,6 +6,7 @@ import dataclasses
 import json
 import re
 import socket
+import sys
 import tempfile
 import threading
 import time
@@ -194,7 +195,6 @@ class Environment:
     output: OutputLines
     executor: ThreadPoolExecutor
     store: Store
-    loaded: float = 0.0
     port: int = 0
     _server: GatewayServer | None = None
     _stack: contextlib.AsyncExitStack = field(default_factory=contextlib.AsyncExitStack)
@@ -225,9 +225,7 @@ class Environment:
         pointed = dataclasses.replace(
             definition, environment={**definition.environment, ENDPOINT_VARIABLE: self.proxy.url}
         )
-        loop = asyncio.get_running_loop()
-        function = await loop.run_in_executor(None, load, pointed, self.output)
-        self.loaded = time.monotonic()
+        function = await asyncio.get_running_loop().run_in_executor(None, load, pointed, self.output)
         return Gateway(self.store.template, {self.function: function}, self.output, self.executor)
 
     async def send(  # noqa: PLR0917 - the parts of a request, in their order
@@ -292,6 +290,8 @@ async def world(threads: int) -> AsyncIterator[World]:
     Args:
         threads: How many handlers may run at once.
     """
+    # There are no snapshots here, and their registry would keep every copy of the layer (10 MB each).
+    sys.modules["snapshot_restore_py"] = None  # type: ignore[assignment]
     leaks = Leaks()
     output = OutputLines(leaks)
     output.install()
