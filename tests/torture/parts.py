@@ -8,7 +8,7 @@ from multiprocessing import get_context
 
 from tests.torture.report import Row
 
-PARTS = ("faults", "kills", "keys", "protocol", "load", "memory", "attack")
+PARTS = ("load", "keys", "faults", "kills", "protocol", "memory", "attack")
 _AT_ONCE = 2
 
 

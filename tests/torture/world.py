@@ -178,6 +178,32 @@ class Answer:
         return None
 
 
+class Heartbeat:
+    """One execution environment of a function: takes a request at a time over HTTP, calls the store by a proxy.
+
+    _INTERVAL_S = 0.05
+    _PAUSE_S = 0.4
+
+    def __init__(self) -> None:
+        self._last_pause = 0.0
+        self.pauses = 0
+
+    async def beat(self) -> None:
+        """Run beside everything else."""
+        before = time.monotonic()
+        while True:
+            await asyncio.sleep(self._INTERVAL_S)
+            now = time.monotonic()
+            if now - before > self._PAUSE_S:
+                self._last_pause = now
+                self.pauses += 1
+            before = now
+
+    def paused_since(self, begin: float) -> bool:
+        """Tell whether there was a pause since a time of `time.monotonic()`."""
+        return self._last_pause >= begin
+
+
 @dataclass(slots=True)
 class Environment:
     """One execution environment of a function: takes one request at a time over HTTP, calls the store by a proxy.
@@ -264,6 +290,7 @@ class World:
         output: What the functions write to.
         executor: Runs handlers.
         session: Sends requests.
+        heartbeat: Of this process.
     """
 
     store: Store
@@ -271,6 +298,7 @@ class World:
     output: OutputLines
     executor: ThreadPoolExecutor
     session: aiohttp.ClientSession
+    heartbeat: Heartbeat
 
     @contextlib.asynccontextmanager
     async def environment(self, function: str) -> AsyncIterator[Environment]:
@@ -301,5 +329,10 @@ async def world(threads: int) -> AsyncIterator[World]:
         timeout = aiohttp.ClientTimeout(total=60)
         connector = aiohttp.TCPConnector(limit=0, force_close=True)
         async with aiohttp.ClientSession(timeout=timeout, connector=connector) as session:
-            yield World(made, leaks, output, executor, session)
+            heartbeat = Heartbeat()
+            beating = asyncio.create_task(heartbeat.beat())
+            try:
+                yield World(made, leaks, output, executor, session, heartbeat)
+            finally:
+                beating.cancel()
         executor.shutdown(wait=False)
