@@ -179,7 +179,7 @@ class Answer:
 
 
 class Heartbeat:
-    """One execution environment of a function: takes a request at a time over HTTP, calls the store by a proxy.
+    """Notices when this process itself stood still: an answer of that time tells nothing about the service."""
 
     _INTERVAL_S = 0.05
     _PAUSE_S = 0.4
