@@ -279,7 +279,7 @@ def test_production_is_careful() -> None:
 
 
 def test_every_given_parameter_exists(stack: Template) -> None:
-    for stage in ("staging", "production", "rehearsal"):
+    for stage in ("staging", "production"):
         assert parameters(stage).keys() <= stack["Parameters"].keys()
 
 
