@@ -319,6 +319,18 @@ def test_metric_math_uses_what_it_declares(stack: Template) -> None:
             assert used == {entry["Id"] for entry in entries if "MetricStat" in entry}, name
 
 
+def test_an_alarm_that_fills_gaps_does_not_hang_on_the_newest_minute(stack: Template) -> None:
+    filling = [
+        alarm["Properties"]
+        for alarm in of_type(stack, "AWS::CloudWatch::Alarm").values()
+        if any("FILL(" in entry.get("Expression", "") for entry in alarm["Properties"].get("Metrics", []))
+    ]
+    assert filling
+    for properties in filling:
+        # The newest minute has no data yet, so FILL makes it 0: an alarm of that minute alone never rings.
+        assert properties.get("DatapointsToAlarm", properties["EvaluationPeriods"]) < properties["EvaluationPeriods"]
+
+
 @pytest.mark.parametrize(("name", "operation"), FUNCTIONS.items())
 def test_a_canary_is_judged_by_the_alias_and_by_our_own_500s(stack: Template, name: str, operation: str) -> None:
     crashes, bugs = metrics(stack["Resources"][f"{name}ErrorsAlarm"]["Properties"])
