@@ -209,6 +209,34 @@ def test_pauses_between_attempts_stay_below_what_is_reckoned_with(clock: Clock, 
     assert max(clock.pauses) <= PAUSE
 
 
+def asking_to_wait(text: str) -> Fault:
+    """Throttle with the header by which AWS asks for a longer pause, in milliseconds."""
+
+    def fault(carry_out: Callable[[], AWSResponse]) -> AWSResponse:
+        response = THROTTLED(carry_out)
+        response.headers["x-amz-retry-after"] = text
+        return response
+
+    return fault
+
+
+@pytest.mark.parametrize(
+    ("asked", "pauses"),
+    [("0", [1, 2]), ("1500", [1.5, 2]), ("3000", [3]), ("600000", []), ("soon", [1, 2])],
+)
+@pytest.mark.usefixtures("no_jitter")
+def test_invocation_ends_in_time_however_long_the_store_asks_to_wait(
+    asked: str, pauses: list[float], clock: Clock, wire: Wire, budget: dynamodb.Budget
+) -> None:
+    wire.fail("GetItem", *[slow(clock, 0.5, asking_to_wait(asked))] * 9)
+
+    with pytest.raises(ServiceUnavailable):
+        get_pet()
+
+    assert clock.pauses == pauses
+    assert clock.uptime <= budget.deadline - dynamodb._MARGIN_SECONDS
+
+
 def test_waits_of_the_client_are_the_ones_reckoned_with() -> None:
     config: Any = dynamodb.client.meta.config
 

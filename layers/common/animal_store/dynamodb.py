@@ -29,6 +29,7 @@ _READ_SECONDS = 2
 _MARGIN_SECONDS = 0.5  # for everything that is not waiting: decode, answer, log
 _ATTEMPT_SECONDS = _CONNECT_SECONDS + _READ_SECONDS + _MARGIN_SECONDS
 _BACKOFF_SECONDS = 2  # the longest pause of the SDK's standard mode before a third attempt
+_RETRY_AFTER_SECONDS = 5  # by how much the SDK lets an answer of the store lengthen that pause
 
 _TRANSIENT_CODES = frozenset(
     {
@@ -94,11 +95,18 @@ def _client() -> DynamoDBClient:
     return client
 
 
-def _count_and_stop_in_time(**_: object) -> bool | None:
+def _count_and_stop_in_time(response: tuple[Any, Any] | None, **_: object) -> bool | None:
     """Forbid the SDK's retry (False) when the invocation could end before its answer; None leaves it to the SDK."""
     spent = budget.get()
     spent.calls += 1
-    return None if spent.has(_BACKOFF_SECONDS + _ATTEMPT_SECONDS) else False
+    return None if spent.has(_longest_pause(response) + _ATTEMPT_SECONDS) else False
+
+
+def _longest_pause(response: tuple[Any, Any] | None) -> float:
+    """Tell how long the SDK may pause after an attempt, in seconds; None is an attempt without an answer."""
+    asked = response[0].headers.get("x-amz-retry-after", "") if response else ""
+    milliseconds = int(asked) if asked.isdecimal() else 0
+    return _BACKOFF_SECONDS + min(milliseconds / 1000, _RETRY_AFTER_SECONDS)
 
 
 def _keep_raw(response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: object) -> None:
