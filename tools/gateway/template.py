@@ -161,11 +161,15 @@ def load(path: Path, parameters: Mapping[str, str]) -> Template:
         document = yaml.load(path.read_text("utf-8"), Loader=_Loader)  # noqa: S506 - derived from the safe loader
     except OSError as error:
         raise TemplateError(f"{path}: {error.strerror}") from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: no UTF-8, or a date that does not exist
         raise TemplateError(f"{path} is not valid YAML: {error}") from error
     if not isinstance(document, dict) or not isinstance(document.get("Resources"), dict):
         raise TemplateError(f"{path} has no Resources")
-    return _Reader(path, document, parameters).read()
+    try:
+        return _Reader(path, document, parameters).read()
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        # Half written, for instance, while `make run RELOAD=1` looks on; `make check` says where the mistake is.
+        raise TemplateError(f"{path} is no SAM template: {type(error).__name__}: {error}") from error
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc] # in C it is ten times as fast

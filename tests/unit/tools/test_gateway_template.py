@@ -180,12 +180,23 @@ def test_routes(folder: Path, method: str, path: str, match: Match | None) -> No
         ("Limits: {local", "Limits: {other", "mapping Limits has no local, Timeout"),
         ("Parameters:", "Parameters: [", "is not valid YAML"),
         ("Resources:", "Sources:", "has no Resources"),
+        ("Resources:", "Resources:\n  HalfWritten:", "is no SAM template"),
+        ("Layers: [!Ref Layer]", "Layers: [arn:aws:lambda:x]", "is no SAM template"),
+        ("MemorySize: !Ref Size", "MemorySize: much", "is no SAM template"),
+        ("Parameters:", "Since: 2026-13-01\nParameters:", "is not valid YAML"),
     ],
 )
 def test_what_it_does_not_know_is_said(folder: Path, before: str, after: str, message: str) -> None:
     assert before in SAMPLE
     with pytest.raises(TemplateError, match=message):
         load(folder, SAMPLE.replace(before, after))
+
+
+def test_template_that_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "template.yaml").write_bytes(b"\xff")
+
+    with pytest.raises(TemplateError, match="is not valid YAML"):
+        template.load(tmp_path / "template.yaml", {})
 
 
 def test_no_template(tmp_path: Path) -> None:
