@@ -104,7 +104,7 @@ def main() -> int:
             return _run(Settings.from_environment(), stack)
     except Interrupted:
         return 0
-    except StoreError as error:
+    except (StoreError, OSError) as error:  # OSError: a full disk, a file of its folder that cannot be written
         say(f"make run: {error}")
         return 1
 
@@ -141,7 +141,11 @@ def _run(settings: Settings, stack: ExitStack) -> int:
     if store:
         store.wait_until_ready()
     key = prepare(gateway.template, folder)
-    return asyncio.run(_Service(settings, folder, store, gateway, key).serve(listener))
+    status = asyncio.run(_Service(settings, folder, store, gateway, key).serve(listener))
+    if store and not store.ended():
+        store.stop()
+        store.check_written()
+    return status
 
 
 def _bind(port: int) -> socket.socket:
@@ -209,7 +213,7 @@ def _key(dynamodb: "DynamoDBClient", template: "Template", path: Path) -> str:
     if KEY_TABLE not in template.tables:
         return ""
     keys = KeyTable(dynamodb, template.tables[KEY_TABLE].name)
-    key = path.read_text("utf-8").strip() if path.exists() else ""
+    key = path.read_text("utf-8", "replace").strip() if path.exists() else ""
     if api_key.is_well_formed(key):
         path.chmod(0o600)
         record = keys.get(api_key.digest(key))
@@ -344,11 +348,11 @@ def reset() -> int:
     Returns:
         The exit status.
     """
-    folder = DataFolder(Settings.from_environment().data)
     try:
+        folder = DataFolder(Settings.from_environment().data)
         with folder.locked():
             folder.empty()
-    except StoreError as error:
+    except (StoreError, OSError) as error:
         say(f"make reset: {error}")
         return 1
     say(f"The local store in {folder.path} is empty.")

@@ -81,10 +81,9 @@ class DataFolder:
             The lock's file descriptor, for a child that shares it.
 
         Raises:
-            StoreError: Another process uses the folder.
+            StoreError: Another process uses the folder, or nothing can be written to it.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / "lock").open("a+") as lock:
+        with self._open_lock() as lock:
             deadline = time.monotonic() + _LOCK_TIMEOUT_S
             while not _try_lock(lock):
                 lock.seek(0)
@@ -100,6 +99,15 @@ class DataFolder:
             lock.write(str(os.getpid()))
             lock.flush()
             yield lock.fileno()
+
+    def _open_lock(self) -> IO[str]:
+        try:
+            self.state.mkdir(parents=True, exist_ok=True)
+            return (self.path / "lock").open("a+")
+        except OSError as error:
+            raise StoreError(
+                f"nothing can be stored in {self.path}: {error}. Name another folder: make run DATA=..."
+            ) from error
 
     def announce(self, service: RunningService) -> None:
         """Tell other commands that the service answers now."""
@@ -181,6 +189,8 @@ class LocalStore:
         if not _PYTHON.exists():
             raise StoreError("the local store is not installed: make install")
         folder.check_state()
+        self._state = folder.state / "dynamodb.json"
+        self._state_before = self._written()
         self._log = folder.path / "store.log"
         with self._log.open("w") as log:
             self._process = subprocess.Popen(
@@ -235,7 +245,7 @@ class LocalStore:
         self._process.wait()
 
     def stop(self) -> None:
-        """Let it write its state and end."""
+        """Let it write its state and end; may be called again."""
         for pipe in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):
                 pipe.close()  # type: ignore[union-attr] # both are pipes
@@ -244,6 +254,22 @@ class LocalStore:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+    def check_written(self) -> None:
+        """Make sure, after its end, that it has written its state: it reports a failure nowhere but in its log.
+
+        Raises:
+            StoreError: It has not.
+        """
+        if self._written() == self._state_before:
+            raise StoreError(f"what was stored since the start is lost: it could not be written; see {self._log}")
+
+    def _written(self) -> tuple[int, int] | None:
+        """What distinguishes one writing of the state from another: each makes a new file."""
+        if not self._state.is_file():
+            return None
+        status = self._state.stat()
+        return status.st_ino, status.st_mtime_ns
 
     def _failure(self) -> StoreError:
         lines = self._log.read_text("utf-8", "replace").strip().splitlines()

@@ -205,6 +205,41 @@ def test_damaged_state(tmp_path: Path) -> None:
     assert state.read_text() == '{"cut'
 
 
+@pytest.mark.parametrize("below", ["", "/below"])
+def test_folder_that_is_none(tmp_path: Path, below: str) -> None:
+    (tmp_path / "file").touch()
+
+    said = refused(Path(f"{tmp_path}/file{below}"))
+
+    assert said.startswith(f"make run: nothing can be stored in {tmp_path}/file{below}: ")
+    assert reset(Path(f"{tmp_path}/file{below}")).stdout.startswith("make reset: nothing can be stored in")
+
+
+def test_file_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "functions.log").mkdir()
+
+    assert f"'{tmp_path}/functions.log'" in refused(tmp_path)
+
+
+def test_damaged_key_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "api-key").write_bytes(b"\xff")
+
+    with run_service(tmp_path) as service:
+        assert call(service, "GET", "/pets").status_code == 200
+
+
+def test_state_that_could_not_be_written_is_mourned(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with run_service(data) as service:
+        call(service, "POST", "/pets", json=PET)
+        (data / "store").rmdir()
+        (data / "store").touch()
+        status = service.stop()
+
+    assert status == 1
+    assert service.printed()[-1].startswith("make run: what was stored since the start is lost")
+
+
 def test_template_that_cannot_be_read(tmp_path: Path) -> None:
     assert "No such file" in refused(tmp_path, TEMPLATE=str(tmp_path / "none.yaml"))
 
