@@ -40,7 +40,7 @@ def _table(stage: Stage | None, name: str | None) -> Iterator[KeyTable]:
 
 
 def _local_table() -> KeyTable:
-    folder = DataFolder(Path(os.environ.get("DATA", ".local")))
+    folder = DataFolder(Path(os.environ.get("DATA") or ".local"))
     service = folder.running()
     if service is None:
         raise KeyAdministrationError(
