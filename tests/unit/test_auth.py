@@ -9,6 +9,7 @@ from animal_store import api_key as api_keys
 from animal_store import auth, dynamodb, settings
 from animal_store.errors import ServiceUnavailable, Unauthorized
 from botocore.awsrequest import AWSResponse
+from botocore.exceptions import ClientError
 
 from tests.unit.conftest import Clock
 from tests.unit.wire import DENIED, SERVER_ERROR, THROTTLED, Fault, Wire, answer, error, lost_request
@@ -295,9 +296,6 @@ def test_key_that_is_looked_up_again_is_no_longer_the_oldest(
         lost_request,
         THROTTLED,
         SERVER_ERROR,
-        DENIED,
-        error(400, "ResourceNotFoundException"),
-        error(400, "ValidationException"),
         answer(200, b'{"Item": {"label": {"S"'),
         answer(200, b"\xff\xfe"),
         answer(200, b""),
@@ -313,6 +311,17 @@ def test_failure_of_the_key_store_is_neither_entry_nor_refusal_and_is_forgotten(
     wire.fail("GetItem", fault, fault, fault)
 
     with pytest.raises(ServiceUnavailable):
+        auth.authenticate(bearer(api_key))
+
+    wire.heal()
+    assert auth.authenticate(bearer(api_key)).label == "unit tests"
+
+
+@pytest.mark.parametrize("fault", [DENIED, error(400, "ResourceNotFoundException"), error(400, "ValidationException")])
+def test_key_store_that_refuses_to_answer_is_no_matter_of_retrying(fault: Fault, api_key: str, wire: Wire) -> None:
+    wire.fail("GetItem", fault)
+
+    with pytest.raises(ClientError):
         auth.authenticate(bearer(api_key))
 
     wire.heal()

@@ -7,8 +7,6 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from botocore.exceptions import ClientError
-
 from animal_store import api_key, dynamodb, settings
 from animal_store.errors import ServiceUnavailable, Unauthorized
 from animal_store.validators import API_KEY_ITEM
@@ -96,6 +94,7 @@ def look_up(key_hash: str) -> ApiKey | None:
 
     Raises:
         ServiceUnavailable: The key store does not answer, or not as it should.
+        ClientError: The key store refuses to answer: the service is set up wrongly, and retrying does not help.
     """
     try:
         return dynamodb.read(
@@ -105,6 +104,6 @@ def look_up(key_hash: str) -> ApiKey | None:
             Key={"hash": {"S": key_hash}},
             ConsistentRead=True,
         ).get("Item")
-    except (ClientError, ValueError) as error:
+    except ValueError as error:
         # A key store that cannot be read says nothing about the key: neither 401 nor entry.
         raise ServiceUnavailable from error

@@ -21,8 +21,6 @@ Choice = TypeVar("Choice", bound=str)
 _DIGITS = re.compile(r"[0-9]{1,19}")
 _IDENTIFIER = re.compile(r"[1-9][0-9]{0,18}")
 _INT64_MAX = 2**63 - 1
-
-
 _IDEMPOTENCY_KEY = re.compile(r"[!-~]{1,255}")
 _DEFAULT_PORT = {"http": "80", "https": "443"}
 

@@ -7,6 +7,8 @@ The runtime itself brings the module of the hooks; where it is missing there are
 import random
 import time
 
+from botocore.exceptions import ClientError
+
 from animal_store import auth, dynamodb
 from animal_store.errors import ServiceUnavailable
 from animal_store.telemetry import logger
@@ -23,7 +25,8 @@ def prime() -> None:
     dynamodb.budget.set(dynamodb.Budget(deadline=time.monotonic() + _PRIMING_SECONDS))
     try:
         auth.look_up(_NO_KEY)
-    except ServiceUnavailable:
+    except (ServiceUnavailable, ClientError):
+        # A role that was made a moment ago may not be known everywhere yet: no reason to give up a deployment.
         logger.warning("The store did not answer before the snapshot.", exc_info=True)
     dynamodb.client.close()
 
