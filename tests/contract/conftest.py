@@ -55,8 +55,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         matching = [item for case, item in cases.items() if fnmatchcase(case, pattern)]
         if not matching and pattern.partition(".")[0] in modules:
             raise pytest.UsageError(f"{path}: no case is named {pattern}")
+        # `{expected: reason}`: nobody has seen this surface yet, so the case may pass as well.
+        unseen = isinstance(reason, dict)
+        excused = pytest.mark.xfail(
+            reason=reason["expected"] if unseen else reason,
+            strict=not unseen,
+            raises=(AssertionError, httpx.ProtocolError),
+        )
         for item in matching:
-            item.add_marker(pytest.mark.xfail(reason=reason, strict=True, raises=(AssertionError, httpx.ProtocolError)))
+            item.add_marker(excused)
 
 
 @pytest.fixture(scope="session")
