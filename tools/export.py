@@ -55,6 +55,9 @@ def export(
         # The reader (`head`) has enough; Python would complain once more when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None
+    except OSError as error:
+        print(f"The animals cannot be written: {error}", file=sys.stderr)
+        raise typer.Exit(1) from None
     seconds = time.monotonic() - begin
     print(f"{count} animals in {seconds:.1f} s{f' to {output}' if output else ''}", file=sys.stderr)
 

@@ -137,6 +137,14 @@ def test_the_key_goes_to_no_other_service(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*out*")), "half an export was left behind"
 
 
+def test_a_file_that_cannot_be_written_is_named(own_service: RunningService, tmp_path: Path) -> None:
+    done = tool(own_service.data, "export", "--output", str(tmp_path / "none/pets.csv"))
+
+    assert done.returncode == 1
+    assert "none/" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_without_a_service_it_says_what_to_do(tmp_path: Path) -> None:
     done = tool(tmp_path, "export")
 
