@@ -141,6 +141,7 @@ def _time(seconds: int | None) -> str:
 
 def _print_table(records: list[KeyRecord]) -> None:
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table("Id", "Label", "Created (UTC)", "Expires (UTC)", "State")
@@ -149,7 +150,7 @@ def _print_table(records: list[KeyRecord]) -> None:
         state = record.state(time.time())
         table.add_row(
             record.id,
-            record.label,
+            escape(record.label),
             _time(record.created),
             _time(record.expires),
             f"[{colors[state]}]{state}[/]",

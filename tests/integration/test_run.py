@@ -309,6 +309,13 @@ def test_keys_are_issued_listed_and_revoked(service: RunningService) -> None:
     assert issued["key"] not in table
 
 
+@pytest.mark.parametrize("label", ["[/x]", "[bold]"])
+def test_label_is_shown_as_it_is(service: RunningService, label: str) -> None:
+    service.tool("keys", "issue", "--label", label)
+
+    assert f" {label} " in service.tool("keys", "list")
+
+
 def test_keys_need_a_store(tmp_path: Path) -> None:
     done = subprocess.run(
         [*COMMAND, "keys", "list"], cwd=ROOT, env=environment(tmp_path), check=False, capture_output=True, text=True
