@@ -20,6 +20,7 @@ EXAMPLES = [fence for fence in FENCES if "example" in fence.marks]
 PRINTED = {
     "curl --fail-with-body --silent --show-error --retry": '"name":"Rex","categoryId":3,"status":"available"}',
     "--include": 'rel="next"',
+    'while [ -n "$url" ]': "][",  # the end of a page and the beginning of the next
     "http --check-status": '"name":"Mia"',
     "import requests": "are available",
     "import { parse": "9007199254740993n\nRex is listed",
