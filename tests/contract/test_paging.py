@@ -2,6 +2,7 @@
 
 import base64
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from operator import itemgetter
@@ -31,6 +32,8 @@ def others_creating(client: Client) -> Iterator[list[Pet]]:
     for thread in threads:
         thread.start()
     try:
+        while not created and any(thread.is_alive() for thread in threads):  # a short list is read before one is made
+            time.sleep(0.01)
         yield created
     finally:
         stop.set()
