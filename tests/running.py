@@ -109,8 +109,11 @@ def run_service(data: Path, **variables: str) -> Iterator[RunningService]:
 
 
 def _announced_by(data: Path) -> int | None:
-    announcement = data / "service.json"
-    return json.loads(announcement.read_text())["pid"] if announcement.exists() else None
+    try:
+        pid: int = json.loads((data / "service.json").read_text())["pid"]
+    except FileNotFoundError:  # not yet, or no more: a service takes back what a killed one left
+        return None
+    return pid
 
 
 def wait_for(condition: Any, timeout_s: float = 10.0) -> None:
