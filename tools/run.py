@@ -157,7 +157,9 @@ def _bind(port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         if error.errno == errno.EADDRINUSE:
-            raise StoreError(f"port {port} is taken. Take another: make run PORT={port + 1}") from error
+            raise StoreError(
+                f"port {port} is taken. Take another (make run PORT=8080), or any free one (PORT=0)"
+            ) from error
         raise StoreError(f"cannot listen on port {port}: {error.strerror}") from error
     return listener
 

@@ -133,7 +133,8 @@ class DataFolder:
         """
         for file in sorted(self.state.glob("*.json")):
             try:
-                json.loads(file.read_bytes())
+                if not isinstance(json.loads(file.read_bytes()), dict):
+                    raise ValueError("not an object")  # noqa: TRY301, TRY004 - damaged like any other
             except ValueError as error:
                 raise StoreError(
                     f"{file} is damaged ({error}). Put a good copy in its place, or start empty: make reset"

@@ -181,7 +181,7 @@ def test_taken_port(service: RunningService, tmp_path: Path) -> None:
 
     said = refused(tmp_path / "data", PORT=str(port))
 
-    assert said == f"make run: port {port} is taken. Take another: make run PORT={port + 1}"
+    assert said == f"make run: port {port} is taken. Take another (make run PORT=8080), or any free one (PORT=0)"
 
 
 @pytest.mark.parametrize("port", ["http", "-1", "65536", "3000.0"])

@@ -86,6 +86,7 @@ def test_error_tells_its_own_message_when_it_has_one(run: Run) -> None:
     assert run(raising(NotFound("No such colour."))).body["message"] == "No such colour."
 
 
+@pytest.mark.usefixtures("clock")
 def test_errors_that_clients_react_to_have_their_headers(ask: Ask, wire: Wire) -> None:
     assert ask("list_pets", headers={"Authorization": ["Bearer x"]}).headers["WWW-Authenticate"] == "Bearer"
     wire.fail("GetItem", THROTTLED, THROTTLED, THROTTLED)

@@ -69,14 +69,14 @@ class _Stream:
 
 
 class LogFile:
-    """A sink that appends the lines to a file.
+    """A sink that writes the lines to a file, those of one run.
 
     Args:
         path: Of the file.
     """
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("a", encoding="utf-8", errors="backslashreplace", buffering=1)
+        self._file = path.open("w", encoding="utf-8", errors="backslashreplace", buffering=1)
         self._lock = threading.Lock()
 
     def __call__(self, function: str, line: str) -> None:
