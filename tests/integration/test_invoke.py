@@ -49,7 +49,7 @@ def test_the_log_goes_to_stderr(tmp_path: Path) -> None:
     done = invoke(ROOT / "events/get-404.json", tmp_path)
 
     assert json.loads(done.stdout)["statusCode"] == 404
-    assert '"operation":"getPet"' in done.stderr
+    assert '"Operation":"getPet"' in done.stderr
 
 
 def test_what_is_no_event_is_refused_in_a_sentence(tmp_path: Path) -> None:

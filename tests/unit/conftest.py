@@ -123,12 +123,9 @@ class Output:
         return [json.loads(line) for line in self.text.splitlines()]
 
     @property
-    def metrics(self) -> list[dict[str, Any]]:
+    def requests(self) -> list[dict[str, Any]]:
+        """The lines of requests, which have their metrics."""
         return [line for line in self.lines if "_aws" in line]
-
-    @property
-    def logs(self) -> list[dict[str, Any]]:
-        return [line for line in self.lines if "_aws" not in line]
 
 
 class _Stdout(io.TextIOBase):

@@ -45,7 +45,7 @@ def test_snapshot_is_taken_after_one_call_and_without_a_connection(
 
     assert wire.sent == ["GetItem"]
     assert closed == [["GetItem"]]
-    assert output.logs == []
+    assert output.lines == []
 
 
 @pytest.mark.usefixtures("tables", "clock")
@@ -58,7 +58,7 @@ def test_store_that_does_not_answer_spoils_no_snapshot(
 
     snapstart.prime()
 
-    (entry,) = output.logs
+    (entry,) = output.lines
     assert (entry["level"], entry["message"]) == ("WARNING", "The store did not answer before the snapshot.")
     assert "AccessDeniedException" in entry["exception"]
     assert closed == [True]

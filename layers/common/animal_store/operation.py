@@ -92,9 +92,17 @@ def operation(name: str, deprecation: Deprecation | None = None) -> Callable[[Ca
             outcome = _run(function, event)
             response = outcome.response
             latency_ms = round((time.monotonic() - started) * 1000, 3)
-            _record(name, outcome, event, {"latency_ms": latency_ms, "store_calls": budget.calls})
-            if deprecation and outcome.caller:
-                telemetry.count_deprecated_call(name, outcome.caller.label)
+            telemetry.write(
+                name,
+                response.status,
+                latency_ms=latency_ms,
+                store_calls=budget.calls,
+                cold_start=_is_cold_start(),
+                request_id=event["requestContext"]["requestId"],
+                code=outcome.error.code if outcome.error else None,
+                key_label=outcome.caller.label if outcome.caller else None,
+                deprecated=deprecation is not None,
+            )
             return {
                 "statusCode": response.status,
                 "headers": {**_HEADERS, **(deprecation.headers(event) if deprecation else {}), **response.headers},
@@ -129,22 +137,8 @@ def _failure(error: ServiceError, caller: Caller | None) -> _Outcome:
     return _Outcome(Response(error.status, body, error.headers), caller, error)
 
 
-def _record(name: str, outcome: _Outcome, event: Event, figures: dict[str, Any]) -> None:
-    """Log and count an invocation."""
+def _is_cold_start() -> bool:
+    """Tell whether this is the first request of the execution environment; True once."""
     global _cold_start
     cold_start, _cold_start = _cold_start, False
-    status = outcome.response.status
-    code = outcome.error.code if outcome.error else None
-    telemetry.logger.info(
-        "request",
-        operation=name,
-        status=status,
-        code=code,
-        key_label=outcome.caller.label if outcome.caller else None,
-        request_id=event["requestContext"]["requestId"],
-        cold_start=cold_start,
-        **figures,
-    )
-    telemetry.count_request(name, status, cold_start=cold_start, **figures)
-    if code:
-        telemetry.count_error(name, code)
+    return cold_start
