@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import botocore
 import pytest
 
 from tools.build import checks, layer, sbom
@@ -37,6 +39,41 @@ foreign = [name for name, module in sys.modules.items()
 print()
 print(json.dumps({"status": answer["statusCode"], "body": json.loads(answer["body"]), "foreign": foreign,
                   "sdk": sys.modules["botocore"].__file__}))
+"""
+
+# Tells for each region where the SDK sends a signed request: plainly, by FIPS, dual-stack, both, and to an address of
+# one's own.
+ENDPOINTS = """
+import json, sys
+path, regions = sys.argv[1:]
+sys.path.insert(0, path)
+from botocore.config import Config
+from botocore.exceptions import EndpointVariantError
+from botocore.session import Session
+
+sent = []
+def stop(request, **_):
+    sent.append((request.url, request.headers["Authorization"].split(b",")[0].decode()))
+    raise InterruptedError
+
+for region in json.loads(regions):
+    for fips, dual_stack, address in [
+        (False, False, None), (True, False, None), (False, True, None), (True, True, None), (False, False, "https://a.b")
+    ]:
+        session = Session()
+        session.set_credentials("AKID", "SECRET")
+        config = Config(use_fips_endpoint=fips, use_dualstack_endpoint=dual_stack)
+        try:
+            client = session.create_client("dynamodb", region_name=region, endpoint_url=address, config=config)
+        except EndpointVariantError:
+            sent.append(None)
+            continue
+        client.meta.events.register("before-send", stop)
+        try:
+            client.get_item(TableName="t", Key={"pk": {"S": "x"}})
+        except InterruptedError:
+            pass
+print(json.dumps(sent))
 """
 
 
@@ -140,6 +177,30 @@ def test_a_function_answers_from_the_layer_alone(native: Path, function: str) ->
     assert answer["body"]["code"] == "unauthorized"
     assert answer["foreign"] == []
     assert answer["sdk"].startswith(str(native))
+
+
+def test_the_reduced_sdk_finds_the_endpoints_of_the_whole_one(native: Path) -> None:
+    data = json.loads((Path(botocore.__file__).parent / "data/endpoints.json").read_bytes())
+    regions = [region for partition in data["partitions"] for region in partition["regions"]]
+    assert {"eu-central-1", "cn-north-1", "us-gov-west-1", "us-iso-east-1"} <= set(regions)
+    regions.append("eu-unheard-of-9")  # one that is opened after the release
+
+    def sent(path: Path) -> list[list[str] | None]:
+        command = [sys.executable, "-I", "-B", "-c", ENDPOINTS, str(path), json.dumps(regions)]
+        done = subprocess.run(command, env={}, capture_output=True, text=True, timeout=120, check=True)
+        found: list[list[str] | None] = json.loads(done.stdout)
+        return found
+
+    whole = sent(Path(botocore.__file__).parents[1])
+    reduced = sent(native / "opt/python")
+    assert len(whole) == len(reduced) == 5 * len(regions)
+    different = {
+        regions[number // 5] for number, pair in enumerate(zip(whole, reduced, strict=True)) if pair[0] != pair[1]
+    }
+    # Dual-stack only, in partitions that are closed to the public: see `_endpoint` in tools/build/sdk_data.py.
+    assert all(re.match(r"(us|eu)-iso", region) for region in different), different
+    plain_and_fips = [number for number in range(len(whole)) if number % 5 not in {2, 3}]
+    assert [reduced[number] for number in plain_and_fips] == [whole[number] for number in plain_and_fips]
 
 
 def test_bytecode_that_is_not_of_its_source_is_found(tmp_path: Path) -> None:
