@@ -19,7 +19,7 @@ from animal_store import api_key
 from botocore.awsrequest import AWSResponse
 
 from tests.torture.report import Row
-from tests.torture.world import load_template
+from tests.torture.world import client_of, load_template
 from tools.gateway.events import Request, proxy_event
 from tools.gateway.functions import load, share_environment
 from tools.gateway.output import OutputLines
@@ -132,18 +132,13 @@ class Handlers:
         for operation, (name, _, _) in _ROUTES.items():
             loaded = load(template.functions[name], OutputLines(lambda *_: None))
             self.functions[operation] = loaded
-            client = _client_of(loaded.handler)
+            client = client_of(loaded.handler)
             client.meta.events.register("before-send.dynamodb", self.store.answer)
 
     def invoke(self, operation: str, event: dict[str, Any]) -> int:
         """Invoke one and return its status."""
         status: int = self.functions[operation].invoke(event, time.monotonic() + 10)["statusCode"]
         return status
-
-
-def _client_of(handler: Any) -> Any:
-    """Find the SDK client of a loaded copy of the layer, through what its handler refers to."""
-    return handler.__globals__["dynamodb"].client
 
 
 def _measure(row: Row, count: int, invoke: Callable[[int], bool], warm_up: int) -> None:
