@@ -363,11 +363,15 @@ def test_the_dashboard_can_be_drawn(stack: Template) -> None:
 def test_each_metric_of_the_dashboard_is_one_that_the_layer_counts(stack: Template) -> None:
     body = only(stack, "AWS::CloudWatch::Dashboard")["DashboardBody"]["Fn::Sub"]
     telemetry = (ROOT / "layers/common/animal_store/telemetry.py").read_text()
-    for dimensions, name in re.findall(
-        r"SEARCH\('\{AnimalStore,service,Stage,([\w,]+)\}.*?MetricName=\\\"(\w+)\\\"", body
-    ):
-        assert f'("{name}", MetricUnit.' in telemetry
-        assert all(f'"{dimension}": ' in telemetry for dimension in dimensions.split(","))
+    assert '["service", "Stage", "Operation", dimension]' in telemetry
+    counted = {
+        (dimension, name)
+        for dimension, metrics in re.findall(r'_directive\("(\w+)", (.*)\)', telemetry)
+        for name in re.findall(r"(\w+)=", metrics)
+    }
+    shown = re.findall(r"SEARCH\('\{AnimalStore,service,Stage,Operation,(\w+)\}.*?MetricName=\\\"(\w+)\\\"", body)
+    assert len(shown) == body.count("SEARCH('{AnimalStore,")
+    assert set(shown) <= counted
 
 
 def test_the_outputs_are_what_tools_read(stack: Template) -> None:
