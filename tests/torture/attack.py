@@ -466,6 +466,7 @@ async def _cursors(wire: Wire) -> Row:
     cursor = found[1].replace("%3D", "=")
     raw = base64.urlsafe_b64decode(cursor)
     os.environ.update(STAGE="another", ANIMALS_TABLE="another", API_KEYS_TABLE="another")
+    os.environ.update(POWERTOOLS_SERVICE_NAME="animal-store", POWERTOOLS_METRICS_NAMESPACE="AnimalStore")
     from animal_store import cursor as foreign
 
     forged = [

@@ -418,4 +418,4 @@ def _prepare() -> None:
     import os
 
     os.environ.update(STAGE="model", ANIMALS_TABLE="animals", API_KEYS_TABLE="keys", AWS_DEFAULT_REGION="us-east-1")
-    os.environ.setdefault("POWERTOOLS_METRICS_NAMESPACE", "AnimalStore")
+    os.environ.update(POWERTOOLS_SERVICE_NAME="animal-store", POWERTOOLS_METRICS_NAMESPACE="AnimalStore")
