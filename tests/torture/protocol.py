@@ -29,6 +29,9 @@ from typing import Any
 from botocore.exceptions import ClientError, ConnectionClosedError
 
 from tests.torture.report import Row
+from tests.torture.world import load_template
+from tools.gateway.functions import share_environment
+from tools.store import use_local_environment
 
 PART = "protocol"
 _DAY_S = 24 * 60 * 60
@@ -415,7 +418,5 @@ def run(*, quick: bool) -> list[Row]:
 
 def _prepare() -> None:
     """Give the layer the environment that it reads on import."""
-    import os
-
-    os.environ.update(STAGE="model", ANIMALS_TABLE="animals", API_KEYS_TABLE="keys", AWS_DEFAULT_REGION="us-east-1")
-    os.environ.update(POWERTOOLS_SERVICE_NAME="animal-store", POWERTOOLS_METRICS_NAMESPACE="AnimalStore")
+    use_local_environment("http://127.0.0.1:9")
+    share_environment(load_template().functions.values())

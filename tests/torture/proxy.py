@@ -102,6 +102,7 @@ class FaultProxy:
     _server: asyncio.Server | None = None
     _writers: set[asyncio.StreamWriter] = field(default_factory=set)
     _reopening: asyncio.TimerHandle | None = None
+    _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def url(self) -> str:
@@ -125,16 +126,18 @@ class FaultProxy:
 
     async def use(self, plan: Plan | None) -> None:
         """Break calls by this plan from now on."""
+        self.plan, self.calls = plan, []
         if self._reopening:
             self._reopening.cancel()
         await self._listen()
-        self.plan, self.calls = plan, []
         if plan and plan.fault is Fault.REFUSED and plan.predecessor is None:
             self._refuse_for_a_while(plan, keep=None)
 
-    async def _listen(self) -> None:
-        if self._server is None:
-            self._server = await asyncio.start_server(self._serve, sock=_bound(self.port))
+    async def _listen(self, ending: Plan | None = None) -> None:
+        """Open the port; to end a refusal, only if its plan is not over: else the port is another plan's business."""
+        async with self._opening:
+            if self._server is None and (ending is None or ending is self.plan):
+                self._server = await asyncio.start_server(self._serve, sock=_bound(self.port))
 
     def _refuse(self, keep: asyncio.StreamWriter | None) -> None:
         """Close the port, and every connection but one."""
@@ -150,7 +153,7 @@ class FaultProxy:
         self._refuse(keep)
         loop = asyncio.get_running_loop()
         delay = _REFUSALS_S[min(plan.attempts, len(_REFUSALS_S)) - 1]
-        self._reopening = loop.call_later(delay, lambda: loop.create_task(self._listen()))
+        self._reopening = loop.call_later(delay, lambda: loop.create_task(self._listen(plan)))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)
