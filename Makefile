@@ -6,7 +6,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 UV := .tools/uv/bin/uv
-# Never download an interpreter: the one that `tools/find-python` names is used for every environment.
+# Never download an interpreter: the one that `scripts/find-python` names is used for every environment.
 export UV_PYTHON_DOWNLOADS := never
 export UV_PROJECT_ENVIRONMENT := .venv
 export PYTHON
@@ -17,23 +17,23 @@ help: ## list the commands
 
 # -- environments ------------------------------------------------------------------------------------------------------
 
-$(UV): locks/uv.txt tools/find-python
+$(UV): locks/uv.txt scripts/find-python
 	@echo "installing uv (once)"
-	@python=$$(tools/find-python) && rm -rf .tools/uv && "$$python" -m venv .tools/uv
+	@python=$$(scripts/find-python) && rm -rf .tools/uv && "$$python" -m venv .tools/uv
 	@.tools/uv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/uv.txt || \
 	  { rm -rf .tools/uv; echo "Cannot install uv: is a Python package registry reachable (see the error above)?" >&2; exit 1; }
 	@touch $@
 
 .venv/.installed: $(UV) uv.lock pyproject.toml
 	@echo "installing the development environment into .venv"
-	@$(UV) sync --quiet --locked --python "$$(tools/find-python)" || \
+	@$(UV) sync --quiet --locked --python "$$(scripts/find-python)" || \
 	  { echo "Cannot install: is a Python package registry reachable (see the error above)?" >&2; exit 1; }
 	@touch $@
 
 # One environment per tool whose pins clash with ours: locks/NAME.txt -> .tools/NAME
 .tools/%/.installed: locks/%.txt $(UV)
 	@echo "installing $* into .tools/$*"
-	@$(UV) venv --quiet --clear --python "$$(tools/find-python)" .tools/$*
+	@$(UV) venv --quiet --clear --python "$$(scripts/find-python)" .tools/$*
 	@$(UV) pip install --quiet --require-hashes --python .tools/$*/bin/python -r $< || \
 	  { echo "Cannot install $*: is a Python package registry reachable (see the error above)?" >&2; exit 1; }
 	@touch $@
@@ -98,8 +98,8 @@ check: .venv/.installed .tools/sam/.installed ## format, lint, types: what CI as
 	  { echo "layers/common/requirements.txt is not in step with uv.lock: make lock" >&2; exit 1; }
 	@.venv/bin/cfn-lint template.yaml
 	@for lint in "" --lint; do $(SAM_OFFLINE) .tools/sam/bin/sam validate $$lint >/dev/null; done
-	@tools/lint-openapi
-	@tools/lint-workflows
+	@scripts/lint-openapi
+	@scripts/lint-workflows
 
 .PHONY: api-changes
 api-changes: .venv/.installed ## compare openapi.yaml with the last release: what would break its clients?
@@ -115,9 +115,9 @@ test: install .tools/sam/.installed ## every test that this machine can run; the
 	@.venv/bin/pytest tests/unit --cov
 	@.venv/bin/pytest --ignore tests/unit
 
-.PHONY: torture
-torture: install ## faults, load and attack: nothing lost, doubled or leaked; about 10 minutes (QUICK=1: one)
-	@.venv/bin/python -m tests.torture $(if $(QUICK),--quick,--json build/reliability.json --document docs/reliability.md)
+.PHONY: reliability
+reliability: install ## faults, load and attack: nothing lost, doubled or leaked; about 10 minutes (QUICK=1: one)
+	@.venv/bin/python -m tests.reliability $(if $(QUICK),--quick,--json build/reliability.json --document docs/reliability.md)
 
 .PHONY: clients
 clients: install ## the tests of generated clients, examples and the documentation page
@@ -135,22 +135,22 @@ audit: .venv/.installed ## vulnerabilities, licences, hashes, risky code, secret
 
 .PHONY: build
 build: .venv/.installed .tools/sam/.installed ## build for AWS, without Docker: arm64 (release) and x86_64 (ARCH=... for one)
-	@.venv/bin/python -m tools.build $(ARCH)
+	@.venv/bin/python -m tools.packaging $(ARCH)
 
 .PHONY: rehearse
 rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## try a deployment on an emulator of AWS (STAGE=staging; SERVE=1: leave it up)
 	@$(MAKE) build ARCH=x86_64
-	@.venv/bin/python -m tools.rehearsal
+	@.venv/bin/python -m tools.deployment
 
 .PHONY: sam-local
 sam-local: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## try the functions in containers, with Docker (SKIP_PULL=1: fetch no image; SERVE=1: leave it up)
 	@$(MAKE) build ARCH=x86_64
-	@.venv/bin/python -m tools.sam_local
+	@.venv/bin/python -m tools.deployment.sam_local
 
 .PHONY: contract
 contract: install ## the contract suite against BASE_URL with API_KEY (PYTEST="-m smoke_read_only": only read)
 	@CONTRACT_BASE_URL="$${BASE_URL-}" CONTRACT_API_KEY="$${API_KEY-}" CONTRACT_SECOND_API_KEY="$${SECOND_API_KEY-}" \
-	  CONTRACT_EXCUSES="$${EXCUSES-}" .venv/bin/pytest tests/contract $(PYTEST)
+	  CONTRACT_EXPECTED_FAILURES="$${EXPECTED_FAILURES-}" .venv/bin/pytest tests/contract $(PYTEST)
 
 # -- speed -------------------------------------------------------------------------------------------------------------
 

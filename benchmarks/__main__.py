@@ -22,7 +22,7 @@ def _find_python() -> str:
     Raises:
         MeasurementError: This machine has another one only.
     """
-    path = subprocess.run([ROOT / "tools/find-python"], check=True, capture_output=True, text=True).stdout.strip()
+    path = subprocess.run([ROOT / "scripts/find-python"], check=True, capture_output=True, text=True).stdout.strip()
     version = subprocess.run([path, "-V"], check=True, capture_output=True, text=True).stdout.split()[1]
     if not version.startswith("3.13."):
         raise MeasurementError(f"This benchmark needs CPython 3.13, which AWS runs; found {version}.")

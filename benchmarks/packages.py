@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tools.build.targets import TARGETS
+from tools import ROOT
+from tools.packaging.targets import TARGETS
 
-ROOT = Path(__file__).parent.parent
 PEERS = Path(__file__).parent / "peers"
 # A folder of its own for each run, so that two at once (a whole one, and the quick one of a test) do not meet.
 BUILD = ROOT / "build" / f"benchmark-{os.getpid()}"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.running import RunningService, run_service
+from tests.processes import RunningService, run_service
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""`python -m tools COMMAND`, or `tools/animal-store COMMAND`."""
+"""`python -m tools COMMAND`, or `scripts/animal-store COMMAND`."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ def main() -> None:
     sys.path.append(str(Path(__file__).resolve().parents[1] / "layers/common"))
     if sys.argv[1:] == ["run"]:
         # Not through the command line library: it takes a tenth of a second that `make run` has no use for.
-        from tools.run import main as run
+        from tools.local.run import main as run
 
         status = run()
         sys.stdout.flush()
@@ -23,7 +23,7 @@ def main() -> None:
 
     from tools.cli import app
 
-    app(prog_name=os.environ.get("TOOLS_NAME"))  # set by tools/animal-store
+    app(prog_name=os.environ.get("TOOLS_NAME"))  # set by scripts/animal-store
 
 
 if __name__ == "__main__":

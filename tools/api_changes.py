@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import yaml
 
-from tools.build.targets import ROOT
+from tools import ROOT
 
 DOCUMENT = "openapi.yaml"
 

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools.build import sbom
-from tools.build.targets import ROOT
+from tools import ROOT
+from tools.packaging import sbom
 
 _LICENCES = re.compile(r"(MIT|MIT-0|Apache-2\.0|BSD-2-Clause|BSD-3-Clause|PSF-2\.0|ISC)( (AND|OR) (?=[A-Z])|$)")
 _REQUIREMENT = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*(\[[^]]*\])?==")

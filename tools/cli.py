@@ -2,8 +2,9 @@
 
 import typer
 
-from tools import export, invoke, keys, publish_docs, seed
-from tools import run as service
+from tools.admin import export, keys, publish_docs, seed
+from tools.local import invoke
+from tools.local import run as service
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(keys.app, name="keys")

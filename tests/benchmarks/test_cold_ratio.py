@@ -4,11 +4,11 @@ import json
 import platform
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tools import ROOT
+
 LIMIT = 1.1
 
 
@@ -18,7 +18,7 @@ def missing() -> str | None:
         return "the benchmark needs Linux"
     if shutil.which("valgrind") is None:
         return "valgrind is absent"
-    python = subprocess.run([ROOT / "tools/find-python"], check=True, capture_output=True, text=True).stdout.strip()
+    python = subprocess.run([ROOT / "scripts/find-python"], check=True, capture_output=True, text=True).stdout.strip()
     version = subprocess.run([python, "-V"], check=True, capture_output=True, text=True).stdout.split()[1]
     return None if version.startswith("3.13.") else f"the benchmark needs CPython 3.13, found {version}"
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.programs import installed, skip_without_node
-from tests.running import ROOT
+from tests.processes import installed, skip_without_node
+from tools import ROOT
 
 DOCUMENT = ROOT / "openapi.yaml"
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.clients.conftest import DOCUMENT
-from tests.programs import run
-from tests.running import RunningService
+from tests.processes import RunningService, run
 
 JOURNEY = Path(__file__).parent / "python/journey.py"
 # The generator's fixed part (it is the same for any document) hands `object`s to httpx's typed `__exit__`.

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.clients.conftest import DOCUMENT
-from tests.programs import run
-from tests.running import ROOT, RunningService
+from tests.processes import RunningService, run
+from tools import ROOT
 
 PROGRAMS = Path(__file__).parent / "typescript"
 

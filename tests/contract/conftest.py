@@ -1,6 +1,7 @@
-"""Where the contract suite is pointed at, and what a surface is excused from.
+"""Point the contract suite at a service, and read which cases are expected to fail there.
 
-    pytest tests/contract --base-url URL --api-key KEY [--second-api-key KEY] [--excuses FILE] [-m smoke_read_only]
+    pytest tests/contract --base-url URL --api-key KEY [--second-api-key KEY]
+                          [--expected-failures FILE] [-m smoke_read_only]
 
 Without a base URL the suite runs against a service of its own (`service`, in tests/conftest.py).
 """
@@ -14,11 +15,10 @@ import httpx
 import pytest
 import yaml
 
-pytest.register_assert_rewrite("tests.contract.client", "tests.contract.conformance", "tests.contract.herd")
+pytest.register_assert_rewrite("tests.contract.client", "tests.contract.conformance", "tests.contract.seeded_pets")
 
-from tests.contract import herd as herds  # noqa: E402 - after assertions are made to explain themselves
-from tests.contract.client import Client, Pet, pets_of  # noqa: E402
-from tests.contract.herd import Herd  # noqa: E402
+from tests.contract.client import Client, Pet, pets_of  # noqa: E402 - after their assertions are rewritten
+from tests.contract.seeded_pets import SeededPets, make  # noqa: E402
 
 _HERE = Path(__file__).parent
 
@@ -30,14 +30,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "base-url": "base URL of the service to test, ending in /v1",
         "api-key": "a valid API key",
         "second-api-key": "another valid API key, for what is scoped to a key",
-        "excuses": "YAML file of cases that this surface can not pass: `pattern of case ids: reason`",
+        "expected-failures": "YAML file of cases that this surface can not pass: `pattern of case ids: reason`",
     }.items():
         variable = f"CONTRACT_{name.upper().replace('-', '_')}"
         options.addoption(f"--{name}", default=os.environ.get(variable) or None, help=f"{meaning} (or ${variable})")
 
 
 def case_id(item: pytest.Item) -> str:
-    """Name a case for excuses: `test_paging.py::test_cursor_refused[forged]` is `paging.cursor_refused.forged`."""
+    """Name a case: `test_paging.py::test_cursor_refused[forged]` is `paging.cursor_refused.forged`."""
     module, function = item.path.stem, item.name
     return f"{module}.{function}".replace("test_", "").replace("[", ".").rstrip("]")
 
@@ -45,13 +45,13 @@ def case_id(item: pytest.Item) -> str:
 @pytest.hookimpl(tryfirst=True)  # before -k and -m take cases away
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Expect the excused cases to fail: one that starts to pass, and an excuse for no case, fail the run."""
-    path = config.getoption("excuses", None)
+    path = config.getoption("expected_failures", None)
     if path is None:
         return
-    excuses = yaml.safe_load(Path(path).read_text()) or {}
+    expected_failures = yaml.safe_load(Path(path).read_text()) or {}
     cases = {case_id(item): item for item in items if _HERE in item.path.parents}
     modules = {case.partition(".")[0] for case in cases}
-    for pattern, reason in excuses.items():
+    for pattern, reason in expected_failures.items():
         matching = [item for case, item in cases.items() if fnmatchcase(case, pattern)]
         if not matching and pattern.partition(".")[0] in modules:
             raise pytest.UsageError(f"{path}: no case is named {pattern}")
@@ -107,6 +107,6 @@ def oldest(request: pytest.FixtureRequest, client: Client) -> Pet:
 
 
 @pytest.fixture(scope="session")
-def herd(client: Client) -> Herd:
+def seeded_pets(client: Client) -> SeededPets:
     """A stretch of the list that only this run has written."""
-    return herds.make(client)
+    return make(client)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.contract.client import JSON, Client, assert_error, eventually, pet_of, pets_of
-from tests.contract.herd import STATUSES, Herd
+from tests.contract.seeded_pets import STATUSES, SeededPets
 
 INT64 = {
     "zero": 0,
@@ -109,15 +109,15 @@ def test_answer(client: Client, status: str) -> None:
     assert "Idempotency-Replayed" not in response.headers
 
 
-def test_status_stays_absent(client: Client, herd: Herd) -> None:
+def test_status_stays_absent(client: Client, seeded_pets: SeededPets) -> None:
     """An animal without a status has none in any answer, and no filter matches it."""
     new = client.new()
     pet = pet_of(client.post(new))
     assert pet == new | {"id": pet["id"]}
     assert pet_of(client.get(pet["id"])) == pet
-    assert pet in [listed for page in client.pages(herd.starts[None]) for listed in page]
+    assert pet in [listed for page in client.pages(seeded_pets.starts[None]) for listed in page]
     for status in STATUSES:
-        assert pet["id"] not in [listed["id"] for page in client.pages(herd.starts[status]) for listed in page]
+        assert pet["id"] not in [listed["id"] for page in client.pages(seeded_pets.starts[status]) for listed in page]
 
 
 def test_ids_rise(client: Client) -> None:
@@ -133,25 +133,25 @@ def test_equal_animals_are_two(client: Client) -> None:
 
 
 @pytest.mark.parametrize("number", INT64.values(), ids=INT64.keys())
-def test_category_kept_exactly(client: Client, herd: Herd, number: int) -> None:
+def test_category_kept_exactly(client: Client, seeded_pets: SeededPets, number: int) -> None:
     """Every int64 comes back digit by digit, beyond 2^53 too, in the raw text of each answer."""
     new = client.new(categoryId=number)
     response = client.post(new)
     pet = pet_of(response)
     assert pet == new | {"id": pet["id"]}
-    for answer in (response, client.get(pet["id"]), client.page_with(pet["id"], herd.starts[None])):
+    for answer in (response, client.get(pet["id"]), client.page_with(pet["id"], seeded_pets.starts[None])):
         assert re.search(rf'"categoryId": ?{number}\b', answer.text), answer.text
     assert type(pet["categoryId"]) is int
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
-def test_name_kept_exactly(client: Client, herd: Herd, name: str) -> None:
+def test_name_kept_exactly(client: Client, seeded_pets: SeededPets, name: str) -> None:
     """Every character of a name comes back as it was sent: not trimmed, not normalised, not escaped twice."""
     new = client.new(name=name)
     pet = pet_of(client.post(new))
     assert pet == new | {"id": pet["id"]}
     assert pet_of(client.get(pet["id"])) == pet
-    assert pet in pets_of(client.page_with(pet["id"], herd.starts[None]))
+    assert pet in pets_of(client.page_with(pet["id"], seeded_pets.starts[None]))
 
 
 @pytest.mark.parametrize("name", ["\N{PAW PRINTS}é\0", "\ud83d\udc3e"], ids=["escaped", "surrogate-pair"])
@@ -219,23 +219,26 @@ def test_unknown_members_ignored(client: Client, extra: dict[str, object]) -> No
     assert pet_of(client.get(pet["id"])) == pet
 
 
-def test_refused_adds_nothing(client: Client, herd: Herd) -> None:
+def test_refused_adds_nothing(client: Client, seeded_pets: SeededPets) -> None:
     """After a 400 there is no new animal."""
     first = client.create()
     for body in ({"name": "refused"}, b'{"name": "refused", "categoryId": 1', client.new(name="refused", status="x")):
         assert_error(client.post(body), "invalid_request")
     last = client.create()
     added = [
-        pet["name"] for page in client.pages(herd.starts[None]) for pet in page if first["id"] < pet["id"] < last["id"]
+        pet["name"]
+        for page in client.pages(seeded_pets.starts[None])
+        for pet in page
+        if first["id"] < pet["id"] < last["id"]
     ]
     assert "refused" not in added
 
 
 @pytest.mark.parametrize("status", STATUSES)
-def test_listed_by_status(client: Client, herd: Herd, status: str) -> None:
+def test_listed_by_status(client: Client, seeded_pets: SeededPets, status: str) -> None:
     """An animal appears in the list of its status."""
     pet = client.create(status=status)
-    assert eventually(lambda: pet in [listed for page in client.pages(herd.starts[status]) for listed in page])
+    assert eventually(lambda: pet in [listed for page in client.pages(seeded_pets.starts[status]) for listed in page])
 
 
 MEDIA_TYPES = [

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.contract.client import Client, Pet, assert_error, pet_of
-from tests.contract.herd import Herd
+from tests.contract.seeded_pets import SeededPets
 
 KEY = "Idempotency-Key"
 REPLAYED = "Idempotency-Replayed"
@@ -19,8 +19,8 @@ def key() -> str:
     return str(uuid.uuid4())
 
 
-def named(client: Client, herd: Herd, name: str) -> list[Pet]:
-    return [pet for page in client.pages(herd.starts[None]) for pet in page if pet["name"] == name]
+def named(client: Client, seeded_pets: SeededPets, name: str) -> list[Pet]:
+    return [pet for page in client.pages(seeded_pets.starts[None]) for pet in page if pet["name"] == name]
 
 
 def assert_replay(response: httpx.Response, first: httpx.Response) -> None:
@@ -37,16 +37,16 @@ def assert_replay(response: httpx.Response, first: httpx.Response) -> None:
         pytest.param({"name": "\0 \N{PAW PRINTS}", "categoryId": -(2**63)}, id="extremes"),
     ],
 )
-def test_repeated(client: Client, herd: Herd, key: str, members: dict[str, Any]) -> None:
+def test_repeated(client: Client, seeded_pets: SeededPets, key: str, members: dict[str, Any]) -> None:
     """The same key and body get the first answer again, marked as such, however often; one animal is added."""
     new = client.new(**members)
-    before = len(named(client, herd, new["name"]))
+    before = len(named(client, seeded_pets, new["name"]))
     first = client.post(new, (KEY, key))
     assert first.status_code == 201
     assert REPLAYED not in first.headers
     for _ in range(3):
         assert_replay(client.post(new, (KEY, key)), first)
-    assert len(named(client, herd, new["name"])) == before + 1
+    assert len(named(client, seeded_pets, new["name"])) == before + 1
     assert pet_of(client.get(pet_of(first)["id"])) == pet_of(first)
 
 
@@ -55,14 +55,14 @@ def test_repeated(client: Client, herd: Herd, key: str, members: dict[str, Any])
     [{"name": "other"}, {"categoryId": 2}, {"status": "sold"}, {"categoryId": 2**53 + 1}],
     ids=["name", "category", "status", "large-category"],
 )
-def test_other_body(client: Client, herd: Herd, key: str, change: dict[str, Any]) -> None:
+def test_other_body(client: Client, seeded_pets: SeededPets, key: str, change: dict[str, Any]) -> None:
     """The same key with another body is refused, adds nothing, and leaves the first answer as it was."""
     new = client.new()
     first = client.post(new, (KEY, key))
     other = new | change
-    before = len(named(client, herd, other["name"]))
+    before = len(named(client, seeded_pets, other["name"]))
     assert_error(client.post(other, (KEY, key)), "idempotency_key_reused", naming=KEY)
-    assert len(named(client, herd, other["name"])) == before
+    assert len(named(client, seeded_pets, other["name"])) == before
     assert_replay(client.post(new, (KEY, key)), first)
 
 
@@ -158,7 +158,7 @@ def test_refused_body_is_not_remembered(client: Client, key: str) -> None:
     assert REPLAYED not in response.headers
 
 
-def test_raced(client: Client, herd: Herd, key: str) -> None:
+def test_raced(client: Client, seeded_pets: SeededPets, key: str) -> None:
     """Requests with the same key at the same time add one animal and all get it; one of them was the first."""
     new = client.new(status="pending")
     with ThreadPoolExecutor(8) as pool:
@@ -166,7 +166,7 @@ def test_raced(client: Client, herd: Herd, key: str) -> None:
     assert {answer.status_code for answer in answers} == {201}
     assert len({answer.text for answer in answers}) == 1
     assert [answer.headers.get(REPLAYED) for answer in answers].count(None) == 1
-    assert len(named(client, herd, new["name"])) == 1
+    assert len(named(client, seeded_pets, new["name"])) == 1
 
 
 def test_scoped_to_api_key(client: Client, second_client: Client, key: str) -> None:

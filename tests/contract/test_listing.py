@@ -3,7 +3,7 @@
 import pytest
 
 from tests.contract.client import Client, assert_error, next_url, pets_of
-from tests.contract.herd import filters
+from tests.contract.seeded_pets import filters
 
 LIMITS_REFUSED = {
     "zero": "0",
@@ -127,7 +127,7 @@ def test_page(client: Client, status: str | None) -> None:
     assert status is None or all(pet["status"] == status for pet in pets)
 
 
-@pytest.mark.usefixtures("herd")
+@pytest.mark.usefixtures("seeded_pets")
 @pytest.mark.parametrize("limit", [None, 1, 2, 19, 20, 21, 99, 100], ids=lambda limit: str(limit or "default"))
 def test_limit(client: Client, limit: int | None) -> None:
     """A list with more animals than the limit (20 unless given) is answered with exactly as many, and a link."""

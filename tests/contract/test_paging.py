@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.contract.client import Client, Pet, assert_error, next_url, pets_of, with_limit
-from tests.contract.herd import FILTERS, STATUSES, Herd, filters
+from tests.contract.seeded_pets import FILTERS, STATUSES, SeededPets, filters
 
 
 @contextmanager
@@ -43,38 +43,38 @@ def others_creating(client: Client) -> Iterator[list[Pet]]:
 
 @filters
 @pytest.mark.parametrize("limit", [1, 2, 7, 20, 52, 99, 100])
-def test_every_page_size(client: Client, herd: Herd, status: str | None, limit: int) -> None:
+def test_every_page_size(client: Client, seeded_pets: SeededPets, status: str | None, limit: int) -> None:
     """Whatever the page size, a walk meets each animal of its list once, as it was created, in ascending order."""
-    url = with_limit(herd.starts[status], limit)
-    assert herd.read(client, url) == herd.with_status(status)
+    url = with_limit(seeded_pets.starts[status], limit)
+    assert seeded_pets.read(client, url) == seeded_pets.with_status(status)
 
 
 @settings(max_examples=10, deadline=None, derandomize=True)
 @given(data=st.data())
-def test_page_size_changes_on_the_way(client: Client, herd: Herd, data: st.DataObject) -> None:
+def test_page_size_changes_on_the_way(client: Client, seeded_pets: SeededPets, data: st.DataObject) -> None:
     """A cursor may be followed with another limit than it was given with; nothing is missed or repeated."""
     status = data.draw(st.sampled_from(FILTERS), label="status")
-    url: str | None = herd.starts[status]
+    url: str | None = seeded_pets.starts[status]
     found: list[Pet] = []
-    while url is not None and (not found or found[-1]["id"] < herd.pets[-1]["id"]):
+    while url is not None and (not found or found[-1]["id"] < seeded_pets.pets[-1]["id"]):
         response = client.request("GET", with_limit(url, data.draw(st.integers(1, 100), label="limit")))
         found += pets_of(response)
         url = next_url(response)
-    expected = herd.with_status(status)
+    expected = seeded_pets.with_status(status)
     assert found[: len(expected)] == expected
 
 
 @filters
-def test_every_page_size_while_others_create(client: Client, herd: Herd, status: str | None) -> None:
+def test_every_page_size_while_others_create(client: Client, seeded_pets: SeededPets, status: str | None) -> None:
     """The same while animals are added behind those that the walk has to meet."""
     with others_creating(client) as created:
-        walks = [herd.read(client, with_limit(herd.starts[status], limit)) for limit in (3, 10, 51)]
+        walks = [seeded_pets.read(client, with_limit(seeded_pets.starts[status], limit)) for limit in (3, 10, 51)]
     assert created
-    assert walks == [herd.with_status(status)] * len(walks)
+    assert walks == [seeded_pets.with_status(status)] * len(walks)
 
 
 @filters
-def test_list_while_others_create(client: Client, herd: Herd, status: str | None) -> None:
+def test_list_while_others_create(client: Client, seeded_pets: SeededPets, status: str | None) -> None:
     """A walk through the whole store while animals are added meets each one that was there before, once, in order."""
     with others_creating(client) as created:
         found = [
@@ -84,40 +84,40 @@ def test_list_while_others_create(client: Client, herd: Herd, status: str | None
     assert created
     assert ids == sorted(set(ids))
     assert all(status in (None, pet.get("status")) for pet in found)
-    there_before = [pet for pet in found if herd.pets[0]["id"] <= pet["id"] <= herd.pets[-1]["id"]]
-    assert there_before == herd.with_status(status)
+    there_before = [pet for pet in found if seeded_pets.pets[0]["id"] <= pet["id"] <= seeded_pets.pets[-1]["id"]]
+    assert there_before == seeded_pets.with_status(status)
     by_id = {pet["id"]: pet for pet in created}
     assert all(by_id.get(pet["id"], pet) == pet for pet in found), "an animal is listed other than it was created"
 
 
-def test_walk_ends_at_newest(client: Client, herd: Herd) -> None:
+def test_walk_ends_at_newest(client: Client, seeded_pets: SeededPets) -> None:
     """An animal that was created is listed at once, behind all that were created before it."""
     pet = client.create()
-    listed = [pet for page in client.pages(herd.starts[None]) for pet in page]
+    listed = [pet for page in client.pages(seeded_pets.starts[None]) for pet in page]
     assert pet in listed
     assert listed == sorted(listed, key=itemgetter("id"))
 
 
-def test_filters_divide_list(client: Client, herd: Herd) -> None:
+def test_filters_divide_list(client: Client, seeded_pets: SeededPets) -> None:
     """Each animal is in the list of its own status and no other; one without a status is in the whole list alone."""
-    whole = herd.read(client, herd.starts[None])
+    whole = seeded_pets.read(client, seeded_pets.starts[None])
     for status in STATUSES:
         expected = [pet for pet in whole if pet.get("status") == status]
-        assert herd.read(client, herd.starts[status]) == expected
+        assert seeded_pets.read(client, seeded_pets.starts[status]) == expected
     assert any("status" not in pet for pet in whole)
 
 
-def test_rare_status(client: Client, herd: Herd) -> None:
+def test_rare_status(client: Client, seeded_pets: SeededPets) -> None:
     """One sold animal among a hundred others is on the first page, however small: the limit counts matches."""
-    (sold,) = herd.with_status("sold")
-    url = with_limit(herd.starts["sold"], 1)
+    (sold,) = seeded_pets.with_status("sold")
+    url = with_limit(seeded_pets.starts["sold"], 1)
     assert pets_of(client.request("GET", url)) == [sold]
 
 
 @filters
-def test_exactly_full_last_page(client: Client, herd: Herd, status: str | None) -> None:
+def test_exactly_full_last_page(client: Client, seeded_pets: SeededPets, status: str | None) -> None:
     """The last page has no link, also when it is full to the last place."""
-    url = herd.starts[status]
+    url = seeded_pets.starts[status]
     while (following := next_url(client.request("GET", url))) is not None:
         url = following
     count = len(pets_of(client.request("GET", url)))
@@ -136,7 +136,7 @@ def test_exactly_full_last_page(client: Client, herd: Herd, status: str | None) 
         pytest.param("limit=1&colour=red", {"limit": "1"}, id="unknown-parameter"),
     ],
 )
-@pytest.mark.usefixtures("herd")
+@pytest.mark.usefixtures("seeded_pets")
 def test_link(client: Client, query: str, kept: dict[str, str]) -> None:
     """The link is absolute, has rel="next" alone, keeps limit and filter, and works as it stands."""
     response = client.request("GET", f"/pets?{query}")
@@ -152,7 +152,7 @@ def test_link(client: Client, query: str, kept: dict[str, str]) -> None:
     assert pets_of(following)[0]["id"] > pets_of(response)[-1]["id"]
 
 
-@pytest.mark.usefixtures("herd")
+@pytest.mark.usefixtures("seeded_pets")
 def test_link_stays_at_base_url(client: Client) -> None:
     """The link leads to where the client came from: same scheme, host, port and base path."""
     url = next_url(client.list(limit=1))
@@ -160,9 +160,9 @@ def test_link_stays_at_base_url(client: Client) -> None:
     assert url.startswith(f"{client.base_url}/pets?")
 
 
-def test_cursor_is_stable(client: Client, herd: Herd) -> None:
+def test_cursor_is_stable(client: Client, seeded_pets: SeededPets) -> None:
     """The same page asked for twice is answered the same: a read changes nothing."""
-    first, second = (client.request("GET", with_limit(herd.starts[None], 50)) for _ in range(2))
+    first, second = (client.request("GET", with_limit(seeded_pets.starts[None], 50)) for _ in range(2))
     assert pets_of(first) == pets_of(second)
     assert first.headers["Link"] == second.headers["Link"]
 
@@ -200,11 +200,11 @@ FORGERIES: dict[str, Callable[[str], str]] = {
 
 
 @pytest.fixture(scope="module")
-def cursors(client: Client, herd: Herd) -> dict[str | None, str]:
-    """A genuine cursor for each filter (after an animal that the herd has; sold it has but one)."""
+def cursors(client: Client, seeded_pets: SeededPets) -> dict[str | None, str]:
+    """A genuine cursor for each filter (after an animal that the seeded_pets has; sold it has but one)."""
     found = {}
     for status in (None, "available", "pending"):
-        response = client.request("GET", with_limit(herd.starts[status], 1))
+        response = client.request("GET", with_limit(seeded_pets.starts[status], 1))
         found[status] = httpx.URL(response.links["next"]["url"]).params["cursor"]
     return found
 

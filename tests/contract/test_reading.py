@@ -6,7 +6,7 @@ import pytest
 
 from tests.contract.client import Client, assert_error, pet_of
 from tests.contract.conformance import SUNSET
-from tests.contract.herd import filters
+from tests.contract.seeded_pets import filters
 
 UNKNOWN = {
     "zero": "0",

@@ -4,7 +4,7 @@ import json
 
 import yaml
 
-from tests.running import ROOT
+from tools import ROOT
 
 
 def test_every_event_can_be_debugged() -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.docs.markdown import Fence, fences
-from tests.programs import installed, run, skip_without_node
-from tests.running import ROOT, RunningService
+from tests.processes import RunningService, installed, run, skip_without_node
+from tools import ROOT
 
 FILES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCES = [fence for file in FILES if file.exists() for fence in fences(file)]

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tools.build.targets import ROOT
-from tools.build.translate import translate
+from tools import ROOT
+from tools.packaging.translate import translate
 
 STAGES = ("staging", "production")
 

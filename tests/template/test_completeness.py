@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.template.conftest import Template
-from tools.build.sdk_data import OPERATIONS
+from tools.packaging.sdk_data import OPERATIONS
 
 
 def alarm_dimensions(stack: Template, alarm: str, dimension: str) -> set[str]:
@@ -47,7 +47,7 @@ def test_what_the_roles_allow_is_in_the_reduced_sdk(stack: Template) -> None:
 
     missing = {action.removeprefix("dynamodb:") for action in allowed} - set(OPERATIONS)
 
-    assert not missing, f"{json.dumps(sorted(missing))} would be unknown to the layer's SDK (tools/build/sdk_data.py)"
+    assert not missing, f"{json.dumps(sorted(missing))} missing in tools/packaging/sdk_data.py"
 
 
 def test_the_alarm_on_dynamodbs_errors_watches_what_is_called(stack: Template) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.template.conftest import Template, parameters
-from tools.build.targets import ROOT
-from tools.build.translate import TEMPLATE, translate
+from tools import ROOT
+from tools.packaging.translate import TEMPLATE, translate
 
 FUNCTIONS = {"ListPets": "listPets", "CreatePet": "createPet", "GetPet": "getPet"}
 

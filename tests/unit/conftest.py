@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import boto3
@@ -18,13 +17,13 @@ import pytest_socket
 from botocore import endpoint
 from moto import mock_aws
 
-from tests.unit.wire import Wire
-from tools.gateway import template
+from tests.unit.fault_injection import Wire
+from tools import ROOT
+from tools.local import template
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
-ROOT = Path(__file__).parents[2]
 TEMPLATE = template.load(ROOT / "template.yaml", {"Stage": "staging"})
 
 # The layer reads its environment and makes its client on import: all of this comes first.

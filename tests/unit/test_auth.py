@@ -12,7 +12,7 @@ from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError
 
 from tests.unit.conftest import Clock
-from tests.unit.wire import DENIED, SERVER_ERROR, THROTTLED, Fault, Wire, answer, error, lost_request
+from tests.unit.fault_injection import DENIED, SERVER_ERROR, THROTTLED, Fault, Wire, answer, error, lost_request
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient

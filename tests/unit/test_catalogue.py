@@ -12,7 +12,17 @@ from animal_store.errors import IdempotencyKeyReused, ServiceUnavailable
 from botocore.exceptions import ClientError
 
 from tests.unit.conftest import Clock
-from tests.unit.wire import DENIED, SERVER_ERROR, THROTTLED, Wire, answer, cut_answer, error, lost_answer, lost_request
+from tests.unit.fault_injection import (
+    DENIED,
+    SERVER_ERROR,
+    THROTTLED,
+    Wire,
+    answer,
+    cut_answer,
+    error,
+    lost_answer,
+    lost_request,
+)
 
 if TYPE_CHECKING:
     from animal_store.models import NewPet

@@ -20,7 +20,17 @@ from botocore.exceptions import (
 from botocore.retries.standard import ExponentialBackoff
 
 from tests.unit.conftest import Clock
-from tests.unit.wire import DENIED, SERVER_ERROR, THROTTLED, Fault, Wire, answer, cut_answer, error, lost_request
+from tests.unit.fault_injection import (
+    DENIED,
+    SERVER_ERROR,
+    THROTTLED,
+    Fault,
+    Wire,
+    answer,
+    cut_answer,
+    error,
+    lost_request,
+)
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient

@@ -9,9 +9,10 @@ import pytest
 from animal_store import api_key as api_keys
 from animal_store import cursor
 
+from tests import openapi
 from tests.example_key import EXAMPLE_KEY
-from tests.unit import openapi
-from tests.unit.conftest import ROOT, TEMPLATE, Context, Handler
+from tests.unit.conftest import TEMPLATE, Context, Handler
+from tools import ROOT
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.unit import openapi
+from tests import openapi
 from tests.unit.conftest import Ask
 
 

@@ -9,7 +9,7 @@ from animal_store import api_key as api_keys
 from animal_store import cursor, settings
 
 from tests.unit.conftest import Answer, Ask
-from tests.unit.wire import Wire, lost_answer
+from tests.unit.fault_injection import Wire, lost_answer
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient

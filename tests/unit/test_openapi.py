@@ -11,7 +11,7 @@ from animal_store import errors, models, validators
 from animal_store.pet_status import PET_STATUSES
 from pydantic import TypeAdapter
 
-from tests.unit import openapi
+from tests import openapi
 from tests.unit.conftest import TEMPLATE, Context, Handler
 from tests.unit.test_events import EVENTS, EXPECTED
 

@@ -12,7 +12,7 @@ from animal_store.operation import Response
 from animal_store.request import Request
 
 from tests.unit.conftest import Answer, Ask, Call, Clock, Context, Output
-from tests.unit.wire import DENIED, THROTTLED, Fault, Wire, answer, lost_request
+from tests.unit.fault_injection import DENIED, THROTTLED, Fault, Wire, answer, lost_request
 
 OPERATIONS = {"list_pets": "listPets", "create_pet": "createPet", "get_pet": "getPet"}
 REX = '{"name": "Rex", "categoryId": 3}'

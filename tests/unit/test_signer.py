@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.conftest import Ask
-from tests.unit.wire import Wire, lost_request
+from tests.unit.fault_injection import Wire, lost_request
 
 REX = '{"name": "Rex", "categoryId": 3}'
 NOON = datetime(2026, 12, 5, 12, 0, 0)  # noqa: DTZ001 - the SDK's clock gives UTC without a zone

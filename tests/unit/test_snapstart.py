@@ -9,7 +9,7 @@ import pytest
 from animal_store import dynamodb, snapstart
 
 from tests.unit.conftest import Clock, Output
-from tests.unit.wire import DENIED, Wire
+from tests.unit.fault_injection import DENIED, Wire
 
 
 @pytest.fixture

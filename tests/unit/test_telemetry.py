@@ -10,7 +10,7 @@ import pytest
 from animal_store import telemetry
 
 from tests.unit.conftest import Output
-from tools.gateway.metrics import Metrics
+from tools.local.metrics import Metrics
 
 COUNT, MILLISECONDS = "Count", "Milliseconds"
 

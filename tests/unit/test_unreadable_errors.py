@@ -7,7 +7,7 @@ import pytest
 from animal_store import catalogue
 from animal_store.errors import ServiceUnavailable
 
-from tests.unit.wire import Wire, answer
+from tests.unit.fault_injection import Wire, answer
 
 pytestmark = pytest.mark.usefixtures("tables", "budget")
 
