@@ -1,0 +1,1 @@
+"""The service on this machine: its store and its gateway."""
