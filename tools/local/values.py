@@ -1,7 +1,5 @@
-"""DynamoDB's values: how they are checked, brought into one form, and ordered."""
+"""DynamoDB's values: how they are checked, written and ordered."""
 
-import base64
-import binascii
 import re
 from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation, Overflow, Subnormal
 from typing import Any
@@ -11,19 +9,12 @@ Value = dict[str, Any]
 
 Item = dict[str, Value]
 
-ORDERED = frozenset({"S", "N", "B"})
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?")
 _RANGE = Context(prec=38, Emin=-130, Emax=125, traps=[Inexact, InvalidOperation, Overflow, Subnormal])
 
 
 class Refusal(Exception):
-    """An error that DynamoDB answers with.
-
-    Args:
-        message: For people.
-        code: For programs.
-        members: What else the error carries.
-    """
+    """An error that DynamoDB answers with: a message for people, a code for programs, and what else it carries."""
 
     def __init__(self, message: str, code: str = "ValidationException", **members: Any) -> None:
         super().__init__(message)
@@ -31,11 +22,11 @@ class Refusal(Exception):
 
 
 class ItemRefusal(Refusal):
-    """An error that depends on the item that is stored: in a transaction it is the reason of one action."""
+    """An error that depends on the stored item: in a transaction, the reason of one action."""
 
 
 def unknown(what: str) -> Refusal:
-    """Make the error for what DynamoDB may well know, but this store does not."""
+    """Make the error for what DynamoDB may know, but this store does not."""
     return Refusal(f"The embedded store does not know {what}. What it knows is in tools/local.")
 
 
@@ -44,21 +35,21 @@ def kind(value: Value) -> str:
     return next(iter(value))
 
 
-def normal(value: Any) -> Value:
-    """Check a value and write equal values alike."""
-    if not isinstance(value, dict) or len(value) != 1:
-        raise Refusal("Supplied AttributeValue must contain exactly one of the supported datatypes")
+def normal(item: dict[str, Any]) -> Item:
+    """Check values by name, and write equal values alike."""
+    return {name: _normal(value) for name, value in item.items()}
+
+
+def _normal(value: Value) -> Value:
     match value:
         case {"S": str()} | {"BOOL": bool()} | {"NULL": True}:
             return value
         case {"N": str(text)}:
             return {"N": _plain(_decimal(text))}
-        case {"B": str(text)}:
-            return {"B": base64.b64encode(_bytes(text)).decode()}
         case {"L": list(elements)}:
-            return {"L": [normal(element) for element in elements]}
+            return {"L": [_normal(element) for element in elements]}
         case {"M": dict(members)}:
-            return {"M": {name: normal(member) for name, member in members.items()}}
+            return {"M": normal(members)}
     raise unknown(f"a value such as {value}")
 
 
@@ -70,21 +61,19 @@ def add(left: Value, right: Value, *, minus: bool = False) -> Value:
     try:
         return {"N": _plain(compute(_decimal(left["N"]), _decimal(right["N"])))}
     except DecimalException as error:
-        raise ItemRefusal("The sum is out of range, or has more than 38 significant digits.") from error
+        raise ItemRefusal("The result is out of range, or has more than 38 significant digits.") from error
 
 
 def order(value: Value) -> bytes:
-    """Write a string, a number or bytes so that the order of bytes is DynamoDB's order."""
-    match value:
-        case {"S": str(text)}:
-            return text.encode(errors="surrogatepass")
-        case {"B": str(text)}:
-            return _bytes(text)
+    """Write a string or a number so that the order of bytes is DynamoDB's order."""
+    if "S" in value:
+        text: str = value["S"]
+        return text.encode(errors="surrogatepass")
     decimal = _RANGE.normalize(_decimal(value["N"]))
     if not decimal:
         return b"\x80"
     magnitude = bytes([decimal.adjusted() + 130, *decimal.as_tuple().digits])
-    # The larger magnitude comes first among negative numbers; the last byte puts -1.5 before -1.
+    # Of two negative numbers the larger magnitude comes first; the last byte puts -1.5 before -1.
     return b"\x81" + magnitude if decimal > 0 else b"\x7f" + bytes(255 - byte for byte in magnitude) + b"\xff"
 
 
@@ -99,10 +88,3 @@ def _decimal(text: str) -> Decimal:
 
 def _plain(value: Decimal) -> str:
     return f"{_RANGE.normalize(value):f}" if value else "0"
-
-
-def _bytes(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except binascii.Error as error:
-        raise Refusal("Invalid Base64", "SerializationException") from error
