@@ -1,20 +1,20 @@
 """Commands for API keys: issue, list, revoke; in the local store of a running `make run`, or in a stage's table."""
 
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from tools.admin.key_table import Environment, KeyAdministrationError, KeyRecord, KeyTable, check_label, parse_expiry
-from tools.local.store import DataFolder, client, use_external_environment, use_local_environment
+from tools.local.folder import DataFolder, FolderError
+from tools.local.service import KEY_TABLE, load_template, open_store
+from tools.local.tables import client, create_tables
 
 Stage = Literal["staging", "production"]
 
@@ -32,23 +32,21 @@ def _table(stage: Stage | None, name: str | None) -> Iterator[KeyTable]:
         elif name:
             yield KeyTable(client(), name)
         else:
-            yield _local_table()
-    except KeyAdministrationError as error:
+            with _local_table() as table:
+                yield table
+    except (FolderError, KeyAdministrationError) as error:
         _fail(str(error))
     except (BotoCoreError, ClientError) as error:
         _fail(f"AWS does not answer as it should: {error}")
 
 
-def _local_table() -> KeyTable:
-    folder = DataFolder(Path(os.environ.get("DATA") or ".local"))
-    service = folder.running()
-    if service is None:
-        raise KeyAdministrationError(
-            f"No `make run` is using {folder.path}. Start it, or name a table: --stage staging, or --table NAME."
-        )
-    use = use_local_environment if service.local_store else use_external_environment
-    use(service.dynamodb_endpoint)
-    return KeyTable(client(service.dynamodb_endpoint), service.tables["ApiKeysTable"])
+@contextmanager
+def _local_table() -> Iterator[KeyTable]:
+    """Open the table of DATA, which a running service may be using, or of AWS_ENDPOINT_URL_DYNAMODB."""
+    template = load_template()
+    with open_store(DataFolder.from_environment()) as store:
+        create_tables(store.dynamodb, template.tables.values())
+        yield KeyTable(store.dynamodb, template.tables[KEY_TABLE].name)
 
 
 def _stage_table(stage: Stage) -> str:
