@@ -23,8 +23,9 @@ class FolderError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """What a running service tells other commands: its base URL, and the DynamoDB that it uses instead of its own."""
+    """What a running service tells other commands; the endpoint is that of a DynamoDB which is not its own."""
 
+    pid: int
     base_url: str
     dynamodb_endpoint: str | None = None
 

@@ -114,7 +114,7 @@ def _run(settings: Settings, folder: DataFolder, terminal: Terminal, stack: Exit
     if settings.reload:
         threading.Thread(target=_reload, args=[settings, store, application, terminal], daemon=True).start()
     origin = f"http://{HOST}:{listener.getsockname()[1]}"
-    folder.announce(Announcement(origin + template.base_path, store.endpoint))
+    folder.announce(Announcement(os.getpid(), origin + template.base_path, store.endpoint))
     terminal.say(_greeting(origin, origin + template.base_path, key))
     server.run(sockets=[listener])
 
