@@ -8,11 +8,10 @@ from typing import Any
 from urllib.parse import unquote
 
 import yaml
-from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
-from starlette.routing import Mount, Route, request_response
+from starlette.routing import request_response
 from starlette.types import Message, Receive, Scope, Send
 
 from tools import ROOT
@@ -42,18 +41,16 @@ class Application:
     def __init__(self, gateway: Gateway, metrics: Metrics, log_request: LogRequest = lambda *_: None) -> None:
         self.gateway = gateway
         self._log_request = log_request
-        self._app = Starlette(
-            routes=[
-                Route("/", lambda _: RedirectResponse("/docs")),
-                Route("/docs", lambda _: _page(docs.local_page(), "text/html")),
-                Route("/docs/{name}", _swagger_ui),
-                Route("/openapi.yaml", self._openapi_yaml),
-                Route("/openapi.json", self._openapi_json),
-                Route("/status", lambda _: _page(metrics.page(), "text/html")),
-                Route("/status.json", lambda _: _page(json.dumps(metrics.summary(), indent=2), "application/json")),
-                Mount("/", request_response(self._api)),
-            ]
-        )
+        self._pages: dict[str, Callable[[Request], Response]] = {
+            "/": lambda _: RedirectResponse("/docs"),
+            "/docs": lambda _: _page(docs.local_page(), "text/html"),
+            "/docs/swagger-ui.js": lambda _: _page(docs.swagger_ui()["swagger-ui.js"], "text/javascript"),
+            "/docs/swagger-ui.css": lambda _: _page(docs.swagger_ui()["swagger-ui.css"], "text/css"),
+            "/openapi.yaml": lambda request: _page(_yaml(self._openapi(request)), "application/yaml"),
+            "/openapi.json": lambda request: _page(json.dumps(self._openapi(request)), "application/json"),
+            "/status": lambda _: _page(metrics.page(), "text/html"),
+            "/status.json": lambda _: _page(json.dumps(metrics.summary(), indent=2), "application/json"),
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, and log it."""
@@ -64,8 +61,11 @@ class Application:
             status = message.get("status", status)
             await send(message)
 
-        local = _LOCAL_HOST.fullmatch(Headers(scope=scope).get("host", "localhost"))
-        await (self._app if local else JSONResponse(_MISDIRECTED, 421, _PAGE_HEADERS))(scope, receive, watch)
+        page = self._pages.get(scope["path"]) if scope["method"] in {"GET", "HEAD"} else None
+        app = request_response(page or self._api)
+        if not _LOCAL_HOST.fullmatch(Headers(scope=scope).get("host", "localhost")):
+            app = JSONResponse(_MISDIRECTED, 421, _PAGE_HEADERS)
+        await app(scope, receive, watch)
         target = b"?".join(filter(None, (scope["raw_path"], scope["query_string"]))).decode("latin-1")
         self._log_request(scope["method"], _shown(target), status, time.monotonic() - begin)
 
@@ -96,12 +96,6 @@ class Application:
         response.headers.setdefault("Content-Type", "application/json")  # API Gateway's default
         return response
 
-    def _openapi_yaml(self, request: Request) -> Response:
-        return _page(yaml.safe_dump(self._openapi(request), sort_keys=False, allow_unicode=True), "application/yaml")
-
-    def _openapi_json(self, request: Request) -> Response:
-        return JSONResponse(self._openapi(request), headers=_PAGE_HEADERS)
-
     def _openapi(self, request: Request) -> Any:
         """Read the document, with this server in the place of the stages; afresh, while it is being written."""
         document = yaml.safe_load(_DOCUMENT.read_text("utf-8"))
@@ -113,12 +107,8 @@ def _page(content: str | bytes, media_type: str) -> Response:
     return Response(content, media_type=media_type, headers=_PAGE_HEADERS)
 
 
-def _swagger_ui(request: Request) -> Response:
-    name = request.path_params["name"]
-    files = docs.swagger_ui()
-    if name not in files:
-        return Response(status_code=404)
-    return _page(files[name], "text/css" if name.endswith(".css") else "text/javascript")
+def _yaml(document: Any) -> str:
+    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
 
 
 def _shown(target: str) -> str:
