@@ -21,7 +21,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tools.local.expressions import Expressions
+from tools.local.expressions import ORDERS, Expressions
 from tools.local.values import Item, ItemRefusal, Refusal, kind, normal, order, unknown
 
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ CREATE TABLE entries (
     PRIMARY KEY (tbl, idx, idx_hash, idx_range, hash, range)) WITHOUT ROWID;
 CREATE TABLE tokens (token TEXT PRIMARY KEY, content BLOB, expires REAL);
 """
-_BUSY_SECONDS = 10
 _TOKEN_SECONDS = 10 * 60
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html; counted in the JSON of items.
 _MAX_ITEM, _MAX_PAGE, _MAX_KEY = 400 * 1024, 1024 * 1024, (2048, 1024)
@@ -82,6 +81,10 @@ class _Table:
         """Return the key of an item in an index."""
         parts = [self.part(item, name, limit) for name, limit in zip(index.keys, _MAX_KEY, strict=False)]
         return parts[0], parts[1] if len(parts) > 1 else b""
+
+    def entries(self, item: Item) -> list[tuple[str, bytes, bytes]]:
+        """Return the names of the indexes that an item is in, and its key in each."""
+        return [(index.name, *self.key(item, index)) for index in self.indexes if {*index.keys} <= item.keys()]
 
     def part(self, item: Item, name: str, limit: int) -> bytes:
         """Return one attribute of a key, as its order demands."""
@@ -184,13 +187,13 @@ class _Session:
         return f'{{"Item":{stored}}}' if stored else "{}"
 
     def put_item(self, request: Request) -> str:
-        return _returned(request, {"ALL_OLD"}, *self._write("Put", request))
+        return _returned(request, *self._write("Put", request))
 
     def update_item(self, request: Request) -> str:
-        return _returned(request, {"ALL_OLD", "ALL_NEW", "UPDATED_OLD", "UPDATED_NEW"}, *self._write("Update", request))
+        return _returned(request, *self._write("Update", request))
 
     def delete_item(self, request: Request) -> str:
-        return _returned(request, {"ALL_OLD"}, *self._write("Delete", request))
+        return _returned(request, *self._write("Delete", request))
 
     def transact_write_items(self, request: Request) -> str:
         actions, token = request["TransactItems"], request.get("ClientRequestToken")
@@ -228,12 +231,15 @@ class _Session:
         expressions.check_all_used()
         if not {index.keys[0]} <= conditions.keys() <= {*index.keys} or conditions[index.keys[0]][0] != "=":
             raise Refusal(f"Query condition missed key schema element: {index.keys[0]}, or is not supported")
+        start = normal(request.get("ExclusiveStartKey", {}))
         where, values = "", []
         for name, limit, column in zip(index.keys, _MAX_KEY, _columns(index), strict=False):
             if name in conditions:
                 comparator, value = conditions[name]
                 where += f" AND {column} {comparator} ?"
                 values.append(table.part({name: value}, name, limit))
+                if start and not ORDERS[comparator](table.part(start, name, limit), values[-1]):
+                    raise Refusal("The provided starting key does not match the range key predicate")
         return self._page(request, table, index, where, values)
 
     def scan(self, request: Request) -> str:
@@ -336,6 +342,9 @@ class _Session:
         table = self._table(request)
         item = normal(request["Item"]) if action == "Put" else _key_of(table, request)
         key = table.key(item, table.primary)
+        if request.get("ReturnValues", "NONE") not in _RETURN_VALUES[action]:
+            raise Refusal("Return values set to invalid value")
+        table.entries(item)  # A wrong type is reported before the condition.
         old: Item = json.loads(self._read(table, key) or "{}")
         expressions = Expressions(request, old)
         holds, changes = expressions.condition(), expressions.changes()
@@ -354,14 +363,11 @@ class _Session:
 
     def _store(self, table: _Table, key: Key, old: Item, new: Item) -> None:
         """Put an item in the place of another, in the table and in the indexes whose attributes it has."""
-        for index in table.indexes:
-            if {*index.keys} <= old.keys():
-                entry = (table.id, index.name, *table.key(old, index), *key)
-                where = "tbl = ? AND idx = ? AND idx_hash = ? AND idx_range = ? AND hash = ? AND range = ?"
-                self._execute(f"DELETE FROM entries WHERE {where}", entry)  # noqa: S608 - a constant
-            if {*index.keys} <= new.keys():
-                entry = (table.id, index.name, *table.key(new, index), *key)
-                self._execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", entry)
+        for entry in table.entries(old):
+            where = "tbl = ? AND idx = ? AND idx_hash = ? AND idx_range = ? AND hash = ? AND range = ?"
+            self._execute(f"DELETE FROM entries WHERE {where}", (table.id, *entry, *key))  # noqa: S608 - a constant
+        for entry in table.entries(new):
+            self._execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", (table.id, *entry, *key))
         if len(text := _json(new)) > _MAX_ITEM:
             raise ItemRefusal("Item size has exceeded the maximum allowed size")
         self._execute("DELETE FROM items WHERE tbl = ? AND hash = ? AND range = ?", (table.id, *key))
@@ -380,6 +386,11 @@ class _Session:
         return False
 
 
+_RETURN_VALUES = {
+    "Put": {"NONE", "ALL_OLD"},
+    "Update": {"NONE", "ALL_OLD", "ALL_NEW", "UPDATED_OLD", "UPDATED_NEW"},
+    "Delete": {"NONE", "ALL_OLD"},
+}
 _READS = {"GetItem", "Query", "Scan", "DescribeTable", "DescribeTimeToLive"}
 _PAGE = "TableName IndexName ConsistentRead Limit ExclusiveStartKey"
 _WRITE = (
@@ -423,12 +434,10 @@ def _columns(index: _Index) -> list[str]:
     return ["idx_hash", "idx_range", "hash", "range"] if index.name else ["hash", "range"]
 
 
-def _returned(request: Request, known: set[str], old: Item, new: Item, changed: Iterable[str]) -> str:
+def _returned(request: Request, old: Item, new: Item, changed: Iterable[str]) -> str:
     """Answer a write with what its ReturnValues asks for."""
     wanted = request.get("ReturnValues", "NONE")
-    if wanted not in known | {"NONE"}:
-        raise Refusal("Return values set to invalid value")
-    attributes = {"NONE": {}}.get(wanted, old if wanted.endswith("OLD") else new)
+    attributes = {} if wanted == "NONE" else old if wanted.endswith("OLD") else new
     if wanted.startswith("UPDATED"):
         attributes = {name: attributes[name] for name in changed if name in attributes}
     return _json({"Attributes": attributes}) if attributes else "{}"
@@ -451,7 +460,7 @@ class _Body(BytesIO):
 def _connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
     """Open a file that exists: a store that is taken away while it is used does not come back empty."""
     uri = f"{path.absolute().as_uri()}?mode={mode}"
-    connection = sqlite3.connect(uri, _BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True)
+    connection = sqlite3.connect(uri, timeout=10, isolation_level=None, check_same_thread=False, uri=True)
     connection.execute("PRAGMA synchronous = FULL")
     return connection
 
