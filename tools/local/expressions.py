@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tools.local.values import Item, ItemRefusal, Refusal, Value, add, kind, normal, order, unknown
+from tools.local.values import Item, Refusal, Value, add, kind, normal, order, unknown
 
 Change = Callable[[], Value | None]
 """Makes the new value of an attribute; None removes it."""
@@ -36,7 +36,7 @@ class _Operand(NamedTuple):
     def present(self) -> Value:
         """Return the value of an operand that has to have one."""
         if self.value is None:
-            raise ItemRefusal(f"The expression refers to an attribute that the item does not have: {self.attribute}")
+            raise Refusal(f"The expression refers to an attribute that the item does not have: {self.attribute}")
         return self.value
 
 
