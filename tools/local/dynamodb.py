@@ -13,9 +13,10 @@ import time
 import uuid
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
@@ -124,15 +125,12 @@ class Database:
         from botocore.awsrequest import AWSResponse
 
         body: Any = request.body
-        error: dict[str, Any]
         try:
             status, text = 200, self._perform(event_name.rpartition(".")[2], json.loads(body))
         except Refusal as refusal:
-            error = {"__type": f"com.amazonaws.dynamodb.v20120810#{refusal.code}", "message": refusal.message}
-            status, text = 400, _json(error | refusal.members)
-        except sqlite3.Error as failure:
-            error = {"__type": "com.amazonaws.dynamodb.v20120810#InternalServerError"}
-            status, text = 500, _json(error | {"message": f"The local store {self._path}: {failure}"})
+            status, text = 400, _error(refusal)
+        except sqlite3.Error as error:
+            status, text = 500, _error(Refusal(f"The local store {self._path}: {error}", "InternalServerError"))
         raw = text.encode()
         headers: Any = {"x-amz-crc32": str(zlib.crc32(raw)), "x-amzn-requestid": uuid.uuid4().hex}
         return AWSResponse(request.url, status, headers, _Body(raw))
@@ -179,14 +177,31 @@ class _Session:
         stored = self._read(table.place(_key(table, request)))
         return f'{{"Item":{stored}}}' if stored else "{}"
 
-    def put_item(self, request: Request) -> str:
-        return _returned(request, *self._write("Put", request))
-
-    def update_item(self, request: Request) -> str:
-        return _returned(request, *self._write("Update", request))
-
-    def delete_item(self, request: Request) -> str:
-        return _returned(request, *self._write("Delete", request))
+    def write_item(self, request: Request, action: str) -> str:
+        """Put, update or delete an item if the condition holds."""
+        table, *_ = indexes = self._table(request)
+        item = normal(request["Item"]) if action == "Put" else _key(table, request)
+        place, *_ = [index.place(item) for index in indexes if index is table or index.has(item)]
+        if (wanted := request.get("ReturnValues", "NONE")) not in _RETURN_VALUES[action == "Update"]:
+            raise Refusal("Return values set to invalid value")
+        old: Item = json.loads(self._read(place) or "{}")
+        expressions = Expressions(request, old)
+        holds, changes = expressions.condition(), expressions.changes()
+        expressions.check_all_used()
+        if fixed := changes.keys() & {*table.keys}:
+            raise Refusal(f"Cannot update attribute {fixed.pop()}. This attribute is part of the key")
+        if not holds:
+            shown = {"Item": old} if old and request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" else {}
+            raise Refusal("The conditional request failed", _FAILED, **shown)
+        new = {} if action == "Delete" else item
+        if action == "Update":
+            values = {name: change() for name, change in changes.items()}
+            new = {name: value for name, value in {**item, **old, **values}.items() if value is not None}
+        self._store(indexes, old, new)
+        returned = {"ALL_OLD": old, "UPDATED_OLD": old, "ALL_NEW": new, "UPDATED_NEW": new}.get(wanted, {})
+        if wanted.startswith("UPDATED"):
+            returned = {name: value for name, value in returned.items() if name in changes}
+        return _json({"Attributes": returned}) if returned else "{}"
 
     def transact_write_items(self, request: Request) -> str:
         actions, token = request["TransactItems"], request.get("ClientRequestToken")
@@ -201,7 +216,7 @@ class _Session:
             table, *_ = self._table(parameters)
             places.add(table.place(normal(parameters.get("Item") or parameters["Key"])))
             try:
-                self._write(action, parameters)
+                self.write_item(parameters, action)
                 reasons.append({"Code": "None"})
             except Refusal as refusal:
                 if refusal.code != _FAILED:
@@ -325,29 +340,6 @@ class _Session:
             last = f',"LastEvaluatedKey":{_json({name: end[name] for name in index.names})}'
         return f'{{"Items":[{",".join(items)}],"Count":{len(items)},"ScannedCount":{len(items)}{last}}}'
 
-    def _write(self, action: str, request: Request) -> tuple[Item, Item, Iterable[str]]:
-        """Write an item if its condition holds; return what it was, what it is, and what an update has touched."""
-        table, *_ = indexes = self._table(request)
-        item = normal(request["Item"]) if action == "Put" else _key(table, request)
-        places = [index.place(item) for index in indexes if index is table or index.has(item)]
-        if request.get("ReturnValues", "NONE") not in _RETURN_VALUES[action]:
-            raise Refusal("Return values set to invalid value")
-        old: Item = json.loads(self._read(places[0]) or "{}")
-        expressions = Expressions(request, old)
-        holds, changes = expressions.condition(), expressions.changes()
-        expressions.check_all_used()
-        if fixed := changes.keys() & {*table.keys}:
-            raise Refusal(f"Cannot update attribute {fixed.pop()}. This attribute is part of the key")
-        if not holds:
-            shown = {"Item": old} if old and request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" else {}
-            raise Refusal("The conditional request failed", _FAILED, **shown)
-        new = {} if action == "Delete" else item
-        if action == "Update":
-            values = {name: change() for name, change in changes.items()}
-            new = {name: value for name, value in {**item, **old, **values}.items() if value is not None}
-        self._store(indexes, old, new)
-        return old, new, changes
-
     def _store(self, indexes: list[_Index], old: Item, new: Item) -> None:
         """Put an item in the place of another; where there is none, it is empty."""
         if len(text := _json(new)) > _MAX_ITEM:
@@ -370,11 +362,7 @@ class _Session:
         return False
 
 
-_RETURN_VALUES = {
-    "Put": {"NONE", "ALL_OLD"},
-    "Update": {"NONE", "ALL_OLD", "ALL_NEW", "UPDATED_OLD", "UPDATED_NEW"},
-    "Delete": {"NONE", "ALL_OLD"},
-}
+_RETURN_VALUES = {"NONE", "ALL_OLD"}, {"NONE", "ALL_OLD", "ALL_NEW", "UPDATED_OLD", "UPDATED_NEW"}
 _READS = {"GetItem", "Query", "Scan", "DescribeTable", "DescribeTimeToLive"}
 _PAGE = "TableName IndexName ConsistentRead Limit ExclusiveStartKey"
 _WRITE = (
@@ -384,9 +372,9 @@ _WRITE = (
 _ACTIONS = {"Put": f"{_WRITE} Item", "Update": f"{_WRITE} Key UpdateExpression", "Delete": f"{_WRITE} Key"}
 _OPERATIONS: dict[str, tuple[Callable[[_Session, Request], str], str]] = {
     "GetItem": (_Session.get_item, "TableName Key ConsistentRead"),
-    "PutItem": (_Session.put_item, _ACTIONS["Put"] + " ReturnValues"),
-    "UpdateItem": (_Session.update_item, _ACTIONS["Update"] + " ReturnValues"),
-    "DeleteItem": (_Session.delete_item, _ACTIONS["Delete"] + " ReturnValues"),
+    "PutItem": (partial(_Session.write_item, action="Put"), _ACTIONS["Put"] + " ReturnValues"),
+    "UpdateItem": (partial(_Session.write_item, action="Update"), _ACTIONS["Update"] + " ReturnValues"),
+    "DeleteItem": (partial(_Session.write_item, action="Delete"), _ACTIONS["Delete"] + " ReturnValues"),
     "TransactWriteItems": (_Session.transact_write_items, "TransactItems ClientRequestToken"),
     "Query": (_Session.query, f"{_PAGE} KeyConditionExpression ExpressionAttributeNames ExpressionAttributeValues"),
     "Scan": (_Session.scan, _PAGE),
@@ -413,13 +401,9 @@ def _key(table: _Index, request: Request) -> Item:
     return key
 
 
-def _returned(request: Request, old: Item, new: Item, changed: Iterable[str]) -> str:
-    """Answer a write with what its ReturnValues asks for."""
-    wanted = request.get("ReturnValues", "NONE")
-    attributes = {} if wanted == "NONE" else old if wanted.endswith("OLD") else new
-    if wanted.startswith("UPDATED"):
-        attributes = {name: attributes[name] for name in changed if name in attributes}
-    return _json({"Attributes": attributes}) if attributes else "{}"
+def _error(refusal: Refusal) -> str:
+    name = f"com.amazonaws.dynamodb.v20120810#{refusal.code}"
+    return _json({"__type": name, "message": refusal.message, **refusal.members})
 
 
 def _json(value: Any) -> str:
