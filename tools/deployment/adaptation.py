@@ -34,6 +34,7 @@ REFUSALS = (
         lambda r: r["Type"].startswith("AWS::CodeDeploy::"), "no CodeDeploy: the alias moves at once, without canary"
     ),
     Refusal(lambda r: r["Type"] == "AWS::CloudWatch::CompositeAlarm", "no composite alarms in a stack"),
+    Refusal(lambda r: r["Type"] == "AWS::WAFv2::WebACLAssociation", "no firewall in front of a stage"),
 )
 
 METRIC_MATH = "no metric math in a stack: kept with the first of its metrics alone"
