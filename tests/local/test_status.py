@@ -51,9 +51,6 @@ def test_requests_by_operation_and_status(origin: str) -> None:
         ("getPet", 404): 1,
     }
     assert all(0 < row["latency_ms"]["p50"] <= row["latency_ms"]["p95"] < 60_000 for row in rows.values())
-    # A counter and a write for each creation, and the key once.
-    assert rows["createPet", 201]["store_calls"] == 3 * 2 + 1
-    assert rows["listPets", 401]["store_calls"] == 0
 
 
 def test_each_function_has_one_cold_start(origin: str) -> None:

@@ -37,11 +37,7 @@ class StatusPage:
 
     def summary(self) -> dict[str, Any]:
         """Sum the metrics up; latencies are in milliseconds, percentiles of the last 2000 requests of each row."""
-        # Found first, so that the others have all of its keys, whatever is counted meanwhile.
-        requests_by_status = self._metrics.find("Requests", "Operation", "Status")
-        latencies, store_calls, cold_starts = (
-            dict(self._metrics.find(metric, "Operation", "Status")) for metric in ("Latency", "StoreCalls", "ColdStart")
-        )
+        cold_starts = dict(self._metrics.find("ColdStart", "Operation", "Status"))
         return {
             "since": datetime.fromtimestamp(self._start, UTC).isoformat(timespec="seconds"),
             "seconds": round(time.time() - self._start, 1),
@@ -49,12 +45,11 @@ class StatusPage:
                 {
                     "operation": key[0],
                     "status": int(key[1]),
-                    "count": int(requests.total),
-                    "latency_ms": {name: latencies[key].percentile(int(name[1:])) for name in ("p50", "p95")},
-                    "store_calls": int(store_calls[key].total),
-                    "cold_starts": int(cold_starts[key].total),
+                    "count": latency.count,
+                    "latency_ms": {name: latency.percentile(int(name[1:])) for name in ("p50", "p95")},
+                    "cold_starts": cold_starts[key].count if key in cold_starts else 0,
                 }
-                for key, requests in requests_by_status
+                for key, latency in self._metrics.find("Latency", "Operation", "Status")
             ],
             "errors": [
                 {"operation": operation, "code": code, "count": int(errors.total)}
@@ -73,7 +68,7 @@ class StatusPage:
             (
                 *(row["operation"], row["status"], row["count"]),
                 *(f"{row['latency_ms'][name]:.1f}" for name in ("p50", "p95")),
-                *(f"{row['store_calls'] / row['count']:.2f}", row["cold_starts"]),
+                row["cold_starts"],
             )
             for row in summary["requests"]
         ]
@@ -83,7 +78,7 @@ class StatusPage:
             f"{sum(row['count'] for row in summary['requests'])} requests reached a function.</p>",
             _table(
                 "Requests",
-                ("Operation", "Status", "Count", "p50 ms", "p95 ms", "Store calls each", "Cold starts"),
+                ("Operation", "Status", "Count", "p50 ms", "p95 ms", "Cold starts"),
                 requests,
             ),
             _table(

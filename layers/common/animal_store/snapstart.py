@@ -27,7 +27,7 @@ def prime() -> None:
         auth.look_up(_NO_KEY)
     except (ServiceUnavailable, ClientError):
         # A role that was made a moment ago may not be known everywhere yet: no reason to give up a deployment.
-        logger.warning("The store did not answer before the snapshot.", exc_info=True)
+        logger().warning("The store did not answer before the snapshot.", exc_info=True)
     dynamodb.client.close()
 
 
