@@ -224,7 +224,7 @@ def _key(dynamodb: "DynamoDBClient", template: "Template", path: Path) -> str:
             return key
         if record.state(time.time()) == "active":
             return key
-    key, _ = keys.issue(KEY_LABEL, "test")
+    key, _ = keys.issue(KEY_LABEL, "test", shared_label=True)
     write_secret(path, key + "\n")
     return key
 
