@@ -128,8 +128,8 @@ hooks: .tools/pre-commit/.installed ## run `make check` before every commit
 	@.tools/pre-commit/bin/pre-commit install
 
 .PHONY: audit
-audit: .venv/.installed ## vulnerabilities, licences, hashes, risky code, secrets (OFFLINE=1: no advisory database)
-	@OFFLINE="$(OFFLINE)" .venv/bin/python -m tools.audit
+audit: .venv/.installed ## how everything is locked, known vulnerabilities, licences, API keys in the tree (2: OSV not asked)
+	@.venv/bin/python -m tools.audit
 
 # -- AWS ---------------------------------------------------------------------------------------------------------------
 

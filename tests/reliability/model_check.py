@@ -27,11 +27,11 @@ from enum import StrEnum
 from typing import Any
 
 from botocore.exceptions import ClientError, ConnectionClosedError
+from tools.local.store import use_local_environment
 
 from tests.reliability.harness import load_template
 from tests.reliability.report import Row
 from tools.local.functions import share_environment
-from tools.local.store import use_local_environment
 
 PART = "protocol"
 _DAY_S = 24 * 60 * 60
@@ -249,10 +249,10 @@ class World:
         import time
 
         from animal_store import catalogue, dynamodb
+        from animal_store.auth import Caller
 
         dynamodb.budget.set(dynamodb.Budget(deadline=time.monotonic() + 3600))
-        key = catalogue.IdempotencyKey("caller", kind.key) if kind.key else None
-        return catalogue.create_pet({"name": kind.name, "categoryId": 1}, key)
+        return catalogue.create_pet({"name": kind.name, "categoryId": 1}, Caller("0" * 64, "caller"), kind.key)
 
     def begin(self, kind: Kind) -> Running:
         """Start a request."""

@@ -137,7 +137,7 @@ class _Stdout(io.TextIOBase):
 @pytest.fixture
 def output(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Output:
     """Give what is printed to the function's log group: log lines and metrics."""
-    monkeypatch.setattr(telemetry.logger.registered_handler, "stream", _Stdout())
+    monkeypatch.setattr(telemetry.logger().registered_handler, "stream", _Stdout())
     return Output(capsys)
 
 

@@ -1,6 +1,7 @@
 """Commands for API keys: issue, list, revoke; in the local store of a running `make run`, or in a stage's table."""
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -11,10 +12,18 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from tools.admin.key_table import Environment, KeyAdministrationError, KeyRecord, KeyTable, check_label, parse_expiry
+from tools.admin.key_table import (
+    Environment,
+    KeyAdministrationError,
+    KeyRecord,
+    KeyTable,
+    check_label,
+    local_user,
+    parse_expiry,
+)
 from tools.local.folder import DataFolder, FolderError
 from tools.local.service import KEY_TABLE, load_template, open_store
-from tools.local.tables import client, create_tables
+from tools.local.tables import ENDPOINT_VARIABLE, client, create_tables
 
 Stage = Literal["staging", "production"]
 
@@ -28,9 +37,9 @@ def _table(stage: Stage | None, name: str | None) -> Iterator[KeyTable]:
         if stage and name:
             _fail("Give --stage or --table, not both.")
         elif stage:
-            yield KeyTable(client(), _stage_table(stage))
+            yield KeyTable(client(), _stage_table(stage), _caller)
         elif name:
-            yield KeyTable(client(), name)
+            yield KeyTable(client(), name, _caller)
         else:
             with _local_table() as table:
                 yield table
@@ -60,9 +69,23 @@ def _stage_table(stage: Stage) -> str:
     raise KeyAdministrationError(f"The stack {stack} has no output ApiKeysTableName.")
 
 
+def _caller() -> str:
+    """Name the person at work: by ARN on AWS, as on this machine where the SDK has been given another DynamoDB."""
+    if os.environ.get(ENDPOINT_VARIABLE):
+        return local_user()
+    import boto3
+
+    return str(boto3.client("sts").get_caller_identity()["Arn"])
+
+
 def _fail(message: str) -> None:
-    print(message, file=sys.stderr)
+    print(*map(_printable, message.splitlines()), sep="\n", file=sys.stderr)
     raise typer.Exit(1)
+
+
+def _printable(text: str) -> str:
+    """Show what could steer the terminal: a table may hold what this command has not written."""
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
 
 
 app = typer.Typer(help="Issue, list and revoke API keys.", no_args_is_help=True)
@@ -76,7 +99,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def issue(  # noqa: PLR0913 - one argument for each option
     *,
     label: Annotated[str, typer.Option(help="Whose key it is; stands in logs and metrics.")],
-    expires: Annotated[str | None, typer.Option(help="Last day (2027-01-31, UTC) or days from now (90d).")] = None,
+    expires: Annotated[str, typer.Option(help="Last day (2027-01-31, UTC), days from now (90d), or never.")] = "365d",
     environment: Annotated[
         Environment | None, typer.Option(help="What the prefix says; live in production, else test.")
     ] = None,
@@ -86,7 +109,7 @@ def issue(  # noqa: PLR0913 - one argument for each option
 ) -> None:
     """Make a key. It is shown now and never again: only its hash is stored."""
     with _table(stage, table) as keys:
-        until = parse_expiry(expires, datetime.now(UTC)) if expires else None
+        until = parse_expiry(expires, datetime.now(UTC))
         key, record = keys.issue(
             check_label(label), environment or ("live" if stage == "production" else "test"), until
         )
@@ -122,7 +145,7 @@ def revoke(
         if as_json:
             print(json.dumps(_json(record)))
         else:
-            print(f"Revoked {record.id} ({record.label}); refused everywhere within 60 seconds.")
+            print(_printable(f"Revoked {record.id} ({record.label}); refused everywhere within 60 seconds."))
 
 
 def _json(record: KeyRecord) -> dict[str, Any]:
@@ -139,18 +162,16 @@ def _time(seconds: int | None) -> str:
 
 def _print_table(records: list[KeyRecord]) -> None:
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table("Id", "Label", "Created (UTC)", "Expires (UTC)", "State")
-    colors = {"active": "green", "expired": "yellow", "revoked": "red"}
+    table = Table("Id", "Label", "Created (UTC)", "Expires (UTC)", "State", "Issued by")
+    table.columns[0].no_wrap = True
     for record in records:
         state = record.state(time.time())
-        table.add_row(
-            record.id,
-            escape(record.label),
-            _time(record.created),
-            _time(record.expires),
-            f"[{colors[state]}]{state}[/]",
-        )
+        # Of an ARN what follows the account; --json has the whole.
+        issuer = (record.issuedBy or "-").rpartition(":")[2]
+        row = (record.id, record.label, _time(record.created), _time(record.expires), state, issuer)
+        style = {"active": "", "expired": "yellow", "revoked": "red"}[state]
+        table.add_row(*(Text(_printable(cell)) for cell in row), style=style)
     Console().print(table if records else "No keys.")

@@ -19,23 +19,25 @@ _RECENT = 2000
 
 @dataclass(slots=True)
 class Series:
-    """The values of one metric with the same dimensions: their sum, and the last of them for percentiles."""
+    """The values of one metric with the same dimensions: their number, their sum, and the last for percentiles."""
 
-    unit: str
+    count: int = 0
     total: float = 0
     recent: deque[float] = field(default_factory=lambda: deque(maxlen=_RECENT))
 
     def add(self, value: float) -> None:
         """Take one more value."""
+        self.count += 1
         self.total += value
         self.recent.append(value)
 
     def figures(self, name: str) -> dict[str, float]:
-        """Return the sum of what is counted, the nearest-rank percentiles of what is measured."""
-        if self.unit == "Count":
+        """Return the sum of what is counted, the number and the nearest-rank percentiles of what is measured."""
+        if isinstance(self.total, int):
             return {name: self.total}
         ordered = sorted(self.recent)
-        return {f"{name} p{rank}": ordered[-(-len(ordered) * rank // 100) - 1] for rank in (50, 95)}
+        percentiles = {f"{name} p{rank}": ordered[-(-len(ordered) * rank // 100) - 1] for rank in (50, 95)}
+        return {"Requests": self.count} | percentiles
 
 
 class Metrics:
@@ -60,11 +62,11 @@ class Metrics:
 
     def _add(self, document: dict[str, Any]) -> None:
         for directive in document["_aws"]["CloudWatchMetrics"]:
-            metrics = [(metric, document[metric["Name"]] + 0) for metric in directive["Metrics"]]  # a number
+            metrics = [(metric["Name"], document[metric["Name"]] + 0) for metric in directive["Metrics"]]  # a number
             for names in directive["Dimensions"]:
                 row = self._tables.setdefault(tuple(names), {}).setdefault(tuple(str(document[n]) for n in names), {})
-                for metric, value in metrics:
-                    row.setdefault(metric["Name"], Series(metric["Unit"])).add(value)
+                for name, value in metrics:
+                    row.setdefault(name, Series()).add(value)
 
     def summary(self) -> dict[str, Any]:
         """Return a table of rows for each set of dimensions; percentiles are of the last 2000 requests of a row."""
@@ -92,8 +94,8 @@ class Metrics:
 
 
 def _table(rows: list[dict[str, Any]]) -> str:
-    # The same everywhere: they would only make the page wide.
-    names = [name for name in rows[0] if name not in {"service", "Stage"}]
+    # The same everywhere: it would only make the page wide.
+    names = [name for name in rows[0] if name != "Stage"]
     lines = [names, *([_text(row.get(name, "")) for name in names] for row in rows)]
     cells = ["".join(f"<td>{html.escape(text)}</td>" for text in line) for line in lines]
     cells[0] = cells[0].replace("td>", "th>")
