@@ -420,11 +420,11 @@ class _Body(BytesIO):
 # -- the file ----------------------------------------------------------------------------------------------------------
 
 
-def _connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
+def _connect(path: Path) -> sqlite3.Connection:
     """Open a file that exists: a store that is taken away while it is used does not come back empty."""
-    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    uri = f"{path.absolute().as_uri()}?mode=rw"
     connection = sqlite3.connect(uri, timeout=10, isolation_level=None, check_same_thread=False, uri=True)
-    connection.execute("PRAGMA synchronous = FULL")
+    connection.executescript("PRAGMA synchronous = FULL; PRAGMA fullfsync = ON")  # the latter is for macOS
     return connection
 
 
@@ -451,16 +451,18 @@ def _check(path: Path) -> None:
     """Refuse a file that is damaged or something else, without a change to it."""
     with path.open("rb") as file:
         header = file.read(100)
-    if not header.startswith(b"SQLite format 3\0"):
-        raise _damaged(path, "it is not a database")
-    version, application = (int.from_bytes(header[place : place + 4]) for place in (60, 68))
-    if application != _APPLICATION_ID or version != _VERSION:
-        raise _damaged(path, "it is from another program, or another version of this one")
+    # https://www.sqlite.org/fileformat.html#the_database_header
+    page, version, application = (int.from_bytes(header[begin:end]) for begin, end in ((16, 18), (60, 64), (68, 72)))
+    if not header.startswith(b"SQLite format 3\0") or application != _APPLICATION_ID or version != _VERSION:
+        raise _damaged(path, "it is something else, or from another version of this program")
+    # Only what the log still has to bring may be missing.
+    if path.stat().st_size % page and not Path(f"{path}-wal").exists():
+        raise _damaged(path, "it is cut off")
     # Read-only: another connection could write to the file when it is closed.
-    with closing(_connect(path, "ro")) as connection:
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
         (result,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if result != "ok":
-        raise _damaged(path, result)
+        raise _damaged(path, result.splitlines()[-1])
 
 
 def _damaged(path: Path, why: str) -> DatabaseError:
