@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from animal_store_client import Client
+from werkzeug import Request, Response
 
-from tests.clients.scripted_server import Received, Reply, error, serve
+from tests.clients.scripted_server import Script, error, reply, serve
 from tests.processes import COMMAND, RunningService, environment, run_service
 from tools import ROOT
 
@@ -26,15 +27,8 @@ def own_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSer
 
 
 def tool(data: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        cwd=ROOT,
-        env=environment(data, **variables),
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    env = environment(data, **variables)
+    return subprocess.run([*COMMAND, *arguments], check=False, cwd=ROOT, env=env, capture_output=True, text=True)
 
 
 def exported(data: Path, *arguments: str) -> list[dict[str, Any]]:
@@ -77,10 +71,10 @@ def test_export_is_exact_and_neutral_in_csv(own_service: RunningService, tmp_pat
 
 
 def test_failures_that_may_pass_are_told_and_repeated(tmp_path: Path) -> None:
-    def reply(request: Received) -> Reply:
-        return error(503, "\x1b[2J", Retry_After="0") if request.number in {1, 3} else Reply(201, PET)
+    def script(_: Request, number: int) -> Response:
+        return error(503, "\x1b[2J", Retry_After="0") if number in {1, 3} else reply(PET, 201)
 
-    with serve(reply) as server:
+    with serve(script) as server:
         done = tool(
             tmp_path, "seed", "--count", "3", "--concurrency", "1", "--base-url", server.base_url, API_KEY="key"
         )
@@ -93,13 +87,13 @@ def test_failures_that_may_pass_are_told_and_repeated(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "message"),
     [
-        (lambda _: error(401, "\x1b[2J"), r"401 \x1b[2J: Sorry."),
-        (lambda _: Reply(200, b"\xff"), "something else than JSON"),
-        (lambda _: Reply(200, [PET], {"Link": '<http://127.0.0.2:9/v1/pets>; rel="next"'}), "another origin"),
+        (lambda *_: error(401, "\x1b[2J"), r"401 \x1b[2J: Sorry."),
+        (lambda *_: reply(b"\xff"), "something else than JSON"),
+        (lambda *_: reply([PET], Link='<http://127.0.0.2:9/v1/pets>; rel="next"'), "another origin"),
     ],
     ids=["refused", "garbage", "other origin"],
 )
-def test_a_failure_ends_the_export_and_leaves_no_file(script: Any, message: str, tmp_path: Path) -> None:
+def test_a_failure_ends_the_export_and_leaves_no_file(script: Script, message: str, tmp_path: Path) -> None:
     with serve(script) as server:
         done = tool(tmp_path, "export", "--output", f"{tmp_path}/out", BASE_URL=server.base_url, API_KEY="key")
 

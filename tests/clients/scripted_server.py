@@ -4,114 +4,77 @@ import json
 import socket
 import struct
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import httpx
+from werkzeug import Request, Response
+from werkzeug.serving import WSGIRequestHandler, make_server
+
+Script = Callable[[Request, int], Response]
+"""Answers a request; its number starts from 1."""
 
 
-@dataclass(frozen=True)
-class Received:
-    """A request: its number from 1 on, and what it carried."""
-
-    number: int
-    method: str
-    path: str
-    headers: Mapping[str, str]
-    body: bytes
-
-
-@dataclass(frozen=True)
-class Reply:
-    """A response. A body of bytes is sent as it is, an iterator piece by piece, anything else as JSON."""
-
-    status: int
-    body: Any = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-    wait_s: float = 0
-
-
-RESET = Reply(0)
-"""No response: the connection is reset."""
-
-
-@dataclass
-class Server:
+class Server(NamedTuple):
     """A running server: its origin, and the requests so far."""
 
     origin: str
-    received: list[Received]
+    received: list[Request]
 
     @property
     def base_url(self) -> str:
         return f"{self.origin}/v1"
 
 
-def error(status: int, code: str = "", **headers: str) -> Reply:
-    """Make an Error object; in the headers' names `_` stands for `-`."""
-    body = {"code": code, "message": "Sorry.", "status": status}
-    return Reply(status, body, {name.replace("_", "-"): value for name, value in headers.items()})
-
-
-def forward(origin: str) -> Callable[[Received], Reply]:
-    """Answer as the service at an origin does, which believes that it was asked by the name of this server."""
-
-    def reply(request: Received) -> Reply:
-        response = httpx.request(
-            request.method, origin + request.path, headers=dict(request.headers), content=request.body, trust_env=False
-        )
-        dropped = {"connection", "content-length", "transfer-encoding", "date", "server"}
-        headers = {name: value for name, value in response.headers.items() if name not in dropped}
-        return Reply(response.status_code, response.content, headers)
-
-    return reply
-
-
-class _Handler(BaseHTTPRequestHandler):
-    script: Callable[[Received], Reply]
-    received: list[Received]
-    lock = threading.Lock()
-
-    def do_GET(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
-        with self.lock:
-            request = Received(len(self.received) + 1, self.command, self.path, dict(self.headers), body)
-            self.received.append(request)
-        reply = self.script(request)
-        time.sleep(reply.wait_s)
-        if reply is RESET:
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            self.connection.shutdown(socket.SHUT_RD)
-            return
-        content = reply.body if isinstance(reply.body, bytes | Iterator) else json.dumps(reply.body).encode()
-        headers = {"Content-Type": "application/json", **reply.headers}
-        if isinstance(content, bytes):
-            headers, content = {"Content-Length": str(len(content)), **headers}, iter([content])
-        self.send_response(reply.status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        with suppress(OSError):  # the client has seen enough
-            self.wfile.writelines(content)
-
-    do_POST = do_GET
-
-    def log_message(self, *_: object) -> None:
+class _Quiet(WSGIRequestHandler):
+    def log(self, *_: object) -> None:
         pass
 
 
+def reply(body: Any, status: int = 200, **headers: str) -> Response:
+    """Make a response of bytes, of an iterator of bytes, or of JSON; in the headers' names `_` stands for `-`."""
+    content = body if isinstance(body, bytes | Iterator) else json.dumps(body)
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Response(content, status, named, content_type="application/json")
+
+
+def error(status: int, code: str = "", **headers: str) -> Response:
+    """Make a response with an Error object."""
+    return reply({"code": code, "message": "Sorry.", "status": status}, status, **headers)
+
+
+def reset(request: Request, _: int) -> Response:
+    """Reset the connection instead of a response."""
+    request.environ["werkzeug.socket"].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    raise ConnectionResetError
+
+
+def forward(origin: str, request: Request) -> Response:
+    """Answer as the service at an origin does, which believes that it was asked by the name of this server."""
+    answer = httpx.request(
+        request.method, origin + request.full_path, headers=dict(request.headers), content=request.data, trust_env=False
+    )
+    dropped = {"connection", "content-length", "transfer-encoding", "date", "server"}
+    headers = {name: value for name, value in answer.headers.items() if name not in dropped}
+    return Response(answer.content, answer.status_code, headers)
+
+
 @contextmanager
-def serve(script: Callable[[Received], Reply]) -> Iterator[Server]:
+def serve(script: Script) -> Iterator[Server]:
     """Run a server that answers each request as the script says."""
-    received: list[Received] = []
-    handler = type("Handler", (_Handler,), {"script": staticmethod(script), "received": received})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as http_server:
-        threading.Thread(target=http_server.serve_forever, args=(0.02,), daemon=True).start()
-        try:
-            yield Server(f"http://127.0.0.1:{http_server.server_port}", received)
-        finally:
-            http_server.shutdown()
+    received: list[Request] = []
+
+    @Request.application
+    def application(request: Request) -> Response:
+        request.get_data()  # while it can be read
+        received.append(request)
+        return script(request, len(received))
+
+    server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=_Quiet)
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    try:
+        yield Server(f"http://127.0.0.1:{server.port}", received)
+    finally:
+        server.shutdown()
+        server.server_close()
