@@ -43,7 +43,7 @@ def schema(name: str) -> dict[str, Any]:
     named = follow({"$ref": f"#/components/schemas/{name}"})
     for part in map(follow, named.get("allOf", [named])):
         merged["properties"] |= {key: follow(value) for key, value in part["properties"].items()}
-        merged["required"] += part["required"]
+        merged["required"] += part.get("required", [])
     return merged
 
 

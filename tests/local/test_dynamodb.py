@@ -21,7 +21,7 @@ from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.running import ROOT
+from tools import ROOT
 from tools.local.dynamodb import Database, DatabaseError
 from tools.local.values import order
 

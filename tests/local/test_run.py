@@ -118,7 +118,8 @@ def test_keys_are_issued_listed_and_revoked(service: RunningService, settings: d
 
 
 def test_signals_end_it_and_the_data_stays(tmp_path: Path) -> None:
-    pets, keys = [], set()
+    pets: list[dict[str, object]] = []
+    keys: set[str] = set()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
         with run_service(tmp_path) as service:
             keys.add(service.api_key)

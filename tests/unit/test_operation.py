@@ -26,7 +26,11 @@ DEPRECATED = {
     "Sunset": "Thu, 05 Dec 2030 00:00:00 GMT",
     "Link": '<https://a1b2c3d4e5.execute-api.eu-central-1.amazonaws.com/staging/v1/pets>; rel="successor-version"',
 }
-INTERNAL = {"code": "internal_error", "message": "The service failed. The failure has been logged.", "status": 500}
+INTERNAL = {
+    "code": "internal_error",
+    "message": "The service failed. Quote the response header x-amzn-RequestId when you report this.",
+    "status": 500,
+}
 UNAVAILABLE = {
     "code": "service_unavailable",
     "message": "The service cannot answer at the moment. Retry later.",

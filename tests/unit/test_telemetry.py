@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from animal_store import telemetry
-from tools.local.status import Metrics
 
 from tests.unit.conftest import Output
 from tools import ROOT
+from tools.local.status import Metrics
 
 
 def write(**differences: Any) -> None:
