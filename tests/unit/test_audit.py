@@ -127,7 +127,7 @@ def test_what_could_not_be_checked_is_no_finding_and_no_pass(
     assert audit.main() == 1
 
 
-@pytest.mark.parametrize("key", [api_key.generate("live"), api_key.generate("test")])
+@pytest.mark.parametrize("key", [api_key.generate("live"), api_key.generate("test")], ids=["live", "test"])
 def test_key_of_this_service_is_found_and_not_repeated(key: str, tree: Path) -> None:
     (tree / "file").write_text(f"first\nkey = {key}\n")
 
