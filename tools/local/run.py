@@ -7,6 +7,7 @@ while the handlers are imported), the handlers, the tables, the key; then it ser
 import asyncio
 import errno
 import os
+import re
 import signal
 import socket
 import time
@@ -338,6 +339,7 @@ class _Service:
 
 
 def _log_request(method: str, target: str, status: int, seconds: float) -> None:
+    target = re.sub(r"(animal_(?:live|test)_)[0-9A-Za-z]+", r"\1...", target)  # a key in the query string
     shown = "".join(character if character.isprintable() else f"\\x{ord(character):02x}" for character in target)
     if len(shown) > _LONGEST_TARGET:
         shown = shown[:_LONGEST_TARGET] + "..."
