@@ -69,7 +69,7 @@ def change(path: Path, edit: Callable[[str], str]) -> None:
 def test_clean_tree_passes_and_every_lock_is_asked_for(osv: list[dict[str, object]]) -> None:
     assert audit.main() == 0
 
-    for name, ecosystem in [("aws-sam-cli", "PyPI"), ("botocore", "PyPI"), ("@redocly/cli", "npm"), ("moto", "PyPI")]:
+    for name, ecosystem in [("aws-sam-cli", "PyPI"), ("botocore", "PyPI"), ("@stoplight/spectral-cli", "npm"), ("moto", "PyPI")]:
         assert any(query["package"] == {"ecosystem": ecosystem, "name": name} for query in osv), name
 
 
@@ -85,8 +85,8 @@ def test_every_lock_is_found() -> None:
     ("lock", "edit"),
     [
         ("benchmarks/runtime.txt", lambda text: re.sub(r" \\\n +--hash=\S+", "", text)),
-        ("locks/redocly/package-lock.json", lambda text: re.sub(r'\n +"integrity": .*', "", text)),
-        ("locks/redocly/package-lock.json", lambda text: text.replace('"integrity"', '"resolved": "x", "integrity"')),
+        ("locks/spectral/package-lock.json", lambda text: re.sub(r'\n +"integrity": .*', "", text)),
+        ("locks/spectral/package-lock.json", lambda text: text.replace('"integrity"', '"resolved": "x", "integrity"')),
         ("locks/sam.txt", lambda text: f"{text}{URL}\n"),
         ("locks/sam.txt", lambda text: f"{text}{URL}{HASH}\n"),
         ("locks/sam.txt", lambda text: f"--extra-index-url https://evil.example\n{text}"),
