@@ -56,7 +56,7 @@ def find_target(base_url: str | None, api_key_file: Path | None) -> Target:
     """
     api_key = api_key_file.read_text("utf-8").strip() if api_key_file else os.environ.get("API_KEY", "")
     if base_url is None:
-        folder = DataFolder.from_environment()
+        folder = DataFolder()
         service = folder.running()
         if service is None:
             raise ApiError(f"No `make run` is using {folder.path}. Start it, or name a service: --base-url URL")
