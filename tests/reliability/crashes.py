@@ -15,14 +15,13 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from tools.local.store import ENDPOINT_VARIABLE
-
 from tests.reliability.audit import Creation, Ledger
 from tests.reliability.fault_proxy import FaultProxy
 from tests.reliability.harness import SECRET_NAME, Pet, Store, store
 from tests.reliability.report import Row
 from tools import ROOT
 from tools.local.events import Request, proxy_event
+from tools.local.store import ENDPOINT_VARIABLE
 from tools.local.template import Match, Route
 
 PART = "kills"

@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 from animal_store import api_key
 from botocore.awsrequest import AWSResponse
-from tools.local.server import GatewayServer
-from tools.local.store import ENDPOINT_VARIABLE, DataFolder, LocalStore, client, create_tables, use_local_environment
 
 from tests.reliability.fault_proxy import HOST, FaultProxy
 from tests.reliability.report import Row
@@ -31,6 +29,8 @@ from tools.local.docs import Docs
 from tools.local.functions import load, share_environment
 from tools.local.gateway import Gateway
 from tools.local.output import OutputLines
+from tools.local.server import GatewayServer
+from tools.local.store import ENDPOINT_VARIABLE, DataFolder, LocalStore, client, create_tables, use_local_environment
 from tools.local.template import Template
 
 if TYPE_CHECKING:

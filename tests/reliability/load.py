@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-from tools.local.store import client, use_local_environment
 
 from tests.processes import RunningService, run_service
 from tests.reliability.audit import Ledger
 from tests.reliability.harness import SECRET_NAME, Leaks, Pet, Store, load_template
 from tests.reliability.report import Row
+from tools.local.store import client, use_local_environment
 
 PART = "load"
 _CLIENTS = 64

@@ -17,13 +17,13 @@ from typing import Any
 
 from animal_store import api_key
 from botocore.awsrequest import AWSResponse
-from tools.local.store import use_local_environment
 
 from tests.reliability.harness import client_of, load_template
 from tests.reliability.report import Row
 from tools.local.events import Request, proxy_event
 from tools.local.functions import load, share_environment
 from tools.local.output import OutputLines
+from tools.local.store import use_local_environment
 from tools.local.template import Match, Route
 
 PART = "memory"

@@ -27,11 +27,11 @@ from enum import StrEnum
 from typing import Any
 
 from botocore.exceptions import ClientError, ConnectionClosedError
-from tools.local.store import use_local_environment
 
 from tests.reliability.harness import load_template
 from tests.reliability.report import Row
 from tools.local.functions import share_environment
+from tools.local.store import use_local_environment
 
 PART = "protocol"
 _DAY_S = 24 * 60 * 60

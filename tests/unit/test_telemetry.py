@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from animal_store import telemetry
-from tools.local.metrics import Metrics
+from tools.local.status import Metrics
 
 from tests.unit.conftest import Output
 
@@ -93,20 +93,19 @@ def test_cloudwatch_finds_each_metric_with_its_own_dimensions(output: Output) ->
     metrics = Metrics()
     write(operation="getPet", status=404, code="not_found", key_label="x", deprecated=True)
 
-    metrics("GetPetFunction", output.text)
+    metrics(output.text)
 
-    assert metrics.invalid == 0
-    for name, dimension, key, value in [
-        ("Requests", "Status", "404", 1),
-        ("Latency", "Status", "404", 12.5),
-        ("StoreCalls", "Status", "404", 2),
-        ("ColdStart", "Status", "404", 1),
-        ("Errors", "Code", "not_found", 1),
-        ("DeprecatedCalls", "KeyLabel", "x", 1),
-    ]:
-        ((found, series),) = metrics.find(name, "service", "Stage", "Operation", dimension)
-        assert found == ("animal-store", "staging", "getPet", key)
-        assert (series.count, series.total) == (1, value)
+    common = {"service": "animal-store", "Stage": "staging", "Operation": "getPet"}
+    assert metrics.summary()["invalid_metrics"] == 0
+    assert metrics.summary()["tables"] == [
+        [
+            common
+            | {"Status": "404", "Requests": 1, "StoreCalls": 2, "ColdStart": 1}
+            | {"Latency p50": 12.5, "Latency p95": 12.5}
+        ],
+        [common | {"Code": "not_found", "Errors": 1}],
+        [common | {"KeyLabel": "x", "DeprecatedCalls": 1}],
+    ]
 
 
 def test_warm_request_counts_as_none_of_the_cold_starts(output: Output) -> None:
