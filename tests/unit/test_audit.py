@@ -69,7 +69,12 @@ def change(path: Path, edit: Callable[[str], str]) -> None:
 def test_clean_tree_passes_and_every_lock_is_asked_for(osv: list[dict[str, object]]) -> None:
     assert audit.main() == 0
 
-    for name, ecosystem in [("aws-sam-cli", "PyPI"), ("botocore", "PyPI"), ("@stoplight/spectral-cli", "npm"), ("moto", "PyPI")]:
+    for name, ecosystem in [
+        ("aws-sam-cli", "PyPI"),
+        ("botocore", "PyPI"),
+        ("@stoplight/spectral-cli", "npm"),
+        ("moto", "PyPI"),
+    ]:
         assert any(query["package"] == {"ecosystem": ecosystem, "name": name} for query in osv), name
 
 

@@ -366,7 +366,7 @@ def answered_errors() -> Iterator[dict[str, Any]]:
             error = kind()
             yield {"code": error.code, "message": str(error), "status": error.status}
     for response in TEMPLATE.gateway_responses.values():
-        yield json.loads(response.bodies["application/json"])
+        yield json.loads(response["ResponseTemplates"]["application/json"])
 
 
 @pytest.mark.parametrize(("method", "path", "status"), ERROR_RESPONSES)
@@ -381,12 +381,12 @@ def test_each_error_example_is_an_answer_that_the_service_gives(method: str, pat
 def test_each_error_that_the_gateway_makes_is_an_error_object(kind: str) -> None:
     response = TEMPLATE.gateway_responses[kind]
 
-    body = json.loads(response.bodies["application/json"])
+    body = json.loads(response["ResponseTemplates"]["application/json"])
 
     assert openapi.errors(body, {"$ref": "#/components/schemas/Error"}) == []
     assert body["status"] in STATUSES_OF_CODE[body["code"]]
-    if response.status is not None:
-        assert body["status"] == response.status
+    if "StatusCode" in response:
+        assert body["status"] == response["StatusCode"]
 
 
 # -- headers -----------------------------------------------------------------------------------------------------------

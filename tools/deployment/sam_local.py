@@ -279,10 +279,10 @@ def _seed(dynamodb: "DynamoDBClient", definition: template.Template) -> None:
 def _invoke(sam: Sam, event: Path, definition: template.Template) -> str | None:
     """Invoke the function that an event is meant for; tell what is wrong with the answer."""
     content = json.loads(event.read_text("utf-8"))
-    found = definition.find(content["httpMethod"], content["resource"])
-    if found is None:
+    route, _ = definition.find(content["httpMethod"], content["resource"])
+    if route is None:
         return f"{event.name}: no function takes {content['httpMethod']} {content['resource']}"
-    command = sam.command("invoke", found.route.function, "--event", str(event))
+    command = sam.command("invoke", route.function, "--event", str(event))
     output = subprocess.run(
         [*command, *sam.options],
         cwd=sam.folder,

@@ -49,7 +49,6 @@ _TOKEN_SECONDS = 10 * 60
 _MAX_ITEM, _MAX_PAGE, _MAX_HASH, _MAX_RANGE, _MAX_ACTIONS = 400 * 1024, 1024 * 1024, 2048, 1024, 100
 _EVENT = "before-send.dynamodb"
 _FAILED = "ConditionalCheckFailedException"
-_WAY_OUT = "move it away (with its -wal and -shm), or empty the local store: make reset"
 
 
 class DatabaseError(Exception):
@@ -435,7 +434,11 @@ def _connect(path: Path) -> sqlite3.Connection:
     """Open a file that exists: a store that is taken away while it is used does not come back empty."""
     uri = f"{path.absolute().as_uri()}?mode=rw"
     connection = sqlite3.connect(uri, timeout=10, isolation_level=None, check_same_thread=False, uri=True)
-    connection.executescript("PRAGMA synchronous = FULL; PRAGMA fullfsync = ON")  # the latter is for macOS
+    try:
+        connection.executescript("PRAGMA synchronous = FULL; PRAGMA fullfsync = ON")  # the latter is for macOS
+    except sqlite3.Error:
+        connection.close()
+        raise
     return connection
 
 
@@ -444,7 +447,7 @@ def _create(path: Path) -> None:
     if path.exists():
         return
     if (log := Path(f"{path}-wal")).exists():
-        raise DatabaseError(f"{log} is a part of {path}, which is missing. Bring that back, or {_WAY_OUT}.")
+        raise DatabaseError(f"{log} is a part of {path}, which is missing.")
     new = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
     try:
         with closing(sqlite3.connect(new)) as connection:
@@ -477,4 +480,4 @@ def _check(path: Path) -> None:
 
 
 def _damaged(path: Path, why: str) -> DatabaseError:
-    return DatabaseError(f"{path} is not a local store that can be used: {why}. Nothing was changed; {_WAY_OUT}.")
+    return DatabaseError(f"{path} is not a local store that can be used: {why}. Nothing was changed.")
