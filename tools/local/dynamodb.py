@@ -218,22 +218,8 @@ class _Session:
             return "{}"
         if not 1 <= len(actions) <= _MAX_ACTIONS:
             raise Refusal(f"A transaction has 1 to {_MAX_ACTIONS} items")
-        reasons: list[dict[str, Any]] = []
-        places = set()
-        for ((action, parameters),) in map(dict.items, actions):
-            if action not in _ACTIONS:
-                raise unknown(f"the action {action} of a transaction")
-            _check_parameters(action, _ACTIONS[action], parameters)
-            table, *_ = self._table(parameters)
-            places.add(table.place(normal(parameters.get("Item") or parameters["Key"])))
-            try:
-                self.write_item(parameters, action)
-                reasons.append({"Code": "None"})
-            except Refusal as refusal:
-                if refusal.code != _FAILED:
-                    raise
-                reasons.append({"Code": "ConditionalCheckFailed", "Message": refusal.message, **refusal.members})
-        if len(places) < len(actions):
+        reasons, places = zip(*(self._act(*action) for item in actions for action in item.items()), strict=True)
+        if len(set(places)) < len(actions):
             raise Refusal("Transaction request cannot include multiple operations on one item")
         codes = [reason["Code"] for reason in reasons]
         if "ConditionalCheckFailed" in codes:
@@ -241,6 +227,21 @@ class _Session:
             message += f"[{', '.join(codes)}]"
             raise Refusal(message, "TransactionCanceledException", CancellationReasons=reasons)
         return "{}"
+
+    def _act(self, action: str, request: Request) -> tuple[dict[str, Any], bytes]:
+        """Do a part of a transaction; return why it has to be cancelled, and the place of the item."""
+        if action not in _ACTIONS:
+            raise unknown(f"the action {action} of a transaction")
+        _check_parameters(action, _ACTIONS[action], request)
+        table, *_ = self._table(request)
+        place = table.place(normal(request.get("Item") or request["Key"]))
+        try:
+            self.write_item(request, action)
+        except Refusal as refusal:
+            if refusal.code != _FAILED:
+                raise
+            return {"Code": "ConditionalCheckFailed", "Message": refusal.message, **refusal.members}, place
+        return {"Code": "None"}, place
 
     def query(self, request: Request) -> str:
         index = self._index(request)
