@@ -59,11 +59,8 @@ KEYS: dict[str, list[dict[str, Any]]] = {
     API_KEYS: [{"hash": {"S": hash_}} for hash_ in ("a", "b", "c")],
 }
 WRONG_KEYS: list[dict[str, Any]] = [{"pk": {"S": "pet"}}, {"pk": {"S": ""}, "id": {"N": "1"}}, {"hash": {"S": ""}}]
-WRONG_KEYS += [
-    {"pk": {"S": "pet"}, "id": {"S": "1"}},
-    {"pk": {"S": "p" * 2049}, "id": {"N": "1"}},
-    {"hash": {"N": "1"}},
-]
+WRONG_KEYS += [{"pk": {"S": "pet"}, "id": {"S": "1"}}, {"hash": {"N": "1"}}]
+LONG_KEY = {"pk": {"S": "p" * 2049}, "id": {"N": "1"}}
 
 NUMBERS = ["0", "1", "-1", "2", "1.0", "01", "1e2", "0.1", "9" * 38, "-9007199254740993", "1e125", "1e-130"]
 WRONG_NUMBERS = ["1" * 39, "1e126", "1e-131", "x", "", "Infinity"]
@@ -162,7 +159,7 @@ def with_placeholders(draw: DrawFn, parameters: dict[str, Any]) -> dict[str, Any
 @st.composite
 def single_writes(draw: DrawFn) -> Call:
     table = draw(sampled_from([ANIMALS, ANIMALS, API_KEYS]))
-    action, parameters = draw(writes(table, draw(sampled_from(KEYS[table] * 20 + WRONG_KEYS))))
+    action, parameters = draw(writes(table, draw(sampled_from(KEYS[table] * 20 + [*WRONG_KEYS, LONG_KEY]))))
     wanted = draw(sampled_from(["NONE", "ALL_OLD"] * 9 + ["ALL_NEW", "UPDATED_OLD", "UPDATED_NEW"]))
     return f"{action.lower()}_item", parameters | {"ReturnValues": wanted}
 
@@ -210,7 +207,10 @@ def lists(draw: DrawFn) -> Call:
     ]
     wrong += [f"{key} = {value} AND token = :number", f"{key} = :number", f"{key} = {value} AND id = :string"]
     parameters["KeyConditionExpression"] = draw(sampled_from(usual * 6 + wrong))
-    if operation == "query" and draw(st.booleans()):
+    if "id <=" in parameters["KeyConditionExpression"]:
+        # Not in pages: DynamoDB Local goes on from no key that is equal to this bound, not even from its own.
+        parameters.pop("Limit", None)
+    elif operation == "query" and draw(st.booleans()):
         start = draw(sampled_from(KEYS[ANIMALS] * 20 + WRONG_KEYS))
         parameters["ExclusiveStartKey"] = start | ({"status": draw(VALUES[":sold"])} if index else {})
     return operation, with_placeholders(draw, parameters | index)
