@@ -35,6 +35,7 @@ PRAGMA journal_mode = WAL;
 CREATE TABLE tables (id INTEGER PRIMARY KEY, name TEXT UNIQUE, description TEXT, expiry TEXT);
 CREATE TABLE rows (place BLOB PRIMARY KEY, item TEXT) WITHOUT ROWID;
 CREATE TABLE tokens (token TEXT PRIMARY KEY, content BLOB, expires REAL);
+CREATE INDEX tokens_by_expiry ON tokens (expires);
 """
 _EVENT = "before-send.dynamodb"
 

@@ -74,6 +74,7 @@ class _Session:
         """Put, update or delete an item if the condition holds."""
         table, *_ = indexes = self._table(request)
         item = normal(request["Item"]) if action == "Put" else _key(table, request)
+        # Places in other indexes are of no interest yet, but the wrong type of a key is reported before the condition.
         place, *_ = [index.place(item) for index in indexes if index is table or index.has(item)]
         wanted, on_failure = (
             request.get(name, "NONE") for name in ("ReturnValues", "ReturnValuesOnConditionCheckFailure")
