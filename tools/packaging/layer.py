@@ -79,12 +79,11 @@ DROPS = (
 
 EMPTIED = {
     "pydantic_core/core_schema.py": "CoreConfig = CoreSchema = CoreSchemaType = ErrorType = None",
-    "urllib3/http2/__init__.py": "",
     "botocore/docs/__init__.py": "",
     "botocore/docs/docstring.py": "ClientMethodDocstring = PaginatorDocstring = WaiterDocstring = lambda **_: None",
 }
 """Modules that are loaded at each cold start and never used, with the names that their importers ask for: the types of
-schemas (11 % of a cold start), HTTP/2 (2 %), the texts of `help()` (6 %)."""
+schemas (11 % of a cold start), the texts of `help()` (3 %)."""
 
 
 def _remove(path: Path) -> None:

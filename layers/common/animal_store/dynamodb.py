@@ -13,7 +13,6 @@ from botocore.handlers import BUILTIN_HANDLERS
 from botocore.session import Session
 from pydantic_core import ValidationError
 
-from animal_store import signer
 from animal_store.errors import ServiceUnavailable
 
 if TYPE_CHECKING:
@@ -89,7 +88,6 @@ def _client() -> DynamoDBClient:
         ),
     )
     client = cast("DynamoDBClient", created)
-    signer.register(client.meta.events)
     # The SDK's stubs know no handler that answers; of this event the SDK takes the first answer that is not None.
     client.meta.events.register_first("needs-retry.dynamodb", _count_and_stop_in_time)  # type: ignore[arg-type]
     for operation in ("GetItem", "Query"):
