@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools import ROOT
-from tools.packaging import core_schemas, sbom, sdk_data
+from tools.packaging import authorities, core_schemas, sbom, sdk_data
 from tools.packaging.bytecode import compile_tree
 from tools.packaging.targets import PYTHON, TARGETS, Target, require_python
 
@@ -193,6 +193,7 @@ def build(target: Target, output: Path) -> None:
     trim(python)
     _empty(python)
     sdk_data.reduce(python / "botocore/data")
+    authorities.write(python / "botocore/cacert.pem", python / "animal_store/authorities")
     _write_bill_of_materials(python)
     compile_tree(python, "/opt/python")
     _normalise(output)

@@ -13,6 +13,7 @@ from botocore.handlers import BUILTIN_HANDLERS
 from botocore.session import Session
 from pydantic_core import ValidationError
 
+from animal_store import certificates
 from animal_store.errors import ServiceUnavailable
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ budget: ContextVar[Budget] = ContextVar("budget")
 
 def _client() -> DynamoDBClient:
     """Make the client: retries of the SDK's standard mode, within the deadline of the invocation."""
+    certificates.register()
     # botocore's own session: boto3 adds resources and S3 transfers, which nothing here uses (6 % of a cold start).
     session = Session(include_builtin_handlers=False)
     for event, handler, *_ in BUILTIN_HANDLERS:
