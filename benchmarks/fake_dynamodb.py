@@ -108,6 +108,10 @@ class FakeDynamoDb:
         self._charge(json.loads(body), json.loads(answer.body))
         return answer
 
+    def close(self) -> None:
+        """Close the tables."""
+        self._database.close()
+
     def _charge(self, request: dict[str, Any], answer: dict[str, Any]) -> None:
         self.cost.requests += 1
         if "Item" in request:
