@@ -155,9 +155,9 @@ contract: install ## the contract suite against BASE_URL with API_KEY (PYTEST="-
 # -- speed -------------------------------------------------------------------------------------------------------------
 
 .PHONY: bench
-bench: .venv/.installed .tools/sam/.installed ## compare speed and size with other frameworks, on Linux (QUICK=1: cold ratio only)
+bench: .venv/.installed .tools/sam/.installed ## compare speed and size with other frameworks, on Linux (QUICK=1: cold ratio only, MEMORY=1: memory sizes)
 	@$(MAKE) build ARCH=$(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64) >&2
-	@.venv/bin/python -m benchmarks $(if $(QUICK),--quick)
+	@.venv/bin/python -m benchmarks $(if $(QUICK),--quick) $(if $(MEMORY),--memory)
 
 .PHONY: bench-lock
 bench-lock: $(UV) ## bring the benchmark's lock files up to date, with the libraries that we ship at our own versions

@@ -5,7 +5,7 @@ import json
 import subprocess
 import sys
 
-from benchmarks import compare, report
+from benchmarks import compare, memory, report
 from benchmarks.execution import MeasurementError
 from benchmarks.packages import HERE, build_runtime, clean_up
 from tools import ROOT
@@ -27,12 +27,16 @@ def main() -> None:
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--quick", action="store_true", help="instructions of a cold start, ours and bare, as JSON")
     choice.add_argument("--report", action="store_true", help="write the report again, from results.json")
+    choice.add_argument("--memory", action="store_true", help="compare memory sizes: MEMORY.md")
     arguments = parser.parse_args()
     try:
         if not arguments.report:
             build_runtime(_find_python())
         if arguments.quick:
             print(json.dumps(compare.cold_ratio()))
+            return
+        if arguments.memory:
+            report.write_memory(memory.table(), memory.__doc__ or "", HERE / "MEMORY.md")
             return
         if not arguments.report:
             RESULTS.write_text(json.dumps(compare.compare(), indent=1) + "\n")

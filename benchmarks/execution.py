@@ -13,11 +13,10 @@ import socket
 import tempfile
 import time
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from benchmarks.fake_dynamodb import TEMPLATE, Cost, FakeDynamoDb, fill, tls
 from benchmarks.loopback import Response, Server
@@ -141,7 +140,8 @@ async def observe(  # noqa: PLR0913
     animals: int = 1000,
     reconnects: int = 0,
     counting: bool = False,
-    wrapper: list[str] | None = None,
+    wrapper: Sequence[str] = (),
+    pause: float = 0,
 ) -> Run:
     """Start the function that answers an operation, ask it some times, and end it.
 
@@ -153,88 +153,98 @@ async def observe(  # noqa: PLR0913
         reconnects: Before how many of the last invocations DynamoDB hangs up.
         counting: Whether to count instructions, in a simulator.
         wrapper: A command to run the function under.
+        pause: Seconds between its answer and the next event.
 
     Raises:
         MeasurementError: The function failed, or answered something else than asked for.
     """
-    runtime_api = RuntimeApi()
-    done = []
-    first_answer = 0.0
     with tempfile.TemporaryDirectory(dir=_MEMORY) as folder:
-        log, tables, counts = (Path(folder, name) for name in ("log", "tables", "counts"))
-        shutil.copy(_tables(animals), tables)
-        dynamodb = FakeDynamoDb(tables)
-        store = Server(dynamodb.respond, tls())
-        command = [*valgrind(), f"--cachegrind-out-file={counts}"] if counting else wrapper or []
-        async with Server(runtime_api.respond).run() as runtime_address, store.run() as store_address:
-            variables = {
-                "AWS_LAMBDA_RUNTIME_API": runtime_address,
-                "AWS_ENDPOINT_URL_DYNAMODB": f"https://{store_address}",
-            }
-            started = time.perf_counter()
-            async with _process(package, operation, command, log, variables) as process:
-                for number in range(invocations):
-                    if number >= invocations - reconnects:
-                        await store.hang_up()
-                    dynamodb.cost = cost = Cost()
-                    cpu, logged = _cpu_seconds(process.pid), log.stat().st_size
-                    answer = await _answer(runtime_api.invoke(operation.event(f"request-{number}")), process)
-                    problem = "no answer" if answer is None else operation.mistake(answer)
-                    if answer is None or (problem and package.variant != "empty"):
-                        raise MeasurementError(
-                            f"{package.variant}: {operation.name}: {problem}\n{log.read_text()[-3000:]}"
-                        )
-                    first_answer = first_answer or runtime_api.answered
-                    us, cpu_us = runtime_api.answered - runtime_api.handed_over, _cpu_seconds(process.pid) - cpu
-                    size, body = log.stat().st_size - logged, json.loads(answer)["body"]
-                    done.append(Invocation(us * 1e6, cpu_us * 1e6, cost, size, len(body.encode())))
-                peak = _number(r"^VmHWM:\s+(\d+) kB$", Path(f"/proc/{process.pid}/status"))
-        return Run(
-            done,
-            first_answer_ms=(first_answer - started) * 1000,
-            peak_mb=peak * 1024 / 1e6,
-            log=log.read_text(),
-            instructions=_number(r"^summary: (\d+)", counts) if counting else 0,
+        counts = Path(folder, "counts")
+        shutil.copy(_tables(animals), Path(folder, "tables"))
+        command = [*valgrind(), f"--cachegrind-out-file={counts}"] if counting else wrapper
+        async with _environment(package, operation, Path(folder), command) as environment:
+            invoked = []
+            for number in range(invocations):
+                if number >= invocations - reconnects:
+                    await environment.store.hang_up()
+                invoked.append(await environment.invoke(operation, number))
+                if pause:
+                    await asyncio.sleep(pause)
+            peak = _number(r"^VmHWM:\s+(\d+) kB$", Path(f"/proc/{environment.process.pid}/status"))
+        instructions = _number(r"^summary: (\d+)", counts) if counting else 0
+        return Run(invoked, environment.first_answer_ms, peak * 1024 / 1e6, environment.log.read_text(), instructions)
+
+
+@dataclass
+class _Environment:
+    package: Package
+    process: Process
+    runtime_api: RuntimeApi
+    dynamodb: FakeDynamoDb
+    store: Server
+    log: Path
+    started: float
+    first_answer_ms: float = 0.0
+
+    async def invoke(self, operation: Operation, number: int) -> Invocation:
+        """Ask once, and check the answer."""
+        self.dynamodb.cost = cost = Cost()
+        cpu, logged = _cpu_seconds(self.process.pid), self.log.stat().st_size
+        answered = asyncio.ensure_future(self.runtime_api.invoke(operation.event(f"request-{number}")))
+        ended = asyncio.ensure_future(self.process.wait())
+        await asyncio.wait({answered, ended}, timeout=_PATIENCE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        ended.cancel()
+        problem = operation.mistake(answered.result()) if answered.done() else "no answer"
+        if problem and (self.package.variant != "empty" or not answered.done()):
+            answered.cancel()
+            raise MeasurementError(
+                f"{self.package.variant}: {operation.name}: {problem}\n{self.log.read_text()[-3000:]}"
+            )
+        api = self.runtime_api
+        self.first_answer_ms = self.first_answer_ms or (api.answered - self.started) * 1000
+        return Invocation(
+            us=(api.answered - api.handed_over) * 1e6,
+            cpu_us=(_cpu_seconds(self.process.pid) - cpu) * 1e6,
+            cost=cost,
+            log_bytes=self.log.stat().st_size - logged,
+            body_bytes=len(json.loads(answered.result())["body"].encode()),
         )
 
 
-async def _answer(invocation: Coroutine[Any, Any, bytes], process: Process) -> bytes | None:
-    """Wait for an answer; None when the process ends before, or time is over."""
-    waiting, ended = asyncio.ensure_future(invocation), asyncio.ensure_future(process.wait())
-    await asyncio.wait({waiting, ended}, timeout=_PATIENCE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-    ended.cancel()
-    if waiting.done():
-        return waiting.result()
-    waiting.cancel()
-    return None
-
-
 @asynccontextmanager
-async def _process(
-    package: Package, operation: Operation, wrapper: list[str], log: Path, variables: dict[str, str]
-) -> AsyncIterator[Process]:
-    task = package.functions[operation.function]
-    with log.open("wb") as output, socket.socket(type=socket.SOCK_DGRAM) as xray_daemon:
+async def _environment(
+    package: Package, operation: Operation, folder: Path, wrapper: Sequence[str]
+) -> AsyncIterator[_Environment]:
+    """Start the runtime client with all that it needs; it is ended when the context ends."""
+    task, log, runtime_api = package.functions[operation.function], folder / "log", RuntimeApi()
+    async with contextlib.AsyncExitStack() as stack:
+        dynamodb = stack.enter_context(contextlib.closing(FakeDynamoDb(folder / "tables")))
+        store = Server(dynamodb.respond, tls())
+        output = stack.enter_context(log.open("wb"))
+        xray_daemon = stack.enter_context(socket.socket(type=socket.SOCK_DGRAM))
         xray_daemon.bind(("127.0.0.1", 0))
+        variables = {
+            **_VARIABLES,
+            **TEMPLATE.functions[FUNCTIONS[operation.function]].environment,
+            "AWS_ENDPOINT_URL_DYNAMODB": f"https://{await stack.enter_async_context(store.run())}",
+            "AWS_LAMBDA_RUNTIME_API": await stack.enter_async_context(Server(runtime_api.respond).run()),
+            "AWS_XRAY_DAEMON_ADDRESS": "{}:{}".format(*xray_daemon.getsockname()),
+            "LAMBDA_TASK_ROOT": str(task),
+            "PYTHONPATH": str(package.layer / "python"),
+            "_HANDLER": package.handler,
+        }
+        started = time.perf_counter()
         process = await asyncio.create_subprocess_exec(
             *(*_obeying_permissions(), *wrapper),
             *(str(python()), "-X", "frozen_modules=on", "-m", "awslambdaric", package.handler),
             cwd=task,
-            env={
-                **_VARIABLES,
-                **TEMPLATE.functions[FUNCTIONS[operation.function]].environment,
-                **variables,
-                "AWS_XRAY_DAEMON_ADDRESS": "{}:{}".format(*xray_daemon.getsockname()),
-                "LAMBDA_TASK_ROOT": str(task),
-                "PYTHONPATH": str(package.layer / "python"),
-                "_HANDLER": package.handler,
-            },
+            env=variables,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output,
             stderr=output,
         )
         try:
-            yield process
+            yield _Environment(package, process, runtime_api, dynamodb, store, log, started)
         finally:
             # SIGTERM, whose default is to end at once, lets a simulator still write what it has counted.
             with contextlib.suppress(ProcessLookupError):

@@ -147,6 +147,13 @@ def write(figures: Row, folder: Path) -> None:
     (folder / "warm.svg").write_text(_picture(_WARM, named, 250))
 
 
+def write_memory(table: list[list[str]], text: str, file: Path) -> None:
+    """Write the comparison of memory sizes."""
+    file.write_text(
+        f"# Memory sizes\n\nWritten by `make bench MEMORY=1`.\n\n{text}\n{_markdown(table[0], table[1:])}\n"
+    )
+
+
 def _markdown(head: list[str], rows: list[list[str]]) -> str:
     rule = ["---", *("---:" for _ in head[1:])]
     return "\n".join("| " + " | ".join(row) + " |" for row in (head, rule, *rows))

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,11 @@ PETS = TEMPLATE.tables["AnimalsTable"].name
 
 
 @pytest.fixture
-def dynamodb(tmp_path: Path) -> FakeDynamoDb:
+def dynamodb(tmp_path: Path) -> Iterator[FakeDynamoDb]:
     """Give tables with 100 animals, of which 20 are about 2 KB: less than the 4 KB of a read unit."""
     fill(tmp_path / "tables", 100, "key")
-    return FakeDynamoDb(tmp_path / "tables")
+    with closing(FakeDynamoDb(tmp_path / "tables")) as fake:
+        yield fake
 
 
 def cost_of(dynamodb: FakeDynamoDb, operation: str, **request: Any) -> Cost:
