@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from botocore.config import Config
@@ -46,17 +45,17 @@ _TRANSIENT_CODES = frozenset(
 _SERVER_ERROR = 500
 
 
-@dataclass(slots=True)
 class Budget:
     """What one invocation may still spend on the store, and what it has spent.
 
     Args:
         deadline: When the function is ended, in seconds of `time.monotonic()`.
-        calls: Calls made so far, the SDK's own retries included.
     """
 
-    deadline: float
-    calls: int = 0
+    def __init__(self, deadline: float) -> None:
+        self.deadline = deadline
+        self.calls = 0
+        """Calls made so far, the SDK's own retries included."""
 
     def has(self, seconds: float) -> bool:
         """Tell whether that many seconds are left."""
