@@ -163,14 +163,14 @@ contract: install ## the contract suite against BASE_URL with API_KEY (PYTEST="-
 # -- speed -------------------------------------------------------------------------------------------------------------
 
 .PHONY: bench
-bench: .tools/bench/.installed ## compare speed and size with other frameworks, on Linux (QUICK=1: cold ratio only)
+bench: .venv/.installed .tools/sam/.installed ## compare speed and size with other frameworks, on Linux (QUICK=1: cold ratio only, MEMORY=1: memory sizes)
 	@$(MAKE) build ARCH=$(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64) >&2
-	@.tools/bench/bin/python -m benchmarks $(if $(QUICK),--quick)
+	@.venv/bin/python -m benchmarks $(if $(QUICK),--quick) $(if $(MEMORY),--memory)
 
 .PHONY: bench-lock
 bench-lock: $(UV) ## bring the benchmark's lock files up to date, with the libraries that we ship at our own versions
 	@$(UV) export --quiet --no-hashes --no-header --no-annotate --all-groups -o .tools/constraints.txt
-	@for in in locks/bench.in benchmarks/runtime.in benchmarks/peers/*/*.in; do \
+	@for in in benchmarks/runtime.in benchmarks/peers/*/*.in; do \
 	  $(UV) pip compile --quiet --python-version 3.13 --generate-hashes --no-header --no-annotate -c .tools/constraints.txt \
 	    $$([[ $$in != */vendored.in ]] || echo --no-deps) $(if $(UPGRADE),--upgrade) -o $${in%.in}.txt $$in; done
 

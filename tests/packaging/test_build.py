@@ -113,6 +113,11 @@ def test_the_layer_is_small(built: Path) -> None:
     assert checks.zipped_size(built) <= checks.LAYER_LIMIT
 
 
+def test_each_authority_of_the_sdk_has_a_file_of_its_own(built: Path) -> None:
+    bundle = (built / "python/botocore/cacert.pem").read_text()
+    assert len(list((built / "python/animal_store/authorities").iterdir())) == bundle.count("BEGIN CERTIFICATE") > 100
+
+
 def test_the_same_input_gives_the_same_bytes(built: Path, tmp_path: Path) -> None:
     again = tmp_path / "again"
     layer.build(TARGETS[built.name], again)
