@@ -167,6 +167,10 @@ bench: .venv/.installed .tools/sam/.installed ## compare speed and size with oth
 	@$(MAKE) build ARCH=$(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64) >&2
 	@.venv/bin/python -m benchmarks $(if $(QUICK),--quick) $(if $(MEMORY),--memory)
 
+.PHONY: bench-local
+bench-local: install ## measure `make run` among 100 and 100,000 animals and under load; about 15 minutes (ANIMALS=, SECONDS=)
+	@.venv/bin/python -m benchmarks.local
+
 .PHONY: bench-lock
 bench-lock: $(UV) ## bring the benchmark's lock files up to date, with the libraries that we ship at our own versions
 	@$(UV) export --quiet --no-hashes --no-header --no-annotate --all-groups -o .tools/constraints.txt
