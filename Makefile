@@ -101,10 +101,6 @@ check: .venv/.installed .tools/sam/.installed ## format, lint, types: what CI as
 	@scripts/lint-openapi
 	@scripts/lint-workflows
 
-.PHONY: api-changes
-api-changes: .venv/.installed ## compare openapi.yaml with the last release: what would break its clients?
-	@.venv/bin/python -m tools.api_changes
-
 .PHONY: format
 format: .venv/.installed ## format and mend what can be mended by machine
 	@.venv/bin/ruff format .
