@@ -172,9 +172,10 @@ def test_a_function_answers_from_the_layer_alone(native: Path, function: str) ->
 
 def test_the_reduced_sdk_finds_the_endpoints_of_the_whole_one(native: Path) -> None:
     data = json.loads((Path(botocore.__file__).parent / "data/endpoints.json").read_bytes())
-    regions = [region for partition in data["partitions"] for region in partition["regions"]]
-    assert {"eu-central-1", "cn-north-1", "us-gov-west-1", "us-iso-east-1"} <= set(regions)
-    regions.append("eu-unheard-of-9")  # one that is opened after the release
+    # The rules are those of a partition: two regions of each stand for all. The last one is opened after the release.
+    regions = [region for partition in data["partitions"] for region in sorted(partition["regions"])[:2]]
+    regions += ["eu-central-1", "eu-unheard-of-9"]
+    assert {"cn-north-1", "us-gov-west-1", "us-iso-east-1"} <= set(regions)
 
     def sent(path: Path) -> list[list[str] | None]:
         command = [sys.executable, "-I", "-B", "-c", ENDPOINTS, str(path), json.dumps(regions)]
