@@ -6,7 +6,6 @@ import dataclasses
 import json
 import re
 import socket
-import sys
 import tempfile
 import threading
 import time
@@ -325,8 +324,6 @@ async def world(threads: int) -> AsyncIterator[World]:
     Args:
         threads: How many handlers may run at once.
     """
-    # There are no snapshots here, and their registry would keep every copy of the layer (10 MB each).
-    sys.modules["snapshot_restore_py"] = None  # type: ignore[assignment]
     leaks = Leaks()
     output = OutputLines(leaks)
     output.install()

@@ -33,7 +33,7 @@ os.environ.update(AWS_DEFAULT_REGION=template.REGION, AWS_ACCESS_KEY_ID="testing
 os.environ.pop("AWS_ENDPOINT_URL_DYNAMODB", None)
 
 from animal_store import api_key as api_keys  # noqa: E402
-from animal_store import auth, catalogue, dynamodb, operation, snapstart, telemetry  # noqa: E402
+from animal_store import auth, catalogue, dynamodb, operation, telemetry  # noqa: E402
 
 Handler = Callable[[dict[str, Any], Any], dict[str, Any]]
 
@@ -92,7 +92,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Give the clock of the layer and of the SDK's pauses between retries."""
     clock = Clock()
-    for module in (auth, catalogue, dynamodb, operation, snapstart, endpoint):
+    for module in (auth, catalogue, dynamodb, operation, endpoint):
         monkeypatch.setattr(module, "time", clock)
     return clock
 

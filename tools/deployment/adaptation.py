@@ -43,7 +43,6 @@ _WITHOUT_EFFECT = {
     ("AWS::DynamoDB::Table", "SSESpecification"): "nothing is encrypted",
     ("AWS::Lambda::Function", "Architectures"): "functions run on this machine's processor (built for x86_64)",
     ("AWS::Lambda::Function", "MemorySize"): "no limit",
-    ("AWS::Lambda::Function", "SnapStart"): "the hooks run before the first request; no snapshot is taken",
     ("AWS::Lambda::Function", "TracingConfig"): "no traces",
     ("AWS::Lambda::Permission", ""): "the emulated API Gateway calls functions without it",
     ("AWS::Lambda::LayerVersion", "CompatibleArchitectures"): "not compared with the functions'",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
 
-from animal_store import dynamodb, snapstart, telemetry
+from animal_store import dynamodb, telemetry
 from animal_store.auth import Caller, authenticate
 from animal_store.errors import InternalError, ServiceError, ServiceUnavailable
 from animal_store.request import Request, collection_url, header
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 _HEADERS = {"Content-Type": "application/json", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 _cold_start = True
-snapstart.register()
 
 Event = dict[str, Any]
 """API Gateway's REST proxy event."""
