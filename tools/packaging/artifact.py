@@ -61,10 +61,10 @@ def commit() -> str:
     return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def pack(build: Path, output: Path) -> str:
-    """Pack what `sam build` wrote, and return the SHA-256."""
+def pack(build: Path, output: Path, config: Path = ROOT / "samconfig.toml") -> str:
+    """Pack what `sam build` wrote, with the parameters of the stages, and return the SHA-256."""
     template = yaml.safe_load((build / "template.yaml").read_text("utf-8"))
-    entries = {"samconfig.toml": (ROOT / "samconfig.toml").read_bytes(), _COMMIT: commit().encode()}
+    entries = {"samconfig.toml": config.read_bytes(), _COMMIT: commit().encode()}
     for path in build.iterdir():
         if path.is_dir():
             entries[f"{path.name}.zip"] = zipped(path)

@@ -1,0 +1,137 @@
+"""Go back to a table as it was: restore it beside the one in use, carry over what is newer, and let the stage use it.
+
+DynamoDB restores into a new table always. The stack keeps its own one, and an output says which of them is in use.
+"""
+
+import contextlib
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tools.deployment import release
+from tools.deployment.stage import Stage, client
+
+ANIMALS, KEYS = "AnimalsTable", "ApiKeysTable"
+_COUNTER = {"pk": {"S": "counter"}, "id": {"N": "0"}}
+_DRAIN_S = 15  # a request that has begun ends within the function's 10 s
+
+
+def restore(stage: Stage, table: str, at: datetime | None) -> str:
+    """Restore a table as it was at a moment, the latest possible if None, with all settings; return the new name."""
+    dynamodb = client("dynamodb")
+    source = stage.outputs()[f"{table}Name"]
+    target = f"{stage.stack}-{table}-{datetime.now(UTC):%Y%m%d%H%M%S}"
+    moment: dict[str, Any] = {"RestoreDateTime": at} if at else {"UseLatestRestorableTime": True}
+    dynamodb.restore_table_to_point_in_time(SourceTableName=source, TargetTableName=target, **moment)
+    while dynamodb.describe_table(TableName=target)["Table"]["TableStatus"] != "ACTIVE":
+        time.sleep(10)
+    # Time limit, recovery and protection do not come along.
+    ttl = dynamodb.describe_time_to_live(TableName=source)["TimeToLiveDescription"]
+    if attribute := ttl.get("AttributeName"):
+        specification = {"Enabled": True, "AttributeName": attribute}
+        dynamodb.update_time_to_live(TableName=target, TimeToLiveSpecification=specification)
+    dynamodb.update_continuous_backups(
+        TableName=target, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True}
+    )
+    dynamodb.update_table(TableName=target, DeletionProtectionEnabled=True)
+    return target
+
+
+def cut_over(  # noqa: PLR0913 - the last two are for the rehearsal
+    stage: Stage,
+    table: str,
+    name: str,
+    *,
+    carry: bool,
+    drain_s: float = _DRAIN_S,
+    prepare: release.Prepare | None = None,
+) -> None:
+    """Let a stage use a restored table, or its own one again; safe to repeat.
+
+    Creations are refused while what is newer is carried over, so that nothing is written to the table that is left.
+    """
+    stage.wait()
+    old, own = stage.outputs()[f"{table}Name"], stage.resources()[table]
+    tables = {**stage.restored_tables(), table: name}
+    if name == own:
+        del tables[table]
+    with (
+        _no_creations(stage) if table == ANIMALS else contextlib.nullcontext(),
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        time.sleep(drain_s)
+        if carry and name != old:
+            carry_over(table, old, name)
+        path = release.fetch(stage, release.released(stage), Path(folder))
+        release.install(stage, path, canary=False, tables=tables, prepare=prepare)
+
+
+@contextlib.contextmanager
+def _no_creations(stage: Stage) -> Iterator[None]:
+    functions, create = client("lambda"), stage.functions()["CreatePetFunction"]
+    reserved = functions.get_function_concurrency(FunctionName=create).get("ReservedConcurrentExecutions")
+    functions.put_function_concurrency(FunctionName=create, ReservedConcurrentExecutions=0)
+    try:
+        yield
+    finally:
+        if reserved:  # 0 is what an interrupted cut-over left
+            functions.put_function_concurrency(FunctionName=create, ReservedConcurrentExecutions=reserved)
+        else:
+            functions.delete_function_concurrency(FunctionName=create)
+
+
+def carry_over(table: str, old: str, new: str) -> None:
+    """Copy what was written after the restored moment, and never give an id again; safe to repeat."""
+    if table == KEYS:
+        for item in _items(old):
+            # A revocation is carried over too: a key that was revoked must not come back.
+            _put(new, item, None if "revoked" in item else "attribute_not_exists(#key)", "hash")
+        return
+    restored = counter(new)
+    newer = _items(
+        old,
+        FilterExpression="id > :restored OR begins_with(pk, :idempotency)",
+        ExpressionAttributeValues={":restored": {"N": str(restored)}, ":idempotency": {"S": "idempotency#"}},
+    )
+    for item in newer:
+        _put(new, item, "attribute_not_exists(#key)", "pk")
+    raise_counter(new, counter(old))
+
+
+def counter(table: str) -> int:
+    """Return the last id that a table has given."""
+    item = client("dynamodb").get_item(TableName=table, Key=_COUNTER, ConsistentRead=True).get("Item")
+    return int(item["value"]["N"]) if item else 0
+
+
+def raise_counter(table: str, value: int | None = None) -> None:
+    """Let ids go on after a number, or after the greatest id in the table; never set the counter back."""
+    dynamodb = client("dynamodb")
+    if value is None:
+        greatest = dynamodb.query(
+            TableName=table, KeyConditionExpression="pk = :pet", ExpressionAttributeValues={":pet": {"S": "pet"}},
+            ScanIndexForward=False, Limit=1, ConsistentRead=True,
+        )["Items"]  # fmt: skip
+        value = int(greatest[0]["id"]["N"]) if greatest else 0
+    with contextlib.suppress(dynamodb.exceptions.ConditionalCheckFailedException):  # it is there already
+        dynamodb.update_item(
+            TableName=table, Key=_COUNTER, UpdateExpression="SET #value = :value",
+            ConditionExpression="attribute_not_exists(#value) OR #value < :value",
+            ExpressionAttributeNames={"#value": "value"}, ExpressionAttributeValues={":value": {"N": str(value)}},
+        )  # fmt: skip
+
+
+def _items(table: str, **options: Any) -> Iterator[Mapping[str, Any]]:
+    pages = client("dynamodb").get_paginator("scan").paginate(TableName=table, ConsistentRead=True, **options)
+    for page in pages:
+        yield from page["Items"]
+
+
+def _put(table: str, item: Mapping[str, Any], condition: str | None, key: str) -> None:
+    dynamodb = client("dynamodb")
+    options = {"ConditionExpression": condition, "ExpressionAttributeNames": {"#key": key}} if condition else {}
+    with contextlib.suppress(dynamodb.exceptions.ConditionalCheckFailedException):
+        dynamodb.put_item(TableName=table, Item=item, **options)
