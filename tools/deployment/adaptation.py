@@ -16,6 +16,7 @@ _GATEWAY_RESPONSES = "x-amazon-apigateway-gateway-responses"
 REFUSED = {
     "AWS::CodeDeploy::": "no CodeDeploy: the alias moves at once, without canary",
     "AWS::CloudWatch::CompositeAlarm": "no composite alarms in a stack",
+    "AWS::WAFv2::WebACLAssociation": "no firewall in front of a stage",
 }
 """Why the emulator refuses resources, by the beginning of their type."""
 
