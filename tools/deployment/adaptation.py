@@ -45,6 +45,7 @@ _WITHOUT_EFFECT = {
 
 COMPLETED = (
     "gateway responses: the emulator reads none from the API's definition; each is made a resource of its own here",
+    "reserved concurrency: the emulator leaves it out of a stack, and does not apply it to versions",
     "proxy events: the emulator leaves requestContext.domainName and the X-Forwarded headers out; they are put in here",
 )
 """What the rehearsal adds so that the rest can be tried."""

@@ -61,6 +61,11 @@ def complete_events(gateway):
     gateway._build_lambda_event_v1 = complete
 
 
+def reserve_concurrency(functions):
+    """Let a function's reserved concurrency hold for its versions too, as on AWS."""
+    functions._reserved_concurrency = lambda _, config: functions._functions[config["FunctionName"]]["concurrency"]
+
+
 def main() -> None:
     """Serve until stdin ends."""
     host, packages, *settings = sys.argv[1:]
@@ -77,9 +82,10 @@ def main() -> None:
     from hypercorn.asyncio import serve
     from hypercorn.config import Config
     from ministack.app import app
-    from ministack.services import apigateway_v1
+    from ministack.services import apigateway_v1, lambda_svc
 
     complete_events(apigateway_v1)
+    reserve_concurrency(lambda_svc)
     config = Config()
     config.bind = [f"fd://{listener.fileno()}" for listener in listeners]
     config.loglevel = "WARNING"

@@ -61,6 +61,12 @@ class Rehearsal:
         release.install(self.stage, path, canary=canary, prepare=self.adapt)
         self.check(path)
 
+    def reserve_concurrency(self) -> None:
+        """Reserve what the template says, for the emulator does not."""
+        if reserved := int(self.stage.used_parameters()["ReservedConcurrency"]):
+            for name in self.stage.functions().values():
+                client("lambda").put_function_concurrency(FunctionName=name, ReservedConcurrentExecutions=reserved)
+
     def check(self, path: Path) -> None:
         """Compare what runs with an artifact."""
         with release.unpacked(path) as unpacked:
@@ -86,7 +92,10 @@ def rehearse(stage: Stage, folder: Path, *, serve: bool) -> None:
         os.environ.update(aws.environment(), ALARM_EMAIL="alarms@example.com")
         run = Rehearsal(stage, folder, aws)
         run.note(f"bootstrap: {_bootstrap(stage, folder)}")
-        run.install(path)
+        release.install(stage, path, canary=True, prepare=run.adapt)
+        run.reserve_concurrency()
+        run.check(path)
+        first = release.released(stage)
         made = set(stage.resources())
         run.note(f"deploy: {len(made)} resources of {stage.stack}; what is live is what was asked for")
         aws.serve_api(stage.resources()["Api"])
@@ -97,7 +106,7 @@ def rehearse(stage: Stage, folder: Path, *, serve: bool) -> None:
             deployment.check_contract(_EXPECTED_FAILURES)
             run.note("the contract suite, through the emulated API Gateway")
             run.note(f"IAM: {roles.try_all(run.template, stage.resources())} calls, allowed as the template says")
-            _change(run, path, deployment.base_url)
+            _change(run, first, deployment.base_url)
             _restore(run, deployment)
             pruned = list(housekeeping.prune(stage, keep=1))
             _expect(deployment.base_url, _TEXT)
@@ -115,7 +124,7 @@ def _bootstrap(stage: Stage, folder: Path) -> str:
     return f"{len(adapted['Resources'])} resources, without {', '.join(changed) or 'nothing'}"
 
 
-def _change(run: Rehearsal, path: Path, base_url: str) -> None:
+def _change(run: Rehearsal, first: str, base_url: str) -> None:
     """Change a parameter alone, the layer alone; go back by a rollback, and because a check fails."""
 
     def less_memory(build: Path) -> None:
@@ -130,14 +139,14 @@ def _change(run: Rehearsal, path: Path, base_url: str) -> None:
     promote = partial(release.promote, run.stage, changed, canary=True, prepare=run.adapt)
     promote(lambda: _expect(base_url, _CHANGED_TEXT))
     run.note("update with nothing changed but the layer: every operation answers from it")
-    first = release.fetch(run.stage, artifact.digest(path.read_bytes()), run.folder)
-    run.install(first, canary=False)
+    path = release.fetch(run.stage, first, run.folder)
+    run.install(path, canary=False)
     _expect(base_url, _TEXT)
     run.note("roll back: the artifact deployed first, from the bucket, answers again")
-    if _refusal(lambda: promote(lambda: _expect(base_url, "something else")), DeploymentError):
-        _expect(base_url, _TEXT)
-        run.check(first)
-        run.note("a deployment whose check fails goes back by itself")
+    _expect_refusal(lambda: promote(lambda: _expect(base_url, "something else")), DeploymentError)
+    _expect(base_url, _TEXT)
+    run.check(path)
+    run.note("a deployment whose check fails goes back by itself")
 
 
 def _change_layer(build: Path) -> None:
@@ -173,11 +182,11 @@ def _restore(run: Rehearsal, deployment: Deployment) -> None:
 
     writers = [threading.Thread(target=write, args=(number,)) for number in range(_WRITERS)]
     with httpx.Client(**options) as http:
-        next_page: str | None = http.get(f"{deployment.base_url}/pets?limit=1").links["next"]["url"]
         for writer in writers:
             writer.start()
         try:
             _wait_for(created, 20)
+            page = http.get(f"{deployment.base_url}/pets?limit=1")
             table = restore.restore(run.stage, "AnimalsTable", None)
             _wait_for(created, len(created) + 20)
             restore.cut_over(run.stage, "AnimalsTable", table, carry=True, drain_s=2, prepare=run.adapt)
@@ -188,11 +197,10 @@ def _restore(run: Rehearsal, deployment: Deployment) -> None:
                 writer.join()
         if len({pet["id"] for pet in created}) != len(created):
             raise DeploymentError("an id was given twice")
-        kept: dict[int, Any] = {}
-        while next_page:
-            page = http.get(next_page)
-            kept |= {pet["id"]: pet for pet in page.raise_for_status().json()}
-            next_page = page.links.get("next", {}).get("url")
+        kept = {pet["id"]: pet for pet in page.json()}
+        while "next" in page.links:
+            page = http.get(page.links["next"]["url"]).raise_for_status()
+            kept |= {pet["id"]: pet for pet in page.json()}
     if lost := [pet for pet in created if kept.get(pet["id"]) != pet]:
         raise DeploymentError(f"{len(lost)} acknowledged animals are lost, {lost[0]} is one")
     if run.stage.outputs()["AnimalsTableName"] != table:
@@ -212,26 +220,24 @@ def _delete(run: Rehearsal) -> None:
     """Delete the stack, which is protected; its tables outlive it and are protected too."""
     cloudformation, dynamodb = client("cloudformation"), client("dynamodb")
     resources = run.stage.resources()
-    if not _refusal(lambda: cloudformation.delete_stack(StackName=run.stage.stack), ClientError):
-        raise DeploymentError(f"{run.stage.stack} is not protected from deletion")
+    _expect_refusal(lambda: cloudformation.delete_stack(StackName=run.stage.stack), ClientError)
     cloudformation.update_termination_protection(StackName=run.stage.stack, EnableTerminationProtection=False)
     cloudformation.delete_stack(StackName=run.stage.stack)
     run.stage.wait()
     for table in TABLES:
-        if not _refusal(lambda table=table: dynamodb.delete_table(TableName=resources[table]), ClientError):  # type: ignore[misc]
-            raise DeploymentError(f"{resources[table]} is not protected from deletion")
+        _expect_refusal(partial(dynamodb.delete_table, TableName=resources[table]), ClientError)
         if not dynamodb.scan(TableName=resources[table], Limit=1)["Items"]:
             raise DeploymentError(f"{resources[table]} did not outlive the stack")
     run.note("delete: refused while the stack is protected; the tables stayed, and are protected themselves")
 
 
-def _refusal(call: Callable[[], Any], error: type[Exception]) -> bool:
+def _expect_refusal(call: Callable[[], Any], error: type[Exception]) -> None:
     try:
         call()
     except error as refusal:
-        print(f"  refused, as it should be: {str(refusal).splitlines()[-1]}", flush=True)
-        return True
-    return False
+        print(f"  as it should be: {str(refusal).splitlines()[0]}", flush=True)
+    else:
+        raise DeploymentError("what should be refused was done")
 
 
 def _report(run: Rehearsal, made: set[str]) -> None:

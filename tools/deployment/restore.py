@@ -17,6 +17,7 @@ from tools.deployment.stage import Stage, client
 ANIMALS, KEYS = "AnimalsTable", "ApiKeysTable"
 _COUNTER = {"pk": {"S": "counter"}, "id": {"N": "0"}}
 _DRAIN_S = 15  # a request that has begun ends within the function's 10 s
+_UNDER_WAY = 10_000  # as many creations as the table takes in that time
 
 
 def restore(stage: Stage, table: str, at: datetime | None) -> str:
@@ -90,14 +91,13 @@ def carry_over(table: str, old: str, new: str) -> None:
             # A revocation is carried over too: a key that was revoked must not come back.
             _put(new, item, None if "revoked" in item else "attribute_not_exists(#key)", "hash")
         return
-    restored = counter(new)
-    newer = _items(
-        old,
-        FilterExpression="id > :restored OR begins_with(pk, :idempotency)",
-        ExpressionAttributeValues={":restored": {"N": str(restored)}, ":idempotency": {"S": "idempotency#"}},
-    )
-    for item in newer:
-        _put(new, item, "attribute_not_exists(#key)", "pk")
+    # A creation that was under way at the restored moment had taken its id, and wrote its animal afterwards.
+    values = {":last": {"N": str(counter(new) - _UNDER_WAY)}, ":idempotency": {"S": "idempotency#"}}
+    recent = {"FilterExpression": "id > :last OR begins_with(pk, :idempotency)", "ExpressionAttributeValues": values}
+    there = {(item["pk"]["S"], item["id"]["N"]) for item in _items(new, **recent)}
+    for item in _items(old, **recent):
+        if (item["pk"]["S"], item["id"]["N"]) not in there:
+            _put(new, item, "attribute_not_exists(#key)", "pk")
     raise_counter(new, counter(old))
 
 
