@@ -16,9 +16,12 @@ _GATEWAY_RESPONSES = "x-amazon-apigateway-gateway-responses"
 REFUSED = {
     "AWS::CodeDeploy::": "no CodeDeploy: the alias moves at once, without canary",
     "AWS::CloudWatch::CompositeAlarm": "no composite alarms in a stack",
+    "AWS::Budgets::Budget": "no budgets",
+    "AWS::IAM::OIDCProvider": "no identity provider",
+    "AWS::S3::BucketPolicy": "it asks for TLS, which the emulator has not",
     "AWS::WAFv2::WebACLAssociation": "no firewall in front of a stage",
 }
-"""Why the emulator refuses resources, by the beginning of their type."""
+"""Why resources cannot be on the emulator, by the beginning of their type."""
 
 METRIC_MATH = "no metric math in a stack: kept with the first of its metrics alone"
 
@@ -76,7 +79,7 @@ def adapt(template: Template) -> tuple[Template, dict[str, str]]:
     text = json.dumps(resources)
     for name in set(template["Resources"]) - set(resources):
         if any(reference in text for reference in (f'"Ref": "{name}"', f'["{name}", "', f"${{{name}")):
-            raise ValueError(f"something refers to {name}, which the emulator refuses")
+            raise ValueError(f"something refers to {name}, which cannot be on the emulator")
     return adapted, changed
 
 

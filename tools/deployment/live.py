@@ -32,17 +32,19 @@ def _function(logical_id: str, function: str, used: Mapping[str, str], code: Map
     functions = client("lambda")
     routing = functions.get_alias(FunctionName=function, Name="live").get("RoutingConfig", {})
     yield from _compare(f"{logical_id}: shares of other versions", routing.get("AdditionalVersionWeights", {}), {})
-    live = functions.get_function_configuration(FunctionName=function, Qualifier="live")
-    latest = functions.get_function_configuration(FunctionName=function)
+    live = functions.get_function(FunctionName=function, Qualifier="live")["Configuration"]
+    stack = functions.get_function(FunctionName=function)
+    latest = stack["Configuration"]
     # Whatever can be set of a function: CloudFormation has set it on $LATEST, and a version has to follow.
     settings = functions.meta.service_model.operation_model("CreateFunction").input_shape.members
     for name in sorted(set(settings) & {*live, *latest} - {"Description"}):
         yield from _compare(f"{logical_id}: {name}", live.get(name), latest.get(name))
     yield from _compare(f"{logical_id}: MemorySize", live["MemorySize"], used["MemorySize"])
     yield from _compare(f"{logical_id}: architecture", live["Architectures"], [used["Architecture"]])
-    reserved = functions.get_function_concurrency(FunctionName=function).get("ReservedConcurrentExecutions", 0)
+    reserved = stack.get("Concurrency", {}).get("ReservedConcurrentExecutions", 0)
     yield from _compare(f"{logical_id}: reserved concurrency", reserved, used["ReservedConcurrency"])
-    layer = functions.get_layer_version_by_arn(Arn=live["Layers"][0]["Arn"])["Content"]
+    arn, _, number = live["Layers"][0]["Arn"].rpartition(":")
+    layer = functions.get_layer_version(LayerName=arn, VersionNumber=int(number))["Content"]
     yield from _compare(f"{logical_id}: code", _hexadecimal(live), code[logical_id])
     yield from _compare(f"{logical_id}: layer", _hexadecimal(layer), code["CommonLayer"])
 

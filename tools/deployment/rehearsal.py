@@ -3,17 +3,20 @@
 It needs what `make build ARCH=x86_64` built, calls nobody outside this machine, and leaves nothing behind.
 """
 
+import base64
+import contextlib
 import json
 import os
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import boto3
 import httpx
 from botocore.exceptions import ClientError
 
@@ -53,7 +56,8 @@ class Rehearsal:
     def adapt(self, packaged: Path, parameters: dict[str, str]) -> None:
         """Change a packaged template and its parameters so that the emulator takes them."""
         parameters["Architecture"] = "x86_64"
-        self.template, self.changed = adaptation.adapt(translate(parameters, packaged))
+        self.template, changed = adaptation.adapt(translate(parameters, packaged))
+        self.changed |= changed
         packaged.write_text(json.dumps(self.template), "utf-8")
 
     def install(self, path: Path, *, canary: bool = True) -> None:
@@ -66,6 +70,29 @@ class Rehearsal:
         if reserved := int(self.stage.used_parameters()["ReservedConcurrency"]):
             for name in self.stage.functions().values():
                 client("lambda").put_function_concurrency(FunctionName=name, ReservedConcurrentExecutions=reserved)
+
+    def become(self, subject: str) -> Any:
+        """Give GitHub's token for a job, and get credentials of the role that deploys."""
+        issuer = "https://token.actions.githubusercontent.com"
+        claims = json.dumps({"iss": issuer, "aud": "sts.amazonaws.com", "sub": subject}).encode()
+        token = ".".join(base64.urlsafe_b64encode(part).decode() for part in (b'{"alg": "none"}', claims, b""))
+        arn = self.stage.account()["DeployRoleArn"]
+        return client("sts").assume_role_with_web_identity(
+            RoleArn=arn, RoleSessionName="rehearsal", WebIdentityToken=token
+        )["Credentials"]
+
+    @contextlib.contextmanager
+    def deploying(self) -> Iterator[None]:
+        """Act as the pipeline does, in the role that it becomes; the account's root user does the rest."""
+        credentials = self.become(f"repo:octo@1/animals@2:environment:{self.stage.name}")
+        os.environ["AWS_ACCESS_KEY_ID"] = credentials["AccessKeyId"]
+        os.environ["AWS_SECRET_ACCESS_KEY"] = credentials["SecretAccessKey"]
+        os.environ["AWS_SESSION_TOKEN"] = credentials["SessionToken"]
+        boto3.setup_default_session()
+        yield
+        del os.environ["AWS_SESSION_TOKEN"]
+        os.environ.update(self.aws.environment())
+        boto3.setup_default_session()
 
     def check(self, path: Path) -> None:
         """Compare what runs with an artifact."""
@@ -92,7 +119,8 @@ def rehearse(stage: Stage, folder: Path, *, serve: bool) -> None:
         os.environ.update(aws.environment(), ALARM_EMAIL="alarms@example.com")
         run = Rehearsal(stage, folder, aws)
         run.note(f"bootstrap: {_bootstrap(stage, folder)}")
-        release.install(stage, path, canary=True, prepare=run.adapt)
+        with run.deploying():
+            release.install(stage, path, canary=True, prepare=run.adapt)
         run.reserve_concurrency()
         run.check(path)
         first = release.released(stage)
