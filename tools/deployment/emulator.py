@@ -5,9 +5,11 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import boto3
 
 from tools import ROOT
 from tools.deployment.service import DeploymentError
@@ -34,22 +36,25 @@ class Emulator:
         self.process.stdin.write(f"{api_id}\n")
         self.process.stdin.flush()
 
-    def environment(self) -> dict[str, str]:
-        """Return the whole environment of a program that shall call the emulator, and never AWS."""
-        return {
-            "PATH": os.environ["PATH"],
-            "AWS_ENDPOINT_URL": self.endpoint,
-            # The emulator takes the number of an account for the root user of that account.
-            "AWS_ACCESS_KEY_ID": ACCOUNT,
-            "AWS_SECRET_ACCESS_KEY": "none",
-            "AWS_DEFAULT_REGION": REGION,
-            "AWS_REGION": REGION,
-            "AWS_EC2_METADATA_DISABLED": "true",
-            "AWS_CONFIG_FILE": "/dev/null",
-            "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
-            "PYTHONUTF8": "1",
-            "NO_COLOR": "1",
-        }
+    def use(self, credentials: Mapping[str, str] | None = None) -> None:
+        """Let this process and what it starts call the emulator, and never AWS, as root or with a role's credentials."""
+        # The emulator takes the number of an account for the root user of that account.
+        given = credentials or {"AccessKeyId": ACCOUNT, "SecretAccessKey": "none", "SessionToken": ""}
+        os.environ.update(
+            AWS_ENDPOINT_URL=self.endpoint,
+            AWS_ACCESS_KEY_ID=given["AccessKeyId"],
+            AWS_SECRET_ACCESS_KEY=given["SecretAccessKey"],
+            AWS_SESSION_TOKEN=given["SessionToken"],
+            AWS_DEFAULT_REGION=REGION,
+            AWS_REGION=REGION,
+            AWS_EC2_METADATA_DISABLED="true",
+            AWS_CONFIG_FILE="/dev/null",
+            AWS_SHARED_CREDENTIALS_FILE="/dev/null",
+            NO_PROXY="*",
+        )
+        for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN" if not credentials else ""):
+            os.environ.pop(name, None)
+        boto3.setup_default_session()
 
 
 @contextlib.contextmanager

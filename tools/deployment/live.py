@@ -1,7 +1,7 @@
 """Compare what the alias `live` of each function runs with what was asked for."""
 
-from collections.abc import Iterator, Mapping
 from base64 import b64decode
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tools.deployment.service import DeploymentError
@@ -17,10 +17,10 @@ def check(stage: Stage, artifact: Artifact) -> None:
 
 def differences(stage: Stage, artifact: Artifact) -> Iterator[str]:
     """Name what differs: parameters from samconfig.toml, versions from functions, code from the artifact."""
-    asked = stage.parameters(artifact.folder / "samconfig.toml")
     used = stage.used_parameters()
-    for name in sorted(set(asked) - {"Canary"}):
-        yield from _compare(f"parameter {name}", used.get(name), asked[name])
+    for name, value in stage.parameters(artifact.folder / "samconfig.toml").items():
+        if name != "Canary":
+            yield from _compare(f"parameter {name}", used.get(name), value)
     for logical_id, function in stage.functions().items():
         yield from _function(logical_id, function, used, artifact.code)
     methods = client("apigateway").get_stage(restApiId=stage.resources()["Api"], stageName=stage.name)["methodSettings"]
@@ -31,26 +31,27 @@ def differences(stage: Stage, artifact: Artifact) -> Iterator[str]:
 def _function(logical_id: str, function: str, used: Mapping[str, str], code: Mapping[str, str]) -> Iterator[str]:
     functions = client("lambda")
     routing = functions.get_alias(FunctionName=function, Name="live").get("RoutingConfig", {})
-    yield from _compare(f"{logical_id}: shares of other versions", routing.get("AdditionalVersionWeights", {}), {})
+    latest = functions.get_function(FunctionName=function)
     live = functions.get_function(FunctionName=function, Qualifier="live")["Configuration"]
-    stack = functions.get_function(FunctionName=function)
-    latest = stack["Configuration"]
-    # Whatever can be set of a function: CloudFormation has set it on $LATEST, and a version has to follow.
-    settings = functions.meta.service_model.operation_model("CreateFunction").input_shape.members
-    for name in sorted(set(settings) & {*live, *latest} - {"Description"}):
-        yield from _compare(f"{logical_id}: {name}", live.get(name), latest.get(name))
-    yield from _compare(f"{logical_id}: MemorySize", live["MemorySize"], used["MemorySize"])
-    yield from _compare(f"{logical_id}: architecture", live["Architectures"], [used["Architecture"]])
-    reserved = stack.get("Concurrency", {}).get("ReservedConcurrentExecutions", 0)
-    yield from _compare(f"{logical_id}: reserved concurrency", reserved, used["ReservedConcurrency"])
     arn, _, number = live["Layers"][0]["Arn"].rpartition(":")
     layer = functions.get_layer_version(LayerName=arn, VersionNumber=int(number))["Content"]
-    yield from _compare(f"{logical_id}: code", _hexadecimal(live), code[logical_id])
-    yield from _compare(f"{logical_id}: layer", _hexadecimal(layer), code["CommonLayer"])
-
-
-def _hexadecimal(content: Mapping[str, Any]) -> str:
-    return b64decode(content["CodeSha256"]).hex()
+    compared: dict[str, tuple[Any, Any]] = {
+        "shares of other versions": (routing.get("AdditionalVersionWeights", {}), {}),
+        "memory": (live["MemorySize"], used["MemorySize"]),
+        "architecture": (live["Architectures"], [used["Architecture"]]),
+        "reserved concurrency": (
+            latest.get("Concurrency", {}).get("ReservedConcurrentExecutions", 0),
+            used["ReservedConcurrency"],
+        ),
+        "code": (b64decode(live["CodeSha256"]).hex(), code[logical_id]),
+        "layer": (b64decode(layer["CodeSha256"]).hex(), code["CommonLayer"]),
+    }
+    # Whatever can be set of a function: CloudFormation has set it on $LATEST, and a version has to follow.
+    settings = functions.meta.service_model.operation_model("CreateFunction").input_shape.members
+    for name in set(settings) & {*live, *latest["Configuration"]} - {"Description"}:
+        compared[name] = (live.get(name), latest["Configuration"].get(name))
+    for name, (found, expected) in sorted(compared.items()):
+        yield from _compare(f"{logical_id}: {name}", found, expected)
 
 
 def _compare(what: str, found: object, expected: object) -> Iterator[str]:

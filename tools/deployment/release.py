@@ -3,11 +3,11 @@
 import contextlib
 import json
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -16,8 +16,8 @@ from tools.deployment.service import DeploymentError
 from tools.deployment.stage import Stage, client
 from tools.packaging.artifact import Artifact, unpack
 
-SAM = ROOT / ".tools/sam/bin/sam"
 MAIN = "origin/main"
+_SAM = ROOT / ".tools/sam/bin/sam"
 _SIGNER = ".github/workflows/deploy.yml"
 
 Prepare = Callable[[Path, dict[str, str]], None]
@@ -44,8 +44,7 @@ def verify_attestation(path: Path, commit: str, repository: str) -> None:
     """Have GitHub's command line verify that the pipeline on main built this file from that commit."""
     command = ["gh", "attestation", "verify", str(path), "--repo", repository, "--deny-self-hosted-runners"]
     command += ["--signer-workflow", f"{repository}/{_SIGNER}", "--source-ref", "refs/heads/main"]
-    command += ["--source-digest", commit]
-    if subprocess.run(command, check=False).returncode:
+    if subprocess.run([*command, "--source-digest", commit], check=False).returncode:
         raise DeploymentError(f"{path.name} has no attestation of {repository} for {commit}")
 
 
@@ -61,50 +60,46 @@ def unpacked(path: Path) -> Iterator[Artifact]:
         yield unpack(path, Path(folder) / "artifact")
 
 
-def fetch(stage: Stage, release: str, folder: Path) -> Path:
-    """Get an artifact that the stage has run from its bucket, by its name or commit."""
+@contextlib.contextmanager
+def fetched(stage: Stage, name: str) -> Iterator[Path]:
+    """Get an artifact that the stage has run from its bucket, by its commit or whole name."""
     bucket, s3 = stage.account()["ArtifactBucketName"], client("s3")
-    found = s3.list_objects_v2(Bucket=bucket, Prefix=f"releases/{release}").get("Contents", [])
+    entries = s3.list_objects_v2(Bucket=bucket, Prefix="releases/").get("Contents", [])
+    keys = [entry["Key"] for entry in sorted(entries, key=lambda entry: entry["LastModified"])]
+    found = [key for key in keys if Path(key).stem.startswith(name)]
     if len(found) != 1:
-        raise DeploymentError(
-            f"{stage.name} has run {len(found)} artifacts named {release}*: make releases STAGE={stage.name}"
-        )
-    path = folder / Path(found[0]["Key"]).name
-    s3.download_file(bucket, found[0]["Key"], str(path))
-    with unpacked(path) as artifact:
-        if path.stem != f"{artifact.commit}-{artifact.sha256}":
-            raise DeploymentError(f"s3://{bucket}/{found[0]['Key']} is not what its name says")
-    return path
+        raise DeploymentError("\n".join([f"not one artifact of {stage.name} begins with {name!r}; there are:", *keys]))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / Path(found[0]).name
+        s3.download_file(bucket, found[0], str(path))
+        with unpacked(path) as artifact:
+            if path.stem != artifact.name:
+                raise DeploymentError(f"s3://{bucket}/{found[0]} is not what its name says")
+        yield path
 
 
 def install(
     stage: Stage, path: Path, *, canary: bool, tables: Mapping[str, str] | None = None, prepare: Prepare | None = None
 ) -> None:
-    """Create or update the stack from an artifact.
-
-    `tables` are used in place of the stack's own, by logical id; if None, those that are in use stay.
-    """
+    """Create or update the stack from an artifact; `tables` replace the stack's own, if None those in use stay."""
     account = stage.account()
+    bucket = account["ArtifactBucketName"]
     with unpacked(path) as artifact:
-        release = f"{artifact.commit}-{artifact.sha256}"
         # Before anything else, so that whatever runs can be deployed again.
-        client("s3").upload_file(str(path), account["ArtifactBucketName"], f"releases/{release}.zip")
-        parameters = stage.parameters(artifact.folder / "samconfig.toml")
-        if not canary:
-            parameters["Canary"] = "false"
+        client("s3").upload_file(str(path), bucket, f"releases/{artifact.name}.zip")
+        parameters = stage.parameters(artifact.folder / "samconfig.toml") | ({} if canary else {"Canary": "false"})
         template = artifact.folder / "template.yaml"
         content = yaml.safe_load(template.read_text("utf-8"))
-        content["Outputs"]["Artifact"] = {"Description": "What runs: commit and SHA-256.", "Value": release}
-        content = replace_tables(content, stage.restored_tables() if tables is None else tables)
-        template.write_text(json.dumps(content), "utf-8")
+        content["Outputs"]["Artifact"] = {"Description": "What runs: commit and SHA-256.", "Value": artifact.name}
+        text = replace_tables(json.dumps(content), stage.restored_tables() if tables is None else tables)
+        template.write_text(text, "utf-8")
         sam(artifact.folder, "package", "--template-file", "template.yaml", "--output-template-file", "packaged.yaml",
-             "--s3-bucket", account["ArtifactBucketName"], "--s3-prefix", "code", "--force-upload")  # fmt: skip
+            "--s3-bucket", bucket, "--s3-prefix", "code", "--force-upload")  # fmt: skip
         if prepare:
             prepare(artifact.folder / "packaged.yaml", parameters)
-        sam(artifact.folder, "deploy", "--template-file", "packaged.yaml", "--config-env", stage.name,
-             "--config-file", "samconfig.toml", "--s3-bucket", account["ArtifactBucketName"],
-             "--role-arn", account["ExecutionRoleArn"],
-             "--parameter-overrides", *(f"{name}={value}" for name, value in parameters.items()))  # fmt: skip
+        sam(artifact.folder, "deploy", "--template-file", "packaged.yaml", "--config-file", "samconfig.toml",
+            "--config-env", stage.name, "--s3-bucket", bucket, "--role-arn", account["ExecutionRoleArn"],
+            "--parameter-overrides", *(f"{name}={value}" for name, value in parameters.items()))  # fmt: skip
     client("cloudformation").update_termination_protection(StackName=stage.stack, EnableTerminationProtection=True)
 
 
@@ -121,41 +116,27 @@ def promote(
         # Not if somebody else has deployed meanwhile: what they did stays.
         if not before or before == installed or released(stage) != installed:
             raise
-        with tempfile.TemporaryDirectory() as folder:
-            install(stage, fetch(stage, before, Path(folder)), canary=False, prepare=prepare)
+        with fetched(stage, before) as previous:
+            install(stage, previous, canary=False, prepare=prepare)
         raise DeploymentError(f"{error}\n{stage.name} runs {before} again") from error
 
 
 def sam(folder: Path, *arguments: str) -> None:
     """Run the sam command in a folder."""
-    environment = os.environ | {"SAM_CLI_TELEMETRY": "0"}
-    command = [str(SAM), *arguments, "--no-progressbar"]
     done = subprocess.run(
-        command, cwd=folder, env=environment, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True
-    )
+        [str(_SAM), *arguments, "--no-progressbar"], cwd=folder, env=os.environ | {"SAM_CLI_TELEMETRY": "0"},
+        check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+    )  # fmt: skip
     if done.returncode:
         raise DeploymentError(f"{done.stdout}{done.stderr}\nsam {arguments[0]} failed")
 
 
-def replace_tables(template: dict[str, Any], tables: Mapping[str, str]) -> dict[str, Any]:
-    """Let a template's functions, roles, alarms and outputs use other tables than its own, which stay as they are."""
-
-    def replaced(value: Any) -> Any:
-        if isinstance(value, list):
-            return [replaced(item) for item in value]
-        if isinstance(value, str):
-            for table, name in tables.items():
-                value = value.replace(f"${{{table}}}", name).replace(f"${{{table}.Arn}}", arn.format(name))
-            return value
-        if not isinstance(value, dict):
-            return value
-        for table, name in tables.items():
-            if value == {"Ref": table}:
-                return name
-            if value in ({"Fn::GetAtt": [table, "Arn"]}, {"Fn::GetAtt": f"{table}.Arn"}):
-                return {"Fn::Sub": arn.format(name)}
-        return {key: replaced(item) for key, item in value.items()}
-
-    arn = "arn:${{AWS::Partition}}:dynamodb:${{AWS::Region}}:${{AWS::AccountId}}:table/{}"
-    result: dict[str, Any] = replaced(template)
-    return result
+def replace_tables(template: str, tables: Mapping[str, str]) -> str:
+    """Let a template (JSON) use other tables than its own, which stay in it as they are."""
+    for table, name in tables.items():
+        arn = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/" + name
+        template = template.replace(f'{{"Ref": "{table}"}}', f'"{name}"').replace(f"${{{table}}}", name)
+        template = template.replace(f"${{{table}.Arn}}", arn)
+        get_att = rf'{{"Fn::GetAtt": (\["{table}", "Arn"\]|"{table}\.Arn")}}'
+        template = re.sub(get_att, json.dumps({"Fn::Sub": arn}).replace("\\", r"\\"), template)
+    return template

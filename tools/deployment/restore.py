@@ -4,11 +4,9 @@ DynamoDB restores into a new table always. The stack keeps its own one, and an o
 """
 
 import contextlib
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from tools.deployment import release
@@ -23,20 +21,17 @@ _UNDER_WAY = 10_000  # as many creations as the table takes in that time
 def restore(stage: Stage, table: str, at: datetime | None) -> str:
     """Restore a table as it was at a moment, the latest possible if None, with all settings; return the new name."""
     dynamodb = client("dynamodb")
-    source = stage.outputs()[f"{table}Name"]
-    target = f"{stage.stack}-{table}-{datetime.now(UTC):%Y%m%d%H%M%S}"
+    source, target = stage.outputs()[f"{table}Name"], f"{stage.stack}-{table}-{datetime.now(UTC):%Y%m%d%H%M%S}"
     moment: dict[str, Any] = {"RestoreDateTime": at} if at else {"UseLatestRestorableTime": True}
     dynamodb.restore_table_to_point_in_time(SourceTableName=source, TargetTableName=target, **moment)
     while dynamodb.describe_table(TableName=target)["Table"]["TableStatus"] != "ACTIVE":
         time.sleep(10)
     # Time limit, recovery and protection do not come along.
-    ttl = dynamodb.describe_time_to_live(TableName=source)["TimeToLiveDescription"]
-    if attribute := ttl.get("AttributeName"):
-        specification = {"Enabled": True, "AttributeName": attribute}
-        dynamodb.update_time_to_live(TableName=target, TimeToLiveSpecification=specification)
-    dynamodb.update_continuous_backups(
-        TableName=target, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True}
-    )
+    if attribute := dynamodb.describe_time_to_live(TableName=source)["TimeToLiveDescription"].get("AttributeName"):
+        ttl = {"Enabled": True, "AttributeName": attribute}
+        dynamodb.update_time_to_live(TableName=target, TimeToLiveSpecification=ttl)
+    recovery = {"PointInTimeRecoveryEnabled": True}
+    dynamodb.update_continuous_backups(TableName=target, PointInTimeRecoverySpecification=recovery)
     dynamodb.update_table(TableName=target, DeletionProtectionEnabled=True)
     return target
 
@@ -56,29 +51,25 @@ def cut_over(  # noqa: PLR0913 - the last two are for the rehearsal
     """
     stage.wait()
     old, own = stage.outputs()[f"{table}Name"], stage.resources()[table]
-    tables = {**stage.restored_tables(), table: name}
-    if name == own:
-        del tables[table]
-    with (
-        _no_creations(stage) if table == ANIMALS else contextlib.nullcontext(),
-        tempfile.TemporaryDirectory() as folder,
-    ):
+    tables = {other: one for other, one in {**stage.restored_tables(), table: name}.items() if one != own}
+    with _no_creations(stage) if table == ANIMALS else contextlib.nullcontext():
         time.sleep(drain_s)
         if carry and name != old:
             carry_over(table, old, name)
-        path = release.fetch(stage, release.released(stage), Path(folder))
-        release.install(stage, path, canary=False, tables=tables, prepare=prepare)
+        with release.fetched(stage, release.released(stage)) as path:
+            release.install(stage, path, canary=False, tables=tables, prepare=prepare)
 
 
 @contextlib.contextmanager
 def _no_creations(stage: Stage) -> Iterator[None]:
     functions, create = client("lambda"), stage.functions()["CreatePetFunction"]
-    reserved = functions.get_function_concurrency(FunctionName=create).get("ReservedConcurrentExecutions")
+    # Not what it has now: that is 0 if a cut-over was interrupted.
+    reserved = int(stage.used_parameters()["ReservedConcurrency"])
     functions.put_function_concurrency(FunctionName=create, ReservedConcurrentExecutions=0)
     try:
         yield
     finally:
-        if reserved:  # 0 is what an interrupted cut-over left
+        if reserved:
             functions.put_function_concurrency(FunctionName=create, ReservedConcurrentExecutions=reserved)
         else:
             functions.delete_function_concurrency(FunctionName=create)
@@ -89,7 +80,7 @@ def carry_over(table: str, old: str, new: str) -> None:
     if table == KEYS:
         for item in _items(old):
             # A revocation is carried over too: a key that was revoked must not come back.
-            _put(new, item, None if "revoked" in item else "attribute_not_exists(#key)", "hash")
+            _put(new, item, {} if "revoked" in item else {"ConditionExpression": "attribute_not_exists(label)"})
         return
     # A creation that was under way at the restored moment had taken its id, and wrote its animal afterwards.
     values = {":last": {"N": str(counter(new) - _UNDER_WAY)}, ":idempotency": {"S": "idempotency#"}}
@@ -97,7 +88,7 @@ def carry_over(table: str, old: str, new: str) -> None:
     there = {(item["pk"]["S"], item["id"]["N"]) for item in _items(new, **recent)}
     for item in _items(old, **recent):
         if (item["pk"]["S"], item["id"]["N"]) not in there:
-            _put(new, item, "attribute_not_exists(#key)", "pk")
+            _put(new, item, {"ConditionExpression": "attribute_not_exists(pk)"})
     raise_counter(new, counter(old))
 
 
@@ -107,15 +98,9 @@ def counter(table: str) -> int:
     return int(item["value"]["N"]) if item else 0
 
 
-def raise_counter(table: str, value: int | None = None) -> None:
-    """Let ids go on after a number, or after the greatest id in the table; never set the counter back."""
+def raise_counter(table: str, value: int) -> None:
+    """Let ids go on after a number; never set the counter back."""
     dynamodb = client("dynamodb")
-    if value is None:
-        greatest = dynamodb.query(
-            TableName=table, KeyConditionExpression="pk = :pet", ExpressionAttributeValues={":pet": {"S": "pet"}},
-            ScanIndexForward=False, Limit=1, ConsistentRead=True,
-        )["Items"]  # fmt: skip
-        value = int(greatest[0]["id"]["N"]) if greatest else 0
     with contextlib.suppress(dynamodb.exceptions.ConditionalCheckFailedException):  # it is there already
         dynamodb.update_item(
             TableName=table, Key=_COUNTER, UpdateExpression="SET #value = :value",
@@ -126,12 +111,10 @@ def raise_counter(table: str, value: int | None = None) -> None:
 
 def _items(table: str, **options: Any) -> Iterator[Mapping[str, Any]]:
     pages = client("dynamodb").get_paginator("scan").paginate(TableName=table, ConsistentRead=True, **options)
-    for page in pages:
-        yield from page["Items"]
+    return (item for page in pages for item in page["Items"])
 
 
-def _put(table: str, item: Mapping[str, Any], condition: str | None, key: str) -> None:
+def _put(table: str, item: Mapping[str, Any], options: Mapping[str, Any]) -> None:
     dynamodb = client("dynamodb")
-    options = {"ConditionExpression": condition, "ExpressionAttributeNames": {"#key": key}} if condition else {}
     with contextlib.suppress(dynamodb.exceptions.ConditionalCheckFailedException):
         dynamodb.put_item(TableName=table, Item=item, **options)

@@ -11,11 +11,9 @@ from typing import Any
 import boto3
 from botocore.exceptions import ClientError
 
-from tools import ROOT
 from tools.deployment.service import DeploymentError
 
 TABLES = ("AnimalsTable", "ApiKeysTable")
-_WAIT_S = 3600
 client: Callable[..., Any] = boto3.client
 
 
@@ -30,42 +28,36 @@ class Stage:
         """The name of its stack."""
         return f"animal-store-{self.name}"
 
-    def parameters(self, config: Path = ROOT / "samconfig.toml") -> dict[str, str]:
+    def parameters(self, config: Path) -> dict[str, str]:
         """Return the parameters of its stack, with those that are not of the repository."""
         stages = tomllib.loads(config.read_text("utf-8"))
         if self.name not in stages:
             raise DeploymentError(f"samconfig.toml has no stage named {self.name}")
         given = dict(pair.split("=", 1) for pair in stages[self.name]["deploy"]["parameters"]["parameter_overrides"])
-        given["PermissionsBoundary"] = self.account()["PermissionsBoundaryArn"]
-        if email := os.environ.get("ALARM_EMAIL"):
-            given["AlarmEmail"] = email
-        return given
+        email = {"AlarmEmail": os.environ["ALARM_EMAIL"]} if os.environ.get("ALARM_EMAIL") else {}
+        return given | email | {"PermissionsBoundary": self.account()["PermissionsBoundaryArn"]}
 
     def account(self) -> dict[str, str]:
         """Return the outputs of bootstrap.yaml's stack: the bucket of artifacts, and roles."""
-        if not (found := _outputs(f"{self.stack}-bootstrap")):
-            raise DeploymentError(f"this account and region are not prepared for it: make bootstrap STAGE={self.name}")
-        return found
+        if not (stack := _describe(f"{self.stack}-bootstrap")):
+            raise DeploymentError(f"this account and region are not prepared: make bootstrap STAGE={self.name}")
+        return _pairs(stack, "Output")
 
     def outputs(self) -> dict[str, str]:
         """Return the outputs of its stack; none if there is no stack."""
-        return _outputs(self.stack)
+        return _pairs(_describe(self.stack), "Output")
 
     def used_parameters(self) -> dict[str, str]:
         """Return the parameters that its stack has."""
-        found = (_describe(self.stack) or {}).get("Parameters", ())
-        return {parameter["ParameterKey"]: parameter["ParameterValue"] for parameter in found}
+        return _pairs(_describe(self.stack), "Parameter")
 
     def status(self) -> str:
         """Return the status of its stack; empty if there is no stack."""
-        return str((_describe(self.stack) or {"StackStatus": ""})["StackStatus"])
+        return str(_describe(self.stack).get("StackStatus", ""))
 
     def wait(self) -> None:
         """Wait while another deployment is under way: CloudFormation takes one at a time."""
-        deadline = time.monotonic() + _WAIT_S
         while self.status().endswith("IN_PROGRESS"):
-            if time.monotonic() > deadline:
-                raise DeploymentError(f"{self.stack} is still {self.status()}")
             time.sleep(5)
 
     def resources(self) -> dict[str, str]:
@@ -85,15 +77,15 @@ class Stage:
         return {table: name for table, name in in_use.items() if name != resources[table]}
 
 
-def _describe(stack: str) -> Any:
+def _describe(stack: str) -> dict[str, Any]:
     try:
-        return client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0]
+        found: list[dict[str, Any]] = client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
     except ClientError as error:
         if "does not exist" in str(error):
-            return None
+            return {}
         raise
+    return found[0]
 
 
-def _outputs(stack: str) -> dict[str, str]:
-    found = (_describe(stack) or {}).get("Outputs", ())
-    return {output["OutputKey"]: output["OutputValue"] for output in found}
+def _pairs(stack: dict[str, Any], kind: str) -> dict[str, str]:
+    return {pair[f"{kind}Key"]: pair[f"{kind}Value"] for pair in stack.get(f"{kind}s", ())}

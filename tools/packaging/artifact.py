@@ -29,6 +29,11 @@ class Artifact:
     sha256: str
 
     @property
+    def name(self) -> str:
+        """What it is called in a bucket."""
+        return f"{self.commit}-{self.sha256}"
+
+    @property
     def code(self) -> Mapping[str, str]:
         """The SHA-256 of each zip file with code, by logical id."""
         return {path.stem: digest(path.read_bytes()) for path in sorted(self.folder.glob("*.zip"))}
