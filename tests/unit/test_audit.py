@@ -154,9 +154,3 @@ def test_licence_that_was_not_looked_at_is_found(licence: str, findings: int, mo
     monkeypatch.setattr(sbom, "licence", lambda _: licence)
 
     assert len(list(audit.licences())) == findings
-
-
-def test_bill_lists_what_is_packed(tmp_path: Path) -> None:
-    (tmp_path / "six.py").touch()
-    (tmp_path / "urllib3").mkdir()
-    assert sbom.packed(["six", "urllib3", "boto3"], tmp_path) == {"six", "urllib3"}
