@@ -451,7 +451,7 @@ class _Body(BytesIO):
 def _connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
     """Open a file that exists: a store that is taken away while it is used does not come back empty."""
     uri = f"{path.absolute().as_uri()}?mode={mode}"
-    connection = sqlite3.connect(uri, _BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True)
+    connection = sqlite3.connect(uri, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True)
     connection.execute("PRAGMA synchronous = FULL")
     return connection
 
