@@ -115,6 +115,14 @@ UNREADABLE: dict[str, Fault] = {
 }
 
 
+def refill_retries(client: "DynamoDBClient") -> None:
+    """Give a client back its whole quota of retries, as a new execution environment has it."""
+    # The event after a call that succeeded on a retry: it gives back what the retry took.
+    success = AWSResponse(_URL, 200, {}, _Body())  # type: ignore[arg-type]
+    refill = {"context": {"retry_quota_capacity": 500}, "http_response": success, "parsed": {}}
+    cast("Any", client.meta.events).emit("after-call.dynamodb.GetItem", **refill)
+
+
 class Wire:
     """The way of one client to the store.
 
@@ -127,6 +135,7 @@ class Wire:
     def __init__(
         self, client: "DynamoDBClient", database: Database, otherwise: Fault = lambda attempt: attempt.carry_out()
     ) -> None:
+        self._client = client
         self._events = cast("Any", client.meta.events)
         self._database = database
         self._otherwise = otherwise
@@ -154,10 +163,7 @@ class Wire:
         """Leave the client, and give it back its whole quota of retries, so that no test depends on others."""
         self._events.unregister("before-send.dynamodb", self._send)
         self._events.unregister("provide-client-params.dynamodb", self._check)
-        # The event after a call that succeeded on a retry: it gives back what the retry took.
-        success = AWSResponse(_URL, 200, {}, _Body())  # type: ignore[arg-type]
-        refill = {"context": {"retry_quota_capacity": 500}, "http_response": success, "parsed": {}}
-        self._events.emit("after-call.dynamodb.GetItem", **refill)
+        refill_retries(self._client)
 
     def _send(self, event_name: str, request: AWSPreparedRequest, **_: object) -> AWSResponse | None:
         operation = event_name.rpartition(".")[2]

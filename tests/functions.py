@@ -177,6 +177,13 @@ def new_database(*, pets: bool = False) -> Database:
     return Database(path)
 
 
+def discard(database: Database) -> None:
+    """Close a store, and delete its files."""
+    database.close()
+    for file in database._path.parent.glob(f"{database._path.name}*"):
+        file.unlink()
+
+
 def add_key(dynamodb: "DynamoDBClient", key: str, **members: Any) -> None:
     """Put a key into the key table."""
     from animal_store import api_key

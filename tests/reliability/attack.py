@@ -26,10 +26,10 @@ from urllib.parse import quote, urlsplit
 from animal_store import api_key
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-
-from tests.processes import RunningService, run_service
 from tests.reliability.harness import load_template
 from tests.reliability.memory import Handlers
+
+from tests.processes import RunningService, run_service
 from tests.reliability.report import Row
 from tools.local.events import Request
 from tools.local.functions import share_environment

@@ -20,26 +20,28 @@ class Creation:
         row: Where its failures count.
         keyed: Whether all requests carried the same Idempotency-Key.
         acknowledged: The animal of each 201 response.
+        written: Whether the animal is there though its first request got no 201.
     """
 
     new: Pet
     row: Row
     keyed: bool
     acknowledged: list[Pet] = field(default_factory=list)
+    written: bool = False
 
 
 class Audit:
     """Every creation of a run; threads may add to it at the same time."""
 
     def __init__(self) -> None:
-        self._creations: list[Creation] = []
+        self.creations: list[Creation] = []
         self._lock = threading.Lock()
 
     def open(self, new: Pet, row: Row, *, keyed: bool) -> Creation:
         """Enter a creation before its first request."""
         creation = Creation(new, row, keyed)
         with self._lock:
-            self._creations.append(creation)
+            self.creations.append(creation)
         return creation
 
     def close(self, stored: Iterable[Pet]) -> str:
@@ -55,9 +57,10 @@ class Audit:
             ids[pet["name"]].append(pet["id"])
         counts: Counter[str] = Counter()
         owners: dict[int, str] = {}
-        for creation in self._creations:
+        for creation in self.creations:
             name, row, there = creation.new["name"], creation.row, ids.get(creation.new["name"], [])
             counts["acknowledged" if creation.acknowledged else "not acknowledged"] += 1
+            creation.written |= bool(there) and not creation.acknowledged
             counts["not acknowledged, but there"] += bool(there) and not creation.acknowledged
             for pet in creation.acknowledged:
                 found = by_id.get(pet["id"])

@@ -51,59 +51,63 @@ class Outcome:
     calls: list[str]
 
 
-def run(event: dict[str, Any], database: Path, log: Path, url: str, plan: Plan | None = None) -> Outcome:
-    """Send an event to its function in a process of its own.
+@dataclass(frozen=True)
+class Environment:
+    """Where events are run.
 
     Args:
-        event: The proxy event.
         database: The file of the store.
-        log: What the function prints is appended to this file.
+        log: What the functions print is appended to this file.
         url: Where requests are sent when one of them is to meet a fault of the socket.
-        plan: What fails.
     """
-    receiver, sender = _processes.Pipe(duplex=False)
-    process = _processes.Process(target=_invoke, args=(event, database, log, url, plan, sender))
-    with _lock:
-        process.start()
-    sender.close()
-    try:
-        outcome: Outcome = receiver.recv() if receiver.poll(_GIVE_UP_S) else Outcome(None, ["no response"])
-    except EOFError:
-        outcome = Outcome(None, [])
-    receiver.close()
-    with _lock:
-        process.join()
-        exit_code = process.exitcode
-        process.close()
-    if exit_code not in {0, -signal.SIGKILL}:
-        raise RuntimeError(f"the process ended with {exit_code}")
-    return outcome
 
+    database: Path
+    log: Path
+    url: str
 
-def _invoke(event: dict[str, Any], database: Path, log: Path, url: str, plan: Plan | None, sender: Any) -> None:
-    from animal_store import dynamodb
+    def run(self, event: dict[str, Any], plan: Plan | None = None) -> Outcome:
+        """Send an event to its function, in a process of its own."""
+        receiver, sender = _processes.Pipe(duplex=False)
+        process = _processes.Process(target=self._invoke, args=(event, plan, sender))
+        with _lock:
+            process.start()
+        sender.close()
+        try:
+            outcome: Outcome = receiver.recv() if receiver.poll(_GIVE_UP_S) else Outcome(None, [])
+        except EOFError:
+            outcome = Outcome(None, [])
+        receiver.close()
+        with _lock:
+            process.join()
+            exit_code = process.exitcode
+            process.close()
+        if exit_code not in {0, -signal.SIGKILL}:
+            raise RuntimeError(f"the process ended with {exit_code}")
+        return outcome
 
-    with log.open("a") as file:
-        os.dup2(file.fileno(), 1)
-    over_socket = plan is not None and plan.fault not in IN_PROCESS
-    wire = Wire(dynamodb.client, Database(database), _over(url, database) if over_socket else Attempt.carry_out)
-    if plan:
-        fault = _over(url, database, plan.fault) if over_socket else IN_PROCESS[plan.fault]
-        wire.fail(plan.call, *[fault] * plan.attempts)
-    response = functions.invoke(event)
-    sender.send(Outcome(response, [operation for operation, _ in wire.calls]))
+    def _invoke(self, event: dict[str, Any], plan: Plan | None, sender: Any) -> None:
+        from animal_store import dynamodb
 
+        with self.log.open("a") as file:
+            os.dup2(file.fileno(), 1)
+        over_socket = plan is not None and plan.fault not in IN_PROCESS
+        wire = Wire(dynamodb.client, Database(self.database), self._over() if over_socket else Attempt.carry_out)
+        if plan:
+            fault = self._over(plan.fault) if over_socket else IN_PROCESS[plan.fault]
+            wire.fail(plan.call, *[fault] * plan.attempts)
+        response = functions.invoke(event)
+        sender.send(Outcome(response, [operation for operation, _ in wire.calls]))
 
-def _over(url: str, database: Path, fault: str = "") -> Fault:
-    """Send a request to the server, and tell it what to do to it."""
+    def _over(self, fault: str = "") -> Fault:
+        """Send a request to the server, and tell it what to do to it."""
 
-    def send(attempt: Attempt) -> None:
-        # A port that nobody listens on; the others do as they are told.
-        attempt.request.url = "http://127.0.0.1:1/" if fault == SocketFault.REFUSED else url
-        attempt.request.headers[FAULT] = fault
-        attempt.request.headers[DATABASE] = str(database)
+        def send(attempt: Attempt) -> None:
+            # A port that nobody listens on; the server does as it is told.
+            attempt.request.url = "http://127.0.0.1:1/" if fault == SocketFault.REFUSED else self.url
+            attempt.request.headers[FAULT] = fault
+            attempt.request.headers[DATABASE] = str(self.database)
 
-    return send
+        return send
 
 
 for _event in EVENTS.values():

@@ -23,9 +23,8 @@ from typing import Any
 from tests import functions
 from tests.fault_injection import TRANSIENT
 from tests.functions import EVENTS, SUCCESSES, TEMPLATE, Response
-from tests.reliability import environment
 from tests.reliability.audit import Audit, Creation
-from tests.reliability.environment import IN_PROCESS, KILLS, Outcome, Plan
+from tests.reliability.environment import IN_PROCESS, KILLS, Environment, Outcome, Plan
 from tests.reliability.fault_server import STALLS, FaultServer, SocketFault
 from tests.reliability.report import Row
 from tools.local.dynamodb import Database
@@ -58,6 +57,7 @@ class Faults:
         functions.copy_database(self.read_only, pets=True)
         self.server = FaultServer()
         self.audit = Audit()
+        self.rows: dict[str, Row] = {}
         self.numbers = itertools.count(1)
         self.statuses: Counter[int | None] = Counter()
 
@@ -86,7 +86,7 @@ class Faults:
         if EVENTS[name]["httpMethod"] != "GET":
             path = self.folder / f"{next(self.numbers)}.sqlite"
             functions.copy_database(path, pets=True)
-        return environment.run(EVENTS[name], path, self.log, self.server.url, plan)
+        return Environment(path, self.log, self.server.url).run(EVENTS[name], plan)
 
     def _create(self, run: Run) -> Response | None:
         """Create an animal; with an Idempotency-Key, repeat it until the client knows the animal."""
@@ -107,10 +107,11 @@ class Faults:
             told = first is not None and first.status == 201
             replayed = response is not None and "Idempotency-Replayed" in response.headers
             run.row.check(replayed or not told, f"no replay: {response}")
+            creation.written = replayed and not told
         return first
 
     def _send(self, event: dict[str, Any], creation: Creation, plan: Plan | None) -> Response | None:
-        response = environment.run(event, self.path, self.log, self.server.url, plan).response
+        response = Environment(self.path, self.log, self.server.url).run(event, plan).response
         if response and response.status == 201:
             own = not creation.acknowledged and "Idempotency-Replayed" in response.headers and plan is not None
             creation.row.check(not own, f"its own creation as a replay: {response}")
@@ -132,21 +133,24 @@ class Faults:
         run.row.check(not (problems := functions.problems(EVENTS[run.name], response)), f"{problems} in {context}")
         run.row.check(response.seconds < TEMPLATE.functions["CreatePetFunction"].timeout_s, f"late: {context}")
 
-    def runs(self, rows: dict[str, Row], times: int) -> Iterator[Run]:
-        """Make every run so many times."""
-        for name in SUCCESSES:
-            for call, fault in itertools.product(range(len(self.expected(name).calls)), rows):
+    def runs(self, times: int) -> Iterator[Run]:
+        """Make every run so many times; each fault has a row of the table, and each place where a creation is killed."""
+        for fault, name in itertools.product([*IN_PROCESS, *SocketFault], SUCCESSES):
+            outcome = self.expected(name)
+            for call, operation in enumerate(outcome.calls):
+                killed = fault in KILLS and outcome.response and outcome.response.status == 201
+                title = f"{name}: {fault} call {call + 1}, {operation}" if killed else fault
+                row = self.rows.setdefault(title, Row(PART, title))
                 for attempts in [1] if fault in KILLS else range(1, _ATTEMPTS + 1):
-                    yield from [Run(name, Plan(call, fault, attempts), rows[fault])] * times
+                    yield from [Run(name, Plan(call, fault, attempts), row)] * times
 
 
 def run(*, quick: bool) -> list[Row]:
     """Run this part; quick: every case once."""
-    rows = {fault: Row(PART, fault) for fault in [*IN_PROCESS, *SocketFault]}
     with tempfile.TemporaryDirectory(prefix="reliability-") as folder:
         faults = Faults(Path(folder))
         with faults.server.running(), ThreadPoolExecutor(_LANES) as lanes:
-            runs = list(faults.runs(rows, 1 if quick else 20))
+            runs = list(faults.runs(1 if quick else 20))
             random.shuffle(runs)
             for _ in lanes.map(faults.perform, runs):
                 pass
@@ -157,6 +161,10 @@ def run(*, quick: bool) -> list[Row]:
         found = [line[:500] for line in lines if _SECRET.search(line)]
         leaks = Row(PART, "log lines searched for keys, headers and names", len(lines), leaks=len(found))
         leaks.examples += found[:5]
-    for row in rows.values():
-        row.remark = f"each of {len({(run.name, run.plan.call) for run in runs})} calls"
-    return [*rows.values(), summary, leaks]
+    for title, row in faults.rows.items():
+        row.remark = f"at {len({(run.name, run.plan.call) for run in runs if run.row is row})} calls"
+        if ":" in title:
+            row.remark = (
+                f"{sum(creation.written for creation in faults.audit.creations if creation.row is row)} written"
+            )
+    return [*faults.rows.values(), summary, leaks]

@@ -131,7 +131,7 @@ def database() -> "Iterator[Database]":
     """Make a store with the template's tables, which has the key of the events and nothing else."""
     database = functions.new_database()
     yield database
-    database.close()
+    functions.discard(database)
 
 
 @pytest.fixture

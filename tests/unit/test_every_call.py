@@ -36,7 +36,7 @@ def run(fresh: Callable[[], None]) -> Run:
         wire.detach()
         assert wire.invalid == []
         state = kept(database)
-        database.close()
+        functions.discard(database)
         return response, state, [operation for operation, _ in wire.calls]
 
     return send
