@@ -31,6 +31,7 @@ from tools.local.dynamodb import Database
 
 PART = "faults"
 _ATTEMPTS = 3  # that the SDK makes
+_TIMES = 20  # that each case is run
 _LANES = 12  # runs at once; most of a stalled one is waiting
 _NAME = "zq7name"  # every animal's name begins with it: no log line may have it
 _SECRET = re.compile(rf"animal_(?:live|test)_[0-9A-Za-z]|{_NAME}|Bearer", re.IGNORECASE)
@@ -133,30 +134,32 @@ class Faults:
         run.row.check(not (problems := functions.problems(EVENTS[run.name], response)), f"{problems} in {context}")
         run.row.check(response.seconds < TEMPLATE.functions["CreatePetFunction"].timeout_s, f"late: {context}")
 
-    def runs(self, times: int) -> Iterator[Run]:
-        """Make every run so many times; each fault has a row of the table, and each place where a creation is killed."""
+    def runs(self, *, quick: bool) -> Iterator[Run]:
+        """Make every run; each fault has a row of the table, and each place where a creation is killed."""
+        several = (1, _ATTEMPTS) if quick else range(1, _ATTEMPTS + 1)
         for fault, name in itertools.product([*IN_PROCESS, *SocketFault], SUCCESSES):
             outcome = self.expected(name)
             for call, operation in enumerate(outcome.calls):
                 killed = fault in KILLS and outcome.response and outcome.response.status == 201
                 title = f"{name}: {fault} call {call + 1}, {operation}" if killed else fault
                 row = self.rows.setdefault(title, Row(PART, title))
-                for attempts in [1] if fault in KILLS else range(1, _ATTEMPTS + 1):
-                    yield from [Run(name, Plan(call, fault, attempts), row)] * times
+                for attempts in [1] if fault in KILLS else several:
+                    yield from [Run(name, Plan(call, fault, attempts), row)] * (1 if quick else _TIMES)
 
 
 def run(*, quick: bool) -> list[Row]:
-    """Run this part; quick: every case once."""
+    """Run this part; quick: every case once, without those of two attempts."""
     with tempfile.TemporaryDirectory(prefix="reliability-") as folder:
         faults = Faults(Path(folder))
         with faults.server.running(), ThreadPoolExecutor(_LANES) as lanes:
-            runs = list(faults.runs(1 if quick else 20))
+            runs = list(faults.runs(quick=quick))
             random.shuffle(runs)
             for _ in lanes.map(faults.perform, runs):
                 pass
         remark = faults.audit.close(functions.pets(functions.client(Database(faults.path))))
         statuses = ", ".join(f"{number:,} {status or 'killed'}" for status, number in faults.statuses.items())
-        summary = Row(PART, "creations compared with the store", runs=len(runs), remark=f"{remark}; {statuses}")
+        summary = Row(PART, "creations compared with the store", len(faults.audit.creations))
+        summary.remark = f"{remark}; {statuses}"
         lines = faults.log.read_text().splitlines()
         found = [line[:500] for line in lines if _SECRET.search(line)]
         leaks = Row(PART, "log lines searched for keys, headers and names", len(lines), leaks=len(found))
@@ -164,7 +167,6 @@ def run(*, quick: bool) -> list[Row]:
     for title, row in faults.rows.items():
         row.remark = f"at {len({(run.name, run.plan.call) for run in runs if run.row is row})} calls"
         if ":" in title:
-            row.remark = (
-                f"{sum(creation.written for creation in faults.audit.creations if creation.row is row)} written"
-            )
+            written = [creation.written for creation in faults.audit.creations if creation.row is row]
+            row.remark = f"{sum(written):,} written all the same"
     return [*faults.rows.values(), summary, leaks]
