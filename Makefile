@@ -64,7 +64,7 @@ lock: $(UV) ## bring every lock file up to date with pyproject.toml and locks/*.
 
 .PHONY: run
 run: install ## serve the API on this machine (PORT=3000 DATA=.local RELOAD=1)
-	@exec .venv/bin/python -m tools run
+	@PARENT=$$PPID exec .venv/bin/python -m tools run
 
 .PHONY: reset
 reset: install ## empty the local store (DATA=.local)
@@ -128,8 +128,8 @@ hooks: .tools/pre-commit/.installed ## run `make check` before every commit
 	@.tools/pre-commit/bin/pre-commit install
 
 .PHONY: audit
-audit: .venv/.installed ## vulnerabilities, licences, hashes, risky code, secrets (OFFLINE=1: no advisory database)
-	@OFFLINE="$(OFFLINE)" .venv/bin/python -m tools.audit
+audit: .venv/.installed ## how everything is locked, known vulnerabilities, licences, API keys in the tree (2: OSV not asked)
+	@.venv/bin/python -m tools.audit
 
 # -- AWS ---------------------------------------------------------------------------------------------------------------
 

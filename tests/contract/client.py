@@ -28,16 +28,17 @@ class Client:
     Args:
         base_url: Where the service is, ending in `/v1`.
         api_key: The key that requests carry unless they say otherwise.
+        transport: How it is reached, when not over the network.
     """
 
-    def __init__(self, base_url: str, api_key: str) -> None:
+    def __init__(self, base_url: str, api_key: str, transport: httpx.BaseTransport | None = None) -> None:
         self.base_url = base_url.rstrip("/")
         self.api_key = api_key
         # Names of this run's animals: the store may hold others, of earlier runs and of other clients.
         self._run = uuid.uuid4().hex[:12]
         self._numbers = itertools.count(1)
         # A cold start and a rehearsal on two cores are slow; a service that hangs is not waited for.
-        self._http = httpx.Client(event_hooks={"response": [self._check]}, timeout=30)
+        self._http = httpx.Client(event_hooks={"response": [self._check]}, timeout=30, transport=transport)
 
     def __enter__(self) -> Self:
         return self

@@ -240,7 +240,7 @@ def test_queries_ask_for_fields_that_there_are(stack: Template, log_fields: set[
         assert named <= (set(access_log) if "gatewayError" in named else log_fields), query
 
 
-@pytest.mark.parametrize("message", ["request", "The operation failed.", "The store did not answer."])
+@pytest.mark.parametrize("message", ["The operation failed.", "The store did not answer."])
 def test_messages_are_those_of_the_layer(message: str) -> None:
     layer = ROOT / "layers/common/animal_store"
     assert any(f'"{message}"' in (layer / module).read_text() for module in ("operation.py", "telemetry.py"))

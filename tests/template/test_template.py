@@ -54,7 +54,7 @@ CODES = {
 DIMENSIONS = {
     "AWS/ApiGateway": [{"ApiName", "Stage"}],
     "AWS/Lambda": [{"FunctionName", "Resource"}],
-    "AnimalStore": [{"service", "Stage", "Operation", "Code"}],
+    "AnimalStore": [{"Stage", "Operation", "Code"}],
     ("AWS/DynamoDB", "SystemErrors"): [{"TableName", "Operation"}],
     ("AWS/DynamoDB", "ReadThrottleEvents"): [{"TableName"}, {"TableName", "GlobalSecondaryIndexName"}],
     ("AWS/DynamoDB", "WriteThrottleEvents"): [{"TableName"}, {"TableName", "GlobalSecondaryIndexName"}],
@@ -340,7 +340,6 @@ def test_a_canary_is_judged_by_the_alias_and_by_our_own_500s(stack: Template, na
     ]
     values = {dimension["Name"]: dimension["Value"] for dimension in bugs["Dimensions"]}
     assert values == {
-        "service": "animal-store",
         "Stage": {"Ref": "Stage"},
         "Operation": operation,
         "Code": "internal_error",
@@ -357,19 +356,19 @@ def test_the_dashboard_can_be_drawn(stack: Template) -> None:
         assert widget["x"] + widget["width"] <= 24
     alarms = next(widget for widget in widgets if widget["type"] == "alarm")["properties"]["alarms"]
     assert alarms == [f"<{name}.Arn>" for name in of_type(stack, "AWS::CloudWatch::Alarm")]
-    assert all(f'MetricName=\\"{name}\\"' in body for name in ("Requests", "Latency", "ColdStart", "DeprecatedCalls"))
+    assert all(f'MetricName=\\"{name}\\"' in body for name in ("Latency", "ColdStart", "DeprecatedCalls"))
 
 
 def test_each_metric_of_the_dashboard_is_one_that_the_layer_counts(stack: Template) -> None:
     body = only(stack, "AWS::CloudWatch::Dashboard")["DashboardBody"]["Fn::Sub"]
     telemetry = (ROOT / "layers/common/animal_store/telemetry.py").read_text()
-    assert '["service", "Stage", "Operation", dimension]' in telemetry
+    assert '["Stage", "Operation", dimension]' in telemetry
     counted = {
         (dimension, name)
         for dimension, metrics in re.findall(r'_directive\("(\w+)", (.*)\)', telemetry)
-        for name in re.findall(r"(\w+)=", metrics)
+        for name in re.findall(r"\w+", metrics)
     }
-    shown = re.findall(r"SEARCH\('\{AnimalStore,service,Stage,Operation,(\w+)\}.*?MetricName=\\\"(\w+)\\\"", body)
+    shown = re.findall(r"SEARCH\('\{AnimalStore,Stage,Operation,(\w+)\}.*?MetricName=\\\"(\w+)\\\"", body)
     assert len(shown) == body.count("SEARCH('{AnimalStore,")
     assert set(shown) <= counted
 

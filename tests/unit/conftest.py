@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tools.local.dynamodb import Database
 
-from animal_store import auth, catalogue, dynamodb, operation, snapstart, telemetry
+from animal_store import auth, catalogue, dynamodb, operation, telemetry
 
 
 @pytest.fixture(autouse=True)
@@ -77,7 +77,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Give the clock of the layer and of the SDK's pauses between retries."""
     clock = Clock()
-    for module in (auth, catalogue, dynamodb, operation, snapstart, endpoint):
+    for module in (auth, catalogue, dynamodb, operation, endpoint):
         monkeypatch.setattr(module, "time", clock)
     return clock
 
@@ -122,7 +122,7 @@ class _Stdout(io.TextIOBase):
 @pytest.fixture
 def output(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Output:
     """Give what is printed to the function's log group: log lines and metrics."""
-    monkeypatch.setattr(telemetry.logger.registered_handler, "stream", _Stdout())
+    monkeypatch.setattr(telemetry.logger().registered_handler, "stream", _Stdout())
     return Output(capsys)
 
 

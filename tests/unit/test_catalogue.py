@@ -5,9 +5,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from animal_store import api_key as api_keys
 from animal_store import catalogue, dynamodb, settings
-from animal_store.catalogue import IdempotencyKey
+from animal_store.auth import Caller
 from animal_store.errors import IdempotencyKeyReused, ServiceUnavailable
 from botocore.exceptions import ClientError
 
@@ -33,7 +32,8 @@ pytestmark = pytest.mark.usefixtures("tables", "budget")
 
 REX: "NewPet" = {"name": "Rex", "categoryId": 3, "status": "available"}
 MIA: "NewPet" = {"name": "Mia", "categoryId": 2**63 - 1}
-KEY = IdempotencyKey("caller", "key")
+CALLER = Caller("0123456789abcdef" * 4, "unit tests")
+KEY = "key"
 DAY = 24 * 60 * 60
 
 
@@ -67,15 +67,15 @@ def cancelled(*codes: str) -> Any:
 
 
 def test_ids_rise_from_one() -> None:
-    ids = [catalogue.create_pet(REX, None).pet["id"] for _ in range(3)]
+    ids = [catalogue.create_pet(REX, CALLER, None).pet["id"] for _ in range(3)]
 
     assert ids == [1, 2, 3]
 
 
 @pytest.mark.parametrize("new", [REX, MIA])
 @pytest.mark.parametrize("key", [None, KEY])
-def test_animal_that_was_added_can_be_read(new: "NewPet", key: IdempotencyKey | None) -> None:
-    creation = catalogue.create_pet(new, key)
+def test_animal_that_was_added_can_be_read(new: "NewPet", key: str | None) -> None:
+    creation = catalogue.create_pet(new, CALLER, key)
 
     assert creation == ({"id": 1, **new}, False)
     assert catalogue.get_pet(1) == {"id": 1, **new}
@@ -83,13 +83,13 @@ def test_animal_that_was_added_can_be_read(new: "NewPet", key: IdempotencyKey | 
 
 @pytest.mark.parametrize("name", ["\U0001f415", "\0", " x ", 'a"\\', "x" * 256])
 def test_name_is_kept_exactly(name: str) -> None:
-    catalogue.create_pet({"name": name, "categoryId": -(2**63)}, None)
+    catalogue.create_pet({"name": name, "categoryId": -(2**63)}, CALLER, None)
 
     assert catalogue.get_pet(1) == {"id": 1, "name": name, "categoryId": -(2**63)}
 
 
 def test_animal_without_status_is_stored_without_one(tables: "DynamoDBClient") -> None:
-    catalogue.create_pet(MIA, None)
+    catalogue.create_pet(MIA, CALLER, None)
 
     (item,) = stored(tables)["pet"]
     assert "status" not in item
@@ -98,7 +98,7 @@ def test_animal_without_status_is_stored_without_one(tables: "DynamoDBClient") -
 def test_lost_answer_of_the_counter_leaves_a_gap_and_no_double(tables: "DynamoDBClient", wire: Wire) -> None:
     wire.fail("UpdateItem", lost_answer)
 
-    assert catalogue.create_pet(REX, None).pet["id"] == 2
+    assert catalogue.create_pet(REX, CALLER, None).pet["id"] == 2
     assert stored_ids(tables) == [2]
 
 
@@ -109,7 +109,7 @@ def test_garbled_answer_of_the_counter_is_no_bug(fault: Any, tables: "DynamoDBCl
     wire.fail("UpdateItem", fault)
 
     with pytest.raises(ServiceUnavailable):
-        catalogue.create_pet(REX, None)
+        catalogue.create_pet(REX, CALLER, None)
 
     assert stored_ids(tables) == []
 
@@ -118,7 +118,7 @@ def test_garbled_answer_of_the_counter_is_no_bug(fault: Any, tables: "DynamoDBCl
 def test_lost_write_is_written_again(faults: list[Any], tables: "DynamoDBClient", wire: Wire) -> None:
     wire.fail("PutItem", *faults)
 
-    assert catalogue.create_pet(REX, None).pet["id"] == 1
+    assert catalogue.create_pet(REX, CALLER, None).pet["id"] == 1
     assert stored_ids(tables) == [1]
 
 
@@ -128,7 +128,7 @@ def test_lost_answer_of_a_write_makes_one_animal_and_no_error(
 ) -> None:
     wire.fail("PutItem", *faults)
 
-    creation = catalogue.create_pet(REX, None)
+    creation = catalogue.create_pet(REX, CALLER, None)
 
     assert creation == ({"id": 1, **REX}, False)
     assert wire.sent == ["UpdateItem", *["PutItem"] * (len(faults) + 1)]
@@ -136,8 +136,8 @@ def test_lost_answer_of_a_write_makes_one_animal_and_no_error(
 
 
 def test_tokens_of_two_creations_differ(tables: "DynamoDBClient") -> None:
-    catalogue.create_pet(REX, None)
-    catalogue.create_pet(REX, None)
+    catalogue.create_pet(REX, CALLER, None)
+    catalogue.create_pet(REX, CALLER, None)
 
     tokens = {item["token"]["S"] for item in stored(tables)["pet"]}
 
@@ -146,12 +146,12 @@ def test_tokens_of_two_creations_differ(tables: "DynamoDBClient") -> None:
 
 
 @pytest.mark.parametrize("key", [None, KEY])
-def test_animal_under_the_same_id_is_never_overwritten(key: IdempotencyKey | None, tables: "DynamoDBClient") -> None:
+def test_animal_under_the_same_id_is_never_overwritten(key: str | None, tables: "DynamoDBClient") -> None:
     put_animal(tables, 1)
     before = stored(tables)["pet"]
 
     with pytest.raises(RuntimeError, match=r"^the counter gave id 1, which is taken$"):
-        catalogue.create_pet(REX, key)
+        catalogue.create_pet(REX, CALLER, key)
 
     assert stored(tables)["pet"] == before
     assert not any(partition.startswith("idempotency#") for partition in stored(tables))
@@ -162,47 +162,73 @@ def test_foreign_animal_found_by_a_retried_write_is_no_success(tables: "DynamoDB
     wire.fail("PutItem", lost_request)
 
     with pytest.raises(RuntimeError, match=r"^the counter gave id 1, which is taken$"):
-        catalogue.create_pet(REX, None)
+        catalogue.create_pet(REX, CALLER, None)
 
 
 @pytest.mark.parametrize(("operation", "key"), [("UpdateItem", None), ("PutItem", None), ("TransactWriteItems", KEY)])
-def test_refusal_by_the_store_is_told_as_it_is(operation: str, key: IdempotencyKey | None, wire: Wire) -> None:
+def test_refusal_by_the_store_is_told_as_it_is(operation: str, key: str | None, wire: Wire) -> None:
     wire.fail(operation, DENIED)
 
     with pytest.raises(ClientError, match="AccessDeniedException"):
-        catalogue.create_pet(REX, key)
+        catalogue.create_pet(REX, CALLER, key)
 
 
 @pytest.mark.parametrize(("operation", "key"), [("UpdateItem", None), ("PutItem", None), ("TransactWriteItems", KEY)])
 @pytest.mark.parametrize("fault", [lost_request, THROTTLED, SERVER_ERROR])
 def test_store_that_stays_away_is_told_after_three_attempts(
-    operation: str, key: IdempotencyKey | None, fault: Any, wire: Wire
+    operation: str, key: str | None, fault: Any, wire: Wire
 ) -> None:
     wire.fail(operation, *[fault] * 9)
 
     with pytest.raises(ServiceUnavailable):
-        catalogue.create_pet(REX, key)
+        catalogue.create_pet(REX, CALLER, key)
 
     assert wire.sent.count(operation) == 3
+
+
+@pytest.mark.parametrize("key", [None, KEY])
+def test_item_says_who_added_it_when_and_no_answer_does(
+    key: str | None, tables: "DynamoDBClient", clock: Clock
+) -> None:
+    creation = catalogue.create_pet(REX, CALLER, key)
+
+    (item,) = stored(tables)["pet"]
+    assert (item["createdBy"], item["createdAt"]) == ({"S": "0123456789ab"}, {"N": str(int(clock.wall))})
+    pet = {"id": 1, **REX}
+    assert creation.pet == catalogue.get_pet(1) == pet
+    assert catalogue.list_pets(20, None, after=0).pets == catalogue.list_pets(20, "available", after=0).pets == [pet]
 
 
 # -- creating with an Idempotency-Key ----------------------------------------------------------------------------------
 
 
 def test_same_key_and_body_make_one_animal(tables: "DynamoDBClient") -> None:
-    first = catalogue.create_pet(REX, KEY)
-    second = catalogue.create_pet(REX, KEY)
+    first = catalogue.create_pet(REX, CALLER, KEY)
+    second = catalogue.create_pet(REX, CALLER, KEY)
 
     assert first == ({"id": 1, **REX}, False)
     assert second == ({"id": 1, **REX}, True)
     assert stored_ids(tables) == [1]
 
 
+def test_replay_keeps_when_the_animal_was_added(
+    tables: "DynamoDBClient", clock: Clock, budget: dynamodb.Budget
+) -> None:
+    catalogue.create_pet(REX, CALLER, KEY)
+    before = stored(tables)["pet"]
+    clock.advance(100)
+    budget.deadline += 100
+
+    assert catalogue.create_pet(REX, CALLER, KEY).replayed
+
+    assert stored(tables)["pet"] == before
+
+
 def test_order_of_members_makes_no_other_body(tables: "DynamoDBClient") -> None:
     from animal_store.validators import NEW_PET
 
-    first = catalogue.create_pet(NEW_PET.python({"name": "Rex", "categoryId": 3}), KEY)
-    second = catalogue.create_pet(NEW_PET.python({"categoryId": 3, "x": 1, "name": "Rex"}), KEY)
+    first = catalogue.create_pet(NEW_PET.python({"name": "Rex", "categoryId": 3}), CALLER, KEY)
+    second = catalogue.create_pet(NEW_PET.python({"categoryId": 3, "x": 1, "name": "Rex"}), CALLER, KEY)
 
     assert second == (first.pet, True)
     assert stored_ids(tables) == [1]
@@ -218,27 +244,26 @@ def test_order_of_members_makes_no_other_body(tables: "DynamoDBClient") -> None:
     ],
 )
 def test_same_key_with_another_body_is_refused(other: "NewPet", tables: "DynamoDBClient") -> None:
-    catalogue.create_pet(REX, KEY)
+    catalogue.create_pet(REX, CALLER, KEY)
 
     with pytest.raises(IdempotencyKeyReused):
-        catalogue.create_pet(other, KEY)
+        catalogue.create_pet(other, CALLER, KEY)
 
     assert stored_ids(tables) == [1]
 
 
-@pytest.mark.parametrize("other", [IdempotencyKey("another", "key"), IdempotencyKey("caller", "another")])
-def test_same_value_of_another_caller_is_another_key(other: IdempotencyKey, tables: "DynamoDBClient") -> None:
-    catalogue.create_pet(REX, KEY)
+@pytest.mark.parametrize(("caller", "key"), [(Caller("f" * 64, "unit tests"), KEY), (CALLER, "another")])
+def test_same_value_of_another_caller_is_another_key(caller: Caller, key: str, tables: "DynamoDBClient") -> None:
+    catalogue.create_pet(REX, CALLER, KEY)
 
-    assert catalogue.create_pet(REX, other) == ({"id": 2, **REX}, False)
+    assert catalogue.create_pet(REX, caller, key) == ({"id": 2, **REX}, False)
     assert stored_ids(tables) == [1, 2]
 
 
 def test_record_says_which_animal_until_when_and_not_the_key(tables: "DynamoDBClient", clock: Clock) -> None:
-    caller = api_keys.digest("the caller's key")
-    catalogue.create_pet(REX, IdempotencyKey(caller, "order-17"))
+    catalogue.create_pet(REX, CALLER, "order-17")
 
-    partition = "idempotency#" + hashlib.sha256(f"{caller}#order-17".encode()).hexdigest()
+    partition = "idempotency#" + hashlib.sha256(f"{CALLER.key_hash}#order-17".encode()).hexdigest()
     (record,) = stored(tables)[partition]
     fingerprint = hashlib.sha256(b'{"name":"Rex","categoryId":3,"status":"available"}').hexdigest()
     assert record == {
@@ -251,15 +276,15 @@ def test_record_says_which_animal_until_when_and_not_the_key(tables: "DynamoDBCl
 
 
 def test_key_is_kept_for_a_day(tables: "DynamoDBClient", clock: Clock, budget: dynamodb.Budget) -> None:
-    catalogue.create_pet(REX, KEY)
+    catalogue.create_pet(REX, CALLER, KEY)
     budget.deadline += 2 * DAY
 
     clock.advance(DAY - 1)
-    assert catalogue.create_pet(REX, KEY).replayed
+    assert catalogue.create_pet(REX, CALLER, KEY).replayed
     clock.advance(1)
-    assert catalogue.create_pet(MIA, KEY) == ({"id": 3, **MIA}, False)
+    assert catalogue.create_pet(MIA, CALLER, KEY) == ({"id": 3, **MIA}, False)
 
-    assert catalogue.create_pet(MIA, KEY) == ({"id": 3, **MIA}, True)
+    assert catalogue.create_pet(MIA, CALLER, KEY) == ({"id": 3, **MIA}, True)
     assert stored_ids(tables) == [1, 3]
 
 
@@ -271,14 +296,14 @@ def test_lost_answer_of_a_transaction_makes_one_animal_and_is_no_replay(
 ) -> None:
     wire.fail("TransactWriteItems", *faults)
 
-    assert catalogue.create_pet(REX, KEY) == ({"id": 1, **REX}, False)
+    assert catalogue.create_pet(REX, CALLER, KEY) == ({"id": 1, **REX}, False)
     assert stored_ids(tables) == [1]
 
 
 def test_retries_of_a_transaction_carry_one_token(wire: Wire) -> None:
     wire.fail("TransactWriteItems", lost_request, lost_request)
 
-    catalogue.create_pet(REX, KEY)
+    catalogue.create_pet(REX, CALLER, KEY)
 
     tokens = wire.bodies("TransactWriteItems", "ClientRequestToken")
     assert len(tokens) == 3
@@ -289,10 +314,10 @@ def test_crash_between_the_writes_leaves_neither(tables: "DynamoDBClient", wire:
     wire.fail("TransactWriteItems", lost_request, lost_request, lost_request)
 
     with pytest.raises(ServiceUnavailable):
-        catalogue.create_pet(REX, KEY)
+        catalogue.create_pet(REX, CALLER, KEY)
 
     assert list(stored(tables)) == ["counter"]
-    assert catalogue.create_pet(REX, KEY) == ({"id": 2, **REX}, False)
+    assert catalogue.create_pet(REX, CALLER, KEY) == ({"id": 2, **REX}, False)
 
 
 @pytest.mark.parametrize(
@@ -309,7 +334,7 @@ def test_transaction_that_may_succeed_later_is_tried_again(
 ) -> None:
     wire.fail("TransactWriteItems", *[cancelled(*codes)] * 5)
 
-    assert catalogue.create_pet(REX, KEY) == ({"id": 1, **REX}, False)
+    assert catalogue.create_pet(REX, CALLER, KEY) == ({"id": 1, **REX}, False)
 
     assert stored_ids(tables) == [1]
     assert len(clock.pauses) == 5
@@ -317,10 +342,10 @@ def test_transaction_that_may_succeed_later_is_tried_again(
 
 
 def test_conflict_that_ends_with_the_other_request_s_record_is_a_replay(tables: "DynamoDBClient", wire: Wire) -> None:
-    first = catalogue.create_pet(REX, KEY)
+    first = catalogue.create_pet(REX, CALLER, KEY)
     wire.fail("TransactWriteItems", cancelled("TransactionConflict", "None"))
 
-    assert catalogue.create_pet(REX, KEY) == (first.pet, True)
+    assert catalogue.create_pet(REX, CALLER, KEY) == (first.pet, True)
     assert stored_ids(tables) == [1]
 
 
@@ -330,7 +355,7 @@ def test_conflict_without_end_is_given_up_at_once_after_six_attempts(
     wire.fail("TransactWriteItems", *[cancelled("TransactionConflict", "None")] * 9)
 
     with pytest.raises(ServiceUnavailable):
-        catalogue.create_pet(REX, KEY)
+        catalogue.create_pet(REX, CALLER, KEY)
 
     assert wire.sent.count("TransactWriteItems") == 6
     assert len(clock.pauses) == 5
@@ -342,7 +367,7 @@ def test_transaction_cancelled_for_another_reason_is_told_as_it_is(codes: tuple[
     wire.fail("TransactWriteItems", cancelled(*codes))
 
     with pytest.raises(ClientError, match="TransactionCanceledException"):
-        catalogue.create_pet(REX, KEY)
+        catalogue.create_pet(REX, CALLER, KEY)
 
     assert wire.sent.count("TransactWriteItems") == 1
 
@@ -355,8 +380,8 @@ def test_absent_animal_is_none() -> None:
 
 
 @pytest.mark.parametrize("key", [None, KEY])
-def test_counter_and_records_are_no_animals(key: IdempotencyKey | None) -> None:
-    catalogue.create_pet(REX, key)
+def test_counter_and_records_are_no_animals(key: str | None) -> None:
+    catalogue.create_pet(REX, CALLER, key)
 
     assert catalogue.get_pet(0) is None
     assert [pet["id"] for pet in catalogue.list_pets(100, None, after=-1).pets] == [1]
@@ -445,9 +470,9 @@ def test_rare_status_costs_one_query_that_reads_nothing_else(tables: "DynamoDBCl
 
 
 def test_animals_without_status_are_not_in_the_index(tables: "DynamoDBClient") -> None:
-    catalogue.create_pet(MIA, None)
-    catalogue.create_pet(REX, None)
-    catalogue.create_pet(REX, KEY)
+    catalogue.create_pet(MIA, CALLER, None)
+    catalogue.create_pet(REX, CALLER, None)
+    catalogue.create_pet(REX, CALLER, KEY)
 
     indexed = tables.scan(TableName=settings.ANIMALS_TABLE, IndexName="by-status")["Items"]
 
@@ -455,6 +480,6 @@ def test_animals_without_status_are_not_in_the_index(tables: "DynamoDBClient") -
 
 
 def test_filtered_list_has_whole_animals() -> None:
-    catalogue.create_pet(REX, None)
+    catalogue.create_pet(REX, CALLER, None)
 
     assert catalogue.list_pets(20, "available", after=0).pets == [{"id": 1, **REX}]

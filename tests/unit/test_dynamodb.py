@@ -39,6 +39,7 @@ pytestmark = pytest.mark.usefixtures("tables")
 
 ATTEMPT = dynamodb._ATTEMPT_SECONDS
 PAUSE = dynamodb._BACKOFF_SECONDS
+CALLER = auth.Caller("0" * 64, "unit tests")
 
 
 def get_pet() -> Any:
@@ -291,7 +292,7 @@ def test_answer_with_a_wrong_checksum_is_asked_for_again(
 ) -> None:
     wire.fail(operation, answer(200, b'{"Item": {}}', crc32=1))
 
-    catalogue.create_pet({"name": "Rex", "categoryId": 1}, None)
+    catalogue.create_pet({"name": "Rex", "categoryId": 1}, CALLER, None)
     get_pet()
 
     assert wire.sent.count(operation) == 2
@@ -327,8 +328,8 @@ def test_errors_of_reads_are_parsed_though_good_answers_are_not(wire: Wire) -> N
 @pytest.mark.usefixtures("budget")
 def test_every_request_that_the_layer_sends_is_valid(wire: Wire) -> None:
     auth.look_up("0" * 64)
-    catalogue.create_pet({"name": "Rex", "categoryId": 1, "status": "sold"}, None)
-    catalogue.create_pet({"name": "Rex", "categoryId": 1, "status": "sold"}, catalogue.IdempotencyKey("a", "b"))
+    catalogue.create_pet({"name": "Rex", "categoryId": 1, "status": "sold"}, CALLER, None)
+    catalogue.create_pet({"name": "Rex", "categoryId": 1, "status": "sold"}, CALLER, "key")
     catalogue.get_pet(1)
     catalogue.list_pets(1, None, after=0)
     catalogue.list_pets(1, "sold", after=0)

@@ -1,7 +1,8 @@
 """Administration of API keys, on moto."""
 
+import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from animal_store import api_key as api_keys
@@ -20,7 +21,11 @@ NAME = f"{template.STACK_NAME}-ApiKeysTable"
 
 @pytest.fixture
 def keys(tables: "DynamoDBClient") -> KeyTable:
-    return KeyTable(tables, NAME)
+    return KeyTable(tables, NAME, lambda: "alice")
+
+
+def valid_with(keys: KeyTable, label: str) -> list[KeyRecord]:
+    return [record for record in keys.all() if record.label == label and record.state(time.time()) == "active"]
 
 
 def test_issued_key_is_stored_as_its_hash_alone(keys: KeyTable) -> None:
@@ -36,6 +41,7 @@ def test_issued_key_is_stored_as_its_hash_alone(keys: KeyTable) -> None:
             "label": {"S": "bob"},
             "created": {"N": str(record.created)},
             "expires": {"N": "1900000000"},
+            "issuedBy": {"S": "alice"},
         }
     ]
 
@@ -45,6 +51,48 @@ def test_a_record_is_never_written_over(keys: KeyTable) -> None:
 
     with pytest.raises(ClientError, match="ConditionalCheckFailed"):
         keys.put(KeyRecord(record.hash, "eve", 0))
+
+
+@pytest.mark.parametrize("times", [{}, {"expires": 9_999_999_999}])
+def test_label_of_a_valid_key_is_not_given_again(keys: KeyTable, times: Any) -> None:
+    keys.put(KeyRecord("a" * 64, "bob", 1, **times))
+
+    with pytest.raises(KeyAdministrationError, match="belongs to the valid key aaaaaaaaaaaa"):
+        keys.issue("bob", "test")
+
+    assert [record.hash for record in keys.all()] == ["a" * 64]
+
+
+@pytest.mark.parametrize("times", [{"expires": 2}, {"revoked": 2}])
+def test_label_of_a_key_that_is_no_longer_valid_is_free(keys: KeyTable, times: Any) -> None:
+    keys.put(KeyRecord("a" * 64, "bob", 1, **times))
+
+    _, record = keys.issue("bob", "test")
+
+    assert valid_with(keys, "bob") == [record]
+
+
+def test_label_may_be_shared_where_that_is_asked_for(keys: KeyTable) -> None:
+    for _ in range(2):
+        keys.issue("local", "test", shared_label=True)
+
+    assert len(valid_with(keys, "local")) == 2
+
+
+def test_of_two_issued_at_once_one_stays(keys: KeyTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    other, put = KeyTable(keys.dynamodb, NAME, lambda: "eve"), KeyTable.put
+
+    def put_late(table: KeyTable, record: KeyRecord) -> None:
+        monkeypatch.setattr(KeyTable, "put", put)
+        other.issue("bob", "test")
+        put(table, record)
+
+    monkeypatch.setattr(KeyTable, "put", put_late)  # both have found the label free by then
+    with pytest.raises(KeyAdministrationError, match="belongs to the valid key"):
+        keys.issue("bob", "test")
+
+    (record,) = valid_with(keys, "bob")
+    assert record.issuedBy == "eve"
 
 
 def test_list_is_in_order_of_creation_and_complete(keys: KeyTable) -> None:
@@ -69,14 +117,18 @@ def test_revoke_by(keys: KeyTable, form: str) -> None:
     revoked = keys.revoke(forms[form])
 
     assert revoked.state(revoked.created) == "revoked"
+    assert (revoked.issuedBy, revoked.revokedBy) == ("alice", "alice")
     assert keys.get(record.hash) == revoked
     assert keys.get(other.hash) == other
 
 
 def test_revoked_stays_as_it_was(keys: KeyTable) -> None:
-    keys.put(KeyRecord("a" * 64, "bob", created=1, revoked=2))
+    _, record = keys.issue("bob", "test")
+    first = keys.revoke(record.id)
 
-    assert keys.revoke("a" * 64).revoked == 2
+    again = KeyTable(keys.dynamodb, NAME, lambda: "eve").revoke(record.id)
+
+    assert again == first == keys.get(record.hash)
 
 
 @pytest.mark.parametrize(
@@ -123,6 +175,10 @@ def test_state(record: KeyRecord, state: str) -> None:
 )
 def test_expiry(text: str, expected: datetime) -> None:
     assert key_table.parse_expiry(text, NOW) == expected.timestamp()
+
+
+def test_no_expiry() -> None:
+    assert key_table.parse_expiry("never", NOW) is None
 
 
 @pytest.mark.parametrize("text", ["2026-11-20", "0d", "-1d", "90", "tomorrow", "2027-02-30", "9999-12-31", ""])

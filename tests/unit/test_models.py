@@ -14,8 +14,12 @@ from pydantic_core import ValidationError
 REX = b'{"pk": {"S": "pet"}, "id": {"N": "1"}, "name": {"S": "Rex"}, "categoryId": {"N": "9223372036854775807"}'
 
 
-def test_item_becomes_an_animal_without_its_partition_and_token() -> None:
-    body = b'{"Item": ' + REX + b', "status": {"S": "sold"}, "token": {"S": "0a"}}}'
+def test_item_becomes_an_animal_without_what_is_only_for_the_store() -> None:
+    body = (
+        b'{"Item": '
+        + REX
+        + b', "status": {"S": "sold"}, "token": {"S": "0a"}, "createdBy": {"S": "0a"}, "createdAt": {"N": "1"}}}'
+    )
 
     assert PET_ITEM.json(body)["Item"] == {"id": 1, "name": "Rex", "categoryId": 2**63 - 1, "status": "sold"}
 

@@ -1,18 +1,22 @@
 """How every operation runs: the order of checks, the headers, the log, the metrics, and what nobody gets to see."""
 
 import json
+import re
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from animal_store import api_key as api_keys
-from animal_store import dynamodb, operation
+from animal_store import dynamodb, operation, settings
 from animal_store.errors import STATUS_OF_CODE, NotFound, ServiceError
 from animal_store.operation import Response
 from animal_store.request import Request
 
 from tests.unit.conftest import Answer, Ask, Call, Clock, Context, Output
 from tests.unit.fault_injection import DENIED, THROTTLED, Fault, Wire, answer, lost_request
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb import DynamoDBClient
 
 OPERATIONS = {"list_pets": "listPets", "create_pet": "createPet", "get_pet": "getPet"}
 REX = '{"name": "Rex", "categoryId": 3}'
@@ -254,27 +258,46 @@ def test_request_is_logged_and_counted_on_one_line(
 
     (entry,) = output.lines
     expected = {
-        "message": "request",
         "level": "INFO",
-        "service": "animal-store",
         "request_id": Call(folder).event()["requestContext"]["requestId"],
         "Operation": OPERATIONS[folder],
         "Status": str(status),
         "KeyLabel": "unit tests",
-        "Requests": 1,
         "Latency": 12.5,
         "StoreCalls": {"list_pets": 2, "create_pet": 3, "get_pet": 2}[folder],
     }
     assert entry.items() >= expected.items()
     assert entry.get("Code") == ("not_found" if folder == "get_pet" else None)
+    assert re.fullmatch(r"[0-9a-f]{12}", entry["KeyId"])
+    assert entry.get("PetId") == (1 if folder == "create_pet" else None)
 
 
 def test_request_of_nobody_is_logged_without_a_label(ask: Ask, output: Output) -> None:
     ask("list_pets", headers={"Authorization": []})
 
     (entry,) = output.lines
-    assert "KeyLabel" not in entry
+    assert entry.keys().isdisjoint({"KeyLabel", "KeyId", "PetId"})
     assert (entry["Status"], entry["Code"], entry["StoreCalls"]) == ("401", "unauthorized", 0)
+
+
+def test_request_with_a_revoked_key_is_logged_with_its_id_and_not_counted_as_its_holder_s(
+    ask: Ask, api_key: str, tables: "DynamoDBClient", output: Output
+) -> None:
+    item = {"hash": {"S": api_keys.digest(api_key)}, "label": {"S": "x"}, "revoked": {"N": "1"}}
+    tables.put_item(TableName=settings.API_KEYS_TABLE, Item=item)
+
+    ask("get_pet")
+
+    (entry,) = output.lines
+    assert (entry["Status"], entry["KeyId"]) == ("401", api_keys.digest(api_key)[:12])
+    assert entry.keys().isdisjoint({"KeyLabel", "DeprecatedCalls"})
+
+
+def test_replayed_creation_is_logged_with_the_animal_of_the_first(ask: Ask, output: Output) -> None:
+    for _ in range(2):
+        ask("create_pet", body=REX, headers={"Idempotency-Key": ["key"]})
+
+    assert [entry["PetId"] for entry in output.lines] == [1, 1]
 
 
 def test_retries_are_counted_as_calls_of_the_store(ask: Ask, wire: Wire, output: Output, clock: Clock) -> None:
@@ -304,7 +327,7 @@ def test_only_the_first_request_of_an_environment_is_a_cold_start(
     ask("list_pets")
     ask("get_pet")
 
-    assert [line["ColdStart"] for line in output.requests] == [1, 0]
+    assert [line.get("ColdStart") for line in output.requests] == [1, None]
 
 
 @pytest.mark.parametrize(

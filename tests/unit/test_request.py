@@ -1,12 +1,13 @@
 """What a request says, and in which words it is refused."""
 
 import base64
+import gzip
 import json
 from typing import Any
 
 import pytest
 from animal_store.auth import Caller
-from animal_store.errors import InvalidRequest, UnsupportedMediaType
+from animal_store.errors import InvalidRequest, PayloadTooLarge, UnsupportedMediaType
 from animal_store.models import NewPet
 from animal_store.pet_status import PET_STATUSES
 from animal_store.request import Request, collection_url, header, positive_int64
@@ -133,8 +134,8 @@ def test_missing_body_is_refused(body: str | None) -> None:
         '{"name": "R\nex", "categoryId": 1}',
         '{"name": "Rex", "categoryId": ' + "9" * 4301 + "}",
         "\ufeff" + REX,
-        "[" * 100_000,
-        '{"a":' * 100_000,
+        "[" * 10_000,
+        '{"a":' * 3000,
         "\ud800",
     ],
     ids=lambda body: body[:20].encode("ascii", "backslashreplace").decode(),
@@ -239,6 +240,48 @@ def test_any_other_content_type_is_refused(content_types: list[str]) -> None:
 def test_content_type_comes_before_the_body() -> None:
     with pytest.raises(UnsupportedMediaType):
         read_body("{", "text/plain")
+
+
+@pytest.mark.parametrize("codings", [["gzip"], ["br"], [""], ["identity", "gzip"], ["gzip, identity"], ["x"]])
+def test_compressed_body_is_refused_with_a_hint(codings: list[str]) -> None:
+    compressed = {"body": base64.b64encode(gzip.compress(REX.encode())).decode(), "isBase64Encoded": True}
+    event = Call("create_pet", headers={"Content-Encoding": codings}).event() | compressed
+
+    with pytest.raises(UnsupportedMediaType, match=r"^The body must not be compressed: send it without Content-"):
+        Request(event, CALLER).body(NEW_PET)
+
+
+@pytest.mark.parametrize("coding", ["identity", " Identity "])
+def test_body_that_is_declared_to_be_as_it_is_is_taken(coding: str) -> None:
+    assert request(body=REX, headers={"Content-Encoding": [coding]}).body(NEW_PET)["name"] == "Rex"
+
+
+# -- its size ----------------------------------------------------------------------------------------------------------
+
+
+def padded(size: int, character: str = " ") -> str:
+    """Return a body of so many bytes."""
+    rest = size - len(REX) - len(',"x":""')
+    return REX[:-1] + f',"x":"{character * (rest // len(character.encode()))}"}}'
+
+
+def test_largest_animal_fits() -> None:
+    body = json.dumps({"name": "\U0001f600" * 256, "categoryId": -(2**63), "status": "available"}, indent=8)
+
+    assert read_body(body)["name"] == "\U0001f600" * 256
+
+
+@pytest.mark.parametrize("character", [" ", "\u00e9", "\U0001f600"])
+def test_body_of_16_kb_is_read_and_a_larger_one_is_not_even_parsed(character: str) -> None:
+    largest = padded(16 * 1024, character)
+    assert 16 * 1024 - 4 < len(largest.encode()) <= 16 * 1024
+
+    assert read_body(largest)["name"] == encoded(largest.encode()).body(NEW_PET)["name"] == "Rex"
+    for body in (largest + "    ", "[" * 16 * 1024 + "[", "\ud800" * 6000):
+        with pytest.raises(PayloadTooLarge):
+            read_body(body)
+    with pytest.raises(PayloadTooLarge):
+        encoded(largest.encode() + b"    ").body(NEW_PET)
 
 
 # -- the query string --------------------------------------------------------------------------------------------------
@@ -410,6 +453,15 @@ def test_event_without_headers_has_none(event: dict[str, Any]) -> None:
         (["http", "3000"], "127.0.0.1", "", "http://127.0.0.1:3000/v1/pets"),
         (["http", "3000"], "127.0.0.1:3000", "", "http://127.0.0.1:3000/v1/pets"),
         ([], "api.example.com", "", "https://api.example.com/v1/pets"),
+        (["http", "4200"], "[::1]", "", "http://[::1]:4200/v1/pets"),
+        (["http", "4200"], "[::1]:4200", "", "http://[::1]:4200/v1/pets"),
+        (["https", "81@evil.example"], "api.example.com", "", "https://api.example.com/v1/pets"),
+        (["https", "0"], "api.example.com", "", "https://api.example.com/v1/pets"),
+        (["https", "65535"], "api.example.com", "", "https://api.example.com:65535/v1/pets"),
+        (["https", "65536"], "api.example.com", "", "https://api.example.com/v1/pets"),
+        (["https", "\u0661"], "api.example.com", "", "https://api.example.com/v1/pets"),
+        (["javascript", "443"], "api.example.com", "", "https://api.example.com/v1/pets"),
+        (["HTTP", ""], "api.example.com", "", "https://api.example.com/v1/pets"),
     ],
 )
 def test_url_of_the_collection_is_the_one_by_which_the_client_came(
@@ -424,6 +476,17 @@ def test_url_of_the_collection_is_the_one_by_which_the_client_came(
     }
 
     assert collection_url(event) == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "prefix"),
+    [("/staging/v1/p%65ts", "/staging"), ("/v1/%70ets/%2Fv1%2Fpets", ""), ("/v1/pets/v1%2Fpets", "")],
+)
+def test_path_may_be_written_with_escapes(path: str, prefix: str) -> None:
+    event = Call("get_pet").event()
+    event["requestContext"] |= {"path": path, "domainName": HOST}
+
+    assert collection_url(event) == f"https://{HOST}{prefix}/v1/pets"
 
 
 def test_last_of_several_forwarding_headers_counts() -> None:

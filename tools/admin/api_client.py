@@ -15,7 +15,7 @@ from urllib.parse import urlencode, urljoin, urlsplit
 
 import aiohttp
 
-from tools.local.store import DataFolder
+from tools.local.folder import DataFolder
 
 Pet = dict[str, Any]
 
@@ -56,11 +56,11 @@ def find_target(base_url: str | None, api_key_file: Path | None) -> Target:
     """
     api_key = api_key_file.read_text("utf-8").strip() if api_key_file else os.environ.get("API_KEY", "")
     if base_url is None:
-        folder = DataFolder(Path(os.environ.get("DATA") or ".local"))
+        folder = DataFolder.from_environment()
         service = folder.running()
         if service is None:
             raise ApiError(f"No `make run` is using {folder.path}. Start it, or name a service: --base-url URL")
-        return Target(service.base_url, api_key or (folder.path / "api-key").read_text("utf-8").strip())
+        return Target(service.base_url, api_key or folder.api_key.read_text("utf-8").strip())
     if urlsplit(base_url).scheme not in {"http", "https"}:
         raise ApiError(f"{base_url} is no base URL: it begins with https:// and ends with /v1")
     if not api_key:

@@ -34,6 +34,7 @@ REFUSALS = (
         lambda r: r["Type"].startswith("AWS::CodeDeploy::"), "no CodeDeploy: the alias moves at once, without canary"
     ),
     Refusal(lambda r: r["Type"] == "AWS::CloudWatch::CompositeAlarm", "no composite alarms in a stack"),
+    Refusal(lambda r: r["Type"] == "AWS::WAFv2::WebACLAssociation", "no firewall in front of a stage"),
 )
 
 METRIC_MATH = "no metric math in a stack: kept with the first of its metrics alone"
@@ -43,7 +44,6 @@ _WITHOUT_EFFECT = {
     ("AWS::DynamoDB::Table", "SSESpecification"): "nothing is encrypted",
     ("AWS::Lambda::Function", "Architectures"): "functions run on this machine's processor (built for x86_64)",
     ("AWS::Lambda::Function", "MemorySize"): "no limit",
-    ("AWS::Lambda::Function", "SnapStart"): "the hooks run before the first request; no snapshot is taken",
     ("AWS::Lambda::Function", "TracingConfig"): "no traces",
     ("AWS::Lambda::Permission", ""): "the emulated API Gateway calls functions without it",
     ("AWS::Lambda::LayerVersion", "CompatibleArchitectures"): "not compared with the functions'",

@@ -1,8 +1,6 @@
 """The emulator of AWS as a child process: start, environment for those who call it, stop."""
 
 import contextlib
-import importlib.util
-import shutil
 import socket
 import subprocess
 import sys
@@ -185,15 +183,11 @@ def _stop(process: subprocess.Popen[str]) -> None:
 
 
 def _bare_interpreter(python: Path, directory: Path) -> Path:
-    """Make an interpreter that finds what Lambda's Python finds: the standard library and the module of the hooks.
+    """Make an interpreter that finds the standard library alone: what else is needed, the layer brings.
 
-    (AWS's runtime has boto3 too; the layer brings its own, and here that shows.)
+    (AWS's runtime has boto3 too; here it shows that the layer does not lean on it.)
     """
     subprocess.run([str(python), "-m", "venv", "--without-pip", str(directory)], check=True)
-    hooks = importlib.util.find_spec("snapshot_restore_py")
-    if hooks is None or hooks.origin is None:
-        raise EmulatorError("snapshot_restore_py is not installed: make install")
-    shutil.copy(hooks.origin, directory / f"lib/python{PYTHON[0]}.{PYTHON[1]}/site-packages")
     return directory / "bin/python"
 
 

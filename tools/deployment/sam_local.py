@@ -27,7 +27,7 @@ from tools.deployment import docker_engine, emulator
 from tools.deployment.emulator import EmulatorError
 from tools.deployment.surface import Surface, SurfaceError, end_on_signals, issue_key
 from tools.local import template
-from tools.local.store import ENDPOINT_VARIABLE, create_tables
+from tools.local.tables import ENDPOINT_VARIABLE, create_tables
 from tools.packaging.targets import TARGETS
 
 if TYPE_CHECKING:

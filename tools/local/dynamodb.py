@@ -13,16 +13,17 @@ import time
 import uuid
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tools.local.expressions import Expressions
-from tools.local.values import Item, ItemRefusal, Refusal, kind, normal, order, unknown
+from tools.local.values import Item, Refusal, kind, normal, order, unknown
 
 if TYPE_CHECKING:
     from botocore.awsrequest import AWSPreparedRequest, AWSResponse
@@ -31,28 +32,20 @@ if TYPE_CHECKING:
 Request = dict[str, Any]
 """The parameters of an operation."""
 
-Key = tuple[bytes, bytes]
-"""The hash key and the range key of an item, as `order` writes them; without a range key, the second is empty."""
-
 _APPLICATION_ID = 0x616E696D
 _VERSION = 1
+# An index is rows of its own, each with the whole item, as in DynamoDB; and a table is its first index.
 _SCHEMA = f"""
 PRAGMA application_id = {_APPLICATION_ID};
 PRAGMA user_version = {_VERSION};
 PRAGMA journal_mode = WAL;
 CREATE TABLE tables (id INTEGER PRIMARY KEY, name TEXT UNIQUE, description TEXT, expiry TEXT);
-CREATE TABLE items (tbl INTEGER, hash BLOB, range BLOB, item TEXT, PRIMARY KEY (tbl, hash, range)) WITHOUT ROWID;
--- The items that are in a secondary index: the keys that they have there and in the table.
-CREATE TABLE entries (
-    tbl INTEGER, idx TEXT, idx_hash BLOB, idx_range BLOB, hash BLOB, range BLOB,
-    PRIMARY KEY (tbl, idx, idx_hash, idx_range, hash, range)) WITHOUT ROWID;
+CREATE TABLE rows (place BLOB PRIMARY KEY, item TEXT) WITHOUT ROWID;
 CREATE TABLE tokens (token TEXT PRIMARY KEY, content BLOB, expires REAL);
 """
-_BUSY_SECONDS = 10
 _TOKEN_SECONDS = 10 * 60
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html; counted in the JSON of items.
-_MAX_ITEM, _MAX_PAGE, _MAX_KEY = 400 * 1024, 1024 * 1024, (2048, 1024)
-
+_MAX_ITEM, _MAX_PAGE, _MAX_HASH, _MAX_RANGE = 400 * 1024, 1024 * 1024, 2048, 1024
 _FAILED = "ConditionalCheckFailedException"
 _WAY_OUT = "move it away (with its -wal and -shm), or empty the local store: make reset"
 
@@ -63,33 +56,37 @@ class DatabaseError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """The names of the attributes that make the key of a table, or of one of its indexes."""
+    """The index of a table, or the table itself: rows in the order of their places.
 
+    A place is the index and the attributes of the key, each ended by a zero byte; no part begins with `_AFTER`.
+    """
+
+    name: str
+    begin: bytes
     keys: tuple[str, ...]
-    name: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """A table as it was created; that never changes."""
-
-    id: int
+    names: tuple[str, ...]
+    """The attributes of its key, and then of the table's."""
     types: dict[str, str]
-    primary: _Index
-    indexes: tuple[_Index, ...]
 
-    def key(self, item: Item, index: _Index) -> Key:
-        """Return the key of an item in an index."""
-        parts = [self.part(item, name, limit) for name, limit in zip(index.keys, _MAX_KEY, strict=False)]
-        return parts[0], parts[1] if len(parts) > 1 else b""
+    def place(self, item: Item) -> bytes:
+        """Return the place of an item."""
+        return self.begin + b"".join(self.part(item, name) for name in self.names)
 
-    def part(self, item: Item, name: str, limit: int) -> bytes:
-        """Return one attribute of a key, as its order demands."""
+    def part(self, item: Item, name: str) -> bytes:
+        """Return what an attribute of the key adds to the place."""
         if name not in item or kind(item[name]) != self.types[name]:
             raise Refusal(f"Missing the key {name}, or type mismatch: expected {self.types[name]}")
+        limit = _MAX_RANGE if name in self.keys[1:] else _MAX_HASH
         if not 0 < len(part := order(item[name])) <= limit:
             raise Refusal(f"The key {name} must have 1 to {limit} bytes")
-        return part
+        return part.replace(b"\0", b"\0" + _AFTER) + b"\0"
+
+    def has(self, item: Item) -> bool:
+        """Tell whether an item is in the index: it has every attribute of the key."""
+        return {*self.names} <= item.keys()
+
+
+_AFTER = b"\xff"
 
 
 class Database:
@@ -106,7 +103,7 @@ class Database:
         self._path = path
         self._idle: deque[sqlite3.Connection] = deque()
         self._writing = threading.Lock()
-        self._tables: dict[str, _Table] = {}
+        self._tables: dict[str, list[_Index]] = {}
         try:
             _create(path)
             _check(path)
@@ -128,15 +125,12 @@ class Database:
         from botocore.awsrequest import AWSResponse
 
         body: Any = request.body
-        error: dict[str, Any]
         try:
             status, text = 200, self._perform(event_name.rpartition(".")[2], json.loads(body))
         except Refusal as refusal:
-            error = {"__type": f"com.amazonaws.dynamodb.v20120810#{refusal.code}", "message": refusal.message}
-            status, text = 400, _json(error | refusal.members)
-        except sqlite3.Error as failure:
-            error = {"__type": "com.amazonaws.dynamodb.v20120810#InternalServerError"}
-            status, text = 500, _json(error | {"message": f"The local store {self._path}: {failure}"})
+            status, text = 400, _error(refusal)
+        except sqlite3.Error as error:
+            status, text = 500, _error(Refusal(f"The local store {self._path}: {error}", "InternalServerError"))
         raw = text.encode()
         headers: Any = {"x-amz-crc32": str(zlib.crc32(raw)), "x-amzn-requestid": uuid.uuid4().hex}
         return AWSResponse(request.url, status, headers, _Body(raw))
@@ -175,22 +169,39 @@ class Database:
 class _Session:
     """The operations, within the transaction of one request; each returns the body of the response."""
 
-    def __init__(self, connection: sqlite3.Connection, tables: dict[str, _Table]) -> None:
+    def __init__(self, connection: sqlite3.Connection, tables: dict[str, list[_Index]]) -> None:
         self._execute, self._tables = connection.execute, tables
 
     def get_item(self, request: Request) -> str:
-        table = self._table(request)
-        stored = self._read(table, table.key(_key_of(table, request), table.primary))
+        table, *_ = self._table(request)
+        stored = self._read(table.place(_key(table, request)))
         return f'{{"Item":{stored}}}' if stored else "{}"
 
-    def put_item(self, request: Request) -> str:
-        return _returned(request, {"ALL_OLD"}, *self._write("Put", request))
-
-    def update_item(self, request: Request) -> str:
-        return _returned(request, {"ALL_OLD", "ALL_NEW", "UPDATED_OLD", "UPDATED_NEW"}, *self._write("Update", request))
-
-    def delete_item(self, request: Request) -> str:
-        return _returned(request, {"ALL_OLD"}, *self._write("Delete", request))
+    def write_item(self, request: Request, action: str) -> str:
+        """Put, update or delete an item if the condition holds."""
+        table, *_ = indexes = self._table(request)
+        item = normal(request["Item"]) if action == "Put" else _key(table, request)
+        place, *_ = [index.place(item) for index in indexes if index is table or index.has(item)]
+        if (wanted := request.get("ReturnValues", "NONE")) not in _RETURN_VALUES[action == "Update"]:
+            raise Refusal("Return values set to invalid value")
+        old: Item = json.loads(self._read(place) or "{}")
+        expressions = Expressions(request, old)
+        holds, changes = expressions.condition(), expressions.changes()
+        expressions.check_all_used()
+        if fixed := changes.keys() & {*table.keys}:
+            raise Refusal(f"Cannot update attribute {fixed.pop()}. This attribute is part of the key")
+        if not holds:
+            shown = {"Item": old} if old and request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" else {}
+            raise Refusal("The conditional request failed", _FAILED, **shown)
+        new = {} if action == "Delete" else item
+        if action == "Update":
+            values = {name: change() for name, change in changes.items()}
+            new = {name: value for name, value in {**item, **old, **values}.items() if value is not None}
+        self._store(indexes, old, new)
+        returned = {"ALL_OLD": old, "UPDATED_OLD": old, "ALL_NEW": new, "UPDATED_NEW": new}.get(wanted, {})
+        if wanted.startswith("UPDATED"):
+            returned = {name: value for name, value in returned.items() if name in changes}
+        return _json({"Attributes": returned}) if returned else "{}"
 
     def transact_write_items(self, request: Request) -> str:
         actions, token = request["TransactItems"], request.get("ClientRequestToken")
@@ -202,51 +213,55 @@ class _Session:
             if action not in _ACTIONS:
                 raise unknown(f"the action {action} of a transaction")
             _check_parameters(action, _ACTIONS[action], parameters)
-            table = self._table(parameters)
-            places.add((table.id, table.key(normal(parameters.get("Item") or parameters["Key"]), table.primary)))
+            table, *_ = self._table(parameters)
+            places.add(table.place(normal(parameters.get("Item") or parameters["Key"])))
             try:
-                self._write(action, parameters)
+                self.write_item(parameters, action)
                 reasons.append({"Code": "None"})
-            except ItemRefusal as refusal:
-                code = "ConditionalCheckFailed" if refusal.code == _FAILED else "ValidationError"
-                reasons.append({"Code": code, "Message": refusal.message, **refusal.members})
+            except Refusal as refusal:
+                if refusal.code != _FAILED:
+                    raise
+                reasons.append({"Code": "ConditionalCheckFailed", "Message": refusal.message, **refusal.members})
         if len(places) < len(actions):
             raise Refusal("Transaction request cannot include multiple operations on one item")
-        codes = ", ".join(reason["Code"] for reason in reasons)
-        if codes.replace("None", "").strip(", "):
-            raise Refusal(
-                f"Transaction cancelled, please refer cancellation reasons for specific reasons [{codes}]",
-                "TransactionCanceledException",
-                CancellationReasons=reasons,
-            )
+        codes = [reason["Code"] for reason in reasons]
+        if "ConditionalCheckFailed" in codes:
+            message = "Transaction cancelled, please refer cancellation reasons for specific reasons "
+            message += f"[{', '.join(codes)}]"
+            raise Refusal(message, "TransactionCanceledException", CancellationReasons=reasons)
         return "{}"
 
     def query(self, request: Request) -> str:
-        table, index = self._index(request)
+        index = self._index(request)
         expressions = Expressions(request, {})
         conditions = expressions.key_conditions()
         expressions.check_all_used()
-        if not {index.keys[0]} <= conditions.keys() <= {*index.keys} or conditions[index.keys[0]][0] != "=":
-            raise Refusal(f"Query condition missed key schema element: {index.keys[0]}, or is not supported")
-        where, values = "", []
-        for name, limit, column in zip(index.keys, _MAX_KEY, _columns(index), strict=False):
-            if name in conditions:
-                comparator, value = conditions[name]
-                where += f" AND {column} {comparator} ?"
-                values.append(table.part({name: value}, name, limit))
-        return self._page(request, table, index, where, values)
+        hash_, *ranges = index.keys
+        if not {hash_} <= conditions.keys() <= {*index.keys} or conditions[hash_][0] != "=":
+            raise Refusal(f"Query condition missed key schema element: {hash_}, or is not supported")
+        low = index.begin + index.part({hash_: conditions[hash_][1]}, hash_)
+        high = low + _AFTER
+        for name in conditions.keys() & set(ranges):
+            comparator, value = conditions[name]
+            place = low + index.part({name: value}, name)
+            if comparator in {"=", ">=", ">"}:
+                low = place + _AFTER if comparator == ">" else place
+            if comparator in {"=", "<=", "<"}:
+                high = place if comparator == "<" else place + _AFTER
+        return self._page(request, index, low, high)
 
     def scan(self, request: Request) -> str:
-        return self._page(request, *self._index(request), "", [])
+        index = self._index(request)
+        return self._page(request, index, index.begin, index.begin + _AFTER)
 
     def create_table(self, request: Request) -> str:
-        name, arn = request["TableName"], f"arn:aws:dynamodb:local:000000000000:table/{request['TableName']}"
+        name, indexes = request["TableName"], request.get("GlobalSecondaryIndexes", [])
         if self._execute("SELECT 1 FROM tables WHERE name = ?", (name,)).fetchone():
             raise Refusal(f"Table already exists: {name}", "ResourceInUseException")
-        indexes = request.get("GlobalSecondaryIndexes", [])
         for index in indexes:
             if index["Projection"] != {"ProjectionType": "ALL"}:
                 raise unknown(f"the projection {index['Projection']} of an index")
+        arn = f"arn:aws:dynamodb:local:000000000000:table/{name}"
         made = {"TableStatus": "ACTIVE", "TableArn": arn, "CreationDateTime": time.time()}
         made["GlobalSecondaryIndexes"] = [index | {"IndexStatus": "ACTIVE"} for index in indexes]
         self._execute("INSERT INTO tables (name, description) VALUES (?, ?)", (name, _json(request | made)))
@@ -274,53 +289,47 @@ class _Session:
             return row[0], row[1], row[2]
         raise Refusal("Requested resource not found", "ResourceNotFoundException")
 
-    def _table(self, request: Request) -> _Table:
-        name = request["TableName"]
-        if name not in self._tables:
+    def _table(self, request: Request) -> list[_Index]:
+        """Find the indexes of a table; the first is the table itself."""
+        if (name := request["TableName"]) not in self._tables:
             number, description, _ = self._described(request)
             made = json.loads(description)
             types = {each["AttributeName"]: each["AttributeType"] for each in made["AttributeDefinitions"]}
-            primary, *indexes = (
-                _Index(tuple(key["AttributeName"] for key in keyed["KeySchema"]), keyed.get("IndexName", ""))
-                for keyed in (made, *made["GlobalSecondaryIndexes"])
-            )
-            self._tables[name] = _Table(number, types, primary, tuple(indexes))
+            indexes: list[_Index] = []
+            for described in (made, *made["GlobalSecondaryIndexes"]):
+                keys = tuple(key["AttributeName"] for key in described["KeySchema"])
+                names = tuple(dict.fromkeys(keys + (indexes[0].keys if indexes else ())))
+                begin = f"{number}\0{described.get('IndexName', '')}\0".encode()
+                indexes.append(_Index(described.get("IndexName", ""), begin, keys, names, types))
+            self._tables[name] = indexes
         return self._tables[name]
 
-    def _index(self, request: Request) -> tuple[_Table, _Index]:
-        table, name = self._table(request), request.get("IndexName", "")
+    def _index(self, request: Request) -> _Index:
+        name = request.get("IndexName", "")
         if name and request.get("ConsistentRead"):
             raise Refusal("Consistent reads are not supported on global secondary indexes")
-        for index in (table.primary, *table.indexes):
+        for index in self._table(request):
             if index.name == name:
-                return table, index
+                return index
         raise Refusal(f"The table does not have the specified index: {name}")
 
-    def _read(self, table: _Table, key: Key) -> str | None:
-        row = self._execute("SELECT item FROM items WHERE tbl = ? AND hash = ? AND range = ?", (table.id, *key))
-        return next((item for (item,) in row), None)
+    def _read(self, place: bytes) -> str | None:
+        row = self._execute("SELECT item FROM rows WHERE place = ?", (place,)).fetchone()
+        return row[0] if row else None
 
-    def _page(self, request: Request, table: _Table, index: _Index, where: str, values: list[bytes]) -> str:
-        """Read items in the order of an index, up to the limit or to the size of a page."""
-        columns = _columns(index)
-        source = "items WHERE tbl = ?"
-        bindings: list[Any] = [table.id]
-        if index.name:
-            source = "entries JOIN items USING (tbl, hash, range) WHERE tbl = ? AND idx = ?"
-            bindings.append(index.name)
-        names = dict.fromkeys(index.keys + table.primary.keys)
-        if start := normal(request.get("ExclusiveStartKey", {})):
-            if start.keys() != names.keys():
-                raise Refusal("The provided starting key is invalid")
-            where += f" AND ({', '.join(columns)}) > ({', '.join('?' * len(columns))})"
-            values += (table.key(start, index) if index.name else ()) + table.key(start, table.primary)
+    def _page(self, request: Request, index: _Index, low: bytes, high: bytes) -> str:
+        """Read the items from one place to before another, up to the limit or to the size of a page."""
+        if "ExclusiveStartKey" in request:
+            start = index.place(normal(request["ExclusiveStartKey"]))
+            if request["ExclusiveStartKey"].keys() != {*index.names} or not low <= start < high:
+                raise Refusal("The provided starting key is invalid, or does not match the range key predicate")
+            low = start + _AFTER
         if (limit := request.get("Limit", -1)) == 0:
             raise Refusal("Limit must be greater than or equal to 1")
-        # Nothing of the request stands in the statement but the comparators that a key condition can have.
-        statement = f"SELECT item FROM {source}{where} ORDER BY {', '.join(columns)} LIMIT ?"  # noqa: S608
         items: list[str] = []
         size = 0
-        for (item,) in self._execute(statement, (*bindings, *values, limit)):
+        statement = "SELECT item FROM rows WHERE place >= ? AND place < ? ORDER BY place LIMIT ?"
+        for (item,) in self._execute(statement, (low, high, limit)):
             items.append(item)
             size += len(item)
             if size > _MAX_PAGE:
@@ -328,45 +337,18 @@ class _Session:
         last = ""
         if len(items) == limit or size > _MAX_PAGE:
             end = json.loads(items[-1])
-            last = f',"LastEvaluatedKey":{_json({name: end[name] for name in names})}'
+            last = f',"LastEvaluatedKey":{_json({name: end[name] for name in index.names})}'
         return f'{{"Items":[{",".join(items)}],"Count":{len(items)},"ScannedCount":{len(items)}{last}}}'
 
-    def _write(self, action: str, request: Request) -> tuple[Item, Item, Iterable[str]]:
-        """Write an item if its condition holds; return what it was, what it is, and what an update has touched."""
-        table = self._table(request)
-        item = normal(request["Item"]) if action == "Put" else _key_of(table, request)
-        key = table.key(item, table.primary)
-        old: Item = json.loads(self._read(table, key) or "{}")
-        expressions = Expressions(request, old)
-        holds, changes = expressions.condition(), expressions.changes()
-        expressions.check_all_used()
-        if fixed := changes.keys() & {*table.primary.keys}:
-            raise Refusal(f"Cannot update attribute {fixed.pop()}. This attribute is part of the key")
-        if not holds:
-            shown = {"Item": old} if old and request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" else {}
-            raise ItemRefusal("The conditional request failed", _FAILED, **shown)
-        new = {} if action == "Delete" else item
-        if action == "Update":
-            values = {name: change() for name, change in changes.items()}
-            new = {name: value for name, value in {**item, **old, **values}.items() if value is not None}
-        self._store(table, key, old, new)
-        return old, new, changes
-
-    def _store(self, table: _Table, key: Key, old: Item, new: Item) -> None:
-        """Put an item in the place of another, in the table and in the indexes whose attributes it has."""
-        for index in table.indexes:
-            if {*index.keys} <= old.keys():
-                entry = (table.id, index.name, *table.key(old, index), *key)
-                where = "tbl = ? AND idx = ? AND idx_hash = ? AND idx_range = ? AND hash = ? AND range = ?"
-                self._execute(f"DELETE FROM entries WHERE {where}", entry)  # noqa: S608 - a constant
-            if {*index.keys} <= new.keys():
-                entry = (table.id, index.name, *table.key(new, index), *key)
-                self._execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", entry)
+    def _store(self, indexes: list[_Index], old: Item, new: Item) -> None:
+        """Put an item in the place of another; where there is none, it is empty."""
         if len(text := _json(new)) > _MAX_ITEM:
-            raise ItemRefusal("Item size has exceeded the maximum allowed size")
-        self._execute("DELETE FROM items WHERE tbl = ? AND hash = ? AND range = ?", (table.id, *key))
-        if new:
-            self._execute("INSERT INTO items VALUES (?, ?, ?, ?)", (table.id, *key, text))
+            raise Refusal("Item size has exceeded the maximum allowed size")
+        for index in indexes:
+            if index.has(old):
+                self._execute("DELETE FROM rows WHERE place = ?", (index.place(old),))
+            if index.has(new):
+                self._execute("INSERT INTO rows VALUES (?, ?)", (index.place(new), text))
 
     def _is_repeated(self, token: str, content: bytes) -> bool:
         """Tell whether a transaction with this token has been carried out; remember it if not."""
@@ -380,6 +362,7 @@ class _Session:
         return False
 
 
+_RETURN_VALUES = {"NONE", "ALL_OLD"}, {"NONE", "ALL_OLD", "ALL_NEW", "UPDATED_OLD", "UPDATED_NEW"}
 _READS = {"GetItem", "Query", "Scan", "DescribeTable", "DescribeTimeToLive"}
 _PAGE = "TableName IndexName ConsistentRead Limit ExclusiveStartKey"
 _WRITE = (
@@ -389,9 +372,9 @@ _WRITE = (
 _ACTIONS = {"Put": f"{_WRITE} Item", "Update": f"{_WRITE} Key UpdateExpression", "Delete": f"{_WRITE} Key"}
 _OPERATIONS: dict[str, tuple[Callable[[_Session, Request], str], str]] = {
     "GetItem": (_Session.get_item, "TableName Key ConsistentRead"),
-    "PutItem": (_Session.put_item, _ACTIONS["Put"] + " ReturnValues"),
-    "UpdateItem": (_Session.update_item, _ACTIONS["Update"] + " ReturnValues"),
-    "DeleteItem": (_Session.delete_item, _ACTIONS["Delete"] + " ReturnValues"),
+    "PutItem": (partial(_Session.write_item, action="Put"), _ACTIONS["Put"] + " ReturnValues"),
+    "UpdateItem": (partial(_Session.write_item, action="Update"), _ACTIONS["Update"] + " ReturnValues"),
+    "DeleteItem": (partial(_Session.write_item, action="Delete"), _ACTIONS["Delete"] + " ReturnValues"),
     "TransactWriteItems": (_Session.transact_write_items, "TransactItems ClientRequestToken"),
     "Query": (_Session.query, f"{_PAGE} KeyConditionExpression ExpressionAttributeNames ExpressionAttributeValues"),
     "Scan": (_Session.scan, _PAGE),
@@ -411,27 +394,16 @@ def _check_parameters(operation: str, known: str, request: Request) -> None:
         raise unknown(f"the parameter {min(strange)} of {operation}")
 
 
-def _key_of(table: _Table, request: Request) -> Item:
+def _key(table: _Index, request: Request) -> Item:
     key = normal(request["Key"])
-    if key.keys() != {*table.primary.keys}:
+    if key.keys() != {*table.keys}:
         raise Refusal("The provided key element does not match the schema")
     return key
 
 
-def _columns(index: _Index) -> list[str]:
-    """Return the columns that an index is ordered by."""
-    return ["idx_hash", "idx_range", "hash", "range"] if index.name else ["hash", "range"]
-
-
-def _returned(request: Request, known: set[str], old: Item, new: Item, changed: Iterable[str]) -> str:
-    """Answer a write with what its ReturnValues asks for."""
-    wanted = request.get("ReturnValues", "NONE")
-    if wanted not in known | {"NONE"}:
-        raise Refusal("Return values set to invalid value")
-    attributes = {"NONE": {}}.get(wanted, old if wanted.endswith("OLD") else new)
-    if wanted.startswith("UPDATED"):
-        attributes = {name: attributes[name] for name in changed if name in attributes}
-    return _json({"Attributes": attributes}) if attributes else "{}"
+def _error(refusal: Refusal) -> str:
+    name = f"com.amazonaws.dynamodb.v20120810#{refusal.code}"
+    return _json({"__type": name, "message": refusal.message, **refusal.members})
 
 
 def _json(value: Any) -> str:
@@ -451,7 +423,7 @@ class _Body(BytesIO):
 def _connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
     """Open a file that exists: a store that is taken away while it is used does not come back empty."""
     uri = f"{path.absolute().as_uri()}?mode={mode}"
-    connection = sqlite3.connect(uri, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True)
+    connection = sqlite3.connect(uri, timeout=10, isolation_level=None, check_same_thread=False, uri=True)
     connection.execute("PRAGMA synchronous = FULL")
     return connection
 

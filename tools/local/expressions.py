@@ -10,14 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tools.local.values import Item, ItemRefusal, Refusal, Value, add, kind, normal, order, unknown
+from tools.local.values import Item, Refusal, Value, add, kind, normal, order, unknown
 
 Change = Callable[[], Value | None]
 """Makes the new value of an attribute; None removes it."""
 
 _TOKEN = re.compile(r"[:#]?[A-Za-z0-9_]+|<>|<=|>=|\S")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-_ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+ORDERS = {"=": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ReservedWords.html
 RESERVED_WORDS = frozenset(Path(__file__).with_name("reserved_words.txt").read_text("ascii").split())
 
@@ -36,7 +36,7 @@ class _Operand(NamedTuple):
     def present(self) -> Value:
         """Return the value of an operand that has to have one."""
         if self.value is None:
-            raise ItemRefusal(f"The expression refers to an attribute that the item does not have: {self.attribute}")
+            raise Refusal(f"The expression refers to an attribute that the item does not have: {self.attribute}")
         return self.value
 
 
@@ -69,7 +69,7 @@ class Expressions:
         self._begin("KeyConditionExpression")
         while not conditions or self._take("AND"):
             attribute, comparator, value = self._attribute(), self._next(), self._literal()
-            if attribute in conditions or comparator not in {"=", *_ORDERS}:
+            if attribute in conditions or comparator not in ORDERS:
                 raise Refusal("A KeyConditionExpression has one condition per key, with one of = < <= > >=")
             conditions[attribute] = comparator, value
         self._expect("")
@@ -139,13 +139,13 @@ class Expressions:
             raise Refusal(f"The first operand must be distinct from the remaining operands: {left.attribute}")
         if comparator in ("=", "<>"):
             return (left.value is not None and left.value == right.value) is (comparator == "=")
-        if comparator not in _ORDERS:
+        if comparator not in ORDERS:
             raise unknown(f"the comparator {comparator}")
         left.check("S N", comparator)
         right.check("S N", comparator)
         if not left.value or not right.value or not left.value.keys() == right.value.keys() <= {"S", "N"}:
             return False
-        return bool(_ORDERS[comparator](order(left.value), order(right.value)))
+        return bool(ORDERS[comparator](order(left.value), order(right.value)))
 
     # -- updates -------------------------------------------------------------------------------------------------------
 
@@ -170,7 +170,7 @@ class Expressions:
         self._expect(",")
         default = self._new_value()
         self._expect(")")
-        return _Operand(self._item[there], there) if there in self._item else default
+        return _Operand(self._item.get(there, default.value), there)
 
     def _remove(self) -> tuple[str, Change]:
         return self._attribute(), lambda: None

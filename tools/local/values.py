@@ -21,10 +21,6 @@ class Refusal(Exception):
         self.message, self.code, self.members = message, code, members
 
 
-class ItemRefusal(Refusal):
-    """An error that depends on the stored item: in a transaction, the reason of one action."""
-
-
 def unknown(what: str) -> Refusal:
     """Make the error for what DynamoDB may know, but this store does not."""
     return Refusal(f"The embedded store does not know {what}. What it knows is in tools/local.")
@@ -56,12 +52,12 @@ def _normal(value: Value) -> Value:
 def add(left: Value, right: Value, *, minus: bool = False) -> Value:
     """Add two numbers, or subtract the second."""
     if kind(left) != "N" or kind(right) != "N":
-        raise ItemRefusal("An operand in the update expression has an incorrect data type")
+        raise Refusal("An operand in the update expression has an incorrect data type")
     compute = _RANGE.subtract if minus else _RANGE.add
     try:
         return {"N": _plain(compute(_decimal(left["N"]), _decimal(right["N"])))}
     except DecimalException as error:
-        raise ItemRefusal("The result is out of range, or has more than 38 significant digits.") from error
+        raise Refusal("The result is out of range, or has more than 38 significant digits.") from error
 
 
 def order(value: Value) -> bytes:

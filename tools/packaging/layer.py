@@ -124,6 +124,22 @@ def _drop(path: Path, keep: frozenset[str]) -> None:
             _remove(child)
 
 
+def keep_licences(python: Path, output: Path) -> None:
+    """Copy the licence texts of the installed libraries, which have to go along, to where no start looks for modules.
+
+    Raises:
+        SystemExit: A library brings none: look it up.
+    """
+    for records in sorted(python.glob("*.dist-info")):
+        texts = [file for file in records.rglob("*") if re.match(r"(licen[cs]e|notice)\b", file.name, re.IGNORECASE)]
+        if not (texts := [file for file in texts if file.is_file()]):
+            raise SystemExit(f"{records.stem} brings no licence text: add it in tools/packaging/layer.py")
+        folder = output / records.stem
+        folder.mkdir(parents=True)
+        for text in texts:
+            shutil.copyfile(text, folder / text.name)
+
+
 def _empty(python: Path) -> None:
     """Replace the modules that are never used; `tests/template` calls the functions on the result."""
     for name, text in EMPTIED.items():
@@ -189,6 +205,7 @@ def build(target: Target, output: Path) -> None:
     python = output / "python"
     python.mkdir(parents=True)
     _install(target, python)
+    keep_licences(python, output / "licences")
     shutil.copytree(SOURCE / "animal_store", python / "animal_store", ignore=shutil.ignore_patterns("__pycache__"))
     core_schemas.write(python / "animal_store")
     trim(python)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
 
-from animal_store import dynamodb, snapstart, telemetry
+from animal_store import dynamodb, telemetry
 from animal_store.auth import Caller, authenticate
 from animal_store.errors import InternalError, ServiceError, ServiceUnavailable
 from animal_store.request import Request, collection_url, header
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 _HEADERS = {"Content-Type": "application/json", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
+_CREATED = 201
 _cold_start = True
-snapstart.register()
 
 Event = dict[str, Any]
 """API Gateway's REST proxy event."""
@@ -39,6 +39,12 @@ class Response:
     status: int
     body: Pet | list[Pet] | Error
     headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def created(self) -> int | None:
+        """The id of the animal that a creation has made; None for any other answer."""
+        body: Any = self.body
+        return body.get("id") if self.status == _CREATED else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +97,17 @@ def operation(name: str, deprecation: Deprecation | None = None) -> Callable[[Ca
             dynamodb.budget.set(budget)
             outcome = _run(function, event)
             response = outcome.response
-            latency_ms = round((time.monotonic() - started) * 1000, 3)
             telemetry.write(
                 name,
                 response.status,
-                latency_ms=latency_ms,
+                latency_ms=(time.monotonic() - started) * 1000,
                 store_calls=budget.calls,
                 cold_start=_is_cold_start(),
                 request_id=event["requestContext"]["requestId"],
                 code=outcome.error.code if outcome.error else None,
+                key_id=outcome.caller.key_id if outcome.caller else getattr(outcome.error, "key_id", None),
                 key_label=outcome.caller.label if outcome.caller else None,
+                pet_id=response.created,
                 deprecated=deprecation is not None,
             )
             return {
@@ -122,13 +129,13 @@ def _run(function: Callable[[Request], Response], event: Event) -> _Outcome:
         caller = authenticate(header(event, "Authorization"))
         return _Outcome(function(Request(event, caller)), caller)
     except ServiceUnavailable as error:
-        telemetry.logger.warning("The store did not answer.", exc_info=True)
+        telemetry.logger().warning("The store did not answer.", exc_info=True)
         return _failure(error, caller)
     except ServiceError as error:
         return _failure(error, caller)
     except Exception:
         # The last resort: the details go to the log, none of them to the client.
-        telemetry.logger.exception("The operation failed.")
+        telemetry.logger().exception("The operation failed.")
         return _failure(InternalError(), caller)
 
 
