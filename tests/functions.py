@@ -25,6 +25,7 @@ from tests.example_key import EXAMPLE_KEY
 from tools import ROOT
 from tools.local import template
 from tools.local.dynamodb import Database
+from tools.local.tables import table_request
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
@@ -152,12 +153,7 @@ def _prepared(*, pets: bool) -> Path:
     database = Database(path)
     dynamodb = client(database)
     for table in TEMPLATE.tables.values():
-        properties = {
-            name: value
-            for name, value in table.properties.items()
-            if name in {"AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode"}
-        }
-        dynamodb.create_table(TableName=table.name, **properties)
+        dynamodb.create_table(**table_request(table))
     add_key(dynamodb, EXAMPLE_KEY)
     if pets:
         _add_pets(dynamodb)

@@ -72,6 +72,12 @@ def find(method: str, path: str) -> Operation | None:
     return None
 
 
+def examples(media: Any) -> list[Any]:
+    """Return the examples of the body of a request or response object."""
+    named = follow(media)["content"]["application/json"]["examples"]
+    return [follow(example)["value"] for example in named.values()]
+
+
 @cache
 def statuses_of_codes() -> dict[str, set[int]]:
     """Return the statuses that each `code` of an Error goes with: the table in the description of `code`."""

@@ -181,12 +181,13 @@ class Ask(Protocol):
 @pytest.fixture
 def ask(wire: Wire) -> Ask:  # noqa: ARG001 - on which the functions' calls arrive at the store
     """Give what sends requests to the functions."""
-    context = Context()
+    return lambda folder, **differences: functions.invoke(Call(folder, **differences).event())
 
-    def ask(folder: str, **differences: Any) -> Response:
-        return functions.invoke(Call(folder, **differences).event(), context)
 
-    return ask
+@pytest.fixture
+def context() -> Context:
+    """Give Lambda's context object."""
+    return Context()
 
 
 @pytest.fixture

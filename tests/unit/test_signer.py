@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.conftest import Ask
-from tests.unit.fault_injection import Wire, lost_request
+from tests.fault_injection import LOST_REQUEST, Wire
 
 REX = '{"name": "Rex", "categoryId": 3}'
 NOON = datetime(2026, 12, 5, 12, 0, 0)  # noqa: DTZ001 - the SDK's clock gives UTC without a zone
@@ -151,7 +151,7 @@ def test_no_credentials_is_the_error_of_the_sdk() -> None:
 
 @pytest.mark.usefixtures("clock")
 def test_every_request_of_the_layer_is_one_that_is_signed_here(ask: Ask, wire: Wire, by_the_sdk: mock.Mock) -> None:
-    wire.fail("Query", lost_request)
+    wire.fail("Query", LOST_REQUEST)
     for folder in ("list_pets", "get_pet", "create_pet"):
         ask(folder, body=REX)
     ask("create_pet", body=REX, headers={"Idempotency-Key": ["once"]})
