@@ -44,6 +44,7 @@ class Target:
     api_key: str
     second_api_key: str | None = None
     transport: httpx.BaseTransport | None = None
+    application: Application | None = None
 
 
 @contextmanager
@@ -62,5 +63,5 @@ def service_in_process(data: Path) -> Iterator[Target]:
             sys.modules.update(layer)
         second_key, _ = KeyTable(store.dynamodb, template.tables[KEY_TABLE].name).issue("second", "test")
         with start_blocking_portal() as portal:
-            transport = Transport(Application(gateway, Metrics()), portal)
-            yield Target("http://127.0.0.1:3000/v1", key, second_key, transport)
+            application = Application(gateway, Metrics())
+            yield Target("http://127.0.0.1:3000/v1", key, second_key, Transport(application, portal), application)

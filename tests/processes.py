@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tools import ROOT
@@ -32,12 +33,14 @@ class RunningService:
         process: The program.
         console: The file that its output goes to.
         base_url: Ends in `/v1`.
+        http: Sends requests with its key, to paths below its base URL.
     """
 
     data: Path
     process: subprocess.Popen[bytes]
     console: Path
     base_url: str
+    http: httpx.Client
 
     @property
     def api_key(self) -> str:
@@ -68,25 +71,31 @@ def environment(data: Path, **variables: str) -> dict[str, str]:
 
 
 @contextmanager
-def run_service(data: Path, **variables: str) -> Iterator[RunningService]:
+def run_service(data: Path, console: int | None = None, **variables: str) -> Iterator[RunningService]:
     """Start a service and wait until it answers; stop it at the end if it still runs.
 
     Args:
         data: Its folder, made when missing.
+        console: A file descriptor for its output, when that is not to be a file of the folder.
         variables: For its environment.
     """
     data.mkdir(parents=True, exist_ok=True)
-    console = data / "console"
-    with console.open("w") as output:
+    path, folder = data / "console", DataFolder(data)
+    with path.open("w") as output:
         process = subprocess.Popen(
-            [*COMMAND, "run"], cwd=ROOT, env=environment(data, **variables), stdout=output, stderr=subprocess.STDOUT
+            [*COMMAND, "run"],
+            cwd=ROOT,
+            env=environment(data, **variables),
+            stdout=output if console is None else console,
+            stderr=subprocess.STDOUT,
         )
     try:
-        folder = DataFolder(data)
         wait_for(lambda: _pid(folder.running()) == process.pid or process.poll() is not None, START_TIMEOUT_S)
         announcement = folder.running()
-        assert announcement, f"the service ended at once:\n{console.read_text()}"
-        yield RunningService(data, process, console, announcement.base_url)
+        assert announcement, f"the service ended at once:\n{path.read_text()}"
+        headers = {"Authorization": f"Bearer {folder.api_key.read_text().strip()}"}
+        with httpx.Client(base_url=announcement.base_url, headers=headers, timeout=30) as http:
+            yield RunningService(data, process, path, announcement.base_url, http)
     finally:
         if process.poll() is None:
             process.terminate()

@@ -26,7 +26,9 @@ def main() -> None:
 
     from tools.cli import app
 
-    app(prog_name=os.environ.get("TOOLS_NAME"))  # set by scripts/animal-store
+    # Hints name the command as it can be pasted; a shell completes it by its bare name.
+    completing = "_ANIMAL_STORE_COMPLETE" in os.environ or any("completion" in argument for argument in sys.argv)
+    app(prog_name="animal-store" if completing else "scripts/animal-store")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ _OSV_TIMEOUT_S = 60
 _REQUIREMENT = re.compile(
     r"([A-Za-z0-9][\w.-]*)(?:\[[\w,.-]+\])?==([\w.!+-]+)(?: ; [^#@]+?)?(?: +--hash=sha256:[0-9a-f]{64})+ *"
 )
+_OUR_OWN = ({"virtual": "."}, {"editable": "clients/python"})
 _LICENCES = re.compile(r"(MIT|MIT-0|Apache-2\.0|BSD-2-Clause|BSD-3-Clause|PSF-2\.0|ISC)( (AND|OR) (?=[A-Z])|$)")
 _API_KEY = re.compile(r"animal_(?:live|test)_(?!An(?:ExampleKey|otherKey))[0-9A-Za-z]{38}")
 
@@ -82,7 +83,7 @@ def entries(lock: Path) -> Iterator[tuple[Package, bool]]:
                 yield ("npm", path.rpartition("node_modules/")[2], package.get("version", "")), pinned
     else:
         for package in tomllib.loads(text)["package"]:
-            if package["source"] != {"virtual": "."}:
+            if package["source"] not in _OUR_OWN:
                 sources = [*package.get("wheels", ()), *filter(None, [package.get("sdist")])]
                 pinned = "registry" in package["source"] and all("hash" in source for source in sources)
                 yield ("PyPI", package["name"], package.get("version", "")), pinned

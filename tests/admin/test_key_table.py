@@ -140,6 +140,7 @@ def test_revoked_stays_as_it_was(keys: KeyTable) -> None:
         ("animal_test_wrong", "at least 8 characters"),
         (api_keys.generate("test"), "No key has this id"),
     ],
+    ids=["ambiguous", "unknown id", "short", "malformed key", "unknown key"],
 )
 def test_revoke_refuses(keys: KeyTable, identifier: str, message: str) -> None:
     keys.put(KeyRecord("a" * 63 + "1", "bob", created=1))

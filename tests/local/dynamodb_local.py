@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 import pytest
+
 from tests.processes import installed
 
 _CONFIGURATION = Path(__file__).with_name("dynamodb-local.xml")

@@ -1,4 +1,4 @@
-"""The mapping between HTTP and proxy events, beside AWS's documented example and SAM's own local server."""
+"""The mapping between HTTP and proxy events, compared with AWS's documented example."""
 
 import base64
 import json
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tools.local import events
-from tools.local.events import MalformedAnswerError, Request
+from tools.local.events import MalformedResponseError, Request
 from tools.local.template import Match, Route
 
 HERE = Path(__file__).parent
@@ -25,9 +25,6 @@ def http(**changes: Any) -> Request:
         "query": "",
         "headers": [("Host", "127.0.0.1:3000")],
         "body": b"",
-        "protocol": "HTTP/1.1",
-        "source_ip": "127.0.0.1",
-        "port": 3000,
     }
     return Request(**values | changes)
 
@@ -36,64 +33,32 @@ def event(request: Request, match: Match = PETS, stage: str = "local") -> dict[s
     return events.proxy_event(request, match, stage=stage, request_id=REQUEST_ID, now=NOW)
 
 
-def recorded(name: str, stage: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A recorded event, and ours of the same request."""
-    record = json.loads((HERE / name).read_text("utf-8"))
+def test_documented_example_of_aws() -> None:
+    record = json.loads((Path(__file__).parent / "aws_documented_event.json").read_text("utf-8"))
     sent = record["request"]
-    request = http(
+    route = Route(sent["method"], sent["resource"], "F")
+    request = Request(
         method=sent["method"],
         path=sent["path"],
         query=sent["query"],
         headers=[tuple(pair) for pair in sent["headers"]],
         body=sent["body"].encode(),
-        source_ip=sent.get("source_ip", "127.0.0.1"),
+        source_ip=sent["source_ip"],
     )
-    route = Route(sent["method"], sent["resource"], "F")
-    parameters = route.match(request.method, request.path)
-    assert parameters is not None
-    return record["event"], event(request, Match(route, parameters), stage)
+
+    made = event(request, Match(route, route.match(request.method, request.path) or {}), "testStage")
+
+    assert differences(record["event"], made) == {}
 
 
 def differences(theirs: Any, ours: Any, path: str = "") -> dict[str, tuple[Any, Any]]:
-    """What their event has and ours has not, or otherwise."""
-    if isinstance(theirs, dict) and isinstance(ours, dict):
-        found: dict[str, tuple[Any, Any]] = {}
-        for name in theirs:
-            found |= differences(theirs[name], ours.get(name, "(absent)"), f"{path}.{name}" if path else name)
-        return found
-    return {} if theirs == ours else {path: (theirs, ours)}
-
-
-def test_documented_example_of_aws() -> None:
-    theirs, ours = recorded("aws_documented_event.json", "testStage")
-
-    assert differences(theirs, ours) == {}
-
-
-def test_event_of_sams_local_server() -> None:
-    theirs, ours = recorded("sam_event.json", "local")
-
-    # Where we leave SAM's server, which strays from AWS: it cannot see duplicate headers, puts the resource where AWS
-    # has the path, decodes `path`, keeps the port in the domain, and makes a few values up.
-    assert differences(theirs, ours).keys() == {
-        "headers.Content-Length",
-        "headers.X-Two",
-        "multiValueHeaders.Content-Length",
-        "multiValueHeaders.X-Two",
-        "path",
-        "requestContext.apiId",
-        "requestContext.domainName",
-        "requestContext.extendedRequestId",
-        "requestContext.identity.userAgent",
-        "requestContext.path",
-        "requestContext.requestId",
-        "requestContext.requestTime",
-        "requestContext.requestTimeEpoch",
-        "requestContext.resourceId",
-    }
-    assert ours["headers"]["X-Two"] == "two"
-    assert ours["multiValueHeaders"]["X-Two"] == ["one", "two"]
-    assert ours["path"] == ours["requestContext"]["path"] == "/v1/pets/a%20b"
+    """Find what their event has that ours has not, or has otherwise."""
+    if not isinstance(theirs, dict):
+        return {} if theirs == ours else {path: (theirs, ours)}
+    found: dict[str, tuple[Any, Any]] = {}
+    for name in theirs:
+        found |= differences(theirs[name], ours.get(name, "(absent)"), f"{path}.{name}")
+    return found
 
 
 def test_what_is_absent_is_null() -> None:
@@ -148,24 +113,7 @@ def test_request_context_tells_time_and_place() -> None:
     assert (context["domainName"], context["domainPrefix"]) == ("store.example", "store")
 
 
-@pytest.mark.parametrize(
-    ("headers", "host"),
-    [
-        ([], ("127.0.0.1", 3000)),
-        ([("Host", "localhost")], ("localhost", 3000)),
-        ([("host", "localhost:81")], ("localhost", 81)),
-        ([("Host", "[::1]:81")], ("[::1]", 81)),
-        ([("Host", "a"), ("Host", "b")], None),
-        ([("Host", "a>b")], None),
-        ([("Host", "")], None),
-        ([("Host", "a:999999")], None),
-    ],
-)
-def test_host(headers: list[tuple[str, str]], host: tuple[str, int] | None) -> None:
-    assert http(headers=headers).host() == host
-
-
-def test_answer_with_headers_of_both_kinds() -> None:
+def test_response_with_headers_of_both_kinds() -> None:
     given = {
         "statusCode": 201,
         "headers": {"A": "1", "B": 2, "C": "same"},
@@ -173,53 +121,43 @@ def test_answer_with_headers_of_both_kinds() -> None:
         "body": "é",
     }
 
-    answer = events.answer(given)
+    response = events.response(given)
 
-    assert answer.status == 201
-    assert answer.headers == [("A", "1"), ("B", "2"), ("B", "x"), ("B", "true"), ("C", "same")]
-    assert answer.body == "é".encode()
-
-
-def test_answer_of_a_status_alone() -> None:
-    assert events.answer({"statusCode": "204"}) == events.Answer(204, [], b"")
+    assert response.status == 201
+    assert response.headers == [("A", "1"), ("B", "2"), ("B", "x"), ("B", "true"), ("C", "same")]
+    assert response.body == "é".encode()
 
 
-def test_answer_in_base64() -> None:
-    answer = events.answer({"statusCode": 200, "body": base64.b64encode(b"\x00\xff").decode(), "isBase64Encoded": True})
+def test_response_of_a_status_alone() -> None:
+    assert events.response({"statusCode": "204"}) == events.Response(204, [], b"")
 
-    assert answer.body == b"\x00\xff"
+
+def test_response_in_base64() -> None:
+    body = base64.b64encode(b"\x00\xff").decode()
+
+    assert events.response({"statusCode": 200, "body": body, "isBase64Encoded": True}).body == b"\x00\xff"
 
 
 def test_framing_is_the_servers() -> None:
-    assert events.answer({"statusCode": 200, "headers": {"content-LENGTH": "5", "Connection": "close"}}).headers == []
+    assert events.response({"statusCode": 200, "headers": {"content-LENGTH": "5", "Connection": "close"}}).headers == []
 
 
 @pytest.mark.parametrize(
     "result",
     [
         None,
-        "text",
-        [],
-        {},
         {"body": "no status"},
-        {"statusCode": "two hundred"},
         {"statusCode": True},
-        {"statusCode": 200.0},
-        {"statusCode": 99},
         {"statusCode": 600},
         {"statusCode": 200, "body": {"an": "object"}},
         {"statusCode": 200, "body": "\ud800"},
         {"statusCode": 200, "body": "!", "isBase64Encoded": True},
-        {"statusCode": 200, "headers": []},
         {"statusCode": 200, "headers": {"a b": "1"}},
-        {"statusCode": 200, "headers": {"A": None}},
         {"statusCode": 200, "headers": {"A": "1\r\nSet-Cookie: x"}},
         {"statusCode": 200, "multiValueHeaders": {"A": "1"}},
         {"statusCode": 200, "unknown": 1},
-        {"statusCode": 200, "body": object()},
-        {"statusCode": 200, "headers": {"A": float("nan")}},
     ],
 )
-def test_malformed_answers(result: Any) -> None:
-    with pytest.raises(MalformedAnswerError):
-        events.answer(result)
+def test_malformed_results(result: Any) -> None:
+    with pytest.raises(MalformedResponseError):
+        events.response(result)

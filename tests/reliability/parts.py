@@ -1,12 +1,16 @@
 """The parts of the reliability suite, and how they are run: each in a process of its own, one after the other."""
 
 import importlib
+import sys
 import time
 import traceback
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 from tests.reliability.report import Row
+from tools import ROOT
+
+sys.path.append(str(ROOT / "layers/common"))  # it is not a package of the environment
 
 PARTS = ("model_check", "faults", "attack")
 

@@ -151,7 +151,7 @@ def wire(database: "Database") -> Iterator[Wire]:
 
 @dataclass(frozen=True)
 class Call:
-    """A request, by what differs from the first successful event of its function's folder."""
+    """A request, by what differs from the plainest successful event of its function's folder."""
 
     folder: str
     query: Mapping[str, list[str]] | None = None
@@ -161,10 +161,8 @@ class Call:
 
     def event(self) -> dict[str, Any]:
         """Make the proxy event."""
-        example: dict[str, Any] = next(
-            EVENTS[name] for name in SUCCESSES if functions.function_of(EVENTS[name]) == self.folder
-        )
-        event = copy.deepcopy(example)
+        names = [name for name in SUCCESSES if functions.function_of(EVENTS[name]) == self.folder]
+        event: dict[str, Any] = copy.deepcopy(EVENTS[min(names, key=len)])
         event["multiValueHeaders"] |= self.headers
         event["multiValueQueryStringParameters"] = self.query
         event["body"] = self.body

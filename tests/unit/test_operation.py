@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 REX = '{"name": "Rex", "categoryId": 3}'
 NO_STORE = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-INTERNAL = {"code": "internal_error", "message": "The service failed. The failure has been logged.", "status": 500}
+INTERNAL = {"code": "internal_error", "message": ServiceError.message, "status": 500}
 
 Run = Callable[..., dict[str, Any]]
 

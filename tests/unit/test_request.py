@@ -145,13 +145,7 @@ def test_integer_is_decimal_digits_alone(text: str) -> None:
         request("list_pets", query={"limit": [text]}).integer("limit", minimum=1, maximum=100, default=20)
 
 
-@pytest.mark.parametrize("value", ["a\n", "\x7f", "\u00e9", '""', ""])
-def test_idempotency_key_with_other_characters_is_refused(value: str) -> None:
-    with pytest.raises(InvalidRequest, match=r"^Idempotency-Key: must be given once, with 1 to 255 visible ASCII "):
-        request(headers={"idempotency-key": [value]}).idempotency_key()
-
-
-@pytest.mark.parametrize(("value", "key"), [('""a""', '"a"'), ('"', '"'), ('a"b', 'a"b')])
+@pytest.mark.parametrize(("value", "key"), [('""a""', '"a"'), ('"""', '"'), ('a"b', 'a"b')])
 def test_idempotency_key_loses_its_outer_quotes_alone(value: str, key: str) -> None:
     assert request(headers={"idempotency-key": [value]}).idempotency_key() == key
 

@@ -8,6 +8,7 @@ parameter, value or expression is refused by name, never ignored.
 import json
 import os
 import sqlite3
+import sys
 import threading
 import time
 import uuid
@@ -45,7 +46,8 @@ CREATE TABLE tokens (token TEXT PRIMARY KEY, content BLOB, expires REAL);
 """
 _TOKEN_SECONDS = 10 * 60
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html; counted in the JSON of items.
-_MAX_ITEM, _MAX_PAGE, _MAX_HASH, _MAX_RANGE = 400 * 1024, 1024 * 1024, 2048, 1024
+_MAX_ITEM, _MAX_PAGE, _MAX_HASH, _MAX_RANGE, _MAX_ACTIONS = 400 * 1024, 1024 * 1024, 2048, 1024, 100
+_EVENT = "before-send.dynamodb"
 _FAILED = "ConditionalCheckFailedException"
 _WAY_OUT = "move it away (with its -wal and -shm), or empty the local store: make reset"
 
@@ -104,6 +106,7 @@ class Database:
         self._idle: deque[sqlite3.Connection] = deque()
         self._writing = threading.Lock()
         self._tables: dict[str, list[_Index]] = {}
+        self._clients: list[DynamoDBClient] = []
         try:
             _create(path)
             _check(path)
@@ -111,11 +114,14 @@ class Database:
             raise _damaged(path, str(error)) from error
 
     def attach(self, client: "DynamoDBClient") -> None:
-        """Answer every request of a client from now on, in place of the network."""
-        client.meta.events.register_first("before-send.dynamodb", self.answer)  # type: ignore[arg-type] # it may answer
+        """Answer every request of a client, in place of the network, until `close`."""
+        client.meta.events.register_first(_EVENT, self.answer)  # type: ignore[arg-type] # the stubs know no answers
+        self._clients.append(client)
 
     def close(self) -> None:
-        """Close the file; no request may be under way."""
+        """Leave the clients and the file; no request may be under way."""
+        for client in self._clients:
+            client.meta.events.unregister(_EVENT, self.answer)  # type: ignore[arg-type]
         while self._idle:
             self._idle.pop().close()
 
@@ -182,7 +188,10 @@ class _Session:
         table, *_ = indexes = self._table(request)
         item = normal(request["Item"]) if action == "Put" else _key(table, request)
         place, *_ = [index.place(item) for index in indexes if index is table or index.has(item)]
-        if (wanted := request.get("ReturnValues", "NONE")) not in _RETURN_VALUES[action == "Update"]:
+        wanted, on_failure = (
+            request.get(name, "NONE") for name in ("ReturnValues", "ReturnValuesOnConditionCheckFailure")
+        )
+        if wanted not in _RETURN_VALUES[action == "Update"] or on_failure not in {"NONE", "ALL_OLD"}:
             raise Refusal("Return values set to invalid value")
         old: Item = json.loads(self._read(place) or "{}")
         expressions = Expressions(request, old)
@@ -191,7 +200,7 @@ class _Session:
         if fixed := changes.keys() & {*table.keys}:
             raise Refusal(f"Cannot update attribute {fixed.pop()}. This attribute is part of the key")
         if not holds:
-            shown = {"Item": old} if old and request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" else {}
+            shown = {"Item": old} if old and on_failure == "ALL_OLD" else {}
             raise Refusal("The conditional request failed", _FAILED, **shown)
         new = {} if action == "Delete" else item
         if action == "Update":
@@ -207,6 +216,8 @@ class _Session:
         actions, token = request["TransactItems"], request.get("ClientRequestToken")
         if token and self._is_repeated(token, sha256(json.dumps(actions, sort_keys=True).encode()).digest()):
             return "{}"
+        if not 1 <= len(actions) <= _MAX_ACTIONS:
+            raise Refusal(f"A transaction has 1 to {_MAX_ACTIONS} items")
         reasons: list[dict[str, Any]] = []
         places = set()
         for ((action, parameters),) in map(dict.items, actions):
@@ -324,7 +335,7 @@ class _Session:
             if request["ExclusiveStartKey"].keys() != {*index.names} or not low <= start < high:
                 raise Refusal("The provided starting key is invalid, or does not match the range key predicate")
             low = start + _AFTER
-        if (limit := request.get("Limit", -1)) == 0:
+        if (limit := request.get("Limit", sys.maxsize)) < 1:
             raise Refusal("Limit must be greater than or equal to 1")
         items: list[str] = []
         size = 0
@@ -420,11 +431,11 @@ class _Body(BytesIO):
 # -- the file ----------------------------------------------------------------------------------------------------------
 
 
-def _connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
+def _connect(path: Path) -> sqlite3.Connection:
     """Open a file that exists: a store that is taken away while it is used does not come back empty."""
-    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    uri = f"{path.absolute().as_uri()}?mode=rw"
     connection = sqlite3.connect(uri, timeout=10, isolation_level=None, check_same_thread=False, uri=True)
-    connection.execute("PRAGMA synchronous = FULL")
+    connection.executescript("PRAGMA synchronous = FULL; PRAGMA fullfsync = ON")  # the latter is for macOS
     return connection
 
 
@@ -451,16 +462,18 @@ def _check(path: Path) -> None:
     """Refuse a file that is damaged or something else, without a change to it."""
     with path.open("rb") as file:
         header = file.read(100)
-    if not header.startswith(b"SQLite format 3\0"):
-        raise _damaged(path, "it is not a database")
-    version, application = (int.from_bytes(header[place : place + 4]) for place in (60, 68))
-    if application != _APPLICATION_ID or version != _VERSION:
-        raise _damaged(path, "it is from another program, or another version of this one")
+    # https://www.sqlite.org/fileformat.html#the_database_header
+    page, version, application = (int.from_bytes(header[begin:end]) for begin, end in ((16, 18), (60, 64), (68, 72)))
+    if not header.startswith(b"SQLite format 3\0") or application != _APPLICATION_ID or version != _VERSION:
+        raise _damaged(path, "it is something else, or from another version of this program")
+    # Only what the log still has to bring may be missing.
+    if path.stat().st_size % page and not Path(f"{path}-wal").exists():
+        raise _damaged(path, "it is cut off")
     # Read-only: another connection could write to the file when it is closed.
-    with closing(_connect(path, "ro")) as connection:
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
         (result,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if result != "ok":
-        raise _damaged(path, result)
+        raise _damaged(path, result.splitlines()[-1])
 
 
 def _damaged(path: Path, why: str) -> DatabaseError:

@@ -4,7 +4,6 @@ Source: https://docs.aws.amazon.com/apigateway/latest/developerguide/set-up-lamb
 """
 
 import base64
-import binascii
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -162,8 +161,11 @@ def response(result: Any) -> Response:
         read = _Result.model_validate(result)
         body = (read.body or "").encode()
         body = base64.b64decode(body, validate=True) if read.isBase64Encoded else body
-    except (ValidationError, binascii.Error) as error:
-        raise MalformedResponseError(str(error)) from error
+    except ValidationError as error:
+        problems = (f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors())
+        raise MalformedResponseError("; ".join(problems)) from None
+    except ValueError as error:  # the body cannot be decoded
+        raise MalformedResponseError(str(error)) from None
     # Of a pair that is in both, the one of `multiValueHeaders` stays.
     multiple = [(name, _text(value)) for name, values in (read.multiValueHeaders or {}).items() for value in values]
     single = [(name, _text(value)) for name, value in (read.headers or {}).items()]

@@ -51,12 +51,14 @@ class Route:
         Segments are decoded once, after they have been split: an encoded slash stays inside its segment.
         """
         wanted, given = self.resource.split("/"), path.split("/")
+        if wanted[-1].endswith("+}"):
+            given[len(wanted) - 1 :] = ["/".join(given[len(wanted) - 1 :])]
         if self.method not in {method, "ANY"} or len(wanted) != len(given):
             return None
         parameters: dict[str, str] = {}
         for name, segment in zip(wanted, map(unquote, given), strict=True):
             if name.startswith("{") and segment:
-                parameters[name.strip("{}")] = segment
+                parameters[name.strip("{+}")] = segment
             elif name != segment:
                 return None
         return parameters

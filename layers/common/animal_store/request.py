@@ -21,7 +21,7 @@ Choice = TypeVar("Choice", bound=str)
 _DIGITS = re.compile(r"[0-9]{1,19}")
 _IDENTIFIER = re.compile(r"[1-9][0-9]{0,18}")
 _INT64_MAX = 2**63 - 1
-_IDEMPOTENCY_KEY = re.compile(r"[!-~]{1,255}")
+_IDEMPOTENCY_KEY = re.compile(r'"(?P<quoted>[!-~]{1,255})"|(?P<bare>[!#-~]([!-~]{0,253}[!#-~])?)')
 _DEFAULT_PORT = {"http": "80", "https": "443"}
 _PORT = re.compile(r"[1-9][0-9]{0,4}")
 _PORT_MAX = 65535
@@ -128,15 +128,18 @@ class Request:
         https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
 
         Raises:
-            InvalidRequest: The key is given twice, is empty, too long, or has characters that cannot be seen.
+            InvalidRequest: The key is given twice, is empty, too long, or has characters that cannot be seen or a quote
+                at one end only.
         """
         keys = header(self._event, "Idempotency-Key")
         if not keys:
             return None
-        key = keys[0][1:-1] if re.fullmatch(r'".*"', keys[0]) else keys[0]
-        if len(keys) > 1 or not _IDEMPOTENCY_KEY.fullmatch(key):
-            raise InvalidRequest("Idempotency-Key: must be given once, with 1 to 255 visible ASCII characters.")
-        return key
+        key = _IDEMPOTENCY_KEY.fullmatch(keys[0])
+        if len(keys) > 1 or not key:
+            raise InvalidRequest(
+                "Idempotency-Key: must be given once: 1 to 255 visible ASCII characters, bare or in double quotes."
+            )
+        return key["quoted"] or key["bare"]
 
     def collection_url(self, **parameters: str | int | None) -> str:
         """Return the absolute URL of the collection with these query parameters; None leaves one out."""
