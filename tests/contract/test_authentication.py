@@ -2,12 +2,14 @@
 
 import base64
 import http.client
+import re
 import zlib
 from collections.abc import Callable
 
 import httpx
 import pytest
 
+from tests import openapi
 from tests.contract.client import JSON, Client, Headers, Pet, assert_error
 from tests.contract.conformance import challenge
 from tests.in_process import Target
@@ -17,9 +19,8 @@ pytestmark = pytest.mark.smoke_read_only
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 OPERATIONS = [
-    pytest.param("GET", "/pets", id="listPets"),
-    pytest.param("POST", "/pets", id="createPet"),
-    pytest.param("GET", "/pets/1", id="getPet"),
+    pytest.param(operation.method, re.sub(r"{\w+}", "1", operation.path), id=operation.id)
+    for operation in openapi.operations()
 ]
 
 

@@ -244,14 +244,8 @@ def _taken(pet: Pet) -> RuntimeError:
 
 def _item(pet: Pet, caller: Caller) -> Item:
     """Write an animal as an item of the table: the opposite of the aliases of `Pet`, and who added it when."""
-    item = {
-        "pk": {"S": "pet"},
-        "id": {"N": str(pet["id"])},
-        "name": {"S": pet["name"]},
-        "categoryId": {"N": str(pet["categoryId"])},
-        "createdBy": {"S": caller.key_id},
-        "createdAt": {"N": str(int(time.time()))},
-    }
-    if "status" in pet:
-        item["status"] = {"S": pet["status"]}
+    item = {name: {"N": str(value)} if isinstance(value, int) else {"S": str(value)} for name, value in pet.items()}
+    item["pk"] = {"S": "pet"}
+    item["createdBy"] = {"S": caller.key_id}
+    item["createdAt"] = {"N": str(int(time.time()))}
     return item

@@ -17,7 +17,8 @@ from animal_store.request import Request, collection_url, header
 if TYPE_CHECKING:
     from animal_store.models import Error, Pet
 
-_HEADERS = {"Content-Type": "application/json", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+_JSON_HEADERS = {"Content-Type": "application/json", **_HEADERS}
 
 _CREATED = 201
 _cold_start = True
@@ -32,12 +33,12 @@ class Response:
 
     Args:
         status: The HTTP status.
-        body: The resource or resources to answer with.
+        body: The resource or resources to answer with; None for a response without content (204).
         headers: Headers beside those that every answer has.
     """
 
     status: int
-    body: Pet | list[Pet] | Error
+    body: Pet | list[Pet] | Error | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -110,10 +111,17 @@ def operation(name: str, deprecation: Deprecation | None = None) -> Callable[[Ca
                 pet_id=response.created,
                 deprecated=deprecation is not None,
             )
+            body, every_response = "", _HEADERS
+            if response.body is not None:
+                body, every_response = to_json(response.body).decode(), _JSON_HEADERS
             return {
                 "statusCode": response.status,
-                "headers": {**_HEADERS, **(deprecation.headers(event) if deprecation else {}), **response.headers},
-                "body": to_json(response.body).decode(),
+                "headers": {
+                    **every_response,
+                    **(deprecation.headers(event) if deprecation else {}),
+                    **response.headers,
+                },
+                "body": body,
                 "isBase64Encoded": False,
             }
 
