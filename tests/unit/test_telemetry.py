@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from animal_store import telemetry
-from tools.local.status import Metrics
 
 from tests.unit.conftest import Output
+from tools.local.status import Metrics
 
 COUNT, MILLISECONDS = "Count", "Milliseconds"
 
