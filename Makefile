@@ -120,8 +120,8 @@ format: .venv/.installed ## format and mend what can be mended by machine
 
 .PHONY: test
 test: install .tools/sam/.installed ## every test that this machine can run; the unit tests cover each branch that ships
-	@.venv/bin/pytest tests/unit --cov
-	@.venv/bin/pytest --ignore tests/unit
+	@.venv/bin/pytest tests/unit tests/contract --cov
+	@.venv/bin/pytest --ignore tests/unit --ignore tests/contract
 
 .PHONY: reliability
 reliability: install ## faults, load and attack: nothing lost, doubled or leaked; about 10 minutes (QUICK=1: one)
