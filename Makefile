@@ -55,7 +55,7 @@ EXPORT = $(UV) export --quiet --locked --no-dev --no-emit-project --no-header --
 .PHONY: lock
 lock: $(UV) ## bring every lock file up to date with pyproject.toml and locks/*.in (UPGRADE=1: newest releases)
 	@$(UV) lock $(if $(UPGRADE),--upgrade)
-	@for name in uv sam ministack clients pre-commit checkov; do \
+	@for name in uv sam ministack clients pre-commit checkov zizmor; do \
 	  $(UV) pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header --no-annotate \
 	    $(if $(UPGRADE),--upgrade) -o locks/$$name.txt locks/$$name.in; done
 	@$(EXPORT) -o layers/common/requirements.txt >/dev/null
@@ -109,10 +109,6 @@ check: .venv/.installed .tools/.templates-checked ## format, lint, types: what C
 	} >.tools/templates.log 2>&1 || { cat .tools/templates.log >&2; exit 1; }
 	@touch $@
 
-.PHONY: api-changes
-api-changes: .venv/.installed ## compare openapi.yaml with the last release: what would break its clients?
-	@.venv/bin/python -m tools.api_changes
-
 .PHONY: format
 format: .venv/.installed ## format and mend what can be mended by machine
 	@.venv/bin/ruff format .
@@ -141,19 +137,55 @@ audit: .venv/.installed ## how everything is locked, known vulnerabilities, lice
 
 # -- AWS ---------------------------------------------------------------------------------------------------------------
 
+# Region and account come from the environment; docs/runbook.md explains each command. sam and the SDK read
+# AWS_DEFAULT_REGION alone.
+ifdef AWS_REGION
+export AWS_DEFAULT_REGION ?= $(AWS_REGION)
+endif
+DEPLOYMENT := .venv/bin/python -m tools.deployment
+
 .PHONY: build
 build: .venv/.installed .tools/sam/.installed ## build for AWS, without Docker: arm64 (release) and x86_64 (ARCH=... for one)
 	@.venv/bin/python -m tools.packaging $(ARCH)
 
+.PHONY: bootstrap
+bootstrap: .venv/.installed .tools/sam/.installed ## prepare an AWS account: make bootstrap STAGE=staging REPOSITORY=owner/name
+	@$(DEPLOYMENT) bootstrap "$$STAGE" "$$REPOSITORY" $(ARGS)
+
+.PHONY: deploy
+deploy: .venv/.installed .tools/sam/.installed ## build, deploy and check a stage: make deploy STAGE=staging (ARTIFACT=file: no build)
+	@$(if $(ARTIFACT),,$(MAKE) build ARCH=arm64)
+	@$(DEPLOYMENT) deploy "$$STAGE" $(if $(ARTIFACT),--artifact "$$ARTIFACT") $(ARGS)
+
+.PHONY: rollback
+rollback: .venv/.installed .tools/sam/.installed ## deploy an earlier artifact again: make rollback STAGE=production COMMIT=...
+	@$(DEPLOYMENT) rollback "$$STAGE" "$$COMMIT" $(ARGS)
+
+.PHONY: check-stage
+check-stage: .venv/.installed ## compare what a stage runs with what was asked for, and test it: make check-stage STAGE=staging
+	@$(DEPLOYMENT) check "$$STAGE"
+
+.PHONY: prune
+prune: .venv/.installed ## delete a stage's old versions of code: make prune STAGE=production KEEP=3
+	@$(DEPLOYMENT) prune "$$STAGE" --keep $(or $(KEEP),3)
+
+.PHONY: restore
+restore: .venv/.installed ## restore a stage's animals into a new table: make restore STAGE=production AT=2027-01-31T02:30:00
+	@$(DEPLOYMENT) restore "$$STAGE" $(if $(AT),--at "$$AT") $(ARGS)
+
+.PHONY: cut-over
+cut-over: .venv/.installed .tools/sam/.installed ## let a stage use a restored table: make cut-over STAGE=production TABLE=...
+	@$(DEPLOYMENT) cut-over "$$STAGE" "$$TABLE" $(ARGS)
+
 .PHONY: rehearse
-rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## try a deployment on an emulator of AWS (STAGE=staging; SERVE=1: leave it up)
+rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## try a stage's deployment on an emulator of AWS (STAGE=staging; SERVE=1: leave it up)
 	@$(MAKE) build ARCH=x86_64
-	@.venv/bin/python -m tools.deployment
+	@$(DEPLOYMENT) rehearse $(or $(STAGE),production)
 
 .PHONY: sam-local
 sam-local: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## try the functions in containers, with Docker (SKIP_PULL=1: fetch no image; SERVE=1: leave it up)
 	@$(MAKE) build ARCH=x86_64
-	@.venv/bin/python -m tools.deployment.sam_local
+	@$(DEPLOYMENT) sam-local
 
 .PHONY: contract
 contract: install ## the contract suite against BASE_URL with API_KEY (PYTEST="-m smoke_read_only": only read)
@@ -163,14 +195,18 @@ contract: install ## the contract suite against BASE_URL with API_KEY (PYTEST="-
 # -- speed -------------------------------------------------------------------------------------------------------------
 
 .PHONY: bench
-bench: .tools/bench/.installed ## compare speed and size with other frameworks, on Linux (QUICK=1: cold ratio only)
+bench: .venv/.installed .tools/sam/.installed ## compare speed and size with other frameworks, on Linux (QUICK=1: cold ratio only, MEMORY=1: memory sizes)
 	@$(MAKE) build ARCH=$(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64) >&2
-	@.tools/bench/bin/python -m benchmarks $(if $(QUICK),--quick)
+	@.venv/bin/python -m benchmarks $(if $(QUICK),--quick) $(if $(MEMORY),--memory)
+
+.PHONY: bench-local
+bench-local: install ## measure `make run` among 100 and 100,000 animals and under load; about 15 minutes (ANIMALS=, SECONDS=)
+	@.venv/bin/python -m benchmarks.local
 
 .PHONY: bench-lock
 bench-lock: $(UV) ## bring the benchmark's lock files up to date, with the libraries that we ship at our own versions
 	@$(UV) export --quiet --no-hashes --no-header --no-annotate --all-groups -o .tools/constraints.txt
-	@for in in locks/bench.in benchmarks/runtime.in benchmarks/peers/*/*.in; do \
+	@for in in benchmarks/runtime.in benchmarks/peers/*/*.in; do \
 	  $(UV) pip compile --quiet --python-version 3.13 --generate-hashes --no-header --no-annotate -c .tools/constraints.txt \
 	    $$([[ $$in != */vendored.in ]] || echo --no-deps) $(if $(UPGRADE),--upgrade) -o $${in%.in}.txt $$in; done
 

@@ -4,24 +4,17 @@ import argparse
 import json
 import subprocess
 import sys
-from pathlib import Path
 
-from benchmarks import measures, results
-from benchmarks.charts import draw
+from benchmarks import compare, memory, report
 from benchmarks.execution import MeasurementError
-from benchmarks.packages import ROOT, build_runtime, clean_up
-from benchmarks.report import write_table
+from benchmarks.packages import HERE, build_runtime, clean_up
+from tools import ROOT
 
-HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"
 
 
 def _find_python() -> str:
-    """Find the Python of Lambda's runtime.
-
-    Raises:
-        MeasurementError: This machine has another one only.
-    """
+    """Find the Python of Lambda's runtime."""
     path = subprocess.run([ROOT / "scripts/find-python"], check=True, capture_output=True, text=True).stdout.strip()
     version = subprocess.run([path, "-V"], check=True, capture_output=True, text=True).stdout.split()[1]
     if not version.startswith("3.13."):
@@ -29,29 +22,25 @@ def _find_python() -> str:
     return path
 
 
-def _progress(message: str) -> None:
-    print(message, file=sys.stderr, flush=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--quick", action="store_true", help="instructions of a cold start, ours and bare, as JSON")
-    choice.add_argument("--report", action="store_true", help="write table and pictures again, from results.json")
+    choice.add_argument("--report", action="store_true", help="write the report again, from results.json")
+    choice.add_argument("--memory", action="store_true", help="compare memory sizes: MEMORY.md")
     arguments = parser.parse_args()
     try:
         if not arguments.report:
             build_runtime(_find_python())
         if arguments.quick:
-            print(json.dumps(results.cold_ratio()))
+            print(json.dumps(compare.cold_ratio()))
+            return
+        if arguments.memory:
+            report.write_memory(memory.table(), memory.__doc__ or "", HERE / "MEMORY.md")
             return
         if not arguments.report:
-            if measures.valgrind() is None:
-                _progress("valgrind is absent: the instruction columns will be null (Debian: apt-get install valgrind)")
-            RESULTS.write_text(json.dumps(results.compare(_progress), indent=1) + "\n")
-        figures = json.loads(RESULTS.read_text())
-        write_table(figures, HERE / "RESULTS.md")
-        draw(figures, HERE)
+            RESULTS.write_text(json.dumps(compare.compare(), indent=1) + "\n")
+        report.write(json.loads(RESULTS.read_text()), HERE)
     except MeasurementError as error:
         sys.exit(str(error))
     finally:

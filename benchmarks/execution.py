@@ -1,132 +1,281 @@
-"""One execution environment: start the runtime client on a package, hand it events, read what its process used."""
+"""Execution environments: Lambda's runtime client runs a package and is handed events; what its process uses is read.
+
+Runtime API: https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
+"""
 
 import asyncio
 import contextlib
+import json
 import os
 import re
 import shutil
-import signal
 import socket
 import tempfile
 import time
-from collections.abc import AsyncIterator, Sequence
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.fake_dynamodb import TEMPLATE, Cost, FakeDynamoDb, fill, tls
+from benchmarks.loopback import Response, Server
 from benchmarks.operations import API_KEY, Operation
-from benchmarks.packages import Package, python
-from benchmarks.servers import Answer, DynamoDb, FunctionError, RuntimeApi, serve
-from benchmarks.table import Animals
+from benchmarks.packages import BUILD, FUNCTIONS, Package, python
 
 _PATIENCE_SECONDS = 300  # for one answer, in the simulator on a busy machine
+_DEADLINE_SECONDS = 900  # the longest that Lambda allows, so that a slow simulator meets no deadline
+# In memory where there is such a place: how fast this machine's disk is does not matter here.
+_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
+
+# What Lambda sets: https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html
+_VARIABLES = {
+    "AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7EXAMPLE",
+    "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+    "AWS_SESSION_TOKEN": "benchmark" * 40,  # as long as one of Lambda's
+    **dict.fromkeys(("AWS_REGION", "AWS_DEFAULT_REGION"), "eu-central-1"),
+    "AWS_EXECUTION_ENV": "AWS_Lambda_python3.13",
+    "AWS_LAMBDA_FUNCTION_NAME": "benchmark",
+    "AWS_LAMBDA_FUNCTION_VERSION": "1",
+    "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "1024",
+    "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
+    "AWS_LAMBDA_LOG_GROUP_NAME": "/aws/lambda/benchmark",
+    "AWS_LAMBDA_LOG_STREAM_NAME": "2026/12/05/[1]benchmark",
+    "AWS_XRAY_CONTEXT_MISSING": "LOG_ERROR",
+    "PATH": os.defpath,
+    "LANG": "en_US.UTF-8",
+    "TZ": ":UTC",
+    # Not Lambda's: the order in sets of texts, and so the number of instructions, would differ from run to run.
+    "PYTHONHASHSEED": "0",
+}
 
 
 class MeasurementError(Exception):
     """What was to be measured does not do what it should; a figure of it would mean nothing."""
 
 
-@dataclass
-class Environment:
-    """A running execution environment."""
+class RuntimeApi:
+    """Lambda's side of the Runtime API, for one execution environment."""
 
-    runtime_api: RuntimeApi
-    process: asyncio.subprocess.Process
-    started: float
-    log: Path
-    label: str
+    def __init__(self) -> None:
+        self._events: asyncio.Queue[bytes] = asyncio.Queue()
+        self._answer: asyncio.Future[bytes] = asyncio.Future()
+        self._idle = asyncio.Event()
+        self._number = 0
+        self.handed_over = self.answered = 0.0
 
-    async def invoke(self, operation: Operation, number: int = 0) -> Answer:
-        """Invoke the function once and check its answer.
-
-        Raises:
-            MeasurementError: The function failed, or answered something else than asked for.
-        """
-        invocation = asyncio.ensure_future(self.runtime_api.invoke(operation.event(f"request-{number}")))
-        ended = asyncio.ensure_future(self.process.wait())
-        await asyncio.wait({invocation, ended}, timeout=_PATIENCE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-        ended.cancel()
-        if not invocation.done():
-            invocation.cancel()
-            raise MeasurementError(f"{self.label}: no answer to {operation.name}\n{self.output()}")
-        try:
-            answer = invocation.result()
-        except FunctionError as error:
-            raise MeasurementError(f"{self.label}: {operation.name}: {error}\n{self.output()}") from error
-        if operation.status and self.label != "empty" and (mistake := operation.mistake(answer.body)):
-            raise MeasurementError(f"{self.label}: {operation.name}: {mistake}\n{self.output()}")
+    async def invoke(self, event: bytes) -> bytes:
+        """Hand an event over, and wait until the function has answered and waits for another."""
+        self._answer = asyncio.Future()
+        self._events.put_nowait(event)
+        answer = await self._answer
+        await self._idle.wait()
         return answer
 
-    def output(self) -> str:
-        """Return the last of what the function has logged."""
-        return self.log.read_text(errors="replace")[-3000:]
+    async def respond(self, path: str, _headers: Mapping[str, str], body: bytes) -> Response:
+        """Answer a request of the runtime client."""
+        if path.endswith("/invocation/next"):
+            return await self._next()
+        if self._answer.done():
+            return Response(403)
+        if path.endswith("/response"):
+            self.answered = time.perf_counter()
+            self._idle.clear()
+            self._answer.set_result(body)
+        else:  # .../error of an invocation or of the start
+            self._answer.set_exception(MeasurementError(body.decode()))
+        return Response(202)
 
-    def cpu_seconds(self) -> float:
-        """Read the processor time that the process has used, threads that have ended included."""
-        # clock_getcpuclockid(3), which Python offers for threads only: the bits are the Linux kernel's interface.
-        return time.clock_gettime((~self.process.pid << 3) | 2)
+    async def _next(self) -> Response:
+        self._idle.set()
+        event = await self._events.get()
+        self._number += 1
+        # X-Ray's default rule samples the first request of each second: the first here, not those that follow at once.
+        trace = f"Root=1-67891233-abcdef012345678912345678;Parent=0123456789abcdef;Sampled={int(self._number == 1)}"
+        headers = {
+            "Lambda-Runtime-Aws-Request-Id": f"00000000-0000-4000-8000-{self._number:012d}",
+            "Lambda-Runtime-Deadline-Ms": str(int((time.time() + _DEADLINE_SECONDS) * 1000)),
+            "Lambda-Runtime-Invoked-Function-Arn": "arn:aws:lambda:eu-central-1:123456789012:function:benchmark",
+            "Lambda-Runtime-Trace-Id": trace,
+        }
+        self.handed_over = time.perf_counter()
+        return Response(200, event, headers)
 
-    def peak_bytes(self) -> int:
-        """Read the most memory that the process has had resident."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        match = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
-        if match is None:
-            raise MeasurementError("the kernel does not tell the peak of memory")
-        return int(match[1]) * 1024
+
+@dataclass(frozen=True)
+class Invocation:
+    """What one invocation took: time and processor time in microseconds, DynamoDB's work, and bytes."""
+
+    us: float
+    cpu_us: float
+    cost: Cost
+    log_bytes: int
+    body_bytes: int
 
 
-@asynccontextmanager
-async def start(
-    package: Package, operation: Operation, tables: Animals, wrapper: Sequence[str] = ()
-) -> AsyncIterator[Environment]:
-    """Start the runtime client on the function that answers an operation; it is killed when the context ends.
+@dataclass(frozen=True)
+class Run:
+    """What an execution environment did, from the start of its process on; 0 instructions: not counted."""
+
+    invocations: list[Invocation]
+    first_answer_ms: float
+    peak_mb: float
+    log: str
+    instructions: int
+
+
+def valgrind() -> list[str]:
+    """Give the command that counts instructions, without randomised addresses; nothing where valgrind is absent."""
+    tool, setarch = shutil.which("valgrind"), shutil.which("setarch")
+    return (
+        [*([setarch, "-R"] if setarch else []), tool, "--quiet", "--tool=cachegrind", "--cache-sim=no"] if tool else []
+    )
+
+
+async def observe(  # noqa: PLR0913
+    package: Package,
+    operation: Operation,
+    invocations: int,
+    *,
+    animals: int = 1000,
+    reconnects: int = 0,
+    counting: bool = False,
+    wrapper: Sequence[str] = (),
+    pause: float = 0,
+) -> Run:
+    """Start the function that answers an operation, ask it some times, and end it.
 
     Args:
         package: What to run.
-        operation: The operation that it will be asked for.
-        tables: What DynamoDB holds.
-        wrapper: A command to run it under.
+        operation: What to ask for.
+        invocations: How often.
+        animals: How many animals there are.
+        reconnects: Before how many of the last invocations DynamoDB hangs up.
+        counting: Whether to count instructions, in a simulator.
+        wrapper: A command to run the function under.
+        pause: Seconds between its answer and the next event.
+
+    Raises:
+        MeasurementError: The function failed, or answered something else than asked for.
     """
-    runtime_api = RuntimeApi()
-    with tempfile.TemporaryDirectory() as folder, socket.socket(type=socket.SOCK_DGRAM) as xray_daemon:
+    with tempfile.TemporaryDirectory(dir=_MEMORY) as folder:
+        counts = Path(folder, "counts")
+        shutil.copy(_tables(animals), Path(folder, "tables"))
+        command = [*valgrind(), f"--cachegrind-out-file={counts}"] if counting else wrapper
+        async with _environment(package, operation, Path(folder), command) as environment:
+            invoked = []
+            for number in range(invocations):
+                if number >= invocations - reconnects:
+                    await environment.store.hang_up()
+                invoked.append(await environment.invoke(operation, number))
+                if pause:
+                    await asyncio.sleep(pause)
+            peak = _number(r"^VmHWM:\s+(\d+) kB$", Path(f"/proc/{environment.process.pid}/status"))
+        instructions = _number(r"^summary: (\d+)", counts) if counting else 0
+        return Run(invoked, environment.first_answer_ms, peak * 1024 / 1e6, environment.log.read_text(), instructions)
+
+
+@dataclass
+class _Environment:
+    package: Package
+    process: Process
+    runtime_api: RuntimeApi
+    dynamodb: FakeDynamoDb
+    store: Server
+    log: Path
+    started: float
+    first_answer_ms: float = 0.0
+
+    async def invoke(self, operation: Operation, number: int) -> Invocation:
+        """Ask once, and check the answer."""
+        self.dynamodb.cost = cost = Cost()
+        cpu, logged = _cpu_seconds(self.process.pid), self.log.stat().st_size
+        answered = asyncio.ensure_future(self.runtime_api.invoke(operation.event(f"request-{number}")))
+        ended = asyncio.ensure_future(self.process.wait())
+        await asyncio.wait({answered, ended}, timeout=_PATIENCE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        ended.cancel()
+        problem = operation.mistake(answered.result()) if answered.done() else "no answer"
+        if problem and (self.package.variant != "empty" or not answered.done()):
+            answered.cancel()
+            raise MeasurementError(
+                f"{self.package.variant}: {operation.name}: {problem}\n{self.log.read_text()[-3000:]}"
+            )
+        api = self.runtime_api
+        self.first_answer_ms = self.first_answer_ms or (api.answered - self.started) * 1000
+        return Invocation(
+            us=(api.answered - api.handed_over) * 1e6,
+            cpu_us=(_cpu_seconds(self.process.pid) - cpu) * 1e6,
+            cost=cost,
+            log_bytes=self.log.stat().st_size - logged,
+            body_bytes=len(json.loads(answered.result())["body"].encode()),
+        )
+
+
+@asynccontextmanager
+async def _environment(
+    package: Package, operation: Operation, folder: Path, wrapper: Sequence[str]
+) -> AsyncIterator[_Environment]:
+    """Start the runtime client with all that it needs; it is ended when the context ends."""
+    task, log, runtime_api = package.functions[operation.function], folder / "log", RuntimeApi()
+    async with contextlib.AsyncExitStack() as stack:
+        dynamodb = stack.enter_context(contextlib.closing(FakeDynamoDb(folder / "tables")))
+        store = Server(dynamodb.respond, tls())
+        output = stack.enter_context(log.open("wb"))
+        xray_daemon = stack.enter_context(socket.socket(type=socket.SOCK_DGRAM))
         xray_daemon.bind(("127.0.0.1", 0))
-        log = Path(folder, "log")
-        async with serve(runtime_api.handle) as runtime_address, serve(DynamoDb(tables).handle) as store_address:
-            task = package.functions[operation.function]
-            with log.open("wb") as output:  # noqa: ASYNC230 - opened before anything is timed
-                started = time.perf_counter()
-                process = await asyncio.create_subprocess_exec(
-                    *_obeying_permissions(),
-                    *wrapper,
-                    *(str(python()), "-X", "frozen_modules=on", "-m", "awslambdaric", package.handler),
-                    cwd=task,
-                    env={
-                        **_lambda_variables(package, task),
-                        "AWS_LAMBDA_RUNTIME_API": runtime_address,
-                        "AWS_ENDPOINT_URL_DYNAMODB": f"http://{store_address}",
-                        "AWS_XRAY_DAEMON_ADDRESS": "{}:{}".format(*xray_daemon.getsockname()),
-                    },
-                    stdin=asyncio.subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=output,
-                )
+        variables = {
+            **_VARIABLES,
+            **TEMPLATE.functions[FUNCTIONS[operation.function]].environment,
+            "AWS_ENDPOINT_URL_DYNAMODB": f"https://{await stack.enter_async_context(store.run())}",
+            "AWS_LAMBDA_RUNTIME_API": await stack.enter_async_context(Server(runtime_api.respond).run()),
+            "AWS_XRAY_DAEMON_ADDRESS": "{}:{}".format(*xray_daemon.getsockname()),
+            "LAMBDA_TASK_ROOT": str(task),
+            "PYTHONPATH": str(package.layer / "python"),
+            "_HANDLER": package.handler,
+        }
+        started = time.perf_counter()
+        process = await asyncio.create_subprocess_exec(
+            *(*_obeying_permissions(), *wrapper),
+            *(str(python()), "-X", "frozen_modules=on", "-m", "awslambdaric", package.handler),
+            cwd=task,
+            env=variables,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+        try:
+            yield _Environment(package, process, runtime_api, dynamodb, store, log, started)
+        finally:
+            # SIGTERM, whose default is to end at once, lets a simulator still write what it has counted.
+            with contextlib.suppress(ProcessLookupError):
+                process.terminate()
             try:
-                yield Environment(runtime_api, process, started, log, package.variant)
-            finally:
-                # SIGTERM, whose default is to end at once, lets a simulator still write what it has counted.
-                with contextlib.suppress(ProcessLookupError):
-                    process.send_signal(signal.SIGTERM)
-                try:
-                    await asyncio.wait_for(process.wait(), 60)
-                except TimeoutError:
-                    process.kill()
-                    await process.wait()
-                runtime_api.close()
+                await asyncio.wait_for(process.wait(), 60)
+            except TimeoutError:
+                process.kill()
+                await process.wait()
 
 
-def new_tables(count: int = 1000) -> Animals:
-    """Fill tables with that many animals and the key of the benchmark."""
-    return Animals(count, API_KEY)
+def _number(pattern: str, file: Path) -> int:
+    """Find a number in a file that the kernel or valgrind has written."""
+    match = re.search(pattern, file.read_text(), re.MULTILINE)
+    if match is None:
+        raise MeasurementError(f"{file} has no {pattern}")
+    return int(match[1])
+
+
+def _cpu_seconds(pid: int) -> float:
+    """Read the processor time that a process has used, threads that have ended included."""
+    # clock_getcpuclockid(3), which Python offers for threads only: the bits are the Linux kernel's interface.
+    return time.clock_gettime((~pid << 3) | 2)
+
+
+def _tables(animals: int) -> Path:
+    """Give the file of tables with that many animals, which is written once."""
+    file = BUILD / f"tables-{animals}"
+    if not file.exists():
+        fill(file, animals, API_KEY)
+    return file
 
 
 def _obeying_permissions() -> list[str]:
@@ -139,36 +288,3 @@ def _obeying_permissions() -> list[str]:
             "Run this as an ordinary user, or install setpriv (util-linux): root writes where Lambda lets nobody."
         )
     return [setpriv, "--inh-caps=-dac_override,-dac_read_search", "--bounding-set=-dac_override,-dac_read_search"]
-
-
-def _lambda_variables(package: Package, task: Path) -> dict[str, str]:
-    """Write what Lambda and template.yaml set: https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html."""
-    return {
-        "AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7EXAMPLE",
-        "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
-        "AWS_SESSION_TOKEN": "benchmark" * 40,  # as long as one of Lambda's
-        "AWS_REGION": "eu-central-1",
-        "AWS_DEFAULT_REGION": "eu-central-1",
-        "AWS_EXECUTION_ENV": "AWS_Lambda_python3.13",
-        "AWS_LAMBDA_FUNCTION_NAME": "benchmark",
-        "AWS_LAMBDA_FUNCTION_VERSION": "1",
-        "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "1024",
-        "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
-        "AWS_LAMBDA_LOG_GROUP_NAME": "/aws/lambda/benchmark",
-        "AWS_LAMBDA_LOG_STREAM_NAME": "2026/12/05/[1]benchmark",
-        "AWS_XRAY_CONTEXT_MISSING": "LOG_ERROR",
-        "LAMBDA_TASK_ROOT": str(task),
-        "_HANDLER": package.handler,
-        "PATH": os.defpath,
-        "LANG": "en_US.UTF-8",
-        "TZ": ":UTC",
-        "PYTHONPATH": str(package.layer / "python"),
-        # Not Lambda's: the order in sets of texts, and so the number of instructions, would differ from run to run.
-        "PYTHONHASHSEED": "0",
-        "ANIMALS_TABLE": "Animals",
-        "API_KEYS_TABLE": "ApiKeys",
-        "STAGE": "staging",
-        "POWERTOOLS_SERVICE_NAME": "animal-store",
-        "POWERTOOLS_METRICS_NAMESPACE": "AnimalStore",
-        "POWERTOOLS_LOG_LEVEL": "INFO",
-    }

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
@@ -48,20 +48,24 @@ class Target:
 
 
 @contextmanager
-def service_in_process(data: Path) -> Iterator[Target]:
-    """Open a service with an empty store; it has a copy of the layer for itself."""
+def own_layer(**variables: str) -> Iterator[None]:
+    """Let code load a copy of the layer of its own, in an environment of its own; then everything is as before."""
     layer = {name: module for name, module in sys.modules.items() if name.startswith("animal_store")}
-    template = load_template()
-    with (
-        mock.patch.dict(os.environ),
-        mock.patch.object(sys, "path", [*sys.path]),
-        open_store(DataFolder(data)) as store,
-    ):
+    with mock.patch.dict(os.environ, variables), mock.patch.object(sys, "path", [*sys.path]):
         try:
-            gateway, key = store.load(template), store.key(template)
+            yield
         finally:
             sys.modules.update(layer)
+
+
+@contextmanager
+def service_in_process(data: Path) -> Iterator[Target]:
+    """Open a service with an empty store."""
+    template = load_template()
+    with ExitStack() as stack:
+        with own_layer():
+            store = stack.enter_context(open_store(DataFolder(data)))
+            application, key = Application(store.load(template), Metrics()), store.key(template)
         second_key, _ = KeyTable(store.dynamodb, template.tables[KEY_TABLE].name).issue("second", "test")
-        with start_blocking_portal() as portal:
-            application = Application(gateway, Metrics())
-            yield Target("http://127.0.0.1:3000/v1", key, second_key, Transport(application, portal), application)
+        transport = Transport(application, stack.enter_context(start_blocking_portal()))
+        yield Target("http://127.0.0.1:3000/v1", key, second_key, transport, application)

@@ -6,14 +6,13 @@ import sys
 import time
 from pathlib import Path
 
+import httpx
 import pytest
+from starlette.routing import request_response
 
-from tools.local import functions, template
-from tools.local.events import Request, Response
-from tools.local.functions import LoadError
+from tools.local import LocalError, functions, template
 from tools.local.gateway import Gateway
 from tools.local.output import errors, redirected
-from tools.local.template import TemplateError
 
 TEMPLATE = """
 Resources:
@@ -26,7 +25,7 @@ Resources:
         MISSING_AUTHENTICATION_TOKEN:
           StatusCode: 404
           ResponseParameters: {Headers: {X-Own: "'yes'"}}
-          ResponseTemplates: {application/json: '{"m":$context.error.messageString,"t":"$context.error.responseType"}'}
+          ResponseTemplates: {application/json: '{"m":$context.error.messageString,"x":"$context.unknown"}'}
 """
 FUNCTION = """
   {name}:
@@ -80,15 +79,20 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     return Project(tmp_path)
 
 
-def get(gateway: Gateway, path: str) -> Response:
-    return asyncio.run(gateway.handle(Request("GET", path, "", [("Host", "localhost")], b"")))
+def get(gateway: Gateway, path: str) -> httpx.Response:
+    async def send() -> httpx.Response:
+        transport = httpx.ASGITransport(request_response(gateway.handle))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost:3000") as client:
+            return await client.get(path)
+
+    return asyncio.run(send())
 
 
 def test_functions_share_one_copy_of_the_layer(project: Project) -> None:
     gateway = project.gateway(One=USES_SHARED, Two=USES_SHARED)
 
     get(gateway, "/v1/One")
-    body = json.loads(get(gateway, "/v1/Two").body)
+    body = get(gateway, "/v1/Two").json()
 
     assert 900 < body.pop("left") <= 1000
     assert body == {
@@ -99,7 +103,7 @@ def test_functions_share_one_copy_of_the_layer(project: Project) -> None:
 
 
 def test_functions_cannot_differ_in_a_variable(project: Project) -> None:
-    with pytest.raises(TemplateError, match="Two needs its own SETTING"):
+    with pytest.raises(LocalError, match="Two needs its own SETTING"):
         project.gateway(settings=("x", "y"), One=USES_SHARED, Two=USES_SHARED)
 
 
@@ -107,8 +111,8 @@ def test_loading_again_takes_new_code_and_leaves_the_old_working(project: Projec
     old = project.gateway(One=USES_SHARED)
     new = project.gateway(One=USES_SHARED.replace("200", "201"))
 
-    assert [get(gateway, "/v1/One").status for gateway in (old, new, old)] == [200, 201, 200]
-    assert len(json.loads(get(new, "/v1/One").body)["seen"]) == 2
+    assert [get(gateway, "/v1/One").status_code for gateway in (old, new, old)] == [200, 201, 200]
+    assert len(get(new, "/v1/One").json()["seen"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -124,7 +128,7 @@ def test_handler_that_cannot_be_loaded(project: Project, code: str, message: str
     project.gateway(One=USES_SHARED)
     shared = sys.modules["shared_by_layer"]
 
-    with pytest.raises(LoadError, match=rf"One/app.py cannot be loaded: {message}"):
+    with pytest.raises(LocalError, match=rf"One/app.py cannot be loaded: {message}"):
         project.gateway(One=code)
 
     assert sys.modules["shared_by_layer"] is shared
@@ -147,8 +151,8 @@ def test_function_that_fails(project: Project, code: str, logged: str) -> None:
     with redirected(log.append, errors(terminal.append, Path("functions.log"))):
         response = get(gateway, "/v1/One")
 
-    assert response.status == 502
-    assert json.loads(response.body) == {"message": "Internal server error"}
+    assert response.status_code == 502
+    assert response.json() == {"message": "Internal server error"}
     assert logged in json.loads(log[0])["exception"]
     assert logged in terminal[0]
     assert terminal[0].endswith("the whole traceback is in functions.log")
@@ -162,7 +166,7 @@ def test_function_that_takes_too_long(project: Project) -> None:
     with redirected(log.append):
         response = get(gateway, "/v1/One")
 
-    assert response.status == 504
+    assert response.status_code == 504
     assert 1 <= time.monotonic() - begin < 3
     assert "Task timed out after 1.00 seconds" in log[0]
 
@@ -170,6 +174,6 @@ def test_function_that_takes_too_long(project: Project) -> None:
 def test_gateway_response_of_the_template(project: Project) -> None:
     response = get(project.gateway(One=USES_SHARED), "/v1/other")
 
-    assert response.status == 404
-    assert json.loads(response.body) == {"m": "Missing Authentication Token", "t": "MISSING_AUTHENTICATION_TOKEN"}
-    assert {("X-Own", "yes"), ("Content-Type", "application/json")} <= set(response.headers)
+    assert response.status_code == 404
+    assert response.json() == {"m": "Missing Authentication Token", "x": ""}
+    assert (response.headers["X-Own"], response.headers["Content-Type"]) == ("yes", "application/json")

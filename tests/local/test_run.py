@@ -8,8 +8,10 @@ import socket
 import subprocess
 import sys
 import termios
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
+from unittest import mock
 
 import httpx
 import pytest
@@ -25,12 +27,9 @@ from tools.local.service import open_store
 PET = {"name": "Rex", "categoryId": 1}
 
 
-@pytest.fixture
-def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """The environment of commands that run in this process, for as long as the test lasts."""
-    settings = environment(tmp_path)
-    monkeypatch.setattr(os, "environ", settings)
-    return settings
+def own_environment(data: Path) -> AbstractContextManager[object]:
+    """Give commands in this process an environment of their own."""
+    return mock.patch.dict(os.environ, environment(data), clear=True)
 
 
 # -- while it runs -----------------------------------------------------------------------------------------------------
@@ -97,11 +96,11 @@ def test_body_too_large_is_refused_while_it_comes(service: RunningService) -> No
 
 
 @pytest.mark.parametrize("running", [True, False])
-def test_keys_are_issued_listed_and_revoked(service: RunningService, settings: dict[str, str], running: bool) -> None:
+def test_keys_are_issued_listed_and_revoked(service: RunningService, tmp_path: Path, running: bool) -> None:
     def keys(*arguments: str) -> str:
-        return CliRunner().invoke(app, ["keys", *arguments], catch_exceptions=False).stdout
+        with own_environment(service.data if running else tmp_path):
+            return CliRunner().invoke(app, ["keys", *arguments], catch_exceptions=False).stdout
 
-    settings["DATA"] = str(service.data) if running else settings["DATA"]
     issued, lost = (json.loads(keys("issue", "--label", label, "--json")) for label in ("[robot]", "lost"))
     keys("revoke", lost["id"])
 
@@ -118,7 +117,7 @@ def test_keys_are_issued_listed_and_revoked(service: RunningService, settings: d
 
 
 def test_signals_end_it_and_the_data_stays(tmp_path: Path) -> None:
-    pets: list[dict[str, object]] = []
+    pets: list[object] = []
     keys: set[str] = set()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
         with run_service(tmp_path) as service:
@@ -162,18 +161,19 @@ Refused = Callable[..., str]
 
 
 @pytest.fixture
-def refused(settings: dict[str, str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Refused:
+def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Iterator[Refused]:
     """Start a service that must not start; what it says."""
     monkeypatch.setattr(signal, "signal", lambda *_: None)
 
     def refused(**variables: object) -> str:
-        settings.update({name: str(value) for name, value in variables.items()})
+        os.environ.update({name: str(value) for name, value in variables.items()})
         assert run.main() == 1
         out, err = capfd.readouterr()
         assert err == ""
         return out.strip().removeprefix("make run: ")
 
-    return refused
+    with own_environment(tmp_path):
+        yield refused
 
 
 def test_taken_port(service: RunningService, refused: Refused) -> None:
@@ -232,13 +232,11 @@ def test_damaged_store_is_left_alone_until_it_is_reset(
     said = refused(DATA=folder.path)
 
     assert str(folder.database) in said
-    assert said.endswith(f"start with an empty one: make reset DATA='{folder.path}'")
+    assert said.endswith(f"start with an empty store: make reset DATA='{folder.path}'")
     assert folder.database.read_bytes() == damaged
     assert run.reset() == 0
     old = folder.path / "store.old"
-    assert (
-        capfd.readouterr().out == f"{folder.path}: the store is now {old}; the next start begins with an empty one.\n"
-    )
+    assert capfd.readouterr().out == f"{folder.path}: the store is now {old}; the next start has an empty one.\n"
     assert (old / "dynamodb.sqlite").read_bytes() == damaged
     with open_store(folder):
         pass

@@ -18,10 +18,9 @@ import socket
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from animal_store import api_key
@@ -35,7 +34,6 @@ from tools import ROOT
 
 PART = "attack"
 _LATE_S = 5
-_SILENCE_S = 0.5
 _FUNCTION_S = 10
 _LARGEST_BODY = 16 * 1024
 # Requests may be many; the metrics are those of 3 operations by some 10 statuses and codes, and of 3 keys.
@@ -49,15 +47,13 @@ _PET, _ERROR = {"id", "name", "categoryId", "status"}, {"code", "message", "stat
 _OPERATIONS = {each["operationId"]: each for item in document()["paths"].values() for each in item.values()}
 _FUNCTIONS = {"listPets": "list_pets", "createPet": "create_pet", "getPet": "get_pet"}
 _EVENTS = {"listPets": "list-200", "createPet": "create-201", "getPet": "get-200"}
-_NAMES = ("Host", "X-Forwarded-Proto", "X-Original-Host", "Origin", "Referer", "X-Injected", "Authorization",
-          "Content-Type", "Content-Encoding", "Idempotency-Key")  # fmt: skip
+_NAMES = "Host X-Forwarded-Proto Origin Referer X-Injected Authorization Content-Type Content-Encoding Idempotency-Key"
 _REX = b'{"name": "Rex", "categoryId": 1}'
 _CONTROLS = ("\r\nX-Injected: 1", "\x1b[2J\x1b]0;x\x07", "\u202e\u2028", '"}\n{"level":"ERROR"', "\x00", "")
 _FOREIGN = ("X-Forwarded-Host: evil.example", "X-Forwarded-Port: 81@evil.example", "Forwarded: host=evil.example")
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(NamedTuple):
     """What came back; names of headers in lower case."""
 
     status: int
@@ -96,16 +92,19 @@ class Wire:
     """Raw HTTP to a running service; what comes of it goes into a row of the report."""
 
     def __init__(self, service: RunningService, row: Row) -> None:
-        self.service, self.base_url, self.key, self.row = service, service.base_url, service.api_key, row
+        self._service, self.base_url, self.key, self.row = service, service.base_url, service.api_key, row
         self._address = urlsplit(self.base_url).hostname, urlsplit(self.base_url).port
+
+    def issue(self, label: str) -> str:
+        return str(json.loads(self._service.tool("keys", "issue", "--label", label, "--json"))["key"])
 
     async def send(self, raw: bytes, *, unfinished: bool = False) -> list[Response]:
         """Send bytes and read every response until the connection ends, or the service waits for the rest."""
         reader, writer = await asyncio.open_connection(*self._address)
+        writer.write(raw)
         data = b""
         try:
-            writer.write(raw)
-            while more := await asyncio.wait_for(reader.read(1 << 20), _SILENCE_S if unfinished else _LATE_S):
+            while more := await asyncio.wait_for(reader.read(1 << 20), 0.5 if unfinished else _LATE_S):
                 data += more
         except ConnectionError:
             pass  # what came before a reset counts
@@ -123,11 +122,9 @@ class Wire:
         lines = [f"{method} {target} HTTP/1.1", f"Host: {host}:{port}", f"Content-Length: {length}", authorization]
         return "\r\n".join([*filter(None, lines), "Connection: close", *headers, "", ""]).encode() + (body or b"")
 
-    async def ask(
-        self, statuses: set[int], target: str, *headers: str, body: bytes | None = None, key: str | None = None
-    ) -> Response:
+    async def ask(self, statuses: set[int], target: str, *headers: str, **options: Any) -> Response:
         """Send one request: there must be one response, in time, as the interface allows."""
-        raw = self.request(target, *headers, body=body, key=key)
+        raw = self.request(target, *headers, **options)
         response, *more = await self.send(raw) or [Response(0, {}, b"none")]
         problem = f"{1 + len(more)} responses" if more else response.problem(statuses, self.base_url)
         # Any success that is not due is an entry, or somebody else's data.
@@ -143,7 +140,7 @@ def _responses(data: bytes) -> Iterator[Response]:
         status, *lines = head.decode("latin-1").split("\r\n")
         match = re.fullmatch(r"HTTP/1\.[01] (\d{3})\b.*", status)
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-        length = int(headers.get("content-length", 0))
+        length = int(headers.get("content-length", len(rest)))
         if match is None or len(rest) < length:
             yield Response(0, {}, data)
             return
@@ -171,7 +168,7 @@ async def _keys(wire: Wire) -> None:
 
 async def _others(wire: Wire) -> None:
     """Use another caller's Idempotency-Key, and cursors that were changed or made for another list."""
-    for key in (wire.key, wire.service.second_api_key):
+    for key in (wire.key, wire.issue("second")):
         body = json.dumps({"name": f"of {key[-6:]}", "categoryId": 1, "status": "sold"}).encode()
         header = f"Authorization: Bearer {key}"
         response = await wire.ask({201}, "/v1/pets", "Idempotency-Key: k", body=body, key=header)
@@ -180,8 +177,8 @@ async def _others(wire: Wire) -> None:
     cursor = re.sub(r".*cursor=([^&>]+).*", r"\1", page.headers.get("link", ""))
     raw = base64.urlsafe_b64decode(cursor)
     flipped = [bytes(byte ^ (at == here) for here, byte in enumerate(raw)) for at in range(len(raw))]
-    forged = [base64.urlsafe_b64encode(each).decode() for each in (*flipped, raw[:-1])]
-    for query in (*forged, f"{cursor}&status=sold", f"{cursor}&cursor={cursor}", cursor.swapcase()):
+    forged = [base64.urlsafe_b64encode(each).decode() for each in flipped]
+    for query in (*forged, cursor[:-1], f"{cursor}&status=sold", f"{cursor}&cursor={cursor}", cursor.swapcase()):
         await wire.ask({400}, f"/v1/pets?cursor={query}")
     await wire.ask({200}, f"/v1/pets?cursor={cursor}")
 
@@ -193,8 +190,7 @@ async def _bodies(wire: Wire) -> None:
         await wire.ask({400}, "/v1/pets", body=body)
     for large in (_LARGEST_BODY, 1_000_000, 11_000_000):
         await wire.ask({413}, "/v1/pets", body=opened + b'"' + b"a" * large + b'"}')
-    for coding in ("gzip", "br", "deflate, gzip"):
-        await wire.ask({415}, "/v1/pets", f"Content-Encoding: {coding}", body=_REX)
+    await wire.ask({415}, "/v1/pets", "Content-Encoding: gzip", body=_REX)
 
 
 async def _framing(wire: Wire) -> None:
@@ -220,7 +216,6 @@ async def _framing(wire: Wire) -> None:
 async def _injections(wire: Wire) -> None:
     """Put a secret, control characters and other hosts into all that a client can fill."""
     everything = {200, 201, 400, 401, 404, 415}
-    await wire.send(wire.request("/v1/pets/\x1b[2J\x9b2J"), unfinished=True)  # raw: a server may well hang up
     for tail in _CONTROLS:
         text = quote(_SECRET + tail, safe="")
         for target in (f"pets/{text}", text, f"pets?limit={text}", f"pets?cursor={text}", f"pets?{text}={text}"):
@@ -239,15 +234,14 @@ async def _injections(wire: Wire) -> None:
 
 async def _pages(wire: Wire) -> None:
     """Look at the pages from another origin, after a key whose label is HTML has been used."""
-    issued = json.loads(wire.service.tool("keys", "issue", "--label", _MARKUP, "--json"))
-    await wire.ask({200}, "/v1/pets/1", key=f"Authorization: Bearer {issued['key']}")
+    await wire.ask({200}, "/v1/pets/1", key=f"Authorization: Bearer {wire.issue(_MARKUP)}")
     for target in ("/docs", "/status", "/status.json", "/openapi.yaml", f"/docs?url={quote(_MARKUP)}"):
         (page,) = await wire.send(wire.request(target, "Origin: http://evil.example", key=""))
         nosniff = page.headers.get("x-content-type-options") == "nosniff"
         markup = "html" in page.headers.get("content-type", "") and _MARKUP.encode() in page.body
+        cors = any(name.startswith("access-control-") for name in page.headers)
         wire.row.check(page.status == 200 and nosniff, f"{target}: {page}")
-        wire.row.check(not any(name.startswith("access-control-") for name in page.headers), f"CORS: {target}", "leaks")
-        wire.row.check(not markup, f"a label is markup in {target}", "leaks")
+        wire.row.check(not markup and not cors, f"markup or CORS in {target}", "leaks")
         wire.row.check("status" not in target or b"onerror" in page.body, f"{target} does not show the label")
 
 
@@ -320,7 +314,7 @@ def _change(event: dict[str, Any], source: random.Random) -> dict[str, Any]:
     choose = source.choice
     odd = ["", " ", "0", "1", "-1", "1e3", "9" * 400, str(2**63), "sold", *_CONTROLS, "\ud800", "%2e", "NaN", _SECRET]
     for _ in range(source.randrange(4)):
-        name, value = choose([choose(_FOREIGN).split(": "), (choose(_NAMES), choose(["evil.example", *odd]))])
+        name, value = choose([choose(_FOREIGN).split(": "), (choose(_NAMES.split()), choose(["evil.example", *odd]))])
         event["multiValueHeaders"][name] = [value] * choose([1, 1, 2])
     event["multiValueQueryStringParameters"] = {choose(["limit", "status", "cursor", "x"]): [choose(odd)]}
     event["pathParameters"] = {"petId": choose(odd)}

@@ -69,7 +69,12 @@ def change(path: Path, edit: Callable[[str], str]) -> None:
 def test_clean_tree_passes_and_every_lock_is_asked_for(osv: list[dict[str, object]]) -> None:
     assert audit.main() == 0
 
-    for name, ecosystem in [("aws-sam-cli", "PyPI"), ("botocore", "PyPI"), ("@stoplight/spectral-cli", "npm"), ("moto", "PyPI")]:
+    for name, ecosystem in [
+        ("aws-sam-cli", "PyPI"),
+        ("botocore", "PyPI"),
+        ("@stoplight/spectral-cli", "npm"),
+        ("moto", "PyPI"),
+    ]:
         assert any(query["package"] == {"ecosystem": ecosystem, "name": name} for query in osv), name
 
 
@@ -149,9 +154,3 @@ def test_licence_that_was_not_looked_at_is_found(licence: str, findings: int, mo
     monkeypatch.setattr(sbom, "licence", lambda _: licence)
 
     assert len(list(audit.licences())) == findings
-
-
-def test_bill_lists_what_is_packed(tmp_path: Path) -> None:
-    (tmp_path / "six.py").touch()
-    (tmp_path / "urllib3").mkdir()
-    assert sbom.packed(["six", "urllib3", "boto3"], tmp_path) == {"six", "urllib3"}

@@ -50,14 +50,22 @@ def test_any_other_text_is_refused(text: str) -> None:
     assert refuses(text)
 
 
-@pytest.mark.parametrize(
-    "scope", [{"STAGE": "another"}, {"ANIMALS_TABLE": "another"}, {"STAGE": "staginga", "ANIMALS_TABLE": "nimals"}]
-)
-def test_cursor_of_another_stage_or_table_is_refused(scope: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "STAGE", "staging")
-    monkeypatch.setattr(settings, "ANIMALS_TABLE", "animals")
+def test_cursor_survives_a_restore_into_another_table(monkeypatch: pytest.MonkeyPatch) -> None:
     text = cursor.encode(7, None)
-    for name, value in scope.items():
-        monkeypatch.setattr(settings, name, value)
+    monkeypatch.setattr(settings, "ANIMALS_TABLE", "restored")
+
+    assert cursor.decode(text, None) == 7
+
+
+def test_parts_of_the_scope_do_not_run_into_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = cursor.encode(7, "sold")
+    monkeypatch.setattr(settings, "STAGE", f"{settings.STAGE}sold")
+
+    assert refuses(text)
+
+
+def test_cursor_of_another_stage_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = cursor.encode(7, None)
+    monkeypatch.setattr(settings, "STAGE", "another")
 
     assert refuses(text)

@@ -21,7 +21,8 @@ from tools.admin.key_table import (
     local_user,
     parse_expiry,
 )
-from tools.local.folder import DataFolder, FolderError
+from tools.local import LocalError
+from tools.local.folder import DataFolder
 from tools.local.service import KEY_TABLE, load_template, open_store
 from tools.local.tables import ENDPOINT_VARIABLE, client, create_tables
 
@@ -43,7 +44,7 @@ def _table(stage: Stage | None, name: str | None) -> Iterator[KeyTable]:
         else:
             with _local_table() as table:
                 yield table
-    except (FolderError, KeyAdministrationError) as error:
+    except (LocalError, KeyAdministrationError) as error:
         _fail(str(error))
     except (BotoCoreError, ClientError) as error:
         _fail(f"AWS does not answer as it should: {error}")
@@ -53,7 +54,7 @@ def _table(stage: Stage | None, name: str | None) -> Iterator[KeyTable]:
 def _local_table() -> Iterator[KeyTable]:
     """Open the table of DATA, which a running service may be using, or of AWS_ENDPOINT_URL_DYNAMODB."""
     template = load_template()
-    with open_store(DataFolder.from_environment()) as store:
+    with open_store(DataFolder()) as store:
         create_tables(store.dynamodb, template.tables.values())
         yield KeyTable(store.dynamodb, template.tables[KEY_TABLE].name)
 

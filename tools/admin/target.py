@@ -41,7 +41,7 @@ def open_client(base_url: str | None, api_key_file: Path | None) -> Iterator[Cli
 def _target(base_url: str | None, api_key_file: Path | None) -> tuple[str, str]:
     """Return the base URL and the key. $API_KEY goes to a named service only: the local one has a key of its own."""
     if base_url is None:
-        folder = DataFolder.from_environment()
+        folder = DataFolder()
         service = folder.running()
         if service is None:
             raise ValueError(f"No `make run` is using {folder.path}. Start it, or name a service: --base-url URL")

@@ -9,17 +9,15 @@ from urllib.parse import unquote
 
 import yaml
 from starlette.datastructures import Headers
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import request_response
 from starlette.types import Message, Receive, Scope, Send
 
 from tools import ROOT
-from tools.local import docs, events
-from tools.local.gateway import MAX_BODY_BYTES, Gateway
-from tools.local.status import Metrics
+from tools.local import docs, status
+from tools.local.gateway import Gateway
 
-_DOCUMENT = ROOT / "openapi.yaml"
 _PAGE_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 # A page of another site that lets its name point to this machine (DNS rebinding) comes with that name.
 _LOCAL_HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?", re.IGNORECASE)
@@ -38,7 +36,7 @@ LogRequest = Callable[[str, str, int, float], object]
 class Application:
     """The ASGI application; its gateway may be exchanged for another at any time."""
 
-    def __init__(self, gateway: Gateway, metrics: Metrics, log_request: LogRequest = lambda *_: None) -> None:
+    def __init__(self, gateway: Gateway, metrics: status.Metrics, log_request: LogRequest = lambda *_: None) -> None:
         self.gateway = gateway
         self._log_request = log_request
         self._pages: dict[str, Callable[[Request], Response]] = {
@@ -46,69 +44,40 @@ class Application:
             "/docs": lambda _: _page(docs.local_page(), "text/html"),
             "/docs/swagger-ui.js": lambda _: _page(docs.swagger_ui()["swagger-ui.js"], "text/javascript"),
             "/docs/swagger-ui.css": lambda _: _page(docs.swagger_ui()["swagger-ui.css"], "text/css"),
-            "/openapi.yaml": lambda request: _page(_yaml(self._openapi(request)), "application/yaml"),
+            "/openapi.yaml": lambda request: _page(
+                yaml.safe_dump(self._openapi(request), sort_keys=False, allow_unicode=True), "application/yaml"
+            ),
             "/openapi.json": lambda request: _page(json.dumps(self._openapi(request)), "application/json"),
-            "/status": lambda _: _page(metrics.page(), "text/html"),
+            "/status": lambda _: _page(status.PAGE.read_bytes(), "text/html"),
             "/status.json": lambda _: _page(json.dumps(metrics.summary(), indent=2), "application/json"),
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, and log it."""
-        begin, status = time.monotonic(), 0
+        begin, sent = time.monotonic(), 0
 
         async def watch(message: Message) -> None:
-            nonlocal status
-            status = message.get("status", status)
+            nonlocal sent
+            sent = message.get("status", sent)
             await send(message)
 
         page = self._pages.get(scope["path"]) if scope["method"] in {"GET", "HEAD"} else None
-        app = request_response(page or self._api)
+        answer = request_response(page or self.gateway.handle)
         if not _LOCAL_HOST.fullmatch(Headers(scope=scope).get("host", "localhost")):
-            app = JSONResponse(_MISDIRECTED, 421, _PAGE_HEADERS)
-        await app(scope, receive, watch)
+            answer = JSONResponse(_MISDIRECTED, 421, _PAGE_HEADERS)
+        await answer(scope, receive, watch)
         target = b"?".join(filter(None, (scope["raw_path"], scope["query_string"]))).decode("latin-1")
-        self._log_request(scope["method"], _shown(target), status, time.monotonic() - begin)
-
-    async def _api(self, request: Request) -> Response:
-        body = bytearray()
-        try:
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > MAX_BODY_BYTES:
-                    break
-        except ClientDisconnect:
-            return Response(status_code=400)  # nobody reads it
-        scope = request.scope
-        answer = await self.gateway.handle(
-            events.Request(
-                method=request.method,
-                path=scope["raw_path"].decode("latin-1"),
-                query=scope["query_string"].decode("latin-1"),
-                headers=[(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw],
-                body=bytes(body),
-                protocol=f"HTTP/{scope['http_version']}",
-                source_ip=scope["client"][0],
-                port=scope["server"][1],
-            )
-        )
-        response = Response(answer.body, answer.status)
-        response.raw_headers += [(name.lower().encode(), value.encode()) for name, value in answer.headers]
-        response.headers.setdefault("Content-Type", "application/json")  # API Gateway's default
-        return response
+        self._log_request(scope["method"], _shown(target), sent, time.monotonic() - begin)
 
     def _openapi(self, request: Request) -> Any:
         """Read the document, with this server in the place of the stages; afresh, while it is being written."""
-        document = yaml.safe_load(_DOCUMENT.read_text("utf-8"))
+        document = yaml.safe_load((ROOT / "openapi.yaml").read_text("utf-8"))
         url = f"http://{request.headers['host']}{self.gateway.template.base_path}"
         return document | {"servers": [{"url": url, "description": "this machine"}]}
 
 
 def _page(content: str | bytes, media_type: str) -> Response:
     return Response(content, media_type=media_type, headers=_PAGE_HEADERS)
-
-
-def _yaml(document: Any) -> str:
-    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
 
 
 def _shown(target: str) -> str:

@@ -13,37 +13,30 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
+from tools.local import LocalError
+
 _LOCAL_URL = re.compile(r"http://(127\.0\.0\.1|localhost|\[::1\]):[0-9]+/[\w/]*")
 _LOCK_TIMEOUT_S = 1.0
 
 
-class FolderError(Exception):
-    """The folder cannot be used; the message is for the person at the terminal, and says what to do."""
-
-
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """What a running service tells other commands; the endpoint is that of a DynamoDB which is not its own."""
+    """What a running service tells other commands."""
 
     pid: int
     base_url: str
-    dynamodb_endpoint: str | None = None
 
 
 class DataFolder:
-    """The folder, and the files in it."""
+    """The folder, by default the one that DATA names, and the files in it."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.api_key = path / "api-key"
-        self.log = path / "functions.log"
-        self._store = path / "store"
-        self._announcement = path / "service.json"
-
-    @classmethod
-    def from_environment(cls) -> "DataFolder":
-        """Return the folder that DATA names."""
-        return cls(Path(os.environ.get("DATA") or ".local"))
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path or Path(os.environ.get("DATA") or ".local")
+        self.api_key = self.path / "api-key"
+        self.log = self.path / "functions.log"
+        self.reset_command = f"make reset DATA={shlex.quote(str(self.path))}"
+        self._store = self.path / "store"
+        self._announcement = self.path / "service.json"
 
     @property
     def database(self) -> Path:
@@ -52,11 +45,6 @@ class DataFolder:
             self._store.mkdir(parents=True, exist_ok=True)
         return self._store / "dynamodb.sqlite"
 
-    @property
-    def reset_command(self) -> str:
-        """The command that moves this folder's store away."""
-        return f"make reset DATA={shlex.quote(str(self.path))}"
-
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the folder; the lock ends with the process, however it ends."""
@@ -64,27 +52,27 @@ class DataFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             lock = (self.path / "lock").open("a+")
         with lock:
-            deadline = time.monotonic() + _LOCK_TIMEOUT_S  # another command may be looking who holds it
+            deadline = time.monotonic() + _LOCK_TIMEOUT_S  # another command may be looking whether it is held
             while not _try_lock(lock):
                 if time.monotonic() > deadline:
                     lock.seek(0)
-                    raise FolderError(
+                    raise LocalError(
                         f"{self.path} is in use by another `make run` (process {lock.read().strip()}). "
                         "Stop it, or use another folder: make run DATA=.local2"
                     )
                 time.sleep(0.05)
+            self._announcement.unlink(missing_ok=True)  # of a service that was killed
             lock.truncate(0)
             lock.write(str(os.getpid()))
             lock.flush()
-            self._announcement.unlink(missing_ok=True)  # of a service that was killed
             yield
 
-    def announce(self, announcement: Announcement) -> None:
+    def announce(self, base_url: str) -> None:
         """Tell other commands that the service answers now."""
-        _write(self._announcement, json.dumps(asdict(announcement), indent=2) + "\n")
+        self._write(self._announcement, json.dumps(asdict(Announcement(os.getpid(), base_url))))
 
     def running(self) -> Announcement | None:
-        """Find the service that runs on this folder; one that is not on this machine is none of ours."""
+        """Find the service that runs on this folder; what names another machine is not ours."""
         with suppress(OSError, ValueError, TypeError):
             announcement = Announcement(**json.loads(self._announcement.read_text("utf-8")))
             with (self.path / "lock").open() as lock:
@@ -101,30 +89,28 @@ class DataFolder:
 
     def write_api_key(self, key: str) -> None:
         """Keep the key of this machine where only its owner can read it."""
-        _write(self.api_key, key + "\n", 0o600)
+        self._write(self.api_key, key)
+
+    def _write(self, path: Path, text: str) -> None:
+        """Write a file as a whole, so that a reader never sees half of it."""
+        new = path.with_name(f".{path.name}.new")
+        new.unlink(missing_ok=True)
+        new.touch(0o600)
+        new.write_text(f"{text}\n", "utf-8")
+        new.replace(path)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            raise FolderError(
+            raise LocalError(
                 f"nothing can be stored in {self.path}: {error}. Use another folder: make run DATA=..."
             ) from error
 
 
 def _try_lock(lock: IO[str]) -> bool:
-    try:
+    with suppress(BlockingIOError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _write(path: Path, text: str, mode: int = 0o644) -> None:
-    """Write a file as a whole, so that a reader never sees half of it."""
-    new = path.with_name(f".{path.name}.new")
-    new.unlink(missing_ok=True)
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
-        file.write(text)
-    new.replace(path)
+        return True
+    return False

@@ -16,29 +16,22 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from tools.local import LocalError
 from tools.local.output import summary
-from tools.local.template import ACCOUNT_ID, REGION, Function, Template, TemplateError
+from tools.local.template import ACCOUNT_ID, REGION, Function, Template
 
 Handler = Callable[[dict[str, Any], "LambdaContext"], Any]
 
 
-class LoadError(Exception):
-    """A handler cannot be imported; the cause is the exception that its code raised."""
-
-
 @dataclass(frozen=True, slots=True)
 class LambdaContext:
-    """What Lambda's runtime gives a handler in addition to the event.
-
-    https://docs.aws.amazon.com/lambda/latest/dg/python-context.html
-    """
+    """What Lambda's runtime gives a handler: https://docs.aws.amazon.com/lambda/latest/dg/python-context.html."""
 
     function_name: str
     memory_limit_in_mb: int
     deadline: float
     aws_request_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     function_version: str = "$LATEST"
-    log_stream_name: str = "local"
 
     @property
     def invoked_function_arn(self) -> str:
@@ -56,32 +49,26 @@ def load(template: Template) -> Mapping[str, Handler]:
     When one cannot be imported, the modules from before stay.
     """
     functions = template.functions.values()
+    variables: dict[str, str] = {}
+    for function in functions:
+        for name, value in function.environment.items():
+            if variables.setdefault(name, value) != value:
+                raise LocalError(f"{function.logical_id} needs its own {name}, but locally all functions share one")
+    os.environ.update(variables)
     folders = {folder.resolve() for function in functions for folder in (function.code, *function.layers)}
-    before = _forget(folders)
-    _set_environment(template)
     sys.path[:0] = [str(folder) for folder in folders if str(folder) not in sys.path]
-    importlib.invalidate_caches()
+    before = _forget(folders)
     try:
         return {function.logical_id: _handler(function) for function in functions}
-    except LoadError:
+    except LocalError:
         _forget(folders)
         sys.modules.update(before)
         raise
 
 
-def _set_environment(template: Template) -> None:
-    variables: dict[str, str] = {}
-    for function in template.functions.values():
-        for name, value in function.environment.items():
-            if variables.setdefault(name, value) != value:
-                raise TemplateError(
-                    f"{function.logical_id} needs its own {name}: locally, all functions share one process"
-                )
-    os.environ.update(variables)
-
-
 def _forget(folders: set[Path]) -> dict[str, ModuleType]:
     """Take the modules of these folders out of `sys.modules`."""
+    importlib.invalidate_caches()
     return {
         name: sys.modules.pop(name)
         for name, module in list(sys.modules.items())
@@ -93,16 +80,13 @@ def _handler(function: Function) -> Handler:
     module_name, _, attribute = function.handler.rpartition(".")
     path = function.code.resolve() / f"{module_name.replace('.', '/')}.py"
     # Each function's module may be called `app`.
-    name = f"{function.logical_id}.{module_name}"
+    spec: Any = importlib.util.spec_from_file_location(f"{function.logical_id}.{module_name}", path)
     try:
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None  # noqa: S101 - it ends in .py
-        assert spec.loader is not None  # noqa: S101
-        module = sys.modules[name] = importlib.util.module_from_spec(spec)
+        module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         handler: Handler = getattr(module, attribute)
     except (Exception, SystemExit) as error:
         trace = "".join(traceback.format_exception(error))
         sys.stderr.write(trace)
-        raise LoadError(f"{path} cannot be loaded: {summary(trace)}") from error
+        raise LocalError(f"{path} cannot be loaded: {summary(trace)}") from error
     return handler

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tools.local.folder import DataFolder, FolderError
+from tools.local import LocalError
+from tools.local.folder import DataFolder
 
 if TYPE_CHECKING:
     from tools.local.template import Function, Template
@@ -27,16 +28,14 @@ def invoke(
     event: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="An API Gateway proxy event.")],
 ) -> None:
     """Run one handler with an event; its response goes to stdout, its log to stderr."""
-    from tools.local.functions import LoadError
     from tools.local.service import load_template, open_store
-    from tools.local.template import TemplateError
 
     try:
         template, content = load_template(), json.loads(event.read_text("utf-8"))
-        with redirect_stdout(sys.stderr), open_store(DataFolder.from_environment()) as store:
+        with redirect_stdout(sys.stderr), open_store(DataFolder()) as store:
             gateway, key = store.load(template), store.key(template)
             response = gateway.invoke(_function(template, content), with_key(content, key), _SECONDS)
-    except (FolderError, LoadError, TemplateError, ValueError) as error:
+    except (LocalError, ValueError) as error:
         print(f"{event}: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
     print(json.dumps(response, indent=2, ensure_ascii=False))
@@ -46,10 +45,10 @@ def invoke(
 
 def _function(template: "Template", event: dict[str, Any]) -> "Function":
     """Find the function that API Gateway would send an event to."""
-    match = template.find(str(event.get("httpMethod")), str(event.get("path")))
-    if match is None:
+    route, _ = template.find(str(event.get("httpMethod")), str(event.get("path")))
+    if route is None:
         raise ValueError(f"no function answers {event.get('httpMethod')} {event.get('path')}")
-    return template.functions[match.route.function]
+    return template.functions[route.function]
 
 
 def with_key(event: dict[str, Any], key: str) -> dict[str, Any]:

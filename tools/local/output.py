@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import queue
 import re
 import threading
@@ -10,12 +11,12 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppres
 from pathlib import Path
 from typing import TextIO, cast
 
-Sink = Callable[[str], None]
+Sink = Callable[[str], object]
 """Takes one line without its line feed, from whichever thread has written it."""
 
 _MOST_WAITING = 10_000
-_FRAME = re.compile(r'File "((?!<)(?:(?!site-packages|lib/python3)[^"])+)", line (\d+)')
 _TRACEBACK = "Traceback (most recent call last)"
+_PLACE = re.compile(r'File "((?!<)(?:(?!site-packages|lib/python3)[^"])+)", line (\d+)')
 
 
 class Terminal(logging.Handler):
@@ -23,12 +24,11 @@ class Terminal(logging.Handler):
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__()
-        self._stream = stream
         self._lines: queue.Queue[str | None] = queue.Queue(_MOST_WAITING)
-        self._thread = threading.Thread(target=self._print, daemon=True)
+        self._thread = threading.Thread(target=self._print, args=[stream], daemon=True)
         self._thread.start()
 
-    def say(self, text: str) -> None:
+    def say(self, text: str | None) -> None:
         """Print a text soon; what a stopped terminal has no room for is dropped."""
         with suppress(queue.Full):
             self._lines.put_nowait(text)
@@ -39,14 +39,13 @@ class Terminal(logging.Handler):
 
     def close(self) -> None:
         """Wait a moment for what has not been printed yet."""
-        with suppress(queue.Full):
-            self._lines.put_nowait(None)
+        self.say(None)
         self._thread.join(timeout=1)
 
-    def _print(self) -> None:
-        while (line := self._lines.get()) is not None:
+    def _print(self, stream: TextIO) -> None:
+        for line in iter(self._lines.get, None):
             with suppress(OSError):  # a terminal that is gone is no reason to fail
-                print(line, file=self._stream, flush=True)
+                print(line, file=stream, flush=True)
 
 
 class _Lines:
@@ -78,21 +77,15 @@ def redirected(*sinks: Sink) -> Iterator[None]:
 @contextmanager
 def log_file(path: Path) -> Iterator[Sink]:
     """Open the log of one run."""
-    lock = threading.Lock()
-    with path.open("w", encoding="utf-8", errors="backslashreplace", buffering=1) as file:
-
-        def write(line: str) -> None:
-            with lock:
-                file.write(f"{line}\n")
-
-        yield write
+    with path.open("wb", buffering=0) as file:
+        yield lambda line: os.write(file.fileno(), f"{line}\n".encode(errors="backslashreplace"))
 
 
 def summary(trace: str) -> str:
     """Shorten a traceback to its last line and its last place in code that is not a library's."""
     last = trace.strip().rpartition("\n")[2]
-    frames = _FRAME.findall(trace)
-    return f"{last} ({frames[-1][0]}, line {frames[-1][1]})" if frames else last
+    places = _PLACE.findall(trace)
+    return f"{last} ({places[-1][0]}, line {places[-1][1]})" if places else last
 
 
 def errors(say: Sink, log: Path) -> Sink:
@@ -101,9 +94,8 @@ def errors(say: Sink, log: Path) -> Sink:
     def show(line: str) -> None:
         if _TRACEBACK not in line or not line.startswith("{"):
             return
-        with suppress(ValueError):
-            for value in json.loads(line).values():
-                if isinstance(value, str) and value.startswith(_TRACEBACK):
-                    say(f"          {summary(value)}; the whole traceback is in {log}")
+        with suppress(IndexError, ValueError):  # a line of another kind
+            traces = [value for value in json.loads(line).values() if str(value).startswith(_TRACEBACK)]
+            say(f"          {summary(traces[0])}; the whole traceback is in {log}")
 
     return show

@@ -9,13 +9,13 @@ import sys
 import threading
 import time
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tools import ROOT
-from tools.local.folder import Announcement, DataFolder, FolderError
+from tools.local import LocalError
+from tools.local.folder import DataFolder
 from tools.local.output import Terminal, errors, log_file, redirected
 
 if TYPE_CHECKING:
@@ -28,29 +28,6 @@ _LARGEST_PORT = 65535
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What `make run` can be told, all of it through the environment."""
-
-    port: int
-    template: Path
-    reload: bool
-    parent: int | None
-
-    @classmethod
-    def from_environment(cls) -> "Settings":
-        """Read the variables."""
-        port, parent = os.environ.get("PORT") or "3000", os.environ.get("PARENT")
-        if not (port.isascii() and port.isdigit() and int(port) <= _LARGEST_PORT):
-            raise FolderError(f"PORT must be 0 (any free port) to {_LARGEST_PORT}, not {port}")
-        return cls(
-            port=int(port),
-            template=Path(os.environ.get("TEMPLATE") or ROOT / "template.yaml"),
-            reload=os.environ.get("RELOAD", "") not in {"", "0"},
-            parent=int(parent) if parent else None,
-        )
-
-
 def main() -> int:
     """Serve until a signal ends it; the exit status is 1 after a failure that has been explained."""
     for number in _SIGNALS:  # nothing is lost: what was answered is on disk
@@ -58,8 +35,8 @@ def main() -> int:
     terminal = Terminal(sys.stdout)
     try:
         with ExitStack() as stack:
-            _run(Settings.from_environment(), DataFolder.from_environment(), terminal, stack)
-    except (FolderError, OSError) as error:  # OSError: a full disk, a file of its folder that cannot be written
+            _run(terminal, stack)
+    except (LocalError, OSError) as error:  # OSError: a full disk, a file of the folder that cannot be written
         terminal.say(f"make run: {error}")
         return 1
     finally:
@@ -67,72 +44,62 @@ def main() -> int:
     return 0
 
 
-def _run(settings: Settings, folder: DataFolder, terminal: Terminal, stack: ExitStack) -> None:
-    listener = stack.enter_context(_bind(settings.port))
+def _run(terminal: Terminal, stack: ExitStack) -> None:
+    folder = DataFolder()
+    listener = stack.enter_context(_listen(os.environ.get("PORT") or "3000"))
     stack.enter_context(folder.locked())
 
     # Late: these take longer than to find that the port or the folder is taken.
     import uvicorn
 
     from tools.local.app import Application
-    from tools.local.functions import LoadError
     from tools.local.service import load_template, open_store
     from tools.local.status import Metrics
-    from tools.local.template import TemplateError
 
-    metrics = Metrics()
+    metrics, path = Metrics(), Path(os.environ.get("TEMPLATE") or ROOT / "template.yaml")
     log = stack.enter_context(log_file(folder.log))
     stack.enter_context(redirected(log, metrics, errors(terminal.say, folder.log)))
-    try:
-        template = load_template(settings.template)
-        store = stack.enter_context(open_store(folder))
-        application = Application(store.load(template), metrics, partial(_log_request, terminal))
-        key = store.key(template)
-    except (LoadError, TemplateError) as error:
-        raise FolderError(f"{error}") from error
+    store, template = stack.enter_context(open_store(folder)), load_template(path)
+    application = Application(store.load(template), metrics, partial(_log_request, terminal))
+    origin, key = f"http://{HOST}:{listener.getsockname()[1]}", store.key(template)
+
     logger = logging.getLogger("uvicorn")
     logger.addHandler(terminal)
-    logger.propagate = False
-    server = uvicorn.Server(
-        uvicorn.Config(
-            application,
-            http="h11",
-            loop="asyncio",
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            log_level=logging.WARNING,
-            proxy_headers=False,
-            server_header=False,
-            timeout_graceful_shutdown=1,
-        )
+    config = uvicorn.Config(
+        application,
+        http="h11",
+        loop="asyncio",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level=logging.WARNING,
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=1,
     )
+    server = uvicorn.Server(config)
     for number in _SIGNALS:
         signal.signal(number, server.handle_exit)
-    if settings.parent:
-        threading.Thread(target=_end_with, args=[settings.parent], daemon=True).start()
-    if settings.reload:
-        threading.Thread(target=_reload, args=[settings, store, application, terminal], daemon=True).start()
-    origin = f"http://{HOST}:{listener.getsockname()[1]}"
-    folder.announce(Announcement(os.getpid(), origin + template.base_path, store.endpoint))
+    if parent := os.environ.get("PARENT"):
+        threading.Thread(target=_end_with, args=[int(parent)], daemon=True).start()
+    if os.environ.get("RELOAD", "") not in {"", "0"}:
+        threading.Thread(target=_reload, args=[path, store, application, terminal], daemon=True).start()
+    folder.announce(origin + template.base_path)
     terminal.say(_greeting(origin, origin + template.base_path, key))
     server.run(sockets=[listener])
 
 
-def _bind(port: int) -> socket.socket:
-    listener = socket.socket()
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+def _listen(port: str) -> socket.socket:
+    if not (port.isascii() and port.isdigit() and int(port) <= _LARGEST_PORT):
+        raise LocalError(f"PORT must be 0 (any free port) to {_LARGEST_PORT}, not {port}")
     try:
-        listener.bind((HOST, port))
-        listener.listen(128)
+        return socket.create_server((HOST, int(port)), backlog=128)
     except OSError as error:
-        listener.close()
         if error.errno == errno.EADDRINUSE:
-            raise FolderError(
+            raise LocalError(
                 f"port {port} is taken. Use another: make run PORT=8080, or any free one: PORT=0"
             ) from error
-        raise FolderError(f"cannot listen on port {port}: {error.strerror}") from error
-    return listener
+        raise LocalError(f"cannot listen on port {port}: {error.strerror}") from error
 
 
 def _greeting(origin: str, base_url: str, key: str) -> str:
@@ -162,22 +129,20 @@ def _end_with(parent: int) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _reload(settings: Settings, store: "Store", application: "Application", terminal: Terminal) -> None:
+def _reload(path: Path, store: "Store", application: "Application", terminal: Terminal) -> None:
     """Load everything again whenever a file of a function, a layer or the template changes."""
-    from tools.local.functions import LoadError
     from tools.local.service import load_template
-    from tools.local.template import TemplateError
 
-    seen = _versions(settings.template, application)
+    seen = _versions(path, application)
     while True:
         time.sleep(_CHECK_S)
-        if (found := _versions(settings.template, application)) == seen:
+        if (found := _versions(path, application)) == seen:
             continue
         seen = found
         try:
-            application.gateway = store.load(load_template(settings.template))
+            application.gateway = store.load(load_template(path))
             terminal.say("Reloaded.")
-        except (LoadError, TemplateError, FolderError) as error:
+        except LocalError as error:
             terminal.say(f"Not reloaded, the old handlers still answer: {error}; see {store.folder.log}")
 
 
@@ -193,16 +158,15 @@ def _versions(template: Path, application: "Application") -> dict[Path, int]:
 
 def reset() -> int:
     """Give the local store another name; the key of this machine is made known to the new one at the next start."""
-    folder = DataFolder.from_environment()
+    folder = DataFolder()
     try:
         with folder.locked():
             old = folder.move_store_away()
-    except (FolderError, OSError) as error:
+    except (LocalError, OSError) as error:
         print(f"make reset: {error}")
         return 1
     print(
-        f"{folder.path}: the store is now {old}; the next start begins with an empty one."
-        if old
-        else f"{folder.path} has no store."
+        f"{folder.path}: "
+        + (f"the store is now {old}; the next start has an empty one." if old else "there is no store.")
     )
     return 0

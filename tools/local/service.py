@@ -3,28 +3,30 @@
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from tools import ROOT
-from tools.local import functions
+from tools.local import LocalError
 from tools.local import template as templates
-from tools.local.folder import DataFolder, FolderError
-from tools.local.tables import ENDPOINT_VARIABLE, client, create_tables, use_embedded_store, use_endpoint
-from tools.local.template import Template
+from tools.local.folder import DataFolder
+from tools.local.tables import ENDPOINT_VARIABLE, client, create_tables
+from tools.local.template import REGION, Template
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from types_boto3_dynamodb import DynamoDBClient
 
     from tools.local.gateway import Gateway
 
 KEY_LABEL = "local"
 KEY_TABLE = "ApiKeysTable"
+
+_LOCAL_HOSTS = frozenset({"127.0.0.1", "::1", "localhost"})
+_CREDENTIALS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
 
 
 def load_template(path: Path = ROOT / "template.yaml") -> Template:
@@ -39,14 +41,14 @@ class Store:
     folder: DataFolder
     dynamodb: "DynamoDBClient"
     attach: "Callable[[DynamoDBClient], object]"
-    endpoint: str | None = None
 
     def load(self, template: Template) -> "Gateway":
         """Load the handlers, and create the tables that are missing."""
-        # Late: what only needs the store has no use for it.
+        # Late: what only needs the store has no use for them.
+        from tools.local.functions import load
         from tools.local.gateway import Gateway
 
-        handlers = functions.load(template)
+        handlers = load(template)
         if layer := sys.modules.get("animal_store.dynamodb"):
             self.attach(layer.client)
         create_tables(self.dynamodb, template.tables.values())
@@ -58,8 +60,6 @@ class Store:
 
         from tools.admin.key_table import KeyRecord, KeyTable
 
-        if KEY_TABLE not in template.tables:
-            return ""
         keys, path = KeyTable(self.dynamodb, template.tables[KEY_TABLE].name), self.folder.api_key
         key = path.read_text("utf-8", "replace").strip() if path.exists() else ""
         if api_key.is_well_formed(key):
@@ -81,22 +81,32 @@ def open_store(folder: DataFolder) -> Iterator[Store]:
     from tools.local.dynamodb import Database, DatabaseError
 
     endpoint = os.environ.get(ENDPOINT_VARIABLE)
+    database = None
     try:
-        if endpoint:
-            use_endpoint(endpoint)
-            yield Store(folder, client(), lambda _: None, endpoint)
-            return
-        use_embedded_store()
-        database = Database(folder.database)
-        try:
-            dynamodb = client()
+        _prepare_environment(endpoint)
+        dynamodb = client()
+        if not endpoint:
+            database = Database(folder.database)
             database.attach(dynamodb)
-            yield Store(folder, dynamodb, database.attach)
-        finally:
-            database.close()
+        yield Store(folder, dynamodb, database.attach if database else lambda _: None)
     except DatabaseError as error:
-        raise FolderError(
-            f"{error}\nPut a good copy in its place, or start with an empty one: {folder.reset_command}"
+        raise LocalError(
+            f"{error}\nPut a good copy in its place, or start with an empty store: {folder.reset_command}"
         ) from error
     except (BotoCoreError, ClientError) as error:
-        raise FolderError(f"the store at {endpoint or folder.path} does not answer as it should: {error}") from error
+        raise LocalError(f"the store at {endpoint or folder.path} does not answer as it should: {error}") from error
+    finally:
+        if database:
+            database.close()
+
+
+def _prepare_environment(endpoint: str | None) -> None:
+    """Set what the SDK in this process needs for the embedded store, or for another DynamoDB."""
+    if not endpoint:  # whatever the user's own settings for AWS are
+        for name in [name for name in os.environ if name.startswith("AWS_")]:
+            del os.environ[name]
+        os.environ.update(AWS_CONFIG_FILE=os.devnull, AWS_SHARED_CREDENTIALS_FILE=os.devnull)
+    # DynamoDB Local, for instance, needs credentials, but takes any.
+    if not endpoint or urlsplit(endpoint).hostname in _LOCAL_HOSTS:
+        os.environ.update({name: os.environ.get(name, value) for name, value in _CREDENTIALS.items()})
+        os.environ.setdefault("AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", REGION))

@@ -1,27 +1,30 @@
 """Read what the local gateway needs from `template.yaml`: routes, functions, gateway responses, tables, the stage.
 
-Only intrinsic functions that can be known without AWS are resolved, and only in values that are asked for: what the
-local gateway does not read (policies, alarms, dashboards) may use whatever CloudFormation offers.
+Intrinsic functions are resolved only in values that are asked for, and only the few that those use: what the local
+gateway does not read (policies, alarms, dashboards) may use whatever CloudFormation offers.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import unquote
 
 import yaml
+
+from tools.local import LocalError
 
 REGION = "us-east-1"
 ACCOUNT_ID = "123456789012"
 STACK_NAME = "animal-store-local"
 
-_NO_VALUE = object()
-
-
-class TemplateError(Exception):
-    """The template is missing, is not valid, or uses something that the local gateway does not know."""
+_PSEUDO_PARAMETERS = {
+    "AWS::AccountId": ACCOUNT_ID,
+    "AWS::Partition": "aws",
+    "AWS::Region": REGION,
+    "AWS::StackName": STACK_NAME,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,54 +68,35 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
-    """The route of a request, and its path parameters, decoded."""
-
-    route: Route
-    parameters: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class GatewayResponse:
-    """What API Gateway answers by itself for one response type; without a status, the type's own."""
-
-    status: int | None
-    headers: Mapping[str, str]
-    bodies: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
 class Table:
     """An AWS::DynamoDB::Table: its name here, and its properties with all references resolved."""
 
-    logical_id: str
     name: str
     properties: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """The parts of a template that make a service run on one machine."""
+    """The parts of a template that make a service run on one machine; all but the routes by their names in it."""
 
     stage: str
     routes: tuple[Route, ...]
     functions: Mapping[str, Function]
-    gateway_responses: Mapping[str, GatewayResponse]
+    gateway_responses: Mapping[str, Mapping[str, Any]]
     tables: Mapping[str, Table]
 
     @property
     def base_path(self) -> str:
-        """The first path segment that all routes share, such as `/v1`; empty when there is none."""
-        first = {route.resource.split("/")[1] for route in self.routes}
-        return f"/{first.pop()}" if len(first) == 1 else ""
+        """The first path segment of the routes, such as `/v1`."""
+        return "/" + self.routes[0].resource.split("/")[1]
 
-    def find(self, method: str, path: str) -> Match | None:
-        """Find the route of a request (path still percent-encoded); a fixed segment goes before a parameter."""
+    def find(self, method: str, path: str) -> tuple[Route | None, dict[str, str]]:
+        """Find the route of a request (path still percent-encoded) and its parameters; a fixed segment goes first."""
         for route in sorted(self.routes, key=lambda route: route.resource.replace("{", "\x7f")):
             parameters = route.match(method, path)
             if parameters is not None:
-                return Match(route, parameters)
-        return None
+                return route, parameters
+        return None, {}
 
 
 def load(path: Path, parameters: Mapping[str, str]) -> Template:
@@ -121,19 +105,10 @@ def load(path: Path, parameters: Mapping[str, str]) -> Template:
         document = yaml.load(path.read_text("utf-8"), Loader=_Loader)  # noqa: S506 - derived from the safe loader
         return _Reader(path, document, parameters).read()
     except OSError as error:
-        raise TemplateError(f"{path}: {error.strerror}") from error
-    # RecursionError: a condition that refers to itself. The others: half written, while `make run RELOAD=1` watches;
-    # `make check` says where the mistake is.
-    except (
-        yaml.YAMLError,
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        RecursionError,
-        TypeError,
-        ValueError,
-    ) as error:
-        raise TemplateError(f"{path} is not a valid SAM template: {type(error).__name__}: {error}") from error
+        raise LocalError(f"{path}: {error.strerror}") from error
+    # Half written, while `make run RELOAD=1` watches, for instance; `make check` says where the mistake is.
+    except (yaml.YAMLError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise LocalError(f"{path} is not a valid SAM template: {type(error).__name__}: {error}") from error
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc] # in C it is ten times as fast
@@ -143,170 +118,95 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 def _intrinsic(loader: Any, suffix: str, node: yaml.Node) -> dict[str, Any]:
     if isinstance(node, yaml.ScalarNode):
         value = loader.construct_scalar(node)
-    elif isinstance(node, yaml.SequenceNode):
-        value = loader.construct_sequence(node, deep=True)
     else:
-        value = loader.construct_mapping(node, deep=True)
-    return {suffix if suffix in {"Ref", "Condition"} else f"Fn::{suffix}": value}
+        construct = loader.construct_sequence if isinstance(node, yaml.SequenceNode) else loader.construct_mapping
+        value = construct(node, deep=True)
+    return {"Ref" if suffix == "Ref" else f"Fn::{suffix}": value}
 
 
 _Loader.add_multi_constructor("!", _intrinsic)
 
 
 class _Reader:
-    """Read one document; knows the values that references stand for."""
+    """Read one document."""
 
     def __init__(self, path: Path, document: dict[str, Any], parameters: Mapping[str, str]) -> None:
         self._path = path
         self._resources: dict[str, dict[str, Any]] = document["Resources"]
-        self._globals: dict[str, Any] = (document.get("Globals") or {}).get("Function") or {}
-        self._conditions = document.get("Conditions") or {}
-        self._mappings = document.get("Mappings") or {}
-        self._values: dict[str, Any] = {
-            "AWS::AccountId": ACCOUNT_ID,
-            "AWS::NoValue": _NO_VALUE,
-            "AWS::Partition": "aws",
-            "AWS::Region": REGION,
-            "AWS::StackName": STACK_NAME,
-            "AWS::URLSuffix": "amazonaws.com",
-        }
-        self._values |= {name: value.get("Default", "") for name, value in (document.get("Parameters") or {}).items()}
-        self._values |= parameters
+        self._globals = (document.get("Globals") or {}).get("Function") or {}
+        defaults = {name: value.get("Default", "") for name, value in (document.get("Parameters") or {}).items()}
+        self._values = {**_PSEUDO_PARAMETERS, **defaults, **parameters}
 
     def read(self) -> Template:
-        functions = {name: self._function(name) for name in self._of_type("AWS::Serverless::Function")}
-        apis = [self._properties(name) for name in self._of_type("AWS::Serverless::Api")]
+        (api,) = self._of_type("AWS::Serverless::Api").values()
+        functions = self._of_type("AWS::Serverless::Function")
         return Template(
-            # `Prod` is the stage of the API that SAM makes by itself.
-            stage=str(self._resolve(apis[0]["StageName"])) if apis else "Prod",
-            routes=tuple(route for name in functions for route in self._routes(name)),
-            functions=functions,
-            gateway_responses={
-                kind: _gateway_response(self._resolve(properties))
-                for api in apis
-                for kind, properties in api.get("GatewayResponses", {}).items()
-            },
+            stage=str(self._resolve(api["StageName"])),
+            routes=tuple(route for name, function in functions.items() for route in self._routes(name, function)),
+            functions={name: self._function(name, function) for name, function in functions.items()},
+            gateway_responses=self._resolve(api.get("GatewayResponses", {})),
             tables={
-                name: Table(name, self._physical_name(name), self._resolve(self._properties(name)))
-                for name in self._of_type("AWS::DynamoDB::Table")
+                name: Table(self._reference(name), self._resolve(properties))
+                for name, properties in self._of_type("AWS::DynamoDB::Table").items()
             },
         )
 
-    def _of_type(self, kind: str) -> list[str]:
-        return [
-            name
-            for name, resource in self._resources.items()
-            if resource.get("Type") == kind and self._holds(resource.get("Condition", True))
-        ]
+    def _of_type(self, kind: str) -> dict[str, dict[str, Any]]:
+        found = {name: resource for name, resource in self._resources.items() if resource["Type"] == kind}
+        for name, resource in found.items():
+            if "Condition" in resource:
+                raise LocalError(f"{self._path}: {name} has a condition, which the local gateway does not know")
+        return {name: resource["Properties"] for name, resource in found.items()}
 
-    def _properties(self, name: str) -> dict[str, Any]:
-        properties: dict[str, Any] = self._resources[name].get("Properties") or {}
-        return properties
-
-    def _function(self, name: str) -> Function:
-        common, own = self._globals, self._properties(name)
-        # SAM merges the environments, and joins the layers.
-        variables: dict[str, Any] = {}
-        for properties in (common, own):
-            variables |= properties.get("Environment", {}).get("Variables", {})
-        layers = [reference["Ref"] for reference in [*common.get("Layers", []), *own.get("Layers", [])]]
-        settings = {"Timeout": 3, "MemorySize": 128} | common | own  # the defaults are Lambda's
+    def _function(self, name: str, own: dict[str, Any]) -> Function:
+        # SAM merges the environments, and joins the layers; the defaults are Lambda's.
+        settings = {"Timeout": 3, "MemorySize": 128} | self._globals | own
+        both = (self._globals, own)
+        variables = [self._resolve(properties.get("Environment", {}).get("Variables", {})) for properties in both]
+        layers = [self._resources[layer["Ref"]]["Properties"] for each in both for layer in each.get("Layers", [])]
         return Function(
             logical_id=name,
-            code=self._folder(self._resolve(settings["CodeUri"]), name),
+            code=self._folder(settings["CodeUri"]),
             handler=str(self._resolve(settings["Handler"])),
-            layers=tuple(self._folder(self._resolve(self._properties(layer)["ContentUri"]), layer) for layer in layers),
-            environment={key: _text(value) for key, value in self._resolve(variables).items()},
+            layers=tuple(self._folder(layer["ContentUri"]) for layer in layers),
+            environment={key: _text(value) for each in variables for key, value in each.items()},
             timeout_s=float(self._resolve(settings["Timeout"])),
             memory_mb=int(self._resolve(settings["MemorySize"])),
         )
 
-    def _folder(self, relative: Any, name: str) -> Path:
-        folder = self._path.parent / str(relative)
+    def _folder(self, relative: Any) -> Path:
+        folder = self._path.parent / str(self._resolve(relative))
         if not folder.is_dir():
-            raise TemplateError(f"{self._path}: {name} names the folder {relative}, which does not exist")
+            raise LocalError(f"{self._path}: the folder {relative} does not exist")
         return folder
 
-    def _routes(self, name: str) -> list[Route]:
-        events = [event["Properties"] for event in self._properties(name)["Events"].values() if event["Type"] == "Api"]
+    def _routes(self, name: str, function: dict[str, Any]) -> list[Route]:
+        events = [event["Properties"] for event in function["Events"].values() if event["Type"] == "Api"]
         return [Route(str(event["Method"]).upper(), str(self._resolve(event["Path"])), name) for event in events]
 
-    def _physical_name(self, name: str) -> str:
-        """Return what `!Ref` of a resource stands for: its own name, or one like CloudFormation makes."""
-        if name not in self._resources:
-            raise TemplateError(f"{self._path}: there is no parameter or resource {name}")
-        given = self._properties(name).get("TableName")
-        return str(self._resolve(given)) if given else f"{STACK_NAME}-{name}"
-
-    def _holds(self, condition: Any) -> bool:
-        return bool(self._resolve(self._conditions[condition] if isinstance(condition, str) else condition))
+    def _reference(self, name: str) -> str:
+        """Return what `!Ref` stands for: a parameter's value, or a resource's name like CloudFormation makes."""
+        if name in self._resources:
+            return f"{STACK_NAME}-{name}"
+        if name not in self._values:
+            raise LocalError(f"{self._path}: there is no parameter or resource {name}")
+        return _text(self._values[name])
 
     def _resolve(self, value: Any) -> Any:
-        if isinstance(value, list):
-            return [item for item in map(self._resolve, value) if item is not _NO_VALUE]
-        if not isinstance(value, dict):
-            return value
-        name = next(iter(value)) if len(value) == 1 else ""
-        if name in self._intrinsic_functions:
-            return self._intrinsic_functions[name](self, value[name])
-        if name.startswith("Fn::"):
-            raise TemplateError(f"{self._path}: the local gateway does not know {name}")
-        items = {key: self._resolve(item) for key, item in value.items()}
-        return {key: item for key, item in items.items() if item is not _NO_VALUE}
-
-    def _ref(self, name: str) -> Any:
-        return self._values[name] if name in self._values else self._physical_name(name)
-
-    def _sub(self, argument: str | list[Any]) -> str:
-        text, names = (argument, {}) if isinstance(argument, str) else argument
-
-        def replace(match: re.Match[str]) -> str:
-            name = match[1]
-            if name.startswith("!"):
-                return f"${{{name[1:]}}}"
-            return _text(self._resolve(names[name]) if name in names else self._attribute(name))
-
-        return re.sub(r"\$\{([^}]*)\}", replace, text)
-
-    def _attribute(self, name: str | list[str]) -> Any:
-        resource, *attribute = name.split(".", 1) if isinstance(name, str) else name
-        return ".".join([self._physical_name(resource), *attribute]) if attribute else self._ref(resource)
-
-    def _if(self, argument: list[Any]) -> Any:
-        condition, then, otherwise = argument
-        return self._resolve(then if self._holds(condition) else otherwise)
-
-    def _find_in_map(self, argument: list[Any]) -> Any:
-        name, first, second = self._resolve(argument)
-        return self._resolve(self._mappings[name][first][second])
-
-    _intrinsic_functions: ClassVar[Mapping[str, Callable[["_Reader", Any], Any]]] = {
-        "Ref": _ref,
-        "Condition": _holds,
-        "Fn::GetAtt": _attribute,
-        "Fn::Sub": _sub,
-        "Fn::Join": lambda self, argument: str(argument[0]).join(map(_text, self._resolve(argument[1]))),
-        "Fn::FindInMap": _find_in_map,
-        "Fn::If": _if,
-        "Fn::Equals": lambda self, argument: len(set(map(_text, self._resolve(argument)))) == 1,
-        "Fn::Not": lambda self, argument: not self._resolve(argument[0]),
-        "Fn::And": lambda self, argument: all(self._resolve(argument)),
-        "Fn::Or": lambda self, argument: any(self._resolve(argument)),
-    }
+        match value:
+            case list():
+                return [self._resolve(item) for item in value]
+            case {"Ref": name}:
+                return self._reference(name)
+            case {"Fn::Sub": str(text)}:
+                return re.sub(r"\$\{([^}]*)\}", lambda found: self._reference(found[1]), text)
+            case dict() if any(name.startswith("Fn::") for name in value):
+                raise LocalError(f"{self._path}: the local gateway does not know {', '.join(value)}")
+            case dict():
+                return {key: self._resolve(item) for key, item in value.items()}
+        return value
 
 
 def _text(value: Any) -> str:
     """Write a scalar as CloudFormation does."""
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _gateway_response(properties: Mapping[str, Any]) -> GatewayResponse:
-    headers = (properties.get("ResponseParameters") or {}).get("Headers", {})
-    for name, value in headers.items():
-        if not re.fullmatch(r"'[^']*'", str(value)):
-            raise TemplateError(f"gateway response header {name}: only a fixed value in single quotes is known here")
-    return GatewayResponse(
-        status=int(properties["StatusCode"]) if "StatusCode" in properties else None,
-        headers={name: str(value)[1:-1] for name, value in headers.items()},
-        bodies=properties.get("ResponseTemplates") or {},
-    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from botocore.config import Config
@@ -13,7 +12,7 @@ from botocore.handlers import BUILTIN_HANDLERS
 from botocore.session import Session
 from pydantic_core import ValidationError
 
-from animal_store import signer
+from animal_store import certificates
 from animal_store.errors import ServiceUnavailable
 
 if TYPE_CHECKING:
@@ -46,17 +45,17 @@ _TRANSIENT_CODES = frozenset(
 _SERVER_ERROR = 500
 
 
-@dataclass(slots=True)
 class Budget:
     """What one invocation may still spend on the store, and what it has spent.
 
     Args:
         deadline: When the function is ended, in seconds of `time.monotonic()`.
-        calls: Calls made so far, the SDK's own retries included.
     """
 
-    deadline: float
-    calls: int = 0
+    def __init__(self, deadline: float) -> None:
+        self.deadline = deadline
+        self.calls = 0
+        """Calls made so far, the SDK's own retries included."""
 
     def has(self, seconds: float) -> bool:
         """Tell whether that many seconds are left."""
@@ -69,6 +68,7 @@ budget: ContextVar[Budget] = ContextVar("budget")
 
 def _client() -> DynamoDBClient:
     """Make the client: retries of the SDK's standard mode, within the deadline of the invocation."""
+    certificates.register()
     # botocore's own session: boto3 adds resources and S3 transfers, which nothing here uses (6 % of a cold start).
     session = Session(include_builtin_handlers=False)
     for event, handler, *_ in BUILTIN_HANDLERS:
@@ -89,7 +89,6 @@ def _client() -> DynamoDBClient:
         ),
     )
     client = cast("DynamoDBClient", created)
-    signer.register(client.meta.events)
     # The SDK's stubs know no handler that answers; of this event the SDK takes the first answer that is not None.
     client.meta.events.register_first("needs-retry.dynamodb", _count_and_stop_in_time)  # type: ignore[arg-type]
     for operation in ("GetItem", "Query"):

@@ -1,0 +1,83 @@
+"""What a function's memory size buys and costs: its share of a core as a cgroup limit, as Lambda sets one.
+
+The price is Lambda's alone, with one cold start in a hundred requests. The start is limited like the rest here; Lambda
+may give it more, so cold starts on AWS are as slow as this at the most.
+"""
+
+import asyncio
+import os
+import statistics
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks import prices
+from benchmarks.execution import MeasurementError, observe
+from benchmarks.operations import GET, LIST_20, LIST_100, Operation
+from benchmarks.packages import OURS, Package, build
+
+SIZES = (256, 512, 768, 1024, 1280, 1769)
+COLD_RUNS = int(os.environ.get("COLD_RUNS", "100"))
+WARM_UP, WARM = 20, 300
+_COLD_SHARE = 0.01
+_PERIOD_US = 20_000  # Lambda's: https://arxiv.org/abs/2107.10881 and others have measured it
+# Longer than a period, so that each request finds what it may use in one, as after a pause on Lambda.
+_PAUSE_SECONDS = 0.025
+
+
+@contextmanager
+def _limit(share: float) -> Iterator[list[str]]:
+    """Give the command that runs another with that share of a core, by cgroups of version 2 or 1."""
+    root = Path("/sys/fs/cgroup")
+    second = (root / "cgroup.controllers").exists()
+    group = root / ("" if second else "cpu") / f"benchmark-{os.getpid()}"
+    quota = round(share * _PERIOD_US)
+    files = (
+        {"cpu.max": f"{quota} {_PERIOD_US}"} if second else {"cpu.cfs_period_us": _PERIOD_US, "cpu.cfs_quota_us": quota}
+    )
+    try:
+        group.mkdir()
+        for name, value in files.items():
+            (group / name).write_text(str(value))
+    except OSError as error:
+        raise MeasurementError(f"This needs root and cgroups that can be written to: {error}") from error
+    try:
+        yield ["sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh"]
+    finally:
+        group.rmdir()
+
+
+def _percentiles(values: list[float]) -> tuple[float, float]:
+    cuts = statistics.quantiles(values, n=100)
+    return cuts[49], cuts[98]
+
+
+async def _row(package: Package, memory: int) -> list[str]:
+    async def warm(operation: Operation) -> tuple[float, float]:
+        run = await observe(package, operation, WARM_UP + WARM, wrapper=wrapper, pause=_PAUSE_SECONDS)
+        return _percentiles([each.us / 1000 for each in run.invocations[WARM_UP:]])
+
+    with _limit(memory / prices.WHOLE_CORE_MB) as wrapper:
+        runs = [await observe(package, LIST_20, 1, wrapper=wrapper) for _ in range(COLD_RUNS)]
+        cold = _percentiles([run.first_answer_ms for run in runs])
+        get, list_100 = await warm(GET), await warm(LIST_100)
+    seconds = (_COLD_SHARE * cold[0] + (1 - _COLD_SHARE) * get[0]) / 1000 + prices.STORE_SECONDS
+    times = [f"{value:,.{digits}f}" for digits, pair in ((0, cold), (1, get), (1, list_100)) for value in pair]
+    return [f"{memory:,}", f"{memory / prices.WHOLE_CORE_MB:.2f}", *times, f"{prices.compute(seconds, memory):.2f}"]
+
+
+def table() -> list[list[str]]:
+    """Measure each size; the first row is the head."""
+    package = build(OURS, "precompiled")
+    head = [
+        "MB",
+        "of a core",
+        "cold p50, ms",
+        "p99",
+        "get p50, ms",
+        "p99",
+        "list of 100 p50, ms",
+        "p99",
+        "dollars per million",
+    ]
+    return [head, *(asyncio.run(_row(package, memory)) for memory in SIZES)]

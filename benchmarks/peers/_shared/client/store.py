@@ -1,0 +1,60 @@
+"""The tables by `boto3.client`, with items written and read by hand: the least that the SDK itself allows."""
+
+import os
+
+import boto3
+
+dynamodb = boto3.client("dynamodb")
+ANIMALS, API_KEYS = os.environ["ANIMALS_TABLE"], os.environ["API_KEYS_TABLE"]
+
+
+def get_key(digest: str) -> dict | None:
+    return dynamodb.get_item(TableName=API_KEYS, Key={"hash": {"S": digest}}, ConsistentRead=True).get("Item")
+
+
+def query(limit: int | str, status: str | None, after: int | str | None) -> tuple[list[dict], int | None]:
+    request = {"TableName": ANIMALS, "Limit": int(limit)}
+    if status:
+        request |= {"IndexName": "by-status", "KeyConditionExpression": "#status = :value"}
+        request["ExpressionAttributeNames"] = {"#status": "status"}
+    else:
+        request |= {"KeyConditionExpression": "pk = :value", "ConsistentRead": True}
+    if after:
+        start = {"pk": {"S": "pet"}, "id": {"N": str(after)}}
+        request["ExclusiveStartKey"] = start | ({"status": {"S": status}} if status else {})
+    page = dynamodb.query(ExpressionAttributeValues={":value": {"S": status or "pet"}}, **request)
+    last = page.get("LastEvaluatedKey")
+    return [from_item(item) for item in page["Items"]], int(last["id"]["N"]) if last else None
+
+
+def next_id() -> int:
+    counter = dynamodb.update_item(
+        TableName=ANIMALS,
+        Key={"pk": {"S": "counter"}, "id": {"N": "0"}},
+        UpdateExpression="ADD #value :one",
+        ExpressionAttributeNames={"#value": "value"},
+        ExpressionAttributeValues={":one": {"N": "1"}},
+        ReturnValues="UPDATED_NEW",
+    )
+    return int(counter["Attributes"]["value"]["N"])
+
+
+def put(pet: dict) -> None:
+    item = {"pk": {"S": "pet"}, "id": {"N": str(pet["id"])}, "name": {"S": pet["name"]}}
+    item["categoryId"] = {"N": str(pet["categoryId"])}
+    if "status" in pet:
+        item["status"] = {"S": pet["status"]}
+    dynamodb.put_item(TableName=ANIMALS, Item=item, ConditionExpression="attribute_not_exists(pk)")
+
+
+def get(pet_id: int | str) -> dict | None:
+    key = {"pk": {"S": "pet"}, "id": {"N": str(pet_id)}}
+    found = dynamodb.get_item(TableName=ANIMALS, Key=key, ConsistentRead=True)
+    return from_item(found["Item"]) if "Item" in found else None
+
+
+def from_item(item: dict) -> dict:
+    pet = {"id": int(item["id"]["N"]), "name": item["name"]["S"], "categoryId": int(item["categoryId"]["N"])}
+    if "status" in item:
+        pet["status"] = item["status"]["S"]
+    return pet
