@@ -222,11 +222,7 @@ def test_codes_are_the_closed_list_of_the_layer() -> None:
     assert set(openapi.schema("Error")["properties"]["code"]["enum"]) == of_the_layer.keys()
 
 
-RESPONSES = [
-    pytest.param(operation, status, id=f"{operation.id}-{status}")
-    for operation in openapi.operations()
-    for status in sorted(operation.statuses)
-]
+RESPONSES = [(operation, status) for operation in openapi.operations() for status in sorted(operation.statuses)]
 BY_API_GATEWAY = {429, 502, 504}
 
 
@@ -260,14 +256,15 @@ def test_each_operation_may_fail_and_has_valid_examples(operation: Operation) ->
 
 def answered_by_themselves() -> Iterator[Any]:
     """Yield the Error objects that the layer's classes and the template's gateway responses make."""
-    for kind in [errors.ServiceError, *errors.ServiceError.__subclasses__()]:
+    kinds: list[type[errors.ServiceError]] = [errors.ServiceError, *errors.ServiceError.__subclasses__()]
+    for kind in kinds:
         error = kind()
         yield {"code": error.code, "message": str(error), "status": error.status}
     for response in TEMPLATE.gateway_responses.values():
         yield openapi.strict_json(response["ResponseTemplates"]["application/json"])
 
 
-@pytest.mark.parametrize(("operation", "status"), [param for param in RESPONSES if param.values[1] >= 402])
+@pytest.mark.parametrize(("operation", "status"), [each for each in RESPONSES if each[1] > 401])
 def test_each_example_of_a_failure_is_a_response_that_the_service_gives(operation: Operation, status: int) -> None:
     for example in openapi.examples(operation.response(status)):
         assert example in list(answered_by_themselves())

@@ -10,7 +10,8 @@ from animal_store import api_key as api_keys
 from animal_store import auth, catalogue, dynamodb, operation
 from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]
 
-from tests.unit.conftest import TEMPLATE, Ask, Output
+from tests.functions import TEMPLATE
+from tests.unit.conftest import Ask, Output
 from tools import ROOT
 
 RESOURCES = cfn_yaml.load(str(ROOT / "template.yaml"))["Resources"]
