@@ -55,9 +55,9 @@ def failing_with(kind: type[Exception], **details: Any) -> Fault:
     return fault
 
 
-def answering(status: int, body: bytes, crc32: int | None = None, **headers: str) -> Fault:
+def answering(status: int, body: bytes, crc32: int | None = None, headers: dict[str, str] | None = None) -> Fault:
     """Answer with a body that the store would not send; the checksum is right unless given."""
-    sent: Any = {"x-amz-crc32": str(zlib.crc32(body) if crc32 is None else crc32), **headers}
+    sent: Any = {"x-amz-crc32": str(zlib.crc32(body) if crc32 is None else crc32), **(headers or {})}
     return lambda _: AWSResponse(_URL, status, sent, _Body(body))
 
 

@@ -9,28 +9,23 @@ import base64
 import contextlib
 import io
 import json
-import os
 import random
 import re
-import runpy
 import secrets
 import socket
 import tempfile
-import time
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from animal_store import api_key
-from botocore.awsrequest import AWSResponse
-from botocore.compat import HTTPHeaders
 
-from tests.openapi import document
+from tests import functions, openapi
+from tests.functions import EVENTS, SUCCESSES
 from tests.processes import RunningService, run_service
 from tests.reliability.report import Row
-from tools import ROOT
 
 PART = "attack"
 _LATE_S = 5
@@ -42,11 +37,6 @@ _MOST_METRICS = 60
 _SECRET = f"sEcReT{secrets.token_hex(8)}"
 _MARKUP = "<img src=x onerror=alert(1)>"
 _HIDDEN = re.compile(rf"{_SECRET}|Bearer|animal_(?:test|live)_[0-9A-Za-z]{{9}}")
-_INTERNALS = re.compile(r"Traceback|pydantic|boto|dynamodb|\.py\b|/opt/|/var/|[a-z]Error\b|<class", re.IGNORECASE)
-_PET, _ERROR = {"id", "name", "categoryId", "status"}, {"code", "message", "status"}
-_OPERATIONS = {each["operationId"]: each for item in document()["paths"].values() for each in item.values()}
-_FUNCTIONS = {"listPets": "list_pets", "createPet": "create_pet", "getPet": "get_pet"}
-_EVENTS = {"listPets": "list-200", "createPet": "create-201", "getPet": "get-200"}
 _NAMES = "Host X-Forwarded-Proto Origin Referer X-Injected Authorization Content-Type Content-Encoding Idempotency-Key"
 _REX = b'{"name": "Rex", "categoryId": 1}'
 _CONTROLS = ("\r\nX-Injected: 1", "\x1b[2J\x1b]0;x\x07", "\u202e\u2028", '"}\n{"level":"ERROR"', "\x00", "")
@@ -60,27 +50,17 @@ class Response(NamedTuple):
     headers: dict[str, str]
     body: bytes
 
-    def problem(self, statuses: set[int], base_url: str) -> str | None:
-        """Say how a response differs from what the interface allows; None if it does not."""
-        headers = self.headers
-        foreign = [name for name in headers if name.startswith("access-control-") or "injected" in name]
-        links = re.findall(r"<([^>]*)>", headers.get("link", ""))
-        try:
-            value = json.loads(self.body)
-        except ValueError:
-            return f"{self.status}, not JSON: {self.body[:200]!r}"
-        pets = value if isinstance(value, list) else [value]
-        good = all(_PET - {"status"} <= pet.keys() <= _PET for pet in pets)
-        if self.status >= 400:
-            good = value.keys() == _ERROR and value["status"] == self.status
-            good = good and not (_INTERNALS.search(value["message"]) or _SECRET in value["message"])
+    def problem(self, method: str, path: str, statuses: set[int], base_url: str) -> str | None:
+        """Say how a response to a path below `/v1` differs from what the interface allows; None if it does not."""
+        foreign = [name for name in self.headers if name.startswith("access-control-") or "injected" in name]
+        links = re.findall(r"<([^>]*)>", self.headers.get("link", ""))
+        found = openapi.problems(openapi.find(method, path), self.status, self.headers, self.body)
         rules = {
             f"status {self.status}": self.status in statuses,
-            "Content-Type": headers.get("content-type") == "application/json",
-            "Cache-Control": headers.get("cache-control") == "no-store",
             f"headers {foreign}": not foreign,
             f"Link {links}": all(link.partition("?")[0] == f"{base_url}/pets" for link in links),
-            f"body {value}": good,
+            f"{found}": not found,
+            "a secret in the message": self.status < 400 or _SECRET.encode() not in self.body,
         }
         return next((rule for rule, holds in rules.items() if not holds), None)
 
@@ -126,7 +106,9 @@ class Wire:
         """Send one request: there must be one response, in time, as the interface allows."""
         raw = self.request(target, *headers, **options)
         response, *more = await self.send(raw) or [Response(0, {}, b"none")]
-        problem = f"{1 + len(more)} responses" if more else response.problem(statuses, self.base_url)
+        path = re.sub(r"^/v1|\?.*", "", target).replace("p%65ts", "pets")
+        method = "GET" if options.get("body") is None else "POST"
+        problem = f"{1 + len(more)} responses" if more else response.problem(method, path, statuses, self.base_url)
         # Any success that is not due is an entry, or somebody else's data.
         leak = 200 <= response.status < 300 and response.status not in statuses
         self.row.check(problem is None, f"{problem}: {raw[:300]!r}", "leaks" if leak else "other")
@@ -279,34 +261,14 @@ def _search(log: str, row: Row) -> None:
 # -- on the handlers, in this process ----------------------------------------------------------------------------------
 
 
-def _load(endpoint: str) -> tuple[dict[str, Any], Any]:
-    """Load the functions, with a store at an endpoint; return their handlers, and their SDK's events."""
-    os.environ.update(AWS_ENDPOINT_URL_DYNAMODB=endpoint, AWS_ACCESS_KEY_ID="x", AWS_SECRET_ACCESS_KEY="x")
-    os.environ.update(AWS_DEFAULT_REGION="us-east-1", STAGE="attack", ANIMALS_TABLE="a", API_KEYS_TABLE="k")
-    os.environ.update(POWERTOOLS_SERVICE_NAME="attack", POWERTOOLS_METRICS_NAMESPACE="Attack")
-    from animal_store import dynamodb
-
-    paths = {name: f"{ROOT}/functions/{folder}/app.py" for name, folder in _FUNCTIONS.items()}
-    return {name: runpy.run_path(path)["handler"] for name, path in paths.items()}, dynamodb.client.meta.events
-
-
-def _canned(**_: object) -> AWSResponse:
-    """Answer in the place of the store, whatever it was asked."""
-    item = {"id": {"N": "1"}, "name": {"S": "Rex"}, "categoryId": {"N": "1"}, "createdBy": {"S": "0"}}
-    value = {"Item": item | {"label": {"S": "l"}}, "Items": [item] * 21, "Attributes": {"value": {"N": "1"}}}
-    headers, raw = HTTPHeaders(), SimpleNamespace(stream=lambda **_: iter([json.dumps(value).encode()]))
-    return AWSResponse("http://canned", 200, headers, raw)
-
-
-def _judge(row: Row, handler: Any, event: dict[str, Any], statuses: set[int], late_s: float) -> None:
-    """Invoke a function; what it answers must be what the interface allows, in time."""
+def _judge(row: Row, event: dict[str, Any], late_s: float, statuses: set[int]) -> None:
+    """Invoke a function; its response must be what the interface allows, in time."""
     row.runs += 1
-    begin = time.monotonic()
-    answer = handler(event, SimpleNamespace(get_remaining_time_in_millis=lambda: _FUNCTION_S * 1000))
-    headers = {name.lower(): value for name, value in answer["headers"].items()}
+    got = functions.invoke(event, functions.Context(_FUNCTION_S))
     base_url = "https://{domainName}/{stage}/v1".format_map(event["requestContext"])
-    problem = Response(answer["statusCode"], headers, answer["body"].encode()).problem(statuses, base_url)
-    row.check(problem is None and time.monotonic() - begin < late_s, f"{problem or 'late'}: {json.dumps(event)[:1500]}")
+    response = Response(got.status, {name.lower(): value for name, value in got.headers.items()}, got.text.encode())
+    problem = response.problem(event["httpMethod"], event["path"].removeprefix("/v1"), statuses, base_url)
+    row.check(problem is None and got.seconds < late_s, f"{problem or 'late'}: {json.dumps(event)[:1500]}")
 
 
 def _change(event: dict[str, Any], source: random.Random) -> dict[str, Any]:
@@ -329,16 +291,25 @@ def _on_the_handlers(count: int) -> list[Row]:
     changed = Row(PART, "Change events of API Gateway at random, and search what the functions write")
     silent = Row(PART, "Let the store take connections and never answer: 503 within the function's 10 s")
     log, source = io.StringIO(), random.Random(1)
-    events = {name: (ROOT / f"events/{file}.json").read_text("utf-8") for name, file in _EVENTS.items()}
+    functions.handler(functions.function_of(EVENTS[SUCCESSES[0]]))
+    from animal_store import dynamodb
+
+    sdk: Any = dynamodb.client.meta.events
+    database = functions.new_database(pets=True)
     with socket.create_server(("127.0.0.1", 0)) as endpoint, contextlib.redirect_stdout(log):
-        handlers, sdk = _load(f"http://127.0.0.1:{endpoint.getsockname()[1]}")
-        sdk.register("before-send.dynamodb", _canned)
-        for function in source.choices(sorted(handlers), k=count):
-            statuses = {int(status) for status in _OPERATIONS[function]["responses"] if int(status) < 500}
-            _judge(changed, handlers[function], _change(json.loads(events[function]), source), statuses, _LATE_S)
-        sdk.unregister("before-send.dynamodb", _canned)  # the key is known by now
-        for function, handler in handlers.items():
-            _judge(silent, handler, json.loads(events[function]), {503}, _FUNCTION_S)
+
+        def send_there(request: Any, **_: object) -> None:
+            request.url = f"http://127.0.0.1:{endpoint.getsockname()[1]}/"
+
+        database.attach(dynamodb.client)
+        for name in source.choices(SUCCESSES, k=count):
+            statuses = {status for status in functions.operation_of(EVENTS[name]).statuses if status < 500}
+            _judge(changed, _change(deepcopy(EVENTS[name]), source), _LATE_S, statuses)
+        sdk.unregister("before-send.dynamodb", database.answer)  # the key is known by now
+        sdk.register("before-send.dynamodb", send_there)
+        for name in SUCCESSES:
+            _judge(silent, deepcopy(EVENTS[name]), _FUNCTION_S, {503})
+    functions.discard(database)
     _search(log.getvalue(), changed)
     return [changed, silent]
 

@@ -167,7 +167,7 @@ def test_invocation_ends_in_time_however_long_the_store_asks_to_wait(
     asked: str, pauses: list[float], clock: Clock, wire: Wire, budget: dynamodb.Budget
 ) -> None:
     # The header by which AWS asks for a longer pause, in milliseconds.
-    throttled = answering(400, b'{"__type": "ThrottlingException"}', None, **{"x-amz-retry-after": asked})
+    throttled = answering(400, b'{"__type": "ThrottlingException"}', headers={"x-amz-retry-after": asked})
     wire.fail("GetItem", *[slow(clock, 0.5, throttled)] * 9)
 
     with pytest.raises(ServiceUnavailable):
