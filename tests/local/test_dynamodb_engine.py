@@ -1,13 +1,14 @@
 """The local store and Amazon's DynamoDB Local get the same random requests, and must give the same responses.
 
-ENGINE_CALLS is the number of requests. A failure shows the shortest history of requests that tells the two apart.
+ENGINE_REQUESTS says how many. A failure shows the shortest history of requests that tells the two apart.
 """
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import Context, Decimal
 from itertools import count
 from typing import Any, ClassVar
 
@@ -18,247 +19,176 @@ from botocore.exceptions import ClientError
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
-from hypothesis.strategies import DrawFn, SearchStrategy
+from hypothesis.strategies import DrawFn, SearchStrategy, sampled_from
 
 from tests.local.dynamodb_local import dynamodb_local
 from tools.local.dynamodb import Database
 from tools.local.expressions import RESERVED_WORDS
 
-NUMBER = int(os.environ.get("ENGINE_CALLS", "2000"))
+REQUESTS = int(os.environ.get("ENGINE_REQUESTS", "2000"))
 STEPS = 50
 
 Call = tuple[str, dict[str, Any]]
 """A method of the client, and its parameters."""
 
+
+def key_schema(*names: str) -> list[dict[str, str]]:
+    return [{"AttributeName": name, "KeyType": role} for name, role in zip(names, ("HASH", "RANGE"), strict=False)]
+
+
+def types(**attributes: str) -> list[dict[str, str]]:
+    return [{"AttributeName": name, "AttributeType": type_} for name, type_ in attributes.items()]
+
+
+ANIMALS, API_KEYS = "Animals@", "ApiKeys@"
+BY_STATUS = {"IndexName": "by-status", "KeySchema": key_schema("status", "id"), "Projection": {"ProjectionType": "ALL"}}
 TABLES: dict[str, dict[str, Any]] = {
-    "Animals": {
-        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "id", "KeyType": "RANGE"}],
-        "AttributeDefinitions": [
-            {"AttributeName": name, "AttributeType": kind}
-            for name, kind in {"pk": "S", "id": "N", "status": "S"}.items()
-        ],
-        "GlobalSecondaryIndexes": [
-            {
-                "IndexName": "by-status",
-                "KeySchema": [
-                    {"AttributeName": "status", "KeyType": "HASH"},
-                    {"AttributeName": "id", "KeyType": "RANGE"},
-                ],
-                "Projection": {"ProjectionType": "ALL"},
-            }
-        ],
+    ANIMALS: {
+        "KeySchema": key_schema("pk", "id"),
+        "AttributeDefinitions": types(pk="S", id="N", status="S"),
+        "GlobalSecondaryIndexes": [BY_STATUS],
     },
-    "Keys": {
-        "KeySchema": [{"AttributeName": "hash", "KeyType": "HASH"}],
-        "AttributeDefinitions": [{"AttributeName": "hash", "AttributeType": "S"}],
-    },
+    API_KEYS: {"KeySchema": key_schema("hash"), "AttributeDefinitions": types(hash="S")},
 }
-# Ids differ from one partition to another: DynamoDB does not say how an index orders two animals with one id.
-IDS = ["1", "2", "10", "-3", "-2.5", "9007199254740993", "9007199254740992", "1e20"]
+# Ids differ from one partition to another: DynamoDB does not say how an index orders two animals with the same id.
+PETS = ["1", "2", "10", "-3", "-2.5", "9007199254740993", "9007199254740992", "1e20"]
+PARTITIONS = {"pet": PETS, "counter": ["0"], "\U0001f415": ["0.5"]}
 KEYS: dict[str, list[dict[str, Any]]] = {
-    "Animals": [
-        *({"pk": {"S": "pet"}, "id": {"N": id_}} for id_ in IDS),
-        {"pk": {"S": "counter"}, "id": {"N": "0"}},
-        {"pk": {"S": "\U0001f415"}, "id": {"N": "0.5"}},
-    ],
-    "Keys": [{"hash": {"S": "a"}}, {"hash": {"S": "b"}}],
+    ANIMALS: [{"pk": {"S": pk}, "id": {"N": id_}} for pk, ids in PARTITIONS.items() for id_ in ids],
+    API_KEYS: [{"hash": {"S": hash_}} for hash_ in ("a", "b", "c")],
 }
+WRONG_KEYS: list[dict[str, Any]] = [{"pk": {"S": "pet"}}, {"pk": {"S": ""}, "id": {"N": "1"}}, {"hash": {"S": ""}}]
+WRONG_KEYS += [{"pk": {"S": "pet"}, "id": {"S": "1"}}, {"hash": {"N": "1"}}]
+LONG_KEY = {"pk": {"S": "p" * 2049}, "id": {"N": "1"}}
 
-
-def rarely(usual: SearchStrategy[Any], strange: SearchStrategy[Any]) -> SearchStrategy[Any]:
-    # Numbers that Hypothesis has no liking for.
-    return st.integers(0, 99).flatmap(lambda dice: strange if dice in (37, 59, 83) else usual)
-
-
-def of_kind(kind: str, *values: Any) -> SearchStrategy[Any]:
-    return st.sampled_from([{kind: value} for value in values])
-
-
-WRONG_KEYS: SearchStrategy[Any] = st.sampled_from(
-    [
-        {"pk": {"S": "pet"}},
-        {"pk": {"S": "pet"}, "id": {"S": "1"}},
-        {"pk": {"S": ""}, "id": {"N": "1"}},
-        {"pk": {"S": "p" * 2049}, "id": {"N": "1"}},
-        {"pk": {"S": "pet"}, "id": {"N": "one"}},
-        {"hash": {"S": ""}},
-        {"hash": {"N": "1"}},
-    ]
+NUMBERS = ["0", "1", "-1", "2", "1.0", "01", "1e2", "0.1", "9" * 38, "-9007199254740993", "1e125", "1e-130"]
+WRONG_NUMBERS = ["1" * 39, "1e126", "1e-131", "x", "", "Infinity"]
+STATUSES = ["available", "pending", "sold"]
+STRINGS = ["", "a", "b", "B", "1", "\U0001f415", "\uffff", *STATUSES]
+OTHERS: list[Any] = [{"BOOL": True}, {"NULL": True}, {"L": [{"N": "1.0"}, {"M": {"a": {"S": ""}}}]}]
+VALUES: dict[str, SearchStrategy[Any]] = {
+    ":number": sampled_from(NUMBERS * 20 + WRONG_NUMBERS).map(lambda text: {"N": text}),
+    ":string": sampled_from(STRINGS).map(lambda text: {"S": text}),
+    ":status": sampled_from(STATUSES * 20 + ["s" * 2049, ""]).map(lambda text: {"S": text}),
+    ":other": sampled_from(OTHERS),
+    ":pet": st.just({"S": "pet"}),
+    ":sold": sampled_from(STATUSES).map(lambda text: {"S": text}),
+}
+TYPES = {"#name": ":string", "token": ":string", "#value": ":number", "expires": ":number", "flag": ":other"}
+PLACEHOLDERS = {"#name": "name", "#value": "value", "#status": "status"}
+COMPARATORS = ["=", "<>", "<", "<=", ">", ">="]
+WRONG_CONDITIONS = [
+    *("", " ", "pk", "attribute_exists(pk", "attribute_exists(pk, id)", "token = :none", "#none = token", "AND"),
+    *("((token = pk))", "status = pk", "token == pk", "token = token", "token = pk pk", "pk = id OR", "(pk = id))"),
+    *(f"{name} {comparator} :other" for name in TYPES for comparator in COMPARATORS),
+]
+TESTS = [f"attribute_{exists}({name})" for name in (*TYPES, "pk", "#status") for exists in ("exists", "not_exists")]
+TESTS += [f"{name} {comparator} {value}" for name, value in TYPES.items() for comparator in COMPARATORS]
+COMBINATIONS = "{} AND {}", "{} OR {}", "NOT ({})", "{} AND NOT {} OR {}"
+CONDITIONS = st.builds(
+    lambda form, *tests: form.format(*tests),
+    sampled_from(["{}", "{}", *COMBINATIONS]),
+    *[sampled_from(TESTS * 20 + WRONG_CONDITIONS)] * 3,
 )
-NUMBERS = of_kind("N", "0", "1", "-1", "2", "1.0", "01", "1e2", "0.1", "9" * 38, "-9007199254740993", "1e125", "1e-130")
-WRONG_NUMBERS = of_kind("N", "1" * 39, "1e126", "1e-131", "x", "", "Infinity")
-STATUSES = of_kind("S", "available", "pending", "sold")
-WRONG_STATUSES = of_kind("S", "", "s" * 2049) | of_kind("N", "1")
-STRINGS = of_kind("S", "", "a", "b", "sold", "1", "B", "\U0001f415", "\uffff")
-OTHERS = of_kind("BOOL", True, False) | of_kind("NULL", True) | of_kind("L", [{"N": "1.0"}, {"M": {"a": {"S": ""}}}])
-VALUES = {"name": STRINGS, "token": STRINGS, "value": NUMBERS, "expires": NUMBERS, "flag": OTHERS}
-ANY_VALUE = NUMBERS | STRINGS | OTHERS
-WRONG_CONDITIONS = st.sampled_from(
-    [
-        *("", " ", "pk", "attribute_exists(pk", "attribute_exists(pk, id)", "token = :none", "#none = token", "AND"),
-        *("((token = pk))", "status = pk", "token == pk", "token = token", "token = pk pk", "pk = id OR", "(pk = id))"),
-    ]
-)
-WRONG_UPDATES = st.sampled_from(
-    [
-        *("", "SET", "SET token", "SET token = :none", "SET status = pk", "REMOVE", "ADD token", "token = pk"),
-        *("SET token = pk SET expires = pk", "SET token = pk,", "SET token = flag + flag", "SET pk = token"),
-        *("REMOVE id", "REMOVE token, token", "SET token = pk REMOVE token", "ADD token pk", "SET token = none"),
-    ]
-)
+NUMERIC = ["#value", "expires"]
+# DynamoDB Local takes a status that is a number in an update. DynamoDB does not, and neither does the store.
+SETS = [f"{name} = {value}" for name, value in TYPES.items()] + ["#status = :status", "#name = token", "token = :other"]
+SETS += [f"{name} = if_not_exists({name}, {value})" for name, value in TYPES.items()]
+SETS += [f"{name} = if_not_exists(expires, :number) {sign} :number" for name in NUMERIC for sign in "+-"]
+CHANGES = [("SET", change) for change in SETS] + [("REMOVE", name) for name in (*TYPES, "#status")]
+CHANGES += [("ADD", f"{name} :number") for name in NUMERIC * 3]
+WRONG_CHANGES = [("SET", "#value = expires - #value"), ("SET", "#value = :number + flag"), ("ADD", "token :number")]
+WRONG_CHANGES += [("SET", "flag = if_not_exists(token, :string) + :number")]
 
 
-@dataclass
-class Words:
-    """Writes attributes and values into expressions, and keeps what their placeholders stand for."""
+def update(changes: list[tuple[str, str]]) -> str:
+    sections = {section: [change for its, change in changes if its == section] for section, _ in changes}
+    return " ".join(f"{section} {', '.join(its)}" for section, its in sections.items())
 
-    draw: DrawFn
-    names: dict[str, str] = field(default_factory=dict)
-    values: dict[str, Any] = field(default_factory=dict)
 
-    def parameters(self) -> dict[str, Any]:
-        both = {"ExpressionAttributeNames": self.names, "ExpressionAttributeValues": self.values}
-        return {name: known for name, known in both.items() if known}
-
-    def name(self, attribute: str) -> str:
-        if attribute.upper() not in RESERVED_WORDS and self.draw(st.booleans()):
-            return attribute
-        self.names[f"#{attribute}"] = attribute
-        return f"#{attribute}"
-
-    def value(self, values: SearchStrategy[Any]) -> str:
-        placeholder = f":v{len(self.values)}"
-        self.values[placeholder] = self.draw(values)
-        return placeholder
-
-    def condition(self, depth: int = 2) -> str:
-        """Write a condition, without parentheses where the order of precedence makes them needless."""
-        match self.draw(st.integers(0, 6 if depth else 3)):
-            case 0 | 1 as exists:
-                name = self.name(self.draw(st.sampled_from([*VALUES, "pk", "status"])))
-                return f"attribute_exists({name})" if exists else f"attribute_not_exists({name})"
-            case 2 | 3:
-                attribute = self.draw(st.sampled_from([*VALUES, "id", "status"]))
-                comparator = self.draw(st.sampled_from(["=", "<>", "<", "<=", ">", ">="]))
-                value = self.value(rarely({"id": NUMBERS, "status": STATUSES, **VALUES}[attribute], ANY_VALUE))
-                return f"{self.name(attribute)} {comparator} {value}"
-            case 4:
-                return f"{self.condition(depth - 1)} AND {self.condition(depth - 1)}"
-            case 5:
-                return f"{self.condition(depth - 1)} OR {self.condition(depth - 1)}"
-        return f"NOT ({self.condition(depth - 1)})"
-
-    def update(self) -> str:
-        """Write an update, each attribute once."""
-        sections: dict[str, list[str]] = {}
-        for attribute in self.draw(st.lists(st.sampled_from([*VALUES, "status"]), min_size=1, max_size=3, unique=True)):
-            section, change = self.change(attribute)
-            sections.setdefault(section, []).append(change)
-        return " ".join(f"{section} {', '.join(changes)}" for section, changes in sections.items())
-
-    def change(self, attribute: str) -> tuple[str, str]:
-        name = self.name(attribute)
-        # DynamoDB Local takes a status that is a number here. DynamoDB does not, and neither does the store.
-        values = STATUSES if attribute == "status" else rarely(VALUES[attribute], ANY_VALUE)
-        match self.draw(st.integers(0, 6)):
-            case 0 | 1:
-                return "SET", f"{name} = {self.value(values)}"
-            case 2:
-                return "SET", f"{name} = if_not_exists({name}, {self.value(values)})"
-            case 3 | 4 as plus if attribute in ("value", "expires"):
-                left = f"if_not_exists({self.name('value')}, {self.value(values)})"
-                return "SET", f"{name} = {left} {'+' if plus == 3 else '-'} {self.value(values)}"
-            case 5 if attribute in ("value", "expires"):
-                return "ADD", f"{name} {self.value(values)}"
-            case 4 if attribute == "name":
-                return "SET", f"{name} = {self.name('token')}"
-        return "REMOVE", name
+WRONG_UPDATES = [
+    *("SET", "SET token", "SET token = :none", "SET status = pk", "REMOVE", "ADD token", "token = pk", "ADD token pk"),
+    *("SET token = pk SET expires = pk", "SET token = pk,", "SET token = flag + flag", "SET pk = token", "REMOVE id"),
+    *("REMOVE token, token", "SET token = pk REMOVE token", "SET a = none", "ADD token :other", "SET a = :pet - a"),
+]
+RIGHT_UPDATES = st.lists(
+    sampled_from(CHANGES * 5 + WRONG_CHANGES), min_size=1, max_size=3, unique_by=lambda change: change[1].split()[0]
+).map(update)
+UPDATES = st.integers(0, 19).flatmap(lambda dice: sampled_from(WRONG_UPDATES) if dice == 13 else RIGHT_UPDATES)
 
 
 @st.composite
 def writes(draw: DrawFn, table: str, key: dict[str, Any]) -> Call:
     """Make an action of a transaction."""
-    action = draw(st.sampled_from(["Put", "Put", "Update", "Update", "Delete"]))
-    words = Words(draw)
-    parameters: dict[str, Any] = {"TableName": table}
+    action = draw(sampled_from(["Put", "Put", "Update", "Update", "Delete"]))
+    parameters: dict[str, Any] = {"TableName": table, "Key": key}
     if action == "Put":
-        item = draw(
-            st.fixed_dictionaries({}, optional={name: rarely(usual, WRONG_NUMBERS) for name, usual in VALUES.items()})
-        )
-        if table == "Animals" and draw(st.booleans()):
-            item["status"] = draw(rarely(STATUSES, WRONG_STATUSES))
-        parameters["Item"] = item | key
-    else:
-        parameters["Key"] = key
+        kinds = {PLACEHOLDERS.get(name, name): VALUES[kind] for name, kind in {**TYPES, "#status": ":status"}.items()}
+        parameters = {"TableName": table, "Item": draw(st.fixed_dictionaries({}, optional=kinds)) | key}
     if action == "Update":
-        parameters["UpdateExpression"] = draw(rarely(st.just(words.update()), WRONG_UPDATES))
+        parameters["UpdateExpression"] = draw(UPDATES)
     if draw(st.booleans()):
-        parameters["ConditionExpression"] = draw(rarely(st.just(words.condition()), WRONG_CONDITIONS))
-        parameters["ReturnValuesOnConditionCheckFailure"] = draw(st.sampled_from(["ALL_OLD", "NONE"]))
-    return action, parameters | words.parameters()
+        parameters["ConditionExpression"] = draw(CONDITIONS)
+        parameters["ReturnValuesOnConditionCheckFailure"] = draw(sampled_from(["ALL_OLD", "NONE"]))
+    return action, with_placeholders(draw, parameters)
+
+
+def with_placeholders(draw: DrawFn, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Add what the placeholders in the expressions of a request stand for."""
+    used = re.findall(r"[#:]\w+", " ".join(text for name, text in parameters.items() if name.endswith("Expression")))
+    names = {name: PLACEHOLDERS[name] for name in used if name in PLACEHOLDERS}
+    values = {name: draw(VALUES[name]) for name in dict.fromkeys(used) if name in VALUES}
+    both = {"ExpressionAttributeNames": names, "ExpressionAttributeValues": values}
+    return parameters | {name: known for name, known in both.items() if known}
 
 
 @st.composite
 def single_writes(draw: DrawFn) -> Call:
-    table = draw(st.sampled_from(["Animals", "Animals", "Keys"]))
-    action, parameters = draw(writes(table, draw(rarely(st.sampled_from(KEYS[table]), WRONG_KEYS))))
-    wanted = ["NONE", "ALL_OLD"] + ["ALL_NEW", "UPDATED_OLD", "UPDATED_NEW"] * (action == "Update")
-    wanted = draw(rarely(st.sampled_from(wanted), st.sampled_from(["ALL_NEW", "ALL"])))
+    table = draw(sampled_from([ANIMALS, ANIMALS, API_KEYS]))
+    action, parameters = draw(writes(table, draw(sampled_from(KEYS[table] * 20 + [*WRONG_KEYS, LONG_KEY]))))
+    for_updates = ["ALL_NEW", "UPDATED_OLD", "UPDATED_NEW"] * (9 if action == "Update" else 1)
+    wanted = draw(sampled_from(["NONE", "ALL_OLD"] * 9 + for_updates))
     return f"{action.lower()}_item", parameters | {"ReturnValues": wanted}
 
 
 @st.composite
 def transactions(draw: DrawFn) -> Call:
-    places = st.sampled_from([(table, key) for table, keys in KEYS.items() for key in keys])
+    places = sampled_from([(table, key) for table, keys in KEYS.items() for key in keys])
     actions = [dict([draw(writes(*place))]) for place in draw(st.lists(places, min_size=1, max_size=3, unique_by=str))]
-    token = draw(st.sampled_from([{}, {}, {"ClientRequestToken": "one"}, {"ClientRequestToken": "two"}]))
+    token = draw(sampled_from([{}, {}, {"ClientRequestToken": "one@"}, {"ClientRequestToken": "two@"}]))
     return "transact_write_items", {"TransactItems": actions} | token
 
 
 @st.composite
 def gets(draw: DrawFn) -> Call:
-    table = draw(st.sampled_from(["Animals", "Keys"]))
-    parameters = {"TableName": table, "Key": draw(rarely(st.sampled_from(KEYS[table]), WRONG_KEYS))}
-    return "get_item", parameters | {"ConsistentRead": draw(st.booleans())}
+    table = draw(sampled_from([ANIMALS, API_KEYS]))
+    return "get_item", {"TableName": table, "Key": draw(sampled_from(KEYS[table] * 20 + WRONG_KEYS))}
 
 
 @st.composite
 def lists(draw: DrawFn) -> Call:
     """Make a request for a page of a query, or for all pages of a query or a scan."""
-    words = Words(draw)
-    parameters: dict[str, Any] = {"TableName": "Animals"}
-    hash_, values = draw(st.sampled_from([("pk", of_kind("S", "pet")), ("status", STATUSES)]))
-    if hash_ == "status":
-        parameters["IndexName"] = draw(rarely(st.just("by-status"), st.just("none")))
+    parameters: dict[str, Any] = {"TableName": ANIMALS}
+    key, value, index = draw(sampled_from([("pk", ":pet", {}), ("#status", ":sold", {"IndexName": "by-status"})]))
     if draw(st.booleans()):
-        parameters["Limit"] = draw(rarely(st.integers(1, 5), st.just(0)))
-    if draw(rarely(st.just(False), st.just(True))):
+        parameters["Limit"] = draw(sampled_from([1, 2, 3, 4, 5] * 3 + [0]))
+    if not index or not draw(st.integers(0, 9)):
         parameters["ConsistentRead"] = True
-    operation = draw(st.sampled_from(["query", "query", "query_all", "scan_all"]))
+    operation = draw(sampled_from(["query", "query", "query_all", "scan_all"]))
     if operation == "scan_all":
-        return operation, parameters
-    conditions = [f"{words.name(hash_)} = {words.value(rarely(values, ANY_VALUE))}"]
-    if draw(st.booleans()):
-        comparator = draw(st.sampled_from(["=", "<", "<=", ">", ">="]))
-        conditions.append(f"{words.name('id')} {comparator} {words.value(rarely(NUMBERS, ANY_VALUE))}")
-    if draw(st.booleans()):
-        conditions.reverse()
-    if operation == "query" and draw(st.booleans()):
-        status = {"status": draw(STATUSES)} if hash_ == "status" else {}
-        parameters["ExclusiveStartKey"] = draw(rarely(st.sampled_from(KEYS["Animals"]), WRONG_KEYS)) | status
-    usual = " AND ".join(conditions)
-    wrong = [
-        "",
-        "pk",
-        "id > :v0",
-        "pk > :v0",
-        "pk = :v0 OR pk = :v0",
-        "pk <> :v0",
-        "#no = :v0",
-        f"{usual} AND token = :v0",
-    ]
-    parameters["KeyConditionExpression"] = draw(rarely(st.just(usual), st.sampled_from(wrong)))
-    return operation, parameters | words.parameters()
+        return operation, parameters | index
+    usual = [f"{key} = {value}", f"{key} = {value} AND id = :number", f"id > :number AND {key} = {value}"]
+    usual += [f"{key} = {value} AND id {comparator} :number" for comparator in COMPARATORS[2:]]
+    wrong = ["", key, "id > :number", f"{key} > {value}", f"{key} <> {value}", f"{key} = {value} OR id = :number"]
+    wrong += [f"{key} = {value} AND token = :number", f"{key} = :number", f"{key} = {value} AND id = :string"]
+    parameters["KeyConditionExpression"] = draw(sampled_from(usual * 6 + wrong))
+    if "id <=" in parameters["KeyConditionExpression"]:
+        # Not in pages: DynamoDB Local goes on from no key that is equal to this bound, not even from its own.
+        parameters.pop("Limit", None)
+    elif operation == "query" and draw(st.booleans()):
+        start = draw(sampled_from(KEYS[ANIMALS] * 20 + WRONG_KEYS))
+        parameters["ExclusiveStartKey"] = start | ({"status": draw(VALUES[":sold"])} if index else {})
+    return operation, with_placeholders(draw, parameters | index)
 
 
 CALLS = single_writes() | single_writes() | transactions() | gets() | lists()
@@ -266,41 +196,28 @@ CALLS = single_writes() | single_writes() | transactions() | gets() | lists()
 
 @dataclass
 class Engine:
-    """A DynamoDB, and tables in it that nobody else has."""
+    """A DynamoDB, and tables in it for one history: `@` in a name stands for its number."""
 
     client: Any
     number: "count[int]" = field(default_factory=count)
     suffix: str = ""
 
     def start(self) -> None:
-        """Make new, empty tables."""
         self.suffix = f"-{next(self.number)}"
-        for name, definition in TABLES.items():
-            self.client.create_table(TableName=name + self.suffix, BillingMode="PAY_PER_REQUEST", **definition)
+        for name, table in TABLES.items():
+            self.client.create_table(TableName=name.replace("@", self.suffix), BillingMode="PAY_PER_REQUEST", **table)
 
     def outcome(self, operation: str, parameters: dict[str, Any]) -> Any:
         """Send a request; return the response in a form in which those of two engines can be compared."""
-        own = {
-            name: value + self.suffix if name in ("TableName", "ClientRequestToken") else value
-            for name, value in parameters.items()
-        }
-        if "TransactItems" in own:
-            own["TransactItems"] = [
-                {action: write | {"TableName": write["TableName"] + self.suffix} for action, write in item.items()}
-                for item in own["TransactItems"]
-            ]
+        own = json.loads(json.dumps(parameters).replace("@", self.suffix))
         method, every, _ = operation.partition("_all")
         pages = []
         try:
             while True:
                 response = getattr(self.client, method)(**own)
-                pages.append(
-                    {
-                        name: value
-                        for name, value in response.items()
-                        if name not in ("ResponseMetadata", "ConsumedCapacity")
-                    }
-                )
+                # DynamoDB Local tells the second one unasked, and only now and then.
+                told = response.keys() - {"ResponseMetadata", "ConsumedCapacity"}
+                pages.append({name: response[name] for name in told})
                 if not (every and "LastEvaluatedKey" in response):
                     break
                 own["ExclusiveStartKey"] = response["LastEvaluatedKey"]
@@ -327,7 +244,7 @@ def _plain(value: Any) -> Any:
         return [_plain(element) for element in value]
     if isinstance(value, dict):
         if value.keys() == {"N"}:
-            return f"{Decimal(value['N']).normalize():f}"
+            return f"{Decimal(value['N']).normalize(Context(prec=99)):f}"
         return {name: _plain(member) for name, member in value.items()}
     return value
 
@@ -349,6 +266,7 @@ class Comparison(RuleBasedStateMachine):
     """Sends the same requests to both engines."""
 
     engines: ClassVar[tuple[Engine, Engine]]
+    requests: ClassVar = 0
 
     def __init__(self) -> None:
         super().__init__()
@@ -359,6 +277,7 @@ class Comparison(RuleBasedStateMachine):
     @rule(call=CALLS)
     def send(self, call: Call) -> None:
         self.sent.append(call)
+        Comparison.requests += 1
         amazons, own = (engine.outcome(*call) for engine in self.engines)
         # Which of two mistakes is reported is open: here, that the token is another transaction's.
         assert own == amazons or (amazons == "invalid" and own[0] == "IdempotentParameterMismatchException")
@@ -370,13 +289,22 @@ class Comparison(RuleBasedStateMachine):
 
 
 def test_random_histories(engines: tuple[Engine, Engine]) -> None:
-    Comparison.engines = engines
-    run_state_machine_as_test(
-        Comparison,
-        settings=settings(
-            max_examples=max(1, NUMBER // STEPS),
-            stateful_step_count=STEPS,
-            deadline=None,
-            suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
-        ),
-    )
+    Comparison.engines, Comparison.requests = engines, 0
+    checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
+    while (missing := REQUESTS - Comparison.requests) > 0:
+        histories = settings(
+            max_examples=missing // STEPS + 1, stateful_step_count=STEPS, deadline=None, suppress_health_check=checks
+        )
+        run_state_machine_as_test(Comparison, settings=histories)
+    print(f"{Comparison.requests} requests, the same responses")
+
+
+def test_reserved_words(engines: tuple[Engine, Engine]) -> None:
+    request = {"TableName": API_KEYS, "Key": {"hash": {"S": "a"}}}
+    for engine in engines:
+        engine.start()
+    # DynamoDB Local does not know the two that are left out; DynamoDB's documentation does.
+    for word in RESERVED_WORDS - {"CONVERT", "SIZE"} | {"label", "created", "revoked", "pk", "petId"}:
+        update = request | {"UpdateExpression": f"REMOVE {word.lower()}"}
+        amazons, own = (engine.outcome("update_item", update) for engine in engines)
+        assert own == amazons, word

@@ -52,6 +52,8 @@ class Expressions:
         self._request, self._item = request, item
         self._known: dict[str, Any] = {**request.get("ExpressionAttributeNames", {})}
         self._known |= normal(request.get("ExpressionAttributeValues", {}))
+        if {} in (request.get("ExpressionAttributeNames"), request.get("ExpressionAttributeValues")):
+            raise Refusal("ExpressionAttributeNames and ExpressionAttributeValues must not be empty")
         self._unused = set(self._known)
         self._tokens: list[str] = []
         self._at = 0
