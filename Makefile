@@ -9,6 +9,9 @@ UV := .tools/uv/bin/uv
 # Never download an interpreter: the one that `scripts/find-python` names is used for every environment.
 export UV_PYTHON_DOWNLOADS := never
 export UV_PROJECT_ENVIRONMENT := .venv
+# Registries behind a certificate authority of one's own: trust what this machine trusts (pip does so since 24.2).
+export UV_SYSTEM_CERTS ?= true
+export NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
 export PYTHON
 
 .PHONY: help
@@ -39,7 +42,7 @@ $(UV): locks/uv.txt scripts/find-python
 	@touch $@
 
 .PHONY: install
-install: .venv/.installed .tools/ministack/.installed ## install what `make run` and `make test` need
+install: .venv/.installed ## install what `make run` needs
 
 # The same for npm packages: locks/NAME/package-lock.json -> .tools/NAME
 .tools/%/.installed: locks/%/package.json locks/%/package-lock.json
@@ -55,7 +58,7 @@ EXPORT = $(UV) export --quiet --locked --no-dev --no-emit-project --no-header --
 .PHONY: lock
 lock: $(UV) ## bring every lock file up to date with pyproject.toml and locks/*.in (UPGRADE=1: newest releases)
 	@$(UV) lock $(if $(UPGRADE),--upgrade)
-	@for name in uv sam ministack clients pre-commit; do \
+	@for name in uv sam ministack clients pre-commit checkov zizmor; do \
 	  $(UV) pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header --no-annotate \
 	    $(if $(UPGRADE),--upgrade) -o locks/$$name.txt locks/$$name.in; done
 	@$(EXPORT) -o layers/common/requirements.txt >/dev/null
@@ -64,7 +67,7 @@ lock: $(UV) ## bring every lock file up to date with pyproject.toml and locks/*.
 
 .PHONY: run
 run: install ## serve the API on this machine (PORT=3000 DATA=.local RELOAD=1)
-	@exec .venv/bin/python -m tools run
+	@PARENT=$$PPID exec .venv/bin/python -m tools run
 
 .PHONY: reset
 reset: install ## empty the local store (DATA=.local)
@@ -90,30 +93,45 @@ docs: .venv/.installed ## write the documentation page for publishing: build/doc
 	@.venv/bin/python -m tools docs
 
 .PHONY: check
-check: .venv/.installed .tools/sam/.installed ## format, lint, types: what CI asks before any test
+check: .venv/.installed .tools/.templates-checked ## format, lint, types: what CI asks before any test
 	@.venv/bin/ruff format --check .
 	@.venv/bin/ruff check .
 	@.venv/bin/mypy
 	@$(EXPORT) | cmp -s - layers/common/requirements.txt || \
 	  { echo "layers/common/requirements.txt is not in step with uv.lock: make lock" >&2; exit 1; }
-	@.venv/bin/cfn-lint template.yaml
-	@for lint in "" --lint; do $(SAM_OFFLINE) .tools/sam/bin/sam validate $$lint >/dev/null; done
 	@scripts/lint-openapi
 	@scripts/lint-workflows
 
-.PHONY: api-changes
-api-changes: .venv/.installed ## compare openapi.yaml with the last release: what would break its clients?
-	@.venv/bin/python -m tools.api_changes
+# Only after a change, for it takes as long as the other checks together. SAM's translation is linted too: what AWS is given
+# has references that template.yaml has not. (W2001: the translator uses up two parameters.)
+.tools/.templates-checked: template.yaml bootstrap.yaml .checkov.yaml .venv/.installed .tools/sam/.installed .tools/checkov/.installed
+	@{ $(SAM_OFFLINE) .tools/sam/bin/sam validate && $(SAM_OFFLINE) .tools/sam/bin/sam validate --lint && \
+	  .tools/sam/bin/python -m tools.packaging.translate template.yaml '{"Stage": "production"}' >.tools/translated.json && \
+	  .venv/bin/cfn-lint template.yaml bootstrap.yaml && .venv/bin/cfn-lint --ignore-checks W2001 -- .tools/translated.json && \
+	  .tools/checkov/bin/checkov --config-file .checkov.yaml -f template.yaml bootstrap.yaml; \
+	} >.tools/templates.log 2>&1 || { cat .tools/templates.log >&2; exit 1; }
+	@touch $@
 
 .PHONY: format
 format: .venv/.installed ## format and mend what can be mended by machine
 	@.venv/bin/ruff format .
 	@.venv/bin/ruff check --fix .
 
-.PHONY: test
-test: install .tools/sam/.installed ## every test that this machine can run; the unit tests cover each branch that ships
-	@.venv/bin/pytest tests/unit --cov
-	@.venv/bin/pytest --ignore tests/unit
+PYTEST_CMD := .venv/bin/python -m pytest
+
+.PHONY: test tests
+test: install .tools/sam/.installed ## what to run between two edits: every test that is not slow, and every branch that ships
+	@echo "make test: about a minute on two idle cores"
+	@SECONDS=0; $(PYTEST_CMD) -n auto -m "not slow" --cov; echo "make test: $$SECONDS s"
+
+tests: test
+
+.PHONY: test-slow test-all
+test-slow: install .tools/sam/.installed ## the others: builds, generated clients, the page in a browser, Amazon's engine, faults
+	@echo "make test-slow: some minutes"
+	@SECONDS=0; $(PYTEST_CMD) -m slow; echo "make test-slow: $$SECONDS s"
+
+test-all: test test-slow ## every test that this machine can run
 
 .PHONY: reliability
 reliability: install ## faults, load and attack: nothing lost, doubled or leaked; about 10 minutes (QUICK=1: one)
@@ -121,36 +139,72 @@ reliability: install ## faults, load and attack: nothing lost, doubled or leaked
 
 .PHONY: clients
 clients: install ## the tests of generated clients, examples and the documentation page
-	@.venv/bin/pytest tests/clients tests/docs
+	@$(PYTEST_CMD) tests/clients tests/docs
 
 .PHONY: hooks
 hooks: .tools/pre-commit/.installed ## run `make check` before every commit
 	@.tools/pre-commit/bin/pre-commit install
 
 .PHONY: audit
-audit: .venv/.installed ## vulnerabilities, licences, hashes, risky code, secrets (OFFLINE=1: no advisory database)
-	@OFFLINE="$(OFFLINE)" .venv/bin/python -m tools.audit
+audit: .venv/.installed ## how everything is locked, known vulnerabilities, licences, API keys in the tree (2: OSV not asked)
+	@.venv/bin/python -m tools.audit
 
 # -- AWS ---------------------------------------------------------------------------------------------------------------
+
+# Region and account come from the environment; docs/runbook.md explains each command. sam and the SDK read
+# AWS_DEFAULT_REGION alone.
+ifdef AWS_REGION
+export AWS_DEFAULT_REGION ?= $(AWS_REGION)
+endif
+DEPLOYMENT := .venv/bin/python -m tools.deployment
 
 .PHONY: build
 build: .venv/.installed .tools/sam/.installed ## build for AWS, without Docker: arm64 (release) and x86_64 (ARCH=... for one)
 	@.venv/bin/python -m tools.packaging $(ARCH)
 
+.PHONY: bootstrap
+bootstrap: .venv/.installed .tools/sam/.installed ## prepare an AWS account: make bootstrap STAGE=staging REPOSITORY=owner/name
+	@$(DEPLOYMENT) bootstrap "$$STAGE" "$$REPOSITORY" $(ARGS)
+
+.PHONY: deploy
+deploy: .venv/.installed .tools/sam/.installed ## build, deploy and check a stage: make deploy STAGE=staging (ARTIFACT=file: no build)
+	@$(if $(ARTIFACT),,$(MAKE) build ARCH=arm64)
+	@$(DEPLOYMENT) deploy "$$STAGE" $(if $(ARTIFACT),--artifact "$$ARTIFACT") $(ARGS)
+
+.PHONY: rollback
+rollback: .venv/.installed .tools/sam/.installed ## deploy an earlier artifact again: make rollback STAGE=production COMMIT=...
+	@$(DEPLOYMENT) rollback "$$STAGE" "$$COMMIT" $(ARGS)
+
+.PHONY: check-stage
+check-stage: .venv/.installed ## compare what a stage runs with what was asked for, and test it: make check-stage STAGE=staging
+	@$(DEPLOYMENT) check "$$STAGE"
+
+.PHONY: prune
+prune: .venv/.installed ## delete a stage's old versions of code: make prune STAGE=production KEEP=3
+	@$(DEPLOYMENT) prune "$$STAGE" --keep $(or $(KEEP),3)
+
+.PHONY: restore
+restore: .venv/.installed ## restore a stage's animals into a new table: make restore STAGE=production AT=2027-01-31T02:30:00
+	@$(DEPLOYMENT) restore "$$STAGE" $(if $(AT),--at "$$AT") $(ARGS)
+
+.PHONY: cut-over
+cut-over: .venv/.installed .tools/sam/.installed ## let a stage use a restored table: make cut-over STAGE=production TABLE=...
+	@$(DEPLOYMENT) cut-over "$$STAGE" "$$TABLE" $(ARGS)
+
 .PHONY: rehearse
-rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## try a deployment on an emulator of AWS (STAGE=staging; SERVE=1: leave it up)
+rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## try a stage's deployment on an emulator of AWS (STAGE=staging; SERVE=1: leave it up)
 	@$(MAKE) build ARCH=x86_64
-	@.venv/bin/python -m tools.deployment
+	@$(DEPLOYMENT) rehearse $(or $(STAGE),production)
 
 .PHONY: sam-local
 sam-local: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## try the functions in containers, with Docker (SKIP_PULL=1: fetch no image; SERVE=1: leave it up)
 	@$(MAKE) build ARCH=x86_64
-	@.venv/bin/python -m tools.deployment.sam_local
+	@$(DEPLOYMENT) sam-local
 
 .PHONY: contract
 contract: install ## the contract suite against BASE_URL with API_KEY (PYTEST="-m smoke_read_only": only read)
 	@CONTRACT_BASE_URL="$${BASE_URL-}" CONTRACT_API_KEY="$${API_KEY-}" CONTRACT_SECOND_API_KEY="$${SECOND_API_KEY-}" \
-	  CONTRACT_EXPECTED_FAILURES="$${EXPECTED_FAILURES-}" .venv/bin/pytest tests/contract $(PYTEST)
+	  CONTRACT_EXPECTED_FAILURES="$${EXPECTED_FAILURES-}" $(PYTEST_CMD) tests/contract $(PYTEST)
 
 # -- speed -------------------------------------------------------------------------------------------------------------
 

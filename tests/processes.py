@@ -1,6 +1,5 @@
 """Start programs for tests: `make run` on a free port and stopped whatever happens, and the tools of `locks/`."""
 
-import json
 import os
 import re
 import shutil
@@ -10,13 +9,15 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tools import ROOT
+from tools.local.folder import Announcement, DataFolder
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
@@ -31,35 +32,20 @@ class RunningService:
         data: Its folder.
         process: The program.
         console: The file that its output goes to.
+        base_url: Ends in `/v1`.
+        http: Sends requests with its key, to paths below its base URL.
     """
 
     data: Path
     process: subprocess.Popen[bytes]
     console: Path
-    _second_api_key: list[str] = field(default_factory=list)
-
-    @property
-    def announced(self) -> dict[str, Any]:
-        """What it tells other commands."""
-        announced: dict[str, Any] = json.loads((self.data / "service.json").read_text())
-        return announced
-
-    @property
-    def base_url(self) -> str:
-        """Ends in `/v1`."""
-        return str(self.announced["base_url"])
+    base_url: str
+    http: httpx.Client
 
     @property
     def api_key(self) -> str:
         """The key that it made at its first start."""
         return (self.data / "api-key").read_text().strip()
-
-    @property
-    def second_api_key(self) -> str:
-        """Another valid key."""
-        if not self._second_api_key:
-            self._second_api_key.append(json.loads(self.tool("keys", "issue", "--label", "second", "--json"))["key"])
-        return self._second_api_key[0]
 
     def tool(self, *arguments: str) -> str:
         """Run another of the tools' commands against this service; its output."""
@@ -85,24 +71,31 @@ def environment(data: Path, **variables: str) -> dict[str, str]:
 
 
 @contextmanager
-def run_service(data: Path, **variables: str) -> Iterator[RunningService]:
+def run_service(data: Path, console: int | None = None, **variables: str) -> Iterator[RunningService]:
     """Start a service and wait until it answers; stop it at the end if it still runs.
 
     Args:
         data: Its folder, made when missing.
+        console: A file descriptor for its output, when that is not to be a file of the folder.
         variables: For its environment.
     """
     data.mkdir(parents=True, exist_ok=True)
-    console = data / "console"
-    with console.open("w") as output:
+    path, folder = data / "console", DataFolder(data)
+    with path.open("w") as output:
         process = subprocess.Popen(
-            [*COMMAND, "run"], cwd=ROOT, env=environment(data, **variables), stdout=output, stderr=subprocess.STDOUT
+            [*COMMAND, "run"],
+            cwd=ROOT,
+            env=environment(data, **variables),
+            stdout=output if console is None else console,
+            stderr=subprocess.STDOUT,
         )
     try:
-        wait_for(lambda: _announced_by(data) == process.pid or process.poll() is not None, START_TIMEOUT_S)
-        if process.poll() is not None:
-            raise AssertionError(f"the service ended at once:\n{console.read_text()}")
-        yield RunningService(data, process, console)
+        wait_for(lambda: _pid(folder.running()) == process.pid or process.poll() is not None, START_TIMEOUT_S)
+        announcement = folder.running()
+        assert announcement, f"the service ended at once:\n{path.read_text()}"
+        headers = {"Authorization": f"Bearer {folder.api_key.read_text().strip()}"}
+        with httpx.Client(base_url=announcement.base_url, headers=headers, timeout=30) as http:
+            yield RunningService(data, process, path, announcement.base_url, http)
     finally:
         if process.poll() is None:
             process.terminate()
@@ -113,12 +106,8 @@ def run_service(data: Path, **variables: str) -> Iterator[RunningService]:
             process.wait()
 
 
-def _announced_by(data: Path) -> int | None:
-    try:
-        pid: int = json.loads((data / "service.json").read_text())["pid"]
-    except FileNotFoundError:  # not yet, or no more: a service takes back what a killed one left
-        return None
-    return pid
+def _pid(announcement: Announcement | None) -> int | None:
+    return announcement.pid if announcement else None
 
 
 def wait_for(condition: Any, timeout_s: float = 10.0) -> None:

@@ -9,8 +9,7 @@ from animal_store.validators import NEW_PET
 @operation("createPet")
 def handler(request: Request) -> Response:
     """Answer the animal as it was added; the same Idempotency-Key adds it only once."""
-    value = request.idempotency_key()
-    key = catalogue.IdempotencyKey(request.caller.key_hash, value) if value else None
-    creation = catalogue.create_pet(request.body(NEW_PET), key)
+    idempotency_key = request.idempotency_key()
+    creation = catalogue.create_pet(request.body(NEW_PET), request.caller, idempotency_key)
     headers = {"Idempotency-Replayed": "true"} if creation.replayed else {}
     return Response(201, creation.pet, headers)

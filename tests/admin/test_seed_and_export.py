@@ -1,22 +1,22 @@
-"""The commands `seed` and `export`, against the service and against one that fails on purpose."""
+"""The commands `seed` and `export`, against the service and against one that misbehaves."""
 
 import csv
 import json
 import subprocess
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
+from animal_store_client import Client
+from werkzeug import Request, Response
 
+from tests.clients.scripted_server import Script, error, reply, serve
 from tests.processes import COMMAND, RunningService, environment, run_service
 from tools import ROOT
 
-Reply = tuple[int, dict[str, str], Any]
+STRANGE = ['=HYPERLINK("http://x")', "@SUM(1)", "-1+1", "\x1b[2J", 'a, "b"\r\n\u2028\u202e\x9b', "Zoë"]
+PET = {"id": 1, "name": "\x1b]0;x\x07 \u009b2J", "categoryId": 1}
 
 
 @pytest.fixture(scope="module")
@@ -27,50 +27,15 @@ def own_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSer
 
 
 def tool(data: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        cwd=ROOT,
-        env=environment(data, **variables),
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    env = environment(data, **variables)
+    return subprocess.run([*COMMAND, *arguments], check=False, cwd=ROOT, env=env, capture_output=True, text=True)
 
 
 def exported(data: Path, *arguments: str) -> list[dict[str, Any]]:
     done = tool(data, "export", *arguments)
     assert done.returncode == 0, done.stderr
+    assert all(character.isprintable() or character == "\n" for character in done.stdout)
     return [json.loads(line) for line in done.stdout.removesuffix("\n").split("\n")]
-
-
-@contextmanager
-def scripted(reply: Callable[[str, int], Reply]) -> Iterator[str]:
-    """A service that answers what `reply` makes of the method and the number of the request; its base URL."""
-    count = 0
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            nonlocal count
-            count += 1
-            self.rfile.read(int(self.headers.get("Content-Length", "0")))
-            status, headers, body = reply(self.command, count)
-            content = json.dumps(body).encode()
-            self.send_response(status)
-            for name, value in {"Content-Length": str(len(content)), **headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(content)
-
-        do_POST = do_GET
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-        server.shutdown()
 
 
 def test_an_interrupted_run_is_continued(own_service: RunningService) -> None:
@@ -82,60 +47,83 @@ def test_an_interrupted_run_is_continued(own_service: RunningService) -> None:
     assert len(exported(own_service.data)) == 150
 
 
-def test_export_is_exact_in_both_formats(own_service: RunningService, tmp_path: Path) -> None:
-    headers = {"Authorization": f"Bearer {own_service.api_key}"}
-    strange = {"name": '=1+1, "two"\r\nlines\u2028 Zoë', "categoryId": 2**63 - 1, "status": "pending"}
-    httpx.post(f"{own_service.base_url}/pets", json=strange, headers=headers).raise_for_status()
+def test_export_is_exact_and_neutral_in_csv(own_service: RunningService, tmp_path: Path) -> None:
+    with Client(own_service.base_url, own_service.api_key) as client:
+        made = [client.create(name, 2**63 - 1, "pending") for name in STRANGE]
 
-    pets = exported(own_service.data, "--status", "pending")
-    done = tool(own_service.data, "export", "--format", "csv", "--output", str(tmp_path / "pets.csv"))
-    with (tmp_path / "pets.csv").open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    def rows(*arguments: str) -> list[str]:
+        output = tmp_path / "pets.csv"
+        done = tool(own_service.data, "export", "--format", "csv", "--output", str(output), *arguments)
+        assert (done.returncode, done.stdout) == (0, ""), done.stderr
+        with output.open(newline="", encoding="utf-8") as file:
+            read = list(csv.DictReader(file))[-len(made) :]
+        assert [(row["id"], row["categoryId"], row["status"]) for row in read] == [
+            (str(pet.id), str(2**63 - 1), "pending") for pet in made
+        ]
+        return [row["name"] for row in read]
 
-    assert done.stdout == ""
-    assert [pet["id"] for pet in pets] == sorted(pet["id"] for pet in pets)
-    assert pets[-1] == {"id": pets[-1]["id"], **strange}
-    expected = exported(own_service.data)
-    assert [int(row["id"]) for row in rows] == [pet["id"] for pet in expected]
-    for row, pet in zip(rows, expected, strict=True):
-        assert (row["name"], int(row["categoryId"]), row["status"]) == (
-            pet["name"],
-            pet["categoryId"],
-            pet.get("status", ""),
+    assert exported(own_service.data, "--status", "pending")[-len(made) :] == [pet.raw for pet in made]
+    assert rows("--raw") == STRANGE
+    assert rows() == [
+        *("'" + name for name in STRANGE[:3]),
+        *(r"\x1b[2J", r'a, "b"\r\n\u2028\u202e\x9b', "Zoë"),
+    ]
+
+
+def test_failures_that_may_pass_are_told_and_repeated(tmp_path: Path) -> None:
+    def script(_: Request, number: int) -> Response:
+        return error(503, "\x1b[2J", Retry_After="0") if number in {1, 3} else reply(PET, 201)
+
+    with serve(script) as server:
+        done = tool(
+            tmp_path, "seed", "--count", "3", "--concurrency", "1", "--base-url", server.base_url, API_KEY="key"
         )
 
-
-def test_what_may_pass_is_repeated(tmp_path: Path) -> None:
-    def reply(_: str, number: int) -> Reply:
-        if number in {1, 3}:
-            return 503, {"Retry-After": "0"}, {"code": "service_unavailable", "message": "Later.", "status": 503}
-        return 201, {}, {"id": number, "name": "Rex", "categoryId": 1}
-
-    with scripted(reply) as base_url:
-        done = tool(tmp_path, "seed", "--count", "3", "--concurrency", "1", "--base-url", base_url, API_KEY="key")
-
-    assert done.returncode == 0, done.stderr
-    assert "3 of 3 animals: 3 added" in done.stdout
-    assert "2 requests repeated" in done.stdout
+    assert "3 of 3 animals: 3 added" in done.stdout, done.stderr
+    assert done.stderr.count("trying again in") == 2
+    assert "\x1b[2J" not in done.stderr
 
 
-def test_a_refusal_ends_the_run_and_says_why(own_service: RunningService) -> None:
-    done = tool(own_service.data, "seed", "--count", "50", API_KEY="wrong")
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        (lambda *_: error(401, "\x1b[2J"), r"401 \x1b[2J: Sorry."),
+        (lambda *_: reply(b"\xff"), "something else than JSON"),
+        (lambda *_: reply([PET], Link='<http://127.0.0.2:9/v1/pets>; rel="next"'), "another origin"),
+    ],
+    ids=["refused", "garbage", "other origin"],
+)
+def test_a_failure_ends_the_export_and_leaves_no_file(script: Script, message: str, tmp_path: Path) -> None:
+    with serve(script) as server:
+        done = tool(tmp_path, "export", "--output", f"{tmp_path}/out", BASE_URL=server.base_url, API_KEY="key")
 
     assert done.returncode == 1
-    assert "401" in done.stderr
-    assert "Missing or invalid API key." in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_the_key_goes_to_no_other_service(tmp_path: Path) -> None:
-    link = {"Link": '<http://127.0.0.2:9/v1/pets?cursor=x>; rel="next"'}
-    with scripted(lambda *_: (200, link, [{"id": 1, "name": "Rex", "categoryId": 1}])) as base_url:
-        done = tool(tmp_path, "export", "--base-url", base_url, "--output", str(tmp_path / "out"), API_KEY="key")
-
-    assert done.returncode == 1
-    assert "not the service that was asked" in done.stderr
+    assert "\x1b" not in done.stderr
     assert not list(tmp_path.glob("*out*")), "half an export was left behind"
+
+
+def test_the_key_of_the_environment_is_for_named_services(own_service: RunningService) -> None:
+    assert tool(own_service.data, "seed", "--count", "1", API_KEY="of-a-stage").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["export"], "--base-url"),
+        (["export", "--base-url", "http://127.0.0.1:9/v1"], "API_KEY"),
+        (["export", "--base-url", "x"], "not a base URL"),
+        (["export", "--format", "xml"], "scripts/animal-store export --help"),
+    ],
+)
+def test_a_wrong_call_says_what_to_do(arguments: list[str], message: str, tmp_path: Path) -> None:
+    variables = {"API_KEY": "key"} if "x" in arguments else {}
+    done = tool(tmp_path, *arguments, **variables)
+
+    assert done.returncode in {1, 2}
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_file_that_cannot_be_written_is_named(own_service: RunningService, tmp_path: Path) -> None:
@@ -144,10 +132,3 @@ def test_a_file_that_cannot_be_written_is_named(own_service: RunningService, tmp
     assert done.returncode == 1
     assert "none/" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_without_a_service_it_says_what_to_do(tmp_path: Path) -> None:
-    done = tool(tmp_path, "export")
-
-    assert done.returncode == 1
-    assert "--base-url" in done.stderr

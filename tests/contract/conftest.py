@@ -3,7 +3,7 @@
     pytest tests/contract --base-url URL --api-key KEY [--second-api-key KEY]
                           [--expected-failures FILE] [-m smoke_read_only]
 
-Without a base URL the suite runs against a service of its own (`service`, in tests/conftest.py).
+Without a base URL the suite runs against the local service in this process (tests/in_process.py).
 """
 
 import os
@@ -19,6 +19,7 @@ pytest.register_assert_rewrite("tests.contract.client", "tests.contract.conforma
 
 from tests.contract.client import Client, Pet, pets_of  # noqa: E402 - after their assertions are rewritten
 from tests.contract.seeded_pets import SeededPets, make  # noqa: E402
+from tests.in_process import Target, service_in_process  # noqa: E402
 
 _HERE = Path(__file__).parent
 
@@ -67,34 +68,43 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(scope="session")
-def target(request: pytest.FixtureRequest) -> tuple[str, str]:
-    """The base URL and the key: as given, or of a service that is started for the tests."""
-    base_url, api_key = (request.config.getoption(name, None) for name in ("base_url", "api_key"))
+def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    """The service to test: as given, or one in this process."""
+    base_url, api_key, second = (
+        request.config.getoption(name, None) for name in ("base_url", "api_key", "second_api_key")
+    )
     if bool(base_url) != bool(api_key):
         raise pytest.UsageError("--base-url and --api-key belong together")
     if base_url:
-        return base_url, api_key
-    service = request.getfixturevalue("service")
-    return service.base_url, service.api_key
+        yield Target(base_url, api_key, second)
+    else:
+        with service_in_process(tmp_path_factory.mktemp("service")) as service:
+            yield service
 
 
 @pytest.fixture(scope="session")
-def client(target: tuple[str, str]) -> Iterator[Client]:
+def client(target: Target) -> Iterator[Client]:
     """A client with the valid key."""
-    with Client(*target) as client:
+    with Client(target.base_url, target.api_key, target.transport) as client:
         yield client
 
 
 @pytest.fixture(scope="session")
-def second_client(request: pytest.FixtureRequest, target: tuple[str, str]) -> Iterator[Client]:
+def second_client(target: Target) -> Iterator[Client]:
     """A client with another valid key."""
-    api_key = request.config.getoption("second_api_key", None)
-    if not api_key and not request.config.getoption("base_url", None):
-        api_key = request.getfixturevalue("service").second_api_key
-    if not api_key:
+    if not target.second_api_key:
         pytest.skip("needs a second API key (--second-api-key)")
-    with Client(target[0], api_key) as client:
+    with Client(target.base_url, target.second_api_key, target.transport) as client:
         yield client
+
+
+@pytest.fixture(scope="session")
+def socket_target(request: pytest.FixtureRequest, target: Target) -> Target:
+    """The service to test over a socket: `make run` in the place of the one in this process."""
+    if target.transport is None:
+        return target
+    service = request.getfixturevalue("service")
+    return Target(service.base_url, service.api_key)
 
 
 @pytest.fixture(scope="session")

@@ -71,9 +71,8 @@ REFUSED = {
     "fullwidth-digit": '{"name": "x", "categoryId": \uff11}'.encode(),
     "thousands-of-digits": b'{"name": "x", "categoryId": ' + b"9" * 5000 + b"}",
     "thousands-of-digits-elsewhere": b'{"name": "x", "categoryId": 1, "weight": ' + b"9" * 5000 + b"}",
-    "deep-arrays": b"[" * 100_000,
-    "deep-objects": b'{"a":' * 100_000,
-    "deep-closed": b'{"name": "x", "categoryId": 1, "deep": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "deep-arrays": b"[" * 16_000,
+    "deep-objects": b'{"a":' * 3000,
 }
 
 ACCEPTED = {
@@ -81,8 +80,8 @@ ACCEPTED = {
     "escaped-member-name": rb'{"n\u0061me": "x", "categoryId": 1}',
     "other-order": b'{"categoryId":1,"name":"x"}',
     "nested-a-little": b'{"name": "x", "categoryId": 1, "deep": ' + b"[" * 50 + b"]" * 50 + b"}",
-    "large-unknown-member": b'{"name": "x", "categoryId": 1, "note": "' + b"y" * 1_000_000 + b'"}',
-    "many-unknown-members": json.dumps({"name": "x", "categoryId": 1} | {f"m{n}": n for n in range(10_000)}).encode(),
+    "large-unknown-member": b'{"name": "x", "categoryId": 1, "note": "' + b"y" * 16_000 + b'"}',
+    "many-unknown-members": json.dumps({"name": "x", "categoryId": 1} | {f"m{n}": n for n in range(1000)}).encode(),
 }
 
 
@@ -108,6 +107,12 @@ def test_accepted(client: Client, body: bytes) -> None:
 
 
 def test_too_large(client: Client) -> None:
-    """A body above API Gateway's 10 MB is answered with 413; the gateway's own body for it can not be changed."""
-    body = b'{"name": "x", "categoryId": 1, "note": "' + b"y" * (10 * 1024 * 1024) + b'"}'
+    """A body above 16 KB is answered with 413."""
+    body = b'{"name": "x", "categoryId": 1, "note": "' + b"y" * 16 * 1024 + b'"}'
     assert_error(client.post(body), "payload_too_large")
+
+
+@pytest.mark.parametrize("coding", ["gzip", "br"])
+def test_compressed(client: Client, coding: str) -> None:
+    """A body that is declared to be compressed is answered with 415."""
+    assert_error(client.post(VALID, ("Content-Encoding", coding)), "unsupported_media_type")

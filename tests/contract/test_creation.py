@@ -57,6 +57,8 @@ WHITE_SPACE = {
     "em": "\N{EM SPACE}",
     "next-line": "\x85",
     "line-separator": "\N{LINE SEPARATOR}",
+    "byte-order-mark": "\ufeff",
+    "information-separators": "\x1c\x1d\x1e\x1f",
     "mixed": " \N{THIN SPACE}\N{OGHAM SPACE MARK}\v\f",
 }
 

@@ -1,17 +1,30 @@
 """Requests that schemathesis makes from `openapi.yaml`: what it allows is accepted, what it forbids is refused."""
 
+from functools import cache
 from typing import Any
 
 import pytest
 import requests
+import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import Case, GenerationMode
+from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.core.failures import FailureGroup
 
-from tests.contract import conformance
+from tests import openapi
 from tests.contract.client import Client
+from tools import ROOT
 
 EXAMPLES = 60
+# Every answer's checks are the client's; these need to know what was asked.
+CHECKED = ["negative_data_rejection", "positive_data_acceptance", "missing_required_header"]
+
+
+@cache
+def document() -> Any:
+    """Load the document, once."""
+    load_all_checks()
+    return schemathesis.openapi.from_path(ROOT / "openapi.yaml")
 
 
 def is_expressible(case: Case[Any]) -> bool:
@@ -30,13 +43,12 @@ def is_expressible(case: Case[Any]) -> bool:
 
 
 @pytest.mark.parametrize("mode", GenerationMode, ids=[mode.value for mode in GenerationMode])
-@pytest.mark.parametrize("operation_id", ["listPets", "createPet", "getPet"])
+@pytest.mark.parametrize("operation_id", [operation.id for operation in openapi.operations()])
 def test_generated(client: Client, operation_id: str, mode: GenerationMode) -> None:
     """No generated request brings about a 5xx, and every answer is one that the document declares for it."""
-    document = conformance.document()
     # The key is the client's (401 has its own tests), and parameters that the interface does not have are ignored.
-    document.config.generation.update(with_security_parameters=False, allow_extra_parameters=False)
-    operation = document.find_operation_by_id(operation_id)
+    document().config.generation.update(with_security_parameters=False, allow_extra_parameters=False)
+    operation = document().find_operation_by_id(operation_id)
 
     # derandomize: the same requests in every run, so that a failure can be looked at again.
     @settings(
@@ -49,10 +61,12 @@ def test_generated(client: Client, operation_id: str, mode: GenerationMode) -> N
     )
     @given(case=operation.as_strategy(generation_mode=mode).filter(is_expressible))
     def send(case: Case[Any]) -> None:
-        with requests.Session() as session:
-            case.call_and_validate(
-                base_url=client.base_url, session=session, headers={"Authorization": f"Bearer {client.api_key}"}
-            )
+        sent: Any = requests.Request(**case.as_transport_kwargs(base_url=client.base_url)).prepare()
+        headers = [(name, value) for name, value in sent.headers.items() if name != "Content-Length"]
+        content = sent.body.encode() if isinstance(sent.body, str) else sent.body
+        response = client.request(case.method, sent.url, headers, content)
+        checks: Any = CHECKS.get_by_names(CHECKED)
+        case.validate_response(response, checks=checks)
 
     try:
         send()

@@ -125,6 +125,8 @@ def test_every_visible_character(client: Client) -> None:
     [
         pytest.param("", id="empty"),
         pytest.param('""', id="empty-quoted"),
+        pytest.param('"abc', id="quote-at-the-start-only"),
+        pytest.param('abc"', id="quote-at-the-end-only"),
         pytest.param("x" * 256, id="256-characters"),
         pytest.param(f'"{"x" * 256}"', id="256-characters-quoted"),
         pytest.param("x" * 4000, id="thousands"),

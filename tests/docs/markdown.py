@@ -1,37 +1,25 @@
-"""Takes the examples out of Markdown files, as they stand there."""
+"""Take the fenced code blocks out of a Markdown file (https://spec.commonmark.org/0.31.2/#fenced-code-blocks)."""
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-# An opening fence with its info string, what it encloses, and the closing fence:
-# https://spec.commonmark.org/0.31.2/#fenced-code-blocks
-_FENCE = re.compile(r"^```(?P<language>\w+)(?P<marks>[^\n]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^```(?P<language>\w+) *(?P<mark>\S*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Fence:
-    """A fenced code block.
+class Fence(NamedTuple):
+    """A code block, and the word after its language."""
 
-    Args:
-        file: The name of the Markdown file.
-        line: Of its opening fence.
-        language: The first word after the fence.
-        marks: The other words there.
-        code: What it encloses.
-    """
-
-    file: str
-    line: int
+    name: str
     language: str
-    marks: frozenset[str]
+    mark: str
     code: str
 
 
 def fences(path: Path) -> Iterator[Fence]:
-    """Find the fenced code blocks that have a language."""
+    """Find the blocks that have a language."""
     text = path.read_text("utf-8")
     for match in _FENCE.finditer(text):
-        line = text.count("\n", 0, match.start()) + 1
-        yield Fence(path.name, line, match["language"], frozenset(match["marks"].split()), match["code"])
+        name = f"{path.name}:{text.count(chr(10), 0, match.start()) + 1}"
+        yield Fence(name, match["language"], match["mark"], match["code"])

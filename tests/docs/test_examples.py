@@ -1,43 +1,66 @@
-"""The examples of the documentation run as they stand in it, against a live service.
-
-A fence whose info string says `example` is run; `setup` marks what a reader does once, and the test in its own way.
-"""
+"""The examples of the documentation run as they stand in it, against a service that first fails, and a liar."""
 
 import os
 import shutil
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
+from werkzeug import Request, Response
 
+from tests.clients.scripted_server import Script, error, forward, reply, serve
 from tests.docs.markdown import Fence, fences
-from tests.processes import RunningService, installed, run, skip_without_node
+from tests.processes import RunningService, installed, skip_without_node
 from tools import ROOT
 
 FILES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-FENCES = [fence for file in FILES if file.exists() for fence in fences(file)]
-EXAMPLES = [fence for fence in FENCES if "example" in fence.marks]
-# What an example must print; the others must only succeed.
+FENCES = [fence for file in FILES for fence in fences(file)]
+EXAMPLES = [fence for fence in FENCES if fence.mark == "example"]
+# What an example must print, in its order.
 PRINTED = {
-    "curl --fail-with-body --silent --show-error --retry": '"name":"Rex","categoryId":3,"status":"available"}',
-    "--include": 'rel="next"',
-    'while [ -n "$url" ]': "][",  # the end of a page and the beginning of the next
-    "http --check-status": '"name":"Mia"',
-    "import requests": "are available",
-    "import { parse": "9007199254740993n\nRex is listed",
+    "import os": ["category_id=3", "Rex is listed", "400 invalid_request name: must have"],
+    "rex-1": ['"name":"Rex","categoryId":3,"status":"available"}'],
+    "--include": ['rel="next"'],
+    'while [ -n "$url" ]': ["]["],  # the end of a page and the beginning of the next
+    "import { parse": ["9007199254740993n\nRex is listed"],
+    "animal-store seed": ["50 of 50 animals", '{"id"'],
 }
+PAGING = [fence for fence in EXAMPLES if "next" in fence.code or "client.pets" in fence.code or "export" in fence.code]
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Where a reader would be: a folder with the project's files that the examples name."""
-    for name in ("openapi.yaml", "tools"):
-        (tmp_path / name).symlink_to(ROOT / name)
-    shutil.copy(ROOT / "docs/examples/bigint-types.mjs", tmp_path)
-    return tmp_path
+def run_example(fence: Fence, folder: Path, base_url: str, api_key: str = "key") -> subprocess.CompletedProcess[str]:
+    """Run an example where the setup of docs/clients.md leaves a reader: in build/clients of the project."""
+    for name in ("clients", "docs", "openapi.yaml", "scripts"):
+        (folder / name).symlink_to(ROOT / name)
+    scratch = folder / "build/clients"
+    scratch.mkdir(parents=True)
+    if fence.language == "javascript":
+        skip_without_node()
+        (scratch / "node_modules").symlink_to(installed("clients-npm") / "node_modules")
+    if "curl" in fence.code and not shutil.which("curl"):
+        pytest.skip("curl is not installed")
+    command = {
+        "bash": ["bash", "-euo", "pipefail", "-c"],
+        "python": [sys.executable, "-c"],
+        "javascript": ["node", "--input-type=module", "--eval"],
+    }[fence.language]
+    variables = {**os.environ, "BASE_URL": base_url, "API_KEY": api_key}
+    return subprocess.run(
+        [*command, fence.code], check=False, cwd=scratch, env=variables, capture_output=True, text=True, timeout=120
+    )
 
 
-def name(fence: Fence) -> str:
-    return f"{fence.file}:{fence.line}"
+def failing_first(origin: str, first: Script) -> Script:
+    """Answer the first request in the script's way, the second with 429, the others as the service does."""
+
+    def script(request: Request, number: int) -> Response:
+        if number <= 2:
+            return first(request, number) if number == 1 else error(429, Retry_After="1")
+        return forward(origin, request)
+
+    return script
 
 
 @pytest.fixture(scope="module")
@@ -47,37 +70,50 @@ def stocked(service: RunningService) -> RunningService:
     return service
 
 
-@pytest.mark.parametrize("fence", EXAMPLES, ids=name)
-def test_example(fence: Fence, folder: Path, stocked: RunningService) -> None:
-    python = installed("clients")
-    if fence.language == "javascript" or fence.code.startswith(("node ", "npx ")):
-        skip_without_node()
-        (folder / "node_modules").symlink_to(installed("clients-npm") / "node_modules")
-    if fence.code.lstrip().startswith("curl") and not shutil.which("curl"):
-        pytest.skip("curl is not installed")
-    commands: dict[str, list[str | Path]] = {
-        "bash": ["bash", "-euo", "pipefail", "-c", fence.code],
-        "python": [python / "bin/python", "-c", fence.code],
-        "javascript": ["node", "--input-type=module", "--eval", fence.code],
-    }
+@pytest.mark.parametrize("fence", EXAMPLES, ids=lambda fence: fence.name)
+def test_example_survives_failures(fence: Fence, tmp_path: Path, stocked: RunningService) -> None:
+    origin = stocked.base_url.removesuffix("/v1")
+    with serve(failing_first(origin, lambda *_: error(503, Retry_After="1"))) as server:
+        done = run_example(fence, tmp_path, server.base_url, stocked.api_key)
 
-    printed = run(
-        *commands[fence.language],
-        cwd=folder,
-        BASE_URL=stocked.base_url,
-        API_KEY=stocked.api_key,
-        PATH=f"{python / 'bin'}:{os.environ['PATH']}",
-    )
+    assert done.returncode == 0, done.stderr
+    assert len(server.received) > 2
+    (expected,) = (texts for beginning, texts in PRINTED.items() if beginning in fence.code)
+    for text in expected:
+        assert text in done.stdout
 
-    for beginning, expected in PRINTED.items():
-        if beginning in fence.code:
-            assert expected in printed
+
+@pytest.mark.parametrize("fence", PAGING, ids=lambda fence: fence.name)
+def test_example_sends_the_key_to_no_other_origin(fence: Fence, tmp_path: Path) -> None:
+    pet = {"id": 1, "name": "Rex", "categoryId": 1}
+
+    def liar(request: Request, _: int) -> Response:
+        return reply(pet, 201) if request.method == "POST" else reply([pet], Link=f'<{trap.base_url}/pets>; rel="next"')
+
+    with serve(lambda *_: reply([])) as trap, serve(liar) as server:
+        done = run_example(fence, tmp_path, server.base_url)
+
+    assert trap.received == []
+    assert "another" in done.stderr
+
+
+def test_javascript_gives_up_on_a_response_that_does_not_come(tmp_path: Path, stocked: RunningService) -> None:
+    (fence,) = (fence for fence in EXAMPLES if fence.language == "javascript")
+    assert "35_000" in fence.code
+    hasty = fence._replace(code=fence.code.replace("35_000", "1_000"))
+
+    def stall(*_: object) -> Response:
+        time.sleep(30)
+        return reply([])
+
+    with serve(failing_first(stocked.base_url.removesuffix("/v1"), stall)) as server:
+        done = run_example(hasty, tmp_path, server.base_url, stocked.api_key)
+
+    assert "Rex is listed" in done.stdout, done.stderr
 
 
 def test_no_example_of_the_clients_is_left_out() -> None:
-    assert [
-        name(fence) for fence in FENCES if fence.file == "clients.md" and not fence.marks & {"example", "setup"}
-    ] == []
-    assert {fence.language for fence in EXAMPLES} >= {"bash", "python", "javascript"}
-    for beginning in PRINTED:
-        assert any(beginning in fence.code for fence in EXAMPLES), beginning
+    marks = [(fence.name, fence.mark.partition(":")[0]) for fence in FENCES if fence.name.startswith("clients.md")]
+
+    assert [name for name, mark in marks if mark not in {"example", "setup", "generates"}] == []
+    assert len(PAGING) == 4

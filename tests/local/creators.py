@@ -7,11 +7,12 @@ from itertools import count
 from pathlib import Path
 
 from animal_store import catalogue, dynamodb
-from animal_store.catalogue import IdempotencyKey
+from animal_store.auth import Caller
 
 from tools.local.dynamodb import Database
 
 THREADS = 32
+CALLER = Caller(key_hash="caller", label="caller")
 
 
 def create(thread: int) -> None:
@@ -19,7 +20,7 @@ def create(thread: int) -> None:
     dynamodb.budget.set(dynamodb.Budget(time.monotonic() + 3600))
     for number in count():
         key = f"{thread}-{number}"
-        creation = catalogue.create_pet({"name": key, "categoryId": 1}, IdempotencyKey("caller", key))
+        creation = catalogue.create_pet({"name": key, "categoryId": 1}, CALLER, key)
         sys.stdout.write(f"{key} {creation.pet['id']}\n")
         sys.stdout.flush()
 

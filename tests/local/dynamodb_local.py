@@ -12,7 +12,7 @@ from tempfile import TemporaryFile
 
 import pytest
 
-from tests.programs import installed
+from tests.processes import installed
 
 _CONFIGURATION = Path(__file__).with_name("dynamodb-local.xml")
 _OLDEST_JAVA = 17

@@ -21,7 +21,7 @@ from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.running import ROOT
+from tools import ROOT
 from tools.local.dynamodb import Database, DatabaseError
 from tools.local.values import order
 
@@ -159,7 +159,7 @@ def test_damaged_file_is_refused_and_left_as_it_is(path: Path, damage: str) -> N
     damaged = DAMAGES[damage](path.read_bytes())
     path.write_bytes(damaged)
 
-    with pytest.raises(DatabaseError, match=f"{path}.*make reset"):
+    with pytest.raises(DatabaseError, match=f"{path}"):
         Database(path)
 
     assert path.read_bytes() == damaged
@@ -174,7 +174,7 @@ def test_file_cut_off_after_a_kill_is_refused_and_left_as_it_is(path: Path, clie
     damaged = path.read_bytes()[:100_000]
     killed.write_bytes(damaged)
 
-    with pytest.raises(DatabaseError, match=f"{killed}.*make reset"):
+    with pytest.raises(DatabaseError, match=f"{killed}"):
         Database(killed)
 
     assert killed.read_bytes() == damaged
@@ -184,7 +184,7 @@ def test_log_without_its_file_is_not_given_to_a_new_store(path: Path) -> None:
     log = Path(f"{path}-wal")
     log.write_bytes(b"log")
 
-    with pytest.raises(DatabaseError, match=rf"{log}.*make reset"):
+    with pytest.raises(DatabaseError, match=rf"{log}"):
         Database(path)
 
     assert log.read_bytes() == b"log"
@@ -202,35 +202,26 @@ def test_store_that_is_taken_away_does_not_come_back_empty(path: Path) -> None:
     assert not path.exists()
 
 
-CHECK: Any = {"TableName": NAME, "Key": COUNTER, "ConditionExpression": "attribute_exists(n)"}
+REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
+    "DeleteTable": ("delete_table", {}),
+    "FilterExpression": ("scan", {"FilterExpression": "n = m"}),
+    "ProjectionExpression": ("get_item", {"Key": pet(1), "ProjectionExpression": "n"}),
+    "ReturnConsumedCapacity": ("put_item", {"Item": pet(1), "ReturnConsumedCapacity": "TOTAL"}),
+    "NS": ("put_item", {"Item": pet(1, n={"NS": ["1"]})}),
+    "size": ("put_item", {"Item": pet(1), "ConditionExpression": "size(n) = m"}),
+    "BETWEEN": ("put_item", {"Item": pet(1), "ConditionExpression": "id BETWEEN n AND m"}),
+    "n . m": ("put_item", {"Item": pet(1), "ConditionExpression": "attribute_exists(n.m)"}),
+    "list_append": ("update_item", {"Key": pet(1), "UpdateExpression": "SET n = list_append(n, m)"}),
+    "DELETE": ("update_item", {"Key": pet(1), "UpdateExpression": "DELETE n m"}),
+}
 
 
-@pytest.mark.parametrize(
-    ("operation", "parameters", "named"),
-    [
-        ("delete_table", {"TableName": NAME}, "DeleteTable"),
-        ("scan", {"TableName": NAME, "FilterExpression": "n = n"}, "FilterExpression"),
-        ("get_item", {"TableName": NAME, "Key": pet(1), "ProjectionExpression": "n"}, "ProjectionExpression"),
-        ("put_item", {"TableName": NAME, "Item": pet(1), "ReturnConsumedCapacity": "TOTAL"}, "ReturnConsumedCapacity"),
-        ("put_item", {"TableName": NAME, "Item": pet(1, n={"NS": ["1"]})}, "NS"),
-        ("put_item", {"TableName": NAME, "Item": pet(1), "ConditionExpression": "size(n) = n"}, "size"),
-        ("put_item", {"TableName": NAME, "Item": pet(1), "ConditionExpression": "id BETWEEN n AND n"}, "BETWEEN"),
-        ("put_item", {"TableName": NAME, "Item": pet(1), "ConditionExpression": "attribute_exists(n.m)"}, "n . m"),
-        (
-            "update_item",
-            {"TableName": NAME, "Key": pet(1), "UpdateExpression": "SET n = list_append(n, m)"},
-            "list_append",
-        ),
-        ("update_item", {"TableName": NAME, "Key": pet(1), "UpdateExpression": "DELETE n m"}, "DELETE"),
-        ("transact_write_items", {"TransactItems": [{"ConditionCheck": CHECK}]}, "ConditionCheck"),
-        ("create_table", TABLE | {"TableName": "New", "TableClass": "STANDARD"}, "TableClass"),
-    ],
-)
-def test_what_the_store_does_not_know_is_refused_by_name(
-    client: "DynamoDBClient", operation: str, parameters: Any, named: str
-) -> None:
+@pytest.mark.parametrize("named", REFUSED)
+def test_what_the_store_does_not_know_is_refused_by_name(client: "DynamoDBClient", named: str) -> None:
+    operation, parameters = REFUSED[named]
+
     with pytest.raises(ClientError, match=f"(?i)embedded store.*{named}"):
-        getattr(client, operation)(**parameters)
+        getattr(client, operation)(TableName=NAME, **parameters)
 
     assert stored(client, "") == []
 

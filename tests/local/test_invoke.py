@@ -1,33 +1,28 @@
 """`python -m tools invoke`: one handler, one event, in process."""
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
-import httpx
+import pytest
+from typer.testing import CliRunner, Result
 
 from tests.example_key import EXAMPLE_KEY
-from tests.processes import COMMAND, RunningService, environment
+from tests.in_process import own_layer
+from tests.processes import RunningService
 from tools import ROOT
+from tools.cli import app
 from tools.local.invoke import with_key
 
 
-def invoke(event: Path, data: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, "invoke", str(event)],
-        cwd=ROOT,
-        env=environment(data),
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+def invoke(event: Path, data: Path) -> Result:
+    with own_layer(DATA=str(data)):
+        return CliRunner().invoke(app, ["invoke", str(event)])
 
 
 def answer(event: str, data: Path) -> dict[str, Any]:
-    done = invoke(ROOT / "events" / f"{event}.json", data)
-    assert done.returncode == 0, done.stderr
+    done = invoke(ROOT / f"events/{event}.json", data)
+    assert done.exit_code == 0, done.output
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
@@ -35,11 +30,10 @@ def answer(event: str, data: Path) -> dict[str, Any]:
 def test_it_uses_the_store_of_the_running_service(service: RunningService) -> None:
     created = json.loads(answer("create-201", service.data)["body"])
 
-    headers = {"Authorization": f"Bearer {service.api_key}"}
-    assert httpx.get(f"{service.base_url}/pets/{created['id']}", headers=headers).json() == created
+    assert service.http.get(f"/pets/{created['id']}").json() == created
 
 
-def test_without_a_service_it_starts_the_store_and_keeps_its_state(tmp_path: Path) -> None:
+def test_without_a_service_it_uses_the_store_alone(tmp_path: Path) -> None:
     created = json.loads(answer("create-201", tmp_path)["body"])
 
     assert json.loads(answer("list-200", tmp_path)["body"]) == [created]
@@ -53,14 +47,20 @@ def test_the_log_goes_to_stderr(tmp_path: Path) -> None:
     assert '"Operation":"getPet"' in done.stderr
 
 
-def test_what_is_no_event_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    (tmp_path / "event.json").write_text('{"httpMethod": "GET", "path": "/v1/cats"}')
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"httpMethod": "GET", "path": "/v1/cats"}', "no function answers GET /v1/cats"),
+        ("{", "Expecting property name"),
+    ],
+)
+def test_what_is_not_an_event_is_refused_in_a_sentence(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "event.json").write_text(content)
 
     done = invoke(tmp_path / "event.json", tmp_path)
 
-    assert done.returncode == 1
-    assert "no function answers GET /v1/cats" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.exit_code == 1
+    assert message in done.stderr
 
 
 def test_only_what_has_the_form_of_a_key_is_replaced() -> None:

@@ -7,13 +7,16 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import botocore
 import pytest
+import yaml
 
 from tools import ROOT
-from tools.packaging import checks, layer, sbom
+from tools.packaging import artifact, layer, sbom
+from tools.packaging.__main__ import foreign_libraries
 from tools.packaging.bytecode import compile_tree
 from tools.packaging.targets import PYTHON, TARGETS
 
@@ -100,17 +103,14 @@ def built(request: pytest.FixtureRequest, packed: Callable[[str], Path]) -> Path
 
 def test_every_library_is_for_the_target(built: Path) -> None:
     other = "x86_64" if built.name == "arm64" else "arm64"
-    assert list(checks.foreign_libraries(built, TARGETS[built.name].elf_machine)) == []
-    assert list(checks.foreign_libraries(built, TARGETS[other].elf_machine)) != []
+    assert list(foreign_libraries(built, TARGETS[built.name].elf_machine)) == []
+    assert list(foreign_libraries(built, TARGETS[other].elf_machine)) != []
 
 
-def test_every_module_has_fresh_bytecode(built: Path) -> None:
-    assert len(list(built.rglob("*.py"))) > 200
-    assert list(checks.stale_bytecode(built)) == []
-
-
-def test_the_layer_is_small(built: Path) -> None:
-    assert checks.zipped_size(built) <= checks.LAYER_LIMIT
+def test_every_module_has_bytecode(built: Path) -> None:
+    modules = list(built.rglob("*.py"))
+    assert len(modules) > 200
+    assert all(Path(cache_from_source(str(module))).exists() for module in modules)
 
 
 def test_each_authority_of_the_sdk_has_a_file_of_its_own(built: Path) -> None:
@@ -119,31 +119,21 @@ def test_each_authority_of_the_sdk_has_a_file_of_its_own(built: Path) -> None:
 
 
 def test_the_same_input_gives_the_same_bytes(built: Path, tmp_path: Path) -> None:
-    again = tmp_path / "again"
-    layer.build(TARGETS[built.name], again)
-    assert checks.fingerprint(again) == checks.fingerprint(built)
-    assert {path.stat().st_mtime for path in again.rglob("*")} == {path.stat().st_mtime for path in built.rglob("*")}
+    layer.build(TARGETS[built.name], tmp_path / "again")
+    assert artifact.zipped(tmp_path / "again") == artifact.zipped(built)
 
 
-def test_the_bill_of_materials_names_what_is_inside(built: Path) -> None:
-    pins = (built / "python/requirements.txt").read_text().splitlines()
-    names = {pin.split("==")[0] for pin in pins}
-    assert names >= {"aws-lambda-powertools", "botocore", "pydantic-core", "urllib3"}
-    assert not names & {"boto3", "pydantic", "s3transfer"}
-    locked = (ROOT / "layers/common/requirements.txt").read_text()
-    assert all(f"{pin} " in locked for pin in pins)
-
-
-def test_the_bill_in_cyclonedx_names_the_same(built: Path, tmp_path: Path) -> None:
-    count = sbom.write(built, tmp_path / sbom.NAME)
+def test_the_bill_of_materials_names_what_is_inside(built: Path, tmp_path: Path) -> None:
+    sbom.write(tmp_path / sbom.NAME)
     bill = json.loads((tmp_path / sbom.NAME).read_text())
     pins = [f"{component['name']}=={component['version']}" for component in bill["components"]]
     assert pins == (built / "python/requirements.txt").read_text().splitlines()
-    assert len(pins) == count
+    assert {pin.split("==")[0] for pin in pins} >= {"botocore", "pydantic-core", "urllib3"}
+    for unshipped in ("boto3", "pydantic"):
+        assert not (built / "python" / unshipped).exists()
     assert all(component["licenses"][0]["expression"] for component in bill["components"])
-    again = tmp_path / "again.json"
-    sbom.write(built, again)
-    assert again.read_bytes() == (tmp_path / sbom.NAME).read_bytes()
+    sbom.write(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / sbom.NAME).read_bytes()
 
 
 @pytest.fixture(scope="module")
@@ -187,9 +177,10 @@ def test_a_function_answers_from_the_layer_alone(native: Path, function: str) ->
 
 def test_the_reduced_sdk_finds_the_endpoints_of_the_whole_one(native: Path) -> None:
     data = json.loads((Path(botocore.__file__).parent / "data/endpoints.json").read_bytes())
-    regions = [region for partition in data["partitions"] for region in partition["regions"]]
-    assert {"eu-central-1", "cn-north-1", "us-gov-west-1", "us-iso-east-1"} <= set(regions)
-    regions.append("eu-unheard-of-9")  # one that is opened after the release
+    # The rules are those of a partition: two regions of each stand for all. The last one is opened after the release.
+    regions = [region for partition in data["partitions"] for region in sorted(partition["regions"])[:2]]
+    regions += ["eu-central-1", "eu-unheard-of-9"]
+    assert {"cn-north-1", "us-gov-west-1", "us-iso-east-1"} <= set(regions)
 
     def sent(path: Path) -> list[list[str] | None]:
         command = [sys.executable, "-I", "-B", "-c", ENDPOINTS, str(path), json.dumps(regions)]
@@ -207,16 +198,6 @@ def test_the_reduced_sdk_finds_the_endpoints_of_the_whole_one(native: Path) -> N
     assert all(re.match(r"(us|eu)-iso", region) for region in different), different
     plain_and_fips = [number for number in range(len(whole)) if number % 5 not in {2, 3}]
     assert [reduced[number] for number in plain_and_fips] == [whole[number] for number in plain_and_fips]
-
-
-def test_bytecode_that_is_not_of_its_source_is_found(tmp_path: Path) -> None:
-    module = tmp_path / "module.py"
-    module.write_text("answer = 1\n")
-    assert list(checks.stale_bytecode(tmp_path)) == ["module.py: no fresh bytecode"]
-    compile_tree(tmp_path, "/var/task")
-    assert list(checks.stale_bytecode(tmp_path)) == []
-    module.write_text("answer = 2\n")
-    assert list(checks.stale_bytecode(tmp_path)) == ["module.py: no fresh bytecode"]
 
 
 def test_code_that_does_not_compile_stops_the_build(tmp_path: Path) -> None:
@@ -238,3 +219,20 @@ def test_another_python_refuses_to_build(monkeypatch: pytest.MonkeyPatch, tmp_pa
     with pytest.raises(SystemExit, match=r"must be compiled by CPython 3\.99"):
         layer.build(TARGETS["arm64"], tmp_path / "layer")
     assert not (tmp_path / "layer").exists()
+
+
+def test_an_artifact_holds_code_that_is_addressed_by_its_digest(tmp_path: Path) -> None:
+    (tmp_path / "build/Code").mkdir(parents=True)
+    (tmp_path / "build/Code/app.py").write_text("handler = None\n")
+    template = {"Resources": {"Code": {"Properties": {"CodeUri": "Code"}}, "Table": {"Type": "AWS::DynamoDB::Table"}}}
+    (tmp_path / "build/template.yaml").write_text(json.dumps(template))
+
+    sha256 = artifact.pack(tmp_path / "build", tmp_path / "it.zip")
+    unpacked = artifact.unpack(tmp_path / "it.zip", tmp_path / "unpacked")
+
+    assert unpacked.sha256 == sha256 == artifact.pack(tmp_path / "build", tmp_path / "again.zip")
+    assert re.fullmatch(r"[0-9a-f]{40}(-dirty)?", unpacked.commit)
+    assert unpacked.code == {"Code": artifact.digest((tmp_path / "unpacked/Code.zip").read_bytes())}
+    packed = yaml.safe_load((tmp_path / "unpacked/template.yaml").read_text())
+    assert packed["Resources"]["Code"]["Properties"]["CodeUri"] == "Code.zip"
+    assert (tmp_path / "unpacked/samconfig.toml").read_bytes() == (ROOT / "samconfig.toml").read_bytes()

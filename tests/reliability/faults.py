@@ -1,271 +1,172 @@
-"""Every way to break a call of the store, at every call that the functions make, over HTTP.
+"""Every way to fail at every call of the store that the successful events make, in many processes at once.
 
-Each run breaks the first, the first two, or all attempts of one call. The SDK makes up for one broken attempt, and for
-two unless both took the whole read timeout; the service answers 503 for what is broken throughout. Afterwards the store
-is read directly and held against what the clients were told.
+Each run breaks one, two or all three attempts of one call, or kills the process before or after it. The SDK makes up
+for one broken attempt, and for two unless both took the whole read timeout; what is broken throughout is answered by
+503. In the end the store is compared with what the clients were told.
 """
 
-import asyncio
-import gc
 import itertools
+import json
 import random
-import time
+import re
+import tempfile
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
 
-from tests.reliability.audit import Creation, Ledger
-from tests.reliability.fault_proxy import STALLS, Fault, Plan
-from tests.reliability.harness import FUNCTION_OF, SECRET_NAME, Answer, Environment, Pet, World, world
+from tests import functions
+from tests.fault_injection import TRANSIENT
+from tests.functions import EVENTS, SUCCESSES, TEMPLATE, Response
+from tests.reliability.audit import Audit, Creation
+from tests.reliability.environment import IN_PROCESS, KILLS, Environment, Outcome, Plan
+from tests.reliability.fault_server import STALLS, FaultServer, SocketFault
 from tests.reliability.report import Row
+from tools.local.dynamodb import Database
 
 PART = "faults"
-_HERD = 30
-_TIMEOUT_S = 10.0
-_KEY_CACHE_S = 40.0  # an environment gets another key before it forgets the last, so that calls come in the known order
-_COMPUTING = 5  # environments whose runs do not wait
-_ALL = 3  # attempts that the SDK makes
-_READABLE = frozenset({Fault.CUT_ANSWER, Fault.GARBLED_ANSWER})
-_STATUSES = ("available", "pending", "sold", None)
-KEY_CALL = "GetItem of a key"
+_ATTEMPTS = 3  # that the SDK makes
+_TIMES = 20  # that each case is run
+_LANES = 12  # runs at once; most of a stalled one is waiting
+_NAME = "zq7name"  # every animal's name begins with it: no log line may have it
+_SECRET = re.compile(rf"animal_(?:live|test)_[0-9A-Za-z]|{_NAME}|Bearer", re.IGNORECASE)
+_MADE_UP_FOR = frozenset({*TRANSIENT, SocketFault.REFUSED, SocketFault.RESET_BEFORE, SocketFault.RESET_RESPONSE})
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A call that is broken, of an operation.
-
-    Args:
-        title: For the table.
-        operation: The interface's name.
-        call: The proxy's name of the call.
-        predecessor: The call before it in an environment that knows the key.
-        keyed: Whether the request has an Idempotency-Key.
-    """
-
-    title: str
-    operation: str
-    call: str
-    predecessor: str | None = None
-    keyed: bool = False
-    filtered: bool = False
-
-
-CELLS = (
-    Cell("listPets: Query", "listPets", "Query"),
-    Cell("listPets: Query of the index", "listPets", "Query", filtered=True),
-    Cell("getPet: GetItem", "getPet", "GetItem"),
-    Cell("listPets: GetItem of a key", "listPets", KEY_CALL),
-    Cell("createPet: UpdateItem of the counter", "createPet", "UpdateItem", keyed=True),
-    Cell("createPet: PutItem", "createPet", "PutItem", predecessor="UpdateItem"),
-    Cell("createPet: TransactWriteItems", "createPet", "TransactWriteItems", predecessor="UpdateItem", keyed=True),
-)
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Run:
-    """One request that meets a fault."""
+    """One request that meets a fault, and the row where its failures count."""
 
-    cell: Cell
-    fault: Fault
-    attempts: int
+    name: str
+    plan: Plan
     row: Row
 
 
 class Faults:
-    """The state of this part."""
+    """The state of this part: the store that all creations share, the log, and the audit."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.ledger = Ledger()
-        self.key = world.store.add_key()
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.log = folder / "log"
+        self.path, self.read_only = folder / "shared.sqlite", folder / "read-only.sqlite"
+        functions.copy_database(self.path)
+        functions.copy_database(self.read_only, pets=True)
+        self.server = FaultServer()
+        self.audit = Audit()
+        self.rows: dict[str, Row] = {}
         self.numbers = itertools.count(1)
-        self.outcomes: Counter[str] = Counter()
-        self.seeded_pets: list[Pet] = []
-        self.repeated = 0
+        self.statuses: Counter[int | None] = Counter()
 
-    def new(self) -> Pet:
-        """Make up an animal whose name no other has."""
+    @cache  # noqa: B019 - there is one, for the whole run
+    def expected(self, name: str) -> Outcome:
+        """Send an event without a fault, to a store that has the animals of the events."""
+        return self._alone(name, None)
+
+    def perform(self, run: Run) -> None:
+        """Send one request under its fault, and check what came of it."""
+        good = self.expected(run.name).response
+        assert good is not None
+        if good.status == 201:
+            response = self._create(run)
+        else:
+            response = self._alone(run.name, run.plan).response
+            same = response is None or response.status == 503 or response.text == good.text
+            run.row.check(same, f"{response} instead of {good}", "losses")
+        run.row.runs += 1
+        self.statuses[response.status if response else None] += 1
+        self._judge(run, response, good)
+
+    def _alone(self, name: str, plan: Plan | None) -> Outcome:
+        """Send an event to the store that all reads share; what may change a store has one of its own."""
+        path = self.read_only
+        if EVENTS[name]["httpMethod"] != "GET":
+            path = self.folder / f"{next(self.numbers)}.sqlite"
+            functions.copy_database(path, pets=True)
+        return Environment(path, self.log, self.server.url).run(EVENTS[name], plan)
+
+    def _create(self, run: Run) -> Response | None:
+        """Create an animal; with an Idempotency-Key, repeat it until the client knows the animal."""
         number = next(self.numbers)
-        status = _STATUSES[number % len(_STATUSES)]
-        return {"name": f"{SECRET_NAME} {number}", "categoryId": number} | ({"status": status} if status else {})
+        event = deepcopy(EVENTS[run.name])
+        new = {"name": f"{_NAME} {number}", "categoryId": number}
+        event["body"] = json.dumps(new)
+        keyed = "Idempotency-Key" in event["multiValueHeaders"]
+        if keyed:
+            event["multiValueHeaders"]["Idempotency-Key"] = [str(uuid.uuid4())]
+        creation = self.audit.open(new, run.row, keyed=keyed)
+        first = response = self._send(event, creation, run.plan)
+        if keyed:
+            if run.plan.fault in KILLS and random.random() < 0.5:
+                self._send(event, creation, Plan(random.randrange(2), random.choice([*KILLS]), 1))
+            response = self._send(event, creation, None)
+            run.row.check(response and response.status == 201, f"repeated without a fault: {response}")
+            told = first is not None and first.status == 201
+            replayed = response is not None and "Idempotency-Replayed" in response.headers
+            run.row.check(replayed or not told, f"no replay: {response}")
+            creation.written = replayed and not told
+        return first
 
-    async def populate(self, environment: Environment, row: Row) -> None:
-        """Create the animals that reads are held against."""
-        for _ in range(_HERD):
-            new = self.new()
-            creation = self.ledger.open(new, row, keyed=False)
-            answer = await environment.send(self.world.session, self.key, "POST", "/pets", new)
-            assert answer.status == 201, answer
-            creation.acknowledged.append(answer.body)
-            self.seeded_pets.append(answer.body)
+    def _send(self, event: dict[str, Any], creation: Creation, plan: Plan | None) -> Response | None:
+        response = Environment(self.path, self.log, self.server.url).run(event, plan).response
+        if response and response.status == 201:
+            own = not creation.acknowledged and "Idempotency-Replayed" in response.headers and plan is not None
+            creation.row.check(not own, f"its own creation as a replay: {response}")
+            creation.acknowledged.append(response.body)
+        return response
 
-    async def perform(self, run: Run, environment: Environment, key: str) -> bool:
-        """Send one request under its fault, and judge the answer.
-
-        Returns:
-            Whether it counts: not when it missed its fault, or when this process stood still meanwhile. What its client
-            was told is audited all the same.
-        """
-        cell, row = run.cell, run.row
-        if cell.call == KEY_CALL:
-            key = self.world.store.add_key()
-        plan = Plan(cell.call, run.fault, run.attempts, cell.predecessor)
-        await environment.proxy.use(plan)
-        method, path, body, headers, expected = self._request(cell)
-        creation = self.ledger.open(body, row, keyed=cell.keyed) if body else None
-        begin = time.monotonic()
-        answer = await environment.send(self.world.session, key, method, path, body, headers)
-        await environment.proxy.use(None)
-        counts = plan.hits > 0 and not self.world.heartbeat.paused_since(begin)
-        if counts:
-            row.runs += 1
-            self.outcomes[f"{answer.status}"] += 1
-            self._judge(run, answer)
-        if creation:
-            await self._settle(creation, answer, environment, key, headers)
-        elif answer.status == 200:
-            row.check(answer.body == expected, f"{cell.title}: {answer.body} instead of {expected}", "losses")
-        return counts
-
-    def _request(self, cell: Cell) -> tuple[str, str, Pet | None, dict[str, str], object]:
-        """Make a request, and say what a read must answer."""
-        if cell.operation == "createPet":
-            return "POST", "/pets", self.new(), {"Idempotency-Key": str(uuid.uuid4())} if cell.keyed else {}, None
-        if cell.operation == "getPet":
-            pet = random.choice(self.seeded_pets)
-            return "GET", f"/pets/{pet['id']}", None, {}, pet
-        if cell.filtered:
-            status = random.choice(_STATUSES[:-1])
-            expected = [pet for pet in self.seeded_pets if pet.get("status") == status]
-            return "GET", f"/pets?status={status}&limit=100", None, {}, expected
-        return "GET", "/pets", None, {}, self.seeded_pets[:20]
-
-    def _judge(self, run: Run, answer: Answer) -> None:
-        """Hold status, form and time of an answer against what the fault allows."""
-        row, context = run.row, f"{run.cell.title}, {run.fault} x{run.attempts}: {answer}"
-        row.check(answer.problem() is None, f"{answer.problem()} in {context}")
-        row.check(answer.seconds < _TIMEOUT_S, f"late: {context}")
-        row.check(answer.status in _allowed(run), context)
-
-    async def _settle(
-        self, creation: Creation, answer: Answer, environment: Environment, key: str, headers: dict[str, str]
-    ) -> None:
-        """Note what the client was told; with an Idempotency-Key, repeat the request until it is told the animal."""
-        if answer.status == 201:
-            creation.acknowledged.append(answer.body)
-            creation.row.check("idempotency-replayed" not in answer.headers, f"its own creation as a replay: {answer}")
-        if not creation.keyed:
+    def _judge(self, run: Run, response: Response | None, good: Response) -> None:
+        """Check whether there is a response, its status, its form and its time."""
+        plan, context = run.plan, f"{run.name}, {run.plan}: {response}"
+        if plan.fault in KILLS or response is None:
+            run.row.check((response is None) == (plan.fault in KILLS), context)
             return
-        begin = time.monotonic()
-        again = await environment.send(self.world.session, key, "POST", "/pets", creation.new, headers)
-        paused = self.world.heartbeat.paused_since(begin)
-        creation.row.check(again.status == 201 or paused, f"repeated without a fault: {again}")
-        if again.status == 201:
-            creation.acknowledged.append(again.body)
-            if answer.status == 201:
-                creation.row.check(again.headers.get("idempotency-replayed") == "true", f"no replay: {again}")
+        allowed = {good.status, 503}
+        if plan.attempts < _ATTEMPTS and (plan.fault in _MADE_UP_FOR or (plan.fault in STALLS and plan.attempts == 1)):
+            allowed = {good.status}
+        elif plan.attempts == _ATTEMPTS and plan.fault in _MADE_UP_FOR | STALLS:
+            allowed = {503}
+        run.row.check(response.status in allowed, context)
+        run.row.check(not (problems := functions.problems(EVENTS[run.name], response)), f"{problems} in {context}")
+        run.row.check(response.seconds < TEMPLATE.functions["CreatePetFunction"].timeout_s, f"late: {context}")
 
-
-def _allowed(run: Run) -> set[int]:
-    """Which statuses the service may answer with."""
-    good, unavailable = {200, 201}, {503}
-    if run.fault is Fault.REFUSED and run.attempts < _ALL:
-        return good | unavailable  # the pauses between attempts are random: all of them may end within the refusal
-    if run.fault in STALLS and run.attempts == _ALL - 1:
-        return good | unavailable  # there may be no time left for the third attempt
-    if run.fault in _READABLE and run.cell.call in {"PutItem", "TransactWriteItems"}:
-        return good | unavailable  # the status alone, which arrives, tells that it is committed
-    if run.fault in _READABLE and run.cell.call == "UpdateItem":
-        return good | unavailable if run.attempts < _ALL else unavailable
-    return unavailable if run.attempts == _ALL else good
-
-
-@asynccontextmanager
-async def _pool(world: World, function: str, size: int) -> AsyncIterator[list[Environment]]:
-    async with AsyncExitStack() as stack:
-        yield [await stack.enter_async_context(world.environment(function)) for _ in range(size)]
-
-
-async def _work(faults: Faults, environment: Environment, runs: list[Run]) -> None:
-    """Take one run after the other, in an environment that knows its key and has all its retries."""
-    key, known = "", 0.0
-    while runs:
-        run = runs.pop()
-        if time.monotonic() - known > _KEY_CACHE_S:
-            key, known = faults.world.store.add_key(), time.monotonic()
-            await _warm(faults, environment, key)
-        environment.refill()
-        if not await faults.perform(run, environment, key):
-            faults.repeated += 1
-            runs.append(run)
-
-
-async def _warm(faults: Faults, environment: Environment, key: str) -> None:
-    """Let the environment look the key up, so that the next request's first call is the operation's own."""
-    path = {"ListPetsFunction": "/pets?limit=1", "GetPetFunction": "/pets/1"}.get(environment.function)
-    method, path = ("GET", path) if path else ("POST", "/pets")
-    await environment.send(faults.world.session, key, method, path)
-
-
-async def _run(count: int, waiters: int) -> list[Row]:
-    rows = {(cell, fault): Row(PART, f"{cell.title}: {fault}") for cell in CELLS for fault in Fault}
-    seeded_pets = Row(PART, "animals that reads were held against", runs=_HERD)
-    async with world(waiters + _COMPUTING) as made:
-        faults = Faults(made)
-        async with made.environment(FUNCTION_OF["createPet"]) as environment:
-            await faults.populate(environment, seeded_pets)
-        # Reads first, while the table is small: the local store reads all of it for a query by the index.
-        for function, cells in itertools.groupby(CELLS, key=lambda cell: FUNCTION_OF[cell.operation]):
-            runs = _runs(list(cells), rows, count)
-            # What waits may be many at once; what computes shares one processor, and would be late if it were many.
-            quick = [run for run in runs if run.fault not in STALLS]
-            waiting = [run for run in runs if run.fault in STALLS]
-            async with _pool(made, function, _COMPUTING) as few, _pool(made, function, waiters) as many:
-                gc.collect()
-                gc.freeze()  # so that collections, which stop everything, pass over all these copies of the layer
-                await asyncio.gather(
-                    *(_work(faults, environment, quick) for environment in few),
-                    *(_work(faults, environment, waiting) for environment in many),
-                )
-        counts = faults.ledger.audit(made.store.pets())
-        remark = ", ".join(f"{number:,} {what}" for what, number in [*counts.items(), *faults.outcomes.items()])
-        remark += f"; {faults.repeated} runs repeated, because this machine paused"
-        summary = Row(PART, "creations audited in the store", runs=sum(counts.values()), remark=remark)
-        return [*_merge(rows), summary, made.leaks.row(PART)]
-
-
-def _runs(cells: Sequence[Cell], rows: dict[tuple[Cell, Fault], Row], count: int) -> list[Run]:
-    runs = [
-        Run(cell, fault, 1 + number % 3, rows[cell, fault])
-        for cell in cells
-        for fault in Fault
-        for number in range(count)
-    ]
-    random.shuffle(runs)
-    return runs
-
-
-def _merge(rows: dict[tuple[Cell, Fault], Row]) -> list[Row]:
-    """Make one row per fault of the rows per call."""
-    merged = []
-    for fault in Fault:
-        of_fault = [row for (_, other), row in rows.items() if other is fault]
-        row = Row(PART, f"{fault}, at each of {len(CELLS)} calls")
-        fewest = min(one.runs for one in of_fault)
-        row.remark = f"at least {fewest:,} at each"
-        for one in of_fault:
-            row.runs += one.runs
-            row.losses += one.losses
-            row.doubles += one.doubles
-            row.leaks += one.leaks
-            row.other += one.other
-            row.examples += one.examples
-        merged.append(row)
-    return merged
+    def runs(self, *, quick: bool) -> Iterator[Run]:
+        """Make every run; each fault has a row of the table, and each place where a creation is killed."""
+        several = (1, _ATTEMPTS) if quick else range(1, _ATTEMPTS + 1)
+        for fault, name in itertools.product([*IN_PROCESS, *SocketFault], SUCCESSES):
+            outcome = self.expected(name)
+            for call, operation in enumerate(outcome.calls):
+                killed = fault in KILLS and outcome.response and outcome.response.status == 201
+                title = f"{name}: {fault} call {call + 1}, {operation}" if killed else fault
+                row = self.rows.setdefault(title, Row(PART, title))
+                for attempts in [1] if fault in KILLS else several:
+                    yield from [Run(name, Plan(call, fault, attempts), row)] * (1 if quick else _TIMES)
 
 
 def run(*, quick: bool) -> list[Row]:
-    """Run this part; quick: a few runs of each kind."""
-    return asyncio.run(_run(3, 8) if quick else _run(201, 40))
+    """Run this part; quick: every case once, without those of two attempts."""
+    with tempfile.TemporaryDirectory(prefix="reliability-") as folder:
+        faults = Faults(Path(folder))
+        with faults.server.running(), ThreadPoolExecutor(_LANES) as lanes:
+            runs = list(faults.runs(quick=quick))
+            random.shuffle(runs)
+            for _ in lanes.map(faults.perform, runs):
+                pass
+        remark = faults.audit.close(functions.pets(functions.client(Database(faults.path))))
+        statuses = ", ".join(f"{number:,} {status or 'killed'}" for status, number in faults.statuses.items())
+        summary = Row(PART, "creations compared with the store", len(faults.audit.creations))
+        summary.remark = f"{remark}; {statuses}"
+        lines = faults.log.read_text().splitlines()
+        found = [line[:500] for line in lines if _SECRET.search(line)]
+        leaks = Row(PART, "log lines searched for keys, headers and names", len(lines), leaks=len(found))
+        leaks.examples += found[:5]
+    for title, row in faults.rows.items():
+        row.remark = f"at {len({(run.name, run.plan.call) for run in runs if run.row is row})} calls"
+        if ":" in title:
+            written = [creation.written for creation in faults.audit.creations if creation.row is row]
+            row.remark = f"{sum(written):,} written all the same"
+    return [*faults.rows.values(), summary, leaks]

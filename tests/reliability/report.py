@@ -17,8 +17,8 @@ class Row:
         runs: How often.
         losses: Acknowledged animals that are not there, or not as they were acknowledged.
         doubles: Animals that are there twice, ids that were given twice.
-        leaks: Entries without a right to it, data of another, secrets in logs.
-        other: Everything else that the service does not allow itself: wrong answers, late answers, growth.
+        leaks: Access without a right to it, data of another, secrets in logs.
+        other: Everything else that must not happen: wrong responses, late responses, half an operation.
         remark: What else was counted.
         examples: The first failures, for the person who has to look.
     """
@@ -39,12 +39,7 @@ class Row:
         return self.losses + self.doubles + self.leaks + self.other
 
     def fail(self, kind: str, example: str) -> None:
-        """Count a failure.
-
-        Args:
-            kind: `losses`, `doubles`, `leaks` or `other`.
-            example: What happened.
-        """
+        """Count a failure as `losses`, `doubles`, `leaks` or `other`."""
         setattr(self, kind, getattr(self, kind) + 1)
         if len(self.examples) < _EXAMPLES:
             self.examples.append(example)

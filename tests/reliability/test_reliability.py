@@ -1,64 +1,54 @@
 """The reliability suite in its quick form: a part of `make test`, told apart by the marker `reliability`."""
 
+from typing import Any
+
 import pytest
 
-from tests.reliability.audit import Ledger
-from tests.reliability.parts import PARTS, run_parts
+from tests.reliability.audit import Audit
+from tests.reliability.parts import PARTS, run_part
 from tests.reliability.report import Row, markdown, replace_generated
 
 REX = {"name": "Rex", "categoryId": 1}
 
 
-@pytest.fixture(scope="module")
-def rows() -> list[Row]:
-    """What came of all parts, two of them at a time."""
-    return run_parts(list(PARTS), quick=True)
-
-
 @pytest.mark.reliability
 @pytest.mark.parametrize("part", PARTS)
-def test_part(part: str, rows: list[Row]) -> None:
+def test_part(part: str) -> None:
     """Not a single loss, double, leak or other failure."""
-    of_part = [row for row in rows if row.part == part]
-    assert sum(row.runs for row in of_part) > 0
-    assert [(row.tried, row.examples) for row in of_part if row.failures] == []
+    rows = run_part(part, quick=True)
+    assert sum(row.runs for row in rows) > 0
+    assert [(row.tried, row.examples) for row in rows if row.failures] == []
 
 
-def audited(stored: list[dict[str, object]], *acknowledged: dict[str, object], keyed: bool = False) -> Row:
-    row, ledger = Row("part", "tried"), Ledger()
-    ledger.open(REX, row, keyed=keyed).acknowledged.extend(acknowledged)
-    ledger.audit(stored)
-    return row
+STORED = [{"id": 1, **REX}]
 
 
-def test_ledger_sees_a_loss() -> None:
-    assert audited([], {"id": 1, **REX}).losses == 1
+@pytest.mark.parametrize(
+    ("stored", "acknowledged", "failures"),
+    [
+        ([], [], {}),
+        (STORED, [], {}),
+        (STORED, STORED, {}),
+        ([], STORED, {"losses": 1}),
+        ([{"id": 1, "name": "Max", "categoryId": 1}], STORED, {"losses": 1}),
+        ([*STORED, {"id": 2, **REX}], STORED, {"doubles": 1}),
+        (STORED, [*STORED, {"id": 2, **REX}], {"losses": 1, "doubles": 1}),
+    ],
+    ids=["nothing", "unacknowledged", "good", "lost", "another animal", "twice in the store", "two responses to a key"],
+)
+def test_audit_finds(stored: list[Any], acknowledged: list[Any], failures: dict[str, int]) -> None:
+    row, audit = Row("part", "tried"), Audit()
+    audit.open(REX, row, keyed=True).acknowledged.extend(acknowledged)
+    audit.close(stored)
+    assert {"losses": row.losses, "doubles": row.doubles} == {"losses": 0, "doubles": 0} | failures
 
 
-def test_ledger_sees_another_animal_under_the_id() -> None:
-    assert audited([{"id": 1, "name": "Max", "categoryId": 1}], {"id": 1, **REX}).losses == 1
-
-
-def test_ledger_sees_an_animal_twice() -> None:
-    assert audited([{"id": 1, **REX}, {"id": 2, **REX}], {"id": 1, **REX}).doubles == 1
-
-
-def test_ledger_sees_two_answers_to_one_key() -> None:
-    stored = [{"id": 1, **REX}]
-    assert audited(stored, {"id": 1, **REX}, {"id": 2, **REX}, keyed=True).doubles == 1
-
-
-def test_ledger_sees_an_id_given_twice() -> None:
-    first, second, ledger = Row("part", "first"), Row("part", "second"), Ledger()
-    ledger.open(REX, first, keyed=False).acknowledged.append({"id": 1, **REX})
-    ledger.open({**REX, "name": "Max"}, second, keyed=False).acknowledged.append({"id": 1, **REX, "name": "Max"})
-    ledger.audit([{"id": 1, **REX}])
-    assert first.failures == 0
-    assert second.doubles == 1
-
-
-def test_ledger_lets_an_unacknowledged_animal_be_there_or_not() -> None:
-    assert audited([]).failures == audited([{"id": 1, **REX}]).failures == 0
+def test_audit_finds_an_id_that_was_given_twice() -> None:
+    row, audit = Row("part", "tried"), Audit()
+    for new in (REX, {**REX, "name": "Max"}):
+        audit.open(new, row, keyed=False).acknowledged.append({"id": 1, **new})
+    audit.close(STORED)
+    assert row.doubles == 1
 
 
 def test_table_replaces_the_one_before() -> None:

@@ -1,43 +1,28 @@
-"""The world of the unit tests: moto in place of DynamoDB, tables as template.yaml defines them, and no network."""
+"""The world of the unit tests: an embedded store with the tables of template.yaml, a clock, and no network."""
 
 import copy
-import importlib.util
 import io
 import json
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
-import boto3
 import pytest
 import pytest_socket
 from botocore import endpoint
-from moto import mock_aws
 
-from tests.unit.fault_injection import Wire
-from tools import ROOT
-from tools.local import template
+from tests import functions
+from tests.example_key import EXAMPLE_KEY
+from tests.fault_injection import Wire
+from tests.functions import EVENTS, SUCCESSES, Context, Response
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
-TEMPLATE = template.load(ROOT / "template.yaml", {"Stage": "staging"})
+    from tools.local.dynamodb import Database
 
-# The layer reads its environment and makes its client on import: all of this comes first.
-for function in TEMPLATE.functions.values():
-    os.environ.update(function.environment)
-os.environ.update(AWS_DEFAULT_REGION=template.REGION, AWS_ACCESS_KEY_ID="testing", AWS_SECRET_ACCESS_KEY="testing")
-os.environ.pop("AWS_ENDPOINT_URL_DYNAMODB", None)
-
-from animal_store import api_key as api_keys  # noqa: E402
-from animal_store import auth, catalogue, dynamodb, operation, snapstart, telemetry  # noqa: E402
-
-Handler = Callable[[dict[str, Any], Any], dict[str, Any]]
-
-_TABLE_PROPERTIES = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode")
+from animal_store import auth, catalogue, dynamodb, operation, telemetry
 
 
 @pytest.fixture(autouse=True)
@@ -48,21 +33,21 @@ def no_network() -> Iterator[None]:
     pytest_socket.enable_socket()
 
 
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Give what makes the execution environment a new one, that has looked no key up."""
+
+    def forget() -> None:
+        monkeypatch.setattr(auth, "_known", auth._Cache())
+        monkeypatch.setattr(auth, "_unknown", auth._Cache())
+
+    return forget
+
+
 @pytest.fixture(autouse=True)
-def fresh_key_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+def fresh_environment(fresh: Callable[[], None]) -> None:
     """Let no test profit from keys that another one has looked up."""
-    monkeypatch.setattr(auth, "_known", auth._Cache())
-    monkeypatch.setattr(auth, "_unknown", auth._Cache())
-
-
-@pytest.fixture(autouse=True)
-def wire() -> Iterator[Wire]:
-    """Give the way to the store; all that the layer sends there must be valid by the SDK's own description."""
-    wire = Wire(dynamodb.client)
-    wire.attach()
-    yield wire
-    wire.detach()
-    assert wire.invalid == []
+    fresh()
 
 
 class Clock:
@@ -92,7 +77,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Give the clock of the layer and of the SDK's pauses between retries."""
     clock = Clock()
-    for module in (auth, catalogue, dynamodb, operation, snapstart, endpoint):
+    for module in (auth, catalogue, dynamodb, operation, endpoint):
         monkeypatch.setattr(module, "time", clock)
     return clock
 
@@ -137,19 +122,64 @@ class _Stdout(io.TextIOBase):
 @pytest.fixture
 def output(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Output:
     """Give what is printed to the function's log group: log lines and metrics."""
-    monkeypatch.setattr(telemetry.logger.registered_handler, "stream", _Stdout())
+    monkeypatch.setattr(telemetry.logger().registered_handler, "stream", _Stdout())
     return Output(capsys)
 
 
-class Context:
-    """What the handlers use of Lambda's context object."""
+@pytest.fixture
+def database() -> "Iterator[Database]":
+    """Make a store with the template's tables, which has the key of the events and nothing else."""
+    database = functions.new_database()
+    yield database
+    functions.discard(database)
 
-    aws_request_id = "c6af9ac6-7b61-11e6-9a41-93e8deadbeef"
-    remaining_ms = 10_000
 
-    def get_remaining_time_in_millis(self) -> int:
-        """Return the time that the template's functions have."""
-        return self.remaining_ms
+@pytest.fixture
+def tables(database: "Database") -> "DynamoDBClient":
+    """Give a client of the store that is not the layer's."""
+    return functions.client(database)
+
+
+@pytest.fixture
+def wire(database: "Database") -> Iterator[Wire]:
+    """Give the layer's way to the store; all that it sends there must be valid by the SDK's own description."""
+    wire = Wire(dynamodb.client, database)
+    yield wire
+    wire.detach()
+    assert wire.invalid == []
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request, by what differs from the plainest successful event of its function's folder."""
+
+    folder: str
+    query: Mapping[str, list[str]] | None = None
+    body: str | None = None
+    headers: Mapping[str, list[str]] = field(default_factory=dict)
+    path: Mapping[str, str] = field(default_factory=dict)
+
+    def event(self) -> dict[str, Any]:
+        """Make the proxy event."""
+        names = [name for name in SUCCESSES if functions.function_of(EVENTS[name]) == self.folder]
+        event: dict[str, Any] = copy.deepcopy(EVENTS[min(names, key=len)])
+        event["multiValueHeaders"] |= self.headers
+        event["multiValueQueryStringParameters"] = self.query
+        event["body"] = self.body
+        event["pathParameters"] = {**event["pathParameters"], **self.path} if event["pathParameters"] else None
+        return event
+
+
+class Ask(Protocol):
+    """Sends a request with a valid key, unless `headers` say otherwise."""
+
+    def __call__(self, folder: str, **differences: Any) -> Response: ...
+
+
+@pytest.fixture
+def ask(wire: Wire) -> Ask:  # noqa: ARG001 - on which the functions' calls arrive at the store
+    """Give what sends requests to the functions."""
+    return lambda folder, **differences: functions.invoke(Call(folder, **differences).event())
 
 
 @pytest.fixture
@@ -158,103 +188,7 @@ def context() -> Context:
     return Context()
 
 
-@cache
-def _client() -> "DynamoDBClient":
-    # One for all tests: to make it takes longer than most of them.
-    client: DynamoDBClient = boto3.client("dynamodb")
-    return client
-
-
 @pytest.fixture
-def tables() -> Iterator["DynamoDBClient"]:
-    """Make the tables of template.yaml, empty; give a client for them."""
-    with mock_aws():
-        client = _client()
-        for table in TEMPLATE.tables.values():
-            properties = {name: table.properties[name] for name in _TABLE_PROPERTIES if name in table.properties}
-            client.create_table(TableName=table.name, **properties)
-        yield client
-
-
-@pytest.fixture
-def api_key(tables: "DynamoDBClient") -> str:
-    """Put a valid API key into the key table."""
-    key = api_keys.generate("test")
-    tables.put_item(
-        TableName=TEMPLATE.tables["ApiKeysTable"].name,
-        Item={"hash": {"S": api_keys.digest(key)}, "label": {"S": "unit tests"}, "created": {"N": "1764892800"}},
-    )
-    return key
-
-
-@cache
-def _handler(folder: str) -> Handler:
-    # Each function's module is named `app`: loaded under a name of its own.
-    spec = importlib.util.spec_from_file_location(f"{folder}_app", ROOT / "functions" / folder / "app.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    handler: Handler = module.handler
-    return handler
-
-
-@pytest.fixture
-def load_handler() -> Callable[[str], Handler]:
-    """Give the handler of a function by the name of its folder, such as `list_pets`."""
-    return _handler
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The answer of a handler, its body read as JSON."""
-
-    status: int
-    headers: dict[str, str]
-    body: Any
-
-
-@dataclass(frozen=True)
-class Call:
-    """A request, by what differs from the example event of its operation."""
-
-    folder: str
-    query: Mapping[str, list[str]] | None = None
-    body: str | None = None
-    headers: Mapping[str, list[str]] = field(default_factory=dict)
-    pet_id: str = "1"
-
-    def event(self) -> dict[str, Any]:
-        """Make the proxy event."""
-        event = copy.deepcopy(_example(self.folder))
-        event["multiValueHeaders"] |= self.headers
-        event["multiValueQueryStringParameters"] = self.query
-        event["body"] = self.body
-        if event["pathParameters"]:
-            event["pathParameters"] = {"petId": self.pet_id}
-        return event
-
-
-@cache
-def _example(folder: str) -> dict[str, Any]:
-    name = {"list_pets": "list-200", "create_pet": "create-201", "get_pet": "get-200"}[folder]
-    event: dict[str, Any] = json.loads((ROOT / "events" / f"{name}.json").read_text())
-    return event
-
-
-class Ask(Protocol):
-    """Sends a request with a valid key, unless `headers` say otherwise."""
-
-    def __call__(self, folder: str, **differences: Any) -> Answer: ...
-
-
-@pytest.fixture
-def ask(api_key: str, load_handler: Callable[[str], Handler], context: Context) -> Ask:
-    """Give what sends requests to the handlers."""
-
-    def ask(folder: str, **differences: Any) -> Answer:
-        differences["headers"] = {"Authorization": [f"Bearer {api_key}"], **differences.get("headers", {})}
-        answer = load_handler(folder)(Call(folder, **differences).event(), context)
-        return Answer(answer["statusCode"], answer["headers"], json.loads(answer["body"]))
-
-    return ask
+def api_key(database: "Database") -> str:  # noqa: ARG001 - which has it
+    """Give the valid API key of the events."""
+    return EXAMPLE_KEY

@@ -1,4 +1,4 @@
-"""The cursor of a list: it comes back as it was given, for the same list, or not at all."""
+"""The cursor of a list: it is read as it was given, for the same list, or not at all."""
 
 import base64
 
@@ -21,20 +21,20 @@ def refuses(text: str, status: PetStatus | None = None) -> bool:
     return True
 
 
-@given(after=IDS, status=FILTERS)
+@given(after=IDS, made_for=FILTERS, used_with=FILTERS)
 @hypothesis_settings(deadline=None)
-def test_cursor_comes_back_as_the_id(after: int, status: PetStatus | None) -> None:
-    assert cursor.decode(cursor.encode(after, status), status) == after
+def test_cursor_is_read_as_the_id_with_the_filter_that_it_was_made_for(
+    after: int, made_for: PetStatus | None, used_with: PetStatus | None
+) -> None:
+    text = cursor.encode(after, made_for)
 
-
-@given(after=IDS, status=FILTERS)
-@hypothesis_settings(deadline=None)
-def test_cursor_needs_no_escape_in_a_url(after: int, status: PetStatus | None) -> None:
-    assert set(cursor.encode(after, status)) <= set(ALPHABET)
+    assert set(text) <= set(ALPHABET)  # so that it needs no escape in a URL
+    assert cursor.decode(text, made_for) == after
+    assert made_for == used_with or refuses(text, used_with)
 
 
 @given(after=IDS, position=st.integers(0, 23), character=st.one_of(st.sampled_from(ALPHABET), st.characters()))
-@hypothesis_settings(deadline=None, max_examples=500)
+@hypothesis_settings(deadline=None, max_examples=300)
 def test_cursor_with_one_changed_character_is_refused(after: int, position: int, character: str) -> None:
     text = cursor.encode(after, None)
     changed = text[:position] + character + text[position + 1 :]
@@ -42,63 +42,30 @@ def test_cursor_with_one_changed_character_is_refused(after: int, position: int,
     assert changed == text or refuses(changed)
 
 
-@given(text=st.text())
+@given(
+    text=st.one_of(st.text(), st.binary(min_size=18, max_size=18).map(lambda b: base64.urlsafe_b64encode(b).decode()))
+)
 @hypothesis_settings(deadline=None)
 def test_any_other_text_is_refused(text: str) -> None:
     assert refuses(text)
 
 
-@given(body=st.binary(min_size=18, max_size=18))
-@hypothesis_settings(deadline=None)
-def test_any_other_bytes_are_refused(body: bytes) -> None:
-    assert refuses(base64.urlsafe_b64encode(body).decode())
-
-
-@given(after=IDS, made_for=FILTERS, used_with=FILTERS)
-@hypothesis_settings(deadline=None)
-def test_cursor_of_another_filter_is_refused(
-    after: int, made_for: PetStatus | None, used_with: PetStatus | None
-) -> None:
-    text = cursor.encode(after, made_for)
-
-    assert made_for == used_with or refuses(text, used_with)
-
-
-@pytest.mark.parametrize("setting", ["STAGE", "ANIMALS_TABLE"])
-def test_cursor_of_another_stage_or_table_is_refused(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cursor_survives_a_restore_into_another_table(monkeypatch: pytest.MonkeyPatch) -> None:
     text = cursor.encode(7, None)
-    monkeypatch.setattr(settings, setting, "another")
+    monkeypatch.setattr(settings, "ANIMALS_TABLE", "restored")
 
-    assert refuses(text)
+    assert cursor.decode(text, None) == 7
 
 
 def test_parts_of_the_scope_do_not_run_into_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "STAGE", "staging")
-    monkeypatch.setattr(settings, "ANIMALS_TABLE", "animals")
-    text = cursor.encode(7, None)
-    monkeypatch.setattr(settings, "STAGE", "staginga")
-    monkeypatch.setattr(settings, "ANIMALS_TABLE", "nimals")
+    text = cursor.encode(7, "sold")
+    monkeypatch.setattr(settings, "STAGE", f"{settings.STAGE}sold")
 
     assert refuses(text)
 
 
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        "",
-        "{cut}",
-        "{all}A",
-        "{all}=",
-        "{all}\n",
-        " {all}",
-        "{cut} {last}",
-        "{cut}=",
-        "{cut}!",
-        "{cut}\u0661",
-        "{all}{all}",
-    ],
-)
-def test_cursor_that_was_tampered_with_is_refused(pattern: str) -> None:
+def test_cursor_of_another_stage_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     text = cursor.encode(7, None)
+    monkeypatch.setattr(settings, "STAGE", "another")
 
-    assert refuses(pattern.format(all=text, cut=text[:-1], last=text[-1]))
+    assert refuses(text)

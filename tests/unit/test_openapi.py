@@ -1,24 +1,26 @@
 """openapi.yaml agrees with the models, the list of errors, the functions' parameters and template.yaml."""
 
-import copy
-import json
 import re
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+import tomllib
+from collections.abc import Iterator
+from contextlib import nullcontext
+from typing import Any
 
 import pytest
 from animal_store import errors, models, validators
+from animal_store.auth import Caller
 from animal_store.pet_status import PET_STATUSES
+from animal_store.request import Request
 from pydantic import TypeAdapter
 
 from tests import openapi
-from tests.unit.conftest import TEMPLATE, Context, Handler
-from tests.unit.test_events import EVENTS, EXPECTED
-
-if TYPE_CHECKING:
-    from types_boto3_dynamodb import DynamoDBClient
+from tests.functions import TEMPLATE
+from tests.openapi import Operation
+from tests.unit.conftest import Ask
+from tools import ROOT
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+COMPONENTS = openapi.document()["components"]
 
 # What JSON Schema says about a value; the rest (titles, descriptions, examples, formats) is for readers.
 RULES = {"type", "enum", "minimum", "maximum", "minLength", "maxLength", "pattern", "default"}
@@ -45,36 +47,16 @@ def test_new_pet_is_the_model_of_the_same_name() -> None:
     assert set(declared["required"]) == set(model["required"])
 
 
-def test_pet_has_the_members_of_the_model_and_narrower_bounds() -> None:
+def test_pet_is_a_new_pet_with_an_id_in_the_document_and_in_the_model() -> None:
     # The model also reads what the table holds, so it leaves out the bounds that creation has made sure of.
-    declared, model = openapi.schema("Pet"), schema_of(models.Pet)
+    pet, new, model = openapi.schema("Pet"), openapi.schema("NewPet"), schema_of(models.Pet)
 
-    assert declared["properties"].keys() == model["properties"].keys()
-    assert set(declared["required"]) == set(model["required"]) == {"id", "name", "categoryId"}
-    for name, member in model["properties"].items():
-        said = declared["properties"][name]
-        assert said["type"] == member["type"]
-        assert said.get("enum") == member.get("enum")
-        assert said.get("minimum", 0) >= member.get("minimum", 0)
-        assert said.get("maximum", 0) <= member.get("maximum", 0)
-
-
-def test_pet_is_a_new_pet_with_an_id() -> None:
-    pet, new = openapi.schema("Pet"), openapi.schema("NewPet")
-
-    identifier = pet["properties"].pop("id")
-
-    assert pet["properties"] == new["properties"]
-    assert set(pet["required"]) == {"id", *new["required"]}
-    assert rules(identifier) == {"type": "integer", "minimum": 1, "maximum": INT64_MAX}
-
-
-def test_pets_is_an_array_of_pet() -> None:
-    pets = openapi.document()["components"]["schemas"]["Pets"]
-
-    assert pets["type"] == "array"
-    assert pets["items"] == {"$ref": "#/components/schemas/Pet"}
-    assert pets["maxItems"] == openapi.document()["components"]["parameters"]["Limit"]["schema"]["maximum"]
+    assert pet["properties"] == {**new["properties"], "id": pet["properties"]["id"]}
+    assert set(pet["required"]) == set(model["required"]) == {"id", *new["required"]}
+    assert rules(pet["properties"]["id"]) == {"type": "integer", "minimum": 1, "maximum": INT64_MAX}
+    assert {name: (member["type"], member.get("enum")) for name, member in pet["properties"].items()} == {
+        name: (member["type"], member.get("enum")) for name, member in model["properties"].items()
+    }
 
 
 def test_error_has_the_members_of_the_model_and_no_others() -> None:
@@ -84,15 +66,15 @@ def test_error_has_the_members_of_the_model_and_no_others() -> None:
         name: value["type"] for name, value in model["properties"].items()
     }
     assert set(declared["required"]) == set(model["required"]) == {"code", "message", "status"}
-    assert openapi.document()["components"]["schemas"]["Error"]["additionalProperties"] is False
+    assert COMPONENTS["schemas"]["Error"]["additionalProperties"] is False
 
 
-def test_status_values_are_those_of_the_model() -> None:
-    assert tuple(openapi.document()["components"]["schemas"]["PetStatus"]["enum"]) == PET_STATUSES
+def test_values_that_the_functions_know_are_the_declared_ones() -> None:
+    limit = COMPONENTS["parameters"]["Limit"]["schema"]
 
-
-def test_schema_names_are_those_of_the_interface() -> None:
-    assert openapi.document()["components"]["schemas"].keys() == {"Pet", "NewPet", "PetStatus", "Pets", "Error"}
+    assert tuple(COMPONENTS["schemas"]["PetStatus"]["enum"]) == PET_STATUSES
+    assert rules(limit) == {"type": "integer", "minimum": 1, "maximum": 100, "default": 20}
+    assert COMPONENTS["schemas"]["Pets"]["maxItems"] == limit["maximum"]
 
 
 @pytest.mark.parametrize(
@@ -127,234 +109,187 @@ def test_document_and_model_take_and_refuse_the_same_bodies(body: object, *, val
         taken = True
 
     assert taken is valid
-    assert openapi.is_valid(body, {"$ref": "#/components/schemas/NewPet"}) is valid
-
-
-# -- parameters and headers --------------------------------------------------------------------------------------------
-
-
-LIST_PARAMETERS = {
-    parameter["name"]: openapi.follow(parameter["schema"])
-    for parameter in map(openapi.follow, openapi.document()["paths"]["/pets"]["get"]["parameters"])
-}
-
-
-def test_parameters_of_a_list_are_limit_status_and_cursor() -> None:
-    assert LIST_PARAMETERS.keys() == {"limit", "status", "cursor"}
+    assert (openapi.errors(body, {"$ref": "#/components/schemas/NewPet"}) == []) is valid
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("limit", value) for value in (-1, 0, 1, 2, 100, 101, 2**63)]
-    + [("status", value) for value in (*PET_STATUSES, "lost", "", "Sold")],
+    [("Limit", value) for value in (-1, 0, 1, 2, 100, 101, 2**63)]
+    + [("Status", value) for value in (*PET_STATUSES, "lost", "", "Sold")],
 )
-def test_document_and_function_take_and_refuse_the_same_parameters(
-    name: str, value: int | str, api_key: str, load_handler: Callable[[str], Handler], context: Context
-) -> None:
-    event = copy.deepcopy(EVENTS["list-200"])
-    event["multiValueHeaders"]["Authorization"] = [f"Bearer {api_key}"]
-    event["multiValueQueryStringParameters"] = {name: [str(value)]}
+def test_document_and_function_take_and_refuse_the_same_parameters(name: str, value: int | str, ask: Ask) -> None:
+    valid = openapi.errors(value, COMPONENTS["parameters"][name]["schema"]) == []
 
-    answer = load_handler("list_pets")(event, context)
-
-    assert answer["statusCode"] == (200 if openapi.is_valid(value, LIST_PARAMETERS[name]) else 400)
-
-
-def test_default_of_limit_is_the_declared_one(
-    tables: "DynamoDBClient", api_key: str, load_handler: Callable[[str], Handler], context: Context
-) -> None:
-    default = LIST_PARAMETERS["limit"]["default"]
-    for number in range(1, default + 2):
-        item = {"pk": {"S": "pet"}, "id": {"N": str(number)}, "name": {"S": "Rex"}, "categoryId": {"N": "1"}}
-        tables.put_item(TableName=TEMPLATE.tables["AnimalsTable"].name, Item=item)
-    event = copy.deepcopy(EVENTS["list-200"])
-    event["multiValueHeaders"]["Authorization"] = [f"Bearer {api_key}"]
-
-    answer = load_handler("list_pets")(event, context)
-
-    assert len(json.loads(answer["body"])) == default
-
-
-def test_limit_is_1_to_100_and_20_when_absent() -> None:
-    limit = openapi.document()["components"]["parameters"]["Limit"]["schema"]
-
-    assert rules(limit) == {"type": "integer", "minimum": 1, "maximum": 100, "default": 20}
+    assert ask("list_pets", query={name.lower(): [str(value)]}).status == (200 if valid else 400)
 
 
 @pytest.mark.parametrize(
-    ("key", "valid"),
-    [("a", True), ("x" * 255, True), ('"quoted"', True), ("", False), ("x" * 256, False), ("two words", False)],
+    ("valid", "keys"),
+    [
+        (True, ["a", "!", "x" * 255, 'a"b', '"quoted"', f'"{"x" * 255}"', '""a""', '"""']),
+        (False, ["", "x" * 256, "two words", '""', '"', '"a', 'a"', f'"{"x" * 256}"', "\u00e9", "\x7f"]),
+    ],
 )
-def test_idempotency_key_is_declared_as_1_to_255_visible_characters(key: str, *, valid: bool) -> None:
-    assert openapi.is_valid(key, openapi.document()["components"]["parameters"]["IdempotencyKey"]["schema"]) is valid
+def test_document_and_service_take_and_refuse_the_same_idempotency_keys(keys: list[str], *, valid: bool) -> None:
+    declared = COMPONENTS["parameters"]["IdempotencyKey"]["schema"]
+    for key in keys:
+        request = Request({"multiValueHeaders": {"Idempotency-Key": [key]}}, Caller("hash", "label"))
+        with nullcontext() if valid else pytest.raises(errors.InvalidRequest):
+            request.idempotency_key()
+        assert (openapi.errors(key, declared) == []) is valid, key
+
+
+def test_white_space_is_the_same_for_document_prose_and_service() -> None:
+    name = openapi.schema("NewPet")["properties"]["name"]
+    characters = [chr(code) for code in range(0x10000) if not 0xD800 <= code < 0xE000]
+
+    def is_refused(character: str) -> bool:
+        try:
+            validators.NEW_PET.python({"name": character, "categoryId": 1})
+        except ValueError:
+            return True
+        return False
+
+    expected = {character for character in characters if character.isspace()} | {"\ufeff"}
+    ranges = re.findall(r"U\+([0-9A-F]{4})(?: to U\+([0-9A-F]{4}))?", name["description"])
+    told = {chr(code) for first, last in ranges for code in range(int(first, 16), int(last or first, 16) + 1)}
+    assert told == expected
+    assert {character for character in characters if not re.search(name["pattern"], character)} == expected
+    assert set(filter(is_refused, characters)) == expected
+
+
+def test_limits_are_those_of_the_stages() -> None:
+    prose = openapi.document()["info"]["description"]
+    told = dict(re.findall(r"^\| ([a-z].*?) +\| (.+? \| .+?) \|$", prose, re.MULTILINE))
+    rows = {
+        "ThrottlingRate": "requests per second for each operation, all clients together",
+        "ThrottlingBurst": "requests at once for each operation, all clients together (burst)",
+        "RequestsPerKey": "requests per minute with one API key",
+        "RequestsPerAddress": "requests per minute from one address",
+    }
+    config = tomllib.loads((ROOT / "samconfig.toml").read_text())
+    parameters = r"^  ((?:Throttling|RequestsPer)\w+):\n(?:    .*\n)*?    Default: (\d+)$"
+    defaults = re.findall(parameters, (ROOT / "template.yaml").read_text(), re.MULTILINE)
+    for parameter, default in defaults:
+        values = []
+        for stage in ("production", "staging"):
+            given = dict(pair.split("=", 1) for pair in config[stage]["deploy"]["parameters"]["parameter_overrides"])
+            values.append(f"{int(given.get(parameter, default)):,}")
+        assert told[rows[parameter]] == " | ".join(values)
+    assert len(defaults) >= 2
 
 
 # -- operations --------------------------------------------------------------------------------------------------------
 
 
 def test_operations_are_the_routes_of_the_template() -> None:
-    declared = {(method, f"/v1{path}") for method, path, _ in openapi.operations()}
+    declared = {(operation.method, f"/v1{operation.path}") for operation in openapi.operations()}
 
     assert declared == {(route.method, route.resource) for route in TEMPLATE.routes}
 
 
-def test_operation_ids_are_those_of_the_interface() -> None:
-    assert {(method, path): operation["operationId"] for method, path, operation in openapi.operations()} == {
-        ("GET", "/pets"): "listPets",
-        ("POST", "/pets"): "createPet",
-        ("GET", "/pets/{petId}"): "getPet",
+def test_operations_of_the_interface_are_there() -> None:
+    assert {("listPets", "GET", "/pets"), ("createPet", "POST", "/pets"), ("getPet", "GET", "/pets/{petId}")} <= {
+        (operation.id, operation.method, operation.path) for operation in openapi.operations()
     }
 
 
-def test_only_get_pet_is_deprecated_and_tells_its_end() -> None:
-    deprecated = [operation for _, _, operation in openapi.operations() if operation.get("deprecated")]
-
-    assert [operation["operationId"] for operation in deprecated] == ["getPet"]
-    assert "5 December 2030" in deprecated[0]["description"]
-
-
 def test_every_operation_asks_for_the_api_key() -> None:
-    document = openapi.document()
-
-    assert document["security"] == [{"bearerAuth": []}]
-    assert not [operation for _, _, operation in openapi.operations() if "security" in operation]
-    scheme = document["components"]["securitySchemes"]["bearerAuth"]
+    assert openapi.document()["security"] == [{"bearerAuth": []}]
+    assert not [operation.id for operation in openapi.operations() if "security" in operation.object]
+    scheme = COMPONENTS["securitySchemes"]["bearerAuth"]
     assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
 
 
-def test_both_servers_end_in_the_version() -> None:
-    servers = openapi.document()["servers"]
+def test_both_stages_end_in_the_version_and_the_default_server_is_this_machine() -> None:
+    local, *servers = openapi.document()["servers"]
 
+    assert local["url"] == "http://127.0.0.1:3000/v1"
     assert [server["description"] for server in servers] == ["Production", "Staging"]
     for server in servers:
         assert server["url"].endswith(f"/{server['description'].lower()}/v1")
         assert set(re.findall(r"{(\w+)}", server["url"])) == server["variables"].keys()
 
 
-ON_EVERY_OPERATION = {"401", "429", "500", "502", "503", "504"}
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "statuses"),
-    [
-        ("GET", "/pets", {"200", "400"}),
-        ("POST", "/pets", {"201", "400", "413", "415", "422"}),
-        ("GET", "/pets/{petId}", {"200", "404"}),
-    ],
-)
-def test_each_status_that_an_operation_answers_is_declared(method: str, path: str, statuses: set[str]) -> None:
-    responses = openapi.document()["paths"][path][method.lower()]["responses"]
-
-    assert responses.keys() == statuses | ON_EVERY_OPERATION
-
-
 # -- errors ------------------------------------------------------------------------------------------------------------
 
 
-# API Gateway answers 502 for a function that crashed: to clients the same as a failure that the function reports.
-STATUSES_OF_CODE = {code: {status} for code, status in errors.STATUS_OF_CODE.items()} | {"internal_error": {500, 502}}
-
-
 def test_codes_are_the_closed_list_of_the_layer() -> None:
-    code = openapi.schema("Error")["properties"]["code"]
+    # API Gateway answers 502 for a function that crashed: to clients the same as a failure that the function reports.
+    of_the_layer = {code: {status} for code, status in errors.STATUS_OF_CODE.items()} | {"internal_error": {500, 502}}
 
-    assert set(code["enum"]) == errors.STATUS_OF_CODE.keys()
-    table = re.findall(r"^\| `(\w+)` \| ([\d, ]+) \|", code["description"], re.MULTILINE)
-    assert {name: {int(status) for status in statuses.split(",")} for name, statuses in table} == STATUSES_OF_CODE
-
-
-ERROR_RESPONSES = [
-    (method, path, status)
-    for method, path, operation in openapi.operations()
-    for status in operation["responses"]
-    if int(status) >= 400
-]
+    assert openapi.statuses_of_codes() == of_the_layer
+    assert set(openapi.schema("Error")["properties"]["code"]["enum"]) == of_the_layer.keys()
 
 
-@pytest.mark.parametrize(("method", "path", "status"), ERROR_RESPONSES)
-def test_each_error_is_an_error_object_with_an_example_of_its_status(method: str, path: str, status: str) -> None:
-    media_type = openapi.declared(method, path, int(status))["content"]["application/json"]
-
-    assert media_type["schema"] == {"$ref": "#/components/schemas/Error"}
-    examples = [openapi.follow(example)["value"] for example in media_type["examples"].values()]
-    assert examples
-    for example in examples:
-        assert example["status"] == int(status)
-        assert example["status"] in STATUSES_OF_CODE[example["code"]]
+RESPONSES = [(operation, status) for operation in openapi.operations() for status in sorted(operation.statuses)]
+BY_API_GATEWAY = {429, 502, 504}
 
 
-def answered_errors() -> Iterator[dict[str, Any]]:
-    """Yield the Error objects that the events, the layer's classes and the template's gateway responses make."""
-    yield from (expected.body for expected in EXPECTED.values() if isinstance(expected.body, dict))
-    classes: list[type[errors.ServiceError]] = [errors.ServiceError, *errors.ServiceError.__subclasses__()]
-    for kind in classes:
-        if kind is not errors.InvalidRequest:
-            error = kind()
-            yield {"code": error.code, "message": str(error), "status": error.status}
+@pytest.mark.parametrize(("operation", "status"), RESPONSES)
+def test_each_response_has_its_headers_and_valid_examples(operation: Operation, status: int) -> None:
+    response = operation.response(status)
+    headers, deprecated = response["headers"].keys(), operation.object.get("deprecated", False)
+
+    assert {"Cache-Control", "X-Content-Type-Options"} <= headers
+    assert ("WWW-Authenticate" in headers) is (status == 401)
+    assert ("Retry-After" in headers) is (status in {429, 503, 504})
+    assert ({"Deprecation", "Sunset", "Link"} <= headers) is (deprecated and status not in BY_API_GATEWAY)
+    if "content" in response:
+        schema = response["content"]["application/json"]["schema"]
+        # Above 10 MB the gateway makes the response, without members that can be relied on.
+        name = "IncompleteError" if status == 413 else "Error"
+        assert (schema == {"$ref": f"#/components/schemas/{name}"}) is (status >= 400)
+        assert openapi.examples(response)
+        for example in openapi.examples(response):
+            assert openapi.errors(example, schema) == []
+            assert status < 400 or status in openapi.statuses_of_codes()[example["code"]]
+
+
+@pytest.mark.parametrize("operation", openapi.operations(), ids=lambda operation: operation.id)
+def test_each_operation_may_fail_and_has_valid_examples(operation: Operation) -> None:
+    assert operation.statuses >= {401, 429, 500, 502, 503, 504}
+    if body := operation.object.get("requestBody"):
+        schema = body["content"]["application/json"]["schema"]
+        assert not [problem for example in openapi.examples(body) for problem in openapi.errors(example, schema)]
+
+
+def answered_by_themselves() -> Iterator[Any]:
+    """Yield the Error objects that the layer's classes and the template's gateway responses make."""
+    kinds: list[type[errors.ServiceError]] = [errors.ServiceError, *errors.ServiceError.__subclasses__()]
+    for kind in kinds:
+        error = kind()
+        yield {"code": error.code, "message": str(error), "status": error.status}
     for response in TEMPLATE.gateway_responses.values():
-        yield json.loads(response.bodies["application/json"])
+        yield openapi.strict_json(response["ResponseTemplates"]["application/json"])
 
 
-@pytest.mark.parametrize(("method", "path", "status"), ERROR_RESPONSES)
-def test_each_error_example_is_an_answer_that_the_service_gives(method: str, path: str, status: str) -> None:
-    examples = openapi.declared(method, path, int(status))["content"]["application/json"]["examples"].values()
-
-    for example in examples:
-        assert openapi.follow(example)["value"] in list(answered_errors())
+@pytest.mark.parametrize(("operation", "status"), [each for each in RESPONSES if each[1] > 401])
+def test_each_example_of_a_failure_is_a_response_that_the_service_gives(operation: Operation, status: int) -> None:
+    for example in openapi.examples(operation.response(status)):
+        assert example in list(answered_by_themselves())
 
 
 @pytest.mark.parametrize("kind", TEMPLATE.gateway_responses)
 def test_each_error_that_the_gateway_makes_is_an_error_object(kind: str) -> None:
     response = TEMPLATE.gateway_responses[kind]
 
-    body = json.loads(response.bodies["application/json"])
+    body = openapi.strict_json(response["ResponseTemplates"]["application/json"])
 
     assert openapi.errors(body, {"$ref": "#/components/schemas/Error"}) == []
-    assert body["status"] in STATUSES_OF_CODE[body["code"]]
-    if response.status is not None:
-        assert body["status"] == response.status
+    assert body["status"] in openapi.statuses_of_codes()[body["code"]]
+    assert response.get("StatusCode") in {None, body["status"]}
 
 
-# -- headers -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("method", "path", "status"), ERROR_RESPONSES)
-def test_errors_declare_the_headers_that_go_with_them(method: str, path: str, status: str) -> None:
-    headers = openapi.declared(method, path, int(status)).get("headers", {})
-
-    if status != "413":  # API Gateway's own
-        assert {"Cache-Control", "X-Content-Type-Options"} <= headers.keys()
-    assert ("WWW-Authenticate" in headers) is (status == "401")
-    assert ("Retry-After" in headers) is (status in {"429", "503", "504"})
-    by_the_function = status not in {"413", "429", "502", "504"}
-    assert ({"Deprecation", "Sunset", "Link"} <= headers.keys()) is (path == "/pets/{petId}" and by_the_function)
-
-
-# -- examples ----------------------------------------------------------------------------------------------------------
-
-
-def media_types() -> Iterator[tuple[str, dict[str, Any]]]:
-    for method, path, operation in openapi.operations():
-        if "requestBody" in operation:
-            yield f"{method} {path} request", operation["requestBody"]["content"]["application/json"]
-        for status, response in operation["responses"].items():
-            yield f"{method} {path} {status}", openapi.follow(response)["content"]["application/json"]
-
-
-@pytest.mark.parametrize("media_type", [pytest.param(value, id=name) for name, value in media_types()])
-def test_body_examples_are_valid(media_type: dict[str, Any]) -> None:
-    assert media_type["examples"]
-    for example in media_type["examples"].values():
-        assert openapi.errors(openapi.follow(example)["value"], media_type["schema"]) == []
+# -- other examples ----------------------------------------------------------------------------------------------------
 
 
 def described_values() -> Iterator[Any]:
-    components = openapi.document()["components"]
     for kind in ("parameters", "headers"):
-        for name, value in components[kind].items():
+        for name, value in COMPONENTS[kind].items():
             if "example" in value:
                 yield pytest.param(value["example"], value["schema"], id=name)
-    for name, schema in components["schemas"].items():
+    for name, schema in COMPONENTS["schemas"].items():
         members = openapi.schema(name)["properties"] if "properties" in schema or "allOf" in schema else {}
         for key, member in {**members, "": schema}.items():
             for example in member.get("examples", []):
@@ -364,3 +299,45 @@ def described_values() -> Iterator[Any]:
 @pytest.mark.parametrize(("example", "schema"), [*described_values()])
 def test_other_examples_are_valid(example: object, schema: dict[str, Any]) -> None:
     assert openapi.errors(example, schema) == []
+
+
+# -- the check of responses --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"status": 418}, "418 is not declared"),
+        ({"headers": {"Content-Type": "text/html"}}, "Content-Type is text/html"),
+        ({"headers": {"Cache-Control": "public"}}, "Cache-Control: 'no-store' was expected"),
+        ({"headers": {"X-Extra": "1"}}, "x-extra is not declared"),
+        ({"body": '{"id": 1, "name": "Rex"}'}, "'categoryId' is a required property"),
+        ({"body": '{"id": 1.0, "name": "Rex", "categoryId": 1}'}, "1.0 is not of type 'integer'"),
+        ({"body": '{"id": 1, "name": "Rex", "categoryId": 1, "tag": 1}'}, "the members {'tag'} are not declared"),
+        ({"body": '{"id": 1, "id": 1}'}, "the body is not JSON: a member is given twice"),
+        ({"body": "NaN"}, "the body is not JSON: NaN"),
+        ({"status": 400, "body": '{"code": "unauthorized", "message": "x", "status": 401}'}, "with the status 400"),
+        ({"status": 400, "body": '{"code": "invalid_request", "message": "KeyError", "status": 400}'}, "internals"),
+    ],
+)
+def test_problems_of_a_response_are_found(change: dict[str, Any], problem: str) -> None:
+    create = next(operation for operation in openapi.operations() if operation.id == "createPet")
+    good: dict[str, Any] = {"status": 201, "body": '{"id": 1, "name": "Rex", "categoryId": 1}'}
+    headers = {
+        "Content-Type": "application/json",
+        "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff",
+    }
+    assert openapi.problems(create, **good, headers=headers, in_process=True) == []
+
+    bad = {**good, **change, "headers": headers | change.get("headers", {})}
+    assert problem in str(openapi.problems(create, **bad, in_process=True))
+
+
+def test_response_without_content_has_no_body() -> None:
+    declared = {"responses": {"204": {"headers": {"Cache-Control": COMPONENTS["headers"]["Cache-Control"]}}}}
+    delete = Operation("deletePet", "DELETE", "/pets/{petId}", declared)
+
+    assert openapi.problems(delete, 204, {"Cache-Control": "no-store"}, "", in_process=True) == []
+    assert openapi.problems(delete, 204, {"Cache-Control": "no-store"}, "null") == ["a body where none is declared"]
+    assert openapi.problems(delete, 204, {}, "") == ["Cache-Control is missing"]

@@ -1,32 +1,36 @@
 """`python -m tools export`: writes all animals, page by page, as JSON Lines or CSV."""
 
-import asyncio
 import csv
 import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
+from typing import Annotated, Any, Literal, TextIO
 
 import typer
+from animal_store.models import Pet
 from animal_store.pet_status import PetStatus
+from animal_store_client.errors import printable
 
-from tools.admin.seed import BaseUrlOption, KeyFileOption
+from tools.admin.target import BaseUrlOption, KeyFileOption, console, open_client
 
-if TYPE_CHECKING:
-    from tools.admin.api_client import Target
+# What makes a spreadsheet take a cell for a formula: https://owasp.org/www-community/attacks/CSV_Injection
+_FORMULA = tuple(
+    "=+-@\N{FULLWIDTH EQUALS SIGN}\N{FULLWIDTH PLUS SIGN}\N{FULLWIDTH HYPHEN-MINUS}\N{FULLWIDTH COMMERCIAL AT}"
+)
 
-_PAGE = 100
-
-Write = Callable[[dict[str, Any]], object]
+Write = Callable[[Mapping[str, Any]], object]
 
 
-def export(
+def export(  # noqa: PLR0913 - one for each option
     *,
     format_: Annotated[Literal["jsonl", "csv"], typer.Option("--format", help="How to write them.")] = "jsonl",
+    raw: Annotated[
+        bool, typer.Option("--raw", help="CSV cells exactly as they are, even if a spreadsheet would run them.")
+    ] = False,
     status: Annotated[PetStatus | None, typer.Option(help="Only animals with this status.")] = None,
     output: Annotated[
         Path | None, typer.Option(dir_okay=False, help="The file, replaced when all is written; else stdout.")
@@ -34,23 +38,22 @@ def export(
     base_url: BaseUrlOption = None,
     api_key_file: KeyFileOption = None,
 ) -> None:
-    """Write all animals, in ascending id order. Integers and names are exact, in UTF-8."""
-    # Late: the HTTP library takes a tenth of a second that the other commands have no use for.
-    from rich.console import Console
+    """Write all animals, in ascending id order, in UTF-8.
 
-    from tools.admin.api_client import ApiError, find_target
-
-    begin, console = time.monotonic(), Console(stderr=True)
+    JSON Lines are exact. In CSV, a name that a spreadsheet would run as a formula gets an apostrophe in front, and
+    control characters are written as escapes, unless --raw is given.
+    """
+    if raw and output is None and sys.stdout.isatty():
+        raise typer.BadParameter("--raw may write control characters to the terminal: add --output FILE")
+    start, count = time.monotonic(), 0
     try:
-        with _open(output) as file, console.status("asking for the first page") as shown:
-            target = find_target(base_url, api_key_file)
-            count = asyncio.run(
-                write_all(target, status, _writer(format_, file), lambda count: shown.update(f"{count} animals"))
-            )
+        with open_client(base_url, api_key_file) as client, _open(output) as file, console.status("exporting") as shown:
+            write = _writer(format_, file, raw=raw)
+            for count, pet in enumerate(client.pets(status=status), 1):
+                write(pet.raw)
+                if count % 100 == 0:
+                    shown.update(f"{count} animals")
             file.flush()
-    except ApiError as error:
-        print(error, file=sys.stderr)
-        raise typer.Exit(1) from None
     except BrokenPipeError:
         # The reader (`head`) has enough; Python would complain once more when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -58,44 +61,30 @@ def export(
     except OSError as error:
         print(f"The animals cannot be written: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
-    seconds = time.monotonic() - begin
+    seconds = time.monotonic() - start
     print(f"{count} animals in {seconds:.1f} s{f' to {output}' if output else ''}", file=sys.stderr)
 
 
-async def write_all(target: "Target", status: PetStatus | None, write: Write, progress: Callable[[int], object]) -> int:
-    """Follow the list to its end.
-
-    Args:
-        target: The service.
-        status: Only animals with this status; None for all.
-        write: Takes each animal.
-        progress: Takes the number of animals so far, after each page.
-
-    Returns:
-        The number of animals.
-    """
-    from tools.admin.api_client import connect
-
-    count = 0
-    async with connect(target) as client:
-        async for page in client.pages(limit=_PAGE, status=status):
-            for pet in page:
-                write(pet)
-            count += len(page)
-            progress(count)
-    return count
-
-
-def _writer(format_: Literal["jsonl", "csv"], file: TextIO) -> Write:
+def _writer(format_: Literal["jsonl", "csv"], file: TextIO, *, raw: bool) -> Write:
     if format_ == "jsonl":
-        return lambda pet: file.write(json.dumps(pet, ensure_ascii=False) + "\n")
-    # Late: only this format needs the models.
-    from animal_store.models import Pet
-
+        return lambda pet: file.write(_json_line(pet))
     # RFC 4180. A service may be newer than this: what the columns do not know is left out.
     table = csv.DictWriter(file, tuple(Pet.__annotations__), restval="", extrasaction="ignore")
     table.writeheader()
-    return table.writerow
+    return table.writerow if raw else lambda pet: table.writerow({name: _cell(value) for name, value in pet.items()})
+
+
+def _json_line(pet: Mapping[str, Any]) -> str:
+    """Write JSON with escapes for what a terminal might obey; parsed, it is the same."""
+    text = json.dumps(pet, ensure_ascii=False)
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text) + "\n"
+
+
+def _cell(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    text = printable(value)
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 @contextmanager

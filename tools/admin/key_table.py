@@ -1,7 +1,10 @@
 """The table of API keys, as its administrator sees it: issue, list, revoke. The functions may only look a key up."""
 
+import getpass
+import os
 import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,7 +17,6 @@ if TYPE_CHECKING:
 
 Environment = Literal["live", "test"]
 
-_ID_LENGTH = 12
 _ID = re.compile(r"[0-9a-f]{8,64}")
 _MAX_LABEL = 64
 _DAY_S = 24 * 60 * 60
@@ -34,6 +36,8 @@ class KeyRecord:
         created: When it was issued.
         expires: From when on it is refused, if ever.
         revoked: When it was revoked, if it was.
+        issuedBy: Who issued it.
+        revokedBy: Who revoked it.
     """
 
     hash: str
@@ -41,17 +45,27 @@ class KeyRecord:
     created: int
     expires: int | None = None
     revoked: int | None = None
+    issuedBy: str | None = None
+    revokedBy: str | None = None
 
     @property
     def id(self) -> str:
         """What people call the key by."""
-        return self.hash[:_ID_LENGTH]
+        return self.hash[: api_key.ID_LENGTH]
 
     def state(self, now: float) -> str:
         """Tell whether the key is accepted."""
         if self.revoked is not None:
             return "revoked"
         return "expired" if self.expires is not None and self.expires <= now else "active"
+
+
+def local_user() -> str:
+    """Name the person at this machine."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container may have no name for the user
+        return f"uid {os.getuid()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +75,12 @@ class KeyTable:
     Args:
         dynamodb: A client.
         name: The table's name.
+        who: Names the person who issues and revokes, for the record.
     """
 
     dynamodb: "DynamoDBClient"
     name: str
+    who: Callable[[], str] = local_user
 
     def put(self, record: KeyRecord) -> None:
         """Store a new key's record."""
@@ -73,6 +89,8 @@ class KeyTable:
             value = getattr(record, attribute)
             if value is not None:
                 item[attribute] = {"N": str(value)}
+        if record.issuedBy:
+            item["issuedBy"] = {"S": record.issuedBy}
         self.dynamodb.put_item(
             TableName=self.name,
             Item=item,
@@ -91,21 +109,43 @@ class KeyTable:
         records = [_record(item) for page in pages for item in page["Items"]]
         return sorted(records, key=lambda record: (record.created, record.hash))
 
-    def issue(self, label: str, environment: Environment, expires: int | None = None) -> tuple[str, KeyRecord]:
-        """Make a key and store its hash.
+    def issue(
+        self, label: str, environment: Environment, expires: int | None = None, *, shared_label: bool = False
+    ) -> tuple[str, KeyRecord]:
+        """Make a key and store its hash; return the key, which is nowhere else, and its record.
+
+        Of two keys that are issued under one label at the same moment, at most one stays valid: each issuer looks again
+        after writing its own record, so the later one sees the earlier. Nobody has seen a key that is taken back.
 
         Args:
             label: Whose it is.
             environment: What the key's prefix says.
             expires: From when on it is refused, in seconds since 1970.
+            shared_label: Whether other valid keys may have the label.
 
-        Returns:
-            The key, which is nowhere else, and its record.
+        Raises:
+            KeyAdministrationError: A valid key has the label.
         """
         key = api_key.generate(environment)
-        record = KeyRecord(api_key.digest(key), label, int(time.time()), expires)
+        record = KeyRecord(api_key.digest(key), label, int(time.time()), expires, issuedBy=self.who())
+        if shared_label:
+            self.put(record)
+            return key, record
+        self._require_free_label(record)
         self.put(record)
+        try:
+            self._require_free_label(record)
+        except KeyAdministrationError:
+            self.revoke(record.hash)
+            raise
         return key, record
+
+    def _require_free_label(self, record: KeyRecord) -> None:
+        for other in self.all():
+            if other.label == record.label and other.hash != record.hash and other.state(time.time()) == "active":
+                raise KeyAdministrationError(
+                    f"The label {record.label!r} belongs to the valid key {other.id}: take another, or revoke that key."
+                )
 
     def revoke(self, identifier: str) -> KeyRecord:
         """Revoke a key; one that is revoked already stays as it was.
@@ -126,13 +166,15 @@ class KeyTable:
             raise KeyAdministrationError(
                 "No key has this id." if not found else f"{len(found)} keys begin with this id: give more."
             )
+        if found[0].revoked is not None:
+            return found[0]
         answer = self.dynamodb.update_item(
             TableName=self.name,
             Key={"hash": {"S": found[0].hash}},
-            UpdateExpression="SET revoked = if_not_exists(revoked, :now)",
+            UpdateExpression="SET revoked = if_not_exists(revoked, :now), revokedBy = if_not_exists(revokedBy, :who)",
             ConditionExpression="attribute_exists(#hash)",
             ExpressionAttributeNames={"#hash": "hash"},
-            ExpressionAttributeValues={":now": {"N": str(int(time.time()))}},
+            ExpressionAttributeValues={":now": {"N": str(int(time.time()))}, ":who": {"S": self.who()}},
             ReturnValues="ALL_NEW",
         )
         return _record(answer["Attributes"])
@@ -142,24 +184,32 @@ def _record(item: Any) -> KeyRecord:
     def number(name: str) -> int | None:
         return int(item[name]["N"]) if name in item else None
 
+    def text(name: str) -> str | None:
+        return item[name]["S"] if name in item else None
+
     return KeyRecord(
-        item["hash"]["S"], item["label"]["S"], number("created") or 0, number("expires"), number("revoked")
+        item["hash"]["S"],
+        item["label"]["S"],
+        number("created") or 0,
+        number("expires"),
+        number("revoked"),
+        text("issuedBy"),
+        text("revokedBy"),
     )
 
 
-def parse_expiry(text: str, now: datetime) -> int:
-    """Read when a key expires.
+def parse_expiry(text: str, now: datetime) -> int | None:
+    """Read when a key expires, in seconds since 1970; None for `never`.
 
     Args:
-        text: A date (`2027-01-31`: the key works through that day, UTC), or a number of days from now (`90d`).
+        text: A date (`2027-01-31`: the key works through that day, UTC), a number of days from now (`90d`), or `never`.
         now: With a time zone.
 
-    Returns:
-        Seconds since 1970.
-
     Raises:
-        KeyAdministrationError: It is neither, or is past.
+        KeyAdministrationError: It is none of these, or is past.
     """
+    if text == "never":
+        return None
     if re.fullmatch(r"[1-9][0-9]{0,4}d", text):
         return int(now.timestamp()) + int(text[:-1]) * _DAY_S
     try:
@@ -167,7 +217,7 @@ def parse_expiry(text: str, now: datetime) -> int:
         end = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1)
     except (ValueError, OverflowError) as error:
         raise KeyAdministrationError(
-            f"--expires {text!r}: give a date such as 2027-01-31, or days such as 90d."
+            f"--expires {text!r}: give a date such as 2027-01-31, days such as 90d, or never."
         ) from error
     if end <= now:
         raise KeyAdministrationError(f"--expires {text} is past.")

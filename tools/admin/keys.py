@@ -8,13 +8,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from tools.admin.key_table import Environment, KeyAdministrationError, KeyRecord, KeyTable, check_label, parse_expiry
-from tools.local.store import DataFolder, client, use_external_environment, use_local_environment
+from tools.admin.key_table import (
+    Environment,
+    KeyAdministrationError,
+    KeyRecord,
+    KeyTable,
+    check_label,
+    local_user,
+    parse_expiry,
+)
+from tools.local import LocalError
+from tools.local.folder import DataFolder
+from tools.local.service import KEY_TABLE, load_template, open_store
+from tools.local.tables import ENDPOINT_VARIABLE, client, create_tables
 
 Stage = Literal["staging", "production"]
 
@@ -28,27 +38,25 @@ def _table(stage: Stage | None, name: str | None) -> Iterator[KeyTable]:
         if stage and name:
             _fail("Give --stage or --table, not both.")
         elif stage:
-            yield KeyTable(client(), _stage_table(stage))
+            yield KeyTable(client(), _stage_table(stage), _caller)
         elif name:
-            yield KeyTable(client(), name)
+            yield KeyTable(client(), name, _caller)
         else:
-            yield _local_table()
-    except KeyAdministrationError as error:
+            with _local_table() as table:
+                yield table
+    except (LocalError, KeyAdministrationError) as error:
         _fail(str(error))
     except (BotoCoreError, ClientError) as error:
         _fail(f"AWS does not answer as it should: {error}")
 
 
-def _local_table() -> KeyTable:
-    folder = DataFolder(Path(os.environ.get("DATA") or ".local"))
-    service = folder.running()
-    if service is None:
-        raise KeyAdministrationError(
-            f"No `make run` is using {folder.path}. Start it, or name a table: --stage staging, or --table NAME."
-        )
-    use = use_local_environment if service.local_store else use_external_environment
-    use(service.dynamodb_endpoint)
-    return KeyTable(client(service.dynamodb_endpoint), service.tables["ApiKeysTable"])
+@contextmanager
+def _local_table() -> Iterator[KeyTable]:
+    """Open the table of DATA, which a running service may be using, or of AWS_ENDPOINT_URL_DYNAMODB."""
+    template = load_template()
+    with open_store(DataFolder()) as store:
+        create_tables(store.dynamodb, template.tables.values())
+        yield KeyTable(store.dynamodb, template.tables[KEY_TABLE].name)
 
 
 def _stage_table(stage: Stage) -> str:
@@ -62,9 +70,23 @@ def _stage_table(stage: Stage) -> str:
     raise KeyAdministrationError(f"The stack {stack} has no output ApiKeysTableName.")
 
 
+def _caller() -> str:
+    """Name the person at work: by ARN on AWS, as on this machine where the SDK has been given another DynamoDB."""
+    if os.environ.get(ENDPOINT_VARIABLE):
+        return local_user()
+    import boto3
+
+    return str(boto3.client("sts").get_caller_identity()["Arn"])
+
+
 def _fail(message: str) -> None:
-    print(message, file=sys.stderr)
+    print(*map(_printable, message.splitlines()), sep="\n", file=sys.stderr)
     raise typer.Exit(1)
+
+
+def _printable(text: str) -> str:
+    """Show what could steer the terminal: a table may hold what this command has not written."""
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
 
 
 app = typer.Typer(help="Issue, list and revoke API keys.", no_args_is_help=True)
@@ -78,7 +100,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def issue(  # noqa: PLR0913 - one argument for each option
     *,
     label: Annotated[str, typer.Option(help="Whose key it is; stands in logs and metrics.")],
-    expires: Annotated[str | None, typer.Option(help="Last day (2027-01-31, UTC) or days from now (90d).")] = None,
+    expires: Annotated[str, typer.Option(help="Last day (2027-01-31, UTC), days from now (90d), or never.")] = "365d",
     environment: Annotated[
         Environment | None, typer.Option(help="What the prefix says; live in production, else test.")
     ] = None,
@@ -88,7 +110,7 @@ def issue(  # noqa: PLR0913 - one argument for each option
 ) -> None:
     """Make a key. It is shown now and never again: only its hash is stored."""
     with _table(stage, table) as keys:
-        until = parse_expiry(expires, datetime.now(UTC)) if expires else None
+        until = parse_expiry(expires, datetime.now(UTC))
         key, record = keys.issue(
             check_label(label), environment or ("live" if stage == "production" else "test"), until
         )
@@ -124,7 +146,7 @@ def revoke(
         if as_json:
             print(json.dumps(_json(record)))
         else:
-            print(f"Revoked {record.id} ({record.label}); refused everywhere within 60 seconds.")
+            print(_printable(f"Revoked {record.id} ({record.label}); refused everywhere within 60 seconds."))
 
 
 def _json(record: KeyRecord) -> dict[str, Any]:
@@ -141,18 +163,16 @@ def _time(seconds: int | None) -> str:
 
 def _print_table(records: list[KeyRecord]) -> None:
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table("Id", "Label", "Created (UTC)", "Expires (UTC)", "State")
-    colors = {"active": "green", "expired": "yellow", "revoked": "red"}
+    table = Table("Id", "Label", "Created (UTC)", "Expires (UTC)", "State", "Issued by")
+    table.columns[0].no_wrap = True
     for record in records:
         state = record.state(time.time())
-        table.add_row(
-            record.id,
-            escape(record.label),
-            _time(record.created),
-            _time(record.expires),
-            f"[{colors[state]}]{state}[/]",
-        )
+        # Of an ARN what follows the account; --json has the whole.
+        issuer = (record.issuedBy or "-").rpartition(":")[2]
+        row = (record.id, record.label, _time(record.created), _time(record.expires), state, issuer)
+        style = {"active": "", "expired": "yellow", "revoked": "red"}[state]
+        table.add_row(*(Text(_printable(cell)) for cell in row), style=style)
     Console().print(table if records else "No keys.")

@@ -4,6 +4,7 @@ Operations cannot be tried on it: the service allows no other site's pages to ca
 """
 
 import shutil
+from importlib.metadata import files
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +19,7 @@ _NOTE = (
     "To try the operations, run the service on your machine: <code>make run</code>."
     "<style>.swagger-ui .auth-wrapper { display: none }</style>"
 )
+_SWAGGER_UI_NOTICE = "Swagger UI (https://github.com/swagger-api/swagger-ui)\nCopyright SmartBear Software Inc.\n"
 
 
 def docs(
@@ -32,4 +34,7 @@ def docs(
     for name, content in swagger_ui().items():
         (output / name).write_bytes(content)
     shutil.copyfile(document, output / "openapi.yaml")
+    # Powertools packages Swagger UI without its licence; the SDK's is the same.
+    apache = next(file for file in files("botocore") or () if file.name == "LICENSE.txt")
+    (output / "swagger-ui.LICENSE.txt").write_text(_SWAGGER_UI_NOTICE + apache.read_text("utf-8"), "utf-8")
     print(output / "index.html")

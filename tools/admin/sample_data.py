@@ -1,7 +1,8 @@
 """Makes up plausible animals, always the same ones for the same seed."""
 
 import random
-from typing import Any
+
+from animal_store_client import PetStatus
 
 # Bump when the animals change: an Idempotency-Key must not stand for two of them.
 VERSION = 1
@@ -21,22 +22,17 @@ _NAMES = (
     *("Max", "Mia", "Milo", "Nala", "Nemo", "Oscar", "Pepper", "Quinn", "Rex", "Ruby", "Simba", "Tilly", "Umberto"),
     *("Vito", "Willow", "Xena", "Yuki", "Ziggy", "Zoë", "Łatek", "Žofka", "Πάρης", "Шарик", "小白", "ハチ"),
 )
-_STATUSES = ("available", "pending", "sold", None)
+_STATUSES: tuple[PetStatus | None, ...] = ("available", "pending", "sold", None)
 _STATUS_WEIGHTS = (60, 10, 20, 10)
 
 
-def animal(seed: int, index: int) -> dict[str, Any]:
-    """Make up the body of a creation.
-
-    Args:
-        seed: Which collection of animals.
-        index: Which animal of it; each is made by itself, so that a run may start anywhere.
-    """
+def animal(seed: int, index: int) -> tuple[str, int, PetStatus | None]:
+    """Make up an animal (name, category, status), each by itself, so that a run may start anywhere."""
     chance = random.Random(f"{VERSION}/{seed}/{index}")  # noqa: S311 - nothing secret
     category = chance.choice(tuple(_BREEDS))
-    pet = {"name": f"{chance.choice(_NAMES)} the {chance.choice(_BREEDS[category])}", "categoryId": category}
+    name = f"{chance.choice(_NAMES)} the {chance.choice(_BREEDS[category])}"
     (status,) = chance.choices(_STATUSES, _STATUS_WEIGHTS)
-    return {**pet, "status": status} if status else pet
+    return name, category, status
 
 
 def idempotency_key(seed: int, index: int) -> str:

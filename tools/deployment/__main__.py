@@ -1,209 +1,136 @@
-"""Rehearse the deployment of a stage on an emulator of AWS: `python -m tools.deployment` (STAGE=..., SERVE=1).
-
-It needs what `make build ARCH=x86_64` built, calls nobody outside this machine, and leaves nothing behind.
-"""
+"""Deploy, check and maintain a stage: `python -m tools.deployment COMMAND`; the Makefile has a target for each."""
 
 import os
-import shutil
+import signal
 import sys
 import tempfile
-import time
-from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Annotated
+
+import typer
 
 from tools import ROOT
-from tools.deployment import adaptation, emulator, roles
-from tools.deployment.emulator import Emulator, EmulatorError
-from tools.deployment.stack import Stack
-from tools.deployment.surface import Surface, SurfaceError, end_on_signals, issue_key
-from tools.packaging.bytecode import compile_tree
+from tools.deployment import bootstrap as account
+from tools.deployment import live, release
+from tools.deployment import prune as versions
+from tools.deployment import restore as tables
+from tools.deployment.service import Deployment, DeploymentError, temporary_keys
+from tools.deployment.stage import Stage, client
 from tools.packaging.targets import TARGETS
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tools.deployment.adaptation import Adapted
-
-EXPECTED_FAILURES = ROOT / "tests/contract/expected_failures/rehearsal.yaml"
-
-_OPERATIONS = (("GET", "/pets"), ("POST", "/pets"), ("GET", "/pets/1"))
-# A text of the layer that every operation answers with, and what the changed layer answers.
-_TEXT, _CHANGED_TEXT = "Missing or invalid API key.", "Missing or invalid API key: this is the changed layer."
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
+StageName = Annotated[Stage, typer.Argument(parser=Stage, metavar="STAGE")]
+Attested = Annotated[str, typer.Option(help="OWNER/REPOSITORY whose pipeline must have built the artifact.")]
+Table = Annotated[str, typer.Option(help="Its logical id in template.yaml.")]
 
 
-@dataclass(slots=True)
-class Log:
-    """Prints the steps as they are done, and keeps them for the closing list."""
-
-    rehearsed: list[str] = field(default_factory=list)
-    started: float = field(default_factory=time.monotonic)
-
-    def done(self, what: str) -> None:
-        """Note a step that went well."""
-        self.rehearsed.append(what)
-        print(f"[{time.monotonic() - self.started:5.1f} s] {what}", flush=True)
+@app.command()
+def bootstrap(
+    stage: StageName, repository: str, parameters: Annotated[list[str] | None, typer.Argument()] = None
+) -> None:
+    """Prepare the account for a stage that OWNER/REPOSITORY deploys; PARAMETERS of bootstrap.yaml as NAME=VALUE."""
+    account.create(stage, account.TEMPLATE, account.identity(repository) + (parameters or []))
+    print(*(f"{name}: {value}" for name, value in stage.account().items()), sep="\n")
 
 
-def rehearse(stage: str, folder: Path, *, serve: bool) -> None:
-    """Deploy, use, change, roll back and delete a stage.
-
-    Args:
-        stage: Its name in samconfig.toml.
-        folder: For everything that is written.
-        serve: Leave the stage up until interrupted, and do nothing else.
-
-    Raises:
-        EmulatorError: The emulator can not be used.
-        SurfaceError: A step failed.
-    """
-    build = folder / "build"
-    shutil.copytree(_built(), build)
-    log = Log()
-    with emulator.running(folder / "emulator", settings=["AUTH=true"]) as aws:
-        stack = Stack(aws, stage, folder / "stack")
-        adapted = stack.deploy(build)
-        made = set(stack.names())
-        log.done(f"sam package and sam deploy: {len(made)} resources of {stack.name}")
-        surface = _surface(aws, stack)
-        log.done("the key tool issued two keys into the stack's table")
-        if serve:
-            surface.serve()
-            return
-        surface.check_contract(EXPECTED_FAILURES)
-        log.done("the contract suite, through the emulated API Gateway")
-        _try_roles(aws, stack, log)
-        _change_and_roll_back(stack, surface, build, folder / "changed", log)
-        _delete(aws, stack, log)
-    _report(log, adapted, made)
+@app.command()
+def deploy(
+    stage: StageName, artifact: Path = TARGETS["arm64"].artifact, sha256: str = "", attested: Attested = ""
+) -> None:
+    """Deploy an artifact, check it, and go back if the check fails."""
+    with release.unpacked(artifact) as unpacked:
+        if sha256 not in ("", unpacked.sha256):
+            raise DeploymentError(f"{artifact} has the SHA-256 {unpacked.sha256}, not {sha256}")
+    _promote(stage, artifact, attested, back=False, canary=True)
 
 
-def _built() -> Path:
-    build = TARGETS["x86_64"].build_dir
-    if not (build / "template.yaml").exists():
-        raise SurfaceError("nothing is built: make build ARCH=x86_64")
-    return build
+@app.command()
+def rollback(stage: StageName, commit: str, *, canary: bool = False, attested: Attested = "") -> None:
+    """Deploy an artifact again that the stage has run, at once; cancels a deployment that is under way."""
+    if stage.status() == "UPDATE_IN_PROGRESS":
+        client("cloudformation").cancel_update_stack(StackName=stage.stack)
+    with release.fetched(stage, commit) as path:
+        _promote(stage, path, attested, back=True, canary=canary)
 
 
-def _surface(aws: Emulator, stack: Stack) -> Surface:
-    """Serve the stack's API and issue keys for it."""
-    outputs, names = stack.outputs(), stack.names()
-    address = f"https://{names['Api']}.execute-api.{emulator.REGION}.amazonaws.com/{stack.parameters['Stage']}/v1"
-    if outputs["BaseUrl"] != address:
-        raise SurfaceError(f"the output BaseUrl is {outputs['BaseUrl']}, not {address}")
-    aws.serve_api(names["Api"])
-    environment = aws.environment(os.environ["PATH"])
-    keys = [issue_key(outputs["ApiKeysTableName"], label, environment) for label in ("rehearsal", "rehearsal two")]
-    return Surface(f"{aws.api_origin}/{stack.parameters['Stage']}/v1", *keys)
+def _promote(stage: Stage, path: Path, attested: str, *, back: bool, canary: bool) -> None:
+    with release.unpacked(path) as artifact:
+        commit = artifact.commit
+    if attested:
+        release.verify_attestation(path, commit, attested)
+    stage.wait()
+    release.guard(stage, commit, back=back)
+    release.promote(stage, path, lambda: _check(stage, path), canary=canary)
+    print(f"{stage.name} runs {release.released(stage)}: {stage.outputs()['BaseUrl']}")
 
 
-def _try_roles(aws: Emulator, stack: Stack, log: Log) -> None:
-    outcome = roles.try_all(aws, stack.names())
-    print("\n".join(outcome.table))
-    if outcome.wrong:
-        raise SurfaceError("roles: " + "; ".join(outcome.wrong))
-    log.done(
-        f"IAM: {outcome.allowed} calls that a role is allowed and {outcome.denied} that it is denied, as they should be"
-    )
+@app.command()
+def check(stage: StageName) -> None:
+    """Compare what is live with what was asked for, and run the contract suite (production: only what reads)."""
+    with release.fetched(stage, release.released(stage)) as path:
+        _check(stage, path)
 
 
-def _change_and_roll_back(stack: Stack, surface: Surface, build: Path, changed: Path, log: Log) -> None:
-    """Deploy another layer and see every operation answer from it, then deploy the first one again."""
-    first = stack.live_versions()
-    _expect(surface, _TEXT)
-    shutil.copytree(build, changed)
-    _change_layer(changed / "CommonLayer/python")
-    stack.deploy(changed)
-    second = stack.live_versions()
-    if moved := {name for name in first if first[name] == second[name]}:
-        raise SurfaceError(f"a changed layer left the alias of {', '.join(sorted(moved))} where it was")
-    _expect(surface, _CHANGED_TEXT)
-    log.done("update with nothing changed but the layer: a new version of each function, and it answers")
-    stack.deploy(build)
-    _expect(surface, _TEXT)
-    log.done("roll back by deploying the build before: its layer answers again")
+def _check(stage: Stage, path: Path) -> None:
+    with release.unpacked(path) as artifact:
+        live.check(stage, artifact)
+    outputs = stage.outputs()
+    with temporary_keys(outputs["ApiKeysTableName"]) as keys:
+        only = ["-m", "smoke_read_only"] if stage.name == "production" else []
+        Deployment(outputs["BaseUrl"], keys).check_contract("aws", *only)
 
 
-def _change_layer(python: Path) -> None:
-    source = python / "animal_store/errors.py"
-    text = source.read_text("utf-8")
-    if text.count(f'"{_TEXT}"') != 1:
-        raise SurfaceError(f"{source.name} does not have the text that the rehearsal changes: {_TEXT}")
-    source.write_text(text.replace(f'"{_TEXT}"', f'"{_CHANGED_TEXT}"'), "utf-8")
-    compile_tree(python, "/opt/python")
+@app.command()
+def prune(stage: StageName, keep: int = 3) -> None:
+    """Delete old versions of functions and layer."""
+    for name in versions.prune(stage, keep):
+        print(f"deleted {name}")
 
 
-def _expect(surface: Surface, message: str) -> None:
-    """Ask every operation without a key and compare what it says."""
-    import httpx
-
-    for method, path in _OPERATIONS:
-        answer = httpx.request(method, surface.base_url + path, timeout=30, trust_env=False)
-        if answer.json() != {"code": "unauthorized", "message": message, "status": 401}:
-            raise SurfaceError(f"{method} {path} answers {answer.status_code} {answer.text}, not {message}")
+@app.command()
+def restore(stage: StageName, table: Table = tables.ANIMALS, at: datetime | None = None) -> None:
+    """Restore a table as it was at a moment (UTC) into a new one, and print its name."""
+    print(tables.restore(stage, table, at))
 
 
-def _delete(aws: Emulator, stack: Stack, log: Log) -> None:
-    """Delete the stack, see that its tables outlive it and are protected, then remove them too."""
-    dynamodb = aws.client("dynamodb")
-    tables = [stack.outputs()[name] for name in ("AnimalsTableName", "ApiKeysTableName")]
-    items = [_count(dynamodb, table) for table in tables]
-    stack.delete()
-    if [_count(dynamodb, table) for table in tables] != items or not all(items):
-        raise SurfaceError(f"the tables did not outlive the stack: {tables}, {items}")
-    for table in tables:
-        if not _refused(lambda table=table: dynamodb.delete_table(TableName=table)):  # type: ignore[misc]
-            raise SurfaceError(f"{table} is not protected from deletion")
-        dynamodb.update_table(TableName=table, DeletionProtectionEnabled=False)
-        dynamodb.delete_table(TableName=table)
-    log.done(f"sam delete: the tables and their {sum(items)} items stayed, and refused to be deleted while protected")
+@app.command("cut-over")
+def cut_over(stage: StageName, name: str, table: Table = tables.ANIMALS, *, carry: bool = True) -> None:
+    """Let a stage use a restored table, after carrying over what is newer."""
+    tables.cut_over(stage, table, name, carry=carry)
 
 
-def _count(dynamodb: Any, table: str) -> int:
-    return sum(page["Count"] for page in dynamodb.get_paginator("scan").paginate(TableName=table, Select="COUNT"))
+@app.command("raise-counter")
+def raise_counter(stage: StageName, value: int) -> None:
+    """Let ids go on after VALUE; never sets the counter back."""
+    table = stage.outputs()["AnimalsTableName"]
+    tables.raise_counter(table, value)
+    print(f"the last id given is {tables.counter(table)}")
 
 
-def _refused(call: "Callable[[], Any]") -> bool:
-    from botocore.exceptions import ClientError
+@app.command()
+def rehearse(stage: StageName) -> None:
+    """Rehearse all of this on an emulator of AWS (SERVE=1: leave it up)."""
+    from tools.deployment.rehearsal import rehearse as run  # what only developers need
 
-    try:
-        call()
-    except ClientError as error:
-        return "protection" in str(error).lower()
-    return False
-
-
-def _report(log: Log, adapted: "Adapted", made: set[str]) -> None:
-    sections = {
-        "Rehearsed": log.rehearsed,
-        "Completed for the emulator": adaptation.COMPLETED,
-        "Accepted without effect": list(adaptation.without_effect(adapted.template, made)),
-        "Left out, because the emulator refuses it": [
-            f"{name}: {why}" for name, why in (adapted.left_out | adapted.reduced).items()
-        ],
-        "Not tried here at all": [
-            "arm64 code",
-            "custom domain and certificate",
-            "real IAM trust (root assumed the roles)",
-        ],
-    }
-    for title, lines in sections.items():
-        print(f"\n{title}")
-        print("\n".join(f"  - {line}" for line in lines))
+    with tempfile.TemporaryDirectory(prefix="rehearsal-") as folder:
+        run(stage, Path(folder), serve=bool(os.environ.get("SERVE")))
 
 
-def main() -> None:
-    """Run as a command."""
-    end_on_signals()
-    stage = os.environ.get("STAGE") or "production"
-    try:
-        with tempfile.TemporaryDirectory(prefix="rehearsal-") as folder:
-            rehearse(stage, Path(folder), serve=bool(os.environ.get("SERVE")))
-    except (EmulatorError, SurfaceError) as error:
-        sys.exit(f"Rehearsal of {stage} failed: {error}")
-    except KeyboardInterrupt:
-        sys.exit(130)
+@app.command("sam-local")
+def sam_local() -> None:
+    """Run the contract suite through `sam local`, in containers (SERVE=1: leave it up; SKIP_PULL=1: fetch no image)."""
+    from tools.deployment.sam_local import run
+
+    with tempfile.TemporaryDirectory(prefix="sam-local-") as folder:
+        run(Path(folder))
 
 
 if __name__ == "__main__":
-    main()
+    sys.path.append(str(ROOT / "layers/common"))
+    # As Ctrl-C does: everything that was started is stopped.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        app()
+    except DeploymentError as error:
+        sys.exit(str(error))

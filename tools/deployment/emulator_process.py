@@ -1,103 +1,91 @@
 """The emulator's process: ministack on two free ports, one for AWS, one that stands for the API's own address.
 
-Run by an interpreter without any library, never imported: the emulator runs functions by the interpreter that it runs
-on itself, and on Lambda they find nothing but what their layer brings.
-
     python emulator_process.py HOST SITE_PACKAGES [NAME=VALUE ...]
 
-SITE_PACKAGES is where ministack is installed; what follows goes into the environment that it reads its settings from.
-The first line of stdout has the two ports. Each line of stdin names the API (by its id) that the second port serves
-from then on; the process ends when stdin does, and so with its parent however that dies.
+Run by an interpreter without any library: functions run by it too, and on Lambda they find only what their layer has.
+SITE_PACKAGES is where ministack is installed; the rest goes into its environment. The first line of stdout has the two
+ports. Each line of stdin names the API (by its id) that the second port serves from then on; the process ends with
+stdin, and so with its parent however that dies.
 """
+# mypy: ignore-errors
+# ruff: noqa: ANN001, ANN002, ANN003, ANN201, ANN202, SLF001
 
 import asyncio
 import os
-import signal
 import socket
 import sys
 import threading
 from contextvars import ContextVar
 
 _host: ContextVar[str] = ContextVar("host")
+_api = [""]
 
 
-class ApiAddress:
-    """Serves one port as execute-api serves the address of an API; passes the other port on as it is.
+def serve_api(app, port):
+    """Serve one port as execute-api serves the address of an API; pass the other on to the emulator as it is.
 
-    The emulator tells APIs apart by host names (`<id>.execute-api.localhost`) that most systems can not resolve.
-
-    Args:
-        app: The emulator, an ASGI application.
-        port: The port that stands for the API.
+    The emulator tells APIs apart by host names (`<id>.execute-api.localhost`) that most systems cannot resolve.
     """
 
-    def __init__(self, app, port):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN204
-        self.app, self.port, self.api = app, port, ""
-
-    async def __call__(self, scope, receive, send):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN204
-        """Serve one connection or request (ASGI)."""
-        if scope["type"] == "http" and scope["server"][1] == self.port:
-            headers = [(name, value) for name, value in scope["headers"] if not name.startswith(b"x-forwarded-")]
-            host = dict(headers).get(b"host", b"")
-            _host.set(host.decode("latin-1"))
-            headers = [(name, value) for name, value in headers if name != b"host"]
+    async def serve(scope, receive, send):
+        if scope["type"] == "http" and scope["server"][1] == port:
             # API Gateway sets these, whatever the client sent.
-            headers += [
-                (b"host", f"{self.api}.execute-api.localhost".encode()),
-                (b"x-forwarded-for", scope["client"][0].encode()),
-                (b"x-forwarded-port", str(self.port).encode()),
-                (b"x-forwarded-proto", b"http"),
-            ]
+            given = {
+                b"x-forwarded-for": scope["client"][0].encode(),
+                b"x-forwarded-port": str(port).encode(),
+                b"x-forwarded-proto": b"http",
+                b"host": f"{_api[0]}.execute-api.localhost".encode(),
+            }
+            _host.set(dict(scope["headers"]).get(b"host", b"").decode("latin-1"))
+            headers = [pair for pair in scope["headers"] if pair[0] not in given] + list(given.items())
             scope = {**scope, "headers": headers}
-        await self.app(scope, receive, send)
+        await app(scope, receive, send)
+
+    return serve
 
 
-def complete_events(gateway):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201
+def complete_events(gateway):
     """Give proxy events the domain name, which the emulator leaves out, and the host that the client asked.
 
     https://docs.aws.amazon.com/lambda/latest/dg/services-apigateway.html#apigateway-example-event
     """
-    build = gateway._build_lambda_event_v1  # noqa: SLF001 - the emulator offers no other way
+    build = gateway._build_lambda_event_v1
 
-    def complete(*arguments, **options):  # type: ignore[no-untyped-def] # noqa: ANN002, ANN003, ANN202
+    def complete(*arguments, **options):
         event = build(*arguments, **options)
         host = _host.get("")
         event["requestContext"]["domainName"] = host.rpartition(":")[0] or host
         event["headers"]["host"], event["multiValueHeaders"]["host"] = host, [host]
         return event
 
-    gateway._build_lambda_event_v1 = complete  # noqa: SLF001
+    gateway._build_lambda_event_v1 = complete
+
+
+def reserve_concurrency(functions):
+    """Let a function's reserved concurrency hold for its versions too, as on AWS."""
+    functions._reserved_concurrency = lambda _, config: functions._functions[config["FunctionName"]]["concurrency"]
 
 
 def main() -> None:
     """Serve until stdin ends."""
     host, packages, *settings = sys.argv[1:]
     sys.path.append(packages)
-    listeners = [socket.socket(), socket.socket()]
-    for listener in listeners:
-        listener.bind((host, 0))
+    listeners = [socket.create_server((host, 0)) for _ in range(2)]
     aws_port, api_port = (listener.getsockname()[1] for listener in listeners)
-    os.environ.update((name, value) for name, _, value in (setting.partition("=") for setting in settings))
-    os.environ.update(
-        {
-            "GATEWAY_PORT": str(aws_port),
-            "LOG_LEVEL": "WARNING",
-            # What else ministack would start or look for: a file server, a message broker, containers to clean up.
-            "SFTP_ENABLED": "0",
-            "IOT_MTLS_ENABLED": "0",
-            "DOCKER_HOST": "unix:///nonexistent",
-        }
-    )
+    # The last three keep it from starting a file server and a message broker, and from looking for containers.
+    settings += [f"GATEWAY_PORT={aws_port}", "LOG_LEVEL=WARNING"]
+    settings += ["SFTP_ENABLED=0", "IOT_MTLS_ENABLED=0", "DOCKER_HOST=unix:///nonexistent"]
+    os.environ.update(setting.split("=", 1) for setting in settings)
     print(aws_port, api_port, flush=True)
 
     # Late, because ministack reads the variables above while it is imported.
-    from hypercorn.asyncio import serve  # type: ignore[import-not-found]
-    from hypercorn.config import Config  # type: ignore[import-not-found]
-    from ministack.app import app  # type: ignore[import-not-found]
-    from ministack.services import apigateway_v1  # type: ignore[import-not-found]
+    from hypercorn.asyncio import serve
+    from hypercorn.config import Config
+    from ministack.app import app
+    from ministack.services import apigateway_v1, lambda_svc
 
-    complete_events(apigateway_v1)  # type: ignore[no-untyped-call]
-    served = ApiAddress(app, api_port)  # type: ignore[no-untyped-call]
+    complete_events(apigateway_v1)
+    reserve_concurrency(lambda_svc)
     config = Config()
     config.bind = [f"fd://{listener.fileno()}" for listener in listeners]
     config.loglevel = "WARNING"
@@ -106,19 +94,14 @@ def main() -> None:
 
     async def run() -> None:
         loop, stop = asyncio.get_running_loop(), asyncio.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
 
         def listen() -> None:
             for line in sys.stdin:
-                served.api = line.strip()
+                _api[0] = line.strip()
             loop.call_soon_threadsafe(stop.set)
 
-        async def stopped() -> None:
-            await stop.wait()
-
         threading.Thread(target=listen, daemon=True).start()
-        await serve(served, config, shutdown_trigger=stopped)
+        await serve(serve_api(app, api_port), config, shutdown_trigger=stop.wait)
 
     asyncio.run(run())
 

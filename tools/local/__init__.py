@@ -1,1 +1,5 @@
-"""A local API Gateway: HTTP in front of the functions of `template.yaml`, in one process."""
+"""`make run`: the whole service in one process, with an API Gateway made from `template.yaml` and an embedded store."""
+
+
+class LocalError(Exception):
+    """Something that the person at the terminal has to change; the message says what."""

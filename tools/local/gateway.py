@@ -1,140 +1,109 @@
-"""API Gateway's part: finds the route, invokes the function, and answers by itself when no function can."""
+"""API Gateway's part: find the route, invoke the function, and answer for itself when no function can."""
 
 import asyncio
 import json
 import re
+import sys
 import time
 import traceback
 import uuid
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
-from tools.local import events
-from tools.local.events import Answer, MalformedAnswerError, Request
-from tools.local.functions import LoadedFunction, load, share_environment
-from tools.local.output import OutputLines
-from tools.local.template import GatewayResponse, Match, Route, Template
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from tools.local.events import proxy_event, response
+from tools.local.functions import Handler, LambdaContext
+from tools.local.template import Function, Template
 
 # https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-execution-service-limits-table.html
-MAX_BODY_BYTES = 10 * 1024 * 1024
+_MAX_BODY_BYTES = 10 * 1024 * 1024
 _INTEGRATION_TIMEOUT_S = 29.0
-
 _THREADS = 64
-_CLIENT_ERROR, _SERVER_ERROR = 400, 500
 
-# Status and message of each response type that the local gateway uses, when the template does not change them:
+# Status and message of each response type that the local gateway uses, where the template does not change them:
 # https://docs.aws.amazon.com/apigateway/latest/developerguide/supported-gateway-response-types.html
 _TYPES: Mapping[str, tuple[int, str]] = {
-    "BAD_REQUEST_PARAMETERS": (400, "Bad Request"),
     "MISSING_AUTHENTICATION_TOKEN": (403, "Missing Authentication Token"),
     "REQUEST_TOO_LARGE": (413, "Request Too Long"),
     "INTEGRATION_TIMEOUT": (504, "Endpoint request timed out"),
     # What a function's failure gets: no type of its own, so the default of 5XX with the status 502.
     "DEFAULT_5XX": (502, "Internal server error"),
 }
-_UNCHANGED = GatewayResponse(None, {}, {"application/json": '{"message":$context.error.messageString}'})
 
 
-@dataclass(frozen=True, slots=True)
 class Gateway:
-    """A template with all its functions loaded.
+    """A template and its handlers (by the logical ids of their functions)."""
 
-    Args:
-        template: What to serve.
-        functions: By logical id.
-        output: Where failures of functions are reported, as in their logs on AWS.
-        executor: Runs the handlers.
-    """
+    def __init__(self, template: Template, handlers: Mapping[str, Handler]) -> None:
+        self.template = template
+        self._handlers = handlers
+        self._executor = ThreadPoolExecutor(_THREADS, "handler")
 
-    template: Template
-    functions: Mapping[str, LoadedFunction]
-    output: OutputLines
-    executor: ThreadPoolExecutor
-
-    @classmethod
-    def of(cls, template: Template, output: OutputLines, executor: ThreadPoolExecutor | None = None) -> "Gateway":
-        """Load every function of a template.
-
-        Raises:
-            LoadError: A handler cannot be imported.
-        """
-        share_environment(template.functions.values())
-        functions = {name: load(definition, output) for name, definition in template.functions.items()}
-        return cls(template, functions, output, executor or ThreadPoolExecutor(_THREADS, "handler"))
-
-    async def handle(self, request: Request) -> Answer:
+    async def handle(self, request: Request) -> Response:
         """Answer a request as API Gateway would; never raises for anything that a client or a function does."""
-        request_id = str(uuid.uuid4())
+        request_id, body = str(uuid.uuid4()), bytearray()
         try:
-            answer = await self._route(request, request_id)
-        except UnicodeEncodeError:  # the path or the query has bytes that no event could carry
-            answer = self.respond("BAD_REQUEST_PARAMETERS", request_id)
-        return Answer(answer.status, [*answer.headers, ("x-amzn-RequestId", request_id)], answer.body)
-
-    async def _route(self, request: Request, request_id: str) -> Answer:
-        request.path.encode()
-        request.query.encode()
-        if request.host() is None:
-            return self.respond("BAD_REQUEST_PARAMETERS", request_id)
-        found = self.template.find(request.method, request.path)
-        if found is None:
-            return self.respond("MISSING_AUTHENTICATION_TOKEN", request_id)
-        return await self._integrate(request, found, request_id)
-
-    async def _integrate(self, request: Request, match: Match, request_id: str) -> Answer:
-        """Invoke the function of a route, within the function's and the gateway's time."""
-        route = match.route
-        function = self.functions[route.function]
-        event = events.proxy_event(
-            request, match, stage=self.template.stage, request_id=request_id, now=datetime.now(UTC)
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > _MAX_BODY_BYTES:
+                    return self._own("REQUEST_TOO_LARGE", request_id)
+        except ClientDisconnect:
+            return Response(status_code=400)  # nobody reads it
+        route, parameters = self.template.find(request.method, request.scope["raw_path"].decode("latin-1"))
+        if route is None:
+            return self._own("MISSING_AUTHENTICATION_TOKEN", request_id)
+        event = proxy_event(
+            request.scope,
+            bytes(body),
+            route,
+            parameters,
+            stage=self.template.stage,
+            request_id=request_id,
+            now=datetime.now(UTC),
         )
-        seconds = min(function.definition.timeout_s, _INTEGRATION_TIMEOUT_S)
-        invocation = asyncio.get_running_loop().run_in_executor(
-            self.executor, function.invoke, event, time.monotonic() + seconds
-        )
+        made = await self._integrate(self.template.functions[route.function], event, request_id)
+        made.headers["x-amzn-RequestId"] = request_id
+        return made
+
+    def invoke(self, function: Function, event: dict[str, Any], seconds: float) -> Any:
+        """Call a function's handler in this thread."""
+        context = LambdaContext(function.logical_id, function.memory_mb, time.monotonic() + seconds)
+        return self._handlers[function.logical_id](event, context)
+
+    async def _integrate(self, function: Function, event: dict[str, Any], request_id: str) -> Response:
+        """Invoke a function, within its own time and the gateway's."""
+        seconds = min(function.timeout_s, _INTEGRATION_TIMEOUT_S)
+        invocation = asyncio.get_running_loop().run_in_executor(self._executor, self.invoke, function, event, seconds)
         try:
             async with asyncio.timeout(seconds):
-                result = await invocation
-        except TimeoutError as error:
-            # A handler's own TimeoutError is a failure like any other; a thread that overruns cannot be stopped.
-            if invocation.cancelled():
-                self.output.emit(route.function, f"{request_id} Task timed out after {seconds:.2f} seconds")
-                return self.respond("INTEGRATION_TIMEOUT", request_id)
-            return self._failed(route, request_id, error)
+                return response(await invocation)
         except (Exception, SystemExit) as error:
-            return self._failed(route, request_id, error)
-        try:
-            return events.answer(result)
-        except MalformedAnswerError as error:
-            self.output.emit(route.function, f"{request_id} Malformed Lambda proxy response: {error}")
-            return self.respond("DEFAULT_5XX", request_id)
+            # As Lambda's runtime logs it. A thread that overruns cannot be stopped.
+            timed_out = invocation.cancelled()  # or else the function itself has raised TimeoutError
+            message = f"Task timed out after {seconds:.2f} seconds" if timed_out else "The function failed."
+            trace = "" if timed_out else "".join(traceback.format_exception(error))
+            line = {"level": "ERROR", "message": message, "request_id": request_id, "exception": trace}
+            sys.stderr.write(json.dumps(line) + "\n")
+            return self._own("INTEGRATION_TIMEOUT" if timed_out else "DEFAULT_5XX", request_id)
 
-    def _failed(self, route: Route, request_id: str, error: BaseException) -> Answer:
-        for line in "".join(traceback.format_exception(error)).splitlines():
-            self.output.emit(route.function, f"{request_id} {line}")
-        return self.respond("DEFAULT_5XX", request_id)
-
-    def respond(self, kind: str, request_id: str) -> Answer:
-        """Make an answer of API Gateway's own, as the template's gateway responses say.
-
-        Args:
-            kind: A response type of `_TYPES`.
-            request_id: For the template's `$context.requestId`.
-        """
+    def _own(self, kind: str, request_id: str) -> Response:
+        """Make a response of API Gateway's own, of one of `_TYPES`, as the template says."""
         status, message = _TYPES[kind]
-        responses = self.template.gateway_responses
-        fallback = responses.get("DEFAULT_4XX" if status < _SERVER_ERROR else "DEFAULT_5XX", _UNCHANGED)
-        response = responses.get(kind, fallback)
-        content_type, body = next(iter((response.bodies or _UNCHANGED.bodies).items()))
-        context = {
-            "error.message": message,
-            "error.messageString": json.dumps(message),
-            "error.responseType": kind,
-            "requestId": request_id,
-            "stage": self.template.stage,
-        }
+        defaults = self.template.gateway_responses.get(f"DEFAULT_{str(status)[0]}XX", {})
+        changed = self.template.gateway_responses.get(kind, defaults)
+        bodies = changed.get("ResponseTemplates") or {"application/json": '{"message":$context.error.messageString}'}
+        media_type, body = next(iter(bodies.items()))
+        context = {"error.message": message, "error.messageString": json.dumps(message), "requestId": request_id}
         body = re.sub(r"\$context\.([A-Za-z]+(?:\.[A-Za-z]+)*)", lambda match: context.get(match[1], ""), body)
-        headers = [*response.headers.items(), ("Content-Type", content_type)]
-        return Answer(response.status or status, headers, body.encode())
+        headers = {"Content-Type": media_type, "x-amzn-RequestId": request_id, **_fixed_headers(changed)}
+        return Response(body, int(changed.get("StatusCode", status)), headers)
+
+
+def _fixed_headers(gateway_response: Mapping[str, Any]) -> dict[str, str]:
+    """Return the headers of a gateway response: fixed values, which the template has in single quotes."""
+    headers = (gateway_response.get("ResponseParameters") or {}).get("Headers", {})
+    return {name: value.removeprefix("'").removesuffix("'") for name, value in headers.items()}

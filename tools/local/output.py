@@ -1,85 +1,101 @@
-"""What the functions write to stdout and stderr, JSON logs and EMF metrics: each line goes to sinks.
+"""Where output goes: the functions' to a log file and `/status`, the service's own to the terminal, from a thread."""
 
-On AWS these lines go to the function's log group. `OutputLines.sinks` is where a reader of logs or metrics joins in.
-"""
-
-import sys
+import json
+import logging
+import os
+import queue
+import re
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import TextIO, cast
 
-Sink = Callable[[str, str], None]
-"""Takes the logical id of a function and one line without its line feed; is called from the function's thread."""
+Sink = Callable[[str], object]
+"""Takes one line without its line feed, from whichever thread has written it."""
 
-_function: ContextVar[str | None] = ContextVar("function", default=None)
-
-
-class OutputLines:
-    """Takes the place of `sys.stdout` and `sys.stderr`, and cuts what functions write into lines for the sinks.
-
-    Args:
-        sinks: Each gets each line.
-    """
-
-    def __init__(self, *sinks: Sink) -> None:
-        self.sinks = list(sinks)
-
-    def install(self) -> None:
-        """Take the place of the two streams, for the rest of the process."""
-        sys.stdout = cast("TextIO", _Stream(sys.stdout, self))
-        sys.stderr = cast("TextIO", _Stream(sys.stderr, self))
-
-    @contextmanager
-    def of(self, function: str) -> Iterator[None]:
-        """Count what this thread writes as output of a function."""
-        token = _function.set(function)
-        try:
-            yield
-        finally:
-            _function.reset(token)
-
-    def emit(self, function: str, line: str) -> None:
-        """Give one line to each sink."""
-        for sink in self.sinks:
-            sink(function, line)
+_MOST_WAITING = 10_000
+_TRACEBACK = "Traceback (most recent call last)"
+_PLACE = re.compile(r'File "((?!<)(?:(?!site-packages|lib/python3)[^"])+)", line (\d+)')
 
 
-class _Stream:
-    """A text stream that tells the functions' output from everybody else's; the rest is the real stream's."""
+class Terminal(logging.Handler):
+    """Print lines from a thread of its own: a terminal that is stopped (Ctrl-S) delays no request."""
 
-    def __init__(self, real: TextIO, lines: OutputLines) -> None:
-        self._real = real
-        self._lines = lines
-        self._pending = threading.local()  # the beginning of a line, thread by thread, so that none is cut by another
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self._lines: queue.Queue[str | None] = queue.Queue(_MOST_WAITING)
+        self._thread = threading.Thread(target=self._print, args=[stream], daemon=True)
+        self._thread.start()
+
+    def say(self, text: str | None) -> None:
+        """Print a text soon; what a stopped terminal has no room for is dropped."""
+        with suppress(queue.Full):
+            self._lines.put_nowait(text)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a log record, of the web server for instance."""
+        self.say(self.format(record))
+
+    def close(self) -> None:
+        """Wait a moment for what has not been printed yet."""
+        self.say(None)
+        self._thread.join(timeout=1)
+
+    def _print(self, stream: TextIO) -> None:
+        for line in iter(self._lines.get, None):
+            with suppress(OSError):  # a terminal that is gone is no reason to fail
+                print(line, file=stream, flush=True)
+
+
+class _Lines:
+    """A text stream that cuts what is written into lines; each thread has its own line, so that none cuts another's."""
+
+    def __init__(self, sinks: tuple[Sink, ...]) -> None:
+        self._sinks = sinks
+        self._pending = threading.local()
 
     def write(self, text: str) -> int:
-        function = _function.get()
-        if function is None:
-            return self._real.write(text)
         *lines, self._pending.text = (getattr(self._pending, "text", "") + text).split("\n")
         for line in lines:
-            self._lines.emit(function, line)
+            for sink in self._sinks:
+                sink(line)
         return len(text)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._real, name)
+    def flush(self) -> None:
+        """Do nothing: each line has gone to the sinks."""
 
 
-class LogFile:
-    """A sink that writes the lines to a file, those of one run.
+@contextmanager
+def redirected(*sinks: Sink) -> Iterator[None]:
+    """Give what this process writes to stdout and stderr, as functions do, to the sinks line by line."""
+    stream = cast("TextIO", _Lines(sinks))
+    with redirect_stdout(stream), redirect_stderr(stream):
+        yield
 
-    Args:
-        path: Of the file.
-    """
 
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("w", encoding="utf-8", errors="backslashreplace", buffering=1)
-        self._lock = threading.Lock()
+@contextmanager
+def log_file(path: Path) -> Iterator[Sink]:
+    """Open the log of one run."""
+    with path.open("wb", buffering=0) as file:
+        yield lambda line: os.write(file.fileno(), f"{line}\n".encode(errors="backslashreplace"))
 
-    def __call__(self, function: str, line: str) -> None:
-        """Append one line."""
-        with self._lock:
-            self._file.write(f"{function} {line}\n")
+
+def summary(trace: str) -> str:
+    """Shorten a traceback to its last line and its last place in code that is not a library's."""
+    last = trace.strip().rpartition("\n")[2]
+    places = _PLACE.findall(trace)
+    return f"{last} ({places[-1][0]}, line {places[-1][1]})" if places else last
+
+
+def errors(say: Sink, log: Path) -> Sink:
+    """Make a sink that shows, of each log line with a traceback, what happened, where, and where to read on."""
+
+    def show(line: str) -> None:
+        if _TRACEBACK not in line or not line.startswith("{"):
+            return
+        with suppress(IndexError, ValueError):  # a line of another kind
+            traces = [value for value in json.loads(line).values() if str(value).startswith(_TRACEBACK)]
+            say(f"          {summary(traces[0])}; the whole traceback is in {log}")
+
+    return show

@@ -1,361 +1,172 @@
-"""`make run`: the whole service on this machine, until Ctrl-C.
+"""`make run`: the whole service in this process, until Ctrl-C. `make reset`: an empty store."""
 
-In this order, so that what can fail early does: the port, the data folder, the store (a child process, which starts
-while the handlers are imported), the handlers, the tables, the key; then it serves.
-"""
-
-import asyncio
 import errno
+import logging
 import os
 import signal
 import socket
+import sys
+import threading
 import time
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tools import ROOT
-from tools.local.store import (
-    ENDPOINT_VARIABLE,
-    DataFolder,
-    LocalStore,
-    RunningService,
-    StoreError,
-    client,
-    create_tables,
-    use_external_environment,
-    use_local_environment,
-    write_secret,
-)
+from tools.local import LocalError
+from tools.local.folder import DataFolder
+from tools.local.output import Terminal, errors, log_file, redirected
 
 if TYPE_CHECKING:
-    from types_boto3_dynamodb import DynamoDBClient
-
-    from tools.local.gateway import Gateway
-    from tools.local.output import OutputLines
-    from tools.local.server import GatewayServer
-    from tools.local.template import Template
+    from tools.local.app import Application
+    from tools.local.service import Store
 
 HOST = "127.0.0.1"
-STAGE = "local"
-KEY_LABEL = "local"
-KEY_TABLE = "ApiKeysTable"
-_PARENT_CHECK_S = 0.5
-_LONGEST_TARGET = 200
+_CHECK_S = 0.3
+_LARGEST_PORT = 65535
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What `make run` can be told, all of it through the environment.
-
-    Args:
-        port: To listen on; 0 takes a free one.
-        data: The folder of its state.
-        template: The SAM template to serve.
-        reload: Whether handlers are loaded anew when a file changes.
-        endpoint: Another DynamoDB than the child process.
-        parent: A process with which this one ends, because it would not pass a signal on.
-    """
-
-    port: int = 3000
-    data: Path = Path(".local")
-    template: Path = ROOT / "template.yaml"
-    reload: bool = False
-    endpoint: str | None = None
-    parent: int | None = None
-
-    @classmethod
-    def from_environment(cls) -> "Settings":
-        """Read the variables.
-
-        Raises:
-            StoreError: PORT is no port.
-        """
-        port = os.environ.get("PORT") or "3000"
-        if not (port.isascii() and port.isdigit() and int(port) < 1 << 16):
-            raise StoreError(f"PORT={port} is no port: give a number from 0 (any free one) to 65535")
-        return cls(
-            port=int(port),
-            data=Path(os.environ.get("DATA") or ".local"),
-            template=Path(os.environ.get("TEMPLATE") or ROOT / "template.yaml"),
-            reload=os.environ.get("RELOAD", "") not in {"", "0"},
-            endpoint=os.environ.get(ENDPOINT_VARIABLE) or None,
-            # `make` that is killed outright leaves its recipes running.
-            parent=os.getppid() if os.environ.get("MAKELEVEL") else None,
-        )
-
-
-class Interrupted(BaseException):
-    """A signal asks to end before the service serves."""
-
-
 def main() -> int:
-    """Serve until a signal ends it.
-
-    Returns:
-        The exit status: 0 after a signal, 1 after a failure that has been explained.
-    """
-    for number in _SIGNALS:
-        signal.signal(number, _interrupt)
+    """Serve until a signal ends it; the exit status is 1 after a failure that has been explained."""
+    for number in _SIGNALS:  # nothing is lost: what was answered is on disk
+        signal.signal(number, lambda *_: os._exit(0))
+    terminal = Terminal(sys.stdout)
     try:
         with ExitStack() as stack:
-            return _run(Settings.from_environment(), stack)
-    except Interrupted:
-        return 0
-    except (StoreError, OSError) as error:  # OSError: a full disk, a file of its folder that cannot be written
-        say(f"make run: {error}")
+            _run(terminal, stack)
+    except (LocalError, OSError) as error:  # OSError: a full disk, a file of the folder that cannot be written
+        terminal.say(f"make run: {error}")
         return 1
+    finally:
+        terminal.close()
+    return 0
 
 
-def _interrupt(*_: object) -> None:
-    raise Interrupted
+def _run(terminal: Terminal, stack: ExitStack) -> None:
+    folder = DataFolder()
+    listener = stack.enter_context(_listen(os.environ.get("PORT") or "3000"))
+    stack.enter_context(folder.locked())
+
+    # Late: these take longer than to find that the port or the folder is taken.
+    import uvicorn
+
+    from tools.local.app import Application
+    from tools.local.service import load_template, open_store
+    from tools.local.status import Metrics
+
+    metrics, path = Metrics(), Path(os.environ.get("TEMPLATE") or ROOT / "template.yaml")
+    log = stack.enter_context(log_file(folder.log))
+    stack.enter_context(redirected(log, metrics, errors(terminal.say, folder.log)))
+    store, template = stack.enter_context(open_store(folder)), load_template(path)
+    application = Application(store.load(template), metrics, partial(_log_request, terminal))
+    origin, key = f"http://{HOST}:{listener.getsockname()[1]}", store.key(template)
+
+    logger = logging.getLogger("uvicorn")
+    logger.addHandler(terminal)
+    config = uvicorn.Config(
+        application,
+        http="h11",
+        loop="asyncio",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level=logging.WARNING,
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=1,
+    )
+    server = uvicorn.Server(config)
+    for number in _SIGNALS:
+        signal.signal(number, server.handle_exit)
+    if parent := os.environ.get("PARENT"):
+        threading.Thread(target=_end_with, args=[int(parent)], daemon=True).start()
+    if os.environ.get("RELOAD", "") not in {"", "0"}:
+        threading.Thread(target=_reload, args=[path, store, application, terminal], daemon=True).start()
+    folder.announce(origin + template.base_path)
+    terminal.say(_greeting(origin, origin + template.base_path, key))
+    server.run(sockets=[listener])
 
 
-def say(text: str) -> None:
-    """Print a line for the person at the terminal at once; a terminal that is gone is no reason to fail."""
-    with suppress(OSError):
-        print(text, flush=True)
-
-
-def _run(settings: Settings, stack: ExitStack) -> int:
-    listener = stack.enter_context(_bind(settings.port))
-    folder = DataFolder(settings.data)
-    lock = stack.enter_context(folder.locked())
-    folder.withdraw()  # what a killed one left
-    store = start_store(settings, folder, lock, stack)
-
-    # Late, while the store starts: these take longer to import than it takes to start.
-    say("Loading the functions ...")
-    from tools.local.functions import LoadError
-    from tools.local.output import LogFile, OutputLines
-    from tools.local.template import TemplateError
-
-    output = OutputLines(LogFile(folder.path / "functions.log"))
-    output.install()
+def _listen(port: str) -> socket.socket:
+    if not (port.isascii() and port.isdigit() and int(port) <= _LARGEST_PORT):
+        raise LocalError(f"PORT must be 0 (any free port) to {_LARGEST_PORT}, not {port}")
     try:
-        gateway = _load(settings, output)
-    except (LoadError, TemplateError) as error:
-        raise StoreError(str(error)) from error
-    if store:
-        store.wait_until_ready()
-    key = prepare(gateway.template, folder)
-    status = asyncio.run(_Service(settings, folder, store, gateway, key).serve(listener))
-    if store and not store.ended():
-        store.stop()
-        store.check_written()
-    return status
-
-
-def _bind(port: int) -> socket.socket:
-    listener = socket.socket()
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((HOST, port))
-        listener.listen(128)
+        return socket.create_server((HOST, int(port)), backlog=128)
     except OSError as error:
-        listener.close()
         if error.errno == errno.EADDRINUSE:
-            raise StoreError(
-                f"port {port} is taken. Take another (make run PORT=8080), or any free one (PORT=0)"
+            raise LocalError(
+                f"port {port} is taken. Use another: make run PORT=8080, or any free one: PORT=0"
             ) from error
-        raise StoreError(f"cannot listen on port {port}: {error.strerror}") from error
-    return listener
+        raise LocalError(f"cannot listen on port {port}: {error.strerror}") from error
 
 
-def start_store(settings: Settings, folder: DataFolder, lock: int, stack: ExitStack) -> LocalStore | None:
-    """Start the local store, stopped with the stack, or use the one that AWS_ENDPOINT_URL_DYNAMODB names.
+def _greeting(origin: str, base_url: str, key: str) -> str:
+    header = f'-H "Authorization: Bearer {key}"'
+    body = '{"name": "Rex", "categoryId": 1, "status": "available"}'
+    return f"""\
+Base URL: {base_url}
+API key: {key}
+Docs: {origin}/docs
+Status: {origin}/status
 
-    Returns:
-        The local store, when there is one.
-    """
-    if settings.endpoint:
-        say(f"Using the DynamoDB at {settings.endpoint}")
-        use_external_environment(settings.endpoint)
-        return None
-    say("Starting the local store ...")
-    store = LocalStore(folder, lock)
-    stack.callback(store.stop)
-    use_local_environment(store.endpoint)
-    return store
-
-
-def _load(settings: Settings, output: "OutputLines") -> "Gateway":
-    from tools.local import template
-    from tools.local.gateway import Gateway
-
-    return Gateway.of(template.load(settings.template, {"Stage": STAGE}), output)
+Try it (Ctrl-C stops the service; data survives restarts):
+  curl -i {base_url}/pets {header} -H 'Content-Type: application/json' -d '{body}'
+  curl -i '{base_url}/pets?status=available&limit=5' {header}
+  curl -i {base_url}/pets/1 {header}
+"""
 
 
-def prepare(template: "Template", folder: DataFolder) -> str:
-    """Create the tables, and the key of this machine.
-
-    Returns:
-        The key.
-    """
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    dynamodb = client()
-    try:
-        create_tables(dynamodb, template.tables.values())
-        return _key(dynamodb, template, folder.path / "api-key")
-    except (BotoCoreError, ClientError) as error:
-        raise StoreError(
-            f"the store at {os.environ[ENDPOINT_VARIABLE]} does not answer as it should: {error}"
-        ) from error
+def _log_request(terminal: Terminal, method: str, target: str, status: int, seconds: float) -> None:
+    terminal.say(f"{time.strftime('%H:%M:%S')}  {status}  {method} {target}  {seconds * 1000:.0f} ms")
 
 
-def _key(dynamodb: "DynamoDBClient", template: "Template", path: Path) -> str:
-    """Find or make the key that is shown at the start; one that an emptied store does not know is made known again."""
-    from animal_store import api_key
-
-    from tools.admin.key_table import KeyRecord, KeyTable
-
-    if KEY_TABLE not in template.tables:
-        return ""
-    keys = KeyTable(dynamodb, template.tables[KEY_TABLE].name)
-    key = path.read_text("utf-8", "replace").strip() if path.exists() else ""
-    if api_key.is_well_formed(key):
-        path.chmod(0o600)
-        record = keys.get(api_key.digest(key))
-        if record is None:
-            keys.put(KeyRecord(api_key.digest(key), KEY_LABEL, int(time.time())))
-            return key
-        if record.state(time.time()) == "active":
-            return key
-    key, _ = keys.issue(KEY_LABEL, "test")
-    write_secret(path, key + "\n")
-    return key
+def _end_with(parent: int) -> None:
+    """End when the parent does: `make` that is killed leaves its recipes running."""
+    while os.getppid() == parent:
+        time.sleep(_CHECK_S)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
-class _Service:
-    """The service while it serves."""
+def _reload(path: Path, store: "Store", application: "Application", terminal: Terminal) -> None:
+    """Load everything again whenever a file of a function, a layer or the template changes."""
+    from tools.local.service import load_template
 
-    def __init__(
-        self, settings: Settings, folder: DataFolder, store: LocalStore | None, gateway: "Gateway", key: str
-    ) -> None:
-        self._settings = settings
-        self._folder = folder
-        self._store = store
-        self._gateway = gateway
-        self._key = key
-        self._stopping = asyncio.Event()
-        self._status = 0
-
-    async def serve(self, listener: socket.socket) -> int:
-        """Serve until a signal, or until the store ends by itself.
-
-        Returns:
-            The exit status.
-        """
-        from tools.local.docs import Docs
-        from tools.local.metrics import Metrics
-        from tools.local.pages import Pages
-        from tools.local.server import GatewayServer
-        from tools.local.status import StatusPage
-
-        loop = asyncio.get_running_loop()
-        for number in _SIGNALS:
-            loop.add_signal_handler(number, self._stopping.set)
-        base_path = self._gateway.template.base_path
-        metrics = Metrics()
-        self._gateway.output.sinks.append(metrics)
-        pages = Pages(Docs(ROOT / "openapi.yaml", base_path), StatusPage(metrics))
-        server = GatewayServer(self._gateway, pages, _log_request)
-        async with server.listen(listener), asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._watch_processes())
-            if self._settings.reload:
-                tasks.create_task(self._reload(server, self._gateway.template))
-                tasks.create_task(self._reload_template(server))
-                await asyncio.sleep(0)  # both watch from here on, so that no change after the announcement is missed
-            self._announce(f"http://{HOST}:{listener.getsockname()[1]}", base_path)
-            await self._stopping.wait()
-            self._folder.withdraw()
-        for number in _SIGNALS:  # it is ending already, and the store is to write its state
-            loop.remove_signal_handler(number)  # the loop would otherwise put Python's own back
-            signal.signal(number, signal.SIG_IGN)
-        return self._status
-
-    def _announce(self, origin: str, base_path: str) -> None:
-        base_url = origin + base_path
-        tables = {name: table.name for name, table in self._gateway.template.tables.items()}
-        say(f"Base URL: {base_url}")
-        say(f"API key: {self._key}")
-        say(f"Docs: {origin}/docs")
-        say(f"Status: {origin}/status")
-        header = f'-H "Authorization: Bearer {self._key}"'
-        body = '{"name": "Rex", "categoryId": 1, "status": "available"}'
-        say("\nTry it (Ctrl-C stops the service, what it stores stays):")
-        say(f"  curl -i {base_url}/pets {header} -H 'Content-Type: application/json' -d '{body}'")
-        say(f"  curl -i '{base_url}/pets?status=available&limit=5' {header}")
-        say(f"  curl -i {base_url}/pets/1 {header}\n")
-        endpoint = os.environ[ENDPOINT_VARIABLE]
-        self._folder.announce(RunningService(os.getpid(), base_url, endpoint, self._store is not None, tables))
-
-    async def _watch_processes(self) -> None:
-        """Stop with the parent, and with the store."""
-        while not self._stopping.is_set():
-            if self._store and self._store.ended():
-                say(f"make run: the local store ended; see {self._folder.path / 'store.log'}")
-                self._status = 1
-                self._stopping.set()
-            if self._settings.parent not in {None, os.getppid()}:
-                self._stopping.set()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), _PARENT_CHECK_S)
-
-    async def _reload(self, server: "GatewayServer", template: "Template") -> None:
-        """Load the handlers anew when a file of theirs or of a layer changes."""
-        from watchfiles import awatch
-
-        folders = {folder for function in template.functions.values() for folder in (function.code, *function.layers)}
-        async for _ in awatch(*folders, stop_event=self._stopping):
-            await self._exchange(server)
-
-    async def _reload_template(self, server: "GatewayServer") -> None:
-        """Load everything anew when the template changes; its folder is watched, because editors replace the file."""
-        from watchfiles import awatch
-
-        template = self._settings.template.resolve()
-        async for changes in awatch(template.parent, stop_event=self._stopping, recursive=False):
-            if any(Path(path) == template for _, path in changes):
-                await self._exchange(server)
-
-    async def _exchange(self, server: "GatewayServer") -> None:
-        from tools.local.functions import LoadError
-        from tools.local.template import TemplateError
-
-        old = server.gateway
+    seen = _versions(path, application)
+    while True:
+        time.sleep(_CHECK_S)
+        if (found := _versions(path, application)) == seen:
+            continue
+        seen = found
         try:
-            new = await asyncio.to_thread(_load, self._settings, old.output)
-            await asyncio.to_thread(prepare, new.template, self._folder)
-        except (LoadError, TemplateError, StoreError) as error:
-            say(f"Not reloaded, the handlers from before stay: {error}")
-            return
-        server.gateway = new
-        say("Reloaded.")
+            application.gateway = store.load(load_template(path))
+            terminal.say("Reloaded.")
+        except LocalError as error:
+            terminal.say(f"Not reloaded, the old handlers still answer: {error}; see {store.folder.log}")
 
 
-def _log_request(method: str, target: str, status: int, seconds: float) -> None:
-    shown = "".join(character if character.isprintable() else f"\\x{ord(character):02x}" for character in target)
-    if len(shown) > _LONGEST_TARGET:
-        shown = shown[:_LONGEST_TARGET] + "..."
-    say(f"{time.strftime('%H:%M:%S')}  {status}  {method} {shown}  {seconds * 1000:.0f} ms")
+def _versions(template: Path, application: "Application") -> dict[Path, int]:
+    """Return when each file was changed that a reload would read."""
+    functions = application.gateway.template.functions.values()
+    folders = {folder for function in functions for folder in (function.code, *function.layers)}
+    files = [template, *(file for folder in folders for file in folder.rglob("*.py"))]
+    with suppress(OSError):  # replaced at this moment
+        return {file: file.stat().st_mtime_ns for file in files}
+    return {}
 
 
 def reset() -> int:
-    """Empty the local store; the key of this machine is made known to it again at the next start.
-
-    Returns:
-        The exit status.
-    """
+    """Give the local store another name; the key of this machine is made known to the new one at the next start."""
+    folder = DataFolder()
     try:
-        folder = DataFolder(Settings.from_environment().data)
         with folder.locked():
-            folder.empty()
-    except (StoreError, OSError) as error:
-        say(f"make reset: {error}")
+            old = folder.move_store_away()
+    except (LocalError, OSError) as error:
+        print(f"make reset: {error}")
         return 1
-    say(f"The local store in {folder.path} is empty.")
+    print(
+        f"{folder.path}: "
+        + (f"the store is now {old}; the next start has an empty one." if old else "there is no store.")
+    )
     return 0

@@ -1,119 +1,77 @@
-"""`/status`: what the service has done since it started, made of the same metrics that CloudWatch reads on AWS."""
+"""`/status`: what the service has done since it started, made of the same metrics that CloudWatch reads on AWS.
 
-import html
+CloudWatch takes them from the functions' log lines, by the embedded metric format (EMF):
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
+"""
+
 import json
-import time
+import threading
+from collections import deque
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tools.local.events import Answer
-from tools.local.metrics import Metrics
-from tools.local.pages import file_answer
-
-_PAGE = Path(__file__).with_name("status.html")
+PAGE = Path(__file__).with_name("status.html")
 
 
-class StatusPage:
-    """Answers `/status` for people and `/status.json` for programs.
+@dataclass(slots=True)
+class _Series:
+    """The values of one metric with the same dimensions: their sum, their number, and the last for percentiles."""
 
-    Args:
-        metrics: Of the functions.
-    """
+    total: float = 0
+    count: int = 0
+    recent: deque[float] = field(default_factory=lambda: deque(maxlen=2000))
 
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
-        self._start = time.time()
+    def figures(self, name: str) -> dict[str, float]:
+        """Return the sum of what is counted, the number and the nearest-rank percentiles of what is measured."""
+        if isinstance(self.total, int):
+            return {name: self.total}
+        ordered = sorted(self.recent)
+        percentiles = {f"{name} p{rank}": ordered[-(-len(ordered) * rank // 100) - 1] for rank in (50, 95)}
+        return {"Requests": self.count} | percentiles
 
-    def answer(self, method: str, path: str, origin: str) -> Answer | None:  # noqa: ARG002 - the same for every page
-        """Answer a GET or HEAD of the page; None for every other request."""
-        if method not in {"GET", "HEAD"}:
-            return None
-        if path == "/status":
-            return file_answer(self._html().encode(), "text/html; charset=utf-8")
-        if path == "/status.json":
-            return file_answer(json.dumps(self.summary(), indent=2).encode(), "application/json")
-        return None
+
+class Metrics:
+    """A sink of the functions' output that keeps the metrics in it."""
+
+    def __init__(self) -> None:
+        self._start = datetime.now(UTC)
+        self._lock = threading.Lock()
+        # By the names of the dimensions, then by their values, then by the metric's name.
+        self._tables: dict[tuple[str, ...], dict[tuple[str, ...], dict[str, _Series]]] = {}
+        self._invalid = 0
+
+    def __call__(self, line: str) -> None:
+        """Take one line of output."""
+        if '"_aws"' in line:
+            with self._lock:
+                try:
+                    self._add(json.loads(line))
+                except (AttributeError, KeyError, TypeError, ValueError):
+                    self._invalid += 1  # CloudWatch would drop it silently; here somebody may wonder
+
+    def _add(self, document: dict[str, Any]) -> None:
+        for directive in document["_aws"]["CloudWatchMetrics"]:
+            for names in directive["Dimensions"]:
+                row = self._tables.setdefault(tuple(names), {}).setdefault(tuple(str(document[n]) for n in names), {})
+                for metric in directive["Metrics"]:
+                    series = row.setdefault(metric["Name"], _Series())
+                    series.total += document[metric["Name"]]
+                    series.count += 1
+                    series.recent.append(document[metric["Name"]])
 
     def summary(self) -> dict[str, Any]:
-        """Sum the metrics up; latencies are in milliseconds, percentiles of the last 2000 requests of each row."""
-        # Found first, so that the others have all of its keys, whatever is counted meanwhile.
-        requests_by_status = self._metrics.find("Requests", "Operation", "Status")
-        latencies, store_calls, cold_starts = (
-            dict(self._metrics.find(metric, "Operation", "Status")) for metric in ("Latency", "StoreCalls", "ColdStart")
-        )
-        return {
-            "since": datetime.fromtimestamp(self._start, UTC).isoformat(timespec="seconds"),
-            "seconds": round(time.time() - self._start, 1),
-            "requests": [
-                {
-                    "operation": key[0],
-                    "status": int(key[1]),
-                    "count": int(requests.total),
-                    "latency_ms": {name: latencies[key].percentile(int(name[1:])) for name in ("p50", "p95")},
-                    "store_calls": int(store_calls[key].total),
-                    "cold_starts": int(cold_starts[key].total),
-                }
-                for key, requests in requests_by_status
-            ],
-            "errors": [
-                {"operation": operation, "code": code, "count": int(errors.total)}
-                for (operation, code), errors in self._metrics.find("Errors", "Operation", "Code")
-            ],
-            "deprecated_calls": [
-                {"operation": operation, "key_label": label, "count": int(calls.total)}
-                for (operation, label), calls in self._metrics.find("DeprecatedCalls", "Operation", "KeyLabel")
-            ],
-            "invalid_metrics": self._metrics.invalid,
-        }
-
-    def _html(self) -> str:
-        summary = self.summary()
-        requests = [
-            (
-                *(row["operation"], row["status"], row["count"]),
-                *(f"{row['latency_ms'][name]:.1f}" for name in ("p50", "p95")),
-                *(f"{row['store_calls'] / row['count']:.2f}", row["cold_starts"]),
-            )
-            for row in summary["requests"]
-        ]
-        since = summary["since"].replace("T", " ").replace("+00:00", " UTC")
-        parts = [
-            f"<p>Since {since}, for {_duration(summary['seconds'])}.",
-            f"{sum(row['count'] for row in summary['requests'])} requests reached a function.</p>",
-            _table(
-                "Requests",
-                ("Operation", "Status", "Count", "p50 ms", "p95 ms", "Store calls each", "Cold starts"),
-                requests,
-            ),
-            _table(
-                "Errors by code", ("Operation", "Code", "Count"), [tuple(row.values()) for row in summary["errors"]]
-            ),
-            _table(
-                "Calls of deprecated operations",
-                ("Operation", "Key", "Count"),
-                [tuple(row.values()) for row in summary["deprecated_calls"]],
-            ),
-        ]
-        if summary["invalid_metrics"]:
-            parts.append(f"<p>{summary['invalid_metrics']} lines claim to be metrics and are not.</p>")
-        return _PAGE.read_text("utf-8").replace("<!-- summary -->", "\n".join(parts))
+        """Return a table of rows for each set of dimensions; percentiles are of the last 2000 values of a row."""
+        with self._lock:
+            tables = [
+                [_row(dict(zip(names, values, strict=True)), row) for values, row in sorted(rows.items())]
+                for names, rows in self._tables.items()
+            ]
+        seconds = round((datetime.now(UTC) - self._start).total_seconds())
+        return {"seconds": seconds, "tables": tables, "invalid_metrics": self._invalid}
 
 
-def _table(caption: str, heads: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
-    """Render a table, or the fact that it is empty."""
-    if not rows:
-        return f"<h2>{caption}</h2><p>None yet.</p>"
-
-    def cell(value: Any, tag: str) -> str:
-        kind = ' class="number"' if tag == "td" and str(value)[:1].isdigit() else ""
-        return f"<{tag}{kind}>{html.escape(str(value))}</{tag}>"
-
-    lines = ["".join(cell(value, tag) for value in row) for tag, row in [("th", heads), *(("td", row) for row in rows)]]
-    return f'<h2>{caption}</h2><div class="scroll"><table><tr>{"</tr><tr>".join(lines)}</tr></table></div>'
-
-
-def _duration(seconds: float) -> str:
-    minutes, seconds = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"
+def _row(dimensions: dict[str, str], metrics: dict[str, _Series]) -> dict[str, Any]:
+    figures = (series.figures(name) for name, series in metrics.items())
+    return dimensions | {name: figure for each in figures for name, figure in each.items()}

@@ -1,7 +1,7 @@
-"""What the local gateway needs of `template.yaml`: routes, functions, gateway responses, tables, the stage's name.
+"""Read what the local gateway needs from `template.yaml`: routes, functions, gateway responses, tables, the stage.
 
-Only intrinsic functions that can be known without AWS are resolved, and only where a value is asked for: what the
-local gateway does not read (policies, alarms, dashboards) may use whatever CloudFormation offers.
+Intrinsic functions are resolved only in values that are asked for, and only the few that those use: what the local
+gateway does not read (policies, alarms, dashboards) may use whatever CloudFormation offers.
 """
 
 import re
@@ -13,35 +13,23 @@ from urllib.parse import unquote
 
 import yaml
 
+from tools.local import LocalError
+
 REGION = "us-east-1"
 ACCOUNT_ID = "123456789012"
-API_ID = "local"
 STACK_NAME = "animal-store-local"
 
-# What a function gets when the template is silent: https://docs.aws.amazon.com/lambda/latest/api/API_CreateFunction.html
-_DEFAULT_TIMEOUT_S = 3
-_DEFAULT_MEMORY_MB = 128
-
-_NO_VALUE = object()
-
-
-class TemplateError(Exception):
-    """`template.yaml` is missing, is no YAML, or asks for something that the local gateway does not know."""
+_PSEUDO_PARAMETERS = {
+    "AWS::AccountId": ACCOUNT_ID,
+    "AWS::Partition": "aws",
+    "AWS::Region": REGION,
+    "AWS::StackName": STACK_NAME,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """An AWS::Serverless::Function.
-
-    Args:
-        logical_id: Its name in the template.
-        code: The folder of its code.
-        handler: `module.name`, as on Lambda.
-        layers: The folders of its layers, in the template's order.
-        environment: Its environment variables, all references resolved.
-        timeout_s: After how many seconds Lambda ends it.
-        memory_mb: Its memory, in MiB.
-    """
+    """An AWS::Serverless::Function; `code` and `layers` are folders."""
 
     logical_id: str
     code: Path
@@ -54,122 +42,73 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A method of a resource.
-
-    Args:
-        method: In capitals; ANY matches each.
-        resource: As in the template, for instance `/v1/pets/{petId}`.
-        function: Logical id of the function behind it.
-    """
+    """A method of a resource, such as `/v1/pets/{petId}`, and the logical id of the function behind it."""
 
     method: str
     resource: str
     function: str
 
     def match(self, method: str, path: str) -> dict[str, str] | None:
-        """Compare with a request.
+        """Return the path parameters of a request for this route, None for any other request.
 
-        Segments are compared after percent-decoding, and parameters are decoded once, so that an encoded slash stays
-        inside its segment.
-
-        Args:
-            method: As in the request line.
-            path: As in the request target, still percent-encoded, without the query.
-
-        Returns:
-            The path parameters, or None when the route is another.
+        Segments are decoded once, after they have been split: an encoded slash stays inside its segment.
         """
-        if self.method not in {method, "ANY"}:
-            return None
-        parameters: dict[str, str] = {}
         wanted, given = self.resource.split("/"), path.split("/")
         if wanted[-1].endswith("+}"):
             given[len(wanted) - 1 :] = ["/".join(given[len(wanted) - 1 :])]
-        if len(wanted) != len(given):
+        if self.method not in {method, "ANY"} or len(wanted) != len(given):
             return None
-        for name, segment in zip(wanted, given, strict=True):
-            value = unquote(segment)
-            if name.startswith("{") and value:
-                parameters[name.strip("{+}")] = value
-            elif name != value:
+        parameters: dict[str, str] = {}
+        for name, segment in zip(wanted, map(unquote, given), strict=True):
+            if name.startswith("{") and segment:
+                parameters[name.strip("{+}")] = segment
+            elif name != segment:
                 return None
         return parameters
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """The route of a request, and its path parameters, decoded."""
-
-    route: Route
-    parameters: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class GatewayResponse:
-    """What API Gateway answers by itself for one response type; `status` None keeps the type's own status."""
-
-    status: int | None
-    headers: Mapping[str, str]
-    bodies: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
     """An AWS::DynamoDB::Table: its name here, and its properties with all references resolved."""
 
-    logical_id: str
     name: str
     properties: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """The parts of a template that make a service run on one machine."""
+    """The parts of a template that make a service run on one machine; all but the routes by their names in it."""
 
     stage: str
     routes: tuple[Route, ...]
     functions: Mapping[str, Function]
-    gateway_responses: Mapping[str, GatewayResponse]
+    gateway_responses: Mapping[str, Mapping[str, Any]]
     tables: Mapping[str, Table]
 
     @property
     def base_path(self) -> str:
-        """The first path segment that all routes share, for instance `/v1`; empty when there is none."""
-        first = {route.resource.split("/")[1] for route in self.routes}
-        return f"/{first.pop()}" if len(first) == 1 else ""
+        """The first path segment of the routes, such as `/v1`."""
+        return "/" + self.routes[0].resource.split("/")[1]
 
-    def find(self, method: str, path: str) -> Match | None:
-        """Find the route of a request; a fixed segment goes before a parameter, as in API Gateway."""
+    def find(self, method: str, path: str) -> tuple[Route | None, dict[str, str]]:
+        """Find the route of a request (path still percent-encoded) and its parameters; a fixed segment goes first."""
         for route in sorted(self.routes, key=lambda route: route.resource.replace("{", "\x7f")):
             parameters = route.match(method, path)
             if parameters is not None:
-                return Match(route, parameters)
-        return None
+                return route, parameters
+        return None, {}
 
 
 def load(path: Path, parameters: Mapping[str, str]) -> Template:
-    """Read a SAM template.
-
-    Args:
-        path: Of `template.yaml`.
-        parameters: Values of template parameters; the others take their defaults.
-
-    Raises:
-        TemplateError: See there; the message says what and where.
-    """
+    """Read a SAM template; template parameters that are not given take their defaults."""
     try:
         document = yaml.load(path.read_text("utf-8"), Loader=_Loader)  # noqa: S506 - derived from the safe loader
-    except OSError as error:
-        raise TemplateError(f"{path}: {error.strerror}") from error
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: no UTF-8, or a date that does not exist
-        raise TemplateError(f"{path} is not valid YAML: {error}") from error
-    if not isinstance(document, dict) or not isinstance(document.get("Resources"), dict):
-        raise TemplateError(f"{path} has no Resources")
-    try:
         return _Reader(path, document, parameters).read()
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        # Half written, for instance, while `make run RELOAD=1` looks on; `make check` says where the mistake is.
-        raise TemplateError(f"{path} is no SAM template: {type(error).__name__}: {error}") from error
+    except OSError as error:
+        raise LocalError(f"{path}: {error.strerror}") from error
+    # Half written, while `make run RELOAD=1` watches, for instance; `make check` says where the mistake is.
+    except (yaml.YAMLError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise LocalError(f"{path} is not a valid SAM template: {type(error).__name__}: {error}") from error
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc] # in C it is ten times as fast
@@ -177,217 +116,97 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
 
 def _intrinsic(loader: Any, suffix: str, node: yaml.Node) -> dict[str, Any]:
-    value: Any
     if isinstance(node, yaml.ScalarNode):
         value = loader.construct_scalar(node)
-    elif isinstance(node, yaml.SequenceNode):
-        value = loader.construct_sequence(node, deep=True)
     else:
-        value = loader.construct_mapping(node, deep=True)
-    if suffix == "GetAtt" and isinstance(value, str):
-        value = value.split(".", 1)
-    return {suffix if suffix in {"Ref", "Condition"} else f"Fn::{suffix}": value}
+        construct = loader.construct_sequence if isinstance(node, yaml.SequenceNode) else loader.construct_mapping
+        value = construct(node, deep=True)
+    return {"Ref" if suffix == "Ref" else f"Fn::{suffix}": value}
 
 
 _Loader.add_multi_constructor("!", _intrinsic)
 
 
 class _Reader:
-    """Reads one document; knows the values that references stand for."""
+    """Read one document."""
 
     def __init__(self, path: Path, document: dict[str, Any], parameters: Mapping[str, str]) -> None:
         self._path = path
         self._resources: dict[str, dict[str, Any]] = document["Resources"]
-        self._globals = document.get("Globals") or {}
-        self._conditions = document.get("Conditions") or {}
-        self._mappings = document.get("Mappings") or {}
-        self._values: dict[str, Any] = {
-            "AWS::AccountId": ACCOUNT_ID,
-            "AWS::NoValue": _NO_VALUE,
-            "AWS::Partition": "aws",
-            "AWS::Region": REGION,
-            "AWS::StackName": STACK_NAME,
-            "AWS::URLSuffix": "amazonaws.com",
-        }
-        self._values |= {name: value.get("Default", "") for name, value in (document.get("Parameters") or {}).items()}
-        self._values |= parameters
+        self._globals = (document.get("Globals") or {}).get("Function") or {}
+        defaults = {name: value.get("Default", "") for name, value in (document.get("Parameters") or {}).items()}
+        self._values = {**_PSEUDO_PARAMETERS, **defaults, **parameters}
 
     def read(self) -> Template:
-        functions = {name: self._function(name) for name in self._of_type("AWS::Serverless::Function")}
+        (api,) = self._of_type("AWS::Serverless::Api").values()
+        functions = self._of_type("AWS::Serverless::Function")
         return Template(
-            stage=self._stage(),
-            routes=tuple(route for name in functions for route in self._routes(name)),
-            functions=functions,
-            gateway_responses=self._gateway_responses(),
-            tables={name: self._table(name) for name in self._of_type("AWS::DynamoDB::Table")},
+            stage=str(self._resolve(api["StageName"])),
+            routes=tuple(route for name, function in functions.items() for route in self._routes(name, function)),
+            functions={name: self._function(name, function) for name, function in functions.items()},
+            gateway_responses=self._resolve(api.get("GatewayResponses", {})),
+            tables={
+                name: Table(self._reference(name), self._resolve(properties))
+                for name, properties in self._of_type("AWS::DynamoDB::Table").items()
+            },
         )
 
-    def _of_type(self, kind: str) -> list[str]:
-        return [
-            name
-            for name, resource in self._resources.items()
-            if resource.get("Type") == kind and self._holds(resource.get("Condition", True))
-        ]
+    def _of_type(self, kind: str) -> dict[str, dict[str, Any]]:
+        found = {name: resource for name, resource in self._resources.items() if resource["Type"] == kind}
+        for name, resource in found.items():
+            if "Condition" in resource:
+                raise LocalError(f"{self._path}: {name} has a condition, which the local gateway does not know")
+        return {name: resource["Properties"] for name, resource in found.items()}
 
-    def _properties(self, name: str) -> dict[str, Any]:
-        properties: dict[str, Any] = self._resources[name].get("Properties") or {}
-        return properties
-
-    def _stage(self) -> str:
-        for name in self._of_type("AWS::Serverless::Api"):
-            return str(self._resolve(self._properties(name)["StageName"]))
-        return "Prod"  # the name of SAM's implicit API's stage
-
-    def _function(self, name: str) -> Function:
-        common, own = self._globals.get("Function", {}), self._properties(name)
-
-        def setting(key: str, default: Any) -> Any:
-            return self._resolve(own.get(key, common.get(key, default)))
-
-        variables = {
-            **common.get("Environment", {}).get("Variables", {}),
-            **own.get("Environment", {}).get("Variables", {}),
-        }
-        # SAM joins the layers of Globals and of the function.
-        layers = [reference["Ref"] for reference in [*common.get("Layers", []), *own.get("Layers", [])]]
+    def _function(self, name: str, own: dict[str, Any]) -> Function:
+        # SAM merges the environments, and joins the layers; the defaults are Lambda's.
+        settings = {"Timeout": 3, "MemorySize": 128} | self._globals | own
+        both = (self._globals, own)
+        variables = [self._resolve(properties.get("Environment", {}).get("Variables", {})) for properties in both]
+        layers = [self._resources[layer["Ref"]]["Properties"] for each in both for layer in each.get("Layers", [])]
         return Function(
             logical_id=name,
-            code=self._folder(setting("CodeUri", None), name),
-            handler=str(setting("Handler", "")),
-            layers=tuple(self._folder(self._resolve(self._properties(layer)["ContentUri"]), layer) for layer in layers),
-            environment={key: _text(value) for key, value in self._resolve(variables).items()},
-            timeout_s=float(setting("Timeout", _DEFAULT_TIMEOUT_S)),
-            memory_mb=int(setting("MemorySize", _DEFAULT_MEMORY_MB)),
+            code=self._folder(settings["CodeUri"]),
+            handler=str(self._resolve(settings["Handler"])),
+            layers=tuple(self._folder(layer["ContentUri"]) for layer in layers),
+            environment={key: _text(value) for each in variables for key, value in each.items()},
+            timeout_s=float(self._resolve(settings["Timeout"])),
+            memory_mb=int(self._resolve(settings["MemorySize"])),
         )
 
-    def _folder(self, relative: Any, name: str) -> Path:
-        folder = self._path.parent / str(relative)
+    def _folder(self, relative: Any) -> Path:
+        folder = self._path.parent / str(self._resolve(relative))
         if not folder.is_dir():
-            raise TemplateError(f"{self._path}: {name} names the folder {relative}, which does not exist")
+            raise LocalError(f"{self._path}: the folder {relative} does not exist")
         return folder
 
-    def _routes(self, name: str) -> list[Route]:
-        events = [event for event in self._properties(name).get("Events", {}).values() if event["Type"] == "Api"]
-        return [
-            Route(str(event["Properties"]["Method"]).upper(), str(self._resolve(event["Properties"]["Path"])), name)
-            for event in events
-        ]
+    def _routes(self, name: str, function: dict[str, Any]) -> list[Route]:
+        events = [event["Properties"] for event in function["Events"].values() if event["Type"] == "Api"]
+        return [Route(str(event["Method"]).upper(), str(self._resolve(event["Path"])), name) for event in events]
 
-    def _gateway_responses(self) -> dict[str, GatewayResponse]:
-        found: dict[str, GatewayResponse] = {}
-        for name in self._of_type("AWS::Serverless::Api"):
-            for kind, properties in self._properties(name).get("GatewayResponses", {}).items():
-                resolved = self._resolve(properties)
-                found[kind] = _gateway_response(resolved, (resolved.get("ResponseParameters") or {}).get("Headers", {}))
-        for name in self._of_type("AWS::ApiGateway::GatewayResponse"):
-            resolved = self._resolve(self._properties(name) | {"RestApiId": None})
-            headers = {
-                key.removeprefix("gatewayresponse.header."): value
-                for key, value in (resolved.get("ResponseParameters") or {}).items()
-            }
-            found[resolved["ResponseType"]] = _gateway_response(resolved, headers)
-        return found
-
-    def _table(self, name: str) -> Table:
-        return Table(name, self._physical_name(name), self._resolve(self._properties(name)))
-
-    def _physical_name(self, name: str) -> str:
-        """What `!Ref` of a resource stands for: its own name, or one like CloudFormation makes."""
-        given = self._properties(name).get("TableName")
-        return str(self._resolve(given)) if given else f"{STACK_NAME}-{name}"
-
-    def _holds(self, condition: Any) -> bool:
-        if isinstance(condition, str):
-            condition = self._conditions[condition]
-        return bool(self._resolve(condition))
-
-    def _reference(self, name: str) -> Any:
-        if name in self._values:
-            return self._values[name]
+    def _reference(self, name: str) -> str:
+        """Return what `!Ref` stands for: a parameter's value, or a resource's name like CloudFormation makes."""
         if name in self._resources:
-            return self._physical_name(name)
-        raise TemplateError(f"{self._path}: there is no parameter or resource {name}")
+            return f"{STACK_NAME}-{name}"
+        if name not in self._values:
+            raise LocalError(f"{self._path}: there is no parameter or resource {name}")
+        return _text(self._values[name])
 
     def _resolve(self, value: Any) -> Any:
-        if isinstance(value, list):
-            return [item for item in map(self._resolve, value) if item is not _NO_VALUE]
-        if not isinstance(value, dict):
-            return value
-        if len(value) == 1:
-            ((name, argument),) = value.items()
-            if name in {"Ref", "Condition"} or name.startswith("Fn::"):
-                return self._call(name, argument)
-        items = {key: self._resolve(item) for key, item in value.items()}
-        return {key: item for key, item in items.items() if item is not _NO_VALUE}
-
-    def _call(self, name: str, argument: Any) -> Any:
-        method = getattr(self, "_fn_" + name.removeprefix("Fn::").lower(), None)
-        if method is None:
-            raise TemplateError(f"{self._path}: the local gateway does not know {name}")
-        return method(argument)
-
-    def _fn_ref(self, name: str) -> Any:
-        return self._reference(name)
-
-    def _fn_condition(self, name: str) -> bool:
-        return self._holds(name)
-
-    def _fn_getatt(self, argument: list[str]) -> str:
-        return ".".join([self._physical_name(argument[0]), *argument[1:]])
-
-    def _fn_sub(self, argument: str | list[Any]) -> str:
-        text, names = (argument, {}) if isinstance(argument, str) else argument
-
-        def replace(match: re.Match[str]) -> str:
-            name = match[1]
-            if name.startswith("!"):
-                return f"${{{name[1:]}}}"
-            if name in names:
-                return _text(self._resolve(names[name]))
-            return _text(self._fn_getatt(name.split(".", 1)) if "." in name else self._reference(name))
-
-        return re.sub(r"\$\{([^}]*)\}", replace, text)
-
-    def _fn_join(self, argument: list[Any]) -> str:
-        return str(argument[0]).join(_text(item) for item in self._resolve(argument[1]))
-
-    def _fn_findinmap(self, argument: list[Any]) -> Any:
-        name, first, second = self._resolve(argument[:3])
-        try:
-            return self._resolve(self._mappings[name][first][second])
-        except KeyError as error:
-            raise TemplateError(f"{self._path}: mapping {name} has no {first}, {second}") from error
-
-    def _fn_if(self, argument: list[Any]) -> Any:
-        condition, then, otherwise = argument
-        return self._resolve(then if self._holds(condition) else otherwise)
-
-    def _fn_equals(self, argument: list[Any]) -> bool:
-        first, second = self._resolve(argument)
-        return _text(first) == _text(second)
-
-    def _fn_not(self, argument: list[Any]) -> bool:
-        return not self._resolve(argument[0])
-
-    def _fn_and(self, argument: list[Any]) -> bool:
-        return all(self._resolve(argument))
-
-    def _fn_or(self, argument: list[Any]) -> bool:
-        return any(self._resolve(argument))
+        match value:
+            case list():
+                return [self._resolve(item) for item in value]
+            case {"Ref": name}:
+                return self._reference(name)
+            case {"Fn::Sub": str(text)}:
+                return re.sub(r"\$\{([^}]*)\}", lambda found: self._reference(found[1]), text)
+            case dict() if any(name.startswith("Fn::") for name in value):
+                raise LocalError(f"{self._path}: the local gateway does not know {', '.join(value)}")
+            case dict():
+                return {key: self._resolve(item) for key, item in value.items()}
+        return value
 
 
 def _text(value: Any) -> str:
     """Write a scalar as CloudFormation does."""
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _gateway_response(properties: Mapping[str, Any], headers: Mapping[str, Any]) -> GatewayResponse:
-    for name, value in headers.items():
-        if not re.fullmatch(r"'[^']*'", str(value)):
-            raise TemplateError(f"gateway response header {name}: only a fixed value in single quotes is known here")
-    status = properties.get("StatusCode")
-    return GatewayResponse(
-        status=None if status is None else int(status),
-        headers={name: str(value)[1:-1] for name, value in headers.items()},
-        bodies=properties.get("ResponseTemplates") or {},
-    )

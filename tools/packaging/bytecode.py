@@ -10,15 +10,8 @@ from pathlib import Path
 def compile_tree(directory: Path, deployed_at: str) -> None:
     """Compile every module below a directory, and remove the bytecode that lay there.
 
-    The files are `unchecked-hash` (PEP 552): Python takes them without comparing the source's time, which packing
-    changes.
-
-    Args:
-        directory: What is packed.
-        deployed_at: Where Lambda unpacks it: the path that tracebacks show.
-
-    Raises:
-        SystemExit: A module does not compile.
+    Tracebacks show the modules below `deployed_at`. The files are `unchecked-hash` (PEP 552): Python takes them without
+    comparing the source's time, which packing changes.
     """
     for cache in sorted(directory.rglob("__pycache__")):
         shutil.rmtree(cache)

@@ -11,9 +11,6 @@ def write(package: Path) -> None:
     """Put the compiled schemas where `animal_store.validators` looks for them first.
 
     The locked pydantic compiles them and the locked pydantic_core reads them: they can drift from neither.
-
-    Args:
-        package: The layer's `animal_store` directory.
     """
     sys.path.insert(0, str(ROOT / "layers/common"))  # the layer is no installed package
     try:

@@ -1,12 +1,10 @@
 """Pack the shared layer: locked libraries for the target, our package, nothing that is never loaded, bytecode.
 
-The same input gives the same bytes. `layers/common/Makefile` runs this for `sam build`:
-
-    python -m tools.packaging.layer --architecture arm64 --output DIR
+`layers/common/Makefile` runs this for `sam build`: `python -m tools.packaging.layer --architecture arm64 --output DIR`.
+The same input gives the same bytes.
 """
 
 import argparse
-import os
 import re
 import shutil
 import subprocess
@@ -23,22 +21,14 @@ from tools.packaging.targets import PYTHON, TARGETS, Target, require_python
 UV = ROOT / ".tools/uv/bin/uv"
 SOURCE = ROOT / "layers/common"
 
-_FIXED_TIME = 315_532_800  # 1980-01-01, the earliest that a zip can say
-
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """What does not ship.
+    """What does not ship, and why the functions never miss it."""
 
-    Args:
-        patterns: Globs below the layer's `python` directory.
-        reason: Why the functions never miss it.
-        keep: Names right below a dropped directory that stay.
-    """
-
-    patterns: tuple[str, ...]
+    patterns: tuple[str, ...]  # globs below the layer's `python` directory
     reason: str
-    keep: frozenset[str] = frozenset()
+    keep: frozenset[str] = frozenset()  # names right below a dropped directory that stay
 
 
 DROPS = (
@@ -52,9 +42,6 @@ DROPS = (
     Drop(("botocore/data/dynamodb",), "an API version that was replaced in 2012", keep=frozenset({"2012-08-10"})),
     Drop(("botocore/data/*/*/examples-1.json",), "texts for the SDK's own documentation"),
     Drop(
-        ("boto3", "s3transfer"), "resources and S3 transfers: the layer makes its one client by botocore's own session"
-    ),
-    Drop(
         ("aws_lambda_powertools/event_handler", "aws_lambda_powertools/middleware_factory"),
         "routing, which is API Gateway's work here",
     ),
@@ -63,10 +50,7 @@ DROPS = (
         "features that the layer does not use; the Logger loads what stays",
         keep=frozenset({"__init__.py", "jmespath_utils"}),
     ),
-    Drop(
-        ("pydantic", "annotated_types", "typing_inspection", "animal_store/models.py"),
-        "what compiles the models: the layer has them compiled, and pydantic_core, which runs them",
-    ),
+    Drop(("animal_store/models.py",), "the layer has the models compiled"),
     Drop(("dateutil/zoneinfo",), "a time zone database that is read only where the system has none"),
     Drop(("urllib3/contrib/emscripten",), "the browser's transport"),
     Drop(
@@ -91,20 +75,11 @@ def _remove(path: Path) -> None:
 
 
 def trim(python: Path, drops: Iterable[Drop] = DROPS) -> None:
-    """Remove what does not ship.
-
-    Args:
-        python: The layer's `python` directory.
-        drops: What to remove, in order.
-
-    Raises:
-        SystemExit: A pattern or a name to keep matches nothing: the libraries have changed, look at its reason again.
-    """
+    """Remove what does not ship; stop if the libraries have changed so that a rule matches nothing."""
     for drop in drops:
         for pattern in drop.patterns:
             found = sorted(python.glob(pattern))
-            optional = pattern.startswith("**") or pattern == ".lock"
-            if not found and not optional:
+            if not found and not (pattern.startswith("**") or pattern == ".lock"):
                 raise SystemExit(f"tools/packaging/layer.py drops {pattern}, which the installed libraries do not have")
             for path in found:
                 _drop(path, drop.keep)
@@ -118,9 +93,25 @@ def _drop(path: Path, keep: frozenset[str]) -> None:
         raise SystemExit(
             f"tools/packaging/layer.py keeps {path.name}/{min(missing)}, which the installed libraries do not have"
         )
-    for child in sorted(path.iterdir()):
+    for child in path.iterdir():
         if child.name not in keep:
             _remove(child)
+
+
+def keep_licences(python: Path, output: Path) -> None:
+    """Copy the licence texts of the installed libraries, which have to go along, to where no start looks for modules.
+
+    Raises:
+        SystemExit: A library brings none: look it up.
+    """
+    for records in sorted(python.glob("*.dist-info")):
+        texts = [file for file in records.rglob("*") if re.match(r"(licen[cs]e|notice)\b", file.name, re.IGNORECASE)]
+        if not (texts := [file for file in texts if file.is_file()]):
+            raise SystemExit(f"{records.stem} brings no licence text: add it in tools/packaging/layer.py")
+        folder = output / records.stem
+        folder.mkdir(parents=True)
+        for text in texts:
+            shutil.copyfile(text, folder / text.name)
 
 
 def _empty(python: Path) -> None:
@@ -135,68 +126,37 @@ def _empty(python: Path) -> None:
 def _install(target: Target, python: Path) -> None:
     """Install the locked libraries, hashes checked, for the target's processor whatever this machine's is."""
     command = [str(UV), "pip", "install", "--quiet", "--target", str(python), "--link-mode", "copy"]
-    command += [
-        "--python",
-        sys.executable,
-        "--python-platform",
-        target.platform,
-        "--python-version",
-        f"{PYTHON[0]}.{PYTHON[1]}",
-    ]
-    command += [
-        "--require-hashes",
-        "--no-deps",
-        "--only-binary",
-        ":all:",
-        "--requirements",
-        str(SOURCE / "requirements.txt"),
-    ]
-    if subprocess.run(command, check=False).returncode:
+    command += ["--python", sys.executable, "--python-platform", target.platform]
+    command += ["--python-version", f"{PYTHON[0]}.{PYTHON[1]}", "--require-hashes", "--no-deps"]
+    command += ["--only-binary", ":all:", "--requirements", "-"]
+    if subprocess.run(command, check=False, text=True, input=sbom.requirements()).returncode:
         raise SystemExit(
             "Cannot install the layer's libraries: is a Python package registry reachable (see the error above)?"
         )
 
 
-def _write_bill_of_materials(python: Path) -> None:
-    """Say which libraries are inside, one `name==version` a line: what vulnerability scanners read."""
-    pins = re.findall(
-        r"^([a-z0-9._-]+)(==[^\s;\\]+)", (SOURCE / "requirements.txt").read_text(), re.MULTILINE | re.IGNORECASE
-    )
-    inside = sbom.packed((name for name, _ in pins), python)
-    (python / "requirements.txt").write_text("".join(f"{name}{version}\n" for name, version in pins if name in inside))
-
-
-def _normalise(directory: Path) -> None:
-    """Give every file the same time and the rights that Lambda asks for: readable by all."""
-    for path in [directory, *sorted(directory.rglob("*"))]:
-        path.chmod(0o755 if path.is_dir() else 0o644)
-        os.utime(path, (_FIXED_TIME, _FIXED_TIME))
+def _write_requirements(python: Path) -> None:
+    """List the libraries inside, one `name==version` a line: what vulnerability scanners read."""
+    pins = re.findall(r"^[a-z0-9._-]+==[^\s;\\]+", sbom.requirements(), re.MULTILINE | re.IGNORECASE)
+    (python / "requirements.txt").write_text("".join(f"{pin}\n" for pin in pins))
 
 
 def build(target: Target, output: Path) -> None:
-    """Pack the layer.
-
-    Args:
-        target: The processor to pack for.
-        output: Directory that becomes `/opt` on Lambda; what is in it goes.
-
-    Raises:
-        SystemExit: This Python is not Lambda's, or the libraries can not be installed.
-    """
+    """Pack the layer into a directory that becomes `/opt` on Lambda; what is in it goes."""
     require_python()
     shutil.rmtree(output, ignore_errors=True)
     python = output / "python"
     python.mkdir(parents=True)
     _install(target, python)
+    keep_licences(python, output / "licences")
     shutil.copytree(SOURCE / "animal_store", python / "animal_store", ignore=shutil.ignore_patterns("__pycache__"))
     core_schemas.write(python / "animal_store")
     trim(python)
     _empty(python)
     sdk_data.reduce(python / "botocore/data")
     authorities.write(python / "botocore/cacert.pem", python / "animal_store/authorities")
-    _write_bill_of_materials(python)
+    _write_requirements(python)
     compile_tree(python, "/opt/python")
-    _normalise(output)
 
 
 def main() -> None:

@@ -12,19 +12,17 @@ PYTHON = (3, 13)
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A processor architecture of Lambda.
+    """A processor architecture of Lambda."""
 
-    Args:
-        name: As in the template (`Architecture`).
-        platform: As uv names it. manylinux2014 asks for glibc 2.17; Lambda's Amazon Linux 2023 has 2.34.
-        elf_machine: `e_machine` of its binaries (ELF specification, figure 4-3 and its processor supplements).
-        build_dir: Where `make build` puts it. Release builds lie where `sam deploy` looks when it is told nothing.
-    """
-
-    name: str
-    platform: str
-    elf_machine: int
+    name: str  # as in the template (`Architecture`)
+    platform: str  # as uv names it; manylinux2014 asks for glibc 2.17, Lambda's Amazon Linux 2023 has 2.34
+    elf_machine: int  # `e_machine` of its binaries (ELF specification, figure 4-3 and its processor supplements)
     build_dir: Path
+
+    @property
+    def artifact(self) -> Path:
+        """The file that stages deploy."""
+        return ROOT / f".aws-sam/animal-store-{self.name}.zip"
 
 
 TARGETS = {

@@ -18,27 +18,14 @@ TEMPLATE = ROOT / "template.yaml"
 
 
 def translate(parameters: Mapping[str, str], template: Path = TEMPLATE) -> dict[str, Any]:
-    """Translate a template as AWS does when it is deployed.
+    """Translate a SAM template to CloudFormation, as AWS does when it is deployed.
 
-    Args:
-        parameters: Values of the template's parameters; those with a default may be left out.
-        template: A SAM template. For code that is still a local path stands an address in S3 that holds the path.
-
-    Returns:
-        The CloudFormation template.
-
-    Raises:
-        RuntimeError: The template has errors, or the sam command is not installed.
+    Code that is still a local path is replaced by an address in S3 that holds the path.
     """
     if not SAM_PYTHON.exists():
         raise RuntimeError("the sam command is not installed: make .tools/sam/.installed")
-    command = [
-        str(SAM_PYTHON),
-        "-m",
-        "tools.packaging.translate",
-        str(template.resolve()),
-        json.dumps(dict(parameters)),
-    ]
+    command = [str(SAM_PYTHON), "-m", "tools.packaging.translate", str(template.resolve())]
+    command += [json.dumps(dict(parameters))]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr.strip())

@@ -13,6 +13,9 @@ from typing import Literal
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _RANDOM_LENGTH = 32  # 62 ** 32: 190 bits
 _CHECKSUM_LENGTH = 6  # 62 ** 6 > 2 ** 32
+ID_LENGTH = 12
+"""How much of the hash people and logs call a key by: 48 bits, which no two keys of one table share by chance."""
+
 _FORMAT = re.compile(rf"animal_(?:live|test)_[0-9A-Za-z]{{{_RANDOM_LENGTH + _CHECKSUM_LENGTH}}}")
 
 

@@ -32,6 +32,11 @@ class Caller:
     key_hash: str
     label: str
 
+    @property
+    def key_id(self) -> str:
+        """The key's id, as `keys list` shows it: it stands for the caller in the log and in what the caller creates."""
+        return self.key_hash[: api_key.ID_LENGTH]
+
 
 class _Cache:
     """Keys looked up within the last minute; the oldest goes when it is full.
@@ -74,9 +79,12 @@ def authenticate(authorization: list[str]) -> Caller:
         raise Unauthorized
     key_hash = api_key.digest(match[1])
     found = _find(key_hash)
-    if found is None or "revoked" in found or ("expires" in found and time.time() >= found["expires"]["N"]):
+    if found is None:
         raise Unauthorized
-    return Caller(key_hash, found["label"])
+    caller = Caller(key_hash, found["label"])
+    if "revoked" in found or ("expires" in found and time.time() >= found["expires"]["N"]):
+        raise Unauthorized(caller.key_id)
+    return caller
 
 
 def _find(key_hash: str) -> ApiKey | None:

@@ -14,7 +14,6 @@ import hashlib
 import random
 import secrets
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from botocore.exceptions import ClientError
@@ -25,6 +24,7 @@ from animal_store.errors import IdempotencyKeyReused, ServiceUnavailable
 from animal_store.validators import PET_ITEM, PET_QUERY
 
 if TYPE_CHECKING:
+    from animal_store.auth import Caller
     from animal_store.models import NewPet, Pet
     from animal_store.pet_status import PetStatus
 
@@ -49,19 +49,6 @@ class Page(NamedTuple):
 
     pets: list[Pet]
     has_next: bool
-
-
-@dataclass(frozen=True, slots=True)
-class IdempotencyKey:
-    """A client's promise that creations with the same value are one creation.
-
-    Args:
-        caller: The hash of the caller's API key: values of other callers are other keys.
-        value: The Idempotency-Key header.
-    """
-
-    caller: str
-    value: str
 
 
 class Creation(NamedTuple):
@@ -127,7 +114,7 @@ def get_pet(pet_id: int) -> Pet | None:
     ).get("Item")
 
 
-def create_pet(new: NewPet, idempotency_key: IdempotencyKey | None) -> Creation:
+def create_pet(new: NewPet, caller: Caller, idempotency_key: str | None) -> Creation:
     """Add an animal under an id of its own.
 
     With a key, the animal and the record of the key are written in one transaction: a crash at any point leaves both or
@@ -135,17 +122,20 @@ def create_pet(new: NewPet, idempotency_key: IdempotencyKey | None) -> Creation:
 
     Args:
         new: The animal.
-        idempotency_key: None when the client sent none.
+        caller: Who adds it; the item says so, and when, and no answer does.
+        idempotency_key: The caller's promise that creations with the same value are one creation; values of other
+            callers are other keys. None when the client sent none.
 
     Raises:
         IdempotencyKeyReused: The key belongs to another animal than this.
         ServiceUnavailable: The store does not answer; the animal may or may not have been added.
     """
     pet = _with_id(_next_id(), new)
+    item = _item(pet, caller)
     if idempotency_key is None:
-        _put(pet)
+        _put(pet, item)
         return Creation(pet, replayed=False)
-    return _put_once(pet, new, idempotency_key)
+    return _put_once(pet, item, new, hashlib.sha256(f"{caller.key_hash}#{idempotency_key}".encode()).hexdigest())
 
 
 def _next_id() -> int:
@@ -165,7 +155,7 @@ def _next_id() -> int:
     return int(response["Attributes"]["value"]["N"])
 
 
-def _put(pet: Pet) -> None:
+def _put(pet: Pet, item: Item) -> None:
     """Write an animal under a free id.
 
     When the answer of a write is lost, the SDK writes again and meets what it has written itself: the token tells.
@@ -175,7 +165,7 @@ def _put(pet: Pet) -> None:
         dynamodb.call(
             dynamodb.client.put_item,
             TableName=settings.ANIMALS_TABLE,
-            Item=_item(pet) | {"token": {"S": token}},
+            Item=item | {"token": {"S": token}},
             ConditionExpression="attribute_not_exists(pk)",
             ReturnValuesOnConditionCheckFailure="ALL_OLD",
         )
@@ -187,10 +177,9 @@ def _put(pet: Pet) -> None:
             raise _taken(pet) from error
 
 
-def _put_once(pet: Pet, new: NewPet, key: IdempotencyKey) -> Creation:
+def _put_once(pet: Pet, item: Item, new: NewPet, record_key: str) -> Creation:
     """Write an animal and the record of its key, or find what an earlier request with the key has written."""
     fingerprint = hashlib.sha256(to_json(new)).hexdigest()
-    record_key = hashlib.sha256(f"{key.caller}#{key.value}".encode()).hexdigest()
     now = int(time.time())
     put_record = {
         "TableName": settings.ANIMALS_TABLE,
@@ -208,7 +197,7 @@ def _put_once(pet: Pet, new: NewPet, key: IdempotencyKey) -> Creation:
     }
     put_pet = {
         "TableName": settings.ANIMALS_TABLE,
-        "Item": _item(pet),
+        "Item": item,
         "ConditionExpression": "attribute_not_exists(pk)",
     }
     transaction = [{"Put": put_record}, {"Put": put_pet}]
@@ -253,14 +242,10 @@ def _taken(pet: Pet) -> RuntimeError:
     return RuntimeError(f"the counter gave id {pet['id']}, which is taken")
 
 
-def _item(pet: Pet) -> Item:
-    """Write an animal as an item of the table; the opposite of the aliases of `Pet`."""
-    item = {
-        "pk": {"S": "pet"},
-        "id": {"N": str(pet["id"])},
-        "name": {"S": pet["name"]},
-        "categoryId": {"N": str(pet["categoryId"])},
-    }
-    if "status" in pet:
-        item["status"] = {"S": pet["status"]}
+def _item(pet: Pet, caller: Caller) -> Item:
+    """Write an animal as an item of the table: the opposite of the aliases of `Pet`, and who added it when."""
+    item = {name: {"N": str(value)} if isinstance(value, int) else {"S": str(value)} for name, value in pet.items()}
+    item["pk"] = {"S": "pet"}
+    item["createdBy"] = {"S": caller.key_id}
+    item["createdAt"] = {"N": str(int(time.time()))}
     return item

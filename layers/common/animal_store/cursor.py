@@ -1,8 +1,9 @@
 """The opaque `cursor` of a list: after which id the next page starts, sealed to its filter and its stage.
 
-18 bytes in base64url: the id (int64, big endian), and a checksum over it, the stage, the table and the filter, which
-refuses what is garbled, and what belongs to another filter, table or stage. It is no secret and needs none: whoever
-forges a cursor gets no more than another starting point in a list that they may read anyway.
+18 bytes in base64url: the id (int64, big endian), and a checksum over it, the stage and the filter, which rejects what
+is garbled, and what belongs to another filter or stage. The table is left out, so that cursors survive a restore, which
+always makes a table with another name. The cursor is not a secret and needs none: whoever forges one gets no more than
+another starting point in a list that they may read anyway.
 """
 
 import base64
@@ -26,7 +27,7 @@ def encode(after: int, status: PetStatus | None) -> str:
         status: The filter of the list, None for the whole list.
     """
     position = after.to_bytes(_ID_BYTES, signed=True)
-    scope = "\0".join((settings.STAGE, settings.ANIMALS_TABLE, status or "")).encode()
+    scope = f"{settings.STAGE}\0{status or ''}".encode()
     checksum = hashlib.blake2b(position + scope, digest_size=_CHECKSUM_BYTES).digest()
     return base64.urlsafe_b64encode(position + checksum).decode()
 

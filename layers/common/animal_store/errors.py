@@ -17,7 +17,7 @@ STATUS_OF_CODE = MappingProxyType(
         "timeout": 504,
     }
 )
-"""The `code` of an Error object and its HTTP status; 413, 429 and 504 are answered by API Gateway itself."""
+"""The `code` of an Error object and its HTTP status; 429 and 504 are answered by API Gateway alone."""
 
 
 class ServiceError(Exception):
@@ -28,7 +28,7 @@ class ServiceError(Exception):
     """
 
     code: ClassVar[str] = "internal_error"
-    message: ClassVar[str] = "The service failed. The failure has been logged."
+    message: ClassVar[str] = "The service failed. Quote the response header x-amzn-RequestId when you report this."
     headers: ClassVar[dict[str, str]] = {}
 
     def __init__(self, message: str | None = None) -> None:
@@ -51,11 +51,19 @@ class InvalidRequest(ServiceError):
 
 
 class Unauthorized(ServiceError):
-    """The API key is missing or not valid (RFC 9110, section 15.5.2, asks for the challenge)."""
+    """The API key is missing or not valid (RFC 9110, section 15.5.2, asks for the challenge).
+
+    Args:
+        key_id: The id of a key that was valid once. It is for the log, never for the client.
+    """
 
     code = "unauthorized"
     message = "Missing or invalid API key."
     headers: ClassVar[dict[str, str]] = {"WWW-Authenticate": "Bearer"}
+
+    def __init__(self, key_id: str | None = None) -> None:
+        super().__init__()
+        self.key_id = key_id
 
 
 class NotFound(ServiceError):
@@ -65,8 +73,15 @@ class NotFound(ServiceError):
     message = "The requested resource could not be found."
 
 
+class PayloadTooLarge(ServiceError):
+    """The body is larger than any animal."""
+
+    code = "payload_too_large"
+    message = "The body must not be larger than 16 KB."
+
+
 class UnsupportedMediaType(ServiceError):
-    """The body is not declared to be JSON."""
+    """The body is not declared to be JSON, or is compressed."""
 
     code = "unsupported_media_type"
     message = "Content-Type must be application/json."

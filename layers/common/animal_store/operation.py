@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
 
-from animal_store import dynamodb, snapstart, telemetry
+from animal_store import dynamodb, telemetry
 from animal_store.auth import Caller, authenticate
 from animal_store.errors import InternalError, ServiceError, ServiceUnavailable
 from animal_store.request import Request, collection_url, header
@@ -17,10 +17,11 @@ from animal_store.request import Request, collection_url, header
 if TYPE_CHECKING:
     from animal_store.models import Error, Pet
 
-_HEADERS = {"Content-Type": "application/json", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+_JSON_HEADERS = {"Content-Type": "application/json", **_HEADERS}
 
+_CREATED = 201
 _cold_start = True
-snapstart.register()
 
 Event = dict[str, Any]
 """API Gateway's REST proxy event."""
@@ -32,13 +33,19 @@ class Response:
 
     Args:
         status: The HTTP status.
-        body: The resource or resources to answer with.
+        body: The resource or resources to answer with; None for a response without content (204).
         headers: Headers beside those that every answer has.
     """
 
     status: int
-    body: Pet | list[Pet] | Error
+    body: Pet | list[Pet] | Error | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def created(self) -> int | None:
+        """The id of the animal that a creation has made; None for any other answer."""
+        body: Any = self.body
+        return body.get("id") if self.status == _CREATED else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +98,30 @@ def operation(name: str, deprecation: Deprecation | None = None) -> Callable[[Ca
             dynamodb.budget.set(budget)
             outcome = _run(function, event)
             response = outcome.response
-            latency_ms = round((time.monotonic() - started) * 1000, 3)
             telemetry.write(
                 name,
                 response.status,
-                latency_ms=latency_ms,
+                latency_ms=(time.monotonic() - started) * 1000,
                 store_calls=budget.calls,
                 cold_start=_is_cold_start(),
                 request_id=event["requestContext"]["requestId"],
                 code=outcome.error.code if outcome.error else None,
+                key_id=outcome.caller.key_id if outcome.caller else getattr(outcome.error, "key_id", None),
                 key_label=outcome.caller.label if outcome.caller else None,
+                pet_id=response.created,
                 deprecated=deprecation is not None,
             )
+            body, every_response = "", _HEADERS
+            if response.body is not None:
+                body, every_response = to_json(response.body).decode(), _JSON_HEADERS
             return {
                 "statusCode": response.status,
-                "headers": {**_HEADERS, **(deprecation.headers(event) if deprecation else {}), **response.headers},
-                "body": to_json(response.body).decode(),
+                "headers": {
+                    **every_response,
+                    **(deprecation.headers(event) if deprecation else {}),
+                    **response.headers,
+                },
+                "body": body,
                 "isBase64Encoded": False,
             }
 
@@ -122,13 +137,13 @@ def _run(function: Callable[[Request], Response], event: Event) -> _Outcome:
         caller = authenticate(header(event, "Authorization"))
         return _Outcome(function(Request(event, caller)), caller)
     except ServiceUnavailable as error:
-        telemetry.logger.warning("The store did not answer.", exc_info=True)
+        telemetry.logger().warning("The store did not answer.", exc_info=True)
         return _failure(error, caller)
     except ServiceError as error:
         return _failure(error, caller)
     except Exception:
         # The last resort: the details go to the log, none of them to the client.
-        telemetry.logger.exception("The operation failed.")
+        telemetry.logger().exception("The operation failed.")
         return _failure(InternalError(), caller)
 
 

@@ -7,12 +7,12 @@ import base64
 import json
 import re
 from typing import Any, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode
 
 from pydantic_core import ValidationError
 
 from animal_store.auth import Caller
-from animal_store.errors import InvalidRequest, UnsupportedMediaType
+from animal_store.errors import InvalidRequest, PayloadTooLarge, UnsupportedMediaType
 from animal_store.validators import Validator
 
 Model = TypeVar("Model")
@@ -21,8 +21,12 @@ Choice = TypeVar("Choice", bound=str)
 _DIGITS = re.compile(r"[0-9]{1,19}")
 _IDENTIFIER = re.compile(r"[1-9][0-9]{0,18}")
 _INT64_MAX = 2**63 - 1
-_IDEMPOTENCY_KEY = re.compile(r"[!-~]{1,255}")
+_IDEMPOTENCY_KEY = re.compile(r'"(?P<quoted>[!-~]{1,255})"|(?P<bare>[!#-~]([!-~]{0,253}[!#-~])?)')
 _DEFAULT_PORT = {"http": "80", "https": "443"}
+_PORT = re.compile(r"[1-9][0-9]{0,4}")
+_PORT_MAX = 65535
+# Five times the largest animal: a name of 256 characters, each written as two escapes of six.
+_MAX_BODY_BYTES = 16 * 1024
 
 # What is wrong with a member, in the words of the interface, by pydantic's type of error.
 _REASONS = {
@@ -101,16 +105,22 @@ class Request:
         """Read the body as JSON (RFC 8259). Members that the model does not have are ignored.
 
         Raises:
-            UnsupportedMediaType: The body is declared to be something else than JSON.
+            UnsupportedMediaType: The body is declared to be something else than JSON, or is compressed.
+            PayloadTooLarge: The body is larger than 16 KB. It is not parsed: 6 MB would take a second.
             InvalidRequest: The body is missing, is not JSON, or lacks members or has invalid ones.
         """
         media_types = header(self._event, "Content-Type")
         if media_types and [_media_type(value) for value in media_types] != ["application/json"]:
             raise UnsupportedMediaType
+        if any(coding.strip().lower() != "identity" for coding in header(self._event, "Content-Encoding")):
+            raise UnsupportedMediaType("The body must not be compressed: send it without Content-Encoding.")
         text = self._event.get("body")
         if not text:
             raise InvalidRequest("The body is required.")
-        return _validate(model, _parse_json(base64.b64decode(text) if self._event.get("isBase64Encoded") else text))
+        content = base64.b64decode(text) if self._event.get("isBase64Encoded") else text
+        if len(content if isinstance(content, bytes) else content.encode(errors="surrogatepass")) > _MAX_BODY_BYTES:
+            raise PayloadTooLarge
+        return _validate(model, _parse_json(content))
 
     def idempotency_key(self) -> str | None:
         """Return the Idempotency-Key, without the quotes that the IETF's draft asks for; None when there is none.
@@ -118,15 +128,18 @@ class Request:
         https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
 
         Raises:
-            InvalidRequest: The key is given twice, is empty, too long, or has characters that cannot be seen.
+            InvalidRequest: The key is given twice, is empty, too long, or has characters that cannot be seen or a quote
+                at one end only.
         """
         keys = header(self._event, "Idempotency-Key")
         if not keys:
             return None
-        key = keys[0][1:-1] if re.fullmatch(r'".*"', keys[0]) else keys[0]
-        if len(keys) > 1 or not _IDEMPOTENCY_KEY.fullmatch(key):
-            raise InvalidRequest("Idempotency-Key: must be given once, with 1 to 255 visible ASCII characters.")
-        return key
+        key = _IDEMPOTENCY_KEY.fullmatch(keys[0])
+        if len(keys) > 1 or not key:
+            raise InvalidRequest(
+                "Idempotency-Key: must be given once: 1 to 255 visible ASCII characters, bare or in double quotes."
+            )
+        return key["quoted"] or key["bare"]
 
     def collection_url(self, **parameters: str | int | None) -> str:
         """Return the absolute URL of the collection with these query parameters; None leaves one out."""
@@ -145,19 +158,24 @@ def header(event: dict[str, Any], name: str) -> list[str]:
 def collection_url(event: dict[str, Any]) -> str:
     """Return the absolute URL of the collection (`.../v1/pets`) by which the client came.
 
-    Scheme and port are those that API Gateway tells; what stands before the resource's path is the stage, or the base
-    path of a custom domain.
+    Scheme and port are those that API Gateway tells; a value that is neither http nor https, or no port, counts as not
+    told. What stands before the resource's path is the stage, or the base path of a custom domain.
     """
     context = event["requestContext"]
-    scheme = (header(event, "X-Forwarded-Proto") or ["https"])[-1]
-    port = (header(event, "X-Forwarded-Port") or [""])[-1]
-    # sam local writes the port into the name too.
-    authority = context["domainName"].partition(":")[0] + (
-        f":{port}" if port not in {"", _DEFAULT_PORT.get(scheme)} else ""
-    )
+    told = header(event, "X-Forwarded-Proto")[-1:]
+    scheme = told[0] if told and told[0] in _DEFAULT_PORT else "https"
+    ports = [port for port in header(event, "X-Forwarded-Port")[-1:] if _is_port(port)]
+    # sam local writes the port into the name too. (An IPv6 address has colons of its own, inside brackets.)
+    host = re.sub(r":[0-9]*$", "", context["domainName"])
+    authority = ":".join([host, *(port for port in ports if port != _DEFAULT_PORT[scheme])])
     collection = event["resource"].partition("/{")[0]
-    prefix = context["path"].partition(collection)[0]
+    # As the client wrote it: any character may be percent-encoded.
+    prefix = unquote(context["path"]).partition(collection)[0]
     return f"{scheme}://{authority}{prefix}{collection}"
+
+
+def _is_port(text: str) -> bool:
+    return _PORT.fullmatch(text) is not None and int(text) <= _PORT_MAX
 
 
 def positive_int64(text: str) -> int | None:

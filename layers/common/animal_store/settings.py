@@ -2,7 +2,6 @@
 
 import os
 
-SERVICE = os.environ["POWERTOOLS_SERVICE_NAME"]
 METRICS_NAMESPACE = os.environ["POWERTOOLS_METRICS_NAMESPACE"]
 STAGE = os.environ["STAGE"]
 ANIMALS_TABLE = os.environ["ANIMALS_TABLE"]

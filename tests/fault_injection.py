@@ -1,0 +1,179 @@
+"""What lies between the SDK and the store: it passes requests on to the embedded store, unless it is told to fail.
+
+The SDK's own events are the seam, so that its retries, its parser and its checks all run as they do in AWS.
+"""
+
+import json
+import zlib
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, cast
+
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.exceptions import ConnectionClosedError, EndpointConnectionError, ReadTimeoutError
+from botocore.validate import ParamValidator
+
+from tools.local.dynamodb import Database
+
+if TYPE_CHECKING:
+    from botocore.model import OperationModel
+    from types_boto3_dynamodb import DynamoDBClient
+
+_URL = "https://dynamodb.us-east-1.amazonaws.com/"
+
+
+@dataclass
+class Attempt:
+    """One attempt of a call of the store, by the SDK's own request."""
+
+    event_name: str
+    request: AWSPreparedRequest
+    database: Database
+
+    def carry_out(self) -> AWSResponse:
+        """Have the store do what it is asked for."""
+        return self.database.answer(self.event_name, self.request)
+
+
+Fault = Callable[[Attempt], AWSResponse | None]
+"""Answers in the store's place; None leaves the request to the SDK, which opens a socket."""
+
+
+class _Body(BytesIO):
+    def stream(self, **_: object) -> Iterator[bytes]:
+        yield self.read()
+
+
+def failing_with(kind: type[Exception], **details: Any) -> Fault:
+    """Lose the request with an exception of the SDK: the store never sees it."""
+
+    def fault(_: Attempt) -> AWSResponse:
+        raise kind(**({"endpoint_url": _URL} | details))
+
+    return fault
+
+
+def answering(status: int, body: bytes, crc32: int | None = None, headers: dict[str, str] | None = None) -> Fault:
+    """Answer with a body that the store would not send; the checksum is right unless given."""
+    sent: Any = {"x-amz-crc32": str(zlib.crc32(body) if crc32 is None else crc32), **(headers or {})}
+    return lambda _: AWSResponse(_URL, status, sent, _Body(body))
+
+
+def error(status: int, code: str, **members: Any) -> Fault:
+    """Answer with one of DynamoDB's errors."""
+    name = f"com.amazonaws.dynamodb.v20120810#{code}"
+    return answering(status, json.dumps({"__type": name, "message": "from the store", **members}).encode())
+
+
+def after(fault: Fault) -> Fault:
+    """Let the store carry the request out, then fail."""
+
+    def late(attempt: Attempt) -> AWSResponse | None:
+        attempt.carry_out()
+        return fault(attempt)
+
+    return late
+
+
+def cut_response(attempt: Attempt) -> AWSResponse | None:
+    """Let the store carry the request out, and cut its response off, checksum and all."""
+    return answering(200, attempt.carry_out().content[:-2])(attempt)
+
+
+def half_response(attempt: Attempt) -> AWSResponse | None:
+    """Let the store carry the request out, and answer with half of its response under the checksum of the whole."""
+    content = attempt.carry_out().content
+    return answering(200, content[: len(content) // 2], crc32=zlib.crc32(content))(attempt)
+
+
+LOST_REQUEST = failing_with(ConnectionClosedError)
+LOST_RESPONSE = after(failing_with(ReadTimeoutError))
+THROTTLED = error(400, "ProvisionedThroughputExceededException")
+SERVER_ERROR = error(500, "InternalServerError")
+DENIED = error(400, "AccessDeniedException")
+
+# Failures that a second attempt may not meet: the SDK makes it.
+TRANSIENT: dict[str, Fault] = {
+    "request lost": LOST_REQUEST,
+    "connection refused": failing_with(EndpointConnectionError),
+    "response lost": LOST_RESPONSE,
+    "throttled": THROTTLED,
+    "500, not committed": SERVER_ERROR,
+    "500, committed": after(SERVER_ERROR),
+}
+# Responses that arrive, and tell nothing: the SDK takes those of 200 for good ones.
+UNREADABLE: dict[str, Fault] = {
+    "response cut off": cut_response,
+    "half of the response": half_response,
+    "response empty": after(answering(200, b"")),
+    "response not JSON": after(answering(200, b"<html>")),
+    "response not UTF-8": after(answering(200, b'{"Item": {"name": {"S": "\xff"}}}')),
+    "error cut off": answering(400, b'{"__type": "Condition'),
+    "error not JSON": after(answering(400, b"<html>")),
+}
+
+
+def refill_retries(client: "DynamoDBClient") -> None:
+    """Give a client back its whole quota of retries, as a new execution environment has it."""
+    # The event after a call that succeeded on a retry: it gives back what the retry took.
+    success = AWSResponse(_URL, 200, {}, _Body())  # type: ignore[arg-type]
+    refill = {"context": {"retry_quota_capacity": 500}, "http_response": success, "parsed": {}}
+    cast("Any", client.meta.events).emit("after-call.dynamodb.GetItem", **refill)
+
+
+class Wire:
+    """The way of one client to the store.
+
+    Args:
+        client: Every request that it makes passes through here, until `detach`.
+        database: The store.
+        otherwise: What happens to a request that is not to fail.
+    """
+
+    def __init__(
+        self, client: "DynamoDBClient", database: Database, otherwise: Fault = lambda attempt: attempt.carry_out()
+    ) -> None:
+        self._client = client
+        self._events = cast("Any", client.meta.events)
+        self._database = database
+        self._otherwise = otherwise
+        self._faults: dict[str | int, deque[Fault]] = defaultdict(deque)
+        self.sent: list[str] = []
+        """The operation of each request, retries included."""
+        self.bodies: list[dict[str, Any]] = []
+        """What each request has sent."""
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        """Operation and parameters of each call, as the layer made it."""
+        self.invalid: list[str] = []
+        """What the SDK's own validation, which the layer switches off, has against them."""
+        self._events.register("before-send.dynamodb", self._send)
+        self._events.register("provide-client-params.dynamodb", self._check)
+
+    def fail(self, call: str | int, *faults: Fault) -> None:
+        """Let requests meet these faults, one each: the next ones of an operation, or those of a call by its number."""
+        self._faults[call].extend(faults)
+
+    def heal(self) -> None:
+        """Forget the faults that no request has met yet."""
+        self._faults.clear()
+
+    def detach(self) -> None:
+        """Leave the client, and give it back its whole quota of retries, so that no test depends on others."""
+        self._events.unregister("before-send.dynamodb", self._send)
+        self._events.unregister("provide-client-params.dynamodb", self._check)
+        refill_retries(self._client)
+
+    def _send(self, event_name: str, request: AWSPreparedRequest, **_: object) -> AWSResponse | None:
+        operation = event_name.rpartition(".")[2]
+        self.sent.append(operation)
+        self.bodies.append(json.loads(cast("bytes", request.body)))
+        faults = self._faults[operation] or self._faults[len(self.calls) - 1]
+        return (faults.popleft() if faults else self._otherwise)(Attempt(event_name, request, self._database))
+
+    def _check(self, params: dict[str, Any], model: "OperationModel", **_: object) -> None:
+        self.calls.append((model.name, params))
+        report = ParamValidator().validate(params, model.input_shape)  # type: ignore[arg-type]
+        if report.has_errors():
+            self.invalid.append(f"{model.name}: {report.generate_report()}")

@@ -1,0 +1,212 @@
+"""Run the functions in this process as Lambda does: their environment, the events of `events/`, and their handlers.
+
+Import this before anything of the layer: it reads its environment, and makes its client, when it is imported.
+"""
+
+import copy
+import importlib.util
+import itertools
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import botocore.session
+
+from tests import openapi
+from tests.example_key import EXAMPLE_KEY
+from tools import ROOT
+from tools.local import template
+from tools.local.dynamodb import Database
+from tools.local.tables import table_request
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb import DynamoDBClient
+
+TEMPLATE = template.load(ROOT / "template.yaml", {"Stage": "staging"})
+ANIMALS, API_KEYS = (TEMPLATE.tables[name].name for name in ("AnimalsTable", "ApiKeysTable"))
+EVENTS = {path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "events").glob("*.json"))}
+SUCCESSES = [name for name in EVENTS if name.split("-")[1].startswith("2")]
+PETS: list[dict[str, Any]] = [
+    {"id": 1, "name": "Rex", "categoryId": 3, "status": "available"},
+    {"id": 2, "name": "Mia", "categoryId": 1},
+    {"id": 3, "name": "Bo", "categoryId": 3, "status": "sold"},
+    {"id": 4, "name": "Kira", "categoryId": 9223372036854775807, "status": "available"},
+    {"id": 5, "name": "Otto", "categoryId": 2, "status": "pending"},
+]
+"""The animals that the events are about."""
+
+sys.path.append(str(ROOT / "layers/common"))  # where it is not on the path, as it is in pytest
+for name in [name for name in os.environ if name.startswith("AWS_")]:
+    del os.environ[name]
+for function in TEMPLATE.functions.values():
+    os.environ.update(function.environment)
+os.environ.update(AWS_DEFAULT_REGION=template.REGION, AWS_ACCESS_KEY_ID="testing", AWS_SECRET_ACCESS_KEY="testing")
+
+Handler = Callable[[dict[str, Any], Any], dict[str, Any]]
+
+
+class Context:
+    """What the handlers use of Lambda's context object."""
+
+    def __init__(self, seconds: float = 10) -> None:
+        self.remaining_ms = int(seconds * 1000)
+
+    def get_remaining_time_in_millis(self) -> int:
+        return self.remaining_ms
+
+
+@dataclass(frozen=True)
+class Response:
+    """The response of a function; `body` is read as JSON, None when there is none."""
+
+    status: int
+    headers: Mapping[str, str]
+    text: str
+    seconds: float
+
+    @property
+    def body(self) -> Any:
+        return openapi.strict_json(self.text) if self.text else None
+
+
+def operation_of(event: Mapping[str, Any]) -> openapi.Operation:
+    """Find the operation that an event asks for."""
+    operation = openapi.find(event["httpMethod"], event["path"].removeprefix("/v1"))
+    assert operation is not None
+    return operation
+
+
+@cache
+def handler(folder: str) -> Handler:
+    """Load the handler of a function by the name of its folder; each one's module is named `app`."""
+    spec = importlib.util.spec_from_file_location(f"{folder}_app", ROOT / "functions" / folder / "app.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    loaded: Handler = module.handler
+    return loaded
+
+
+def function_of(event: Mapping[str, Any]) -> str:
+    """Find the folder of the function that template.yaml routes an event to."""
+    (route,) = [
+        route for route in TEMPLATE.routes if (route.method, route.resource) == (event["httpMethod"], event["resource"])
+    ]
+    return TEMPLATE.functions[route.function].code.name
+
+
+def invoke(event: dict[str, Any], context: Context | None = None) -> Response:
+    """Send an event to the function that template.yaml routes it to."""
+    begin = time.monotonic()
+    result = handler(function_of(event))(copy.deepcopy(event), context or Context())
+    assert result["isBase64Encoded"] is False
+    return Response(result["statusCode"], result["headers"], result["body"], time.monotonic() - begin)
+
+
+def problems(event: Mapping[str, Any], response: Response) -> list[str]:
+    """List where the response to an event differs from what openapi.yaml declares for its operation."""
+    return openapi.problems(operation_of(event), response.status, response.headers, response.text, in_process=True)
+
+
+# -- the store ---------------------------------------------------------------------------------------------------------
+
+
+_looked_into: list[Database] = []
+
+
+@cache
+def _client() -> "DynamoDBClient":
+    # One for all stores: to make it takes longer than most tests.
+    made: DynamoDBClient = cast("Any", botocore.session.get_session()).create_client("dynamodb")
+    cast("Any", made.meta.events).register("before-send.dynamodb", _answer)
+    return made
+
+
+def _answer(**event: Any) -> Any:
+    return _looked_into[-1].answer(**event)
+
+
+def client(database: Database) -> "DynamoDBClient":
+    """Return the client of the SDK by which tests look into a store; it leads into the latest one."""
+    _looked_into[:] = [database]
+    return _client()
+
+
+# In memory where there is such a folder: nobody pulls the plug here, so no write need wait for the disk.
+_MEMORY = Path("/dev/shm")  # noqa: S108 - the folder in it has a name of its own
+_FOLDER = tempfile.TemporaryDirectory(prefix="animal-store-", dir=_MEMORY if _MEMORY.is_dir() else None)
+_numbers = itertools.count()
+
+
+@cache
+def _prepared(*, pets: bool) -> Path:
+    path = Path(_FOLDER.name) / f"prepared-{pets}.sqlite"
+    database = Database(path)
+    dynamodb = client(database)
+    for table in TEMPLATE.tables.values():
+        dynamodb.create_table(**table_request(table))
+    add_key(dynamodb, EXAMPLE_KEY)
+    if pets:
+        _add_pets(dynamodb)
+    database.close()
+    return path
+
+
+def copy_database(path: Path, *, pets: bool = False) -> None:
+    """Make the file of a store with the template's tables and the events' key, with or without the events' animals."""
+    shutil.copy(_prepared(pets=pets), path)
+
+
+def new_database(*, pets: bool = False) -> Database:
+    """Make a store in memory, where there is such a folder, as `copy_database` does."""
+    path = Path(_FOLDER.name) / f"{next(_numbers)}.sqlite"
+    copy_database(path, pets=pets)
+    return Database(path)
+
+
+def discard(database: Database) -> None:
+    """Close a store, and delete its files."""
+    database.close()
+    for file in database._path.parent.glob(f"{database._path.name}*"):
+        file.unlink()
+
+
+def add_key(dynamodb: "DynamoDBClient", key: str, **members: Any) -> None:
+    """Put a key into the key table."""
+    from animal_store import api_key
+
+    item = {"hash": {"S": api_key.digest(key)}, "label": {"S": "tests"}, "created": {"N": "1764892800"}}
+    dynamodb.put_item(TableName=API_KEYS, Item=item | members)
+
+
+def _add_pets(dynamodb: "DynamoDBClient") -> None:
+    for pet in PETS:
+        item = {name: {"S" if isinstance(value, str) else "N": str(value)} for name, value in pet.items()}
+        dynamodb.put_item(TableName=ANIMALS, Item={"pk": {"S": "pet"}, **item})
+    counter: Any = {"pk": {"S": "counter"}, "id": {"N": "0"}, "value": {"N": str(len(PETS))}}
+    dynamodb.put_item(TableName=ANIMALS, Item=counter)
+
+
+def items(dynamodb: "DynamoDBClient") -> list[dict[str, Any]]:
+    """Read the whole table of animals."""
+    pages = dynamodb.get_paginator("scan").paginate(TableName=ANIMALS, ConsistentRead=True)
+    return [item for page in pages for item in page["Items"]]
+
+
+def pets(dynamodb: "DynamoDBClient") -> list[dict[str, Any]]:
+    """Read every animal as the service should answer it."""
+    members = openapi.schema("Pet")["properties"]
+    return [
+        {name: int(value["N"]) if "N" in value else value["S"] for name, value in item.items() if name in members}
+        for item in items(dynamodb)
+        if item["pk"]["S"] == "pet"
+    ]

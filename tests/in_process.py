@@ -1,0 +1,71 @@
+"""The local service in the tests' own process: no socket, so its code counts for coverage and answers at once."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from unittest import mock
+
+import httpx
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from tools.admin.key_table import KeyTable
+from tools.local.app import Application
+from tools.local.folder import DataFolder
+from tools.local.service import KEY_TABLE, load_template, open_store
+from tools.local.status import Metrics
+
+
+class Transport(httpx.BaseTransport):
+    """Sends the requests of any number of threads to an ASGI application."""
+
+    def __init__(self, application: Application, portal: BlockingPortal) -> None:
+        self._asgi = httpx.ASGITransport(application)
+        self._portal = portal
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request."""
+        return self._portal.call(self._send, request)
+
+    async def _send(self, request: httpx.Request) -> httpx.Response:
+        response = await self._asgi.handle_async_request(request)
+        # A server sends no body in response to HEAD.
+        content = b"" if request.method == "HEAD" else await response.aread()
+        return httpx.Response(response.status_code, headers=response.headers, stream=httpx.ByteStream(content))
+
+
+@dataclass(frozen=True)
+class Target:
+    """A service to send requests to; without a second key, what needs one is skipped."""
+
+    base_url: str
+    api_key: str
+    second_api_key: str | None = None
+    transport: httpx.BaseTransport | None = None
+    application: Application | None = None
+
+
+@contextmanager
+def own_layer(**variables: str) -> Iterator[None]:
+    """Let code load a copy of the layer of its own, in an environment of its own; then everything is as before."""
+    layer = {name: module for name, module in sys.modules.items() if name.startswith("animal_store")}
+    with mock.patch.dict(os.environ, variables), mock.patch.object(sys, "path", [*sys.path]):
+        try:
+            yield
+        finally:
+            sys.modules.update(layer)
+
+
+@contextmanager
+def service_in_process(data: Path) -> Iterator[Target]:
+    """Open a service with an empty store."""
+    template = load_template()
+    with ExitStack() as stack:
+        with own_layer():
+            store = stack.enter_context(open_store(DataFolder(data)))
+            application, key = Application(store.load(template), Metrics()), store.key(template)
+        second_key, _ = KeyTable(store.dynamodb, template.tables[KEY_TABLE].name).issue("second", "test")
+        transport = Transport(application, stack.enter_context(start_blocking_portal()))
+        yield Target("http://127.0.0.1:3000/v1", key, second_key, transport, application)

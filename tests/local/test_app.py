@@ -1,0 +1,126 @@
+"""The ASGI application: its pages, whom it answers, and what it logs."""
+
+import json
+from collections.abc import Iterator
+
+import httpx
+import pytest
+import yaml
+
+from tests.in_process import Target, service_in_process
+from tools import ROOT
+from tools.local.output import redirected
+from tools.local.status import Metrics
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    with service_in_process(tmp_path_factory.mktemp("service")) as target:
+        yield target
+
+
+@pytest.fixture
+def http(target: Target) -> httpx.Client:
+    headers = {"Authorization": f"Bearer {target.api_key}"}
+    return httpx.Client(base_url="http://127.0.0.1:3000", headers=headers, transport=target.transport)
+
+
+@pytest.mark.parametrize(
+    ("path", "content_type", "text"),
+    [
+        ("/docs", "text/html; charset=utf-8", "SwaggerUIBundle("),
+        ("/docs/swagger-ui.js", "text/javascript; charset=utf-8", "SwaggerUIBundle"),
+        ("/docs/swagger-ui.css", "text/css; charset=utf-8", ".swagger-ui"),
+        ("/openapi.yaml", "application/yaml", "openapi: 3.1"),
+        ("/openapi.json", "application/json", '"openapi": "3.1'),
+        ("/status", "text/html; charset=utf-8", "Status of the animal store"),
+        ("/status.json", "application/json", '"tables"'),
+    ],
+)
+def test_pages(http: httpx.Client, path: str, content_type: str, text: str) -> None:
+    response = http.get(path)
+
+    assert (response.status_code, response.headers["Content-Type"]) == (200, content_type)
+    assert text in response.text
+    assert http.head(path).status_code == 200
+    assert http.post(path).status_code == 404
+
+
+def test_root_leads_to_the_documentation(http: httpx.Client) -> None:
+    assert http.get("/").headers["Location"] == "/docs"
+
+
+def test_document_names_this_server_alone(http: httpx.Client) -> None:
+    served = http.get("/openapi.json", headers={"Host": "localhost:81"}).json()
+
+    assert [server["url"] for server in served.pop("servers")] == ["http://localhost:81/v1"]
+    assert served == {
+        name: value for name, value in yaml.safe_load((ROOT / "openapi.yaml").read_text()).items() if name != "servers"
+    }
+
+
+@pytest.mark.parametrize("path", ["/v1/pets", "/docs", "/status.json"])
+@pytest.mark.parametrize(
+    ("host", "answered"),
+    [
+        ("localhost", True),
+        ("[::1]:3000", True),
+        ("LOCALHOST:3000", True),
+        ("evil.example", False),
+        ("127.0.0.1.evil.example:3000", False),
+    ],
+)
+def test_only_names_of_this_machine_are_answered(http: httpx.Client, path: str, host: str, answered: bool) -> None:
+    response = http.get(path, headers={"Host": host, "Origin": f"http://{host}"})
+
+    assert response.status_code == (200 if answered else 421)
+    assert answered or response.json().keys() == {"code", "message", "status"}
+    assert not [name for name in response.headers if name.startswith("access-control")]
+
+
+def test_log_is_one_line_without_a_key(target: Target, http: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    logged: list[str] = []
+    monkeypatch.setattr(target.application, "_log_request", lambda *request: logged.append(request[1]))
+    encoded = "".join(f"%25{ord(character):02x}" for character in target.api_key)
+
+    for key in (target.api_key, encoded):
+        http.get(f"/v1/pets/%0a{key}?key={key}")
+    http.get("/nothing?" + "x" * 300)
+
+    assert logged[:2] == ["/v1/pets/\\x0aanimal_test_...?key=animal_test_..."] * 2
+    assert len(logged[2]) < 210
+
+
+def test_body_larger_than_the_gateway_takes(http: httpx.Client) -> None:
+    sizes = [10 * 1024 * 1024, 10 * 1024 * 1024 + 1]
+    by_the_function, by_the_gateway = (http.post("/v1/pets", content=b" " * size) for size in sizes)
+    assert by_the_function.status_code == by_the_gateway.status_code == 413
+    assert by_the_function.json()["message"] != by_the_gateway.json()["message"]
+
+
+def test_status_is_made_of_the_metrics(http: httpx.Client) -> None:
+    metrics = Metrics()
+    with redirected(metrics):
+        pet_id = http.post("/v1/pets", json={"name": "Rex", "categoryId": 1}).json()["id"]
+        http.post("/v1/pets", json={"name": "Rex"})
+        for _ in range(2):
+            http.get(f"/v1/pets/{pet_id}")
+        http.get("/v1/cats")  # API Gateway's own response: not in the functions' metrics
+        print('{"_aws": {"CloudWatchMetrics": [{}]}}')
+    requests, errors, deprecated = metrics.summary()["tables"]
+
+    counts = {(row["Operation"], row["Status"]): row["Requests"] for row in requests}
+    assert counts == {("createPet", "201"): 1, ("createPet", "400"): 1, ("getPet", "200"): 2}
+    assert all(0 < row["Latency p50"] <= row["Latency p95"] for row in requests)
+    assert [(row["Code"], row["Errors"]) for row in errors] == [("invalid_request", 1)]
+    assert [row["DeprecatedCalls"] for row in deprecated] == [2]
+    assert metrics.summary()["invalid_metrics"] == 1
+
+
+def test_percentiles_are_of_nearest_rank() -> None:
+    metrics = Metrics()
+    directive = {"Dimensions": [["D"]], "Metrics": [{"Name": "M", "Unit": "Milliseconds"}]}
+    for value in range(1, 101):
+        metrics(json.dumps({"_aws": {"CloudWatchMetrics": [directive]}, "D": "d", "M": float(value)}))
+
+    assert metrics.summary()["tables"] == [[{"D": "d", "Requests": 100, "M p50": 50, "M p95": 95}]]

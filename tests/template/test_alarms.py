@@ -1,0 +1,115 @@
+"""Alarms and dashboard: what they watch, and when the alarms go off."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from tests.template.conftest import Template, of_type, only, references
+from tools.packaging.sdk_data import OPERATIONS
+
+ALARM = "AWS::CloudWatch::Alarm"
+# Dimensions that AWS publishes: an alarm on any other set never sees a value. (Ours: tests/unit/test_template.py.)
+DIMENSIONS = {
+    "AWS/ApiGateway": [{"ApiName", "Stage"}],
+    "AWS/Lambda": [{"FunctionName", "Resource"}],
+    "AWS/WAFV2": [{"WebACL", "Region", "Rule"}],
+    "SystemErrors": [{"TableName", "Operation"}],
+    "ReadThrottleEvents": [{"TableName"}, {"TableName", "GlobalSecondaryIndexName"}],
+    "WriteThrottleEvents": [{"TableName"}, {"TableName", "GlobalSecondaryIndexName"}],
+}
+
+
+def metrics(alarm: dict[str, Any]) -> dict[str, Any]:
+    """Return the metrics inside of an alarm's metric math, by id."""
+    return {entry["Id"]: entry["MetricStat"] for entry in alarm["Metrics"] if "MetricStat" in entry}
+
+
+def expression(alarm: dict[str, Any]) -> str:
+    """Return the one expression of an alarm."""
+    (found,) = (entry["Expression"] for entry in alarm["Metrics"] if "Expression" in entry)
+    return str(found)
+
+
+def test_every_alarm_watches_metrics_that_exist_and_uses_each(stack: Template) -> None:
+    for name, alarm in of_type(stack, ALARM).items():
+        for stat in metrics(alarm).values():
+            dimensions = {dimension["Name"] for dimension in stat["Metric"]["Dimensions"]}
+            known = DIMENSIONS.get(stat["Metric"]["MetricName"]) or DIMENSIONS.get(stat["Metric"]["Namespace"])
+            assert dimensions in (known or [dimensions]), name
+        assert set(re.findall(r"\b[a-z]\w*", expression(alarm))) == metrics(alarm).keys(), name
+        assert alarm["TreatMissingData"] == "notBreaching"
+        # The newest period has no data yet, so FILL makes it 0: an alarm of that period alone never goes off.
+        assert "FILL(" not in expression(alarm) or alarm["DatapointsToAlarm"] < alarm["EvaluationPeriods"]
+
+
+def test_one_alarm_is_for_codedeploy_alone_and_all_others_page(stack: Template) -> None:
+    groups = of_type(stack, "AWS::CodeDeploy::DeploymentGroup").values()
+    of_codedeploy = {name for group in groups for name in references(group["AlarmConfiguration"])}
+    alarms = of_type(stack, ALARM)
+    silent = {name for name, alarm in alarms.items() if "AlarmActions" not in alarm}
+    assert silent == of_codedeploy == {"DeploymentAlarm"}
+    assert alarms["DeploymentAlarm"]["Threshold"] == 0
+    assert all(
+        alarm.get("AlarmActions", [{"Ref": "AlarmTopic"}]) == [{"Ref": "AlarmTopic"}] for alarm in alarms.values()
+    )
+
+
+def test_alarms_watch_every_function_and_every_call_of_dynamodb(stack: Template) -> None:
+    alarms = {name: json.dumps(metrics(alarm)) for name, alarm in of_type(stack, ALARM).items()}
+    for name in ("DeploymentAlarm", "FunctionThrottlesAlarm"):
+        assert re.findall(r'"\$\{(\w+)\}:live"', alarms[name]) == [*of_type(stack, "AWS::Lambda::Function")]
+    watched = re.findall(r'"Name": "Operation", "Value": "(\w+)"', alarms["TableErrorsAlarm"])
+    assert set(watched) == set(OPERATIONS)
+
+
+def goes_off(alarm: dict[str, Any], per_minute: dict[str, float]) -> bool:
+    """Tell whether an alarm goes off when every period is like this; a rate a minute becomes the sum of a period."""
+    values = {
+        name: per_minute[name] * (stat["Period"] / 60 if stat["Stat"] == "Sum" else 1)
+        for name, stat in metrics(alarm).items()
+    }
+    functions = {"IF": lambda condition, yes, no: yes if condition else no, "FILL": lambda value, _: value}
+    return bool(eval(expression(alarm), functions, values) > alarm["Threshold"])  # noqa: S307 - the template's own
+
+
+@pytest.mark.parametrize(
+    ("pages", "alarms", "per_minute"),
+    [
+        pytest.param(True, "Errors", {"errors": 2, "requests": 2}, id="outage of two requests a minute"),
+        pytest.param(True, "Errors", {"errors": 0.3, "requests": 0.3}, id="outage of a request in three minutes"),
+        pytest.param(True, "Errors", {"errors": 300, "requests": 6000}, id="one failure in twenty of many"),
+        pytest.param(False, "Errors", {"errors": 20, "requests": 6000}, id="a few failures of many"),
+        pytest.param(False, "Errors", {"errors": 0.1, "requests": 0.1}, id="one failure in ten minutes"),
+        pytest.param(False, "Errors", {"errors": 0.2, "requests": 20}, id="a few failures of few"),
+        pytest.param(True, "Latency", {"latency": 4000, "requests": 2}, id="slow, two requests a minute"),
+        pytest.param(True, "Latency", {"latency": 4000, "requests": 6000}, id="slow, many requests"),
+        pytest.param(False, "Latency", {"latency": 4000, "requests": 1}, id="slow, one request a minute"),
+        pytest.param(True, "Flood", {"refused": 1200, "blocked": 0}, id="flood that the gateway or a function refuses"),
+        pytest.param(True, "Flood", {"refused": 0, "blocked": 1200}, id="flood that the firewall refuses"),
+        pytest.param(False, "Flood", {"refused": 60, "blocked": 60}, id="a request a second refused"),
+    ],
+)
+def test_somebody_is_paged(stack: Template, pages: bool, alarms: str, per_minute: dict[str, float]) -> None:
+    names = ["ServerErrorsAlarm", "QuietErrorsAlarm"] if alarms == "Errors" else [f"{alarms}Alarm"]
+    assert any(goes_off(of_type(stack, ALARM)[name], per_minute) for name in names) is pages
+
+
+def test_the_flood_alarm_counts_what_the_access_log_has(stack: Template) -> None:
+    log_filter = only(stack, "AWS::Logs::MetricFilter")
+    (counted,) = log_filter["MetricTransformations"]
+    watched = metrics(of_type(stack, ALARM)["FloodAlarm"])["refused"]["Metric"]
+    assert (watched["Namespace"], watched["MetricName"]) == (counted["MetricNamespace"], counted["MetricName"])
+    assert [dimension["Name"] for dimension in watched["Dimensions"]] == [each["Key"] for each in counted["Dimensions"]]
+    fields = json.loads(only(stack, "AWS::ApiGateway::Stage")["AccessLogSetting"]["Format"])
+    assert set(re.findall(r"\$\.(\w+)", json.dumps(log_filter))) <= fields.keys()
+
+
+def test_the_dashboard_can_be_drawn(stack: Template) -> None:
+    body = only(stack, "AWS::CloudWatch::Dashboard")["DashboardBody"]["Fn::Sub"]
+    known = stack["Resources"].keys() | stack["Parameters"].keys() | {"AWS::Region", "AWS::StackName"}
+    assert set(references({"Fn::Sub": body})) <= known
+    widgets = json.loads(re.sub(r"\$\{([^}]+)\}", r"<\1>", body))["widgets"]
+    assert all(widget["x"] + widget["width"] <= 24 for widget in widgets)
+    assert sorted(widgets[0]["properties"]["alarms"]) == sorted(f"<{name}.Arn>" for name in of_type(stack, ALARM))

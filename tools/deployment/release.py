@@ -1,0 +1,142 @@
+"""Deploy an artifact to a stage, by the pipeline and by hand alike."""
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import yaml
+
+from tools import ROOT
+from tools.deployment.service import DeploymentError
+from tools.deployment.stage import Stage, client
+from tools.packaging.artifact import Artifact, unpack
+
+MAIN = "origin/main"
+_SAM = ROOT / ".tools/sam/bin/sam"
+_SIGNER = ".github/workflows/deploy.yml"
+
+Prepare = Callable[[Path, dict[str, str]], None]
+"""Changes a packaged template and its parameters in place: what the rehearsal needs."""
+
+
+def guard(stage: Stage, commit: str, *, back: bool) -> None:
+    """Refuse to give production what is not on main, or, unless the way is back, what is older than what it runs."""
+    if stage.name != "production":
+        return
+    if not _is_ancestor(commit, MAIN):
+        raise DeploymentError(f"production takes commits of main only, and {commit} is not one ({MAIN}; git fetch?)")
+    live = released(stage).partition("-")[0]
+    if live and not back and not _is_ancestor(live, commit):
+        raise DeploymentError(f"production runs {live}, which is newer than {commit}: to go back, use make rollback")
+
+
+def _is_ancestor(older: str, newer: str) -> bool:
+    command = ["git", "merge-base", "--is-ancestor", older, newer]
+    return subprocess.run(command, cwd=ROOT, check=False, capture_output=True).returncode == 0
+
+
+def verify_attestation(path: Path, commit: str, repository: str) -> None:
+    """Have GitHub's command line verify that the pipeline on main built this file from that commit."""
+    command = ["gh", "attestation", "verify", str(path), "--repo", repository, "--deny-self-hosted-runners"]
+    command += ["--signer-workflow", f"{repository}/{_SIGNER}", "--source-ref", "refs/heads/main"]
+    if subprocess.run([*command, "--source-digest", commit], check=False).returncode:
+        raise DeploymentError(f"{path.name} has no attestation of {repository} for {commit}")
+
+
+def released(stage: Stage) -> str:
+    """Name the artifact that a stage runs: `<commit>-<sha256>`; empty if none."""
+    return stage.outputs().get("Artifact", "")
+
+
+@contextlib.contextmanager
+def unpacked(path: Path) -> Iterator[Artifact]:
+    """Unpack an artifact for as long as the context lasts."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield unpack(path, Path(folder) / "artifact")
+
+
+@contextlib.contextmanager
+def fetched(stage: Stage, name: str) -> Iterator[Path]:
+    """Get an artifact that the stage has run from its bucket, by its commit or whole name."""
+    bucket, s3 = stage.account()["ArtifactBucketName"], client("s3")
+    entries = s3.list_objects_v2(Bucket=bucket, Prefix="releases/").get("Contents", [])
+    keys = [entry["Key"] for entry in sorted(entries, key=lambda entry: entry["LastModified"])]
+    found = [key for key in keys if Path(key).stem.startswith(name)]
+    if len(found) != 1:
+        raise DeploymentError("\n".join([f"not one artifact of {stage.name} begins with {name!r}; there are:", *keys]))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / Path(found[0]).name
+        s3.download_file(bucket, found[0], str(path))
+        with unpacked(path) as artifact:
+            if path.stem != artifact.name:
+                raise DeploymentError(f"s3://{bucket}/{found[0]} is not what its name says")
+        yield path
+
+
+def install(
+    stage: Stage, path: Path, *, canary: bool, tables: Mapping[str, str] | None = None, prepare: Prepare | None = None
+) -> None:
+    """Create or update the stack from an artifact; `tables` replace the stack's own, if None those in use stay."""
+    account = stage.account()
+    bucket = account["ArtifactBucketName"]
+    with unpacked(path) as artifact:
+        # Before anything else, so that whatever runs can be deployed again.
+        client("s3").upload_file(str(path), bucket, f"releases/{artifact.name}.zip")
+        parameters = stage.parameters(artifact.folder / "samconfig.toml") | ({} if canary else {"Canary": "false"})
+        template = artifact.folder / "template.yaml"
+        content = yaml.safe_load(template.read_text("utf-8"))
+        content["Outputs"]["Artifact"] = {"Description": "What runs: commit and SHA-256.", "Value": artifact.name}
+        text = replace_tables(json.dumps(content), stage.restored_tables() if tables is None else tables)
+        template.write_text(text, "utf-8")
+        sam(artifact.folder, "package", "--template-file", "template.yaml", "--output-template-file", "packaged.yaml",
+            "--s3-bucket", bucket, "--s3-prefix", "code", "--force-upload")  # fmt: skip
+        if prepare:
+            prepare(artifact.folder / "packaged.yaml", parameters)
+        sam(artifact.folder, "deploy", "--template-file", "packaged.yaml", "--config-file", "samconfig.toml",
+            "--config-env", stage.name, "--s3-bucket", bucket, "--role-arn", account["ExecutionRoleArn"],
+            "--parameter-overrides", *(f"{name}={value}" for name, value in parameters.items()))  # fmt: skip
+    client("cloudformation").update_termination_protection(StackName=stage.stack, EnableTerminationProtection=True)
+
+
+def promote(
+    stage: Stage, path: Path, check: Callable[[], None], *, canary: bool, prepare: Prepare | None = None
+) -> None:
+    """Install an artifact and check it; if the check fails, go back to what ran before."""
+    before = released(stage)
+    install(stage, path, canary=canary, prepare=prepare)
+    installed = released(stage)
+    try:
+        check()
+    except DeploymentError as error:
+        # Not if somebody else has deployed meanwhile: what they did stays.
+        if not before or before == installed or released(stage) != installed:
+            raise
+        with fetched(stage, before) as previous:
+            install(stage, previous, canary=False, prepare=prepare)
+        raise DeploymentError(f"{error}\n{stage.name} runs {before} again") from error
+
+
+def sam(folder: Path, *arguments: str) -> None:
+    """Run the sam command in a folder."""
+    done = subprocess.run(
+        [str(_SAM), *arguments, "--no-progressbar"], cwd=folder, env=os.environ | {"SAM_CLI_TELEMETRY": "0"},
+        check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+    )  # fmt: skip
+    if done.returncode:
+        raise DeploymentError(f"{done.stdout}{done.stderr}\nsam {arguments[0]} failed")
+
+
+def replace_tables(template: str, tables: Mapping[str, str]) -> str:
+    """Let a template (JSON) use other tables than its own, which stay in it as they are."""
+    for table, name in tables.items():
+        arn = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/" + name
+        template = template.replace(f'{{"Ref": "{table}"}}', f'"{name}"').replace(f"${{{table}}}", name)
+        template = template.replace(f"${{{table}.Arn}}", arn)
+        get_att = rf'{{"Fn::GetAtt": (\["{table}", "Arn"\]|"{table}\.Arn")}}'
+        template = re.sub(get_att, json.dumps({"Fn::Sub": arn}).replace("\\", r"\\"), template)
+    return template

@@ -1,0 +1,112 @@
+"""The service in this process: its store, its tables, its handlers, and the key of this machine."""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from tools import ROOT
+from tools.local import LocalError
+from tools.local import template as templates
+from tools.local.folder import DataFolder
+from tools.local.tables import ENDPOINT_VARIABLE, client, create_tables
+from tools.local.template import REGION, Template
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb import DynamoDBClient
+
+    from tools.local.gateway import Gateway
+
+KEY_LABEL = "local"
+KEY_TABLE = "ApiKeysTable"
+
+_LOCAL_HOSTS = frozenset({"127.0.0.1", "::1", "localhost"})
+_CREDENTIALS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
+
+
+def load_template(path: Path = ROOT / "template.yaml") -> Template:
+    """Read the template as the local service does."""
+    return templates.load(path, {"Stage": "local"})
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The DynamoDB of a data folder: a client for administration, and what gives other clients the same store."""
+
+    folder: DataFolder
+    dynamodb: "DynamoDBClient"
+    attach: "Callable[[DynamoDBClient], object]"
+
+    def load(self, template: Template) -> "Gateway":
+        """Load the handlers, and create the tables that are missing."""
+        # Late: what only needs the store has no use for them.
+        from tools.local.functions import load
+        from tools.local.gateway import Gateway
+
+        handlers = load(template)
+        if layer := sys.modules.get("animal_store.dynamodb"):
+            self.attach(layer.client)
+        create_tables(self.dynamodb, template.tables.values())
+        return Gateway(template, handlers)
+
+    def key(self, template: Template) -> str:
+        """Find or make the key of this machine; one that an emptied store does not know is made known again."""
+        from animal_store import api_key
+
+        from tools.admin.key_table import KeyRecord, KeyTable
+
+        keys, path = KeyTable(self.dynamodb, template.tables[KEY_TABLE].name), self.folder.api_key
+        key = path.read_text("utf-8", "replace").strip() if path.exists() else ""
+        if api_key.is_well_formed(key):
+            record = keys.get(api_key.digest(key))
+            if record is None:
+                keys.put(KeyRecord(api_key.digest(key), KEY_LABEL, int(time.time())))
+            if record is None or record.state(time.time()) == "active":
+                return key
+        key, _ = keys.issue(KEY_LABEL, "test", shared_label=True)
+        self.folder.write_api_key(key)
+        return key
+
+
+@contextmanager
+def open_store(folder: DataFolder) -> Iterator[Store]:
+    """Open the store of a folder, or the one that AWS_ENDPOINT_URL_DYNAMODB names; others may be using it."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    from tools.local.dynamodb import Database, DatabaseError
+
+    endpoint = os.environ.get(ENDPOINT_VARIABLE)
+    database = None
+    try:
+        _prepare_environment(endpoint)
+        dynamodb = client()
+        if not endpoint:
+            database = Database(folder.database)
+            database.attach(dynamodb)
+        yield Store(folder, dynamodb, database.attach if database else lambda _: None)
+    except DatabaseError as error:
+        raise LocalError(
+            f"{error}\nPut a good copy in its place, or start with an empty store: {folder.reset_command}"
+        ) from error
+    except (BotoCoreError, ClientError) as error:
+        raise LocalError(f"the store at {endpoint or folder.path} does not answer as it should: {error}") from error
+    finally:
+        if database:
+            database.close()
+
+
+def _prepare_environment(endpoint: str | None) -> None:
+    """Set what the SDK in this process needs for the embedded store, or for another DynamoDB."""
+    if not endpoint:  # whatever the user's own settings for AWS are
+        for name in [name for name in os.environ if name.startswith("AWS_")]:
+            del os.environ[name]
+        os.environ.update(AWS_CONFIG_FILE=os.devnull, AWS_SHARED_CREDENTIALS_FILE=os.devnull)
+    # DynamoDB Local, for instance, needs credentials, but takes any.
+    if not endpoint or urlsplit(endpoint).hostname in _LOCAL_HOSTS:
+        os.environ.update({name: os.environ.get(name, value) for name, value in _CREDENTIALS.items()})
+        os.environ.setdefault("AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", REGION))

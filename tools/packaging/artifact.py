@@ -1,0 +1,89 @@
+"""Pack a build into one file that every stage deploys: code, template, parameters, bill of materials, commit.
+
+The same build gives the same bytes, so that stages and rollbacks can be compared by one digest.
+"""
+
+import hashlib
+import io
+import shutil
+import subprocess
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from tools import ROOT
+
+_EARLIEST = (1980, 1, 1, 0, 0, 0)  # of the zip format
+_COMMIT = "COMMIT"
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """An artifact that has been unpacked: `folder` holds what `pack` put in."""
+
+    folder: Path
+    commit: str
+    sha256: str
+
+    @property
+    def name(self) -> str:
+        """What it is called in a bucket."""
+        return f"{self.commit}-{self.sha256}"
+
+    @property
+    def code(self) -> Mapping[str, str]:
+        """The SHA-256 of each zip file with code, by logical id."""
+        return {path.stem: digest(path.read_bytes()) for path in sorted(self.folder.glob("*.zip"))}
+
+
+def digest(content: bytes) -> str:
+    """Return the SHA-256 in hexadecimal."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def zipped(directory: Path) -> bytes:
+    """Pack a directory so that the same files give the same bytes."""
+    files = (path for path in directory.rglob("*") if path.is_file())
+    return _zip({path.relative_to(directory).as_posix(): path.read_bytes() for path in files}, zipfile.ZIP_DEFLATED)
+
+
+def _zip(entries: Mapping[str, bytes], compression: int) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in sorted(entries.items()):
+            entry = zipfile.ZipInfo(name, _EARLIEST)
+            entry.external_attr = 0o644 << 16  # Lambda runs as another user
+            archive.writestr(entry, content, compression)
+    return buffer.getvalue()
+
+
+def commit() -> str:
+    """Name what is checked out: the commit, with `-dirty` if files differ from it."""
+    command = ["git", "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
+    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def pack(build: Path, output: Path, config: Path = ROOT / "samconfig.toml") -> str:
+    """Pack what `sam build` wrote, with the parameters of the stages, and return the SHA-256."""
+    template = yaml.safe_load((build / "template.yaml").read_text("utf-8"))
+    entries = {"samconfig.toml": config.read_bytes(), _COMMIT: commit().encode()}
+    for path in build.iterdir():
+        if path.is_dir():
+            entries[f"{path.name}.zip"] = zipped(path)
+        elif path.suffix == ".json":
+            entries[path.name] = path.read_bytes()
+    for logical_id, resource in template["Resources"].items():
+        for name in {"CodeUri", "ContentUri"} & set(resource.get("Properties", {})):
+            resource["Properties"][name] = f"{logical_id}.zip"
+    entries["template.yaml"] = yaml.safe_dump(template, sort_keys=False).encode()
+    output.write_bytes(_zip(entries, zipfile.ZIP_STORED))
+    return digest(output.read_bytes())
+
+
+def unpack(path: Path, folder: Path) -> Artifact:
+    """Unpack an artifact into a new folder."""
+    shutil.unpack_archive(path, folder, "zip")
+    return Artifact(folder, (folder / _COMMIT).read_text(), digest(path.read_bytes()))
