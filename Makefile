@@ -9,6 +9,9 @@ UV := .tools/uv/bin/uv
 # Never download an interpreter: the one that `scripts/find-python` names is used for every environment.
 export UV_PYTHON_DOWNLOADS := never
 export UV_PROJECT_ENVIRONMENT := .venv
+# Registries behind a certificate authority of one's own: trust what this machine trusts (pip does so since 24.2).
+export UV_SYSTEM_CERTS ?= true
+export NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
 export PYTHON
 
 .PHONY: help
@@ -39,7 +42,7 @@ $(UV): locks/uv.txt scripts/find-python
 	@touch $@
 
 .PHONY: install
-install: .venv/.installed .tools/ministack/.installed ## install what `make run` and `make test` need
+install: .venv/.installed ## install what `make run` needs
 
 # The same for npm packages: locks/NAME/package-lock.json -> .tools/NAME
 .tools/%/.installed: locks/%/package.json locks/%/package-lock.json
@@ -114,10 +117,21 @@ format: .venv/.installed ## format and mend what can be mended by machine
 	@.venv/bin/ruff format .
 	@.venv/bin/ruff check --fix .
 
-.PHONY: test
-test: install .tools/sam/.installed ## every test that this machine can run; the unit tests cover each branch that ships
-	@.venv/bin/pytest tests/unit tests/contract --cov
-	@.venv/bin/pytest --ignore tests/unit --ignore tests/contract
+PYTEST_CMD := .venv/bin/python -m pytest
+
+.PHONY: test tests
+test: install .tools/sam/.installed ## what to run between two edits: every test that is not slow, and every branch that ships
+	@echo "make test: about a minute on two idle cores"
+	@SECONDS=0; $(PYTEST_CMD) -n auto -m "not slow" --cov; echo "make test: $$SECONDS s"
+
+tests: test
+
+.PHONY: test-slow test-all
+test-slow: install .tools/sam/.installed ## the others: builds, generated clients, the page in a browser, Amazon's engine, faults
+	@echo "make test-slow: some minutes"
+	@SECONDS=0; $(PYTEST_CMD) -m slow; echo "make test-slow: $$SECONDS s"
+
+test-all: test test-slow ## every test that this machine can run
 
 .PHONY: reliability
 reliability: install ## faults, load and attack: nothing lost, doubled or leaked; about 10 minutes (QUICK=1: one)
@@ -125,7 +139,7 @@ reliability: install ## faults, load and attack: nothing lost, doubled or leaked
 
 .PHONY: clients
 clients: install ## the tests of generated clients, examples and the documentation page
-	@.venv/bin/pytest tests/clients tests/docs
+	@$(PYTEST_CMD) tests/clients tests/docs
 
 .PHONY: hooks
 hooks: .tools/pre-commit/.installed ## run `make check` before every commit
@@ -190,7 +204,7 @@ sam-local: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ##
 .PHONY: contract
 contract: install ## the contract suite against BASE_URL with API_KEY (PYTEST="-m smoke_read_only": only read)
 	@CONTRACT_BASE_URL="$${BASE_URL-}" CONTRACT_API_KEY="$${API_KEY-}" CONTRACT_SECOND_API_KEY="$${SECOND_API_KEY-}" \
-	  CONTRACT_EXPECTED_FAILURES="$${EXPECTED_FAILURES-}" .venv/bin/pytest tests/contract $(PYTEST)
+	  CONTRACT_EXPECTED_FAILURES="$${EXPECTED_FAILURES-}" $(PYTEST_CMD) tests/contract $(PYTEST)
 
 # -- speed -------------------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,6 @@ from typing import Any
 import botocore.session
 import pytest
 import typer
-from aws_lambda_powertools import Logger
 from botocore import xform_name
 
 from tests.template.conftest import Template, parameters
@@ -219,6 +218,9 @@ def log_fields() -> set[str]:
     stream = io.StringIO()
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("_X_AMZN_TRACE_ID", "Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=1")
+        # Late: clients of the SDK that are made after this import name Powertools as their sender.
+        from aws_lambda_powertools import Logger
+
         Logger(service=__name__, stream=stream).error("An error.", exc_info=LookupError())
     source: Any = ast.parse((ROOT / "layers/common/animal_store/telemetry.py").read_text())
     write = next(node for node in source.body if isinstance(node, ast.FunctionDef) and node.name == "write")

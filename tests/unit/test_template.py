@@ -56,7 +56,7 @@ def accesses(action: str, params: dict[str, Any]) -> Iterator[Access]:
     condition = re.findall(r"[(\s](\w+)[)\s]", f" {params.get('ConditionExpression', '')} ")
     named = {*item, *params.get("ExpressionAttributeNames", {}).values(), *condition} - {"OR", "AND", "NOT"}
     index = f"/index/{params['IndexName']}" if "IndexName" in params else ""
-    yield Access(f"dynamodb:{action}", f"{table}{index}", {next(iter(item.values()))["S"]}, named)
+    yield Access(f"dynamodb:{action}", f"{table}{index}", {(item.get("pk") or item["hash"])["S"]}, named)
 
 
 def allows(statement: dict[str, Any], access: Access) -> bool:

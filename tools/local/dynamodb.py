@@ -1,8 +1,8 @@
 """An embedded DynamoDB: one SQLite file that answers a client of the SDK in its own process.
 
-What was answered is on disk: a request is one transaction, and SQLite waits for the disk at its end. Any number of
-threads and processes can use the file at once. It knows what this project asks of DynamoDB; any other operation,
-parameter, value or expression is refused by name, never ignored.
+What is acknowledged is on disk: each request is one transaction of SQLite, which waits for the disk at its end. Any
+number of threads and processes can use the file at once. The store knows what this project asks of DynamoDB; any other
+operation, parameter, value or expression is refused by name, never ignored.
 """
 
 import json
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _APPLICATION_ID = 0x616E696D
 _VERSION = 1
-# An index is rows of its own, each with the whole item, as in DynamoDB; and a table is its first index.
+# As in DynamoDB, an index has rows of its own, with the whole item in each. The table itself is its first index.
 _SCHEMA = f"""
 PRAGMA application_id = {_APPLICATION_ID};
 PRAGMA user_version = {_VERSION};
@@ -72,7 +72,7 @@ class Database:
         self._clients.append(client)
 
     def close(self) -> None:
-        """Leave the clients and the file; no request may be under way."""
+        """Detach the clients and close the file; no request may be under way."""
         for client in self._clients:
             client.meta.events.unregister(_EVENT, self.answer)  # type: ignore[arg-type]
         while self._idle:
@@ -149,7 +149,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _create(path: Path) -> None:
-    """Create an empty store where there is none, in one step: an unfinished file never has its name."""
+    """Create an empty store where there is none, in one step: no unfinished file ever has its name."""
     log = Path(f"{path}-wal")
     is_log_there = log.exists()  # asked first: another process may be creating the store
     if path.exists():
@@ -170,14 +170,14 @@ def _create(path: Path) -> None:
 
 
 def _check(path: Path) -> None:
-    """Refuse a file that is damaged or something else, without a change to it."""
+    """Refuse a file that is damaged or something else, without changing it."""
     with path.open("rb") as file:
         header = file.read(100)
     # https://www.sqlite.org/fileformat.html#the_database_header
     page, version, application = (int.from_bytes(header[begin:end]) for begin, end in ((16, 18), (60, 64), (68, 72)))
     if not header.startswith(b"SQLite format 3\0") or application != _APPLICATION_ID or version != _VERSION:
         raise _damaged(path, "it is something else, or from another version of this program")
-    # Only what the log still has to bring may be missing.
+    # With a log, SQLite decides: pages that are missing here may be there.
     if path.stat().st_size % page and not Path(f"{path}-wal").exists():
         raise _damaged(path, "it is cut off")
     # Read-only: another connection could write to the file when it is closed.

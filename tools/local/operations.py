@@ -240,14 +240,15 @@ class _Session:
         return f'{{"Items":[{",".join(items)}],"Count":{len(items)},"ScannedCount":{len(items)}{last}}}'
 
     def _store(self, indexes: list[Index], old: Item, new: Item) -> None:
-        """Put an item in the place of another; where there is none, it is empty."""
+        """Replace an item in the table and in each index; an empty item is none."""
         if len(text := _json(new)) > _MAX_ITEM:
             raise Refusal("Item size has exceeded the maximum allowed size")
         for index in indexes:
-            if index.has(old):
-                self._execute("DELETE FROM rows WHERE place = ?", (index.place(old),))
-            if index.has(new):
-                self._execute("INSERT INTO rows VALUES (?, ?)", (index.place(new), text))
+            before, after = (index.place(item) if index.has(item) else b"" for item in (old, new))
+            if before not in (b"", after):
+                self._execute("DELETE FROM rows WHERE place = ?", (before,))
+            if after:
+                self._execute("REPLACE INTO rows VALUES (?, ?)", (after, text))
 
     def _is_repeated(self, token: str, content: bytes) -> bool:
         """Tell whether a transaction with this token has been carried out; remember it if not."""
