@@ -144,9 +144,7 @@ async def embedded(folder: Path) -> tuple[list[dict[str, float]], bool]:
         say(f"reading on {READERS} connections for {SECONDS:g} s")
         requests, failed = await load(service)
     doubles, lost = len(ids + more) - len(acknowledged), len(acknowledged - set(stored))
-    print(
-        f"{ANIMALS:,} creations by {WRITERS} clients: {len(more) / seconds:,.0f} a second, {refused + busy} refused (503),"
-    )
+    print(f"{ANIMALS:,} creations by {WRITERS} clients, {len(more) / seconds:,.0f} a second: {refused + busy} refused,")
     print(f"{doubles} ids given twice, {lost} animals lost, the list in order: {stored == sorted(set(stored))}")
     print(f"{READERS} connections for {SECONDS:g} s: {requests:,} requests, {failed / requests:.3%} not 200")
     ratios = {kind: many[kind] / few[kind] for kind in KINDS}
