@@ -13,8 +13,8 @@ from tools.local.pages import file_answer
 
 _PAGE = Path(__file__).with_name("docs.html")
 _NOTE = (
-    "To try an operation, press <b>Authorize</b> and paste the API key that was printed when the service started. "
-    'What it has done since: <a href="/status">status</a>.'
+    "Press <b>Authorize</b> and paste the API key that <code>make run</code> printed, then open an operation and press "
+    '<b>Execute</b>. What the service has done since: <a href="/status">status</a>.'
 )
 
 
