@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from botocore.exceptions import BotoCoreError, ClientError
 
 from tools import ROOT
 from tools.deployment import bootstrap as account
@@ -132,5 +133,5 @@ if __name__ == "__main__":
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         app()
-    except DeploymentError as error:
+    except (DeploymentError, BotoCoreError, ClientError) as error:
         sys.exit(str(error))

@@ -83,9 +83,9 @@ def rehearse(stage: Stage, folder: Path, *, serve: bool) -> None:
         run = Rehearsal(stage, folder, aws)
         _bootstrap(run)
         _deploy(run)
-        aws.serve_api(stage.resources()["Api"])
+        base_url = aws.serve_api(stage.resources()["Api"], stage.name)
         with temporary_keys(stage.outputs()["ApiKeysTableName"]) as keys:
-            deployment = Deployment(f"{aws.api_origin}/{stage.name}/v1", keys)
+            deployment = Deployment(base_url, keys)
             if serve:
                 deployment.serve()
             deployment.check_contract("rehearsal")
@@ -93,10 +93,10 @@ def rehearse(stage: Stage, folder: Path, *, serve: bool) -> None:
             tried = roles.try_all(aws, run.template, stage.resources())
             run.note(f"IAM: {tried} calls of functions' roles, allowed where the template says so and nowhere else")
             made = set(stage.resources())
-            _change(run, deployment.base_url)
+            _change(run, base_url)
             _restore(run, deployment)
             run.note(f"prune: {len(list(prune(stage, keep=1)))} old versions deleted")
-            _expect(deployment.base_url, _TEXT)
+            _expect(base_url, _TEXT)
         _delete(run)
     _report(run, made)
 
