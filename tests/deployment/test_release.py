@@ -136,7 +136,7 @@ def test_what_is_newer_is_carried_over_and_ids_go_on(tables: Any) -> None:
     for pk, number in (("pet", 1), ("pet", 6), ("pet", 7), ("idempotency#x", 0)):
         old.put_item(Item={"pk": pk, "id": number})
     old.put_item(Item={"pk": "counter", "id": 0, "value": 7})
-    # At the restored moment, the creation of 6 was under way: it had taken its id. 1 is what was lost and has come back.
+    # At the restored moment, the creation of 6 was under way: it had taken its id. 1 was lost and has come back.
     new.put_item(Item={"pk": "pet", "id": 1, "name": "as it was"})
     new.put_item(Item={"pk": "counter", "id": 0, "value": 6})
 

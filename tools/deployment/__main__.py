@@ -49,9 +49,9 @@ def deploy(
 @app.command()
 def rollback(stage: StageName, commit: str, *, canary: bool = False, attested: Attested = "") -> None:
     """Deploy an artifact again that the stage has run, at once; cancels a deployment that is under way."""
-    if stage.status() == "UPDATE_IN_PROGRESS":
-        client("cloudformation").cancel_update_stack(StackName=stage.stack)
     with release.fetched(stage, commit) as path:
+        if stage.status() == "UPDATE_IN_PROGRESS":
+            client("cloudformation").cancel_update_stack(StackName=stage.stack)
         _promote(stage, path, attested, back=True, canary=canary)
 
 

@@ -33,7 +33,7 @@ class Emulator:
         return f"{self.endpoint}/{stage}/v1"
 
     def use(self, credentials: Mapping[str, str] | None = None) -> None:
-        """Let this process and what it starts call the emulator, and never AWS, as root or with a role's credentials."""
+        """Let this process and what it starts call the emulator, never AWS, as root or with a role's credentials."""
         # The emulator takes the number of an account for the root user of that account.
         given = credentials or {"AccessKeyId": ACCOUNT, "SecretAccessKey": "none", "SessionToken": ""}
         for name in [name for name in os.environ if name.startswith("AWS_")]:

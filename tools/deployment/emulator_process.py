@@ -76,7 +76,8 @@ def main() -> None:
     from hypercorn.asyncio import serve
     from hypercorn.config import Config
     from ministack.app import app
-    from ministack.services import apigateway_v1, lambda_svc as functions
+    from ministack.services import apigateway_v1
+    from ministack.services import lambda_svc as functions
 
     complete_events(apigateway_v1)
     # A function's reserved concurrency holds for its versions too.
