@@ -7,7 +7,11 @@ import pytest
 
 from tools.deployment.adaptation import adapt, without_effect
 
-METRIC: dict[str, Any] = {"Metric": {"Namespace": "AWS/X", "MetricName": "Count", "Dimensions": []}, "Period": 60, "Stat": "p99"}
+METRIC: dict[str, Any] = {
+    "Metric": {"Namespace": "AWS/X", "MetricName": "Count", "Dimensions": []},
+    "Period": 60,
+    "Stat": "p99",
+}
 RESPONSES = {"x-amazon-apigateway-gateway-responses": {"DEFAULT_4XX": {"responseTemplates": {"a/b": "{}"}}}}
 RESOURCES: dict[str, Any] = {
     "Application": {"Type": "AWS::CodeDeploy::Application"},
