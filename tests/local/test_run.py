@@ -9,7 +9,7 @@ import subprocess
 import sys
 import termios
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from unittest import mock
 
@@ -17,19 +17,21 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
+from tests.local.dynamodb_local import dynamodb_local
 from tests.processes import COMMAND, RunningService, environment, run_service, wait_for
 from tools import ROOT
 from tools.cli import app
 from tools.local import run
 from tools.local.folder import DataFolder
 from tools.local.service import open_store
+from tools.local.tables import ENDPOINT_VARIABLE
 
 PET = {"name": "Rex", "categoryId": 1}
 
 
-def own_environment(data: Path) -> AbstractContextManager[object]:
+def own_environment(data: Path, **variables: str) -> AbstractContextManager[object]:
     """Give commands in this process an environment of their own."""
-    return mock.patch.dict(os.environ, environment(data), clear=True)
+    return mock.patch.dict(os.environ, environment(data, **variables), clear=True)
 
 
 # -- while it runs -----------------------------------------------------------------------------------------------------
@@ -111,6 +113,22 @@ def test_keys_are_issued_listed_and_revoked(service: RunningService, tmp_path: P
     if running:
         headers = [{"Authorization": f"Bearer {key['key']}"} for key in (issued, lost)]
         assert [service.http.get("/pets", headers=header).status_code for header in headers] == [200, 401]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("store", ["embedded", "amazons"])
+def test_contract_holds_over_http(tmp_path: Path, store: str) -> None:
+    with ExitStack() as stack:
+        elsewhere = {} if store == "embedded" else {ENDPOINT_VARIABLE: stack.enter_context(dynamodb_local())}
+        service = stack.enter_context(run_service(tmp_path, None, **elsewhere))
+        with own_environment(tmp_path, **elsewhere):
+            issued = CliRunner().invoke(app, ["keys", "issue", "--label", "second", "--json"], catch_exceptions=False)
+        keys = ["--api-key", service.api_key, "--second-api-key", json.loads(issued.stdout)["key"]]
+        suite = [sys.executable, "-m", "pytest", "tests/contract", "-q", "--base-url", service.base_url, *keys]
+        done = subprocess.run(suite, cwd=ROOT, check=False, capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stdout
+    assert "skipped" not in done.stdout
 
 
 # -- when it ends ------------------------------------------------------------------------------------------------------
