@@ -239,7 +239,7 @@ def _writers(http: httpx.Client, url: str) -> Iterator[list[dict[str, Any]]]:
 
 
 def _wait_for(created: list[dict[str, Any]], count: int) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while len(created) < count:
         if time.monotonic() > deadline:
             raise DeploymentError("nothing can be created")
