@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import pytest_socket
@@ -33,21 +33,16 @@ def no_network() -> Iterator[None]:
     pytest_socket.enable_socket()
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Give what makes the execution environment a new one, that has looked no key up."""
+    """Make the execution environment a new one, that has looked no key up; give what does so again."""
 
     def forget() -> None:
         monkeypatch.setattr(auth, "_known", auth._Cache())
         monkeypatch.setattr(auth, "_unknown", auth._Cache())
 
+    forget()
     return forget
-
-
-@pytest.fixture(autouse=True)
-def fresh_environment(fresh: Callable[[], None]) -> None:
-    """Let no test profit from keys that another one has looked up."""
-    fresh()
 
 
 class Clock:
@@ -170,10 +165,8 @@ class Call:
         return event
 
 
-class Ask(Protocol):
-    """Sends a request with a valid key, unless `headers` say otherwise."""
-
-    def __call__(self, folder: str, **differences: Any) -> Response: ...
+Ask = Callable[..., Response]
+"""Sends a request with a valid key, unless `headers` say otherwise: the function's folder, and what `Call` takes."""
 
 
 @pytest.fixture

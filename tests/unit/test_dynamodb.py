@@ -21,7 +21,6 @@ from tests.fault_injection import (
     error,
     failing_with,
 )
-from tests.functions import ANIMALS
 from tests.unit.conftest import Clock
 
 pytestmark = pytest.mark.usefixtures("wire")
@@ -213,16 +212,6 @@ def test_item_that_the_service_has_not_written_is_a_bug_told_without_its_content
 
     assert "secret" not in str(raised.value)
     assert raised.value.__suppress_context__
-
-
-@pytest.mark.usefixtures("budget")
-def test_invalid_request_would_be_noticed(wire: Wire) -> None:
-    key = {"pk": {"S": "pet"}, "id": {"N": "1"}}
-    dynamodb.call(dynamodb.client.get_item, TableName=ANIMALS, Key=key, ConsistentRead=1)
-
-    (problem,) = wire.invalid
-    assert problem.startswith("GetItem: Invalid type for parameter ConsistentRead")
-    wire.invalid.clear()
 
 
 @pytest.mark.usefixtures("budget")
