@@ -1,9 +1,9 @@
 """The opaque `cursor` of a list: after which id the next page starts, sealed to its filter and its stage.
 
-18 bytes in base64url: the id (int64, big endian), and a checksum over it, the stage and the filter, which rejects what is
-garbled, and what belongs to another filter or stage. The table is left out, so that cursors survive a restore, which
-always makes a table with another name. The checksum is not a secret and needs none: whoever forges a cursor gets no more
-than another starting point in a list that they may read anyway.
+18 bytes in base64url: the id (int64, big endian), and a checksum over it, the stage and the filter, which rejects what
+is garbled, and what belongs to another filter or stage. The table is left out, so that cursors survive a restore, which
+always makes a table with another name. The checksum is not a secret and needs none: whoever forges a cursor gets no
+more than another starting point in a list that they may read anyway.
 """
 
 import base64
