@@ -24,9 +24,16 @@ if TYPE_CHECKING:
 
 from animal_store import auth, catalogue, dynamodb, operation, telemetry
 
-# Before any test: one of the local service loads the layer again, and handlers loaded after it would use another copy.
 for function in functions.TEMPLATE.functions.values():
     functions.handler(function.code.name)
+_LAYER = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "animal_store"}
+
+
+@pytest.fixture(autouse=True)
+def one_copy_of_the_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Import what the handlers have imported, whatever the local service has loaded again in this process."""
+    for name, module in _LAYER.items():
+        monkeypatch.setitem(sys.modules, name, module)
 
 
 @pytest.fixture(autouse=True)
