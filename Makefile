@@ -1,5 +1,6 @@
 # The animal store's commands. `make` alone lists them.
-# Needs: make, git and one CPython >= 3.11 with venv; everything else is installed into .venv and .tools from lock files.
+# Needs: make, git and one CPython >= 3.11 with venv, for `make build` openssl too; everything else is installed into
+# .venv and .tools from lock files.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help

@@ -59,7 +59,8 @@ def running(folder: Path, **variables: str) -> Iterator[dict[str, str]]:
 @asynccontextmanager
 async def client(service: dict[str, str]) -> AsyncIterator[httpx.AsyncClient]:
     headers = {"Authorization": f"Bearer {service['key']}"}
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
+    # The service closes a connection that has been idle for 5 s: give it up before.
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=2)
     async with httpx.AsyncClient(
         base_url=service["base_url"], headers=headers, limits=limits, timeout=60, trust_env=False
     ) as http:
