@@ -217,9 +217,7 @@ def test_item_that_the_service_has_not_written_is_a_bug_told_without_its_content
 
 @pytest.mark.usefixtures("budget")
 def test_error_that_cannot_be_read_is_told_without_its_content(wire: Wire) -> None:
-    wire.fail(
-        "GetItem", answering(400, b'{"__type": "ConditionalCheckFailed", "Item": {"name": {"S": "secret')
-    )
+    wire.fail("GetItem", answering(400, b'{"__type": "ConditionalCheckFailed", "Item": {"name": {"S": "secret'))
 
     with pytest.raises(ServiceUnavailable) as raised:
         get_pet()
