@@ -1,6 +1,7 @@
 """The way to DynamoDB: how often it is tried, when it is given up, and which of its responses are believed."""
 
 import json
+import traceback
 from typing import Any
 
 import pytest
@@ -212,6 +213,16 @@ def test_item_that_the_service_has_not_written_is_a_bug_told_without_its_content
 
     assert "secret" not in str(raised.value)
     assert raised.value.__suppress_context__
+
+
+@pytest.mark.usefixtures("budget")
+def test_error_that_cannot_be_read_is_told_without_its_content(wire: Wire) -> None:
+    wire.fail("GetItem", answering(400, b'{"__type": "ConditionalCheckFailed", "Item": {"name": {"S": "secret'))
+
+    with pytest.raises(ServiceUnavailable) as raised:
+        get_pet()
+
+    assert "secret" not in "".join(traceback.format_exception(raised.value))
 
 
 @pytest.mark.usefixtures("budget")
