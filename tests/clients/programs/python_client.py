@@ -35,6 +35,7 @@ def openapi_python_client(url, key):
 
 def openapi_generator(url, key):
     import openapi_client as api
+    import urllib3
 
     pets = api.PetsApi(api.ApiClient(api.Configuration(host=url, access_token=key)))
 
@@ -43,7 +44,7 @@ def openapi_generator(url, key):
             response = method(*arguments, **options)
         except api.ApiException as error:
             raise Failed(error.status, json.loads(error.body).get("code")) from error
-        return response.data, response.headers.get("Link")
+        return response.data, urllib3.HTTPHeaderDict(response.headers).get("Link")  # in any case
 
     return SimpleNamespace(
         create=lambda name, category, **key: call(
