@@ -143,20 +143,10 @@ async def observe(  # noqa: PLR0913
     wrapper: Sequence[str] = (),
     pause: float = 0,
 ) -> Run:
-    """Start the function that answers an operation, ask it some times, and end it.
+    """Start the function that answers an operation, ask it some times, and end it; every answer is checked.
 
-    Args:
-        package: What to run.
-        operation: What to ask for.
-        invocations: How often.
-        animals: How many animals there are.
-        reconnects: Before how many of the last invocations DynamoDB hangs up.
-        counting: Whether to count instructions, in a simulator.
-        wrapper: A command to run the function under.
-        pause: Seconds between its answer and the next event.
-
-    Raises:
-        MeasurementError: The function failed, or answered something else than asked for.
+    DynamoDB hangs up before each of the last `reconnects` invocations; `counting` counts instructions in a simulator;
+    the function runs under the command `wrapper`; `pause` seconds lie between an answer and the next event.
     """
     with tempfile.TemporaryDirectory(dir=_MEMORY) as folder:
         counts = Path(folder, "counts")

@@ -10,25 +10,14 @@ from tools import ROOT
 
 @dataclass(frozen=True)
 class Operation:
-    """One kind of request.
+    """One kind of request, made from an event in `events/`, and what a right answer to it is."""
 
-    Args:
-        name: Its key in `results.json`.
-        title: What the report calls it.
-        function: The folder of the function that answers it where each operation has one of its own.
-        example: The file in `events/` that it is made from.
-        status: The HTTP status of a right answer.
-        count: How many animals that has; None for a single one that is no list.
-        query: The query parameters.
-        headers: Headers that take the place of the example's.
-    """
-
-    name: str
-    title: str
-    function: str
-    example: str
+    name: str  # its key in results.json
+    title: str  # in the report
+    function: str  # the folder of the function that answers it where each operation has one of its own
+    example: str  # the event
     status: int = 200
-    count: int | None = None
+    count: int | None = None  # of animals in the answer; None for a single one that is no list
     query: dict[str, str] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
 
