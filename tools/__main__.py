@@ -26,8 +26,7 @@ def main() -> None:
 
     from tools.cli import app
 
-    # scripts/animal-store sets its name; hints name what can be pasted: not every `python` has the libraries.
-    app(prog_name=os.environ.get("TOOLS_NAME", "scripts/animal-store"))
+    app(prog_name=os.environ.get("TOOLS_NAME"))  # set by scripts/animal-store
 
 
 if __name__ == "__main__":

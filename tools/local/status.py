@@ -17,18 +17,19 @@ PAGE = Path(__file__).with_name("status.html")
 
 @dataclass(slots=True)
 class _Series:
-    """The values of one metric with the same dimensions: their sum, and the last of them for percentiles."""
+    """The values of one metric with the same dimensions: their sum, their number, and the last for percentiles."""
 
-    unit: str
     total: float = 0
+    count: int = 0
     recent: deque[float] = field(default_factory=lambda: deque(maxlen=2000))
 
     def figures(self, name: str) -> dict[str, float]:
-        """Return the sum of what is counted, the nearest-rank percentiles of what is measured."""
-        if self.unit == "Count":
+        """Return the sum of what is counted, the number and the nearest-rank percentiles of what is measured."""
+        if isinstance(self.total, int):
             return {name: self.total}
         ordered = sorted(self.recent)
-        return {f"{name} p{rank}": ordered[-(-len(ordered) * rank // 100) - 1] for rank in (50, 95)}
+        percentiles = {f"{name} p{rank}": ordered[-(-len(ordered) * rank // 100) - 1] for rank in (50, 95)}
+        return {"Requests": self.count} | percentiles
 
 
 class Metrics:
@@ -55,8 +56,9 @@ class Metrics:
             for names in directive["Dimensions"]:
                 row = self._tables.setdefault(tuple(names), {}).setdefault(tuple(str(document[n]) for n in names), {})
                 for metric in directive["Metrics"]:
-                    series = row.setdefault(metric["Name"], _Series(metric["Unit"]))
+                    series = row.setdefault(metric["Name"], _Series())
                     series.total += document[metric["Name"]]
+                    series.count += 1
                     series.recent.append(document[metric["Name"]])
 
     def summary(self) -> dict[str, Any]:
