@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 _CHECK_S = 0.3
 _LARGEST_PORT = 65535
+_UNAUTHORIZED = 401
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -115,7 +116,8 @@ Try it (Ctrl-C stops the service; data survives restarts):
 
 
 def _log_request(terminal: Terminal, method: str, target: str, status: int, seconds: float) -> None:
-    terminal.say(f"{time.strftime('%H:%M:%S')}  {status}  {method} {target}  {seconds * 1000:.0f} ms")
+    hint = "  (needs: Authorization: Bearer API_KEY)" if status == _UNAUTHORIZED else ""
+    terminal.say(f"{time.strftime('%H:%M:%S')}  {status}  {method} {target}  {seconds * 1000:.0f} ms{hint}")
 
 
 def _end_with(parent: int) -> None:
