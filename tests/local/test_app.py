@@ -119,6 +119,6 @@ def test_percentiles_are_of_nearest_rank() -> None:
     metrics = Metrics()
     directive = {"Dimensions": [["D"]], "Metrics": [{"Name": "M", "Unit": "Milliseconds"}]}
     for value in range(1, 101):
-        metrics(json.dumps({"_aws": {"CloudWatchMetrics": [directive]}, "D": "d", "M": value}))
+        metrics(json.dumps({"_aws": {"CloudWatchMetrics": [directive]}, "D": "d", "M": float(value)}))
 
-    assert metrics.summary()["tables"] == [[{"D": "d", "M p50": 50, "M p95": 95}]]
+    assert metrics.summary()["tables"] == [[{"D": "d", "Requests": 100, "M p50": 50, "M p95": 95}]]
