@@ -114,7 +114,7 @@ check: .venv/.installed .tools/.templates-checked ## format, lint, types: what C
 	@touch $@
 
 .PHONY: format
-format: .venv/.installed ## format and mend what can be mended by machine
+format: .venv/.installed ## format and auto-fix
 	@.venv/bin/ruff format .
 	@.venv/bin/ruff check --fix .
 

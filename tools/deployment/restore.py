@@ -1,4 +1,4 @@
-"""Go back to a table as it was: restore it beside the one in use, carry over what is newer, and let the stage use it.
+"""Go back to a table as it was: restore it next to the one in use, carry over what is newer, and let the stage use it.
 
 DynamoDB restores into a new table always. The stack keeps its own one, and an output says which of them is in use.
 """
