@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from animal_store import api_key as api_keys
-from animal_store import auth, catalogue, dynamodb
+from animal_store import auth, catalogue, dynamodb, operation
 from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]
 
 from tests.unit.conftest import TEMPLATE, Ask, Output
@@ -134,6 +134,7 @@ def test_alarms_and_dashboard_watch_metrics_that_the_layer_counts(
     ask: Ask, output: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for folder in FOLDERS.values():
+        monkeypatch.setattr(operation, "_cold_start", True)
         requests(ask, folder)
         ask(folder, headers={"Authorization": []})
         with monkeypatch.context() as broken:
