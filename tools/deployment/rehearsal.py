@@ -40,13 +40,18 @@ _WRITERS = 4
 class Rehearsal:
     """A stage on a running emulator, and what has been done and left out."""
 
-    stage: Stage
+    name: str
     folder: Path
     aws: emulator.Emulator
     done: list[str] = field(default_factory=list)
     template: dict[str, Any] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     started: float = field(default_factory=time.monotonic)
+
+    @property
+    def stage(self) -> Stage:
+        """The stage, whose template is changed so that the emulator takes it."""
+        return Stage(self.name, self.adapt)
 
     def note(self, what: str) -> None:
         """Note a step that went well."""
@@ -82,7 +87,8 @@ def rehearse(stage: Stage, folder: Path, *, serve: bool) -> None:
     os.environ["ALARM_EMAIL"] = "alarms@example.com"
     with emulator.running(folder / "emulator", settings=["AUTH=true"]) as aws:
         aws.use()
-        run = Rehearsal(stage, folder, aws)
+        run = Rehearsal(stage.name, folder, aws)
+        stage = run.stage
         _bootstrap(run)
         _deploy(run)
         base_url = aws.serve_api(stage.resources()["Api"], stage.name)
@@ -134,7 +140,7 @@ def _deploy(run: Rehearsal) -> None:
     for subject in ("octo/animals:environment:", "octo@1/animals@2:environment:"):
         run.aws.use()
         _become_pipeline(run, subject + stage.name)
-    release.install(stage, _TARGET.artifact, canary=True, prepare=run.adapt)
+    release.install(stage, _TARGET.artifact, canary=True)
     run.aws.use()
     reserved = int(stage.used_parameters()["ReservedConcurrency"])
     for name in stage.functions().values() if reserved else ():  # the emulator does not
@@ -147,10 +153,10 @@ def _change(run: Rehearsal, base_url: str) -> None:
     """Change a parameter alone, the layer alone; go back by a rollback, and because a check fails."""
     first = release.released(run.stage)
     memory = run.variant("memory", _change_memory)
-    release.promote(run.stage, memory, partial(run.check, memory), canary=True, prepare=run.adapt)
+    release.promote(run.stage, memory, partial(run.check, memory), canary=True)
     run.note("update with nothing changed but MemorySize: live has it")
     changed = run.variant("layer", _change_layer)
-    promote = partial(release.promote, run.stage, canary=True, prepare=run.adapt)
+    promote = partial(release.promote, run.stage, canary=True)
     promote(changed, partial(_expect, base_url, _CHANGED_TEXT))
     run.note("update with nothing changed but the layer: every operation answers from it")
     with release.fetched(run.stage, first) as path:
@@ -202,7 +208,7 @@ def _restore(run: Rehearsal, deployment: Deployment) -> None:
         page = http.get(url, params={"limit": 1})
         table = restore.restore(run.stage, "AnimalsTable", None)
         _wait_for(created, len(created) + 20)
-        restore.cut_over(run.stage, "AnimalsTable", table, carry=True, drain_s=2, prepare=run.adapt)
+        restore.cut_over(run.stage, "AnimalsTable", table, carry=True, drain_s=2)
         _wait_for(created, len(created) + 20)
     kept = page.json()
     while "next" in page.links:

@@ -20,9 +20,6 @@ MAIN = "origin/main"
 _SAM = ROOT / ".tools/sam/bin/sam"
 _SIGNER = ".github/workflows/deploy.yml"
 
-Prepare = Callable[[Path, dict[str, str]], None]
-"""Changes a packaged template and its parameters in place: what the rehearsal needs."""
-
 
 def guard(stage: Stage, commit: str, *, back: bool) -> None:
     """Refuse to give production what is not on main, or, unless the way is back, what is older than what it runs."""
@@ -79,9 +76,7 @@ def fetched(stage: Stage, name: str) -> Iterator[Path]:
         yield path
 
 
-def install(
-    stage: Stage, path: Path, *, canary: bool, tables: Mapping[str, str] | None = None, prepare: Prepare | None = None
-) -> None:
+def install(stage: Stage, path: Path, *, canary: bool, tables: Mapping[str, str] | None = None) -> None:
     """Create or update the stack from an artifact; `tables` replace the stack's own, if None those in use stay."""
     account = stage.account()
     bucket = account["ArtifactBucketName"]
@@ -96,20 +91,17 @@ def install(
         template.write_text(text, "utf-8")
         sam(artifact.folder, "package", "--template-file", "template.yaml", "--output-template-file", "packaged.yaml",
             "--s3-bucket", bucket, "--s3-prefix", "code", "--force-upload")  # fmt: skip
-        if prepare:
-            prepare(artifact.folder / "packaged.yaml", parameters)
+        stage.prepare(artifact.folder / "packaged.yaml", parameters)
         sam(artifact.folder, "deploy", "--template-file", "packaged.yaml", "--config-file", "samconfig.toml",
             "--config-env", stage.name, "--s3-bucket", bucket, "--role-arn", account["ExecutionRoleArn"],
             "--parameter-overrides", *(f"{name}={value}" for name, value in parameters.items()))  # fmt: skip
     client("cloudformation").update_termination_protection(StackName=stage.stack, EnableTerminationProtection=True)
 
 
-def promote(
-    stage: Stage, path: Path, check: Callable[[], None], *, canary: bool, prepare: Prepare | None = None
-) -> None:
+def promote(stage: Stage, path: Path, check: Callable[[], None], *, canary: bool) -> None:
     """Install an artifact and check it; if the check fails, go back to what ran before."""
     before = released(stage)
-    install(stage, path, canary=canary, prepare=prepare)
+    install(stage, path, canary=canary)
     installed = released(stage)
     try:
         check()
@@ -118,7 +110,7 @@ def promote(
         if not before or before == installed or released(stage) != installed:
             raise
         with fetched(stage, before) as previous:
-            install(stage, previous, canary=False, prepare=prepare)
+            install(stage, previous, canary=False)
         raise DeploymentError(f"{error}\n{stage.name} runs {before} again") from error
 
 

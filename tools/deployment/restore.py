@@ -36,15 +36,7 @@ def restore(stage: Stage, table: str, at: datetime | None) -> str:
     return target
 
 
-def cut_over(  # noqa: PLR0913 - the last two are for the rehearsal
-    stage: Stage,
-    table: str,
-    name: str,
-    *,
-    carry: bool,
-    drain_s: float = _DRAIN_S,
-    prepare: release.Prepare | None = None,
-) -> None:
+def cut_over(stage: Stage, table: str, name: str, *, carry: bool, drain_s: float = _DRAIN_S) -> None:
     """Let a stage use a restored table, or its own one again; safe to repeat.
 
     Creations are refused while what is newer is carried over, so that nothing is written to the table that is left.
@@ -57,7 +49,7 @@ def cut_over(  # noqa: PLR0913 - the last two are for the rehearsal
         if carry and name != old:
             carry_over(table, old, name)
         with release.fetched(stage, release.released(stage)) as path:
-            release.install(stage, path, canary=False, tables=tables, prepare=prepare)
+            release.install(stage, path, canary=False, tables=tables)
 
 
 @contextlib.contextmanager

@@ -26,6 +26,7 @@ from tools.packaging.translate import translate
 
 _SAM = ROOT / ".tools/sam/bin/sam"
 _HOST = "host.docker.internal"
+_IMAGE = "public.ecr.aws/lambda/python:3.13-x86_64"
 _START_S = 180.0
 _PARAMETERS = {"Stage": "staging", "Architecture": "x86_64"}
 
@@ -33,7 +34,7 @@ _PARAMETERS = {"Stage": "staging", "Architecture": "x86_64"}
 def run(folder: Path) -> None:
     """Start everything, test it unless SERVE is set, and take it down."""
     if not (address := _address()):
-        print("sam local: SKIPPED, nothing was tried: no Docker engine answers.")
+        print("sam local: SKIPPED, nothing was tried: no Docker engine runs the base image (see above).")
         return
     with emulator.running(folder / "store", address, ["SERVICES=dynamodb"]) as store:
         store.use()
@@ -52,13 +53,15 @@ def _address() -> str:
     In a Linux engine that is the bridge's. An engine in a virtual machine (macOS, Windows) passes connections on to the
     loopback address.
     """
-    inspect = ["docker", "network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Gateway}}"]
+    command = ["docker", "run", "--rm", "--pull", "never" if os.environ.get("SKIP_PULL") else "missing"]
+    command += ["--add-host", f"{_HOST}:host-gateway", "--entrypoint", "cat", _IMAGE, "/etc/hosts"]
     try:
-        bridge = subprocess.run(inspect, check=True, capture_output=True, text=True).stdout.strip()
+        hosts = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return ""
-    with contextlib.suppress(OSError), socket.create_server((bridge, 0)):
-        return bridge
+    address = next(line.split()[0] for line in hosts.splitlines() if _HOST in line and "." in line.split()[0])
+    with contextlib.suppress(OSError), socket.create_server((address, 0)):
+        return address
     return "127.0.0.1"
 
 

@@ -19,9 +19,10 @@ client: Callable[..., Any] = boto3.client
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stage by its name in samconfig.toml."""
+    """A stage by its name in samconfig.toml; the rehearsal changes a packaged template and its parameters in place."""
 
     name: str
+    prepare: Callable[[Path, dict[str, str]], None] = lambda *_: None
 
     @property
     def stack(self) -> str:
