@@ -17,7 +17,7 @@ class Operation:
     function: str  # the folder of the function that answers it where each operation has one of its own
     example: str  # the event
     status: int = 200
-    count: int | None = None  # of animals in the answer; None for a single one that is no list
+    count: int | None = None  # of animals in the answer; None for a single one that is not a list
     query: dict[str, str] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
 

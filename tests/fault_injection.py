@@ -79,13 +79,15 @@ def after(fault: Fault) -> Fault:
 
 def cut_response(attempt: Attempt) -> AWSResponse | None:
     """Let the store carry the request out, and cut its response off, checksum and all."""
-    return answering(200, attempt.carry_out().content[:-2])(attempt)
+    response = attempt.carry_out()
+    return answering(response.status_code, response.content[:-2])(attempt)
 
 
 def half_response(attempt: Attempt) -> AWSResponse | None:
     """Let the store carry the request out, and answer with half of its response under the checksum of the whole."""
-    content = attempt.carry_out().content
-    return answering(200, content[: len(content) // 2], crc32=zlib.crc32(content))(attempt)
+    response = attempt.carry_out()
+    half = response.content[: len(response.content) // 2]
+    return answering(response.status_code, half, crc32=zlib.crc32(response.content))(attempt)
 
 
 LOST_REQUEST = failing_with(ConnectionClosedError)

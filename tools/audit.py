@@ -62,7 +62,7 @@ def files() -> list[Path]:
 
 
 def locks() -> list[Path]:
-    """List every lock file: by its name, or because it is compiled from the file ending in `.in` beside it."""
+    """List every lock file: by its name, or because it is compiled from the file ending in `.in` next to it."""
     listed = files()
     compiled = {path.with_suffix(".txt") for path in listed if path.suffix == ".in"}
     names = {"uv.lock", "package-lock.json", "requirements.txt"}

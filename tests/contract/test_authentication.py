@@ -83,7 +83,7 @@ def test_refused(client: Client, method: str, path: str, variant: str) -> None:
 
 @pytest.mark.parametrize("parameter", ["access_token", "api_key", "Authorization"])
 def test_refused_in_query(client: Client, parameter: str) -> None:
-    """A key in the query string, where logs would keep it, is no key."""
+    """A key in the query string, where logs would keep it, is not accepted."""
     assert_unauthorized(client.request("GET", f"/pets?{parameter}={client.api_key}", authenticate=False))
 
 

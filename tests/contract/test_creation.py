@@ -172,7 +172,7 @@ def test_invalid_member(client: Client, member: str, value: object) -> None:
 
 @pytest.mark.parametrize("number", NUMBERS_REFUSED)
 def test_fraction_or_exponent(client: Client, number: str) -> None:
-    """A number that is written with a fraction or an exponent is no integer, whatever its value."""
+    """A number that is written with a fraction or an exponent is not an integer, whatever its value."""
     body = f'{{"name": "x", "categoryId": {number}}}'.encode()
     assert_error(client.post(body), "invalid_request", naming="categoryId")
 

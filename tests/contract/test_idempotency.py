@@ -107,7 +107,7 @@ def test_header_name_ignores_case(client: Client, key: str) -> None:
 @pytest.mark.parametrize("form", ["{}", '"{}"'], ids=["bare", "quoted"])
 def test_length(client: Client, form: str, length: int) -> None:
     """A key has 1 to 255 characters."""
-    # One visible character is no unique key: another run may have used it, with another body.
+    # One visible character is not a unique key: another run may have used it, with another body.
     response = client.post(client.new(), (KEY, form.format((uuid.uuid4().hex * 8)[:length])))
     assert response.status_code == 201 or (length == 1 and response.status_code == 422), response.text
 

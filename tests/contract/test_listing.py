@@ -47,7 +47,7 @@ STATUSES_REFUSED = {
 @pytest.mark.smoke_read_only
 @pytest.mark.parametrize("limit", LIMITS_REFUSED.values(), ids=LIMITS_REFUSED.keys())
 def test_limit_refused(client: Client, limit: str) -> None:
-    """A limit that is no integer from 1 to 100 is refused, by name."""
+    """A limit that is not an integer from 1 to 100 is refused, by name."""
     assert_error(client.request("GET", f"/pets?limit={limit}"), "invalid_request", naming="limit")
 
 

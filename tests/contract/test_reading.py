@@ -53,7 +53,7 @@ NOT_CANONICAL = {
 @pytest.mark.smoke_read_only
 @pytest.mark.parametrize("pet_id", UNKNOWN.values(), ids=UNKNOWN.keys())
 def test_unknown(client: Client, pet_id: str) -> None:
-    """What is no positive int64 is answered like an animal that does not exist."""
+    """What is not a positive int64 is answered like an animal that does not exist."""
     assert_error(client.get(pet_id), "not_found")
 
 

@@ -138,7 +138,7 @@ def test_the_bill_of_materials_names_what_is_inside(built: Path, tmp_path: Path)
 
 @pytest.fixture(scope="module")
 def native(packed: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The layer for this machine, and the functions beside it."""
+    """The layer for this machine, and the functions."""
     directory = tmp_path_factory.mktemp("native")
     machine = {"x86_64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}.get(os.uname().machine)
     if os.uname().sysname != "Linux" or machine is None:

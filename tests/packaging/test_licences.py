@@ -1,4 +1,4 @@
-"""The licence texts of others' work go along with it: in the layer, and beside the published page."""
+"""The licence texts of others' work go along with it: in the layer, and next to the published page."""
 
 import shutil
 from importlib.metadata import distribution

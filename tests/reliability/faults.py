@@ -161,7 +161,7 @@ def run(*, quick: bool) -> list[Row]:
         summary = Row(PART, "creations compared with the store", len(faults.audit.creations))
         summary.remark = f"{remark}; {statuses}"
         lines = faults.log.read_text().splitlines()
-        found = [line[:500] for line in lines if _SECRET.search(line)]
+        found = [line[max(0, match.start() - 200) :][:400] for line in lines if (match := _SECRET.search(line))]
         leaks = Row(PART, "log lines searched for keys, headers and names", len(lines), leaks=len(found))
         leaks.examples += found[:5]
     for title, row in faults.rows.items():

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import pytest_socket
@@ -24,6 +24,17 @@ if TYPE_CHECKING:
 
 from animal_store import auth, catalogue, dynamodb, operation, telemetry
 
+for function in functions.TEMPLATE.functions.values():
+    functions.handler(function.code.name)
+_LAYER = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "animal_store"}
+
+
+@pytest.fixture(autouse=True)
+def one_copy_of_the_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Import what the handlers have imported, whatever the local service has loaded again in this process."""
+    for name, module in _LAYER.items():
+        monkeypatch.setitem(sys.modules, name, module)
+
 
 @pytest.fixture(autouse=True)
 def no_network() -> Iterator[None]:
@@ -33,21 +44,16 @@ def no_network() -> Iterator[None]:
     pytest_socket.enable_socket()
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Give what makes the execution environment a new one, that has looked no key up."""
+    """Make the execution environment a new one, that has looked no key up; give what does so again."""
 
     def forget() -> None:
         monkeypatch.setattr(auth, "_known", auth._Cache())
         monkeypatch.setattr(auth, "_unknown", auth._Cache())
 
+    forget()
     return forget
-
-
-@pytest.fixture(autouse=True)
-def fresh_environment(fresh: Callable[[], None]) -> None:
-    """Let no test profit from keys that another one has looked up."""
-    fresh()
 
 
 class Clock:
@@ -170,10 +176,8 @@ class Call:
         return event
 
 
-class Ask(Protocol):
-    """Sends a request with a valid key, unless `headers` say otherwise."""
-
-    def __call__(self, folder: str, **differences: Any) -> Response: ...
+Ask = Callable[..., Response]
+"""Sends a request with a valid key, unless `headers` say otherwise: the function's folder, and what `Call` takes."""
 
 
 @pytest.fixture

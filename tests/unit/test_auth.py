@@ -1,7 +1,6 @@
 """Who is let in, who is not, and how often the key store is asked."""
 
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,8 +9,8 @@ from animal_store import auth, dynamodb
 from animal_store.errors import ServiceUnavailable, Unauthorized
 from botocore.exceptions import ClientError
 
-from tests.fault_injection import DENIED, THROTTLED, Attempt, Fault, Wire, after, answering, error
-from tests.functions import API_KEYS, add_key
+from tests.fault_injection import DENIED, THROTTLED, Attempt, Fault, Wire, answering
+from tests.functions import add_key
 from tests.unit.conftest import Clock
 
 if TYPE_CHECKING:
@@ -41,12 +40,6 @@ def endless_budget(budget: dynamodb.Budget) -> None:
     budget.deadline = math.inf
 
 
-@pytest.fixture
-def change_key(tables: "DynamoDBClient", api_key: str) -> Callable[..., None]:
-    """Give what sets numbers of the key's item, as the key administration does."""
-    return lambda **numbers: add_key(tables, api_key, **{name: {"N": str(number)} for name, number in numbers.items()})
-
-
 def test_valid_key_tells_who_calls(api_key: str, wire: Wire) -> None:
     caller = auth.authenticate(bearer(api_key))
 
@@ -63,8 +56,7 @@ def test_valid_key_tells_who_calls(api_key: str, wire: Wire) -> None:
     [
         [],
         ["Bearer {}"] * 2,
-        *([form] for form in ("", "{}", "Bearer", "Bearer{}", "Bearer\t{}", "Bearer {}\n", " Bearer {}", "Bearer {},")),
-        *([form] for form in ("Bearer {}x", "Bearer {}, Bearer {}", 'Bearer "{}"', "Basic {}", "Bearer\u00a0{}")),
+        *([form] for form in ("", "{}", "Bearer\t{}", "Bearer {}\n", " Bearer {}", "Bearer {}x", "Bearer\u00a0{}")),
     ],
 )
 def test_any_other_header_is_refused_without_asking_the_store(headers: list[str], api_key: str, wire: Wire) -> None:
@@ -75,9 +67,9 @@ def test_any_other_header_is_refused_without_asking_the_store(headers: list[str]
 @pytest.mark.parametrize(("seconds", "valid"), [(1, True), (0, False), (-1, False)])
 @pytest.mark.usefixtures("wire")
 def test_key_is_valid_until_the_second_at_which_it_expires(
-    seconds: int, valid: bool, api_key: str, change_key: Callable[..., None], clock: Clock
+    seconds: int, valid: bool, api_key: str, tables: "DynamoDBClient", clock: Clock
 ) -> None:
-    change_key(expires=int(clock.wall) + seconds)
+    add_key(tables, api_key, expires={"N": str(int(clock.wall) + seconds)})
 
     if valid:
         assert auth.authenticate(bearer(api_key)).label == "tests"
@@ -110,9 +102,9 @@ def test_key_is_looked_up_once_in_60_seconds(known: bool, api_key: str, wire: Wi
 
 
 def test_key_that_expires_while_it_is_cached_is_refused_at_once(
-    api_key: str, change_key: Callable[..., None], wire: Wire, clock: Clock
+    api_key: str, tables: "DynamoDBClient", wire: Wire, clock: Clock
 ) -> None:
-    change_key(expires=int(clock.wall) + 10)
+    add_key(tables, api_key, expires={"N": str(int(clock.wall) + 10)})
     auth.authenticate(bearer(api_key))
 
     clock.advance(10)
@@ -122,9 +114,9 @@ def test_key_that_expires_while_it_is_cached_is_refused_at_once(
 
 
 @pytest.mark.usefixtures("wire")
-def test_revocation_takes_effect_within_60_seconds(api_key: str, change_key: Callable[..., None], clock: Clock) -> None:
+def test_revocation_takes_effect_within_60_seconds(api_key: str, tables: "DynamoDBClient", clock: Clock) -> None:
     auth.authenticate(bearer(api_key))
-    change_key(revoked=int(clock.wall))
+    add_key(tables, api_key, revoked={"N": str(int(clock.wall))})
 
     clock.advance(60)
 
@@ -225,19 +217,10 @@ def test_failure_of_the_key_store_is_neither_access_nor_refusal_and_is_forgotten
     assert is_refused(bearer(UNKNOWN))
 
 
-@pytest.mark.parametrize("fault", [DENIED, error(400, "ResourceNotFoundException"), after(error(400, "Validation"))])
-def test_key_store_that_refuses_to_answer_is_no_matter_of_retrying(fault: Fault, api_key: str, wire: Wire) -> None:
-    wire.fail("GetItem", fault)
+def test_key_store_that_refuses_to_answer_is_no_matter_of_retrying(api_key: str, wire: Wire) -> None:
+    wire.fail("GetItem", DENIED)
 
     with pytest.raises(ClientError):
         auth.authenticate(bearer(api_key))
-
-    assert auth.authenticate(bearer(api_key)).label == "tests"
-    assert API_KEYS in str(wire.calls)
-
-
-def test_cached_key_outlives_a_failing_key_store(api_key: str, wire: Wire) -> None:
-    auth.authenticate(bearer(api_key))
-    wire.fail("GetItem", DENIED)
 
     assert auth.authenticate(bearer(api_key)).label == "tests"

@@ -10,7 +10,6 @@ import pytest
 from animal_store import catalogue, dynamodb
 from animal_store.auth import Caller
 from animal_store.errors import ServiceUnavailable
-from animal_store.validators import NEW_PET
 from botocore.exceptions import ClientError
 
 from tests import functions
@@ -95,20 +94,6 @@ def test_refusal_by_the_store_is_told_as_it_is(operation: str, key: str | None, 
 # -- creating with an Idempotency-Key ----------------------------------------------------------------------------------
 
 
-def test_replay_changes_nothing_and_takes_members_in_any_order(
-    tables: "DynamoDBClient", clock: Clock, budget: dynamodb.Budget
-) -> None:
-    first = catalogue.create_pet(NEW_PET.python({"name": "Rex", "categoryId": 3}), CALLER, KEY)
-    before = stored(tables)
-    clock.advance(100)
-    budget.deadline += 100
-
-    again = catalogue.create_pet(NEW_PET.python({"categoryId": 3, "x": 1, "name": "Rex"}), CALLER, KEY)
-
-    assert again == (first.pet, True)
-    assert stored(tables) == before
-
-
 def test_record_says_which_animal_until_when_and_not_the_key(tables: "DynamoDBClient", clock: Clock) -> None:
     catalogue.create_pet(REX, CALLER, "order-17")
 
@@ -163,14 +148,6 @@ def test_transaction_that_may_succeed_later_is_tried_again(codes: tuple[str, str
 
     assert len(clock.pauses) == 5
     assert all(0 <= pause <= 0.05 * 2**attempt for attempt, pause in enumerate(clock.pauses))
-
-
-def test_conflict_that_ends_with_the_other_request_s_record_is_a_replay(tables: "DynamoDBClient", wire: Wire) -> None:
-    first = catalogue.create_pet(REX, CALLER, KEY)
-    wire.fail("TransactWriteItems", cancelled("TransactionConflict", "None"))
-
-    assert catalogue.create_pet(REX, CALLER, KEY) == (first.pet, True)
-    assert len(stored(tables)) == 1
 
 
 def test_conflict_without_end_is_given_up_at_once_after_six_attempts(

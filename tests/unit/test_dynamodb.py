@@ -1,6 +1,7 @@
 """The way to DynamoDB: how often it is tried, when it is given up, and which of its responses are believed."""
 
 import json
+import traceback
 from typing import Any
 
 import pytest
@@ -21,7 +22,6 @@ from tests.fault_injection import (
     error,
     failing_with,
 )
-from tests.functions import ANIMALS
 from tests.unit.conftest import Clock
 
 pytestmark = pytest.mark.usefixtures("wire")
@@ -216,13 +216,13 @@ def test_item_that_the_service_has_not_written_is_a_bug_told_without_its_content
 
 
 @pytest.mark.usefixtures("budget")
-def test_invalid_request_would_be_noticed(wire: Wire) -> None:
-    key = {"pk": {"S": "pet"}, "id": {"N": "1"}}
-    dynamodb.call(dynamodb.client.get_item, TableName=ANIMALS, Key=key, ConsistentRead=1)
+def test_error_that_cannot_be_read_is_told_without_its_content(wire: Wire) -> None:
+    wire.fail("GetItem", answering(400, b'{"__type": "ConditionalCheckFailed", "Item": {"name": {"S": "secret'))
 
-    (problem,) = wire.invalid
-    assert problem.startswith("GetItem: Invalid type for parameter ConsistentRead")
-    wire.invalid.clear()
+    with pytest.raises(ServiceUnavailable) as raised:
+        get_pet()
+
+    assert "secret" not in "".join(traceback.format_exception(raised.value))
 
 
 @pytest.mark.usefixtures("budget")

@@ -1,4 +1,4 @@
-"""Compile what ships to bytecode: code is read-only on Lambda, so each cold start would compile every module anew."""
+"""Compile what ships to bytecode: code is read-only on Lambda, so each cold start would compile every module again."""
 
 import os
 import shutil

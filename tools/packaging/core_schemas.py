@@ -12,7 +12,7 @@ def write(package: Path) -> None:
 
     The locked pydantic compiles them and the locked pydantic_core reads them: they can drift from neither.
     """
-    sys.path.insert(0, str(ROOT / "layers/common"))  # the layer is no installed package
+    sys.path.insert(0, str(ROOT / "layers/common"))  # the layer is not an installed package
     try:
         from animal_store.models import compile_core_schemas
     finally:

@@ -55,7 +55,7 @@ class _Cache:
     def put(self, key_hash: str, entry: tuple[float, ApiKey | None]) -> None:
         self._entries.pop(key_hash, None)
         while len(self._entries) >= _CACHE_ENTRIES:
-            # A thread beside this one (only the local gateway has any) may have taken the same one out.
+            # Another thread (only the local gateway has any) may have taken the same one out.
             self._entries.pop(next(iter(self._entries)), None)
         self._entries[key_hash] = entry
 

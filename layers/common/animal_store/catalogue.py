@@ -206,7 +206,7 @@ def _put_once(pet: Pet, item: Item, new: NewPet, record_key: str) -> Creation:
             # Another request with this key was being written at the same moment, and how it ends decides.
             time.sleep(random.uniform(0, _CONFLICT_SECONDS * 2 ** (attempt - 1)))  # noqa: S311 - spreads retries, no more
         try:
-            # The SDK adds a ClientRequestToken: its own retry after a lost answer is no second transaction.
+            # The SDK adds a ClientRequestToken: its own retry after a lost answer is not a second transaction.
             dynamodb.call(dynamodb.client.transact_write_items, TransactItems=transaction)
         except ClientError as error:
             reasons: list[dict[str, Any]] = error.response.get("CancellationReasons", [])  # type: ignore[assignment]

@@ -2,8 +2,8 @@
 
 18 bytes in base64url: the id (int64, big endian), and a checksum over it, the stage and the filter, which rejects what
 is garbled, and what belongs to another filter or stage. The table is left out, so that cursors survive a restore, which
-always makes a table with another name. The cursor is not a secret and needs none: whoever forges one gets no more than
-another starting point in a list that they may read anyway.
+always makes a table with another name. The checksum is not a secret and needs none: whoever forges a cursor gets no
+more than another starting point in a list that they may read anyway.
 """
 
 import base64

@@ -143,12 +143,11 @@ def call(method: Callable[..., Any], **parameters: Any) -> Any:
         return method(**parameters)
     except ClientError as error:
         code = error.response["Error"]["Code"]
-        transient = (
-            code in _TRANSIENT_CODES
-            or code.isdigit()  # the HTTP status, which the SDK puts here when the body is cut off or garbled
-            or error.response["ResponseMetadata"]["HTTPStatusCode"] >= _SERVER_ERROR
-        )
-        if transient:
+        if code.isdigit():
+            # The HTTP status, which the SDK puts here when the body is cut off or garbled. Its message is then the
+            # body, which may hold an animal's name: not for the log.
+            raise ServiceUnavailable from ValueError(f"an error of the store is cut off or garbled: HTTP {code}")
+        if code in _TRANSIENT_CODES or error.response["ResponseMetadata"]["HTTPStatusCode"] >= _SERVER_ERROR:
             raise ServiceUnavailable from error
         raise
     except (BotoCoreError, UnicodeDecodeError) as error:

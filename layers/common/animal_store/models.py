@@ -57,7 +57,7 @@ class Number(TypedDict):
 
 
 class ApiKey(TypedDict):
-    """What the store keeps of an API key beside its hash. Times are seconds since 1970.
+    """What the store keeps of an API key in addition to its hash. Times are seconds since 1970.
 
     `expires` and `revoked` have no alias path: with one, a value of another type (a date written by hand) would pass
     for an absent one, and the key would stay valid. What stands in `revoked` does not matter.

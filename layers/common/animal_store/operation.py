@@ -34,7 +34,7 @@ class Response:
     Args:
         status: The HTTP status.
         body: The resource or resources to answer with; None for a response without content (204).
-        headers: Headers beside those that every answer has.
+        headers: Headers in addition to those that every answer has.
     """
 
     status: int

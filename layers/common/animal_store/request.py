@@ -78,7 +78,7 @@ class Request:
         """Return an integer of the query string: decimal digits alone, no sign, space or point.
 
         Raises:
-            InvalidRequest: It is given more than once, is no integer, or is out of bounds.
+            InvalidRequest: It is given more than once, is not an integer, or is out of bounds.
         """
         text = self.parameter(name)
         if text is None:

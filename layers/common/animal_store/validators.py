@@ -1,7 +1,7 @@
 """The compiled validators of what comes from outside: a client's body and the store's responses.
 
 Compiling a model into a core schema takes pydantic as a whole, a quarter of a cold start. `make build` therefore puts
-the compiled schemas beside this module; without them (in the source tree) the same function compiles them here.
+the compiled schemas next to this module; without them (in the source tree) the same function compiles them here.
 """
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
