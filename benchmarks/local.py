@@ -24,7 +24,8 @@ from tools.deployment import emulator
 ANIMALS = int(os.environ.get("ANIMALS", "100000"))
 EMULATED = int(os.environ.get("EMULATED", "1000"))
 SECONDS = float(os.environ.get("SECONDS", "30"))
-FEW, WRITERS, READERS, SAMPLES = 100, 64, 200, 200
+FEW, WRITERS, READERS = 100, 64, 200
+ROUNDS, SAMPLES = 10, 40
 
 KINDS = {"list of 100": "/pets?limit=100", "filtered list": "/pets?status=sold", "get": "/pets/7"}
 _START_SECONDS = 60
@@ -68,16 +69,16 @@ async def client(service: dict[str, str]) -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def medians(http: httpx.AsyncClient) -> dict[str, float]:
-    """Ask one request after the other; return the median of each kind in milliseconds."""
-    found = {}
-    for kind, path in KINDS.items():
-        times = []
-        for _ in range(SAMPLES):
-            begin = time.perf_counter()
-            response = await http.get(path)
-            times.append((time.perf_counter() - begin) * 1000)
-            response.raise_for_status()
-        found[kind] = statistics.median(times[SAMPLES // 10 :])
+    """Ask one request after the other; return the median of each kind in ms, of the best round on a busy machine."""
+    found = dict.fromkeys(KINDS, float("inf"))
+    for _ in range(ROUNDS):
+        for kind, path in KINDS.items():
+            times = []
+            for _ in range(SAMPLES):
+                begin = time.perf_counter()
+                (await http.get(path)).raise_for_status()
+                times.append((time.perf_counter() - begin) * 1000)
+            found[kind] = min(found[kind], statistics.median(times))
     return found
 
 
