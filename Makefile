@@ -29,14 +29,14 @@ $(UV): locks/uv.txt scripts/find-python
 
 .venv/.installed: $(UV) uv.lock pyproject.toml
 	@echo "installing the development environment into .venv"
-	@$(UV) sync --quiet --locked --python "$$(scripts/find-python)" || \
+	@python=$$(scripts/find-python); $(UV) sync --quiet --locked --python "$$python" || \
 	  { echo "Cannot install: is a Python package registry reachable (see the error above)?" >&2; exit 1; }
 	@touch $@
 
 # One environment per tool whose pins clash with ours: locks/NAME.txt -> .tools/NAME
 .tools/%/.installed: locks/%.txt $(UV)
 	@echo "installing $* into .tools/$*"
-	@$(UV) venv --quiet --clear --python "$$(scripts/find-python)" .tools/$*
+	@python=$$(scripts/find-python); $(UV) venv --quiet --clear --python "$$python" .tools/$*
 	@$(UV) pip install --quiet --require-hashes --python .tools/$*/bin/python -r $< || \
 	  { echo "Cannot install $*: is a Python package registry reachable (see the error above)?" >&2; exit 1; }
 	@touch $@
@@ -219,7 +219,7 @@ bench-local: install ## measure `make run` among 100 and 100,000 animals and und
 
 .PHONY: bench-lock
 bench-lock: $(UV) ## bring the benchmark's lock files up to date, with the libraries that we ship at our own versions
-	@$(UV) export --quiet --no-hashes --no-header --no-annotate --all-groups -o .tools/constraints.txt
+	@$(UV) export --quiet --no-hashes --no-header --no-annotate --all-groups --no-emit-local -o .tools/constraints.txt
 	@for in in benchmarks/runtime.in benchmarks/peers/*/*.in; do \
 	  $(UV) pip compile --quiet --python-version 3.13 --generate-hashes --no-header --no-annotate -c .tools/constraints.txt \
 	    $$([[ $$in != */vendored.in ]] || echo --no-deps) $(if $(UPGRADE),--upgrade) -o $${in%.in}.txt $$in; done

@@ -155,8 +155,9 @@ async def embedded(folder: Path) -> tuple[list[dict[str, float]], bool]:
 async def emulated(folder: Path) -> list[dict[str, float]]:
     """Measure the service on the emulator, as it was before."""
     with emulator.running(folder / "emulator") as aws:
-        variables = {name: value for name, value in aws.environment("").items() if name.startswith("AWS_")}
-        with running(folder / "data", **variables, AWS_ENDPOINT_URL_DYNAMODB=aws.endpoint) as service:
+        credentials = {"AWS_ACCESS_KEY_ID": emulator.ACCOUNT, "AWS_SECRET_ACCESS_KEY": "none"}
+        variables = {**credentials, "AWS_DEFAULT_REGION": emulator.REGION, "AWS_ENDPOINT_URL_DYNAMODB": aws.endpoint}
+        with running(folder / "data", **variables) as service:
             async with client(service) as http:
                 await create(http, FEW)
                 few = await medians(http)

@@ -17,7 +17,7 @@ from typing import Literal
 
 from benchmarks.fake_dynamodb import AUTHORITY, TEMPLATE
 from tools import ROOT
-from tools.packaging import authorities, checks
+from tools.packaging import artifact, authorities
 from tools.packaging.targets import TARGETS
 
 HERE = Path(__file__).parent
@@ -102,8 +102,8 @@ def build(variant: str, packaging: Packaging) -> Package:
         packaging,
         layer,
         functions,
-        zipped=sum(map(checks.zipped_size, shipped)),
-        unzipped=sum(path.stat().st_size for folder in shipped for path in checks.files(folder)),
+        zipped=sum(len(artifact.zipped(folder)) for folder in shipped),
+        unzipped=sum(path.stat().st_size for folder in shipped for path in folder.rglob("*") if path.is_file()),
     )
     _trust_the_benchmark(layer / "python")
     for path in (layer, task, *layer.rglob("*"), *task.rglob("*")):  # read-only, as Lambda shows them

@@ -114,10 +114,10 @@ def test_revoke_by(keys: KeyTable, form: str) -> None:
         "capitals": record.id.upper(),
     }
 
-    revoked = keys.revoke(forms[form])
+    revoked = KeyTable(keys.dynamodb, NAME, lambda: "carol").revoke(forms[form])
 
     assert revoked.state(revoked.created) == "revoked"
-    assert (revoked.issuedBy, revoked.revokedBy) == ("alice", "alice")
+    assert (revoked.issuedBy, revoked.revokedBy) == ("alice", "carol")
     assert keys.get(record.hash) == revoked
     assert keys.get(other.hash) == other
 

@@ -3,6 +3,7 @@
 import dataclasses
 import gzip
 import itertools
+import re
 import time
 import tracemalloc
 from collections.abc import Iterator
@@ -17,14 +18,10 @@ from werkzeug import Request, Response
 from tests import openapi
 from tests.clients.scripted_server import Script, error, reply, reset, serve
 from tests.processes import RunningService
+from tools import ROOT
 
 REX = {"id": 1, "name": "Rex", "categoryId": 3}
-STATUSES = {
-    status
-    for path in openapi.document()["paths"].values()
-    for operation in path.values()
-    for status in operation["responses"]
-}
+STATUSES = sorted(set(re.findall(r"^ +'([45]\d\d)':$", (ROOT / "openapi.yaml").read_text(), re.MULTILINE)))
 
 
 def pets_from(response: Response, **options: Any) -> list[store.Pet]:
@@ -123,7 +120,7 @@ def test_only_what_may_pass_is_repeated(script: Script, kind: type[Exception], r
     assert time.monotonic() - start < 10
 
 
-@pytest.mark.parametrize("status", [int(status) for status in sorted(STATUSES) if status[0] in "45"])
+@pytest.mark.parametrize("status", [int(status) for status in STATUSES])
 def test_errors_have_a_class_a_code_and_a_request_id_and_are_safe_to_print(status: int) -> None:
     with pytest.raises(store.ApiError) as raised:
         pets_from(error(status, "\x1b[2J\u009b\u202e", x_amzn_RequestId="42"), attempts=1)

@@ -31,10 +31,11 @@ class Program(NamedTuple):
 
 PROGRAMS = {
     "openapi-python-client": Program(
-        "mypy --strict --disable-error-code arg-type animal_store_api openapi_python_client.py",
-        "python openapi_python_client.py",
+        "mypy --strict --disable-error-code arg-type animal_store_api", "python python_client.py openapi_python_client"
     ),
-    "openapi-generator-python": Program("mv python-client/openapi_client .", "python openapi_generator.py"),
+    "openapi-generator-python": Program(
+        "mv python-client/openapi_client .", "python python_client.py openapi_generator"
+    ),
     "openapi-typescript": Program(
         f"{TSC} --exactOptionalPropertyTypes --noUncheckedIndexedAccess openapi_typescript.ts",
         "node openapi_typescript.js",

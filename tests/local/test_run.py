@@ -9,7 +9,7 @@ import subprocess
 import sys
 import termios
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from unittest import mock
 
@@ -17,19 +17,21 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
+from tests.local.dynamodb_local import dynamodb_local
 from tests.processes import COMMAND, RunningService, environment, run_service, wait_for
 from tools import ROOT
 from tools.cli import app
 from tools.local import run
 from tools.local.folder import DataFolder
 from tools.local.service import open_store
+from tools.local.tables import ENDPOINT_VARIABLE
 
 PET = {"name": "Rex", "categoryId": 1}
 
 
-def own_environment(data: Path) -> AbstractContextManager[object]:
+def own_environment(data: Path, **variables: str) -> AbstractContextManager[object]:
     """Give commands in this process an environment of their own."""
-    return mock.patch.dict(os.environ, environment(data), clear=True)
+    return mock.patch.dict(os.environ, environment(data, **variables), clear=True)
 
 
 # -- while it runs -----------------------------------------------------------------------------------------------------
@@ -111,6 +113,22 @@ def test_keys_are_issued_listed_and_revoked(service: RunningService, tmp_path: P
     if running:
         headers = [{"Authorization": f"Bearer {key['key']}"} for key in (issued, lost)]
         assert [service.http.get("/pets", headers=header).status_code for header in headers] == [200, 401]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("store", ["embedded", "amazons"])
+def test_contract_holds_over_http(tmp_path: Path, store: str) -> None:
+    with ExitStack() as stack:
+        elsewhere = {} if store == "embedded" else {ENDPOINT_VARIABLE: stack.enter_context(dynamodb_local())}
+        service = stack.enter_context(run_service(tmp_path, None, **elsewhere))
+        with own_environment(tmp_path, **elsewhere):
+            issued = CliRunner().invoke(app, ["keys", "issue", "--label", "second", "--json"], catch_exceptions=False)
+        keys = ["--api-key", service.api_key, "--second-api-key", json.loads(issued.stdout)["key"]]
+        suite = [sys.executable, "-m", "pytest", "tests/contract", "-q", "--base-url", service.base_url, *keys]
+        done = subprocess.run(suite, cwd=ROOT, check=False, capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stdout
+    assert "skipped" not in done.stdout
 
 
 # -- when it ends ------------------------------------------------------------------------------------------------------
@@ -196,21 +214,16 @@ def test_folder_in_use(service: RunningService, refused: Refused, capfd: pytest.
     assert service.http.get("/pets").status_code == 200
 
 
-@pytest.mark.parametrize("below", ["", "/below"])
-def test_folder_that_is_none(tmp_path: Path, refused: Refused, below: str) -> None:
+def test_folder_that_is_none(tmp_path: Path, refused: Refused) -> None:
     (tmp_path / "file").touch()
-
-    assert refused(DATA=f"{tmp_path}/file{below}").startswith(f"nothing can be stored in {tmp_path}/file{below}: ")
-
-
-def test_file_that_cannot_be_written(tmp_path: Path, refused: Refused) -> None:
-    (tmp_path / "functions.log").mkdir()
-
-    assert f"'{tmp_path}/functions.log'" in refused()
+    assert refused(DATA=f"{tmp_path}/file").startswith(f"nothing can be stored in {tmp_path}/file: ")
 
 
-def test_template_that_cannot_be_read(tmp_path: Path, refused: Refused) -> None:
+def test_files_that_cannot_be_used(tmp_path: Path, refused: Refused) -> None:
     assert "No such file" in refused(TEMPLATE=tmp_path / "none.yaml")
+    (tmp_path / "functions.log").unlink()
+    (tmp_path / "functions.log").mkdir()
+    assert f"'{tmp_path}/functions.log'" in refused()
 
 
 def test_store_out_of_reach(refused: Refused) -> None:
@@ -246,11 +259,11 @@ def test_reset_keeps_every_store(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path)
     kept = []
     for number in range(3):
-        folder.database.write_text(str(number))
-        kept.append(folder.move_store_away())
+        with folder.locked():
+            folder.database.write_text(str(number))
+            kept.append(folder.move_store_away() / "dynamodb.sqlite")
 
-    assert [(path / "dynamodb.sqlite").read_text() for path in kept if path] == ["0", "1", "2"]
-    assert folder.move_store_away() is None
+    assert [path.read_text() for path in kept] == ["0", "1", "2"]
 
 
 @pytest.mark.parametrize("url", ["http://evil.example:80/v1", "http://127.0.0.1.evil.example:80/v1", "file:///v1"])

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 from animal_store import auth, catalogue, dynamodb, operation, telemetry
 
+# Before any test: one of the local service loads the layer again, and handlers loaded after it would use another copy.
+for function in functions.TEMPLATE.functions.values():
+    functions.handler(function.code.name)
+
 
 @pytest.fixture(autouse=True)
 def no_network() -> Iterator[None]:

@@ -4,9 +4,9 @@ Operations cannot be tried on it: the service allows no other site's pages to ca
 """
 
 import shutil
-from importlib.metadata import files
+from functools import reduce
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 import yaml
@@ -14,27 +14,40 @@ import yaml
 from tools import ROOT
 from tools.local.docs import page, swagger_ui
 
+# Of the Swagger UI that Powertools packages without them (5.31.0), from its npm package swagger-ui-dist.
+_LICENSES = Path(__file__).with_name("swagger_ui_licenses")
 _NOTE = (
-    'The document itself: <a href="openapi.yaml">openapi.yaml</a>. '
-    "To try the operations, run the service on your machine: <code>make run</code>."
-    "<style>.swagger-ui .auth-wrapper { display: none }</style>"
+    'The document itself: <a href="openapi.yaml">openapi.yaml</a> (<a href="LICENSE">MIT</a>). '
+    "To try the operations, run the service on your machine: <code>make run</code>. "
+    'Shown by Swagger UI (<a href="swagger-ui.LICENSE.txt">Apache-2.0</a>, <a href="swagger-ui.NOTICE.txt">notice</a>, '
+    '<a href="swagger-ui-bundle.js.LICENSE.txt">parts</a>).'
+    "<style>.swagger-ui :is(.auth-wrapper, .scheme-container) { display: none }</style>"
 )
-_SWAGGER_UI_NOTICE = "Swagger UI (https://github.com/swagger-api/swagger-ui)\nCopyright SmartBear Software Inc.\n"
 
 
 def docs(
     output: Annotated[Path, typer.Argument(file_okay=False, help="The folder to write to.")] = ROOT / "build/docs",
 ) -> None:
-    """Write the documentation page for publishing."""
+    """Write the documentation page for publishing, with the licenses of what it contains."""
     document = ROOT / "openapi.yaml"
     # In the page, because a browser lets a page from a file read no other file.
-    settings = {"spec": yaml.safe_load(document.read_text("utf-8")), "supportedSubmitMethods": []}
-    output.mkdir(parents=True, exist_ok=True)
+    spec = yaml.safe_load(document.read_text("utf-8"))
+    settings = {"spec": _resolve(spec, spec), "supportedSubmitMethods": []}
+    shutil.copytree(_LICENSES, output, dirs_exist_ok=True)
     (output / "index.html").write_bytes(page(".", _NOTE, settings))
     for name, content in swagger_ui().items():
         (output / name).write_bytes(content)
-    shutil.copyfile(document, output / "openapi.yaml")
-    # Powertools packages Swagger UI without its licence; the SDK's is the same.
-    apache = next(file for file in files("botocore") or () if file.name == "LICENSE.txt")
-    (output / "swagger-ui.LICENSE.txt").write_text(_SWAGGER_UI_NOTICE + apache.read_text("utf-8"), "utf-8")
+    for file in (document, ROOT / "LICENSE"):
+        shutil.copy(file, output)
     print(output / "index.html")
+
+
+def _resolve(value: Any, document: dict[str, Any]) -> Any:
+    """Put what a `$ref` stands for in its place: Swagger UI would ask for the page's own address, to look there."""
+    if isinstance(value, list):
+        return [_resolve(item, document) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "$ref" in value:
+        return _resolve(reduce(lambda part, step: part[step], value["$ref"].split("/")[1:], document), document)
+    return {name: _resolve(member, document) for name, member in value.items()}

@@ -53,4 +53,4 @@ def _target(base_url: str | None, api_key_file: Path | None) -> tuple[str, str]:
 
 
 def _tell(details: stamina.instrumentation.RetryDetails) -> None:
-    console.print(f"{details.caused_by}; trying again in {details.wait_for:.1f} s", markup=False)
+    console.print(f"{details.caused_by}; trying again in {details.wait_for:.1f} s", markup=False, soft_wrap=True)

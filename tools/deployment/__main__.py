@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from botocore.exceptions import BotoCoreError, ClientError
 
 from tools import ROOT
 from tools.deployment import bootstrap as account
@@ -48,9 +49,9 @@ def deploy(
 @app.command()
 def rollback(stage: StageName, commit: str, *, canary: bool = False, attested: Attested = "") -> None:
     """Deploy an artifact again that the stage has run, at once; cancels a deployment that is under way."""
-    if stage.status() == "UPDATE_IN_PROGRESS":
-        client("cloudformation").cancel_update_stack(StackName=stage.stack)
     with release.fetched(stage, commit) as path:
+        if stage.status() == "UPDATE_IN_PROGRESS":
+            client("cloudformation").cancel_update_stack(StackName=stage.stack)
         _promote(stage, path, attested, back=True, canary=canary)
 
 
@@ -132,5 +133,5 @@ if __name__ == "__main__":
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         app()
-    except DeploymentError as error:
+    except (DeploymentError, BotoCoreError, ClientError) as error:
         sys.exit(str(error))

@@ -4,12 +4,14 @@ It needs what `make build ARCH=x86_64` built, calls nobody outside this machine,
 """
 
 import base64
+import contextlib
 import json
 import os
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -83,9 +85,9 @@ def rehearse(stage: Stage, folder: Path, *, serve: bool) -> None:
         run = Rehearsal(stage, folder, aws)
         _bootstrap(run)
         _deploy(run)
-        aws.serve_api(stage.resources()["Api"])
+        base_url = aws.serve_api(stage.resources()["Api"], stage.name)
         with temporary_keys(stage.outputs()["ApiKeysTableName"]) as keys:
-            deployment = Deployment(f"{aws.api_origin}/{stage.name}/v1", keys)
+            deployment = Deployment(base_url, keys)
             if serve:
                 deployment.serve()
             deployment.check_contract("rehearsal")
@@ -93,10 +95,10 @@ def rehearse(stage: Stage, folder: Path, *, serve: bool) -> None:
             tried = roles.try_all(aws, run.template, stage.resources())
             run.note(f"IAM: {tried} calls of functions' roles, allowed where the template says so and nowhere else")
             made = set(stage.resources())
-            _change(run, deployment.base_url)
+            _change(run, base_url)
             _restore(run, deployment)
             run.note(f"prune: {len(list(prune(stage, keep=1)))} old versions deleted")
-            _expect(deployment.base_url, _TEXT)
+            _expect(base_url, _TEXT)
         _delete(run)
     _report(run, made)
 
@@ -193,30 +195,15 @@ def _expect_refusal(call: Callable[[], Any], error: type[Exception]) -> None:
 
 def _restore(run: Rehearsal, deployment: Deployment) -> None:
     """Restore the table of animals while clients write: nothing acknowledged is lost, no id is given twice."""
-    created: list[dict[str, Any]] = []
-    stop, url = threading.Event(), f"{deployment.base_url}/pets"
     http = httpx.Client(headers={"Authorization": f"Bearer {deployment.keys[0]}"}, timeout=30)
-
-    def write() -> None:
-        while not stop.is_set():
-            response = http.post(url, json={"name": threading.current_thread().name, "categoryId": 1})
-            if response.status_code == httpx.codes.CREATED:
-                created.append(response.json())
-
-    writers = [threading.Thread(target=write) for _ in range(_WRITERS)]
-    for writer in writers:
-        writer.start()
-    try:
+    url = f"{deployment.base_url}/pets"
+    with _writers(http, url) as created:
         _wait_for(created, 20)
         page = http.get(url, params={"limit": 1})
         table = restore.restore(run.stage, "AnimalsTable", None)
         _wait_for(created, len(created) + 20)
         restore.cut_over(run.stage, "AnimalsTable", table, carry=True, drain_s=2, prepare=run.adapt)
         _wait_for(created, len(created) + 20)
-    finally:
-        stop.set()
-        for writer in writers:
-            writer.join()
     kept = page.json()
     while "next" in page.links:
         page = http.get(page.links["next"]["url"]).raise_for_status()
@@ -230,8 +217,29 @@ def _restore(run: Rehearsal, deployment: Deployment) -> None:
     run.note(f"restore: {_WRITERS} clients wrote {len(created)} animals, none lost, no id twice; a cursor goes on")
 
 
+@contextlib.contextmanager
+def _writers(http: httpx.Client, url: str) -> Iterator[list[dict[str, Any]]]:
+    """Create animals all the time, and keep what was acknowledged."""
+    created: list[dict[str, Any]] = []
+    stop = threading.Event()
+
+    def write() -> None:
+        while not stop.is_set():
+            response = http.post(url, json={"name": threading.current_thread().name, "categoryId": 1})
+            if response.status_code == httpx.codes.CREATED:
+                created.append(response.json())
+
+    with ThreadPoolExecutor(_WRITERS) as pool:
+        for _ in range(_WRITERS):
+            pool.submit(write)
+        try:
+            yield created
+        finally:
+            stop.set()
+
+
 def _wait_for(created: list[dict[str, Any]], count: int) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while len(created) < count:
         if time.monotonic() > deadline:
             raise DeploymentError("nothing can be created")
@@ -256,10 +264,10 @@ def _delete(run: Rehearsal) -> None:
 def _report(run: Rehearsal, made: set[str]) -> None:
     sections = {
         "Rehearsed": run.done,
-        "Completed for the emulator": adaptation.COMPLETED,
+        "Completed for the emulator": adaptation.EMULATOR["completed"],
         "Accepted without effect": adaptation.without_effect(run.template, made),
         "Left out, because it cannot be on the emulator": [f"{name}: {why}" for name, why in run.left_out.items()],
-        "Not tried here at all": adaptation.NOT_TRIED,
+        "Not tried here at all": adaptation.EMULATOR["not tried"],
     }
     for title, lines in sections.items():
         print(f"\n{title}", *(f"  - {line}" for line in lines), sep="\n")

@@ -64,7 +64,8 @@ def unpacked(path: Path) -> Iterator[Artifact]:
 def fetched(stage: Stage, name: str) -> Iterator[Path]:
     """Get an artifact that the stage has run from its bucket, by its commit or whole name."""
     bucket, s3 = stage.account()["ArtifactBucketName"], client("s3")
-    entries = s3.list_objects_v2(Bucket=bucket, Prefix="releases/").get("Contents", [])
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix="releases/")
+    entries = [entry for page in pages for entry in page.get("Contents", [])]
     keys = [entry["Key"] for entry in sorted(entries, key=lambda entry: entry["LastModified"])]
     found = [key for key in keys if Path(key).stem.startswith(name)]
     if len(found) != 1:

@@ -22,7 +22,7 @@ def restore(stage: Stage, table: str, at: datetime | None) -> str:
     """Restore a table as it was at a moment, the latest possible if None, with all settings; return the new name."""
     dynamodb = client("dynamodb")
     source, target = stage.outputs()[f"{table}Name"], f"{stage.stack}-{table}-{datetime.now(UTC):%Y%m%d%H%M%S}"
-    moment: dict[str, Any] = {"RestoreDateTime": at} if at else {"UseLatestRestorableTime": True}
+    moment: dict[str, Any] = {"RestoreDateTime": at.replace(tzinfo=UTC)} if at else {"UseLatestRestorableTime": True}
     dynamodb.restore_table_to_point_in_time(SourceTableName=source, TargetTableName=target, **moment)
     while dynamodb.describe_table(TableName=target)["Table"]["TableStatus"] != "ACTIVE":
         time.sleep(10)

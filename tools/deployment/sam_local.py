@@ -91,17 +91,11 @@ def _start_api(folder: Path) -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [str(_SAM), "local", "start-api", "--template-file", "template.yaml", "--port", str(port)]
-    command += [
-        "--warm-containers",
-        "EAGER",
-        "--add-host",
-        f"{_HOST}:host-gateway",
-        "--layer-cache-basedir",
-        str(folder),
-    ]
+    command += ["--warm-containers", "EAGER", "--add-host", f"{_HOST}:host-gateway"]
+    command += ["--layer-cache-basedir", str(folder)]
     command += ["--skip-pull-image"] if os.environ.get("SKIP_PULL") else []
     command += ["--parameter-overrides", *(f"{name}={value}" for name, value in _PARAMETERS.items())]
-    # No credentials: sam would ask AWS whose they are. Python 3.13 for the functions is beside sam.
+    # No credentials: sam would ask AWS whose they are.
     without = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL"}
     environment = {name: value for name, value in os.environ.items() if name not in without}
     environment |= {"HOME": str(folder), "SAM_CLI_TELEMETRY": "0"}

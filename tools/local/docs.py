@@ -8,8 +8,8 @@ from typing import Any
 
 _PAGE = Path(__file__).with_name("docs.html")
 _NOTE = (
-    "To try an operation, press <b>Authorize</b> and paste the API key that was printed when the service started. "
-    'What it has done since: <a href="/status">status</a>.'
+    "Press <b>Authorize</b> and paste the API key that <code>make run</code> printed, then open an operation and press "
+    '<b>Execute</b>. What the service has done since: <a href="/status">status</a>.'
 )
 
 

@@ -34,23 +34,21 @@ class DataFolder:
         self.path = path or Path(os.environ.get("DATA") or ".local")
         self.api_key = self.path / "api-key"
         self.log = self.path / "functions.log"
+        self.store = self.path / "store"
+        self.database = self.store / "dynamodb.sqlite"
         self.reset_command = f"make reset DATA={shlex.quote(str(self.path))}"
-        self._store = self.path / "store"
         self._announcement = self.path / "service.json"
-
-    @property
-    def database(self) -> Path:
-        """The file of the embedded store; its folder is made when it is missing."""
-        with self._explained():
-            self._store.mkdir(parents=True, exist_ok=True)
-        return self._store / "dynamodb.sqlite"
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the folder; the lock ends with the process, however it ends."""
-        with self._explained():
-            self.path.mkdir(parents=True, exist_ok=True)
+        try:
+            self.store.mkdir(parents=True, exist_ok=True)
             lock = (self.path / "lock").open("a+")
+        except OSError as error:
+            raise LocalError(
+                f"nothing can be stored in {self.path}: {error}. Use another: make run DATA=..."
+            ) from error
         with lock:
             deadline = time.monotonic() + _LOCK_TIMEOUT_S  # another command may be looking whether it is held
             while not _try_lock(lock):
@@ -69,7 +67,7 @@ class DataFolder:
 
     def announce(self, base_url: str) -> None:
         """Tell other commands that the service answers now."""
-        self._write(self._announcement, json.dumps(asdict(Announcement(os.getpid(), base_url))))
+        self.write(self._announcement, json.dumps(asdict(Announcement(os.getpid(), base_url))))
 
     def running(self) -> Announcement | None:
         """Find the service that runs on this folder; what names another machine is not ours."""
@@ -80,33 +78,20 @@ class DataFolder:
                     return announcement
         return None
 
-    def move_store_away(self) -> Path | None:
-        """Give the store another name; None when there is no store. The caller holds the folder."""
+    def move_store_away(self) -> Path:
+        """Give the store another name; the caller holds the folder."""
         old = self.path / "store.old"
         if old.exists():
             old = self.path / f"store.{datetime.now(UTC):%Y%m%d-%H%M%S-%f}.old"
-        return self._store.rename(old) if self._store.exists() else None
+        return self.store.rename(old)
 
-    def write_api_key(self, key: str) -> None:
-        """Keep the key of this machine where only its owner can read it."""
-        self._write(self.api_key, key)
-
-    def _write(self, path: Path, text: str) -> None:
-        """Write a file as a whole, so that a reader never sees half of it."""
+    def write(self, path: Path, text: str) -> None:
+        """Write a file that only its owner can read, as a whole: a reader never sees half of it."""
         new = path.with_name(f".{path.name}.new")
         new.unlink(missing_ok=True)
         new.touch(0o600)
         new.write_text(f"{text}\n", "utf-8")
         new.replace(path)
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise LocalError(
-                f"nothing can be stored in {self.path}: {error}. Use another folder: make run DATA=..."
-            ) from error
 
 
 def _try_lock(lock: IO[str]) -> bool:

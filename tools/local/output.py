@@ -67,18 +67,16 @@ class _Lines:
 
 
 @contextmanager
-def redirected(*sinks: Sink) -> Iterator[None]:
-    """Give what this process writes to stdout and stderr, as functions do, to the sinks line by line."""
-    stream = cast("TextIO", _Lines(sinks))
-    with redirect_stdout(stream), redirect_stderr(stream):
-        yield
+def redirected(*sinks: Sink, log: Path | None = None) -> Iterator[None]:
+    """Give what this process writes to stdout and stderr, as functions do, to the sinks and a file, line by line."""
+    with (log or Path(os.devnull)).open("wb", buffering=0) as file:
 
+        def write(line: str) -> None:
+            os.write(file.fileno(), f"{line}\n".encode(errors="backslashreplace"))
 
-@contextmanager
-def log_file(path: Path) -> Iterator[Sink]:
-    """Open the log of one run."""
-    with path.open("wb", buffering=0) as file:
-        yield lambda line: os.write(file.fileno(), f"{line}\n".encode(errors="backslashreplace"))
+        stream = cast("TextIO", _Lines((write, *sinks)))
+        with redirect_stdout(stream), redirect_stderr(stream):
+            yield
 
 
 def summary(trace: str) -> str:
@@ -92,10 +90,9 @@ def errors(say: Sink, log: Path) -> Sink:
     """Make a sink that shows, of each log line with a traceback, what happened, where, and where to read on."""
 
     def show(line: str) -> None:
-        if _TRACEBACK not in line or not line.startswith("{"):
-            return
-        with suppress(IndexError, ValueError):  # a line of another kind
-            traces = [value for value in json.loads(line).values() if str(value).startswith(_TRACEBACK)]
-            say(f"          {summary(traces[0])}; the whole traceback is in {log}")
+        if _TRACEBACK in line:
+            with suppress(AttributeError, IndexError, ValueError):  # a line of another kind
+                traces = [value for value in json.loads(line).values() if str(value).startswith(_TRACEBACK)]
+                say(f"          {summary(traces[0])}; the whole traceback is in {log}")
 
     return show

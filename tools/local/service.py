@@ -69,7 +69,7 @@ class Store:
             if record is None or record.state(time.time()) == "active":
                 return key
         key, _ = keys.issue(KEY_LABEL, "test", shared_label=True)
-        self.folder.write_api_key(key)
+        self.folder.write(path, key)
         return key
 
 
@@ -86,6 +86,7 @@ def open_store(folder: DataFolder) -> Iterator[Store]:
         _prepare_environment(endpoint)
         dynamodb = client()
         if not endpoint:
+            folder.store.mkdir(parents=True, exist_ok=True)
             database = Database(folder.database)
             database.attach(dynamodb)
         yield Store(folder, dynamodb, database.attach if database else lambda _: None)

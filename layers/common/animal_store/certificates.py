@@ -33,7 +33,7 @@ class Connection(AWSHTTPSConnection):
 def register() -> None:
     """Have the SDK open its connections in this way, where the directory is.
 
-    `ConnectionCls` is urllib3's attribute for this purpose; the SDK's own connection pool sets it too.
+    `ConnectionCls` is urllib3's attribute for this purpose: its SOCKS and HTTP/2, and the SDK's pool, set it too.
     """
     if DIRECTORY.is_dir():
         AWSHTTPSConnectionPool.ConnectionCls = Connection

@@ -69,14 +69,8 @@ class Deprecation:
         }
 
 
-@dataclass(slots=True)
-class _Outcome:
-    """How one invocation ended: the answer, and what the log and the metrics say of it."""
-
-    response: Response
-    caller: Caller | None = None
-    error: ServiceError | None = None
-
+_Outcome = tuple[Response, Caller | None, ServiceError | None]
+"""How one invocation ended: the answer, who called, and what was refused or failed."""
 
 Handler = Callable[[Event, Any], dict[str, Any]]
 
@@ -96,8 +90,7 @@ def operation(name: str, deprecation: Deprecation | None = None) -> Callable[[Ca
             started = time.monotonic()
             budget = dynamodb.Budget(deadline=started + context.get_remaining_time_in_millis() / 1000)
             dynamodb.budget.set(budget)
-            outcome = _run(function, event)
-            response = outcome.response
+            response, caller, error = _run(function, event)
             telemetry.write(
                 name,
                 response.status,
@@ -105,9 +98,9 @@ def operation(name: str, deprecation: Deprecation | None = None) -> Callable[[Ca
                 store_calls=budget.calls,
                 cold_start=_is_cold_start(),
                 request_id=event["requestContext"]["requestId"],
-                code=outcome.error.code if outcome.error else None,
-                key_id=outcome.caller.key_id if outcome.caller else getattr(outcome.error, "key_id", None),
-                key_label=outcome.caller.label if outcome.caller else None,
+                code=error.code if error else None,
+                key_id=caller.key_id if caller else getattr(error, "key_id", None),
+                key_label=caller.label if caller else None,
                 pet_id=response.created,
                 deprecated=deprecation is not None,
             )
@@ -135,7 +128,7 @@ def _run(function: Callable[[Request], Response], event: Event) -> _Outcome:
     caller = None
     try:
         caller = authenticate(header(event, "Authorization"))
-        return _Outcome(function(Request(event, caller)), caller)
+        return function(Request(event, caller)), caller, None
     except ServiceUnavailable as error:
         telemetry.logger().warning("The store did not answer.", exc_info=True)
         return _failure(error, caller)
@@ -149,7 +142,7 @@ def _run(function: Callable[[Request], Response], event: Event) -> _Outcome:
 
 def _failure(error: ServiceError, caller: Caller | None) -> _Outcome:
     body: Error = {"code": error.code, "message": str(error), "status": error.status}
-    return _Outcome(Response(error.status, body, error.headers), caller, error)
+    return Response(error.status, body, error.headers), caller, error
 
 
 def _is_cold_start() -> bool:

@@ -1,0 +1,73 @@
+/** Look at the API page on a desk and a phone, light and dark, and print what is seen: URL CHROMIUM [API_KEY]. */
+import { chromium } from "playwright-core";
+
+const [url, executablePath, apiKey] = process.argv.slice(2);
+const SCREENS = { desk: { width: 1280, height: 900 }, phone: { width: 390, height: 844 } };
+const FIRST = "#operations-Pets-listPets";
+
+/** In the page: texts whose contrast with their background is under 4.5 : 1 (WCAG 2.2, 1.4.3). */
+function faint() {
+  const parse = (color) => (color.match(/[\d.]+/g) ?? []).map(Number);
+  const luminance = (rgb) =>
+    [0.2126, 0.7152, 0.0722].reduce((sum, weight, i) => {
+      const part = rgb[i] / 255;
+      return sum + weight * (part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+    }, 0);
+  const over = ([r, g, b, alpha = 1], below) => [r, g, b].map((part, i) => part * alpha + below[i] * (1 - alpha));
+  const background = (element) =>
+    element ? over(parse(getComputedStyle(element).backgroundColor), background(element.parentElement)) : [255, 255, 255];
+  const found = new Set();
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const element = texts.currentNode.parentElement;
+    const text = texts.currentNode.data.trim();
+    if (!text || !element.checkVisibility() || element.closest("script, style, option, svg")) continue;
+    const below = background(element);
+    const [a, b] = [luminance(over(parse(getComputedStyle(element).color), below)), luminance(below)];
+    if ((Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05) < 4.5) found.add(`${element.className}: ${text.slice(0, 40)}`);
+  }
+  return [...found];
+}
+
+const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
+const seen = {};
+for (const [screen, viewport] of Object.entries(SCREENS))
+  for (const colorScheme of ["light", "dark"]) {
+    const page = await browser.newPage({ viewport, colorScheme, isMobile: screen === "phone" });
+    const loaded = [];
+    page.on("request", (request) => loaded.push(request.url()));
+    await page.goto(url);
+    const inSight = async (selector) => {
+      const box = await page.locator(selector).first().boundingBox();
+      return Boolean(box) && box.y + box.height <= viewport.height;
+    };
+    await page.waitForSelector(FIRST);
+    const look = { inSight: [await inSight(FIRST), !apiKey || (await inSight(".btn.authorize"))] };
+    if (apiKey) {
+      await page.click(".btn.authorize");
+      await page.fill(".auth-container input", apiKey);
+      await page.click(".auth-btn-wrapper .authorize");
+      await page.click(".btn-done");
+    }
+    await page.click(`${FIRST} .opblock-summary-control`);
+    await page.waitForSelector(`${FIRST} .responses-table`);
+    if (apiKey) {
+      look.inSight.push(await inSight(".execute"));
+      await page.click(".execute");
+      look.status = parseInt(await page.textContent(".live-responses-table .response .response-col_status"));
+    }
+    for (const closed of await page.$$(".opblock:not(.is-open) .opblock-summary-control")) await closed.click();
+    await page.waitForTimeout(500); // colors fade in
+    look.faint = await page.evaluate(faint);
+    look.errors = await page.locator(".errors-wrapper").count(); // of Swagger UI with the document
+    look.fits = await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth);
+    look.background = await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+    look.operationsFirst = await page.evaluate(
+      () => document.querySelector(".opblock").compareDocumentPosition(document.querySelector(".info")) === 4,
+    );
+    look.loaded = loaded.filter((address) => !address.startsWith("data:"));
+    seen[`${screen} ${colorScheme}`] = look;
+    await page.close();
+  }
+await browser.close();
+console.log(JSON.stringify(seen));
