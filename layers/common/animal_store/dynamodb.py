@@ -144,8 +144,8 @@ def call(method: Callable[..., Any], **parameters: Any) -> Any:
     except ClientError as error:
         code = error.response["Error"]["Code"]
         if code.isdigit():
-            # The HTTP status, which the SDK puts here when the body is cut off or garbled; it makes the body the message,
-            # and that may hold what an animal is called: not for the log.
+            # The HTTP status, which the SDK puts here when the body is cut off or garbled. It makes the body the
+            # message, which may hold what an animal is called: not for the log.
             raise ServiceUnavailable from ValueError(f"an error of the store is cut off or garbled: HTTP {code}")
         if code in _TRANSIENT_CODES or error.response["ResponseMetadata"]["HTTPStatusCode"] >= _SERVER_ERROR:
             raise ServiceUnavailable from error
