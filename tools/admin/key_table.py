@@ -135,8 +135,8 @@ class KeyTable:
         self.put(record)
         try:
             self._require_free_label(record)
-        except KeyAdministrationError:
-            self.revoke(record.hash)
+        except BaseException:  # an interruption too: nobody has seen the key
+            self._revoke(record.hash)
             raise
         return key, record
 
@@ -168,9 +168,12 @@ class KeyTable:
             )
         if found[0].revoked is not None:
             return found[0]
+        return self._revoke(found[0].hash)
+
+    def _revoke(self, digest: str) -> KeyRecord:
         answer = self.dynamodb.update_item(
             TableName=self.name,
-            Key={"hash": {"S": found[0].hash}},
+            Key={"hash": {"S": digest}},
             UpdateExpression="SET revoked = if_not_exists(revoked, :now), revokedBy = if_not_exists(revokedBy, :who)",
             ConditionExpression="attribute_exists(#hash)",
             ExpressionAttributeNames={"#hash": "hash"},
@@ -181,15 +184,18 @@ class KeyTable:
 
 
 def _record(item: Any) -> KeyRecord:
+    """Read a record. A time that is there and cannot be read is taken for long ago: one bad record hides no other."""
+
     def number(name: str) -> int | None:
-        return int(item[name]["N"]) if name in item else None
+        text = item.get(name, {"N": None}).get("N", "0")
+        return text and (int(text) if text.isdecimal() else 0)
 
     def text(name: str) -> str | None:
-        return item[name]["S"] if name in item else None
+        return str(item[name].get("S", "?")) if name in item else None
 
     return KeyRecord(
         item["hash"]["S"],
-        item["label"]["S"],
+        text("label") or "?",
         number("created") or 0,
         number("expires"),
         number("revoked"),
@@ -226,6 +232,8 @@ def parse_expiry(text: str, now: datetime) -> int | None:
 
 def check_label(label: str) -> str:
     """Refuse a label that could not stand in a log line or a metric's dimension."""
-    if not label.strip() or len(label) > _MAX_LABEL or not label.isprintable() or not label.isascii():
-        raise KeyAdministrationError(f"--label: 1 to {_MAX_LABEL} printable ASCII characters.")
+    if not label or label != label.strip() or len(label) > _MAX_LABEL or not label.isprintable() or not label.isascii():
+        raise KeyAdministrationError(
+            f"--label: 1 to {_MAX_LABEL} printable ASCII characters, none of them a space at either end."
+        )
     return label

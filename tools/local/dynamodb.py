@@ -69,6 +69,8 @@ class Database:
     def attach(self, client: "DynamoDBClient") -> None:
         """Answer every request of a client, in place of the network, until `close`."""
         client.meta.events.register_first(_EVENT, self.answer)  # type: ignore[arg-type] # the stubs know no answers
+        # Last, for a request that comes after `close`: none may reach the network.
+        client.meta.events.register_last(_EVENT, _refuse, unique_id="embedded-store-closed")  # type: ignore[arg-type]
         self._clients.append(client)
 
     def close(self) -> None:
@@ -80,9 +82,6 @@ class Database:
 
     def answer(self, event_name: str, request: "AWSPreparedRequest", **_: object) -> "AWSResponse":
         """Answer a request as DynamoDB does: the SDK calls this before it would send."""
-        # Here, because a command that needs no store should not wait for the SDK.
-        from botocore.awsrequest import AWSResponse
-
         body: Any = request.body
         try:
             status, text = 200, self._perform(event_name.rpartition(".")[2], json.loads(body))
@@ -90,9 +89,7 @@ class Database:
             status, text = 400, _error(refusal)
         except sqlite3.Error as error:
             status, text = 500, _error(Refusal(f"The local store {self._path}: {error}", "InternalServerError"))
-        raw = text.encode()
-        headers: Any = {"x-amz-crc32": str(zlib.crc32(raw)), "x-amzn-requestid": uuid.uuid4().hex}
-        return AWSResponse(request.url, status, headers, _Body(raw))
+        return _response(request, status, text)
 
     def _perform(self, operation: str, request: dict[str, Any]) -> str:
         with self._connection() as connection:
@@ -119,6 +116,19 @@ class Database:
             yield connection
         finally:
             self._idle.append(connection)
+
+
+def _response(request: "AWSPreparedRequest", status: int, text: str) -> "AWSResponse":
+    # Here, because a command that needs no store should not wait for the SDK.
+    from botocore.awsrequest import AWSResponse
+
+    raw = text.encode()
+    headers: Any = {"x-amz-crc32": str(zlib.crc32(raw)), "x-amzn-requestid": uuid.uuid4().hex}
+    return AWSResponse(request.url, status, headers, _Body(raw))
+
+
+def _refuse(request: "AWSPreparedRequest", **_: object) -> "AWSResponse":
+    return _response(request, 500, _error(Refusal("The local store is closed", "InternalServerError")))
 
 
 def _error(refusal: Refusal) -> str:

@@ -46,6 +46,8 @@ class Client:
         self._pets = httpx.URL(f"{base_url.rstrip('/')}/pets")
         if self._pets.scheme not in {"http", "https"} or not self._pets.host:
             raise ValueError(f"{base_url} is not a base URL: it starts with https:// and ends with /v1")
+        if self._pets.userinfo or self._pets.query or self._pets.fragment:
+            raise ValueError("The base URL has a user, a query or a fragment: it is only scheme, host and path")
         if not api_key or not api_key.isascii() or not api_key.isprintable() or " " in api_key:
             raise ValueError("The API key is empty, or has a character that no key has, such as a line break")
         self._timeout_s = timeout_s
@@ -113,7 +115,10 @@ class Client:
             AnimalStoreError: The animal is refused, or the service does not answer.
         """
         body = {"name": name, "categoryId": category_id} | ({"status": status} if status else {})
-        headers = {"Content-Type": "application/json", "Idempotency-Key": idempotency_key or str(uuid.uuid4())}
+        headers = {
+            "Content-Type": "application/json",
+            "Idempotency-Key": str(uuid.uuid4()) if idempotency_key is None else idempotency_key,
+        }
         response, value = self._request("POST", self._pets, headers, json.dumps(body).encode())
         return Pet.from_json(value, replayed="Idempotency-Replayed" in response.headers)
 
