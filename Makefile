@@ -30,7 +30,7 @@ $(UV): locks/uv.txt scripts/find-python
 
 .venv/.installed: $(UV) uv.lock pyproject.toml
 	@echo "installing the development environment into .venv"
-	@python=$$(scripts/find-python); $(UV) sync --quiet --locked --python "$$python" || \
+	@python=$$(scripts/find-python); $(UV) sync --quiet --locked $(SYNC) --python "$$python" || \
 	  { echo "Cannot install: is a Python package registry reachable (see the error above)?" >&2; exit 1; }
 	@touch $@
 

@@ -62,7 +62,7 @@ def _promote(stage: Stage, path: Path, attested: str, *, back: bool, canary: boo
         release.verify_attestation(path, commit, attested)
     stage.wait()
     release.guard(stage, commit, back=back)
-    release.promote(stage, path, lambda: _check(stage, path), canary=canary)
+    release.promote(stage, path, lambda: _check(stage, path), canary=canary, back=back)
     print(f"{stage.name} runs {release.released(stage)}: {stage.outputs()['BaseUrl']}")
 
 

@@ -98,16 +98,16 @@ def install(stage: Stage, path: Path, *, canary: bool, tables: Mapping[str, str]
     client("cloudformation").update_termination_protection(StackName=stage.stack, EnableTerminationProtection=True)
 
 
-def promote(stage: Stage, path: Path, check: Callable[[], None], *, canary: bool) -> None:
-    """Install an artifact and check it; if the check fails, go back to what ran before."""
+def promote(stage: Stage, path: Path, check: Callable[[], None], *, canary: bool, back: bool = False) -> None:
+    """Install an artifact and check it; if the check fails, go back to what ran before (but not from a rollback)."""
     before = released(stage)
     install(stage, path, canary=canary)
     installed = released(stage)
     try:
         check()
-    except DeploymentError as error:
-        # Not if somebody else has deployed meanwhile: what they did stays.
-        if not before or before == installed or released(stage) != installed:
+    except Exception as error:
+        # A rollback stays: what ran before it is what it left. Not if somebody else has deployed meanwhile: what they did stays.
+        if back or not before or before == installed or released(stage) != installed:
             raise
         with fetched(stage, before) as previous:
             install(stage, previous, canary=False)

@@ -61,6 +61,7 @@ def _no_creations(stage: Stage) -> Iterator[None]:
     try:
         yield
     finally:
+        stage.wait()  # an interrupted deployment goes on by itself, and may still write to the old table
         if reserved:
             functions.put_function_concurrency(FunctionName=create, ReservedConcurrentExecutions=reserved)
         else:

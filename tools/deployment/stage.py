@@ -58,7 +58,8 @@ class Stage:
 
     def wait(self) -> None:
         """Wait while another deployment is under way: CloudFormation takes one at a time."""
-        while self.status().endswith("IN_PROGRESS"):
+        # A stack whose first change set failed stays in review; deploying again takes it on.
+        while (status := self.status()).endswith("IN_PROGRESS") and status != "REVIEW_IN_PROGRESS":
             time.sleep(5)
 
     def resources(self) -> dict[str, str]:
