@@ -106,7 +106,7 @@ def promote(stage: Stage, path: Path, check: Callable[[], None], *, canary: bool
     try:
         check()
     except Exception as error:
-        # A rollback stays: what ran before it is what it left. Not if somebody else has deployed meanwhile: what they did stays.
+        # Not from a rollback: what ran before it is what it left. Nor if somebody else has deployed meanwhile.
         if back or not before or before == installed or released(stage) != installed:
             raise
         with fetched(stage, before) as previous:
