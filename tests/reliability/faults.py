@@ -31,8 +31,8 @@ from tools.local.dynamodb import Database
 
 PART = "faults"
 _ATTEMPTS = 3  # that the SDK makes
-_TIMES = 20  # that each case is run
-_LANES = 12  # runs at once; most of a stalled one is waiting
+_TIMES = 10  # that each case is run
+_LANES = 16  # runs at once; most of a stalled one is waiting
 _NAME = "zq7name"  # every animal's name begins with it: no log line may have it
 _SECRET = re.compile(rf"animal_(?:live|test)_[0-9A-Za-z]|{_NAME}|Bearer", re.IGNORECASE)
 _MADE_UP_FOR = frozenset({*TRANSIENT, SocketFault.REFUSED, SocketFault.RESET_BEFORE, SocketFault.RESET_RESPONSE})
