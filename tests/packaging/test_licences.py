@@ -1,4 +1,4 @@
-"""The licence texts of others' work go along with it: in the layer, and next to the published page."""
+"""The layer brings the licence texts of its libraries."""
 
 import shutil
 from importlib.metadata import distribution
@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tools.admin import publish_docs
 from tools.packaging import layer, sbom
 
 
@@ -30,11 +29,3 @@ def test_library_without_a_text_is_told(tmp_path: Path) -> None:
 
     with pytest.raises(SystemExit, match=r"other-1\.0 brings no licence text"):
         layer.keep_licences(tmp_path, tmp_path / "licences")
-
-
-def test_published_page_has_the_text_of_swagger_ui(tmp_path: Path) -> None:
-    publish_docs.docs(tmp_path)
-
-    text = (tmp_path / "swagger-ui.LICENSE.txt").read_text("utf-8")
-    assert "SmartBear" in text
-    assert "Apache License" in text
