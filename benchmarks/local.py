@@ -20,6 +20,7 @@ import httpx
 
 from tools import ROOT
 from tools.deployment import emulator
+from tools.local import template
 
 ANIMALS = int(os.environ.get("ANIMALS", "100000"))
 EMULATED = int(os.environ.get("EMULATED", "1000"))
@@ -158,7 +159,7 @@ async def emulated(folder: Path) -> list[dict[str, float]]:
     """Measure the service on the emulator, as it was before."""
     with emulator.running(folder / "emulator") as aws:
         credentials = {"AWS_ACCESS_KEY_ID": emulator.ACCOUNT, "AWS_SECRET_ACCESS_KEY": "none"}
-        variables = {**credentials, "AWS_DEFAULT_REGION": emulator.REGION, "AWS_ENDPOINT_URL_DYNAMODB": aws.endpoint}
+        variables = {**credentials, "AWS_DEFAULT_REGION": template.REGION, "AWS_ENDPOINT_URL_DYNAMODB": aws.endpoint}
         with running(folder / "data", **variables) as service:
             async with client(service) as http:
                 await create(http, FEW)

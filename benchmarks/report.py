@@ -1,5 +1,6 @@
 """The figures of `results.json` as Markdown tables and pictures: one list of columns makes them all."""
 
+import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -149,9 +150,8 @@ def write(figures: Row, folder: Path) -> None:
 
 def write_memory(table: list[list[str]], text: str, file: Path) -> None:
     """Write the comparison of memory sizes."""
-    file.write_text(
-        f"# Memory sizes\n\nWritten by `make bench MEMORY=1`.\n\n{text}\n{_markdown(table[0], table[1:])}\n"
-    )
+    written = f"Written by `make bench MEMORY=1` on {dt.datetime.now(dt.UTC).date()}."
+    file.write_text(f"# Memory sizes\n\n{written}\n\n{text}\n{_markdown(table[0], table[1:])}\n")
 
 
 def _markdown(head: list[str], rows: list[list[str]]) -> str:
