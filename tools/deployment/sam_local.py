@@ -36,7 +36,7 @@ def run(folder: Path) -> None:
     if not (address := _address()):
         print("sam local: SKIPPED, nothing was tried: no Docker engine runs the base image (see above).")
         return
-    with emulator.running(folder / "store", address, ["SERVICES=dynamodb"]) as store:
+    with emulator.running(folder / "store", address, ["SERVICES=dynamodb,sts"]) as store:
         store.use()
         _create_tables()
         _write_template(folder, store.endpoint)
