@@ -1,4 +1,4 @@
-"""createPet, `POST /v1/pets`: one more animal, under an id of its own."""
+"""createPet, `POST /v1/pets`: add an animal under a new id."""
 
 from animal_store import catalogue
 from animal_store.operation import Response, operation
@@ -8,7 +8,7 @@ from animal_store.validators import NEW_PET
 
 @operation("createPet")
 def handler(request: Request) -> Response:
-    """Answer the animal as it was added; the same Idempotency-Key adds it only once."""
+    """Return the animal as it was added; repeating the Idempotency-Key does not add it again."""
     idempotency_key = request.idempotency_key()
     creation = catalogue.create_pet(request.body(NEW_PET), request.caller, idempotency_key)
     headers = {"Idempotency-Replayed": "true"} if creation.replayed else {}

@@ -11,7 +11,7 @@ _DEPRECATION = Deprecation(since=1764892800, sunset="Thu, 05 Dec 2030 00:00:00 G
 
 @operation("getPet", _DEPRECATION)
 def handler(request: Request) -> Response:
-    """Return the animal; a path parameter that is not a positive int64 is not the id of any."""
+    """Return the animal; no animal has an id that is not a positive int64."""
     pet_id = positive_int64(request.path_parameter("petId"))
     pet = None if pet_id is None else catalogue.get_pet(pet_id)
     if pet is None:

@@ -1,4 +1,4 @@
-"""Who calls: the API key of the Authorization header (RFC 6750, section 2.1), looked up by its hash."""
+"""Authentication: the API key of the Authorization header (RFC 6750, section 2.1), looked up by its hash."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Caller:
     """The holder of a valid key.
 
     Args:
-        key_hash: The SHA-256 of the key in hexadecimal; it stands for the caller in the store.
-        label: The name that the operator gave the key; it stands for the caller in logs and metrics.
+        key_hash: The SHA-256 of the key in hexadecimal; it identifies the caller in the store.
+        label: The name that the operator gave the key; it identifies the caller in logs and metrics.
     """
 
     key_hash: str
@@ -34,15 +34,15 @@ class Caller:
 
     @property
     def key_id(self) -> str:
-        """The key's id, as `keys list` shows it: it stands for the caller in the log and in what the caller creates."""
+        """The key's id, as `keys list` shows it: it identifies the caller in the log and in new animals."""
         return self.key_hash[: api_key.ID_LENGTH]
 
 
 class _Cache:
-    """Keys looked up within the last minute; the oldest goes when it is full.
+    """Keys looked up within the last minute; the oldest is dropped when it is full.
 
-    The clock is the wall clock: the monotonic one may stand still while Lambda has an execution environment frozen, and
-    a revoked key would live on.
+    The clock is the wall clock: the monotonic one may stand still while Lambda freezes the execution environment, and a
+    revoked key would stay valid.
     """
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ _known, _unknown = _Cache(), _Cache()
 
 
 def authenticate(authorization: list[str]) -> Caller:
-    """Find out who calls.
+    """Identify the caller.
 
     Args:
         authorization: Every value of the Authorization header of the request.
@@ -101,8 +101,8 @@ def look_up(key_hash: str) -> ApiKey | None:
     """Read a key from the store by its hash; None if there is none.
 
     Raises:
-        ServiceUnavailable: The key store does not answer, or not as it should.
-        ClientError: The key store refuses to answer: the service is set up wrongly, and retrying does not help.
+        ServiceUnavailable: The key store does not answer, or its response cannot be read.
+        ClientError: The key store refuses the request: the service is misconfigured, and retrying does not help.
     """
     try:
         return dynamodb.read(
@@ -113,5 +113,5 @@ def look_up(key_hash: str) -> ApiKey | None:
             ConsistentRead=True,
         ).get("Item")
     except ValueError as error:
-        # A key store that cannot be read says nothing about the key: neither 401 nor entry.
+        # A response that cannot be read says nothing about the key: no 401, and nothing to cache.
         raise ServiceUnavailable from error

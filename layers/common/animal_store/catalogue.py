@@ -1,11 +1,11 @@
-"""The catalogue of animals in DynamoDB: a list is one Query, an animal one GetItem, a creation two writes.
+"""The catalogue of animals in DynamoDB: a list takes one Query, an animal one GetItem, a creation two writes.
 
 Everything lives in one table, so that a restore cannot hand out an id twice:
 
     pk                       id       what
     pet                      1, 2...  an animal; index `by-status` has those with a status, by status and id
     counter                  0        the last id given
-    idempotency#<hash>       0        which animal a creation with an Idempotency-Key has made
+    idempotency#<hash>       0        the animal that was created with an Idempotency-Key
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _IDEMPOTENCY_SECONDS = 24 * 60 * 60
 _CONFLICT_ATTEMPTS = 6
 _CONFLICT_SECONDS = 0.05
-# Why a transaction was cancelled that may well succeed a moment later
+# Reasons for cancelling a transaction that may succeed when it is tried again
 # (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html).
 _TRANSIENT_REASONS = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError", "TransactionConflict"})
 
@@ -44,7 +44,7 @@ class Page(NamedTuple):
 
     Args:
         pets: The animals, by ascending id.
-        has_next: Whether animals follow.
+        has_next: Whether more animals follow.
     """
 
     pets: list[Pet]
@@ -56,7 +56,7 @@ class Creation(NamedTuple):
 
     Args:
         pet: The animal.
-        replayed: Whether an earlier request has made it.
+        replayed: Whether an earlier request created it.
     """
 
     pet: Pet
@@ -122,12 +122,11 @@ def create_pet(new: NewPet, caller: Caller, idempotency_key: str | None) -> Crea
 
     Args:
         new: The animal.
-        caller: Who adds it; the item says so, and when, and no answer does.
-        idempotency_key: The caller's promise that creations with the same value are one creation; values of other
-            callers are other keys. None when the client sent none.
+        caller: Who adds it. The item records it with the time; no response contains either.
+        idempotency_key: Creations of one caller with the same value are one creation. None when the client sent none.
 
     Raises:
-        IdempotencyKeyReused: The key belongs to another animal than this.
+        IdempotencyKeyReused: The key was used with a different animal.
         ServiceUnavailable: The store does not answer; the animal may or may not have been added.
     """
     pet = _with_id(_next_id(), new)
@@ -139,7 +138,7 @@ def create_pet(new: NewPet, caller: Caller, idempotency_key: str | None) -> Crea
 
 
 def _next_id() -> int:
-    """Take the next id from the atomic counter: unique and rising; an answer that is lost leaves a gap."""
+    """Take the next id from the atomic counter. Ids are unique and ascending; a lost response leaves a gap."""
     response = dynamodb.call(
         dynamodb.client.update_item,
         TableName=settings.ANIMALS_TABLE,
@@ -150,15 +149,15 @@ def _next_id() -> int:
         ReturnValues="UPDATED_NEW",
     )
     if "Attributes" not in response:
-        # What the SDK makes of a body that is no JSON.
-        raise ServiceUnavailable from ValueError("the answer of the store is cut off or garbled")
+        # The SDK returns an empty response for a body that is not JSON.
+        raise ServiceUnavailable from ValueError("the store's response is truncated or corrupt")
     return int(response["Attributes"]["value"]["N"])
 
 
 def _put(pet: Pet, item: Item) -> None:
-    """Write an animal under a free id.
+    """Write an animal under an unused id.
 
-    When the answer of a write is lost, the SDK writes again and meets what it has written itself: the token tells.
+    When the response to the write is lost, the SDK's retry finds the first attempt's item: the token identifies it.
     """
     token = secrets.token_hex(16)
     try:
@@ -178,7 +177,7 @@ def _put(pet: Pet, item: Item) -> None:
 
 
 def _put_once(pet: Pet, item: Item, new: NewPet, record_key: str) -> Creation:
-    """Write an animal and the record of its key, or find what an earlier request with the key has written."""
+    """Write an animal and the record of its key, or find what an earlier request with the key wrote."""
     fingerprint = hashlib.sha256(to_json(new)).hexdigest()
     now = int(time.time())
     put_record = {
@@ -203,10 +202,10 @@ def _put_once(pet: Pet, item: Item, new: NewPet, record_key: str) -> Creation:
     transaction = [{"Put": put_record}, {"Put": put_pet}]
     for attempt in range(_CONFLICT_ATTEMPTS):
         if attempt:
-            # Another request with this key was being written at the same moment, and how it ends decides.
-            time.sleep(random.uniform(0, _CONFLICT_SECONDS * 2 ** (attempt - 1)))  # noqa: S311 - spreads retries, no more
+            # Another request with this key is being written at the same moment; its outcome decides.
+            time.sleep(random.uniform(0, _CONFLICT_SECONDS * 2 ** (attempt - 1)))  # noqa: S311 - only spreads retries
         try:
-            # The SDK adds a ClientRequestToken: its own retry after a lost answer is not a second transaction.
+            # The SDK adds a ClientRequestToken: its own retry after a lost response is not a second transaction.
             dynamodb.call(dynamodb.client.transact_write_items, TransactItems=transaction)
         except ClientError as error:
             reasons: list[dict[str, Any]] = error.response.get("CancellationReasons", [])  # type: ignore[assignment]
@@ -223,9 +222,10 @@ def _put_once(pet: Pet, item: Item, new: NewPet, record_key: str) -> Creation:
 
 
 def _replay(record: Item, pet: Pet, new: NewPet, fingerprint: str) -> Creation:
-    """Answer a repeated creation as the first one: same body, so all but the id is known.
+    """Return what the first creation returned: the body is the same, so only the id has to be looked up.
 
-    A record with this request's own id is its own: its answer was lost, and the store did not know its token any more.
+    A record with this request's own id was written by this request: the response was lost, and the store had
+    forgotten the token.
     """
     if record["fingerprint"]["S"] != fingerprint:
         raise IdempotencyKeyReused
@@ -238,12 +238,12 @@ def _with_id(pet_id: int, new: NewPet) -> Pet:
 
 
 def _taken(pet: Pet) -> RuntimeError:
-    """Describe, for the log, an id that is in use: the counter is behind the animals, and an operator has to look."""
+    """Describe, for the log, an id that is in use: the counter is behind the animals, and an operator has to act."""
     return RuntimeError(f"the counter gave id {pet['id']}, which is taken")
 
 
 def _item(pet: Pet, caller: Caller) -> Item:
-    """Write an animal as an item of the table: the opposite of the aliases of `Pet`, and who added it when."""
+    """Make the table's item of an animal: the reverse of `Pet`'s aliases, with who added it and when."""
     item = {name: {"N": str(value)} if isinstance(value, int) else {"S": str(value)} for name, value in pet.items()}
     item["pk"] = {"S": "pet"}
     item["createdBy"] = {"S": caller.key_id}

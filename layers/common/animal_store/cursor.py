@@ -1,9 +1,9 @@
 """The opaque `cursor` of a list: after which id the next page starts, sealed to its filter and its stage.
 
-18 bytes in base64url: the id (int64, big endian), and a checksum over it, the stage and the filter, which rejects what
-is garbled, and what belongs to another filter or stage. The table is left out, so that cursors survive a restore, which
-always makes a table with another name. The checksum is not a secret and needs none: whoever forges a cursor gets no
-more than another starting point in a list that they may read anyway.
+18 bytes in base64url: the id (int64, big endian), and a checksum over it, the stage and the filter, which rejects
+corrupt cursors and those of another filter or stage. The table is left out, so that cursors survive a restore, which
+always makes a table with another name. The checksum is not a secret and needs none: a forged cursor only
+starts elsewhere in a list that its sender may read anyway.
 """
 
 import base64
@@ -36,7 +36,7 @@ def decode(cursor: str, status: PetStatus | None) -> int:
     """Read the id after which the page starts.
 
     Raises:
-        InvalidRequest: The cursor was not made here for this filter.
+        InvalidRequest: The cursor was not made by this stage for this filter.
     """
     # First the format: the decoder skips characters that are not its own, or raises errors of its own.
     if _FORMAT.fullmatch(cursor):
@@ -45,5 +45,5 @@ def decode(cursor: str, status: PetStatus | None) -> int:
         if encode(after, status) == cursor:
             return after
     raise InvalidRequest(
-        "cursor: is not a cursor of this list; take it unchanged from the Link header of the page before."
+        "cursor: is not a cursor of this list; take it unchanged from the Link header of the previous page."
     )

@@ -1,4 +1,4 @@
-"""The way to DynamoDB: one SDK client per execution environment, and how long an invocation may wait for it."""
+"""Access to DynamoDB: one SDK client per execution environment, and how long an invocation may wait for it."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Output = TypeVar("Output")
 
 _CONNECT_SECONDS = 1
 _READ_SECONDS = 2
-_MARGIN_SECONDS = 0.5  # for everything that is not waiting: decode, answer, log
+_MARGIN_SECONDS = 0.5  # for everything but waiting: decoding, responding, logging
 _ATTEMPT_SECONDS = _CONNECT_SECONDS + _READ_SECONDS + _MARGIN_SECONDS
 _BACKOFF_SECONDS = 2  # the longest pause of the SDK's standard mode before a third attempt
-_RETRY_AFTER_SECONDS = 5  # by how much the SDK lets an answer of the store lengthen that pause
+_RETRY_AFTER_SECONDS = 5  # the most by which the SDK lets a response of the store lengthen that pause
 
 _TRANSIENT_CODES = frozenset(
     {
@@ -46,10 +46,10 @@ _SERVER_ERROR = 500
 
 
 class Budget:
-    """What one invocation may still spend on the store, and what it has spent.
+    """The time that one invocation has for the store, and the calls that it has made.
 
     Args:
-        deadline: When the function is ended, in seconds of `time.monotonic()`.
+        deadline: When Lambda ends the function, in seconds of `time.monotonic()`.
     """
 
     def __init__(self, deadline: float) -> None:
@@ -83,14 +83,14 @@ def _client() -> DynamoDBClient:
             read_timeout=_READ_SECONDS,
             retries={"mode": "standard", "total_max_attempts": 3},
             tcp_keepalive=True,
-            # A fixed text: the SDK otherwise puts its own together again for each call (1.0 M a call).
+            # A fixed text: otherwise the SDK builds its own again for each call (1.0 M a call).
             user_agent="animal-store/1.0",
-            # The shapes below are written by this layer alone, and tests send each of them (0.1 to 0.5 M a call).
+            # This layer alone writes the requests, and tests validate each of them (0.1 to 0.5 M a call).
             parameter_validation=False,
         ),
     )
     client = cast("DynamoDBClient", created)
-    # The SDK's stubs know no handler that answers; of this event the SDK takes the first answer that is not None.
+    # The SDK's stubs have no type for handlers that return something; the SDK takes the first result that is not None.
     client.meta.events.register_first("needs-retry.dynamodb", _count_and_stop_in_time)  # type: ignore[arg-type]
     for operation in ("GetItem", "Query"):
         client.meta.events.register(f"before-parse.dynamodb.{operation}", _keep_raw)
@@ -98,25 +98,24 @@ def _client() -> DynamoDBClient:
 
 
 def _count_and_stop_in_time(response: tuple[Any, Any] | None, **_: object) -> bool | None:
-    """Forbid the SDK's retry (False) when the invocation could end before its answer; None leaves it to the SDK."""
+    """Prevent a retry (False) that could outlast the invocation; None leaves the decision to the SDK."""
     spent = budget.get()
     spent.calls += 1
     return None if spent.has(_longest_pause(response) + _ATTEMPT_SECONDS) else False
 
 
 def _longest_pause(response: tuple[Any, Any] | None) -> float:
-    """Tell how long the SDK may pause after an attempt, in seconds; None is an attempt without an answer."""
+    """Return how long the SDK may pause after an attempt, in seconds; None is an attempt without a response."""
     asked = response[0].headers.get("x-amz-retry-after", "") if response else ""
     milliseconds = int(asked) if asked.isdecimal() else 0
     return _BACKOFF_SECONDS + min(milliseconds / 1000, _RETRY_AFTER_SECONDS)
 
 
 def _keep_raw(response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: object) -> None:
-    """Hand the body of a good answer over as it came, past the SDK's generic parser.
+    """Keep the raw body of a successful response, past the SDK's generic parser.
 
-    It saves 4.3 M instructions of a list of 20 and 20.8 M of a list of 100; a get is read in the same way.
-
-    The SDK's own event for this purpose; errors are still parsed, and the SDK still checks the CRC-32 of the body.
+    It saves 4.3 M instructions of a list of 20 and 20.8 M of a list of 100. The event is the SDK's own for this;
+    errors are still parsed, and the SDK still checks the CRC-32 of the body.
     """
     if response_dict["status_code"] < 300:  # noqa: PLR2004 - the SDK's own bound of success
         customized_response_dict["Raw"] = response_dict["body"]
@@ -138,20 +137,20 @@ def call(method: Callable[..., Any], **parameters: Any) -> Any:
         ClientError: The store refused the request: a condition that does not hold, or a bug.
     """
     if not budget.get().has(_ATTEMPT_SECONDS):
-        raise ServiceUnavailable from TimeoutError("no time left for a call of the store")
+        raise ServiceUnavailable from TimeoutError("no time left to call the store")
     try:
         return method(**parameters)
     except ClientError as error:
         code = error.response["Error"]["Code"]
         if code.isdigit():
-            # The HTTP status, which the SDK puts here when the body is cut off or garbled. Its message is then the
+            # The HTTP status, which the SDK puts here when the body is truncated or corrupt. The message is then the
             # body, which may hold an animal's name: not for the log.
-            raise ServiceUnavailable from ValueError(f"an error of the store is cut off or garbled: HTTP {code}")
+            raise ServiceUnavailable from ValueError(f"an error of the store is truncated or corrupt: HTTP {code}")
         if code in _TRANSIENT_CODES or error.response["ResponseMetadata"]["HTTPStatusCode"] >= _SERVER_ERROR:
             raise ServiceUnavailable from error
         raise
     except (BotoCoreError, UnicodeDecodeError) as error:
-        # The latter is what the SDK's parser raises for garbled bytes.
+        # The SDK's parser raises the latter for corrupt bytes.
         raise ServiceUnavailable from error
 
 
@@ -164,16 +163,16 @@ def read(method: Callable[..., Any], output: Validator[Output], **parameters: An
         parameters: The method's parameters, in DynamoDB's own JSON.
 
     Raises:
-        ServiceUnavailable: As `call`; also when the answer is cut off or garbled.
+        ServiceUnavailable: As `call`; also when the response is truncated or corrupt.
         ClientError: As `call`.
-        ValueError: An item is none that the service has written.
+        ValueError: The service has not written this item.
     """
     response = call(method, **parameters)
     try:
         return output.json(response["Raw"])
     except ValidationError as error:
-        # Never with the input: what an animal is called is not for the log.
+        # Without the input: names of animals do not belong in the log.
         details = error.errors(include_url=False, include_context=False, include_input=False)
         if details[0]["type"] == "json_invalid":
-            raise ServiceUnavailable from ValueError("the answer of the store is cut off or garbled")
+            raise ServiceUnavailable from ValueError("the store's response is truncated or corrupt")
         raise ValueError(f"the store has an item that the service has not written: {details}") from None

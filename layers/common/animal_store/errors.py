@@ -1,4 +1,4 @@
-"""Every error that a client can meet: one class for each that the functions answer, one closed list of codes."""
+"""Every error that a client can receive: one class for each that the functions return, and the list of all codes."""
 
 from types import MappingProxyType
 from typing import ClassVar
@@ -17,7 +17,7 @@ STATUS_OF_CODE = MappingProxyType(
         "timeout": 504,
     }
 )
-"""The `code` of an Error object and its HTTP status; 429 and 504 are answered by API Gateway alone."""
+"""The `code` of an Error object and its HTTP status; 429 and 504 come from API Gateway alone."""
 
 
 class ServiceError(Exception):
@@ -41,7 +41,7 @@ class ServiceError(Exception):
 
 
 class InternalError(ServiceError):
-    """A bug, or a service that is set up wrongly: the details are for the log only."""
+    """A bug or a misconfiguration: the details are for the log only."""
 
 
 class InvalidRequest(ServiceError):

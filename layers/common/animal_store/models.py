@@ -27,7 +27,7 @@ class NewPet(TypedDict):
 
 
 class Pet(TypedDict):
-    """An animal as the service answers it.
+    """An animal as the service returns it.
 
     The validation aliases are DynamoDB's JSON (`{"id": {"N": "7"}, ...}`): a response of the store becomes animals in
     one step, without the SDK's own decoding into `Decimal` and back.
@@ -40,7 +40,7 @@ class Pet(TypedDict):
 
 
 class Error(TypedDict):
-    """The body of every error answer.
+    """The body of every error response.
 
     `code` is machine-readable (`errors.STATUS_OF_CODE`), `message` is for people, `status` repeats the HTTP status.
     """
@@ -60,7 +60,7 @@ class ApiKey(TypedDict):
     """What the store keeps of an API key in addition to its hash. Times are seconds since 1970.
 
     `expires` and `revoked` have no alias path: with one, a value of another type (a date written by hand) would pass
-    for an absent one, and the key would stay valid. What stands in `revoked` does not matter.
+    for an absent one, and the key would stay valid. The value of `revoked` does not matter.
     """
 
     label: Annotated[str, Field(validation_alias=AliasPath("label", "S"))]

@@ -1,4 +1,4 @@
-"""How every operation runs: authenticate, call the function, render its answer, log it, count it."""
+"""Runs every operation: authenticate, call the function, render its response, log and count it."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ Event = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """The answer of an operation.
+    """The response of an operation.
 
     Args:
         status: The HTTP status.
-        body: The resource or resources to answer with; None for a response without content (204).
-        headers: Headers in addition to those that every answer has.
+        body: The resource or resources to return; None for a response without content (204).
+        headers: Headers in addition to those that every response has.
     """
 
     status: int
@@ -43,14 +43,14 @@ class Response:
 
     @property
     def created(self) -> int | None:
-        """The id of the animal that a creation has made; None for any other answer."""
+        """The id of the animal that was created; None for any other response."""
         body: Any = self.body
         return body.get("id") if self.status == _CREATED else None
 
 
 @dataclass(frozen=True, slots=True)
 class Deprecation:
-    """What every answer of a deprecated operation says. Its successor is the collection that its resource is in.
+    """The headers of a deprecated operation. Its successor is the collection that its resource is in.
 
     Args:
         since: When it was deprecated, in seconds since 1970 (RFC 9745).
@@ -61,7 +61,7 @@ class Deprecation:
     sunset: str
 
     def headers(self, event: Event) -> dict[str, str]:
-        """Return the headers of the answer to a request."""
+        """Return the headers of the response to a request."""
         return {
             "Deprecation": f"@{self.since}",
             "Sunset": self.sunset,
@@ -70,15 +70,15 @@ class Deprecation:
 
 
 _Outcome = tuple[Response, Caller | None, ServiceError | None]
-"""How one invocation ended: the answer, who called, and what was refused or failed."""
+"""The outcome of one invocation: the response, the caller, and the error."""
 
 Handler = Callable[[Event, Any], dict[str, Any]]
 
 
 def operation(name: str, deprecation: Deprecation | None = None) -> Callable[[Callable[[Request], Response]], Handler]:
-    """Make a Lambda handler of a function that answers one operation.
+    """Turn a function that implements one operation into a Lambda handler.
 
-    The function sees only requests of authenticated callers, and raises a `ServiceError` for what it refuses.
+    The function gets only requests of authenticated callers, and raises a `ServiceError` to refuse one.
 
     Args:
         name: The interface's name of the operation (`listPets`).
@@ -124,7 +124,7 @@ def operation(name: str, deprecation: Deprecation | None = None) -> Callable[[Ca
 
 
 def _run(function: Callable[[Request], Response], event: Event) -> _Outcome:
-    """Authenticate, call the function, and make an answer of whatever it raises."""
+    """Authenticate, call the function, and turn whatever it raises into a response."""
     caller = None
     try:
         caller = authenticate(header(event, "Authorization"))

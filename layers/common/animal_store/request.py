@@ -1,4 +1,4 @@
-"""What API Gateway's REST proxy event says about a request, and its parts as models.
+"""Reads requests from API Gateway's REST proxy events.
 
 The event: https://docs.aws.amazon.com/lambda/latest/dg/services-apigateway.html#apigateway-example-event
 """
@@ -28,7 +28,7 @@ _PORT_MAX = 65535
 # Five times the largest animal: a name of 256 characters, each written as two escapes of six.
 _MAX_BODY_BYTES = 16 * 1024
 
-# What is wrong with a member, in the words of the interface, by pydantic's type of error.
+# What is wrong with a member, by pydantic's type of error.
 _REASONS = {
     "missing": "is required",
     "string_type": "must be a string",
@@ -105,7 +105,7 @@ class Request:
         """Read the body as JSON (RFC 8259). Members that the model does not have are ignored.
 
         Raises:
-            UnsupportedMediaType: The body is declared to be something else than JSON, or is compressed.
+            UnsupportedMediaType: The body is declared to be something other than JSON, or is compressed.
             PayloadTooLarge: The body is larger than 16 KB. It is not parsed: 6 MB would take a second.
             InvalidRequest: The body is missing, is not JSON, or lacks members or has invalid ones.
         """
@@ -128,8 +128,8 @@ class Request:
         https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
 
         Raises:
-            InvalidRequest: The key is given twice, is empty, too long, or has characters that cannot be seen or a quote
-                at one end only.
+            InvalidRequest: The key is given twice, is empty, too long, has invisible characters, or has a
+                quote at one end only.
         """
         keys = header(self._event, "Idempotency-Key")
         if not keys:
@@ -156,10 +156,10 @@ def header(event: dict[str, Any], name: str) -> list[str]:
 
 
 def collection_url(event: dict[str, Any]) -> str:
-    """Return the absolute URL of the collection (`.../v1/pets`) by which the client came.
+    """Return the absolute URL of the collection (`.../v1/pets`) as the client addressed it.
 
-    Scheme and port are those that API Gateway tells; a value that is neither http nor https, or no port, counts as not
-    told. What stands before the resource's path is the stage, or the base path of a custom domain.
+    Scheme and port come from the headers that API Gateway adds; values that are neither are ignored. The path before
+    the resource's is the stage, or the base path of a custom domain.
     """
     context = event["requestContext"]
     told = header(event, "X-Forwarded-Proto")[-1:]
@@ -222,7 +222,7 @@ def _validate(model: Validator[Model], value: object) -> Model:
 
 
 def _problem(location: tuple[int | str, ...], kind: str, context: dict[str, Any]) -> str:
-    """Tell which member is wrong and what is wrong with it; never what was sent or how it is checked."""
+    """Describe which member is wrong and why; never what was sent or how it is checked."""
     if not location:
         return "The body must be a JSON object."
     return f"{location[0]}: {_REASONS.get(kind, 'is not valid').format_map(context)}."

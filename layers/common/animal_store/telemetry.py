@@ -1,6 +1,6 @@
-"""What an operator sees of each request: one line, which is its log entry and its metrics in one.
+"""Writes one line per request, which is its log entry and its metrics in one.
 
-CloudWatch takes the metrics out of the log by the embedded metric format (EMF), which lets a line have other members:
+CloudWatch reads the metrics from the log by the embedded metric format (EMF), which allows a line other members:
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @cache
 def logger() -> Logger:
-    """Return the structured log of what goes wrong. Never give it a key, an Authorization header or a body.
+    """Return the structured log for failures. Never give it a key, an Authorization header or a body.
 
     It is imported when something goes wrong: Powertools would add 26 M instructions to every cold start.
     """
@@ -33,7 +33,7 @@ def logger() -> Logger:
 
 
 def _directive(dimension: str, *metrics: str) -> dict[str, Any]:
-    """Tell CloudWatch which members of a line are metrics, and what they are counted by."""
+    """Tell CloudWatch which members of a line are metrics, and their dimensions."""
     return {
         "Namespace": settings.METRICS_NAMESPACE,
         "Dimensions": [["Stage", "Operation", dimension]],
@@ -64,18 +64,18 @@ def write(  # noqa: PLR0913 - one argument for each fact of the line
 ) -> None:
     """Write the line of a request.
 
-    Not through the logger, which would take 8 % of a get for it. Log bytes cost more than the rest of a request: a
-    member that says nothing is left out.
+    Not through the logger, which would cost 8 % of a get. Log bytes cost more than the rest of a request, so members
+    without a value are left out.
 
     Args:
         operation: The interface's name of the operation.
-        status: The HTTP status of the answer.
-        latency_ms: From the event to the answer, in milliseconds.
+        status: The HTTP status of the response.
+        latency_ms: From the event to the response, in milliseconds.
         store_calls: Calls of DynamoDB, retries included.
         cold_start: Whether it is the first request of this execution environment.
         request_id: API Gateway's id of the request.
-        code: The code of an error answer.
-        key_id: The id of the caller's key; also of one that was valid once.
+        code: The code of an error response.
+        key_id: The id of the caller's key; also of one that is no longer valid.
         key_label: The label of the caller's key.
         pet_id: The id of the animal that was created.
         deprecated: Whether the operation is deprecated.
