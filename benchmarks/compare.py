@@ -14,8 +14,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import stamina
+
 from benchmarks import prices
-from benchmarks.execution import VALGRIND, Invocation, MeasurementError, observe
+from benchmarks.execution import VALGRIND, MeasurementError, Run, observe
 from benchmarks.operations import GET, LIST_20, OPERATIONS, REFUSED, Operation
 from benchmarks.packages import HERE, OURS, PACKAGINGS, PEERS, PYTHON, VARIANTS, Package, build
 
@@ -31,16 +33,13 @@ Row = dict[str, Any]
 
 def compare() -> Row:
     """Measure every variant in both packagings; return what `results.json` holds."""
-    packages = []
-    for packaging in PACKAGINGS:
-        for variant in VARIANTS:
-            _progress(f"packaging {variant}, {packaging}")
-            packages.append(build(variant, packaging))
-            _verify(packages[-1])
+    packages = [build(variant, packaging) for packaging in PACKAGINGS for variant in VARIANTS]
+    for package in packages:
+        _verify(package)
+    _count(packages)
     _time_cold(packages)
     for operation in OPERATIONS:
         _time_warm(packages, operation)
-    _count(packages)
     locks = "\n".join(lock.read_text() for lock in [HERE / "runtime.txt", *PEERS.glob("*/*.txt")])
     processor = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     return {
@@ -70,10 +69,6 @@ def cold_ratio() -> Row:
     return {"ours": ours, "bare": bare, "ratio": round(ours / bare, 3)}
 
 
-def _progress(message: str) -> None:
-    print(message, file=sys.stderr, flush=True)
-
-
 def _version(program: str) -> str:
     return subprocess.check_output([program, "--version"], text=True).split()[-1]
 
@@ -82,8 +77,7 @@ def _verify(package: Package) -> None:
     """Check that a variant does what it is compared for: authentication, a structured log line, metrics."""
     if package.variant not in ("empty", "bare"):
         observe(package, REFUSED, 1)
-        log = observe(package, LIST_20, 1).log
-        lines = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
+        lines = [json.loads(line) for line in observe(package, LIST_20, 1).log.splitlines() if line.startswith("{")]
         logged = any("level" in line and "listPets" in line.values() for line in lines)
         if not logged or not any("_aws" in line for line in lines):
             raise MeasurementError(f"{package.variant} writes no log line or no metrics:\n{lines}")
@@ -92,8 +86,7 @@ def _verify(package: Package) -> None:
 def _time_cold(packages: list[Package]) -> None:
     """Time cold starts in rounds, variants taking turns."""
     times: dict[Package, list[float]] = defaultdict(list)
-    for number in range(COLD_RUNS):
-        _progress(f"timing cold starts, round {number + 1} of {COLD_RUNS}")
+    for _ in range(COLD_RUNS):
         for package in packages:
             times[package].append(observe(package, LIST_20, 1).first_answer_ms)
     for package in packages:
@@ -103,36 +96,29 @@ def _time_cold(packages: list[Package]) -> None:
 
 def _time_warm(packages: list[Package], operation: Operation) -> None:
     """Time warm invocations in rounds, variants taking turns; price what they take."""
-    series: dict[Package, list[list[Invocation]]] = defaultdict(list)
-    for number in range(WARM_ROUNDS):
-        _progress(f"timing {operation.title}, round {number + 1} of {WARM_ROUNDS}")
+    runs: dict[Package, list[Run]] = defaultdict(list)
+    for _ in range(WARM_ROUNDS):
         for package in packages:
-            run = observe(package, operation, _WARM_UP + _WARM)
-            series[package].append(run.invocations[_WARM_UP:])
-            package.figures["peak_mb"] = max(package.figures["peak_mb"], round(run.peak_mb, 1))
+            runs[package].append(observe(package, operation, _WARM_UP + _WARM))
     for package in packages:
-        medians = sorted(round(statistics.median(each.us for each in warm), 1) for warm in series[package])
-        cpu_us = statistics.median(statistics.mean(each.cpu_us for each in warm) for warm in series[package])
-        last = series[package][-1][-1]
+        medians = sorted(round(statistics.median(run.us[_WARM_UP:]), 1) for run in runs[package])
+        cpu_us = statistics.median(statistics.mean(run.cpu_us[_WARM_UP:]) for run in runs[package])
         figures = {
             "warm_us": statistics.median(medians),
             "warm_us_range": [medians[0], medians[-1]],
             "warm_cpu_us": round(cpu_us, 1),
-            "log_bytes": last.log_bytes,
-            "usd_per_million": prices.usd_per_million(last, cpu_us),
+            "log_bytes": runs[package][-1].log_bytes,
+            "usd_per_million": prices.usd_per_million(runs[package][-1], cpu_us),
         }
         for key, value in figures.items():
             package.figures.setdefault(key, {})[operation.name] = value
+        package.figures["peak_mb"] = max(package.figures["peak_mb"], *(round(run.peak_mb, 1) for run in runs[package]))
 
 
+# Lambda's runtime client gives up connecting after a second, which a simulator on a busy machine may need.
+@stamina.retry(on=MeasurementError, attempts=3, timeout=None)
 def _instructions(package: Package, operation: Operation, invocations: int, kept: int = sys.maxsize) -> int:
     """Count the instructions from the start of the process until it has answered that often."""
-    for _ in range(2):
-        try:
-            return observe(package, operation, invocations, kept=kept, wrapper=VALGRIND).instructions
-        except MeasurementError as error:
-            # Lambda's runtime client gives up connecting after a second, which a simulator on a busy machine may need.
-            _progress(f"once more: {error}")
     return observe(package, operation, invocations, kept=kept, wrapper=VALGRIND).instructions
 
 
@@ -144,7 +130,6 @@ def _cold(package: Package) -> int:
 def _warm(package: Package, operation: Operation, more: int = _WARM, kept: int = sys.maxsize) -> int:
     """Count the instructions of one more invocation of a function that has answered some, runtime client included."""
     counts = [_instructions(package, operation, number, kept) for number in (_WARM_UP, _WARM_UP + more)]
-    _progress(f"counted {operation.title}, {package.variant}")
     return round((counts[1] - counts[0]) / more)
 
 
@@ -172,14 +157,15 @@ def _count(packages: list[Package]) -> None:
                 warm_instructions={name: each and each.result() for name, each in warm.items()},
                 reconnect_instructions=reconnect and reconnect.result(),
             )
+            print(package.figures, file=sys.stderr)
 
 
 def _dynamodb(ours: Package, animals: int) -> list[Row]:
     """Read what each operation asks of DynamoDB, with the API key unknown and known."""
     return [
-        {"animals": animals, "operation": operation.name, "key": key, **asdict(invocation.cost)}
+        {"animals": animals, "operation": operation.name, "key": key, **asdict(cost)}
         for operation in OPERATIONS
-        for key, invocation in zip(
-            ("key_unknown", "key_known"), observe(ours, operation, 2, animals=animals).invocations, strict=True
+        for key, cost in zip(
+            ("key_unknown", "key_known"), observe(ours, operation, 2, animals=animals).costs, strict=True
         )
     ]

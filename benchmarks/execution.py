@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.message import Message
 from functools import cache
 from pathlib import Path
@@ -113,26 +113,19 @@ class RuntimeApi:
         return 200, event, headers
 
 
-@dataclass(frozen=True)
-class Invocation:
-    """What one invocation took: time and processor time in microseconds, DynamoDB's work, and bytes."""
-
-    us: float
-    cpu_us: float
-    cost: Cost
-    log_bytes: int
-    body_bytes: int
-
-
-@dataclass(frozen=True)
+@dataclass
 class Run:
-    """What an execution environment did, from the start of its process on; 0 instructions: not counted."""
+    """What an execution environment did, from the start of its process on."""
 
-    invocations: list[Invocation]
-    first_answer_ms: float
-    peak_mb: float
-    log: str
-    instructions: int
+    us: list[float] = field(default_factory=list)  # for each invocation, as are the next two
+    cpu_us: list[float] = field(default_factory=list)
+    costs: list[Cost] = field(default_factory=list)
+    first_answer_ms: float = 0
+    peak_mb: float = 0
+    body_bytes: int = 0  # of the last invocation, as is the next
+    log_bytes: int = 0
+    log: str = ""
+    instructions: int = 0  # 0: not counted
 
 
 def observe(  # noqa: PLR0913
@@ -150,6 +143,10 @@ def observe(  # noqa: PLR0913
     DynamoDB hangs up after each invocation but the first `kept`; the function runs under the command `wrapper`;
     `pause` seconds lie between an answer and the next event.
     """
+    print(
+        package.variant, package.figures["packaging"], operation.title, "x", invocations, *wrapper[2:3], file=sys.stderr
+    )
+    run = Run()
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         log, counts, copy = (Path(name, file) for file in ("log", "counts", "tables"))
         shutil.copy(_tables(animals), copy)
@@ -174,28 +171,27 @@ def observe(  # noqa: PLR0913
         stack.callback(api.events.put, b"")
         stack.callback(process.terminate)
         Thread(target=_tell_end, args=(process, api.answers), daemon=True).start()
-        invoked, first_answer_ms = [], 0.0
         for number in range(invocations):
             dynamodb.cost, dynamodb.hangs_up = Cost(), number >= kept
             cpu, logged = _cpu_seconds(process), log.stat().st_size
             api.events.put(json.dumps(operation.event(f"request-{number}")).encode())
-            answer = api.answers.get()
-            response = json.loads(answer)
+            response = json.loads(api.answers.get())
             if package.variant != "empty" and not operation.is_right(response):
-                raise MeasurementError(
-                    f"{package.variant}: {operation.name}: {answer[:300]!r}\n{log.read_text()[-3000:]}"
-                )
-            first_answer_ms = first_answer_ms or (api.answered - started) * 1000
-            us, cpu_us = (api.answered - api.handed_over) * 1e6, (_cpu_seconds(process) - cpu) * 1e6
-            sizes = log.stat().st_size - logged, len(response["body"].encode())
-            invoked.append(Invocation(us, cpu_us, dynamodb.cost, *sizes))
+                raise MeasurementError(f"{package.variant}: {operation.name}: {response}\n{log.read_text()[-3000:]}")
+            run.us.append((api.answered - api.handed_over) * 1e6)
+            run.cpu_us.append((_cpu_seconds(process) - cpu) * 1e6)
+            run.costs.append(dynamodb.cost)
+            run.first_answer_ms = run.first_answer_ms or (api.answered - started) * 1000
+            run.log_bytes, run.body_bytes = log.stat().st_size - logged, len(response["body"].encode())
             time.sleep(pause)
         status = Path(f"/proc/{process.pid}/status").read_text()
+        run.peak_mb = int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) * 1024 / 1e6
         process.terminate()  # by default at once, but a simulator still writes what it has counted
         process.wait()
-        peak_mb = int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) * 1024 / 1e6
-        instructions = int(re.findall(r"summary: (\d+)", counts.read_text())[0]) if wrapper == VALGRIND else 0
-        return Run(invoked, first_answer_ms, peak_mb, log.read_text(), instructions)
+        run.log = log.read_text()
+        if wrapper == VALGRIND:
+            run.instructions = int(re.findall(r"summary: (\d+)", counts.read_text())[0])
+    return run
 
 
 def _tell_end(process: subprocess.Popen[bytes], answers: Queue[bytes]) -> None:

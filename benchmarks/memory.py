@@ -60,7 +60,7 @@ def _percentiles(values: Iterable[float]) -> tuple[float, float]:
 def _row(package: Package, memory: int) -> list[str]:
     def warm(operation: Operation) -> tuple[float, float]:
         run = observe(package, operation, WARM_UP + WARM, wrapper=wrapper, pause=_PAUSE_SECONDS)
-        return _percentiles(each.us / 1000 for each in run.invocations[WARM_UP:])
+        return _percentiles(us / 1000 for us in run.us[WARM_UP:])
 
     with _limit(memory / prices.WHOLE_CORE_MB) as wrapper:
         cold = _percentiles(observe(package, LIST_20, 1, wrapper=wrapper).first_answer_ms for _ in range(COLD_RUNS))

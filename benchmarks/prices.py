@@ -6,7 +6,7 @@ which template.yaml switches off (`SystemLogLevel`).
 
 import re
 
-from benchmarks.execution import Invocation
+from benchmarks.execution import Run
 from benchmarks.fake_dynamodb import TEMPLATE
 from tools import ROOT
 
@@ -38,12 +38,12 @@ def compute(seconds: float, memory_mb: int) -> float:
     return seconds * 1e6 * memory_mb / 1024 * _LAMBDA_GB_SECOND
 
 
-def usd_per_million(invocation: Invocation, cpu_us: float) -> float:
-    """Price a million invocations that take so many microseconds of a whole core."""
+def usd_per_million(run: Run, cpu_us: float) -> float:
+    """Price a million invocations like the last of a run that take so many microseconds of a whole core."""
     memory = next(iter(TEMPLATE.functions.values())).memory_mb
-    cost = invocation.cost
+    cost = run.costs[-1]
     seconds = cpu_us / 1e6 / min(1.0, memory / WHOLE_CORE_MB) + cost.requests * STORE_SECONDS
     store = cost.read_units * _READ_UNIT + cost.write_units * _WRITE_UNIT
-    logs = (invocation.log_bytes + _access_log_bytes()) / 1000 * _LOG_GB
-    transfer = (invocation.body_bytes + _HEADER_BYTES) / 1000 * _TRANSFER_GB
+    logs = (run.log_bytes + _access_log_bytes()) / 1000 * _LOG_GB
+    transfer = (run.body_bytes + _HEADER_BYTES) / 1000 * _TRANSFER_GB
     return round(_GATEWAY + _LAMBDA + compute(seconds, memory) + store + logs + transfer + _TRACES, 2)
