@@ -162,10 +162,9 @@ def _count(packages: list[Package]) -> None:
 
 def _dynamodb(ours: Package, animals: int) -> list[Row]:
     """Read what each operation asks of DynamoDB, with the API key unknown and known."""
-    return [
-        {"animals": animals, "operation": operation.name, "key": key, **asdict(cost)}
-        for operation in OPERATIONS
-        for key, cost in zip(
-            ("key_unknown", "key_known"), observe(ours, operation, 2, animals=animals).costs, strict=True
-        )
-    ]
+    rows = []
+    for operation in OPERATIONS:
+        costs = observe(ours, operation, 2, animals=animals).costs
+        for key, cost in zip(("key_unknown", "key_known"), costs, strict=True):
+            rows.append({"animals": animals, "operation": operation.name, "key": key, **asdict(cost)})
+    return rows

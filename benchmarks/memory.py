@@ -52,13 +52,12 @@ def _limit(share: float) -> Iterator[list[str]]:
         group.rmdir()
 
 
-def _percentiles(values: Iterable[float]) -> tuple[float, float]:
-    cuts = statistics.quantiles(values, n=100)
-    return cuts[49], cuts[98]
+def _percentiles(values: Iterable[float]) -> list[float]:
+    return statistics.quantiles(values, n=100)[49::49]
 
 
 def _row(package: Package, memory: int) -> list[str]:
-    def warm(operation: Operation) -> tuple[float, float]:
+    def warm(operation: Operation) -> list[float]:
         run = observe(package, operation, WARM_UP + WARM, wrapper=wrapper, pause=_PAUSE_SECONDS)
         return _percentiles(us / 1000 for us in run.us[WARM_UP:])
 

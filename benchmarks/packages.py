@@ -112,9 +112,8 @@ def _lay_out_peer(variant: str, layer: Path, task: Path) -> None:
 
 def _trust_the_benchmark(packages: Path) -> None:
     """Add the authority of this run to those of the SDK, in the form in which the variant has them."""
-    for bundle in (packages / "botocore/cacert.pem", packages / "certifi/cacert.pem"):
-        if bundle.exists():
-            bundle.write_bytes(bundle.read_bytes() + AUTHORITY.cert_pem.bytes())
+    for bundle in packages.glob("*/cacert.pem"):  # of botocore and certifi
+        bundle.write_bytes(bundle.read_bytes() + AUTHORITY.cert_pem.bytes())
     if (directory := packages / "animal_store/authorities").exists():
         AUTHORITY.cert_pem.write_to_path(BUILD / "authority.pem")
         authorities.write(BUILD / "authority.pem", directory)
@@ -123,16 +122,8 @@ def _trust_the_benchmark(packages: Path) -> None:
 def _install(requirements: Path, target: Path, *options: str) -> None:
     target.mkdir(parents=True, exist_ok=True)
     if requirements.read_text():
-        command: list[str | Path] = [
-            ROOT / ".tools/uv/bin/uv",
-            "pip",
-            "install",
-            "--quiet",
-            "--require-hashes",
-            "--link-mode",
-            "copy",
-        ]
-        _run(*command, "--python", PYTHON, "--target", target, "--requirement", requirements, *options)
+        install = ("pip", "install", "--quiet", "--require-hashes", "--link-mode", "copy", *options)
+        _run(ROOT / ".tools/uv/bin/uv", *install, "--python", PYTHON, "--target", target, "-r", requirements)
 
 
 def _compile(place: Path) -> None:
