@@ -57,6 +57,8 @@ def test_units_are_those_of_what_is_read_and_of_the_index(
 
         assert dynamodb.respond("/", headers, body.encode())[0] == 200
         assert dynamodb.cost == cost
+        dynamodb.hangs_up = operation == "Query"
+        assert ("Connection" in dynamodb.respond("/", headers, body.encode())[2]) == dynamodb.hangs_up
 
 
 def test_price_is_the_sum_of_what_a_request_uses() -> None:
