@@ -1,4 +1,4 @@
-"""DynamoDB over TLS for the functions that are measured: the embedded store, and what its answers would cost.
+"""DynamoDB for the functions that are measured: the embedded store over HTTP, and what its answers would cost.
 
 Units are computed by the rules that AWS documents, as no local engine counts them:
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html and, for the sizes of items,
@@ -8,37 +8,22 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCal
 import hashlib
 import json
 import math
-import ssl
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
-from functools import cache
+from email.message import Message
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import trustme
-
 from benchmarks.loopback import Response
 from tools import ROOT
-from tools.local import template
+from tools.local import tables, template
 from tools.local.dynamodb import Database
 
 TEMPLATE = template.load(ROOT / "template.yaml", {"Stage": "staging"})
 STATUSES = ("available", "pending", "sold")
-_TABLE_PROPERTIES = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode")
 _READ_UNIT_BYTES, _WRITE_UNIT_BYTES = 4096, 1024
-
-AUTHORITY = trustme.CA(key_type=trustme.KeyType.RSA)
-"""What every measured function trusts, together with all the authorities that its SDK brings."""
-
-
-@cache
-def tls() -> ssl.SSLContext:
-    """Make a server's side of TLS with a chain of three, all RSA like those of DynamoDB."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    intermediate = AUTHORITY.create_child_ca(key_type=trustme.KeyType.RSA)
-    intermediate.issue_cert("127.0.0.1", key_type=trustme.KeyType.RSA).configure_cert(context)
-    return context
 
 
 @dataclass
@@ -57,60 +42,39 @@ def name_of(number: int) -> str:
 
 def fill(file: Path, animals: int, api_key: str) -> None:
     """Write the tables of template.yaml, with that many animals, a third of them in each status, and one API key."""
-    database = Database(file)
-
-    def ask(operation: str, **parameters: Any) -> None:
-        answer = _ask(database, operation, json.dumps(parameters).encode())
-        if answer.status != 200:  # noqa: PLR2004
-            raise RuntimeError(f"The embedded store refuses {operation}: {answer.body.decode()}")
-
-    for table in TEMPLATE.tables.values():
-        known = {name: table.properties[name] for name in _TABLE_PROPERTIES if name in table.properties}
-        ask("CreateTable", TableName=table.name, **{"GlobalSecondaryIndexes": [], **known})
     pets, keys = TEMPLATE.tables["AnimalsTable"].name, TEMPLATE.tables["ApiKeysTable"].name
-    key = {"hash": {"S": hashlib.sha256(api_key.encode()).hexdigest()}}
-    ask("PutItem", TableName=keys, Item={**key, "label": {"S": "benchmark"}, "created": {"N": "1796472000"}})
-    ask("PutItem", TableName=pets, Item={"pk": {"S": "counter"}, "id": {"N": "0"}, "value": {"N": str(animals)}})
-    for first in range(1, animals + 1, 100):
-        numbers = range(first, min(first + 100, animals + 1))
-        puts = [{"Put": {"TableName": pets, "Item": _pet(number)}} for number in numbers]
-        ask("TransactWriteItems", TransactItems=puts)
-    database.close()
+    key = {"hash": hashlib.sha256(api_key.encode()).hexdigest(), "label": "benchmark", "created": 1796472000}
+    puts = [_put(keys, key), _put(pets, {"pk": "counter", "id": 0, "value": animals})]
+    for number in range(1, animals + 1):
+        pet: dict[str, object] = {"pk": "pet", "id": number, "name": name_of(number), "categoryId": number % 12}
+        token = hashlib.sha256(str(number).encode()).hexdigest()[:32]
+        puts.append(_put(pets, {**pet, "status": STATUSES[(number - 1) % len(STATUSES)], "token": token}))
+    with closing(Database(file)) as database:
+        for table in TEMPLATE.tables.values():
+            _ask(database, "CreateTable", json.dumps(tables.table_request(table)).encode())
+        for first in range(0, len(puts), 100):
+            _ask(database, "TransactWriteItems", json.dumps({"TransactItems": puts[first : first + 100]}).encode())
 
 
-def _pet(number: int) -> dict[str, Any]:
-    return {
-        "pk": {"S": "pet"},
-        "id": {"N": str(number)},
-        "name": {"S": name_of(number)},
-        "categoryId": {"N": str(number % 12)},
-        "status": {"S": STATUSES[(number - 1) % len(STATUSES)]},
-        "token": {"S": hashlib.sha256(str(number).encode()).hexdigest()[:32]},
-    }
+def _put(table: str, values: Mapping[str, object]) -> dict[str, Any]:
+    item = {name: {"N" if isinstance(value, int) else "S": str(value)} for name, value in values.items()}
+    return {"Put": {"TableName": table, "Item": item}}
 
 
 class FakeDynamoDb:
-    """DynamoDB's HTTP interface in front of tables that `fill` has written."""
+    """DynamoDB's HTTP interface in front of tables that `fill` has written; it can hang up after each answer."""
 
     def __init__(self, file: Path) -> None:
         self.cost = Cost()
+        self.hangs_up = False
         self._database = Database(file)
-        self._reads: dict[tuple[str, bytes], Response] = {}
+        self.close = self._database.close
 
-    async def respond(self, _path: str, headers: Mapping[str, str], body: bytes) -> Response:
-        """Answer a request of the SDK; a read that has been answered since the last write, without looking again."""
-        operation = headers["x-amz-target"].rpartition(".")[2]
-        answer = self._reads.get((operation, body)) or _ask(self._database, operation, body)
-        if operation in ("GetItem", "Query"):
-            self._reads[operation, body] = answer
-        else:
-            self._reads.clear()
-        self._charge(json.loads(body), json.loads(answer.body))
-        return answer
-
-    def close(self) -> None:
-        """Close the tables."""
-        self._database.close()
+    def respond(self, _path: str, headers: Message, body: bytes) -> Response:
+        """Answer a request of the SDK."""
+        status, answer, named = _ask(self._database, headers["x-amz-target"].rpartition(".")[2], body)
+        self._charge(json.loads(body), json.loads(answer))
+        return status, answer, {**named, "Connection": "close"} if self.hangs_up else named
 
     def _charge(self, request: dict[str, Any], answer: dict[str, Any]) -> None:
         self.cost.requests += 1
@@ -129,16 +93,16 @@ class FakeDynamoDb:
 def _ask(database: Database, operation: str, body: bytes) -> Response:
     request: Any = SimpleNamespace(url="https://127.0.0.1/", body=body)
     answer = database.answer(f"before-send.dynamodb.{operation}", request)
-    return Response(
-        answer.status_code, answer.content, {"Content-Type": "application/x-amz-json-1.0", **answer.headers}
-    )
+    if answer.status_code != 200:  # noqa: PLR2004
+        raise RuntimeError(f"The embedded store refuses {operation}: {answer.text}")
+    return 200, answer.content, {"Content-Type": "application/x-amz-json-1.0", **answer.headers}
 
 
-def _size(item: dict[str, Any]) -> int:
+def _size(item: dict[str, dict[str, str]]) -> int:
     """Compute the size of an item in bytes: names and texts in UTF-8, a number one byte per two digits and one more."""
     size = 0
     for name, value in item.items():
         ((kind, content),) = value.items()
-        numeric = math.ceil(len(content.lstrip("-").strip("0")) / 2) + 1 + content.startswith("-")
-        size += len(name.encode()) + (numeric if kind == "N" else len(content.encode()))
+        number = math.ceil(len(content.lstrip("-").strip("0")) / 2) + 1 + content.startswith("-")
+        size += len(name.encode()) + (number if kind == "N" else len(content.encode()))
     return size

@@ -6,10 +6,10 @@ DynamoDB takes 4 ms in the price and almost nothing in the times. A warm request
 its p99 is what other programs of the machine did meanwhile.
 """
 
-import asyncio
+import datetime as dt
 import os
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from benchmarks import prices
 from benchmarks.execution import MeasurementError, observe
 from benchmarks.operations import GET, LIST_20, LIST_100, Operation
 from benchmarks.packages import OURS, Package, build
+from benchmarks.report import table
 
 SIZES = (256, 512, 768, 1024, 1280, 1769)
 COLD_RUNS = int(os.environ.get("COLD_RUNS", "100"))
@@ -25,23 +26,24 @@ _COLD_SHARE = 0.01
 _PERIOD_US = 20_000  # taken for Lambda's, which AWS does not document
 # Longer than a period, so that each request finds what it may use in one, as after a pause on Lambda.
 _PAUSE_SECONDS = 0.025
+_HEAD = "MB|of a core|cold p50, ms|p99|get p50, ms|p99|list of 100 p50, ms|p99|dollars per million"
 
 
 @contextmanager
 def _limit(share: float) -> Iterator[list[str]]:
     """Give the command that runs another with that share of a core, by cgroups of version 2 or 1."""
     root = Path("/sys/fs/cgroup")
-    second = (root / "cgroup.controllers").exists()
-    group = root / ("" if second else "cpu") / f"benchmark-{os.getpid()}"
     quota = round(share * _PERIOD_US)
     # The weight is the highest there is: other programs of this machine shall not count.
-    files: dict[str, object] = {"cpu.cfs_period_us": _PERIOD_US, "cpu.cfs_quota_us": quota, "cpu.shares": 262_144}
-    if second:
-        files = {"cpu.max": f"{quota} {_PERIOD_US}", "cpu.weight": 10_000}
+    files = {"cpu.max": f"{quota} {_PERIOD_US}", "cpu.weight": "10000"}
+    if not (root / "cgroup.controllers").exists():
+        root /= "cpu"
+        files = {"cpu.cfs_period_us": str(_PERIOD_US), "cpu.cfs_quota_us": str(quota), "cpu.shares": "262144"}
+    group = root / f"benchmark-{os.getpid()}"
     try:
         group.mkdir()
         for name, value in files.items():
-            (group / name).write_text(str(value))
+            (group / name).write_text(value)
     except OSError as error:
         raise MeasurementError(f"This needs root and cgroups that can be written to: {error}") from error
     try:
@@ -50,37 +52,26 @@ def _limit(share: float) -> Iterator[list[str]]:
         group.rmdir()
 
 
-def _percentiles(values: list[float]) -> tuple[float, float]:
-    cuts = statistics.quantiles(values, n=100)
-    return cuts[49], cuts[98]
+def _percentiles(values: Iterable[float]) -> list[float]:
+    return statistics.quantiles(values, n=100)[49::49]
 
 
-async def _row(package: Package, memory: int) -> list[str]:
-    async def warm(operation: Operation) -> tuple[float, float]:
-        run = await observe(package, operation, WARM_UP + WARM, wrapper=wrapper, pause=_PAUSE_SECONDS)
-        return _percentiles([each.us / 1000 for each in run.invocations[WARM_UP:]])
+def _row(package: Package, memory: int) -> list[str]:
+    def warm(operation: Operation) -> list[float]:
+        run = observe(package, operation, WARM_UP + WARM, wrapper=wrapper, pause=_PAUSE_SECONDS)
+        return _percentiles(us / 1000 for us in run.us[WARM_UP:])
 
     with _limit(memory / prices.WHOLE_CORE_MB) as wrapper:
-        runs = [await observe(package, LIST_20, 1, wrapper=wrapper) for _ in range(COLD_RUNS)]
-        cold = _percentiles([run.first_answer_ms for run in runs])
-        get, list_100 = await warm(GET), await warm(LIST_100)
+        cold = _percentiles(observe(package, LIST_20, 1, wrapper=wrapper).first_answer_ms for _ in range(COLD_RUNS))
+        get, list_100 = warm(GET), warm(LIST_100)
     seconds = (_COLD_SHARE * cold[0] + (1 - _COLD_SHARE) * get[0]) / 1000 + prices.STORE_SECONDS
     times = [f"{value:,.{digits}f}" for digits, pair in ((0, cold), (1, get), (1, list_100)) for value in pair]
     return [f"{memory:,}", f"{memory / prices.WHOLE_CORE_MB:.2f}", *times, f"{prices.compute(seconds, memory):.2f}"]
 
 
-def table() -> list[list[str]]:
-    """Measure each size; the first row is the head."""
+def report() -> str:
+    """Measure each size, and write `MEMORY.md`."""
     package = build(OURS, "precompiled")
-    head = [
-        "MB",
-        "of a core",
-        "cold p50, ms",
-        "p99",
-        "get p50, ms",
-        "p99",
-        "list of 100 p50, ms",
-        "p99",
-        "dollars per million",
-    ]
-    return [head, *(asyncio.run(_row(package, memory)) for memory in SIZES)]
+    rows = [_row(package, memory) for memory in SIZES]
+    written = f"Written by `make bench MEMORY=1` on {dt.datetime.now(dt.UTC).date()}."
+    return f"# Memory sizes\n\n{written}\n\n{__doc__}\n{table(_HEAD.split('|'), rows)}\n"

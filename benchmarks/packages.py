@@ -9,13 +9,14 @@ Each package carries its own SDK, pinned like ours, as AWS advises
 import os
 import platform
 import shutil
-import stat
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
-from benchmarks.fake_dynamodb import AUTHORITY, TEMPLATE
+import trustme
+
+from benchmarks.fake_dynamodb import TEMPLATE
 from tools import ROOT
 from tools.packaging import artifact, authorities
 from tools.packaging.targets import TARGETS
@@ -24,10 +25,13 @@ HERE = Path(__file__).parent
 PEERS = HERE / "peers"
 # A folder of its own for each run, so that two at once (a whole one, and the quick one of a test) do not meet.
 BUILD = ROOT / "build" / f"benchmark-{os.getpid()}"
+PYTHON = BUILD / "runtime/bin/python"
+"""The interpreter of the execution environment: CPython with Lambda's runtime client and nothing else."""
 
-Packaging = Literal["precompiled", "plain"]
-PACKAGINGS: tuple[Packaging, ...] = ("precompiled", "plain")
+AUTHORITY = trustme.CA(key_type=trustme.KeyType.RSA)
+"""What every measured function trusts, together with all the authorities that its SDK brings."""
 
+PACKAGINGS = ("precompiled", "plain")
 # Each variant: what the report calls it, and the files that it ships, of which several share some.
 OURS = "ours"
 _CLIENT, _RESOURCE = "_shared/client/store.py", ("_shared/animals.py", "_shared/resource/store.py")
@@ -44,97 +48,51 @@ VARIANTS: dict[str, tuple[str, tuple[str, ...]]] = {
 FUNCTIONS = {function.code.name: logical_id for logical_id, function in TEMPLATE.functions.items()}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Package:
     """A variant, ready to run: what Lambda shows below `/opt`, and, for each function folder, as `/var/task`."""
 
     variant: str
-    packaging: Packaging
     layer: Path
     functions: dict[str, Path]
-    zipped: int
-    unzipped: int
-
-    @property
-    def handler(self) -> str:
-        """The handler setting."""
-        return "app.app" if self.variant == "chalice" else "app.handler"
-
-
-def python() -> Path:
-    """Return the interpreter of the execution environment: CPython with Lambda's runtime client and nothing else."""
-    return BUILD / "runtime" / "bin" / "python"
+    handler: str
+    figures: dict[str, Any]  # its row of results.json
 
 
 def build_runtime(interpreter: str) -> None:
     """Make the execution environment with a CPython 3.13, precompiled as AWS ships it."""
-    environment = BUILD / "runtime"
     # Not uv's own `venv`, which puts a start-up hook of its own into site-packages.
-    _run(interpreter, "-m", "venv", "--without-pip", str(environment))
-    _install(HERE / "runtime.txt", next(environment.glob("lib/python3*")) / "site-packages")
-    _compile(environment)
+    _run(interpreter, "-m", "venv", "--without-pip", BUILD / "runtime")
+    _install(HERE / "runtime.txt", BUILD / "runtime/lib/python3.13/site-packages")
+    _compile(BUILD / "runtime")
 
 
-def clean_up() -> None:
-    """Remove all that this run has packaged."""
-    for path in (BUILD, *BUILD.rglob("*")):
-        if path.is_dir() and not path.is_symlink():
-            path.chmod(stat.S_IRWXU)
-    shutil.rmtree(BUILD, ignore_errors=True)
-
-
-def build(variant: str, packaging: Packaging) -> Package:
+def build(variant: str, packaging: str) -> Package:
     """Package a variant."""
     place = BUILD / f"{variant}-{packaging}"
     layer, task = place / "opt", place / "task"
-    (layer / "python").mkdir(parents=True)
-    functions = dict.fromkeys(FUNCTIONS, task)
-    if variant == OURS:
-        functions = {name: task / name for name in FUNCTIONS}
-        _lay_out_ours(packaging, layer, functions)
-    else:
+    functions = {name: task / name if variant == OURS else task for name in FUNCTIONS}
+    if variant != OURS:
         _lay_out_peer(variant, layer, task)
+    elif packaging == "precompiled":  # by `make build`
+        built = TARGETS["arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64"].build_dir
+        shutil.copytree(built / "CommonLayer", layer)
+        for name, folder in functions.items():
+            shutil.copytree(built / FUNCTIONS[name], folder)
+    else:  # what SAM's own builder would make of the same sources
+        _install(ROOT / "layers/common/requirements.txt", layer / "python")
+        no_bytecode = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / "layers/common/animal_store", layer / "python/animal_store", ignore=no_bytecode)
+        shutil.copytree(ROOT / "functions", task, ignore=no_bytecode)
     if packaging == "precompiled" and variant != OURS:
         _compile(place)
     shipped = (layer, functions["list_pets"])
-    package = Package(
-        variant,
-        packaging,
-        layer,
-        functions,
-        zipped=sum(len(artifact.zipped(folder)) for folder in shipped),
-        unzipped=sum(path.stat().st_size for folder in shipped for path in folder.rglob("*") if path.is_file()),
-    )
+    zipped = sum(len(artifact.zipped(folder)) for folder in shipped)
+    unzipped = sum(path.stat().st_size for folder in shipped for path in folder.rglob("*") if path.is_file())
     _trust_the_benchmark(layer / "python")
-    for path in (layer, task, *layer.rglob("*"), *task.rglob("*")):  # read-only, as Lambda shows them
-        path.chmod(path.stat().st_mode & ~(stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH))
-    return package
-
-
-def _trust_the_benchmark(packages: Path) -> None:
-    """Add the authority of this run to those of the SDK, in the form in which the variant has them."""
-    for bundle in (packages / "botocore/cacert.pem", packages / "certifi/cacert.pem"):
-        if bundle.exists():
-            bundle.write_bytes(bundle.read_bytes() + AUTHORITY.cert_pem.bytes())
-    if (directory := packages / "animal_store/authorities").exists():
-        AUTHORITY.cert_pem.write_to_path(BUILD / "authority.pem")
-        authorities.write(BUILD / "authority.pem", directory)
-
-
-def _lay_out_ours(packaging: Packaging, layer: Path, functions: dict[str, Path]) -> None:
-    """Take what `make build` has made, or, for `plain`, make what SAM's own builder would make of the same sources."""
-    if packaging == "precompiled":
-        build_dir = TARGETS["arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64"].build_dir
-        shutil.copytree(build_dir / "CommonLayer", layer, dirs_exist_ok=True)
-        for name, folder in functions.items():
-            shutil.copytree(build_dir / FUNCTIONS[name], folder)
-        return
-    sources = ROOT / "layers/common"
-    _install(sources / "requirements.txt", layer / "python")
-    no_bytecode = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(sources / "animal_store", layer / "python/animal_store", ignore=no_bytecode)
-    for name, folder in functions.items():
-        shutil.copytree(ROOT / "functions" / name, folder, ignore=no_bytecode)
+    sizes = {"zipped_mb": round(zipped / 1e6, 3), "unzipped_mb": round(unzipped / 1e6, 3)}
+    handler = "app.app" if variant == "chalice" else "app.handler"
+    return Package(variant, layer, functions, handler, {"variant": variant, "packaging": packaging, **sizes})
 
 
 def _lay_out_peer(variant: str, layer: Path, task: Path) -> None:
@@ -146,28 +104,32 @@ def _lay_out_peer(variant: str, layer: Path, task: Path) -> None:
         shutil.copy(PEERS / file, task)
     if variant == "chalice":
         # Of Chalice, `chalice package` ships these two modules (chalice/deploy/packager.py), not its command line.
-        whole = task.parent / "chalice"
-        _install(requirements.with_name("vendored.txt"), whole, "--no-deps")
+        _install(requirements.with_name("vendored.txt"), task.parent / "whole", "--no-deps")
         (task / "chalice").mkdir()
         for module in ("__init__.py", "app.py"):
-            shutil.copy(whole / "chalice" / module, task / "chalice")
-        shutil.rmtree(whole)
+            shutil.copy(task.parent / "whole/chalice" / module, task / "chalice")
+
+
+def _trust_the_benchmark(packages: Path) -> None:
+    """Add the authority of this run to those of the SDK, in the form in which the variant has them."""
+    for bundle in packages.glob("*/cacert.pem"):  # of botocore and certifi
+        bundle.write_bytes(bundle.read_bytes() + AUTHORITY.cert_pem.bytes())
+    if (directory := packages / "animal_store/authorities").exists():
+        AUTHORITY.cert_pem.write_to_path(BUILD / "authority.pem")
+        authorities.write(BUILD / "authority.pem", directory)
 
 
 def _install(requirements: Path, target: Path, *options: str) -> None:
-    if not requirements.read_text().strip():
-        return
-    uv = ROOT / ".tools" / "uv" / "bin" / "uv"
-    _run(
-        *(str(uv), "pip", "install", "--quiet", "--require-hashes", "--python", str(python())),
-        *("--link-mode", "copy", "--target", str(target), "--requirement", str(requirements), *options),
-    )
+    target.mkdir(parents=True, exist_ok=True)
+    if requirements.read_text():
+        install = ("pip", "install", "--quiet", "--require-hashes", "--link-mode", "copy", *options)
+        _run(ROOT / ".tools/uv/bin/uv", *install, "--python", PYTHON, "--target", target, "-r", requirements)
 
 
 def _compile(place: Path) -> None:
     """Compile all below a folder, independent of modification times, which archives change."""
-    _run(str(python()), "-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "unchecked-hash", str(place))
+    _run(PYTHON, "-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "unchecked-hash", place)
 
 
-def _run(*command: str) -> None:
+def _run(*command: str | Path) -> None:
     subprocess.run(command, check=True, env={**os.environ, "UV_PYTHON_DOWNLOADS": "never"})

@@ -1,11 +1,12 @@
 """What a million requests cost in dollars: AWS's list prices of us-east-1 in November 2026, without free tiers.
 
-Not in here, because no request changes it: alarms, custom metrics, stored data, backups.
+Not in here, because no request changes it: alarms, custom metrics, stored data, backups; nor Lambda's own log lines,
+which template.yaml switches off (`SystemLogLevel`).
 """
 
 import re
 
-from benchmarks.execution import Invocation
+from benchmarks.execution import Run
 from benchmarks.fake_dynamodb import TEMPLATE
 from tools import ROOT
 
@@ -22,17 +23,14 @@ _TRACES = 5.00 * 0.05  # per million, of which X-Ray's default rule records 5 %,
 STORE_SECONDS = 0.004  # a call of DynamoDB from Lambda, for which Lambda is paid too
 WHOLE_CORE_MB = 1769  # https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
 _HEADER_BYTES = 600  # of a response
-# The lines START and REPORT in JSON, with the fields that Lambda documents; none of them from level WARN on.
-_SYSTEM_LOG_BYTES = 560
 _VALUE_BYTES = 16  # of a value in a line of API Gateway's access log, on average
 
 
-def _fixed_log_bytes() -> int:
-    """Compute what AWS itself logs of a request: Lambda's lines, and API Gateway's in the format of template.yaml."""
+def _access_log_bytes() -> int:
+    """Compute the length of API Gateway's line for a request, in the format of template.yaml."""
     template = (ROOT / "template.yaml").read_text()
     access = "".join(re.findall(r"^ +Format: >-\n((?: {10}.*\n)+)", template, re.MULTILINE))
-    system = 0 if re.search(r"SystemLogLevel: (WARN|ERROR)", template) else _SYSTEM_LOG_BYTES
-    return len(re.sub(r"\$context\.[\w.]+", "x" * _VALUE_BYTES, access)) + system
+    return len(re.sub(r"\$context\.[\w.]+", "x" * _VALUE_BYTES, access))
 
 
 def compute(seconds: float, memory_mb: int) -> float:
@@ -40,19 +38,12 @@ def compute(seconds: float, memory_mb: int) -> float:
     return seconds * 1e6 * memory_mb / 1024 * _LAMBDA_GB_SECOND
 
 
-def usd_per_million(invocation: Invocation, cpu_us: float) -> float:
-    """Price a million invocations that take so many microseconds of a whole core."""
+def usd_per_million(run: Run, cpu_us: float) -> float:
+    """Price a million invocations like the last of a run that take so many microseconds of a whole core."""
     memory = next(iter(TEMPLATE.functions.values())).memory_mb
-    cost = invocation.cost
+    cost = run.costs[-1]
     seconds = cpu_us / 1e6 / min(1.0, memory / WHOLE_CORE_MB) + cost.requests * STORE_SECONDS
-    return round(
-        _GATEWAY
-        + _LAMBDA
-        + compute(seconds, memory)
-        + cost.read_units * _READ_UNIT
-        + cost.write_units * _WRITE_UNIT
-        + (invocation.log_bytes + _fixed_log_bytes()) / 1000 * _LOG_GB
-        + (invocation.body_bytes + _HEADER_BYTES) / 1000 * _TRANSFER_GB
-        + _TRACES,
-        2,
-    )
+    store = cost.read_units * _READ_UNIT + cost.write_units * _WRITE_UNIT
+    logs = (run.log_bytes + _access_log_bytes()) / 1000 * _LOG_GB
+    transfer = (run.body_bytes + _HEADER_BYTES) / 1000 * _TRANSFER_GB
+    return round(_GATEWAY + _LAMBDA + compute(seconds, memory) + store + logs + transfer + _TRACES, 2)

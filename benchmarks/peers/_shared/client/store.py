@@ -8,8 +8,8 @@ dynamodb = boto3.client("dynamodb")
 ANIMALS, API_KEYS = os.environ["ANIMALS_TABLE"], os.environ["API_KEYS_TABLE"]
 
 
-def get_key(digest: str) -> dict | None:
-    return dynamodb.get_item(TableName=API_KEYS, Key={"hash": {"S": digest}}, ConsistentRead=True).get("Item")
+def get_key(digest: str) -> dict:
+    return dynamodb.get_item(TableName=API_KEYS, Key={"hash": {"S": digest}}, ConsistentRead=True).get("Item", {})
 
 
 def query(limit: int | str, status: str | None, after: int | str | None) -> tuple[list[dict], int | None]:

@@ -10,8 +10,8 @@ animals_table = dynamodb.Table(os.environ["ANIMALS_TABLE"])
 api_keys_table = dynamodb.Table(os.environ["API_KEYS_TABLE"])
 
 
-def get_key(digest: str) -> dict | None:
-    return api_keys_table.get_item(Key={"hash": digest}, ConsistentRead=True).get("Item")
+def get_key(digest: str) -> dict:
+    return api_keys_table.get_item(Key={"hash": digest}, ConsistentRead=True).get("Item", {})
 
 
 def query(limit: int, status: str | None, after: int | None) -> tuple[list[dict], int | None]:
