@@ -4,8 +4,8 @@ import copy
 import io
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,9 +13,8 @@ import pytest_socket
 from botocore import endpoint
 
 from tests import functions
-from tests.example_key import EXAMPLE_KEY
 from tests.fault_injection import Wire
-from tests.functions import EVENTS, SUCCESSES, Context, Response
+from tests.functions import EVENTS, SUCCESSES, Response
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
@@ -27,13 +26,6 @@ from animal_store import auth, catalogue, dynamodb, operation, telemetry
 for function in functions.TEMPLATE.functions.values():
     functions.handler(function.code.name)
 _LAYER = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "animal_store"}
-
-
-@pytest.fixture(autouse=True)
-def one_copy_of_the_layer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Import what the handlers have imported, whatever the local service has loaded again in this process."""
-    for name, module in _LAYER.items():
-        monkeypatch.setitem(sys.modules, name, module)
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +44,9 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr(auth, "_known", auth._Cache())
         monkeypatch.setattr(auth, "_unknown", auth._Cache())
 
+    # What the handlers have imported, whatever the local service has loaded again in this process.
+    for name, module in _LAYER.items():
+        monkeypatch.setitem(sys.modules, name, module)
     forget()
     return forget
 
@@ -60,8 +55,7 @@ class Clock:
     """Stands in for the module `time`: it moves only when a test moves it or somebody sleeps."""
 
     def __init__(self) -> None:
-        self.wall = 1_800_000_000.0
-        self.uptime = 1_000.0
+        self.wall, self.uptime = 1_800_000_000.0, 1_000.0
         self.pauses: list[float] = []
 
     def time(self) -> float:
@@ -96,46 +90,24 @@ def budget(clock: Clock) -> dynamodb.Budget:
     return budget
 
 
-class Output:
-    """What the functions print: one JSON object on each line."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-        self._text = ""
-
-    @property
-    def text(self) -> str:
-        self._text += self._capsys.readouterr().out
-        return self._text
-
-    @property
-    def lines(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.text.splitlines()]
-
-    @property
-    def requests(self) -> list[dict[str, Any]]:
-        """The lines of requests, which have their metrics."""
-        return [line for line in self.lines if "_aws" in line]
-
-
-class _Stdout(io.TextIOBase):
-    """What stdout is at the moment, not what it was when the logger was made."""
-
-    def write(self, text: str) -> int:
-        return sys.stdout.write(text)
-
-
 @pytest.fixture
-def output(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Output:
+def output(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     """Give what is printed to the function's log group: log lines and metrics."""
-    monkeypatch.setattr(telemetry.logger().registered_handler, "stream", _Stdout())
-    return Output(capsys)
+    output = io.StringIO()
+    monkeypatch.setattr(telemetry, "sys", SimpleNamespace(stdout=output))
+    monkeypatch.setattr(telemetry.logger().registered_handler, "stream", output)
+    return output
+
+
+def lines(output: io.StringIO) -> list[dict[str, Any]]:
+    """Read what is printed: one JSON object on each line."""
+    return [json.loads(line) for line in output.getvalue().splitlines()]
 
 
 @pytest.fixture
 def database() -> "Iterator[Database]":
-    """Make a store with the template's tables, which has the key of the events and nothing else."""
-    database = functions.new_database()
+    """Make a store with the template's tables and the animals and the key of the events."""
+    database = functions.new_database(pets=True)
     yield database
     functions.discard(database)
 
@@ -155,44 +127,19 @@ def wire(database: "Database") -> Iterator[Wire]:
     assert wire.invalid == []
 
 
-@dataclass(frozen=True)
-class Call:
-    """A request, by what differs from the plainest successful event of its function's folder."""
-
-    folder: str
-    query: Mapping[str, list[str]] | None = None
-    body: str | None = None
-    headers: Mapping[str, list[str]] = field(default_factory=dict)
-    path: Mapping[str, str] = field(default_factory=dict)
-
-    def event(self) -> dict[str, Any]:
-        """Make the proxy event."""
-        names = [name for name in SUCCESSES if functions.function_of(EVENTS[name]) == self.folder]
-        event: dict[str, Any] = copy.deepcopy(EVENTS[min(names, key=len)])
-        event["multiValueHeaders"] |= self.headers
-        event["multiValueQueryStringParameters"] = self.query
-        event["body"] = self.body
-        event["pathParameters"] = {**event["pathParameters"], **self.path} if event["pathParameters"] else None
-        return event
+def event_of(folder: str, headers: dict[str, list[str]] | None = None, **members: Any) -> dict[str, Any]:
+    """Make a proxy event of a function: the plainest successful one, with other headers and members."""
+    names = [name for name in SUCCESSES if functions.function_of(EVENTS[name]) == folder]
+    event: dict[str, Any] = copy.deepcopy(EVENTS[min(names, key=len)])
+    event["multiValueHeaders"] |= headers or {}
+    return event | members
 
 
 Ask = Callable[..., Response]
-"""Sends a request with a valid key, unless `headers` say otherwise: the function's folder, and what `Call` takes."""
+"""Sends a request with a valid key, unless `headers` say otherwise: takes what `event_of` takes."""
 
 
 @pytest.fixture
 def ask(wire: Wire) -> Ask:  # noqa: ARG001 - on which the functions' calls arrive at the store
     """Give what sends requests to the functions."""
-    return lambda folder, **differences: functions.invoke(Call(folder, **differences).event())
-
-
-@pytest.fixture
-def context() -> Context:
-    """Give Lambda's context object."""
-    return Context()
-
-
-@pytest.fixture
-def api_key(database: "Database") -> str:  # noqa: ARG001 - which has it
-    """Give the valid API key of the events."""
-    return EXAMPLE_KEY
+    return lambda folder, **differences: functions.invoke(event_of(folder, **differences))

@@ -8,9 +8,9 @@ from animal_store import api_key
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-KEYS = st.builds(api_key.generate, st.sampled_from(["live", "test"]))
+from tests.example_key import EXAMPLE_KEY
+
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-BODY = "animal_live_" + "a" * 32
 
 
 @pytest.mark.parametrize("environment", ["live", "test"])
@@ -22,43 +22,24 @@ def test_generated_keys_have_the_format_and_differ(environment: str) -> None:
     assert set("".join(key[12:44] for key in keys)) == set(ALPHABET)
 
 
-def test_checksum_is_the_crc32_in_base_62_padded_with_zeros() -> None:
-    # Found by trying: its CRC-32 is small enough for two leading zeros.
+def test_issued_keys_stay_valid() -> None:
+    # The second is one whose CRC-32 is small enough for two leading zeros.
     bodies = (f"animal_test_{'0' * 27}{number:05}" for number in range(10**5))
     short = next(body for body in bodies if zlib.crc32(body.encode()) < 62**4)
-    for body in (BODY, short):
-        checksum = 0
-        for character in api_key._checksum(body):
-            checksum = checksum * 62 + ALPHABET.index(character)
-        assert checksum == zlib.crc32(body.encode())
-        assert api_key.is_well_formed(body + api_key._checksum(body))
+    checksum = "".join(ALPHABET[zlib.crc32(short.encode()) // 62**place % 62] for place in reversed(range(6)))
+    for key in (EXAMPLE_KEY, short + checksum):
+        assert api_key.is_well_formed(key)
+        assert api_key.digest(key) == hashlib.sha256(key.encode()).hexdigest()
 
 
-@given(key=KEYS, position=st.integers(0, 49), character=st.one_of(st.sampled_from(ALPHABET), st.characters()))
+@given(position=st.integers(0, 50), length=st.integers(0, 1), text=st.text(max_size=1) | st.sampled_from(ALPHABET))
 @settings(deadline=None)
-def test_key_with_one_changed_character_is_refused(key: str, position: int, character: str) -> None:
-    changed = key[:position] + character + key[position + 1 :]
+def test_key_with_one_change_is_refused(position: int, length: int, text: str) -> None:
+    changed = EXAMPLE_KEY[:position] + text + EXAMPLE_KEY[position + length :]
 
-    assert api_key.is_well_formed(changed) is (changed == key)
+    assert api_key.is_well_formed(changed) is (changed == EXAMPLE_KEY)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        *(prefix + "a" * 32 for prefix in ("animal_prod_", "Animal_live_", "animal-live-", "animal_", "")),
-        *("animal_live_" + digit * 32 for digit in ("\u0661", "\uff11")),  # digits of other scripts
-        BODY[:-1],
-        BODY + "a",
-    ],
-)
+@pytest.mark.parametrize("body", ["animal_prod_" + "a" * 32, "Animal_live_" + "a" * 32, "animal_live_" + "\u0661" * 32])
 def test_another_format_is_refused_though_its_checksum_is_right(body: str) -> None:
     assert not api_key.is_well_formed(body + api_key._checksum(body))
-
-
-@pytest.mark.parametrize("end", ["\n", " ", "\0"])
-def test_key_with_something_after_it_is_refused(end: str) -> None:
-    assert not api_key.is_well_formed(api_key.generate("live") + end)
-
-
-def test_digest_is_the_sha256_of_the_whole_key() -> None:
-    assert api_key.digest(BODY) == hashlib.sha256(BODY.encode()).hexdigest()
