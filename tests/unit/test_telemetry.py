@@ -1,23 +1,29 @@
-"""The line of a request: what an operator reads, and the metrics that alarms and dashboard are made of (EMF)."""
+"""What an operator reads: the line of a request, which is its metrics too (EMF), and what a key did."""
 
+import io
 import json
 import os
+import re
 import subprocess
 import sys
 import time
 from datetime import datetime, timedelta
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from animal_store import telemetry
+from animal_store import api_key, telemetry
 
+from tests import functions
+from tests.unit.conftest import Ask, lines
 from tools import ROOT
 
-GIVEN: dict[str, Any] = {"latency_ms": 12.5, "store_calls": 2, "request_id": "c6af9ac6-7b61-11e6-9a41-93e8deadbeef"}
+if TYPE_CHECKING:
+    from types_boto3_dynamodb import DynamoDBClient
+
 LINE = {
     "level": "INFO",
-    "request_id": GIVEN["request_id"],
+    "request_id": "c6af9ac6-7b61-11e6-9a41-93e8deadbeef",
     "Stage": "staging",
     "Operation": "getPet",
     "Status": "200",
@@ -25,63 +31,54 @@ LINE = {
     "StoreCalls": 2,
     "xray_trace_id": "1-5759e988-bd862e3fe1be46a994272793",
 }
-
-
-def write(monkeypatch: pytest.MonkeyPatch, **facts: Any) -> dict[str, Any]:
-    """Write a line, in one piece, for the local gateway does so in threads."""
-    monkeypatch.setenv("_X_AMZN_TRACE_ID", "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1")
-    pieces: list[str] = []
-    with monkeypatch.context() as patch:
-        patch.setattr(sys, "stdout", SimpleNamespace(write=pieces.append))
-        telemetry.write("getPet", 200, **GIVEN | facts)
-    (piece,) = pieces
-    assert piece.endswith("\n")
-    line: dict[str, Any] = json.loads(piece)
-    return line
+EVERYTHING = {"code": "x", "key_label": "x", "key_id": "x", "pet_id": 1, "cold_start": True, "deprecated": True}
+DEPRECATED = {"key_label": "mobile \u00e9", "deprecated": True}
 
 
 @pytest.mark.parametrize(
-    ("facts", "members", "metrics"),
+    ("facts", "members", "metrics", "size"),
     [
-        ({"cold_start": True}, {"ColdStart": 1}, {"Status": ["Latency", "ColdStart"]}),
-        ({}, {}, {"Status": ["Latency"]}),
-        ({"code": "not_found"}, {"Code": "not_found", "Errors": 1}, {"Status": ["Latency"], "Code": ["Errors"]}),
+        ({"cold_start": True}, {"ColdStart": 1}, {"Status": ["Latency", "ColdStart"]}, 480),
+        ({}, {}, {"Status": ["Latency"]}, 430),
+        ({"code": "x"}, {"Code": "x", "Errors": 1}, {"Status": ["Latency"], "Code": ["Errors"]}, 600),
         (
-            {"key_label": "\u00e9", "deprecated": True},
-            {"KeyLabel": "\u00e9", "DeprecatedCalls": 1},
+            DEPRECATED,
+            {"KeyLabel": "mobile \u00e9", "DeprecatedCalls": 1},
             {"Status": ["Latency"], "KeyLabel": ["DeprecatedCalls"]},
+            600,
         ),
-        ({"deprecated": True}, {}, {"Status": ["Latency"]}),
-        ({"key_id": "3f9a", "pet_id": 7}, {"KeyId": "3f9a", "PetId": 7}, {"Status": ["Latency"]}),
+        ({"deprecated": True}, {}, {"Status": ["Latency"]}, 430),
+        ({"key_id": "3f9a", "pet_id": 7}, {"KeyId": "3f9a", "PetId": 7}, {"Status": ["Latency"]}, 480),
     ],
     ids=["cold", "warm", "error", "deprecated", "deprecated, nobody", "creation"],
 )
-def test_line_is_the_log_entry_and_the_metrics_in_one(
-    facts: dict[str, Any], members: dict[str, Any], metrics: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
+def test_line_is_short_and_the_log_entry_and_the_metrics_in_one(
+    facts: Any, members: dict[str, Any], metrics: dict[str, list[str]], size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    everything = {"code": "x", "key_label": "x", "deprecated": True, "key_id": "x", "pet_id": 1, "cold_start": True}
-    write(monkeypatch, **everything)  # which leaves nothing in the next line
-    before = int(time.time() * 1000)
-    line = write(monkeypatch, **{"cold_start": False} | facts)
+    """Log bytes are the largest cost that grows with the number of requests."""
+    monkeypatch.setenv("_X_AMZN_TRACE_ID", f"Root={LINE['xray_trace_id']};Parent=53995c3f42cd8ad8;Sampled=1")
+    pieces: list[str] = []
+    monkeypatch.setattr(telemetry, "sys", SimpleNamespace(stdout=SimpleNamespace(write=pieces.append)))
+    given: Any = {"latency_ms": 12.5, "store_calls": 2, "cold_start": False, "request_id": LINE["request_id"]}
 
+    telemetry.write("getPet", 200, **given | EVERYTHING)  # which leaves nothing in the next line
+    before = int(time.time() * 1000)
+    telemetry.write("getPet", 200, **given | facts)
+
+    _, text = pieces  # each in one piece, for the local gateway writes in threads
+    assert text.endswith("\n")
+    assert len(text.encode()) <= size
+    line = json.loads(text)
     emf, stamp = line.pop("_aws"), datetime.fromisoformat(line.pop("timestamp"))
     assert line == LINE | members
     # In milliseconds for CloudWatch, in RFC 3339 for Lambda.
     assert before <= emf["Timestamp"] == int(stamp.timestamp() * 1000) <= time.time() * 1000
     assert stamp.utcoffset() == timedelta(0)
-    assert {directive["Namespace"] for directive in emf["CloudWatchMetrics"]} == {"AnimalStore"}
-    assert metrics == {
-        directive["Dimensions"][0][-1]: [metric["Name"] for metric in directive["Metrics"]]
-        for directive in emf["CloudWatchMetrics"]
-    }
-    assert all(each["Dimensions"][0][:-1] == ["Stage", "Operation"] for each in emf["CloudWatchMetrics"])
-
-
-def test_line_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Log bytes are the largest cost that grows with the number of requests."""
-    line = write(monkeypatch, cold_start=False, key_id="3f9a0c12d4e5", key_label="mobile app", pet_id=123456)
-
-    assert len(json.dumps(line, separators=(",", ":"))) <= 480
+    for directive in emf["CloudWatchMetrics"]:
+        ((*common, dimension),) = directive["Dimensions"]
+        assert (directive["Namespace"], common) == ("AnimalStore", ["Stage", "Operation"])
+        assert [metric["Name"] for metric in directive["Metrics"]] == metrics[dimension]
+    assert len(emf["CloudWatchMetrics"]) == len(metrics)
 
 
 def test_powertools_is_imported_when_something_goes_wrong_and_one_start_is_cold() -> None:
@@ -96,11 +93,37 @@ for _ in range(2):
 """
     path = os.pathsep.join(str(ROOT / folder) for folder in ("functions/list_pets", "layers/common"))
 
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": path}, check=True, capture_output=True, text=True
-    )
+    output = subprocess.check_output([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": path}, text=True)
 
-    failure, request, _, second = map(json.loads, done.stdout.splitlines())
+    failure, request, _, second = map(json.loads, output.splitlines())
     assert (failure["level"], failure["message"]) == ("ERROR", "The operation failed.")
     assert (request["Code"], request["ColdStart"]) == ("internal_error", 1)
     assert "ColdStart" not in second
+
+
+def test_log_and_table_tell_what_a_key_did(ask: Ask, tables: "DynamoDBClient", output: io.StringIO) -> None:
+    """By the runbook's query of the log, and its command for the table."""
+    section = (ROOT / "docs/runbook.md").read_text().split("### What did a key do?\n")[1].split("\n## ")[0]
+    (fields,) = re.findall(r"^    fields (.+)$", section, re.MULTILINE)
+    (log_name,) = re.findall(r'\| filter (\w+) = "[0-9a-f]{12}"$', section, re.MULTILINE)
+    (attribute,) = re.findall(r"--filter-expression '(\w+) = :key'", section)
+    (columns,) = re.findall(r"--projection-expression '(.+)'", section)
+    key = api_key.generate("test")
+    key_id = api_key.digest(key)[: api_key.ID_LENGTH]
+    functions.add_key(tables, key)
+    headers = {"Authorization": [f"Bearer {key}"]}
+
+    for folder in ("create_pet", "list_pets", "get_pet"):
+        ask(folder)  # with another key
+        ask(folder, headers=headers)
+    for _ in range(2):
+        ask("create_pet", headers=headers | {"Idempotency-Key": ["key"]})
+
+    found = [line for line in lines(output) if line.get(log_name) == key_id]
+    done = [("createPet", 7), ("listPets", None), ("getPet", None), ("createPet", 8), ("createPet", 8)]
+    assert [(line["Operation"], line.get("PetId")) for line in found] == done
+    # A field that no line has would be an empty column; the others are there when there is something to say.
+    assert set(fields.split(", ")) - {"@timestamp", "Code", "xray_trace_id"} <= set().union(*found)
+    added = [item for item in functions.items(tables) if item.get(attribute) == {"S": key_id}]
+    assert [item["id"]["N"] for item in added] == ["7", "8"]
+    assert all(item.keys() >= set(columns.split(", ")) for item in added)
