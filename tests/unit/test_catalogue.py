@@ -1,6 +1,6 @@
 """The catalogue: what a creation writes, and what it makes of ids, keys and conflicts that the contract cannot cause.
 
-Failures of each call, whatever it is, are in test_every_call.py. The store has the five animals of the events.
+Failures of each call, whatever it is, are in test_events.py. The store has the five animals of the events.
 """
 
 import hashlib

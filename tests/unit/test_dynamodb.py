@@ -36,7 +36,7 @@ def get_pet() -> Any:
 
 # -- attempts ----------------------------------------------------------------------------------------------------------
 
-# Those that every call is forced through (test_every_call.py), and others that the SDK tries again.
+# Those that every call is forced through (test_events.py), and others that the SDK tries again.
 RETRIED = TRANSIENT | {
     "connect timeout": failing_with(ConnectTimeoutError),
     "TLS": failing_with(SSLError, error=OSError("handshake")),

@@ -1,23 +1,32 @@
-"""Each file of `events/` gets the response that its name promises, and the one that openapi.yaml declares."""
+"""Each file of `events/` gets the response that its name promises, and that openapi.yaml declares, through faults too.
+
+Every call of the store that the successful events make is forced through every kind of failure: an operation is tested
+by having events, and a call by being made.
+"""
 
 import gc
+import itertools
 import json
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from animal_store import dynamodb
 
 from tests import functions, openapi
-from tests.fault_injection import Wire
-from tests.functions import EVENTS
+from tests.fault_injection import LOST_REQUEST, TRANSIENT, UNREADABLE, Fault, Wire
+from tests.functions import EVENTS, SUCCESSES, Response
+from tests.unit.conftest import Ask
 
 # Too large for a file, failures, and what API Gateway answers by itself.
 WITHOUT_EVENT = {413, 429, 500, 502, 503, 504}
-
-pytestmark = pytest.mark.usefixtures("wire")
+ATTEMPTS = 3
+NOW = 1_700_000_000
 
 
 @pytest.mark.parametrize("operation", openapi.operations(), ids=lambda operation: operation.id)
+@pytest.mark.usefixtures("wire")
 def test_events_show_each_status_of_an_operation_and_each_example_of_an_error(operation: openapi.Operation) -> None:
     names = [name for name, event in EVENTS.items() if functions.operation_of(event).id == operation.id]
     shown: dict[int, list[Any]] = {}
@@ -33,16 +42,15 @@ def test_events_show_each_status_of_an_operation_and_each_example_of_an_error(op
         assert all(example in shown[status] for example in openapi.examples(operation.response(status)))
 
 
-def test_an_animal_with_every_member_is_kept_whole() -> None:
+def test_an_animal_with_every_member_is_kept_whole(ask: Ask) -> None:
     members = openapi.schema("NewPet")["properties"]
     new: dict[str, Any] = {name: schema["examples"][0] for name, schema in members.items()}
 
-    pet = functions.invoke(EVENTS["create-201"] | {"body": json.dumps(new)}).body
+    pet = ask("create_pet", body=json.dumps(new)).body
 
-    assert pet == {"id": 6, **new}
-    assert functions.invoke(EVENTS["get-200"] | {"pathParameters": {"petId": "6"}}).body == pet
-    for query in (None, {"status": [new["status"]]}):
-        assert pet in functions.invoke(EVENTS["list-200"] | {"multiValueQueryStringParameters": query}).body
+    assert pet == {"id": 6, **new} == ask("get_pet", pathParameters={"petId": "6"}).body
+    for query in ({}, {"status": [new["status"]]}):
+        assert pet in ask("list_pets", multiValueQueryStringParameters=query).body
 
 
 def test_requests_leave_nothing_in_memory(wire: Wire) -> None:
@@ -58,3 +66,58 @@ def test_requests_leave_nothing_in_memory(wire: Wire) -> None:
 
     before = blocks_after(15)  # until Python's own caches are full
     assert blocks_after(10) - before < 3 * 10 * len(EVENTS)  # whatever a request leaves is more than three blocks
+
+
+# -- every failure of every call ---------------------------------------------------------------------------------------
+
+
+def run(name: str, call: int = 0, *faults: Fault) -> tuple[Response, list[str], list[str]]:
+    """Send an event, one of whose calls meets faults; return the response, what a new store keeps, and the calls."""
+    database = functions.new_database(pets=True)
+    wire = Wire(dynamodb.client, database)
+    wire.fail(call, *faults)
+    response = functions.invoke(EVENTS[name])
+    wire.detach()
+    assert wire.invalid == []
+    items = functions.items(functions.client(database))
+    functions.discard(database)
+    state = sorted(str(steady(item)) for item in items if item["pk"]["S"] != "counter")
+    return response, state, [operation for operation, _ in wire.calls]
+
+
+def steady(item: dict[str, Any]) -> list[Any]:
+    """Leave out of an item what a lost attempt may change: ids above the first, tokens, times."""
+
+    def changes(name: str, number: int) -> bool:
+        return name == "token" or number > NOW or (name in {"id", "petId"} and number > len(functions.PETS))
+
+    return [(name, changes(name, int(item[name].get("N", 0))) or item[name]) for name in sorted(item)]
+
+
+def without_id(response: Response) -> tuple[Any, ...]:
+    body = response.body
+    return response.status, response.headers, {**body, "id": 0} if isinstance(body, dict) else body
+
+
+@pytest.mark.parametrize("name", SUCCESSES)
+@pytest.mark.usefixtures("clock")
+def test_each_failure_of_each_call(name: str, fresh: Callable[[], None]) -> None:
+    """A failure is made up for, or the response is 503; and either all of the operation is done, or nothing."""
+    good, done, calls = run(name)
+    fresh()
+    _, nothing, _ = run(name, 0, *[LOST_REQUEST] * ATTEMPTS)
+    for call, (fault, fail), attempts in itertools.product(
+        range(len(calls)), (TRANSIENT | UNREADABLE).items(), range(1, ATTEMPTS + 1)
+    ):
+        fresh()
+        response, state, _ = run(name, call, *[fail] * attempts)
+
+        context = f"{calls[call]} (call {call + 1}), {fault}, {attempts} times: {response}"
+        assert functions.problems(EVENTS[name], response) == [], context
+        if response.status == good.status:
+            assert (without_id(response), state) == (without_id(good), done), context
+        else:
+            assert response.status == 503, context
+            assert state in (done, nothing), context
+        if fault in TRANSIENT:
+            assert response.status == (503 if attempts == ATTEMPTS else good.status), context
