@@ -125,7 +125,7 @@ class Wire:
     """The way of one client to the store; `otherwise` is what happens to a request that is not to fail."""
 
     def __init__(self, client: "DynamoDBClient", database: Database, otherwise: Fault = Attempt.carry_out) -> None:
-        self._client, self._database, self._otherwise = client, database, otherwise
+        self._client, self.database, self._otherwise = client, database, otherwise
         self._seams = {"before-send.dynamodb": self._send, "provide-client-params.dynamodb": self._check}
         self._faults: dict[str | int, deque[Fault]] = defaultdict(deque)
         self.sent: list[str] = []
@@ -155,7 +155,7 @@ class Wire:
         operation = event_name.rpartition(".")[2]
         self.sent.append(operation)
         faults = self._faults[operation] or self._faults[len(self.calls) - 1]
-        return (faults.popleft() if faults else self._otherwise)(Attempt(event_name, request, self._database))
+        return (faults.popleft() if faults else self._otherwise)(Attempt(event_name, request, self.database))
 
     def _check(self, params: dict[str, Any], model: "OperationModel", **_: object) -> None:
         self.calls.append((model.name, params))

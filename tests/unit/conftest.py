@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_socket
 from botocore import endpoint
+from botocore.retries.standard import ExponentialBackoff
 
 from tests import functions
 from tests.fault_injection import Wire
@@ -18,8 +19,6 @@ from tests.functions import EVENTS, SUCCESSES, Response
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
-
-    from tools.local.dynamodb import Database
 
 from animal_store import auth, catalogue, dynamodb, operation, telemetry
 
@@ -75,8 +74,9 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Give the clock of the layer and of the SDK's pauses between retries."""
+    """Give the clock of the layer and of the SDK's pauses between retries, which are as long as they ever are."""
     clock = Clock()
+    monkeypatch.setattr(ExponentialBackoff, "_random", property(lambda _: lambda: 1.0), raising=False)
     for module in (auth, catalogue, dynamodb, operation, endpoint):
         monkeypatch.setattr(module, "time", clock)
     return clock
@@ -105,26 +105,22 @@ def lines(output: io.StringIO) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def database() -> "Iterator[Database]":
-    """Make a store with the template's tables and the animals and the key of the events."""
-    database = functions.new_database(pets=True)
-    yield database
-    functions.discard(database)
+def wire() -> Iterator[Wire]:
+    """Give the layer's way to a store with the template's tables, and the key and the animals of the events.
 
-
-@pytest.fixture
-def tables(database: "Database") -> "DynamoDBClient":
-    """Give a client of the store that is not the layer's."""
-    return functions.client(database)
-
-
-@pytest.fixture
-def wire(database: "Database") -> Iterator[Wire]:
-    """Give the layer's way to the store; all that it sends there must be valid by the SDK's own description."""
-    wire = Wire(dynamodb.client, database)
+    All that the layer sends must be valid by the SDK's own description.
+    """
+    wire = Wire(dynamodb.client, functions.new_database(pets=True))
     yield wire
     wire.detach()
+    functions.discard(wire.database)
     assert wire.invalid == []
+
+
+@pytest.fixture
+def tables(wire: Wire) -> "DynamoDBClient":
+    """Give a client of the store that is not the layer's."""
+    return functions.client(wire.database)
 
 
 def event_of(folder: str, headers: dict[str, list[str]] | None = None, **members: Any) -> dict[str, Any]:

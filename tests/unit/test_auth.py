@@ -66,9 +66,6 @@ def test_key_is_valid_until_the_second_at_which_it_expires_in_the_cache_too(
     assert is_refused(key_id=KEY_ID)
 
 
-# -- the cache ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("revoked", [{"N": "0"}, {"N": "9999999999"}, {"S": "yesterday"}])
 def test_issue_and_revocation_take_effect_within_60_seconds_whatever_is_written_there(
     revoked: dict[str, str], tables: "DynamoDBClient", clock: Clock
@@ -104,10 +101,9 @@ def test_caches_are_bounded_and_a_flood_of_unknown_keys_leaves_known_ones(
     first, second, third, fourth, *flood = [api_key.generate("live") for _ in range(10)]
     for key in (first, second, third, fourth):
         add_key(tables, key)
-    authenticate(first)
-    authenticate(second)
+    for key in (first, second):
+        authenticate(key)
     clock.advance(60)
-
     for key in (first, third, fourth):
         authenticate(key)
     assert all(is_refused(key) for key in flood)
@@ -116,8 +112,6 @@ def test_caches_are_bounded_and_a_flood_of_unknown_keys_leaves_known_ones(
     assert list(auth._known._entries) == [api_key.digest(key) for key in (first, third, fourth)]
     assert list(auth._unknown._entries) == [api_key.digest(key) for key in flood[-3:]]
 
-
-# -- the key store fails -----------------------------------------------------------------------------------------------
 
 ITEM = b'{"Item": {"label": {"S": "x"}, %s}}'
 

@@ -3,8 +3,7 @@
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -41,34 +40,24 @@ def trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> trustme.CA:
     monkeypatch.setattr(AWSHTTPSConnectionPool, "ConnectionCls", AWSHTTPSConnection)
     # As in the layer, which has no certifi: where it is installed, the SDK takes its bundle.
     monkeypatch.setattr(httpsession, "where", lambda: httpsession.DEFAULT_CA_BUNDLE)
-    for variable in ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE"):
-        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
     return authority
-
-
-@contextmanager
-def serve(certificate: trustme.LeafCert) -> Iterator[str]:
-    """Answer every request with an empty object, over TLS."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    certificate.configure_cert(context)
-    server = make_server("127.0.0.1", 0, Response("{}"), threaded=True, ssl_context=context)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"https://localhost:{server.port}"
-    finally:
-        server.shutdown()
-        thread.join()
 
 
 def ask(certificate: trustme.LeafCert, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask a server with this certificate twice, on two connections, without the SDK's retries."""
-    with serve(certificate) as address:
-        monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", address)
-        client = dynamodb._client()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    certificate.configure_cert(context)
+    server = make_server("127.0.0.1", 0, Response("{}"), threaded=True, ssl_context=context)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", f"https://localhost:{server.port}")
+    client = dynamodb._client()
+    try:
         for _ in range(2):
             dynamodb.budget.set(dynamodb.Budget(time.monotonic() + dynamodb._ATTEMPT_SECONDS + 1))
             assert dynamodb.call(client.get_item, TableName="t", Key={"pk": {"S": "x"}})["Raw"] == b"{}"
+    finally:
+        server.shutdown()
 
 
 UNKNOWN = "unable to get local issuer certificate"

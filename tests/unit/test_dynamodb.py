@@ -1,6 +1,10 @@
-"""The way to DynamoDB: how often it is tried, when it is given up, and which of its responses are believed."""
+"""What is asked of DynamoDB, how often it is tried, when it is given up, and what is made of its answers.
 
-from typing import Any
+Failures of each call, whatever it is, are in test_events.py. The store has the five animals of the events.
+"""
+
+import hashlib
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from animal_store import catalogue, dynamodb
@@ -8,8 +12,8 @@ from animal_store.auth import Caller
 from animal_store.dynamodb import Budget
 from animal_store.errors import ServiceUnavailable
 from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsError, SSLError
-from botocore.retries.standard import ExponentialBackoff
 
+from tests import functions
 from tests.fault_injection import (
     LOST_REQUEST,
     SERVER_ERROR,
@@ -24,14 +28,18 @@ from tests.fault_injection import (
 )
 from tests.unit.conftest import Clock
 
-pytestmark = pytest.mark.usefixtures("wire")
+if TYPE_CHECKING:
+    from animal_store.models import NewPet
+    from types_boto3_dynamodb import DynamoDBClient
 
+pytestmark = pytest.mark.usefixtures("wire", "budget")
+
+REX: "NewPet" = {"name": "Rex", "categoryId": 3, "status": "available"}
+MIA: "NewPet" = {"name": "Mia", "categoryId": 2**63 - 1}
+CALLER = Caller("0123456789abcdef" * 4, "unit tests")
+DAY = 24 * 60 * 60
 ATTEMPT = dynamodb._ATTEMPT_SECONDS
 PAUSE = dynamodb._BACKOFF_SECONDS
-
-
-def get_pet() -> Any:
-    return catalogue.get_pet(17)
 
 
 # -- attempts ----------------------------------------------------------------------------------------------------------
@@ -64,7 +72,7 @@ def test_failure_is_retried_and_counted_or_told_as_it_is(
     wire.fail("GetItem", *[fault] * 9)
 
     with pytest.raises(expected) as raised:
-        get_pet()
+        catalogue.get_pet(17)
 
     assert budget.calls == len(wire.sent) == attempts
     assert isinstance(raised.value, ClientError) or raised.value.__cause__ is not None  # for the log
@@ -93,18 +101,8 @@ def asking_to_wait(milliseconds: str) -> Fault:
     ],
 )
 def test_each_attempt_could_last_its_longest_within_the_invocation(
-    before: float,
-    during: float,
-    fault: Fault,
-    attempts: int,
-    *,
-    clock: Clock,
-    wire: Wire,
-    budget: Budget,
-    monkeypatch: Any,
+    before: float, during: float, fault: Fault, attempts: int, *, clock: Clock, wire: Wire, budget: Budget
 ) -> None:
-    # The SDK pauses as long as it ever does.
-    monkeypatch.setattr(ExponentialBackoff, "_random", property(lambda _: lambda: 1.0), raising=False)
     started = []
 
     def slow(attempt: Attempt) -> Any:
@@ -116,7 +114,7 @@ def test_each_attempt_could_last_its_longest_within_the_invocation(
     wire.fail("GetItem", *[slow] * 9)
 
     with pytest.raises(ServiceUnavailable) as raised:
-        get_pet()
+        catalogue.get_pet(17)
 
     assert budget.calls == len(started) == attempts
     assert all(moment <= budget.deadline - ATTEMPT for moment in started)
@@ -135,6 +133,94 @@ def test_client_has_the_timeouts_of_the_budget_and_names_the_service() -> None:
 def test_response_with_a_wrong_checksum_is_asked_for_again(operation: str, wire: Wire, budget: Budget) -> None:
     wire.fail(operation, answering(200, b"{}", crc32=1))
 
-    catalogue.create_pet({"name": "Rex", "categoryId": 1}, Caller("0" * 64, "tests"), None)
+    catalogue.create_pet(REX, CALLER, None)
 
     assert budget.calls == len(wire.sent) == 3
+
+
+# -- the catalogue -----------------------------------------------------------------------------------------------------
+
+
+def written(tables: "DynamoDBClient") -> list[dict[str, Any]]:
+    """Read what the store has but for the counter and the animals of the events."""
+    return [item for item in functions.items(tables) if item["id"]["N"] not in "12345" and item["pk"]["S"] != "counter"]
+
+
+def cancelled(*codes: str) -> Any:
+    return error(400, "TransactionCanceledException", CancellationReasons=[{"Code": code} for code in codes])
+
+
+@pytest.mark.parametrize("key", [None, "order-17"])
+@pytest.mark.parametrize("faults", [[], [LOST_REQUEST]])
+def test_animal_under_the_same_id_is_never_overwritten(
+    key: str | None, faults: list[Any], tables: "DynamoDBClient", wire: Wire
+) -> None:
+    foreign: Any = {"pk": {"S": "pet"}, "id": {"N": "6"}, "name": {"S": "Max"}, "categoryId": {"N": "1"}}
+    tables.put_item(TableName=functions.ANIMALS, Item=foreign)
+    wire.fail("TransactWriteItems" if key else "PutItem", *faults)
+
+    with pytest.raises(RuntimeError, match=r"^the counter gave id 6, which is taken$"):
+        catalogue.create_pet(REX, CALLER, key)
+
+    assert written(tables) == [foreign]
+
+
+def test_key_is_kept_for_a_day_by_its_hash(clock: Clock, budget: Budget, tables: "DynamoDBClient") -> None:
+    catalogue.create_pet(REX, CALLER, "order-17")
+    budget.deadline += 2 * DAY
+
+    assert next(item for item in written(tables) if item["pk"]["S"] != "pet") == {
+        "pk": {"S": "idempotency#" + hashlib.sha256(f"{CALLER.key_hash}#order-17".encode()).hexdigest()},
+        "id": {"N": "0"},
+        "petId": {"N": "6"},
+        "fingerprint": {"S": hashlib.sha256(b'{"name":"Rex","categoryId":3,"status":"available"}').hexdigest()},
+        "expires": {"N": str(int(clock.wall) + DAY)},
+    }
+    clock.advance(DAY - 1)
+    assert catalogue.create_pet(REX, CALLER, "order-17").replayed
+    clock.advance(1)
+    assert catalogue.create_pet(MIA, CALLER, "order-17") == ({"id": 8, **MIA}, False)
+    assert catalogue.create_pet(MIA, CALLER, "order-17") == ({"id": 8, **MIA}, True)
+
+
+CONFLICT = ("TransactionConflict", "None")
+
+
+@pytest.mark.parametrize("codes", [CONFLICT, CONFLICT[::-1], ("ThrottlingError",), ("ProvisionedThroughputExceeded",)])
+def test_transaction_that_may_succeed_later_is_tried_six_times(
+    codes: tuple[str, ...], wire: Wire, clock: Clock, tables: "DynamoDBClient"
+) -> None:
+    wire.fail("TransactWriteItems", *[cancelled(*codes)] * 11)
+
+    with pytest.raises(ServiceUnavailable):
+        catalogue.create_pet(REX, CALLER, "key")
+    assert written(tables) == []
+    assert catalogue.create_pet(REX, CALLER, "key") == ({"id": 7, **REX}, False)
+
+    assert wire.sent.count("TransactWriteItems") == 12
+    assert [pause > 0.05 * 2 ** (number % 5) for number, pause in enumerate(clock.pauses)] == [False] * 10
+
+
+@pytest.mark.parametrize("codes", [(), ("ValidationError", "None"), ("None", "ItemCollectionSizeLimitExceeded")])
+def test_transaction_cancelled_for_another_reason_is_told_as_it_is(codes: tuple[str, ...], wire: Wire) -> None:
+    wire.fail("TransactWriteItems", cancelled(*codes))
+
+    with pytest.raises(ClientError, match="TransactionCanceledException"):
+        catalogue.create_pet(REX, CALLER, "key")
+
+    assert wire.sent.count("TransactWriteItems") == 1
+
+
+@pytest.mark.parametrize(("status", "ids"), [(None, [2, 3]), ("available", [4])])
+def test_page_is_one_consistent_query_that_reads_one_animal_more_than_it_shows(
+    status: Any, ids: list[int], wire: Wire
+) -> None:
+    page = catalogue.list_pets(len(ids), status, after=1)
+
+    assert ([pet["id"] for pet in page.pets], page.has_next) == (ids, status is None)
+    ((operation, parameters),) = wire.calls
+    assert (operation, parameters["Limit"], "FilterExpression" in parameters) == ("Query", len(ids) + 1, False)
+    assert parameters.get("IndexName") == ("by-status" if status else None)
+    assert parameters.get("ConsistentRead", False) is (status is None)  # an index cannot be
+    catalogue.get_pet(1)
+    assert wire.calls[1][1]["ConsistentRead"] is True

@@ -4,7 +4,6 @@ That its examples are valid, and that every operation asks for the API key, is S
 """
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -74,31 +73,31 @@ def test_document_and_service_take_and_refuse_the_same_idempotency_keys(key: str
 def test_white_space_is_the_same_for_document_prose_and_service() -> None:
     name = openapi.schema("NewPet")["properties"]["name"]
     characters = [chr(code) for code in range(0x10000) if not 0xD800 <= code < 0xE000]
-    service = TypeAdapter(list[models.Name])
-    told = {
-        chr(code)
-        for first, last in re.findall(r"U\+([0-9A-F]{4})(?: to U\+([0-9A-F]{4}))?", name["description"])
-        for code in range(int(first, 16), int(last or first, 16) + 1)
-    }
+    told = set()
+    for first, last in re.findall(r"U\+([0-9A-F]{4})(?: to U\+([0-9A-F]{4}))?", name["description"]):
+        told |= {chr(code) for code in range(int(first, 16), int(last or first, 16) + 1)}
 
     assert told == {character for character in characters if character.isspace()} | {"\ufeff"}
-    assert {character for character in characters if not re.search(name["pattern"], character)} == told
+    assert told == {character for character in characters if not re.search(name["pattern"], character)}
     with pytest.raises(ValidationError) as refused:
-        service.validate_python(characters)
-    assert {error["input"] for error in refused.value.errors()} == told
+        TypeAdapter(list[models.Name]).validate_python(characters)
+    assert told == {error["input"] for error in refused.value.errors()}
 
 
 # -- servers and errors ------------------------------------------------------------------------------------------------
 
+GATEWAY = [
+    openapi.strict_json(each["ResponseTemplates"]["application/json"]) for each in TEMPLATE.gateway_responses.values()
+]
+KINDS: list[type[errors.ServiceError]] = [errors.ServiceError, *errors.ServiceError.__subclasses__()]
+LAYER = [{"code": kind.code, "message": str(kind()), "status": kind().status} for kind in KINDS]
+
 
 def test_both_stages_end_in_the_version_and_the_default_server_is_this_machine() -> None:
-    local, *servers = openapi.document()["servers"]
+    local, *stages = (server["url"] for server in openapi.document()["servers"])
 
-    assert local["url"] == "http://127.0.0.1:3000/v1"
-    assert [server["description"] for server in servers] == ["Production", "Staging"]
-    for server in servers:
-        assert server["url"].endswith(f"/{server['description'].lower()}/v1")
-        assert set(re.findall(r"{(\w+)}", server["url"])) == server["variables"].keys()
+    assert local == "http://127.0.0.1:3000/v1"
+    assert [url.split("amazonaws.com")[1] for url in stages] == ["/production/v1", "/staging/v1"]
 
 
 def test_codes_are_the_closed_list_of_the_layer() -> None:
@@ -109,22 +108,13 @@ def test_codes_are_the_closed_list_of_the_layer() -> None:
     assert set(openapi.schema("Error")["properties"]["code"]["enum"]) == of_the_layer.keys()
 
 
-def made_by_themselves() -> Iterator[Any]:
-    """Yield the Error objects that the layer's classes and the template's gateway responses make."""
-    kinds: list[type[errors.ServiceError]] = [errors.ServiceError, *errors.ServiceError.__subclasses__()]
-    for error in [kind() for kind in kinds]:
-        yield {"code": error.code, "message": str(error), "status": error.status}
-    for response in TEMPLATE.gateway_responses.values():
-        yield openapi.strict_json(response["ResponseTemplates"]["application/json"])
-
-
 @pytest.mark.parametrize("operation", openapi.operations(), ids=lambda operation: operation.id)
-def test_each_example_of_a_failure_is_a_response_that_the_service_gives(operation: Operation) -> None:
+def test_each_example_of_a_failure_is_what_the_layer_or_the_gateway_answers(operation: Operation) -> None:
     assert operation.statuses >= {401, 429, 500, 502, 503, 504}
     for status in operation.statuses - {200, 201, 204, 400}:
-        for value in openapi.examples(operation.response(status)):
-            assert value in [*made_by_themselves()]
-            assert status in openapi.statuses_of_codes()[value["code"]]
+        for example in openapi.examples(operation.response(status)):
+            assert example in GATEWAY + LAYER
+            assert status in openapi.statuses_of_codes()[example["code"]]
 
 
 # -- the check of responses --------------------------------------------------------------------------------------------
