@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import pytest_socket
@@ -17,13 +17,11 @@ from tests import functions
 from tests.fault_injection import Wire
 from tests.functions import EVENTS, SUCCESSES, Response
 
-if TYPE_CHECKING:
-    from types_boto3_dynamodb import DynamoDBClient
-
-from animal_store import auth, catalogue, dynamodb, operation, telemetry
-
 for function in functions.TEMPLATE.functions.values():
     functions.handler(function.code.name)
+
+from animal_store import auth, catalogue, dynamodb, operation, telemetry  # noqa: E402 - they read the environment
+
 _LAYER = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "animal_store"}
 
 
@@ -115,12 +113,6 @@ def wire() -> Iterator[Wire]:
     wire.detach()
     functions.discard(wire.database)
     assert wire.invalid == []
-
-
-@pytest.fixture
-def tables(wire: Wire) -> "DynamoDBClient":
-    """Give a client of the store that is not the layer's."""
-    return functions.client(wire.database)
 
 
 def event_of(folder: str, headers: dict[str, list[str]] | None = None, **members: Any) -> dict[str, Any]:

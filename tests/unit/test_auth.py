@@ -2,20 +2,17 @@
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from animal_store import api_key, auth, dynamodb
 from animal_store.errors import ServiceUnavailable, Unauthorized
 from botocore.exceptions import ClientError
 
+from tests import functions
 from tests.example_key import EXAMPLE_KEY
 from tests.fault_injection import DENIED, THROTTLED, Attempt, Fault, Wire, answering
-from tests.functions import add_key
 from tests.unit.conftest import Clock
-
-if TYPE_CHECKING:
-    from types_boto3_dynamodb import DynamoDBClient
 
 pytestmark = pytest.mark.usefixtures("wire", "clock")
 
@@ -51,9 +48,9 @@ def test_any_other_header_is_refused_without_asking_the_store(headers: dict[str,
 
 
 def test_key_is_valid_until_the_second_at_which_it_expires_in_the_cache_too(
-    tables: "DynamoDBClient", clock: Clock, wire: Wire, fresh: Callable[[], None]
+    clock: Clock, wire: Wire, fresh: Callable[[], None]
 ) -> None:
-    add_key(tables, EXAMPLE_KEY, expires={"N": str(int(clock.wall) + 50)})
+    functions.add_key(functions.client(wire.database), EXAMPLE_KEY, expires={"N": str(int(clock.wall) + 50)})
     authenticate()
     clock.advance(49)
     assert authenticate().key_id == KEY_ID
@@ -68,12 +65,12 @@ def test_key_is_valid_until_the_second_at_which_it_expires_in_the_cache_too(
 
 @pytest.mark.parametrize("revoked", [{"N": "0"}, {"N": "9999999999"}, {"S": "yesterday"}])
 def test_issue_and_revocation_take_effect_within_60_seconds_whatever_is_written_there(
-    revoked: dict[str, str], tables: "DynamoDBClient", clock: Clock
+    revoked: dict[str, str], wire: Wire, clock: Clock
 ) -> None:
     assert authenticate()
     assert is_refused(UNKNOWN)
-    add_key(tables, EXAMPLE_KEY, revoked=revoked)
-    add_key(tables, UNKNOWN)
+    functions.add_key(functions.client(wire.database), EXAMPLE_KEY, revoked=revoked)
+    functions.add_key(functions.client(wire.database), UNKNOWN)
 
     clock.advance(60)
 
@@ -95,12 +92,12 @@ def test_key_is_looked_up_once_in_60_seconds_from_before_the_look_up(known: bool
 
 
 def test_caches_are_bounded_and_a_flood_of_unknown_keys_leaves_known_ones(
-    tables: "DynamoDBClient", monkeypatch: pytest.MonkeyPatch, clock: Clock
+    wire: Wire, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
     monkeypatch.setattr(auth, "_CACHE_ENTRIES", 3)
     first, second, third, fourth, *flood = [api_key.generate("live") for _ in range(10)]
     for key in (first, second, third, fourth):
-        add_key(tables, key)
+        functions.add_key(functions.client(wire.database), key)
     for key in (first, second):
         authenticate(key)
     clock.advance(60)

@@ -4,48 +4,33 @@ Failures of each call, whatever it is, are in test_events.py. The store has the 
 """
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from animal_store import catalogue, dynamodb
 from animal_store.auth import Caller
 from animal_store.dynamodb import Budget
 from animal_store.errors import ServiceUnavailable
+from animal_store.models import NewPet
 from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsError, SSLError
 
+from tests import fault_injection as faults
 from tests import functions
-from tests.fault_injection import (
-    LOST_REQUEST,
-    SERVER_ERROR,
-    THROTTLED,
-    TRANSIENT,
-    Attempt,
-    Fault,
-    Wire,
-    answering,
-    error,
-    failing_with,
-)
+from tests.fault_injection import LOST_REQUEST, Attempt, Fault, Wire, answering, error, failing_with
 from tests.unit.conftest import Clock
-
-if TYPE_CHECKING:
-    from animal_store.models import NewPet
-    from types_boto3_dynamodb import DynamoDBClient
 
 pytestmark = pytest.mark.usefixtures("wire", "budget")
 
-REX: "NewPet" = {"name": "Rex", "categoryId": 3, "status": "available"}
-MIA: "NewPet" = {"name": "Mia", "categoryId": 2**63 - 1}
+REX: NewPet = {"name": "Rex", "categoryId": 3, "status": "available"}
+MIA: NewPet = {"name": "Mia", "categoryId": 2**63 - 1}
 CALLER = Caller("0123456789abcdef" * 4, "unit tests")
 DAY = 24 * 60 * 60
 ATTEMPT = dynamodb._ATTEMPT_SECONDS
 PAUSE = dynamodb._BACKOFF_SECONDS
 
 
-# -- attempts ----------------------------------------------------------------------------------------------------------
-
 # Those that every call is forced through (test_events.py), and others that the SDK tries again.
-RETRIED = TRANSIENT | {
+RETRIED = faults.TRANSIENT | {
     "connect timeout": failing_with(ConnectTimeoutError),
     "TLS": failing_with(SSLError, error=OSError("handshake")),
     "503": error(503, "ServiceUnavailable"),
@@ -78,9 +63,6 @@ def test_failure_is_retried_and_counted_or_told_as_it_is(
     assert isinstance(raised.value, ClientError) or raised.value.__cause__ is not None  # for the log
 
 
-# -- time --------------------------------------------------------------------------------------------------------------
-
-
 def asking_to_wait(milliseconds: str) -> Fault:
     """Throttle with the header by which AWS asks for a longer pause."""
     return answering(400, b'{"__type": "ThrottlingException"}', headers={"x-amz-retry-after": milliseconds})
@@ -93,7 +75,7 @@ def asking_to_wait(milliseconds: str) -> Fault:
         (10 - ATTEMPT, 0, LOST_REQUEST, 1),
         (0, 10 - PAUSE - ATTEMPT + 0.001, LOST_REQUEST, 1),
         (0, 10 - PAUSE - ATTEMPT, LOST_REQUEST, 2),
-        *((0, 3, fault, 2) for fault in (LOST_REQUEST, THROTTLED, SERVER_ERROR)),
+        *((0, 3, fault, 2) for fault in (LOST_REQUEST, faults.THROTTLED, faults.SERVER_ERROR)),
         *((0, 1.75, asking_to_wait(text), 3) for text in ("", "0", "soon")),
         (0, 0.5, asking_to_wait("1500"), 3),
         (0, 0.5, asking_to_wait("3000"), 2),
@@ -141,9 +123,10 @@ def test_response_with_a_wrong_checksum_is_asked_for_again(operation: str, wire:
 # -- the catalogue -----------------------------------------------------------------------------------------------------
 
 
-def written(tables: "DynamoDBClient") -> list[dict[str, Any]]:
+def written(wire: Wire) -> list[dict[str, Any]]:
     """Read what the store has but for the counter and the animals of the events."""
-    return [item for item in functions.items(tables) if item["id"]["N"] not in "12345" and item["pk"]["S"] != "counter"]
+    items = functions.items(functions.client(wire.database))
+    return [item for item in items if item["id"]["N"] not in "12345" and item["pk"]["S"] != "counter"]
 
 
 def cancelled(*codes: str) -> Any:
@@ -151,25 +134,23 @@ def cancelled(*codes: str) -> Any:
 
 
 @pytest.mark.parametrize("key", [None, "order-17"])
-@pytest.mark.parametrize("faults", [[], [LOST_REQUEST]])
-def test_animal_under_the_same_id_is_never_overwritten(
-    key: str | None, faults: list[Any], tables: "DynamoDBClient", wire: Wire
-) -> None:
+@pytest.mark.parametrize("lost", [[], [LOST_REQUEST]])
+def test_animal_under_the_same_id_is_never_overwritten(key: str | None, lost: list[Fault], wire: Wire) -> None:
     foreign: Any = {"pk": {"S": "pet"}, "id": {"N": "6"}, "name": {"S": "Max"}, "categoryId": {"N": "1"}}
-    tables.put_item(TableName=functions.ANIMALS, Item=foreign)
-    wire.fail("TransactWriteItems" if key else "PutItem", *faults)
+    functions.client(wire.database).put_item(TableName=functions.ANIMALS, Item=foreign)
+    wire.fail("TransactWriteItems" if key else "PutItem", *lost)
 
     with pytest.raises(RuntimeError, match=r"^the counter gave id 6, which is taken$"):
         catalogue.create_pet(REX, CALLER, key)
 
-    assert written(tables) == [foreign]
+    assert written(wire) == [foreign]
 
 
-def test_key_is_kept_for_a_day_by_its_hash(clock: Clock, budget: Budget, tables: "DynamoDBClient") -> None:
+def test_key_is_kept_for_a_day_by_its_hash(clock: Clock, budget: Budget, wire: Wire) -> None:
     catalogue.create_pet(REX, CALLER, "order-17")
     budget.deadline += 2 * DAY
 
-    assert next(item for item in written(tables) if item["pk"]["S"] != "pet") == {
+    assert next(item for item in written(wire) if item["pk"]["S"] != "pet") == {
         "pk": {"S": "idempotency#" + hashlib.sha256(f"{CALLER.key_hash}#order-17".encode()).hexdigest()},
         "id": {"N": "0"},
         "petId": {"N": "6"},
@@ -188,13 +169,13 @@ CONFLICT = ("TransactionConflict", "None")
 
 @pytest.mark.parametrize("codes", [CONFLICT, CONFLICT[::-1], ("ThrottlingError",), ("ProvisionedThroughputExceeded",)])
 def test_transaction_that_may_succeed_later_is_tried_six_times(
-    codes: tuple[str, ...], wire: Wire, clock: Clock, tables: "DynamoDBClient"
+    codes: tuple[str, ...], wire: Wire, clock: Clock
 ) -> None:
     wire.fail("TransactWriteItems", *[cancelled(*codes)] * 11)
 
     with pytest.raises(ServiceUnavailable):
         catalogue.create_pet(REX, CALLER, "key")
-    assert written(tables) == []
+    assert written(wire) == []
     assert catalogue.create_pet(REX, CALLER, "key") == ({"id": 7, **REX}, False)
 
     assert wire.sent.count("TransactWriteItems") == 12

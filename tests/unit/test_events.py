@@ -7,6 +7,7 @@ by having events, and a call by being made.
 import gc
 import itertools
 import json
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -73,14 +74,13 @@ def test_requests_leave_nothing_in_memory(wire: Wire) -> None:
 
 def run(name: str, call: int = 0, *faults: Fault) -> tuple[Response, list[str], list[str]]:
     """Send an event, one of whose calls meets faults; return the response, what a new store keeps, and the calls."""
-    database = functions.new_database(pets=True)
-    wire = Wire(dynamodb.client, database)
+    wire = Wire(dynamodb.client, functions.new_database(pets=True))
     wire.fail(call, *faults)
     response = functions.invoke(EVENTS[name])
     wire.detach()
     assert wire.invalid == []
-    items = functions.items(functions.client(database))
-    functions.discard(database)
+    items = functions.items(functions.client(wire.database))
+    functions.discard(wire.database)
     state = sorted(str(steady(item)) for item in items if item["pk"]["S"] != "counter")
     return response, state, [operation for operation, _ in wire.calls]
 
@@ -95,8 +95,7 @@ def steady(item: dict[str, Any]) -> list[Any]:
 
 
 def without_id(response: Response) -> tuple[Any, ...]:
-    body = response.body
-    return response.status, response.headers, {**body, "id": 0} if isinstance(body, dict) else body
+    return response.status, response.headers, re.sub(r'"id":\d+', "", response.text)
 
 
 @pytest.mark.parametrize("name", SUCCESSES)

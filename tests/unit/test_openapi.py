@@ -3,6 +3,7 @@
 That its examples are valid, and that every operation asks for the API key, is Spectral's to say (`make check`).
 """
 
+import json
 import re
 from typing import Any
 
@@ -27,9 +28,6 @@ RULES = {"type", "enum", "minimum", "maximum", "minLength", "maxLength", "patter
 
 def rules(schema: dict[str, Any], names: set[str] = RULES) -> dict[str, Any]:
     return {name: value for name, value in schema.items() if name in names}
-
-
-# -- models and parameters ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -84,11 +82,7 @@ def test_white_space_is_the_same_for_document_prose_and_service() -> None:
     assert told == {error["input"] for error in refused.value.errors()}
 
 
-# -- servers and errors ------------------------------------------------------------------------------------------------
-
-GATEWAY = [
-    openapi.strict_json(each["ResponseTemplates"]["application/json"]) for each in TEMPLATE.gateway_responses.values()
-]
+GATEWAY = [json.loads(each["ResponseTemplates"]["application/json"]) for each in TEMPLATE.gateway_responses.values()]
 KINDS: list[type[errors.ServiceError]] = [errors.ServiceError, *errors.ServiceError.__subclasses__()]
 LAYER = [{"code": kind.code, "message": str(kind()), "status": kind().status} for kind in KINDS]
 
@@ -115,9 +109,6 @@ def test_each_example_of_a_failure_is_what_the_layer_or_the_gateway_answers(oper
         for example in openapi.examples(operation.response(status)):
             assert example in GATEWAY + LAYER
             assert status in openapi.statuses_of_codes()[example["code"]]
-
-
-# -- the check of responses --------------------------------------------------------------------------------------------
 
 
 HEADERS = {"Content-Type": "application/json", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}

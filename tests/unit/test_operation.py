@@ -3,7 +3,7 @@
 import io
 import json
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from animal_store import api_key, dynamodb, operation
@@ -13,11 +13,8 @@ from animal_store.operation import Response
 from tests import functions
 from tests.example_key import EXAMPLE_KEY
 from tests.fault_injection import DENIED, THROTTLED, Attempt, Fault, Wire, answering
-from tests.functions import EVENTS, SUCCESSES, Context, add_key
+from tests.functions import EVENTS, SUCCESSES, Context
 from tests.unit.conftest import Ask, Clock, event_of, lines
-
-if TYPE_CHECKING:
-    from types_boto3_dynamodb import DynamoDBClient
 
 KEY_ID = api_key.digest(EXAMPLE_KEY)[:12]
 successes = pytest.mark.parametrize("name", SUCCESSES)
@@ -79,9 +76,6 @@ def test_cause_of_a_failure_is_told_to_the_log_and_not_to_the_client(
     assert (request["Status"], request["Code"]) == (str(error.status), error.code)
 
 
-# -- the log and the metrics -------------------------------------------------------------------------------------------
-
-
 @successes
 def test_request_is_logged_and_counted_on_one_line(name: str, clock: Clock, wire: Wire, output: io.StringIO) -> None:
     def slow(attempt: Attempt) -> Any:
@@ -102,9 +96,9 @@ def test_request_is_logged_and_counted_on_one_line(name: str, clock: Clock, wire
 
 @pytest.mark.parametrize(("headers", "key_id"), [({"Authorization": []}, None), ({}, KEY_ID)])
 def test_request_of_nobody_or_with_a_revoked_key_is_not_counted_as_a_holder_s(
-    headers: dict[str, list[str]], key_id: str | None, ask: Ask, tables: "DynamoDBClient", output: io.StringIO
+    headers: dict[str, list[str]], key_id: str | None, ask: Ask, wire: Wire, output: io.StringIO
 ) -> None:
-    add_key(tables, EXAMPLE_KEY, revoked={"N": "1"})
+    functions.add_key(functions.client(wire.database), EXAMPLE_KEY, revoked={"N": "1"})
 
     ask("get_pet", headers=headers)
 
@@ -116,16 +110,10 @@ def test_request_of_nobody_or_with_a_revoked_key_is_not_counted_as_a_holder_s(
 
 CUT = answering(400, b'{"__type": "ConditionalCheckFailed", "Item": {"Confidential')
 FOREIGN = answering(200, b'{"Item": {"label": {"S": "x"}, "expires": {"N": "Confidential"}}}')
-FAULTS = [
-    ("GetItem", DENIED),
-    ("GetItem", THROTTLED),
-    ("GetItem", FOREIGN),
-    ("UpdateItem", DENIED),
-    ("PutItem", DENIED),
-]
+DENIALS = [(call, DENIED) for call in ("GetItem", "UpdateItem", "PutItem")]
 
 
-@pytest.mark.parametrize("fault", [(0,), ("PutItem", CUT), *FAULTS])
+@pytest.mark.parametrize("fault", [(0,), *DENIALS, ("GetItem", THROTTLED), ("GetItem", FOREIGN), ("PutItem", CUT)])
 @pytest.mark.usefixtures("clock")
 def test_no_secret_gets_into_log_metrics_or_response(
     fault: tuple[Any, ...], ask: Ask, wire: Wire, output: io.StringIO
