@@ -13,10 +13,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from tests import openapi
 from tests.example_key import EXAMPLE_KEY
@@ -50,8 +49,7 @@ os.environ.update(AWS_DEFAULT_REGION=template.REGION, AWS_ACCESS_KEY_ID="testing
 Handler = Callable[[dict[str, Any], Any], dict[str, Any]]
 
 
-@dataclass
-class Context:
+class Context(NamedTuple):
     """What the handlers use of Lambda's context object."""
 
     seconds: float = 10
@@ -60,8 +58,7 @@ class Context:
         return int(self.seconds * 1000)
 
 
-@dataclass(frozen=True)
-class Response:
+class Response(NamedTuple):
     """The response of a function; `body` is read as JSON, None when there is none."""
 
     status: int
@@ -76,9 +73,7 @@ class Response:
 
 def operation_of(event: Mapping[str, Any]) -> openapi.Operation:
     """Find the operation that an event asks for."""
-    operation = openapi.find(event["httpMethod"], event["path"].removeprefix("/v1"))
-    assert operation is not None
-    return operation
+    return cast("openapi.Operation", openapi.find(event["httpMethod"], event["path"].removeprefix("/v1")))
 
 
 @cache
@@ -107,8 +102,6 @@ def problems(event: Mapping[str, Any], response: Response) -> list[str]:
     return openapi.problems(operation_of(event), response.status, response.headers, response.text, in_process=True)
 
 
-# -- the store ---------------------------------------------------------------------------------------------------------
-
 # In memory where there is such a folder: nobody pulls the plug here, so no write need wait for the disk.
 _MEMORY = Path("/dev/shm")  # noqa: S108 - the folder in it has a name of its own
 _FOLDER = tempfile.TemporaryDirectory(prefix="animal-store-", dir=_MEMORY if _MEMORY.is_dir() else None)
@@ -116,16 +109,12 @@ _numbers = itertools.count()
 _latest: list[Database] = []
 
 
-def _answer(**event: Any) -> Any:
-    return _latest[-1].answer(**event)
-
-
 @cache
 def _client() -> "DynamoDBClient":
     # One for all stores: to make it takes longer than most tests.
-    made = tables.client()
-    cast("Any", made.meta.events).register("before-send.dynamodb", _answer)
-    return made
+    made: Any = tables.client()
+    made.meta.events.register("before-send.dynamodb", lambda **event: _latest[-1].answer(**event))  # noqa: PLW0108
+    return cast("DynamoDBClient", made)
 
 
 def client(database: Database) -> "DynamoDBClient":
@@ -141,8 +130,7 @@ def _prepared(*, pets: bool) -> Path:
     tables.create_tables(dynamodb, TEMPLATE.tables.values())
     add_key(dynamodb, EXAMPLE_KEY)
     if pets:
-        content = [{"pk": "pet", **pet} for pet in PETS] + [{"pk": "counter", "id": 0, "value": len(PETS)}]
-        for item in content:
+        for item in [*({"pk": "pet", **pet} for pet in PETS), {"pk": "counter", "id": 0, "value": len(PETS)}]:
             typed: Any = {name: {"S" if isinstance(value, str) else "N": str(value)} for name, value in item.items()}
             dynamodb.put_item(TableName=ANIMALS, Item=typed)
     database.close()
@@ -186,7 +174,4 @@ def pets(dynamodb: "DynamoDBClient") -> list[dict[str, Any]]:
     """Read every animal as the service should answer it."""
     members = openapi.schema("Pet")["properties"].keys()
     found = [item for item in items(dynamodb) if item["pk"]["S"] == "pet"]
-    return [
-        {name: int(item[name]["N"]) if "N" in item[name] else item[name]["S"] for name in item.keys() & members}
-        for item in found
-    ]
+    return [{name: item[name].get("S") or int(item[name]["N"]) for name in item.keys() & members} for item in found]

@@ -3,19 +3,17 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from functools import cache, reduce
+from operator import getitem
+from typing import Any, NamedTuple
 
 import yaml
 from jsonschema import Draft202012Validator, validators
 
 from tools import ROOT
 
-_INTERNALS = re.compile(
-    r"Traceback|pydantic|boto|dynamodb|lambda|\.py\b|/var/|/opt/|Exception|[a-z]Error\b|errors\.|<class", re.IGNORECASE
-)
-"""Class names, paths, libraries and stores, none of which an error message may show."""
+# Class names, paths, libraries and stores, none of which an error message may show.
+_INTERNALS = r"(?i)Traceback|pydantic|boto|dynamodb|lambda|\.py\b|/var/|/opt/|Exception|[a-z]Error\b|errors\.|<class"
 # JSON Schema takes 1.0 for an integer; programs in many languages do not.
 _Validator = validators.extend(  # type: ignore[no-untyped-call]
     Draft202012Validator,
@@ -30,8 +28,7 @@ def document() -> dict[str, Any]:
     return loaded
 
 
-@dataclass(frozen=True)
-class Operation:
+class Operation(NamedTuple):
     """An operation: its operationId, its method in capitals, its path template, and its object in the document."""
 
     id: str
@@ -44,10 +41,9 @@ class Operation:
         """The statuses that are declared."""
         return {int(status) for status in self.object["responses"] if status != "default"}
 
-    def response(self, status: int) -> dict[str, Any]:
+    def response(self, status: int) -> Any:
         """Return the response object of a status; KeyError if there is none."""
-        response: dict[str, Any] = follow(self.object["responses"][str(status)])
-        return response
+        return follow(self.object["responses"][str(status)])
 
 
 @cache
@@ -71,8 +67,7 @@ def find(method: str, path: str) -> Operation | None:
 
 def examples(media: Any) -> list[Any]:
     """Return the examples of the body of a request or response object."""
-    named = follow(media)["content"]["application/json"]["examples"]
-    return [follow(example)["value"] for example in named.values()]
+    return [follow(example)["value"] for example in follow(media)["content"]["application/json"]["examples"].values()]
 
 
 @cache
@@ -85,12 +80,9 @@ def statuses_of_codes() -> dict[str, set[int]]:
 
 def follow(value: Any) -> Any:
     """Return what a `$ref` stands for; anything else as it is."""
-    while isinstance(value, dict) and "$ref" in value:
-        target = document()
-        for step in value["$ref"].removeprefix("#/").split("/"):
-            target = target[step]
-        value = target
-    return value
+    if not (isinstance(value, dict) and "$ref" in value):
+        return value
+    return follow(reduce(getitem, value["$ref"].split("/")[1:], document()))
 
 
 def schema(name: str) -> dict[str, Any]:
@@ -112,9 +104,6 @@ def errors(value: object, schema: Mapping[str, Any]) -> list[str]:
     return [error.message for error in _Validator(whole).iter_errors(value)]
 
 
-# -- responses ---------------------------------------------------------------------------------------------------------
-
-
 def strict_json(text: str | bytes) -> Any:
     """Parse JSON as RFC 8259 defines it: no NaN, no Infinity, and no member twice; ValueError for anything else."""
 
@@ -134,12 +123,7 @@ def problems(
 ) -> list[str]:
     """List where a response differs from the declared one: status, headers, body, and what no document can express.
 
-    Args:
-        operation: None for a route that the document does not have, which is answered with an Error of 404.
-        status: The HTTP status.
-        headers: By name, in any case.
-        body: As received; empty for HEAD.
-        in_process: No server has added headers of its own, so each must be declared.
+    Without an operation it is one of an unknown route: an Error of 404. `in_process`: no server has added headers.
     """
     if status not in (operation.statuses if operation else {404}):
         return [f"{status} is not declared"]
@@ -185,5 +169,5 @@ def _problems_of_body(value: Any, status: int, schema: dict[str, Any]) -> Iterat
         allowed = statuses_of_codes().get(value.get("code", ""), {status})
         if value.get("status", status) != status or status not in allowed:
             yield f"{value} with the status {status}"
-        if not value["message"].strip() or _INTERNALS.search(value["message"]):
+        if not value["message"].strip() or re.search(_INTERNALS, value["message"]):
             yield f"the message is empty, or shows internals: {value}"
