@@ -104,10 +104,7 @@ def lines(output: io.StringIO) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def wire() -> Iterator[Wire]:
-    """Give the layer's way to a store with the template's tables, and the key and the animals of the events.
-
-    All that the layer sends must be valid by the SDK's own description.
-    """
+    """Give the layer's way to a store with the events' key and animals; what it sends must be valid to the SDK."""
     wire = Wire(dynamodb.client, functions.new_database(pets=True))
     yield wire
     wire.detach()

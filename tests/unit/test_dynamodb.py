@@ -28,7 +28,6 @@ DAY = 24 * 60 * 60
 ATTEMPT = dynamodb._ATTEMPT_SECONDS
 PAUSE = dynamodb._BACKOFF_SECONDS
 
-
 # Those that every call is forced through (test_events.py), and others that the SDK tries again.
 RETRIED = faults.TRANSIENT | {
     "connect timeout": failing_with(ConnectTimeoutError),
@@ -106,9 +105,8 @@ def test_each_attempt_could_last_its_longest_within_the_invocation(
 def test_client_has_the_timeouts_of_the_budget_and_names_the_service() -> None:
     config: Any = dynamodb.client.meta.config
 
-    assert config.connect_timeout == dynamodb._CONNECT_SECONDS == 1
-    assert config.read_timeout == dynamodb._READ_SECONDS == 2
-    assert config.user_agent == "animal-store/1.0"
+    assert (dynamodb._CONNECT_SECONDS, dynamodb._READ_SECONDS) == (1, 2)
+    assert (config.connect_timeout, config.read_timeout, config.user_agent) == (1, 2, "animal-store/1.0")
 
 
 @pytest.mark.parametrize("operation", ["UpdateItem", "PutItem"])
@@ -118,9 +116,6 @@ def test_response_with_a_wrong_checksum_is_asked_for_again(operation: str, wire:
     catalogue.create_pet(REX, CALLER, None)
 
     assert budget.calls == len(wire.sent) == 3
-
-
-# -- the catalogue -----------------------------------------------------------------------------------------------------
 
 
 def written(wire: Wire) -> list[dict[str, Any]]:
@@ -164,10 +159,9 @@ def test_key_is_kept_for_a_day_by_its_hash(clock: Clock, budget: Budget, wire: W
     assert catalogue.create_pet(MIA, CALLER, "order-17") == ({"id": 8, **MIA}, True)
 
 
-CONFLICT = ("TransactionConflict", "None")
-
-
-@pytest.mark.parametrize("codes", [CONFLICT, CONFLICT[::-1], ("ThrottlingError",), ("ProvisionedThroughputExceeded",)])
+@pytest.mark.parametrize(
+    "codes", [("None", "TransactionConflict"), ("ThrottlingError",), ("ProvisionedThroughputExceeded",)]
+)
 def test_transaction_that_may_succeed_later_is_tried_six_times(
     codes: tuple[str, ...], wire: Wire, clock: Clock
 ) -> None:

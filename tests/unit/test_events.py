@@ -23,7 +23,6 @@ from tests.unit.conftest import Ask
 # Too large for a file, failures, and what API Gateway answers by itself.
 WITHOUT_EVENT = {413, 429, 500, 502, 503, 504}
 ATTEMPTS = 3
-NOW = 1_700_000_000
 
 
 @pytest.mark.parametrize("operation", openapi.operations(), ids=lambda operation: operation.id)
@@ -69,9 +68,6 @@ def test_requests_leave_nothing_in_memory(wire: Wire) -> None:
     assert blocks_after(10) - before < 3 * 10 * len(EVENTS)  # whatever a request leaves is more than three blocks
 
 
-# -- every failure of every call ---------------------------------------------------------------------------------------
-
-
 def run(name: str, call: int = 0, *faults: Fault) -> tuple[Response, list[str], list[str]]:
     """Send an event, one of whose calls meets faults; return the response, what a new store keeps, and the calls."""
     wire = Wire(dynamodb.client, functions.new_database(pets=True))
@@ -89,7 +85,7 @@ def steady(item: dict[str, Any]) -> list[Any]:
     """Leave out of an item what a lost attempt may change: ids above the first, tokens, times."""
 
     def changes(name: str, number: int) -> bool:
-        return name == "token" or number > NOW or (name in {"id", "petId"} and number > len(functions.PETS))
+        return name == "token" or number > 1_700_000_000 or (name in {"id", "petId"} and number > len(functions.PETS))
 
     return [(name, changes(name, int(item[name].get("N", 0))) or item[name]) for name in sorted(item)]
 

@@ -22,9 +22,6 @@ BASE_64 = BASE_62 + "-_"
 FILTERS = st.sampled_from([None, *PET_STATUSES])
 
 
-# -- API keys ----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("environment", ["live", "test"])
 def test_generated_keys_have_the_format_and_differ(environment: str) -> None:
     keys = {api_key.generate(environment) for _ in range(200)}  # type: ignore[arg-type]
@@ -56,9 +53,6 @@ def test_key_of_another_format_is_refused_though_its_checksum_is_right(body: str
     assert not api_key.is_well_formed(body + api_key._checksum(body))
 
 
-# -- cursors (more forgeries are in the contract) ----------------------------------------------------------------------
-
-
 def refuses(text: str, status: PetStatus | None) -> bool:
     with pytest.raises(InvalidRequest, match=r"^cursor: is not a cursor of this list; take it unchanged"):
         cursor.decode(text, status)
@@ -86,9 +80,6 @@ def test_cursor_is_of_one_stage_and_survives_a_restore_into_another_table(monkey
     monkeypatch.setattr(settings, "STAGE", f"{settings.STAGE}sold")  # stage and filter do not run into each other
     assert refuses(text, None)
     assert refuses(text, "sold")
-
-
-# -- models ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("change", [(b'"N": "1"', b'"S": "1"'), (b'"S": "Rex"', b'"N": "1"'), (b'"id"', b'"ID"')])

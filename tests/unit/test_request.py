@@ -1,7 +1,6 @@
 """What a request says, and in which words it is refused; which bodies and parameters are refused is in the contract."""
 
 import base64
-import json
 
 import pytest
 from animal_store.auth import Caller
@@ -34,7 +33,7 @@ def read_body(body: str | bytes) -> NewPet:
         ("", "The body is required."),
         ("{}", "name: is required. categoryId: is required."),
         ('{"name": 1, "categoryId": 1}', "name: must be a string."),
-        (json.dumps({"name": "x" * 257, "categoryId": 1}), f"{NAME} at most 256 characters."),
+        (REX.replace("R", "R" * 255), f"{NAME} at most 256 characters."),
         ('{"name": " ", "categoryId": 1}', f"{NAME} a character that is not white space."),
         ('{"name": "\\ud800", "categoryId": 1}', "name: must be valid Unicode, without lone surrogates."),
         ('{"name": "Rex", "categoryId": 1.0}', INTEGER),
