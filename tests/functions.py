@@ -4,28 +4,24 @@ Import this before anything of the layer: it reads its environment, and makes it
 """
 
 import copy
-import importlib.util
 import itertools
 import json
 import os
+import runpy
 import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
-
-import botocore.session
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from tests import openapi
 from tests.example_key import EXAMPLE_KEY
 from tools import ROOT
-from tools.local import template
+from tools.local import tables, template
 from tools.local.dynamodb import Database
-from tools.local.tables import table_request
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
@@ -53,18 +49,16 @@ os.environ.update(AWS_DEFAULT_REGION=template.REGION, AWS_ACCESS_KEY_ID="testing
 Handler = Callable[[dict[str, Any], Any], dict[str, Any]]
 
 
-class Context:
+class Context(NamedTuple):
     """What the handlers use of Lambda's context object."""
 
-    def __init__(self, seconds: float = 10) -> None:
-        self.remaining_ms = int(seconds * 1000)
+    seconds: float = 10
 
     def get_remaining_time_in_millis(self) -> int:
-        return self.remaining_ms
+        return int(self.seconds * 1000)
 
 
-@dataclass(frozen=True)
-class Response:
+class Response(NamedTuple):
     """The response of a function; `body` is read as JSON, None when there is none."""
 
     status: int
@@ -79,29 +73,20 @@ class Response:
 
 def operation_of(event: Mapping[str, Any]) -> openapi.Operation:
     """Find the operation that an event asks for."""
-    operation = openapi.find(event["httpMethod"], event["path"].removeprefix("/v1"))
-    assert operation is not None
-    return operation
+    return cast("openapi.Operation", openapi.find(event["httpMethod"], event["path"].removeprefix("/v1")))
 
 
 @cache
 def handler(folder: str) -> Handler:
     """Load the handler of a function by the name of its folder; each one's module is named `app`."""
-    spec = importlib.util.spec_from_file_location(f"{folder}_app", ROOT / "functions" / folder / "app.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    loaded: Handler = module.handler
-    return loaded
+    return cast("Handler", runpy.run_path(str(ROOT / "functions" / folder / "app.py"))["handler"])
 
 
 def function_of(event: Mapping[str, Any]) -> str:
     """Find the folder of the function that template.yaml routes an event to."""
-    (route,) = [
-        route for route in TEMPLATE.routes if (route.method, route.resource) == (event["httpMethod"], event["resource"])
-    ]
-    return TEMPLATE.functions[route.function].code.name
+    asked = (event["httpMethod"], event["resource"])
+    (function,) = (route.function for route in TEMPLATE.routes if (route.method, route.resource) == asked)
+    return TEMPLATE.functions[function].code.name
 
 
 def invoke(event: dict[str, Any], context: Context | None = None) -> Response:
@@ -117,48 +102,39 @@ def problems(event: Mapping[str, Any], response: Response) -> list[str]:
     return openapi.problems(operation_of(event), response.status, response.headers, response.text, in_process=True)
 
 
-# -- the store ---------------------------------------------------------------------------------------------------------
-
-
-_looked_into: list[Database] = []
+# In memory where there is such a folder: nobody pulls the plug here, so no write need wait for the disk.
+_MEMORY = Path("/dev/shm")  # noqa: S108 - the folder in it has a name of its own
+_FOLDER = tempfile.TemporaryDirectory(prefix="animal-store-", dir=_MEMORY if _MEMORY.is_dir() else None)
+_numbers = itertools.count()
+_latest: list[Database] = []
 
 
 @cache
 def _client() -> "DynamoDBClient":
     # One for all stores: to make it takes longer than most tests.
-    made: DynamoDBClient = cast("Any", botocore.session.get_session()).create_client("dynamodb")
-    cast("Any", made.meta.events).register("before-send.dynamodb", _answer)
-    return made
-
-
-def _answer(**event: Any) -> Any:
-    return _looked_into[-1].answer(**event)
+    made: Any = tables.client()
+    made.meta.events.register("before-send.dynamodb", lambda **event: _latest[-1].answer(**event))  # noqa: PLW0108
+    return cast("DynamoDBClient", made)
 
 
 def client(database: Database) -> "DynamoDBClient":
     """Return the client of the SDK by which tests look into a store; it leads into the latest one."""
-    _looked_into[:] = [database]
+    _latest[:] = [database]
     return _client()
-
-
-# In memory where there is such a folder: nobody pulls the plug here, so no write need wait for the disk.
-_MEMORY = Path("/dev/shm")  # noqa: S108 - the folder in it has a name of its own
-_FOLDER = tempfile.TemporaryDirectory(prefix="animal-store-", dir=_MEMORY if _MEMORY.is_dir() else None)
-_numbers = itertools.count()
 
 
 @cache
 def _prepared(*, pets: bool) -> Path:
-    path = Path(_FOLDER.name) / f"prepared-{pets}.sqlite"
-    database = Database(path)
+    database = Database(Path(_FOLDER.name) / f"prepared-{pets}.sqlite")
     dynamodb = client(database)
-    for table in TEMPLATE.tables.values():
-        dynamodb.create_table(**table_request(table))
+    tables.create_tables(dynamodb, TEMPLATE.tables.values())
     add_key(dynamodb, EXAMPLE_KEY)
     if pets:
-        _add_pets(dynamodb)
+        for item in [*({"pk": "pet", **pet} for pet in PETS), {"pk": "counter", "id": 0, "value": len(PETS)}]:
+            typed: Any = {name: {"S" if isinstance(value, str) else "N": str(value)} for name, value in item.items()}
+            dynamodb.put_item(TableName=ANIMALS, Item=typed)
     database.close()
-    return path
+    return database._path
 
 
 def copy_database(path: Path, *, pets: bool = False) -> None:
@@ -188,14 +164,6 @@ def add_key(dynamodb: "DynamoDBClient", key: str, **members: Any) -> None:
     dynamodb.put_item(TableName=API_KEYS, Item=item | members)
 
 
-def _add_pets(dynamodb: "DynamoDBClient") -> None:
-    for pet in PETS:
-        item = {name: {"S" if isinstance(value, str) else "N": str(value)} for name, value in pet.items()}
-        dynamodb.put_item(TableName=ANIMALS, Item={"pk": {"S": "pet"}, **item})
-    counter: Any = {"pk": {"S": "counter"}, "id": {"N": "0"}, "value": {"N": str(len(PETS))}}
-    dynamodb.put_item(TableName=ANIMALS, Item=counter)
-
-
 def items(dynamodb: "DynamoDBClient") -> list[dict[str, Any]]:
     """Read the whole table of animals."""
     pages = dynamodb.get_paginator("scan").paginate(TableName=ANIMALS, ConsistentRead=True)
@@ -204,9 +172,6 @@ def items(dynamodb: "DynamoDBClient") -> list[dict[str, Any]]:
 
 def pets(dynamodb: "DynamoDBClient") -> list[dict[str, Any]]:
     """Read every animal as the service should answer it."""
-    members = openapi.schema("Pet")["properties"]
-    return [
-        {name: int(value["N"]) if "N" in value else value["S"] for name, value in item.items() if name in members}
-        for item in items(dynamodb)
-        if item["pk"]["S"] == "pet"
-    ]
+    members = openapi.schema("Pet")["properties"].keys()
+    found = [item for item in items(dynamodb) if item["pk"]["S"] == "pet"]
+    return [{name: item[name].get("S") or int(item[name]["N"]) for name in item.keys() & members} for item in found]

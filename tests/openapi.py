@@ -3,22 +3,17 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from functools import cache, reduce
+from operator import getitem
+from typing import Any, NamedTuple
 
 import yaml
 from jsonschema import Draft202012Validator, validators
-from referencing import Registry
-from referencing.jsonschema import DRAFT202012
 
 from tools import ROOT
 
-_URI = "urn:openapi"
-_INTERNALS = re.compile(
-    r"Traceback|pydantic|boto|dynamodb|lambda|\.py\b|/var/|/opt/|Exception|[a-z]Error\b|errors\.|<class", re.IGNORECASE
-)
-"""Class names, paths, libraries and stores, none of which an error message may show."""
+# Class names, paths, libraries and stores, none of which an error message may show.
+_INTERNALS = r"(?i)Traceback|pydantic|boto|dynamodb|lambda|\.py\b|/var/|/opt/|Exception|[a-z]Error\b|errors\.|<class"
 # JSON Schema takes 1.0 for an integer; programs in many languages do not.
 _Validator = validators.extend(  # type: ignore[no-untyped-call]
     Draft202012Validator,
@@ -33,8 +28,7 @@ def document() -> dict[str, Any]:
     return loaded
 
 
-@dataclass(frozen=True)
-class Operation:
+class Operation(NamedTuple):
     """An operation: its operationId, its method in capitals, its path template, and its object in the document."""
 
     id: str
@@ -47,10 +41,9 @@ class Operation:
         """The statuses that are declared."""
         return {int(status) for status in self.object["responses"] if status != "default"}
 
-    def response(self, status: int) -> dict[str, Any]:
+    def response(self, status: int) -> Any:
         """Return the response object of a status; KeyError if there is none."""
-        response: dict[str, Any] = follow(self.object["responses"][str(status)])
-        return response
+        return follow(self.object["responses"][str(status)])
 
 
 @cache
@@ -74,37 +67,32 @@ def find(method: str, path: str) -> Operation | None:
 
 def examples(media: Any) -> list[Any]:
     """Return the examples of the body of a request or response object."""
-    named = follow(media)["content"]["application/json"]["examples"]
-    return [follow(example)["value"] for example in named.values()]
+    return [follow(example)["value"] for example in follow(media)["content"]["application/json"]["examples"].values()]
 
 
 @cache
 def statuses_of_codes() -> dict[str, set[int]]:
     """Return the statuses that each `code` of an Error goes with: the table in the description of `code`."""
-    table = re.findall(
-        r"^\| `(\w+)` \| ([\d, ]+) \|", schema("Error")["properties"]["code"]["description"], re.MULTILINE
-    )
+    description = schema("Error")["properties"]["code"]["description"]
+    table = re.findall(r"^\| `(\w+)` \| ([\d, ]+) \|", description, re.MULTILINE)
     return {code: {int(status) for status in statuses.split(",")} for code, statuses in table}
 
 
 def follow(value: Any) -> Any:
     """Return what a `$ref` stands for; anything else as it is."""
-    while isinstance(value, dict) and "$ref" in value:
-        target = document()
-        for step in value["$ref"].removeprefix("#/").split("/"):
-            target = target[step.replace("~1", "/").replace("~0", "~")]
-        value = target
-    return value
+    if not (isinstance(value, dict) and "$ref" in value):
+        return value
+    return follow(reduce(getitem, value["$ref"].split("/")[1:], document()))
 
 
 def schema(name: str) -> dict[str, Any]:
     """Return a named schema of an object: an `allOf` becomes one set of properties."""
-    return _merged({"$ref": f"#/components/schemas/{name}"})
+    return _merged(document()["components"]["schemas"][name])
 
 
-def _merged(named: dict[str, Any]) -> dict[str, Any]:
+def _merged(declared: dict[str, Any]) -> dict[str, Any]:
     merged: dict[str, Any] = {"properties": {}, "required": []}
-    for part in map(follow, follow(named).get("allOf", [follow(named)])):
+    for part in map(follow, declared.get("allOf", [declared])):
         merged["properties"] |= {key: follow(value) for key, value in part["properties"].items()}
         merged["required"] += part.get("required", [])
     return merged
@@ -112,23 +100,8 @@ def _merged(named: dict[str, Any]) -> dict[str, Any]:
 
 def errors(value: object, schema: Mapping[str, Any]) -> list[str]:
     """List what is wrong with a value by a schema of the document (JSON Schema 2020-12), with references into it."""
-    return [error.message for error in _Validator(_absolute(schema), registry=_registry()).iter_errors(value)]
-
-
-@cache
-def _registry() -> Registry[Any]:
-    registry: Registry[Any] = Registry().with_resource(_URI, DRAFT202012.create_resource(document()))
-    return registry
-
-
-def _absolute(schema: Any) -> Any:
-    """Put the document's URI in front of references, so that they can be followed from outside of it."""
-    if isinstance(schema, Mapping):
-        return {key: f"{_URI}{value}" if key == "$ref" else _absolute(value) for key, value in schema.items()}
-    return [_absolute(item) for item in schema] if isinstance(schema, list) else schema
-
-
-# -- responses ---------------------------------------------------------------------------------------------------------
+    whole = {**schema, "components": document()["components"]}  # where the references lead
+    return [error.message for error in _Validator(whole).iter_errors(value)]
 
 
 def strict_json(text: str | bytes) -> Any:
@@ -146,29 +119,16 @@ def strict_json(text: str | bytes) -> Any:
 
 
 def problems(
-    operation: Operation | None,
-    status: int,
-    headers: Mapping[str, str],
-    body: str | bytes,
-    *,
-    in_process: bool = False,
+    operation: Operation | None, status: int, headers: Mapping[str, str], body: str | bytes, *, in_process: bool = False
 ) -> list[str]:
     """List where a response differs from the declared one: status, headers, body, and what no document can express.
 
-    Args:
-        operation: None for a route that the document does not have, which is answered with an Error of 404.
-        status: The HTTP status.
-        headers: By name, in any case.
-        body: As received; empty for HEAD.
-        in_process: No server has added headers of its own, so each must be declared.
+    Without an operation it is one of an unknown route: an Error of 404. `in_process`: no server has added headers.
     """
-    if operation is None:
-        # A response object with the headers of every error and the Error object.
-        response = document()["components"]["responses"]["InternalError"] if status == 404 else None
-    else:
-        response = operation.response(status) if status in operation.statuses else None
-    if response is None:
+    if status not in (operation.statuses if operation else {404}):
         return [f"{status} is not declared"]
+    # A response object with the headers of every error and the Error object.
+    response = operation.response(status) if operation else document()["components"]["responses"]["InternalError"]
     given = {name.lower(): value for name, value in headers.items()}
     media_type = given.pop("content-type", None)
     found = list(_problems_of_headers(response.get("headers", {}), given, undeclared=in_process))
@@ -180,37 +140,34 @@ def problems(
         value = strict_json(body)
     except ValueError as error:
         return [*found, f"the body is not JSON: {error}"]
-    found += _problems_of_body(value, response["content"]["application/json"]["schema"])
-    return found if found or status < 400 else [*_problems_of_error(value, status)]
+    return found + list(_problems_of_body(value, status, response["content"]["application/json"]["schema"]))
 
 
 def _problems_of_headers(declared: dict[str, Any], given: dict[str, str], *, undeclared: bool) -> Iterator[str]:
-    for name, reference in declared.items():
-        header = follow(reference)
+    for name, header in ((name, follow(header)) for name, header in declared.items()):
         text = given.pop(name.lower(), None)
-        if text is None:
-            if header.get("required"):
-                yield f"{name} is missing"
-            continue
-        value = int(text) if header["schema"]["type"] == "integer" and text.isdecimal() else text
-        yield from (f"{name}: {error}" for error in errors(value, header["schema"]))
+        if text is not None:
+            value = int(text) if header["schema"]["type"] == "integer" and text.isdecimal() else text
+            yield from (f"{name}: {error}" for error in errors(value, header["schema"]))
+        elif header.get("required"):
+            yield f"{name} is missing"
     if undeclared:
         yield from (f"{name} is not declared" for name in given)
 
 
-def _problems_of_body(value: Any, schema: dict[str, Any]) -> Iterator[str]:
-    yield from errors(value, schema)
+def _problems_of_body(value: Any, status: int, schema: dict[str, Any]) -> Iterator[str]:
+    if wrong := errors(value, schema):
+        yield from wrong
+        return
     # The document leaves members open, for the sake of clients; the service answers no other than it names.
-    of_one = follow(schema).get("items", schema)
+    members = _merged(follow(follow(schema).get("items", schema)))["properties"].keys()
     for each in value if isinstance(value, list) else [value]:
-        if isinstance(each, dict) and (strange := each.keys() - _merged(of_one)["properties"].keys()):
+        if strange := each.keys() - members:
             yield f"the members {strange} are not declared"
-
-
-def _problems_of_error(error: dict[str, Any], status: int) -> Iterator[str]:
-    # What API Gateway makes may lack members, where the document says so.
-    code = error.get("code", "")
-    if error.get("status", status) != status or status not in statuses_of_codes().get(code, {status}):
-        yield f"{error} with the status {status}"
-    if not error["message"].strip() or _INTERNALS.search(error["message"]):
-        yield f"the message is empty, or shows internals: {error}"
+    if status >= 400:
+        # What API Gateway makes may lack members, where the document says so.
+        allowed = statuses_of_codes().get(value.get("code", ""), {status})
+        if value.get("status", status) != status or status not in allowed:
+            yield f"{value} with the status {status}"
+        if not value["message"].strip() or re.search(_INTERNALS, value["message"]):
+            yield f"the message is empty, or shows internals: {value}"

@@ -17,7 +17,7 @@ VERBS = {
     "dynamodb:UpdateItem": "change",
     "dynamodb:DeleteItem": "delete",
 }
-# createPet takes the next id with it. That no animal is written over is tested in tests/unit/test_catalogue.py.
+# createPet takes the next id with it. That no animal is written over is tested in tests/unit/test_dynamodb.py.
 TAKES_IDS = ("CreatePetRole", "dynamodb:UpdateItem")
 
 

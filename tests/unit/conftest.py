@@ -4,36 +4,25 @@ import copy
 import io
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import pytest_socket
 from botocore import endpoint
+from botocore.retries.standard import ExponentialBackoff
 
 from tests import functions
-from tests.example_key import EXAMPLE_KEY
 from tests.fault_injection import Wire
-from tests.functions import EVENTS, SUCCESSES, Context, Response
-
-if TYPE_CHECKING:
-    from types_boto3_dynamodb import DynamoDBClient
-
-    from tools.local.dynamodb import Database
-
-from animal_store import auth, catalogue, dynamodb, operation, telemetry
+from tests.functions import EVENTS, SUCCESSES, Response
 
 for function in functions.TEMPLATE.functions.values():
     functions.handler(function.code.name)
+
+from animal_store import auth, catalogue, dynamodb, operation, telemetry  # noqa: E402 - they read the environment
+
 _LAYER = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "animal_store"}
-
-
-@pytest.fixture(autouse=True)
-def one_copy_of_the_layer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Import what the handlers have imported, whatever the local service has loaded again in this process."""
-    for name, module in _LAYER.items():
-        monkeypatch.setitem(sys.modules, name, module)
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +41,9 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr(auth, "_known", auth._Cache())
         monkeypatch.setattr(auth, "_unknown", auth._Cache())
 
+    # What the handlers have imported, whatever the local service has loaded again in this process.
+    for name, module in _LAYER.items():
+        monkeypatch.setitem(sys.modules, name, module)
     forget()
     return forget
 
@@ -60,8 +52,7 @@ class Clock:
     """Stands in for the module `time`: it moves only when a test moves it or somebody sleeps."""
 
     def __init__(self) -> None:
-        self.wall = 1_800_000_000.0
-        self.uptime = 1_000.0
+        self.wall, self.uptime = 1_800_000_000.0, 1_000.0
         self.pauses: list[float] = []
 
     def time(self) -> float:
@@ -81,8 +72,9 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Give the clock of the layer and of the SDK's pauses between retries."""
+    """Give the clock of the layer and of the SDK's pauses between retries, which are as long as they ever are."""
     clock = Clock()
+    monkeypatch.setattr(ExponentialBackoff, "_random", property(lambda _: lambda: 1.0), raising=False)
     for module in (auth, catalogue, dynamodb, operation, endpoint):
         monkeypatch.setattr(module, "time", clock)
     return clock
@@ -96,103 +88,43 @@ def budget(clock: Clock) -> dynamodb.Budget:
     return budget
 
 
-class Output:
-    """What the functions print: one JSON object on each line."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-        self._text = ""
-
-    @property
-    def text(self) -> str:
-        self._text += self._capsys.readouterr().out
-        return self._text
-
-    @property
-    def lines(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.text.splitlines()]
-
-    @property
-    def requests(self) -> list[dict[str, Any]]:
-        """The lines of requests, which have their metrics."""
-        return [line for line in self.lines if "_aws" in line]
-
-
-class _Stdout(io.TextIOBase):
-    """What stdout is at the moment, not what it was when the logger was made."""
-
-    def write(self, text: str) -> int:
-        return sys.stdout.write(text)
-
-
 @pytest.fixture
-def output(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Output:
+def output(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     """Give what is printed to the function's log group: log lines and metrics."""
-    monkeypatch.setattr(telemetry.logger().registered_handler, "stream", _Stdout())
-    return Output(capsys)
+    output = io.StringIO()
+    monkeypatch.setattr(telemetry, "sys", SimpleNamespace(stdout=output))
+    monkeypatch.setattr(telemetry.logger().registered_handler, "stream", output)
+    return output
+
+
+def lines(output: io.StringIO) -> list[dict[str, Any]]:
+    """Read what is printed: one JSON object on each line."""
+    return [json.loads(line) for line in output.getvalue().splitlines()]
 
 
 @pytest.fixture
-def database() -> "Iterator[Database]":
-    """Make a store with the template's tables, which has the key of the events and nothing else."""
-    database = functions.new_database()
-    yield database
-    functions.discard(database)
-
-
-@pytest.fixture
-def tables(database: "Database") -> "DynamoDBClient":
-    """Give a client of the store that is not the layer's."""
-    return functions.client(database)
-
-
-@pytest.fixture
-def wire(database: "Database") -> Iterator[Wire]:
-    """Give the layer's way to the store; all that it sends there must be valid by the SDK's own description."""
-    wire = Wire(dynamodb.client, database)
+def wire() -> Iterator[Wire]:
+    """Give the layer's way to a store with the events' key and animals; what it sends must be valid to the SDK."""
+    wire = Wire(dynamodb.client, functions.new_database(pets=True))
     yield wire
     wire.detach()
+    functions.discard(wire.database)
     assert wire.invalid == []
 
 
-@dataclass(frozen=True)
-class Call:
-    """A request, by what differs from the plainest successful event of its function's folder."""
-
-    folder: str
-    query: Mapping[str, list[str]] | None = None
-    body: str | None = None
-    headers: Mapping[str, list[str]] = field(default_factory=dict)
-    path: Mapping[str, str] = field(default_factory=dict)
-
-    def event(self) -> dict[str, Any]:
-        """Make the proxy event."""
-        names = [name for name in SUCCESSES if functions.function_of(EVENTS[name]) == self.folder]
-        event: dict[str, Any] = copy.deepcopy(EVENTS[min(names, key=len)])
-        event["multiValueHeaders"] |= self.headers
-        event["multiValueQueryStringParameters"] = self.query
-        event["body"] = self.body
-        event["pathParameters"] = {**event["pathParameters"], **self.path} if event["pathParameters"] else None
-        return event
+def event_of(folder: str, headers: dict[str, list[str]] | None = None, **members: Any) -> dict[str, Any]:
+    """Make a proxy event of a function: the plainest successful one, with other headers and members."""
+    names = [name for name in SUCCESSES if functions.function_of(EVENTS[name]) == folder]
+    event: dict[str, Any] = copy.deepcopy(EVENTS[min(names, key=len)])
+    event["multiValueHeaders"] |= headers or {}
+    return event | members
 
 
 Ask = Callable[..., Response]
-"""Sends a request with a valid key, unless `headers` say otherwise: the function's folder, and what `Call` takes."""
+"""Sends a request with a valid key, unless `headers` say otherwise: takes what `event_of` takes."""
 
 
 @pytest.fixture
 def ask(wire: Wire) -> Ask:  # noqa: ARG001 - on which the functions' calls arrive at the store
     """Give what sends requests to the functions."""
-    return lambda folder, **differences: functions.invoke(Call(folder, **differences).event())
-
-
-@pytest.fixture
-def context() -> Context:
-    """Give Lambda's context object."""
-    return Context()
-
-
-@pytest.fixture
-def api_key(database: "Database") -> str:  # noqa: ARG001 - which has it
-    """Give the valid API key of the events."""
-    return EXAMPLE_KEY
+    return lambda folder, **differences: functions.invoke(event_of(folder, **differences))

@@ -1,226 +1,137 @@
 """Who is let in, who is not, and how often the key store is asked."""
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
-from animal_store import api_key as api_keys
-from animal_store import auth, dynamodb
+from animal_store import api_key, auth, dynamodb
 from animal_store.errors import ServiceUnavailable, Unauthorized
 from botocore.exceptions import ClientError
 
+from tests import functions
+from tests.example_key import EXAMPLE_KEY
 from tests.fault_injection import DENIED, THROTTLED, Attempt, Fault, Wire, answering
-from tests.functions import add_key
 from tests.unit.conftest import Clock
 
-if TYPE_CHECKING:
-    from types_boto3_dynamodb import DynamoDBClient
+pytestmark = pytest.mark.usefixtures("wire", "clock")
 
-UNKNOWN = api_keys.generate("test")
-
-
-def bearer(key: str) -> list[str]:
-    return [f"Bearer {key}"]
+UNKNOWN = api_key.generate("test")
+KEY_ID = api_key.digest(EXAMPLE_KEY)[:12]
 
 
-def is_refused(authorization: list[str], key_id: str | None = None) -> bool:
+def authenticate(key: str = EXAMPLE_KEY, form: str = "Bearer {}", times: int = 1) -> auth.Caller:
+    dynamodb.budget.set(dynamodb.Budget(math.inf))
+    return auth.authenticate([form.replace("{}", key)] * times)
+
+
+def is_refused(key: str = EXAMPLE_KEY, key_id: str | None = None, **headers: Any) -> bool:
     """Tell that there is no access, and no word about why; the log gets the id of a key that was valid once."""
     with pytest.raises(Unauthorized, match=r"^Missing or invalid API key\.$") as raised:
-        auth.authenticate(authorization)
+        authenticate(key, **headers)
     return raised.value.key_id == key_id
 
 
-def id_of(key: str) -> str:
-    return api_keys.digest(key)[:12]
+def test_valid_key_tells_who_calls_by_its_hash_alone(wire: Wire) -> None:
+    assert authenticate() == auth.Caller(api_key.digest(EXAMPLE_KEY), "tests")
 
-
-@pytest.fixture(autouse=True)
-def endless_budget(budget: dynamodb.Budget) -> None:
-    """Let minutes pass in one test."""
-    budget.deadline = math.inf
-
-
-def test_valid_key_tells_who_calls(api_key: str, wire: Wire) -> None:
-    caller = auth.authenticate(bearer(api_key))
-
-    assert caller == auth.Caller(api_keys.digest(api_key), "tests")
-    assert caller.key_id == id_of(api_key)
     ((operation, parameters),) = wire.calls
     assert (operation, parameters["ConsistentRead"]) == ("GetItem", True)
-    assert parameters["Key"] == {"hash": {"S": api_keys.digest(api_key)}}
-    assert api_key not in str(parameters)
+    assert parameters["Key"] == {"hash": {"S": api_key.digest(EXAMPLE_KEY)}}
+    assert EXAMPLE_KEY not in str(parameters)
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        [],
-        ["Bearer {}"] * 2,
-        *([form] for form in ("", "{}", "Bearer\t{}", "Bearer {}\n", " Bearer {}", "Bearer {}x", "Bearer\u00a0{}")),
-    ],
-)
-def test_any_other_header_is_refused_without_asking_the_store(headers: list[str], api_key: str, wire: Wire) -> None:
-    assert is_refused([header.replace("{}", api_key) for header in headers])
+@pytest.mark.parametrize("headers", [{"times": 0}, {"times": 2}, {"form": "{}"}, {"form": "Bearer {}x"}])
+def test_any_other_header_is_refused_without_asking_the_store(headers: dict[str, Any], wire: Wire) -> None:
+    assert is_refused(**headers)
     assert wire.sent == []
 
 
-@pytest.mark.parametrize(("seconds", "valid"), [(1, True), (0, False), (-1, False)])
-@pytest.mark.usefixtures("wire")
-def test_key_is_valid_until_the_second_at_which_it_expires(
-    seconds: int, valid: bool, api_key: str, tables: "DynamoDBClient", clock: Clock
+def test_key_is_valid_until_the_second_at_which_it_expires_in_the_cache_too(
+    clock: Clock, wire: Wire, fresh: Callable[[], None]
 ) -> None:
-    add_key(tables, api_key, expires={"N": str(int(clock.wall) + seconds)})
+    functions.add_key(functions.client(wire.database), EXAMPLE_KEY, expires={"N": str(int(clock.wall) + 50)})
+    authenticate()
+    clock.advance(49)
+    assert authenticate().key_id == KEY_ID
 
-    if valid:
-        assert auth.authenticate(bearer(api_key)).label == "tests"
-    else:
-        assert is_refused(bearer(api_key), id_of(api_key))
+    clock.advance(1)
+
+    assert is_refused(key_id=KEY_ID)
+    assert len(wire.sent) == 1
+    fresh()
+    assert is_refused(key_id=KEY_ID)
 
 
 @pytest.mark.parametrize("revoked", [{"N": "0"}, {"N": "9999999999"}, {"S": "yesterday"}])
-@pytest.mark.usefixtures("wire")
-def test_revoked_key_is_refused_whatever_is_written_there(
-    revoked: dict[str, str], api_key: str, tables: "DynamoDBClient"
+def test_issue_and_revocation_take_effect_within_60_seconds_whatever_is_written_there(
+    revoked: dict[str, str], wire: Wire, clock: Clock
 ) -> None:
-    add_key(tables, api_key, revoked=revoked)
-
-    assert is_refused(bearer(api_key), id_of(api_key))
-
-
-# -- the cache ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("known", [True, False])
-def test_key_is_looked_up_once_in_60_seconds(known: bool, api_key: str, wire: Wire, clock: Clock) -> None:
-    def ask() -> Any:
-        return auth.authenticate(bearer(api_key)) if known else is_refused(bearer(UNKNOWN))
-
-    for passed, look_ups in ((0, 1), (59.9, 1), (0.1, 2)):
-        clock.advance(passed)
-        assert ask()
-        assert len(wire.sent) == look_ups
-
-
-def test_key_that_expires_while_it_is_cached_is_refused_at_once(
-    api_key: str, tables: "DynamoDBClient", wire: Wire, clock: Clock
-) -> None:
-    add_key(tables, api_key, expires={"N": str(int(clock.wall) + 10)})
-    auth.authenticate(bearer(api_key))
-
-    clock.advance(10)
-
-    assert is_refused(bearer(api_key), id_of(api_key))
-    assert len(wire.sent) == 1
-
-
-@pytest.mark.usefixtures("wire")
-def test_revocation_takes_effect_within_60_seconds(api_key: str, tables: "DynamoDBClient", clock: Clock) -> None:
-    auth.authenticate(bearer(api_key))
-    add_key(tables, api_key, revoked={"N": str(int(clock.wall))})
+    assert authenticate()
+    assert is_refused(UNKNOWN)
+    functions.add_key(functions.client(wire.database), EXAMPLE_KEY, revoked=revoked)
+    functions.add_key(functions.client(wire.database), UNKNOWN)
 
     clock.advance(60)
 
-    assert is_refused(bearer(api_key), id_of(api_key))
+    assert is_refused(key_id=KEY_ID)
+    assert authenticate(UNKNOWN).label == "tests"
 
 
-def test_60_seconds_count_from_before_the_look_up(api_key: str, wire: Wire, clock: Clock) -> None:
+@pytest.mark.parametrize("known", [True, False])
+def test_key_is_looked_up_once_in_60_seconds_from_before_the_look_up(known: bool, wire: Wire, clock: Clock) -> None:
     def slow(attempt: Attempt) -> Any:
         clock.advance(2)
         return attempt.carry_out()
 
     wire.fail("GetItem", slow)
-    auth.authenticate(bearer(api_key))
-
-    clock.advance(58)
-    auth.authenticate(bearer(api_key))
-
-    assert len(wire.sent) == 2
+    for passed, look_ups in ((0, 1), (57.9, 1), (0.1, 2), (-3600, 3)):
+        clock.advance(passed)
+        assert authenticate() if known else is_refused(UNKNOWN)
+        assert len(wire.sent) == look_ups
 
 
-@pytest.mark.usefixtures("wire")
-def test_key_issued_while_its_absence_is_cached_works_after_60_seconds(tables: "DynamoDBClient", clock: Clock) -> None:
-    assert is_refused(bearer(UNKNOWN))
-    add_key(tables, UNKNOWN)
-
-    clock.advance(60)
-
-    assert auth.authenticate(bearer(UNKNOWN)).label == "tests"
-
-
-def test_clock_that_goes_backwards_ends_the_cache(api_key: str, wire: Wire, clock: Clock) -> None:
-    auth.authenticate(bearer(api_key))
-
-    clock.wall -= 3600
-    auth.authenticate(bearer(api_key))
-
-    assert len(wire.sent) == 2
-
-
-def test_flood_of_unknown_keys_is_bounded_and_leaves_known_ones_cached(
-    api_key: str, wire: Wire, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(auth, "_CACHE_ENTRIES", 8)
-    auth.authenticate(bearer(api_key))
-
-    flood = [api_keys.generate("live") for _ in range(20)]
-    assert all(is_refused(bearer(key)) for key in flood)
-
-    assert len(wire.sent) == 21
-    assert list(auth._unknown._entries) == [api_keys.digest(key) for key in flood[-8:]]
-    auth.authenticate(bearer(api_key))
-    assert len(wire.sent) == 21
-
-
-@pytest.mark.usefixtures("wire")
-def test_known_keys_are_bounded_and_the_one_looked_up_longest_ago_goes(
-    tables: "DynamoDBClient", monkeypatch: pytest.MonkeyPatch, clock: Clock
+def test_caches_are_bounded_and_a_flood_of_unknown_keys_leaves_known_ones(
+    wire: Wire, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
     monkeypatch.setattr(auth, "_CACHE_ENTRIES", 3)
-    first, second, third, fourth = keys = [api_keys.generate("live") for _ in range(4)]
-    for key in keys:
-        add_key(tables, key)
-    auth.authenticate(bearer(first))
-    auth.authenticate(bearer(second))
+    first, second, third, fourth, *flood = [api_key.generate("live") for _ in range(10)]
+    for key in (first, second, third, fourth):
+        functions.add_key(functions.client(wire.database), key)
+    for key in (first, second):
+        authenticate(key)
     clock.advance(60)
-
     for key in (first, third, fourth):
-        auth.authenticate(bearer(key))
+        authenticate(key)
+    assert all(is_refused(key) for key in flood)
 
-    assert list(auth._known._entries) == [api_keys.digest(key) for key in (first, third, fourth)]
+    # The one that was looked up longest ago goes.
+    assert list(auth._known._entries) == [api_key.digest(key) for key in (first, third, fourth)]
+    assert list(auth._unknown._entries) == [api_key.digest(key) for key in flood[-3:]]
 
-
-# -- the key store fails -----------------------------------------------------------------------------------------------
 
 ITEM = b'{"Item": {"label": {"S": "x"}, %s}}'
 
 
 @pytest.mark.parametrize(
-    "fault",
+    ("expected", "fault"),
     [
-        THROTTLED,
-        answering(200, b"[]"),
-        answering(200, b'{"Item": {"hash": {"S": "00"}}}'),
-        answering(200, ITEM % b'"expires": {"N": "soon"}'),
-        answering(200, ITEM % b'"expires": {"S": "2020-01-01"}'),
+        (ClientError, DENIED),  # the service is set up wrongly: retrying does not help
+        (ServiceUnavailable, THROTTLED),
+        (ServiceUnavailable, answering(200, b"[]")),
+        (ServiceUnavailable, answering(200, b'{"Item": {"hash": {"S": "00"}}}')),
+        (ServiceUnavailable, answering(200, ITEM % b'"expires": {"N": "soon"}')),
+        (ServiceUnavailable, answering(200, ITEM % b'"expires": {"S": "2020-01-01"}')),
     ],
 )
 def test_failure_of_the_key_store_is_neither_access_nor_refusal_and_is_forgotten(
-    fault: Fault, api_key: str, wire: Wire
+    expected: type[Exception], fault: Fault, wire: Wire
 ) -> None:
-    for key in (UNKNOWN, api_key):
+    for key in (UNKNOWN, EXAMPLE_KEY):
         wire.fail("GetItem", fault, fault, fault)
-        with pytest.raises(ServiceUnavailable):
-            auth.authenticate(bearer(key))
+        with pytest.raises(expected):
+            authenticate(key)
         wire.heal()
 
-    assert auth.authenticate(bearer(api_key)).label == "tests"
-    assert is_refused(bearer(UNKNOWN))
-
-
-def test_key_store_that_refuses_to_answer_is_no_matter_of_retrying(api_key: str, wire: Wire) -> None:
-    wire.fail("GetItem", DENIED)
-
-    with pytest.raises(ClientError):
-        auth.authenticate(bearer(api_key))
-
-    assert auth.authenticate(bearer(api_key)).label == "tests"
+    assert authenticate().label == "tests"
+    assert is_refused(UNKNOWN)

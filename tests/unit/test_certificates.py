@@ -3,10 +3,8 @@
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,8 @@ from animal_store.errors import ServiceUnavailable
 from botocore import httpsession
 from botocore.awsrequest import AWSHTTPSConnection, AWSHTTPSConnectionPool
 from botocore.exceptions import SSLError
+from werkzeug.serving import make_server
+from werkzeug.wrappers import Response
 
 from tools.packaging import authorities
 
@@ -40,81 +40,44 @@ def trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> trustme.CA:
     monkeypatch.setattr(AWSHTTPSConnectionPool, "ConnectionCls", AWSHTTPSConnection)
     # As in the layer, which has no certifi: where it is installed, the SDK takes its bundle.
     monkeypatch.setattr(httpsession, "where", lambda: httpsession.DEFAULT_CA_BUNDLE)
-    for variable in ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE"):
-        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
     return authority
 
 
-class Empty(BaseHTTPRequestHandler):
-    """Answers that there is no such item, and hangs up."""
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(b"{}")
-
-    def log_message(self, *_: object) -> None: ...
-
-
-@contextmanager
-def serve(certificate: trustme.LeafCert) -> Iterator[str]:
+def ask(certificate: trustme.LeafCert, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask a server with this certificate twice, on two connections, without the SDK's retries."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     certificate.configure_cert(context)
-    with HTTPServer(("127.0.0.1", 0), Empty) as server:
-        # The handshake belongs to the first read, so that a client that refuses does not stop the server.
-        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield f"https://localhost:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-def ask(certificate: trustme.LeafCert, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
-    """Ask a server with this certificate twice, on two connections, without the SDK's retries."""
-    with serve(certificate) as address:
-        monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", address)
-        client = dynamodb._client()
+    server = make_server("127.0.0.1", 0, Response("{}"), threaded=True, ssl_context=context)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", f"https://localhost:{server.port}")
+    client = dynamodb._client()
+    try:
         for _ in range(2):
             dynamodb.budget.set(dynamodb.Budget(time.monotonic() + dynamodb._ATTEMPT_SECONDS + 1))
-            answer = dynamodb.call(client.get_item, TableName="t", Key={"pk": {"S": "x"}})
-        return {"Raw": answer["Raw"]}
-
-
-def test_server_of_a_known_authority_is_trusted(trusted: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert ask(trusted.issue_cert("localhost"), monkeypatch) == {"Raw": b"{}"}
-
-
-def test_chain_over_an_intermediate_authority_is_trusted(trusted: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert ask(trusted.create_child_ca().issue_cert("localhost"), monkeypatch) == {"Raw": b"{}"}
+            assert dynamodb.call(client.get_item, TableName="t", Key={"pk": {"S": "x"}})["Raw"] == b"{}"
+    finally:
+        server.shutdown()
 
 
 UNKNOWN = "unable to get local issuer certificate"
+YESTERDAY = datetime.now(UTC) - timedelta(days=1)
 REFUSED: dict[str, tuple[str, Callable[[trustme.CA], trustme.LeafCert]]] = {
     "unknown authority": (UNKNOWN, lambda _: trustme.CA().issue_cert("localhost")),
     # Found by its name, but its key is not the one that has signed.
     "false authority": (UNKNOWN, lambda _: new_authority().issue_cert("localhost")),
-    "expired": (
-        "certificate has expired",
-        lambda trusted: trusted.issue_cert("localhost", not_after=datetime.now(UTC) - timedelta(days=1)),
-    ),
-    "wrong host": (
-        "'localhost' doesn't match 'dynamodb.example'",
-        lambda trusted: trusted.issue_cert("dynamodb.example"),
-    ),
+    "expired": ("certificate has expired", lambda trusted: trusted.issue_cert("localhost", not_after=YESTERDAY)),
+    "wrong host": ("'localhost' doesn't match 'other.example'", lambda trusted: trusted.issue_cert("other.example")),
 }
 
 
 @pytest.mark.parametrize(("reason", "issue"), REFUSED.values(), ids=REFUSED)
-def test_other_servers_are_refused(
-    reason: str,
-    issue: Callable[[trustme.CA], trustme.LeafCert],
-    trusted: trustme.CA,
-    monkeypatch: pytest.MonkeyPatch,
+def test_server_of_a_known_authority_is_trusted_and_others_are_refused(
+    reason: str, issue: Callable[[trustme.CA], trustme.LeafCert], trusted: trustme.CA, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for authority in (trusted, trusted.create_child_ca()):
+        ask(authority.issue_cert("localhost"), monkeypatch)
+
     with pytest.raises(ServiceUnavailable) as raised:
         ask(issue(trusted), monkeypatch)
 
@@ -130,7 +93,7 @@ def test_a_bundle_that_the_user_names_is_all_that_counts(
     private.cert_pem.write_to_path(tmp_path / "private.pem")
     monkeypatch.setenv(variable, str(tmp_path / "private.pem"))
 
-    assert ask(private.issue_cert("localhost"), monkeypatch) == {"Raw": b"{}"}
+    ask(private.issue_cert("localhost"), monkeypatch)
     with pytest.raises(ServiceUnavailable):
         ask(trusted.issue_cert("localhost"), monkeypatch)
 

@@ -1,239 +1,201 @@
-"""The way to DynamoDB: how often it is tried, when it is given up, and which of its responses are believed."""
+"""What is asked of DynamoDB, how often it is tried, when it is given up, and what is made of its answers.
 
-import json
-import traceback
+Failures of each call, whatever it is, are in test_events.py. The store has the five animals of the events.
+"""
+
+import hashlib
 from typing import Any
 
 import pytest
 from animal_store import catalogue, dynamodb
+from animal_store.auth import Caller
+from animal_store.dynamodb import Budget
 from animal_store.errors import ServiceUnavailable
-from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsError, ReadTimeoutError, SSLError
-from botocore.retries.standard import ExponentialBackoff
+from animal_store.models import NewPet
+from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsError, SSLError
 
-from tests.fault_injection import (
-    LOST_REQUEST,
-    SERVER_ERROR,
-    THROTTLED,
-    TRANSIENT,
-    Attempt,
-    Fault,
-    Wire,
-    answering,
-    error,
-    failing_with,
-)
+from tests import fault_injection as faults
+from tests import functions
+from tests.fault_injection import LOST_REQUEST, Attempt, Fault, Wire, answering, error, failing_with
 from tests.unit.conftest import Clock
 
-pytestmark = pytest.mark.usefixtures("wire")
+pytestmark = pytest.mark.usefixtures("wire", "budget")
 
+REX: NewPet = {"name": "Rex", "categoryId": 3, "status": "available"}
+MIA: NewPet = {"name": "Mia", "categoryId": 2**63 - 1}
+CALLER = Caller("0123456789abcdef" * 4, "unit tests")
+DAY = 24 * 60 * 60
 ATTEMPT = dynamodb._ATTEMPT_SECONDS
 PAUSE = dynamodb._BACKOFF_SECONDS
-MARGIN = dynamodb._MARGIN_SECONDS
 
-
-def get_pet() -> Any:
-    return catalogue.get_pet(1)
-
-
-def slow(clock: Clock, seconds: float, fault: Fault) -> Fault:
-    """Let time pass before a fault."""
-
-    def slow_fault(attempt: Attempt) -> Any:
-        clock.advance(seconds)
-        return fault(attempt)
-
-    return slow_fault
-
-
-@pytest.fixture
-def no_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the SDK pause as long as it ever does."""
-    delay_amount = ExponentialBackoff.delay_amount
-
-    def longest(self: Any, context: Any) -> Any:
-        self._random = lambda: 1.0
-        return delay_amount(self, context)
-
-    monkeypatch.setattr(ExponentialBackoff, "delay_amount", longest)
-
-
-# -- attempts ----------------------------------------------------------------------------------------------------------
-
-FAILURES = TRANSIENT | {
+# Those that every call is forced through (test_events.py), and others that the SDK tries again.
+RETRIED = faults.TRANSIENT | {
     "connect timeout": failing_with(ConnectTimeoutError),
-    "read timeout": failing_with(ReadTimeoutError),
     "TLS": failing_with(SSLError, error=OSError("handshake")),
     "503": error(503, "ServiceUnavailable"),
     "500 of another name": error(500, "SomethingNewException"),
     "500 without a body": answering(500, b""),
     "502 of a proxy": answering(502, b"<html>Bad Gateway</html>"),
-    "too many requests": error(400, "RequestLimitExceeded"),
-    "throttling": error(400, "ThrottlingException"),
+    **{code: error(400, code) for code in ("RequestLimitExceeded", "Throttling", "ThrottlingException")},
+    "transaction in progress": error(400, "TransactionInProgressException"),
 }
-
-
-@pytest.mark.parametrize("fault", FAILURES.values(), ids=FAILURES)
-def test_transient_failure_is_tried_three_times_and_counted(fault: Fault, wire: Wire, budget: dynamodb.Budget) -> None:
-    wire.fail("GetItem", fault, fault)
-    assert get_pet() is None
-    assert budget.calls == 3
-
-    wire.fail("GetItem", *[fault] * 9)
-    with pytest.raises(ServiceUnavailable) as raised:
-        get_pet()
-    assert budget.calls == len(wire.sent) == 6
-    assert raised.value.__cause__ is not None  # for the log
-
-
-@pytest.mark.parametrize("code", sorted(dynamodb._TRANSIENT_CODES))
-def test_each_transient_code_is_no_bug(code: str, wire: Wire, budget: dynamodb.Budget) -> None:  # noqa: ARG001
-    wire.fail("GetItem", *[error(400, code)] * 3)
-
-    with pytest.raises(ServiceUnavailable):
-        get_pet()
-
-
-@pytest.mark.parametrize("code", ["AccessDeniedException", "ResourceNotFoundException", "ValidationException", "Other"])
-def test_refusal_is_told_as_it_is_after_one_attempt(code: str, wire: Wire, budget: dynamodb.Budget) -> None:
-    wire.fail("GetItem", error(400, code))
-
-    with pytest.raises(ClientError) as raised:
-        get_pet()
-
-    assert raised.value.response["Error"] == {"Code": code, "Message": "from the store"}
-    assert budget.calls == 1
-
-
-def test_missing_credentials_are_unavailability(wire: Wire, budget: dynamodb.Budget) -> None:
-    wire.fail("GetItem", failing_with(NoCredentialsError))
-
-    with pytest.raises(ServiceUnavailable):
-        get_pet()
-
-    assert budget.calls == 1
-
-
-# -- time --------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("left", "calls"), [(ATTEMPT, 1), (ATTEMPT - 0.001, 0)])
-def test_no_call_is_made_that_could_outlast_the_invocation(
-    left: float, calls: int, clock: Clock, wire: Wire, budget: dynamodb.Budget
-) -> None:
-    budget.deadline = clock.uptime + left
-    if calls:
-        assert get_pet() is None
-    else:
-        with pytest.raises(ServiceUnavailable) as raised:
-            get_pet()
-        assert isinstance(raised.value.__cause__, TimeoutError)
-
-    assert budget.calls == len(wire.sent) == calls
-
-
-@pytest.mark.parametrize(("left", "attempts"), [(PAUSE + ATTEMPT, 2), (PAUSE + ATTEMPT - 0.001, 1)])
-@pytest.mark.usefixtures("no_jitter")
-def test_no_retry_is_made_that_could_outlast_the_invocation(
-    left: float, attempts: int, clock: Clock, wire: Wire, budget: dynamodb.Budget
-) -> None:
-    wire.fail("GetItem", slow(clock, 10 - left, LOST_REQUEST), LOST_REQUEST)
-
-    with pytest.raises(ServiceUnavailable):
-        get_pet()
-
-    assert budget.calls == len(wire.sent) == attempts
-
-
-@pytest.mark.parametrize("fault", [LOST_REQUEST, THROTTLED, SERVER_ERROR])
-@pytest.mark.usefixtures("no_jitter")
-def test_invocation_ends_in_time_however_slow_every_attempt_is(
-    fault: Fault, clock: Clock, wire: Wire, budget: dynamodb.Budget
-) -> None:
-    slowest = dynamodb._CONNECT_SECONDS + dynamodb._READ_SECONDS
-    wire.fail("GetItem", *[slow(clock, slowest, fault)] * 9)
-
-    with pytest.raises(ServiceUnavailable):
-        get_pet()
-
-    assert clock.uptime <= budget.deadline - MARGIN
+REFUSALS = ["AccessDeniedException", "ResourceNotFoundException", "ValidationException", "Other"]
 
 
 @pytest.mark.parametrize(
-    ("asked", "pauses"),
-    [("", [1, 2]), ("0", [1, 2]), ("1500", [1.5, 2]), ("3000", [3]), ("600000", []), ("soon", [1, 2])],
+    ("fault", "expected", "attempts"),
+    [
+        *(pytest.param(fault, ServiceUnavailable, 3, id=name) for name, fault in RETRIED.items()),
+        pytest.param(failing_with(NoCredentialsError), ServiceUnavailable, 1, id="no credentials"),
+        *(pytest.param(error(400, code), ClientError, 1, id=code) for code in REFUSALS),
+    ],
 )
-@pytest.mark.usefixtures("no_jitter")
-def test_invocation_ends_in_time_however_long_the_store_asks_to_wait(
-    asked: str, pauses: list[float], clock: Clock, wire: Wire, budget: dynamodb.Budget
+def test_failure_is_retried_and_counted_or_told_as_it_is(
+    fault: Fault, expected: type[Exception], attempts: int, wire: Wire, budget: Budget
 ) -> None:
-    # The header by which AWS asks for a longer pause, in milliseconds.
-    throttled = answering(400, b'{"__type": "ThrottlingException"}', headers={"x-amz-retry-after": asked})
-    wire.fail("GetItem", *[slow(clock, 0.5, throttled)] * 9)
+    wire.fail("GetItem", *[fault] * 9)
 
-    with pytest.raises(ServiceUnavailable):
-        get_pet()
+    with pytest.raises(expected) as raised:
+        catalogue.get_pet(17)
 
-    assert clock.pauses == pauses
-    assert max([*pauses[1:], 0]) <= PAUSE
-    assert clock.uptime <= budget.deadline - MARGIN
+    assert budget.calls == len(wire.sent) == attempts
+    assert isinstance(raised.value, ClientError) or raised.value.__cause__ is not None  # for the log
 
 
-def test_timeouts_of_the_client_are_the_ones_in_the_budget() -> None:
+def asking_to_wait(milliseconds: str) -> Fault:
+    """Throttle with the header by which AWS asks for a longer pause."""
+    return answering(400, b'{"__type": "ThrottlingException"}', headers={"x-amz-retry-after": milliseconds})
+
+
+@pytest.mark.parametrize(
+    ("before", "during", "fault", "attempts"),
+    [
+        (10 - ATTEMPT + 0.001, 0, LOST_REQUEST, 0),
+        (10 - ATTEMPT, 0, LOST_REQUEST, 1),
+        (0, 10 - PAUSE - ATTEMPT + 0.001, LOST_REQUEST, 1),
+        (0, 10 - PAUSE - ATTEMPT, LOST_REQUEST, 2),
+        *((0, 3, fault, 2) for fault in (LOST_REQUEST, faults.THROTTLED, faults.SERVER_ERROR)),
+        *((0, 1.75, asking_to_wait(text), 3) for text in ("", "0", "soon")),
+        (0, 0.5, asking_to_wait("1500"), 3),
+        (0, 0.5, asking_to_wait("3000"), 2),
+        (0, 0.5, asking_to_wait("600000"), 1),
+    ],
+)
+def test_each_attempt_could_last_its_longest_within_the_invocation(
+    before: float, during: float, fault: Fault, attempts: int, *, clock: Clock, wire: Wire, budget: Budget
+) -> None:
+    started = []
+
+    def slow(attempt: Attempt) -> Any:
+        started.append(clock.uptime)
+        clock.advance(during)
+        return fault(attempt)
+
+    clock.advance(before)
+    wire.fail("GetItem", *[slow] * 9)
+
+    with pytest.raises(ServiceUnavailable) as raised:
+        catalogue.get_pet(17)
+
+    assert budget.calls == len(started) == attempts
+    assert all(moment <= budget.deadline - ATTEMPT for moment in started)
+    assert isinstance(raised.value.__cause__, TimeoutError) is (attempts == 0)
+
+
+def test_client_has_the_timeouts_of_the_budget_and_names_the_service() -> None:
     config: Any = dynamodb.client.meta.config
 
-    assert config.connect_timeout == dynamodb._CONNECT_SECONDS == 1
-    assert config.read_timeout == dynamodb._READ_SECONDS == 2
-
-
-# -- responses and requests --------------------------------------------------------------------------------------------
+    assert (dynamodb._CONNECT_SECONDS, dynamodb._READ_SECONDS) == (1, 2)
+    assert (config.connect_timeout, config.read_timeout, config.user_agent) == (1, 2, "animal-store/1.0")
 
 
 @pytest.mark.parametrize("operation", ["UpdateItem", "PutItem"])
-def test_response_with_a_wrong_checksum_is_asked_for_again(
-    operation: str, wire: Wire, budget: dynamodb.Budget, clock: Clock
-) -> None:
-    from animal_store.auth import Caller
-
+def test_response_with_a_wrong_checksum_is_asked_for_again(operation: str, wire: Wire, budget: Budget) -> None:
     wire.fail(operation, answering(200, b"{}", crc32=1))
 
-    catalogue.create_pet({"name": "Rex", "categoryId": 1}, Caller("0" * 64, "tests"), None)
+    catalogue.create_pet(REX, CALLER, None)
 
-    assert wire.sent.count(operation) == 2
-    assert budget.calls == len(wire.sent)
-    assert len(clock.pauses) == 1
+    assert budget.calls == len(wire.sent) == 3
 
 
-@pytest.mark.usefixtures("budget")
-def test_item_that_the_service_has_not_written_is_a_bug_told_without_its_content(wire: Wire) -> None:
-    item = {"id": {"N": "1"}, "name": {"S": "secret name"}, "categoryId": {"N": "secret category"}}
-    wire.fail("GetItem", answering(200, json.dumps({"Item": item}).encode()))
-
-    with pytest.raises(ValueError, match=r"has not written: \[\{.*categoryId") as raised:
-        get_pet()
-
-    assert "secret" not in str(raised.value)
-    assert raised.value.__suppress_context__
+def written(wire: Wire) -> list[dict[str, Any]]:
+    """Read what the store has but for the counter and the animals of the events."""
+    items = functions.items(functions.client(wire.database))
+    return [item for item in items if item["id"]["N"] not in "12345" and item["pk"]["S"] != "counter"]
 
 
-@pytest.mark.usefixtures("budget")
-def test_error_that_cannot_be_read_is_told_without_its_content(wire: Wire) -> None:
-    wire.fail("GetItem", answering(400, b'{"__type": "ConditionalCheckFailed", "Item": {"name": {"S": "secret'))
-
-    with pytest.raises(ServiceUnavailable) as raised:
-        get_pet()
-
-    assert "secret" not in "".join(traceback.format_exception(raised.value))
+def cancelled(*codes: str) -> Any:
+    return error(400, "TransactionCanceledException", CancellationReasons=[{"Code": code} for code in codes])
 
 
-@pytest.mark.usefixtures("budget")
-def test_requests_name_the_service_as_their_sender(wire: Wire) -> None:
-    agents = []
+@pytest.mark.parametrize("key", [None, "order-17"])
+@pytest.mark.parametrize("lost", [[], [LOST_REQUEST]])
+def test_animal_under_the_same_id_is_never_overwritten(key: str | None, lost: list[Fault], wire: Wire) -> None:
+    foreign: Any = {"pk": {"S": "pet"}, "id": {"N": "6"}, "name": {"S": "Max"}, "categoryId": {"N": "1"}}
+    functions.client(wire.database).put_item(TableName=functions.ANIMALS, Item=foreign)
+    wire.fail("TransactWriteItems" if key else "PutItem", *lost)
 
-    def note(attempt: Attempt) -> Any:
-        agents.append(attempt.request.headers["User-Agent"])
-        return attempt.carry_out()
+    with pytest.raises(RuntimeError, match=r"^the counter gave id 6, which is taken$"):
+        catalogue.create_pet(REX, CALLER, key)
 
-    wire.fail("GetItem", note)
-    get_pet()
+    assert written(wire) == [foreign]
 
-    assert agents in ([b"animal-store/1.0"], ["animal-store/1.0"])
+
+def test_key_is_kept_for_a_day_by_its_hash(clock: Clock, budget: Budget, wire: Wire) -> None:
+    catalogue.create_pet(REX, CALLER, "order-17")
+    budget.deadline += 2 * DAY
+
+    assert next(item for item in written(wire) if item["pk"]["S"] != "pet") == {
+        "pk": {"S": "idempotency#" + hashlib.sha256(f"{CALLER.key_hash}#order-17".encode()).hexdigest()},
+        "id": {"N": "0"},
+        "petId": {"N": "6"},
+        "fingerprint": {"S": hashlib.sha256(b'{"name":"Rex","categoryId":3,"status":"available"}').hexdigest()},
+        "expires": {"N": str(int(clock.wall) + DAY)},
+    }
+    clock.advance(DAY - 1)
+    assert catalogue.create_pet(REX, CALLER, "order-17").replayed
+    clock.advance(1)
+    assert catalogue.create_pet(MIA, CALLER, "order-17") == ({"id": 8, **MIA}, False)
+    assert catalogue.create_pet(MIA, CALLER, "order-17") == ({"id": 8, **MIA}, True)
+
+
+@pytest.mark.parametrize(
+    "codes", [("None", "TransactionConflict"), ("ThrottlingError",), ("ProvisionedThroughputExceeded",)]
+)
+def test_transaction_that_may_succeed_later_is_tried_six_times(
+    codes: tuple[str, ...], wire: Wire, clock: Clock
+) -> None:
+    wire.fail("TransactWriteItems", *[cancelled(*codes)] * 11)
+
+    with pytest.raises(ServiceUnavailable):
+        catalogue.create_pet(REX, CALLER, "key")
+    assert written(wire) == []
+    assert catalogue.create_pet(REX, CALLER, "key") == ({"id": 7, **REX}, False)
+
+    assert wire.sent.count("TransactWriteItems") == 12
+    assert [pause > 0.05 * 2 ** (number % 5) for number, pause in enumerate(clock.pauses)] == [False] * 10
+
+
+@pytest.mark.parametrize("codes", [(), ("ValidationError", "None"), ("None", "ItemCollectionSizeLimitExceeded")])
+def test_transaction_cancelled_for_another_reason_is_told_as_it_is(codes: tuple[str, ...], wire: Wire) -> None:
+    wire.fail("TransactWriteItems", cancelled(*codes))
+
+    with pytest.raises(ClientError, match="TransactionCanceledException"):
+        catalogue.create_pet(REX, CALLER, "key")
+
+    assert wire.sent.count("TransactWriteItems") == 1
+
+
+@pytest.mark.parametrize(("status", "ids"), [(None, [2, 3]), ("available", [4])])
+def test_page_is_one_consistent_query_that_reads_one_animal_more_than_it_shows(
+    status: Any, ids: list[int], wire: Wire
+) -> None:
+    page = catalogue.list_pets(len(ids), status, after=1)
+
+    assert ([pet["id"] for pet in page.pets], page.has_next) == (ids, status is None)
+    ((operation, parameters),) = wire.calls
+    assert (operation, parameters["Limit"], "FilterExpression" in parameters) == ("Query", len(ids) + 1, False)
+    assert parameters.get("IndexName") == ("by-status" if status else None)
+    assert parameters.get("ConsistentRead", False) is (status is None)  # an index cannot be
+    catalogue.get_pet(1)
+    assert wire.calls[1][1]["ConsistentRead"] is True

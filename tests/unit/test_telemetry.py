@@ -1,178 +1,123 @@
-"""The line of a request: what an operator reads, and the metrics that alarms and dashboard are made of (EMF)."""
+"""What an operator reads: the line of a request, which is its metrics too (EMF), and what a key did."""
 
+import io
 import json
 import os
+import re
 import subprocess
 import sys
-import threading
 import time
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from animal_store import telemetry
+from animal_store import api_key, telemetry
 
-from tests.unit.conftest import Output
+from tests import functions
+from tests.fault_injection import Wire
+from tests.unit.conftest import Ask, lines
 from tools import ROOT
-from tools.local.status import Metrics
-
-TRACE = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1"
-
-
-def write(**differences: Any) -> None:
-    given: dict[str, Any] = {
-        "operation": "listPets",
-        "status": 200,
-        "latency_ms": 12.5,
-        "store_calls": 2,
-        "cold_start": True,
-        "request_id": "c6af9ac6",
-    }
-    telemetry.write(**given | differences)
-
-
-def metrics_by(line: dict[str, Any]) -> dict[str, list[str]]:
-    """Return the names of the metrics by the dimension that each directive has in addition to the common ones."""
-    found = {}
-    for directive in line["_aws"]["CloudWatchMetrics"]:
-        assert directive["Namespace"] == "AnimalStore"
-        ((*common, dimension),) = directive["Dimensions"]
-        assert common == ["Stage", "Operation"]
-        found[dimension] = [metric["Name"] for metric in directive["Metrics"]]
-    return found
-
 
 LINE = {
     "level": "INFO",
-    "request_id": "c6af9ac6",
+    "request_id": "c6af9ac6-7b61-11e6-9a41-93e8deadbeef",
     "Stage": "staging",
-    "Operation": "listPets",
+    "Operation": "getPet",
     "Status": "200",
     "Latency": 12.5,
     "StoreCalls": 2,
+    "xray_trace_id": "1-5759e988-bd862e3fe1be46a994272793",
 }
-CREATED = {"key_id": "3f9a0c12d4e5", "key_label": "partner \u00e9", "pet_id": 7}
+EVERYTHING = {"code": "x", "key_label": "x", "key_id": "x", "pet_id": 1, "cold_start": True, "deprecated": True}
+CALLED, COUNTED = {"key_label": "caf\u00e9", "deprecated": True}, {"KeyLabel": "caf\u00e9", "DeprecatedCalls": 1}
 
 
 @pytest.mark.parametrize(
-    ("differences", "members", "metrics"),
+    ("facts", "members", "metrics", "size"),
     [
-        ({}, {"ColdStart": 1}, {"Status": ["Latency", "ColdStart"]}),
-        ({"cold_start": False}, {}, {"Status": ["Latency"]}),
-        (
-            {"cold_start": False, "code": "not_found"},
-            {"Code": "not_found", "Errors": 1},
-            {"Status": ["Latency"], "Code": ["Errors"]},
-        ),
-        (
-            {"cold_start": False, "key_label": "x", "deprecated": True},
-            {"KeyLabel": "x", "DeprecatedCalls": 1},
-            {"Status": ["Latency"], "KeyLabel": ["DeprecatedCalls"]},
-        ),
-        ({"cold_start": False, "deprecated": True}, {}, {"Status": ["Latency"]}),
-        (
-            {"cold_start": False, **CREATED},
-            {"KeyId": "3f9a0c12d4e5", "KeyLabel": "partner \u00e9", "PetId": 7},
-            {"Status": ["Latency"]},
-        ),
+        ({"cold_start": True}, {"ColdStart": 1}, {"Status": ["Latency", "ColdStart"]}, 480),
+        ({}, {}, {"Status": ["Latency"]}, 430),
+        ({"code": "x"}, {"Code": "x", "Errors": 1}, {"Status": ["Latency"], "Code": ["Errors"]}, 600),
+        (CALLED, COUNTED, {"Status": ["Latency"], "KeyLabel": ["DeprecatedCalls"]}, 600),
+        ({"deprecated": True}, {}, {"Status": ["Latency"]}, 430),
+        ({"key_id": "3f9a", "pet_id": 7}, {"KeyId": "3f9a", "PetId": 7}, {"Status": ["Latency"]}, 480),
     ],
     ids=["cold", "warm", "error", "deprecated", "deprecated, nobody", "creation"],
 )
-def test_line_is_the_log_entry_and_the_metrics_in_one(
-    differences: dict[str, Any], members: dict[str, Any], metrics: dict[str, list[str]], output: Output
+def test_line_is_short_and_the_log_entry_and_the_metrics_in_one(
+    facts: Any, members: dict[str, Any], metrics: dict[str, list[str]], size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(code="x", key_label="x", deprecated=True, key_id="x", pet_id=1)  # which leaves nothing in the next line
-    write(**differences)
-
-    _, line = output.lines
-    assert metrics_by(line) == metrics
-    del line["_aws"], line["timestamp"]
-    assert line == LINE | members
-
-
-@pytest.mark.parametrize(
-    ("most", "differences"),
-    [
-        (460, {}),
-        (480, {"operation": "createPet", "status": 201, "pet_id": 123456}),
-        (600, {"operation": "getPet", "deprecated": True}),
-    ],
-)
-def test_line_is_short(most: int, differences: dict[str, Any], output: Output, monkeypatch: pytest.MonkeyPatch) -> None:
     """Log bytes are the largest cost that grows with the number of requests."""
-    monkeypatch.setenv("_X_AMZN_TRACE_ID", TRACE)
-    request_id = "c6af9ac6-7b61-11e6-9a41-93e8deadbeef"
-    write(cold_start=False, request_id=request_id, key_id="3f9a0c12d4e5", key_label="mobile app", **differences)
+    monkeypatch.setenv("_X_AMZN_TRACE_ID", f"Root={LINE['xray_trace_id']};Parent=53995c3f42cd8ad8;Sampled=1")
+    pieces: list[str] = []
+    monkeypatch.setattr(telemetry, "sys", SimpleNamespace(stdout=SimpleNamespace(write=pieces.append)))
+    given: Any = {"latency_ms": 12.5, "store_calls": 2, "cold_start": False, "request_id": LINE["request_id"]}
 
-    assert output.lines[0]["xray_trace_id"] == "1-5759e988-bd862e3fe1be46a994272793"
-    assert len(output.text.encode()) <= most
-
-
-def test_cloudwatch_finds_each_metric_with_its_own_dimensions(output: Output) -> None:
-    metrics = Metrics()
-    write(operation="getPet", status=404, code="not_found", key_label="x", deprecated=True)
-
-    metrics(output.text)
-
-    common = {"Stage": "staging", "Operation": "getPet"}
-    assert metrics.summary()["tables"] == [
-        [common | {"Status": "404", "Requests": 1, "Latency p50": 12.5, "Latency p95": 12.5, "ColdStart": 1}],
-        [common | {"Code": "not_found", "Errors": 1}],
-        [common | {"KeyLabel": "x", "DeprecatedCalls": 1}],
-    ]
-
-
-def test_time_is_in_milliseconds_for_cloudwatch_and_rfc_3339_for_lambda(output: Output) -> None:
+    telemetry.write("getPet", 200, **given | EVERYTHING)  # which leaves nothing in the next line
     before = int(time.time() * 1000)
+    telemetry.write("getPet", 200, **given | facts)
 
-    write()
-
-    (line,) = output.lines
-    assert before <= line["_aws"]["Timestamp"] <= time.time() * 1000
-    stamp = datetime.fromisoformat(line["timestamp"])
+    _, text = pieces  # each in one piece, for the local gateway writes in threads
+    assert text.endswith("\n")
+    assert len(text.encode()) <= size
+    line = json.loads(text)
+    emf, stamp = line.pop("_aws"), datetime.fromisoformat(line.pop("timestamp"))
+    assert line == LINE | members
+    # In milliseconds for CloudWatch, in RFC 3339 for Lambda.
+    assert before <= emf["Timestamp"] == int(stamp.timestamp() * 1000) <= time.time() * 1000
     assert stamp.utcoffset() == timedelta(0)
-    assert int(stamp.timestamp() * 1000) == line["_aws"]["Timestamp"]
+    for directive in emf["CloudWatchMetrics"]:
+        ((*common, dimension),) = directive["Dimensions"]
+        assert (directive["Namespace"], common) == ("AnimalStore", ["Stage", "Operation"])
+        assert [metric["Name"] for metric in directive["Metrics"]] == metrics[dimension]
+    assert len(emf["CloudWatchMetrics"]) == len(metrics)
 
 
-def test_lines_of_threads_do_not_mix(output: Output) -> None:
-    def write_some() -> None:
-        for _ in range(50):
-            write()
-
-    threads = [threading.Thread(target=write_some) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert len(output.lines) == 200
-
-
-def test_log_of_a_failure_is_one_json_object_on_one_line(output: Output) -> None:
-    telemetry.logger().warning("two\nlines", extra={"reason": "x"})
-
-    (entry,) = output.lines
-    assert (entry["message"], entry["level"], entry["service"]) == ("two\nlines", "WARNING", "animal-store")
-    assert entry["reason"] == "x"
-    assert datetime.fromisoformat(entry["timestamp"]).tzinfo is not None
-
-
-def test_powertools_is_imported_when_something_goes_wrong_and_not_before() -> None:
+def test_powertools_is_imported_when_something_goes_wrong_and_one_start_is_cold() -> None:
     code = """
 import sys
 import app
 assert not [name for name in sys.modules if name.startswith("aws_lambda_powertools")]
 class Context:
     def get_remaining_time_in_millis(self): return 10_000
-app.handler({"requestContext": {"requestId": "1"}, "multiValueHeaders": 7}, Context())
-assert "aws_lambda_powertools" in sys.modules
+for _ in range(2):
+    app.handler({"requestContext": {"requestId": "1"}, "multiValueHeaders": 7}, Context())
 """
     path = os.pathsep.join(str(ROOT / folder) for folder in ("functions/list_pets", "layers/common"))
 
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": path}, check=True, capture_output=True, text=True
-    )
+    output = subprocess.check_output([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": path}, text=True)
 
-    failure, request = map(json.loads, done.stdout.splitlines())
+    failure, request, _, second = map(json.loads, output.splitlines())
     assert (failure["level"], failure["message"]) == ("ERROR", "The operation failed.")
-    assert request["Code"] == "internal_error"
+    assert (request["Code"], request["ColdStart"]) == ("internal_error", 1)
+    assert "ColdStart" not in second
+
+
+def test_log_and_table_tell_what_a_key_did(ask: Ask, wire: Wire, output: io.StringIO) -> None:
+    """By the runbook's query of the log, and its command for the table."""
+    section = (ROOT / "docs/runbook.md").read_text().split("### What did a key do?\n")[1].split("\n## ")[0]
+    (fields,) = re.findall(r"^    fields (.+)$", section, re.MULTILINE)
+    (log_name,) = re.findall(r'\| filter (\w+) = "[0-9a-f]{12}"$', section, re.MULTILINE)
+    (attribute,) = re.findall(r"--filter-expression '(\w+) = :key'", section)
+    (columns,) = re.findall(r"--projection-expression '(.+)'", section)
+    key = api_key.generate("test")
+    key_id = api_key.digest(key)[: api_key.ID_LENGTH]
+    tables = functions.client(wire.database)
+    functions.add_key(tables, key)
+    headers = {"Authorization": [f"Bearer {key}"]}
+
+    for folder in ("create_pet", "list_pets", "get_pet"):
+        ask(folder)  # with another key
+        ask(folder, headers=headers)
+    for _ in range(2):
+        ask("create_pet", headers=headers | {"Idempotency-Key": ["key"]})
+
+    found = [line for line in lines(output) if line.get(log_name) == key_id]
+    done = [("createPet", 7), ("listPets", None), ("getPet", None), ("createPet", 8), ("createPet", 8)]
+    assert [(line["Operation"], line.get("PetId")) for line in found] == done
+    # A field that no line has would be an empty column; the others are there when there is something to say.
+    assert set(fields.split(", ")) - {"@timestamp", "Code", "xray_trace_id"} <= set().union(*found)
+    added = [item for item in functions.items(tables) if item.get(attribute) == {"S": key_id}]
+    assert [item["id"]["N"] for item in added] == ["7", "8"]
+    assert all(item.keys() >= set(columns.split(", ")) for item in added)

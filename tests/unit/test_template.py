@@ -1,35 +1,35 @@
-"""What template.yaml grants, watches and lets through, compared with what the layer does."""
+"""What template.yaml grants, watches and lets through, compared with what the layer does and openapi.yaml says."""
 
 import fnmatch
+import io
+import itertools
 import re
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
-from animal_store import api_key as api_keys
-from animal_store import auth, catalogue, dynamodb, operation
+from animal_store import api_key, auth, catalogue, operation
 from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]
 
+from tests import openapi
+from tests.example_key import EXAMPLE_KEY
+from tests.fault_injection import Wire
 from tests.functions import TEMPLATE
-from tests.unit.conftest import Ask, Output
+from tests.unit.conftest import Ask, lines
 from tools import ROOT
 
-RESOURCES = cfn_yaml.load(str(ROOT / "template.yaml"))["Resources"]
+DOCUMENT = cfn_yaml.load(str(ROOT / "template.yaml"))
+RESOURCES = DOCUMENT["Resources"]
 FOLDERS = {name: function.code.name for name, function in TEMPLATE.functions.items()}
-BODY = '{"name": "Rex", "categoryId": 3, "status": "sold"}'
 
 
-def requests(ask: Ask, folder: str) -> None:
-    """Send a function every kind of request that makes it call DynamoDB in another way."""
-    if folder == "create_pet":
-        ask(folder, body=BODY)
-        for _ in range(2):
-            ask(folder, body=BODY, headers={"Idempotency-Key": ["a"]})
-    ask(folder)
-    ask(folder, query={"status": ["sold"]})
-
-
-# -- permissions -------------------------------------------------------------------------------------------------------
+def send_every_kind_of_request(ask: Ask, folder: str) -> None:
+    """Make a function call DynamoDB in every way that it has."""
+    body = '{"name": "Rex", "categoryId": 3, "status": "sold"}'
+    for headers in ({}, {"Idempotency-Key": ["a"]}, {"Idempotency-Key": ["a"]}):
+        ask(folder, body=body, headers=headers)
+    ask(folder, multiValueQueryStringParameters={"status": ["sold"]})
 
 
 class Access(NamedTuple):
@@ -50,9 +50,7 @@ def accesses(action: str, params: dict[str, Any]) -> Iterator[Access]:
         yield Access(*parts[0][:2], *together)
         return
     (table,) = (name for name, table in TEMPLATE.tables.items() if table.name == params["TableName"])
-    item = (
-        params.get("Item") or params.get("Key") or {"pk": params.get("ExpressionAttributeValues", {}).get(":partition")}
-    )
+    item = params.get("Item") or params.get("Key") or {"pk": params["ExpressionAttributeValues"][":partition"]}
     condition = re.findall(r"[(\s](\w+)[)\s]", f" {params.get('ConditionExpression', '')} ")
     named = {*item, *params.get("ExpressionAttributeNames", {}).values(), *condition} - {"OR", "AND", "NOT"}
     index = f"/index/{params['IndexName']}" if "IndexName" in params else ""
@@ -62,117 +60,101 @@ def accesses(action: str, params: dict[str, Any]) -> Iterator[Access]:
 def allows(statement: dict[str, Any], access: Access) -> bool:
     """Tell whether a statement allows an access, as IAM evaluates it."""
     resource = statement["Resource"]
-    name = (
-        resource["Fn::GetAtt"][0]
-        if "Fn::GetAtt" in resource
-        else resource["Fn::Sub"].replace("${AnimalsTable.Arn}", "AnimalsTable")
-    )
-    if (statement["Action"], name) != access[:2]:
+    arn = resource["Fn::GetAtt"][0] if "Fn::GetAtt" in resource else resource["Fn::Sub"]
+    if (statement["Action"], arn.replace("${AnimalsTable.Arn}", "AnimalsTable")) != access[:2]:
         return False
     values = {"dynamodb:LeadingKeys": access.partitions, "dynamodb:Attributes": access.attributes}
-    for operator, keys in statement.get("Condition", {}).items():
-        for key, patterns in keys.items():
-            for value in values[key]:
-                matches = fnmatch.fnmatchcase if operator.endswith("StringLike") else str.__eq__
-                if not any(matches(value, pattern) for pattern in patterns):
-                    return False
-    return True
+    return all(
+        any((fnmatch.fnmatchcase if operator.endswith("StringLike") else str.__eq__)(value, each) for each in patterns)
+        for operator, keys in statement.get("Condition", {}).items()
+        for key, patterns in keys.items()
+        for value in values[key]
+    )
 
 
 def statements(function: str) -> list[dict[str, Any]]:
     """Return what a function's role says of DynamoDB."""
     role = RESOURCES[RESOURCES[function]["Properties"]["Role"]["Fn::GetAtt"][0]]
-    return [
-        statement
-        for policy in role["Properties"]["Policies"]
-        for statement in policy["PolicyDocument"]["Statement"]
-        if str(statement["Action"]).startswith("dynamodb:")
-    ]
+    granted = [each for policy in role["Properties"]["Policies"] for each in policy["PolicyDocument"]["Statement"]]
+    return [statement for statement in granted if str(statement["Action"]).startswith("dynamodb:")]
 
 
-@pytest.mark.parametrize("function", FOLDERS)
-def test_a_role_allows_what_its_function_does_and_nothing_that_it_does_not(function: str, ask: Ask) -> None:
-    made: list[Access] = []
+def test_roles_allow_what_their_functions_do_and_no_more(ask: Ask, wire: Wire, fresh: Callable[[], None]) -> None:
+    made: dict[str, list[Access]] = {}
+    for function, folder in FOLDERS.items():
+        fresh()
+        wire.calls.clear()
+        send_every_kind_of_request(ask, folder)
+        made[function] = [access for call in wire.calls for access in accesses(*call)]
+    of_table = [access for own in made.values() for access in own if access.resource == "AnimalsTable"]
+    actions = {access.action for access in of_table}
+    partitions, attributes = (set().union(*parts) for parts in zip(*(each[2:] for each in of_table), strict=True))
 
-    def record(params: dict[str, Any], model: Any, **_: object) -> None:
-        made.extend(accesses(model.name, params))
-
-    dynamodb.client.meta.events.register("provide-client-params.dynamodb", record)
-    try:
-        requests(ask, FOLDERS[function])
-    finally:
-        dynamodb.client.meta.events.unregister("provide-client-params.dynamodb", record)
-    assert made
-    for access in made:
-        assert any(allows(statement, access) for statement in statements(function)), access
-    for statement in statements(function):
-        assert any(allows(statement, access) for access in made), f"{statement['Sid']} is not used"
-
-
-@pytest.mark.parametrize(
-    ("function", "access"),
-    [
-        pytest.param("CreatePetFunction", ("PutItem", {"counter"}, {"pk", "id"}), id="replace the counter"),
-        pytest.param("CreatePetFunction", ("UpdateItem", {"pet"}, {"pk", "id"}), id="change an animal"),
-        pytest.param(
-            "CreatePetFunction", ("UpdateItem", {"counter"}, {"pk", "id", "expires"}), id="let the counter expire"
-        ),
-        pytest.param("CreatePetFunction", ("PutItem", {"pet"}, {"pk", "id", "owner"}), id="add an attribute"),
-        pytest.param("CreatePetFunction", ("GetItem", {"pet"}, {"pk", "id"}), id="read an animal"),
-        pytest.param("ListPetsFunction", ("Query", {"idempotency#a"}, set()), id="read idempotency records"),
-        pytest.param("GetPetFunction", ("GetItem", {"counter"}, {"pk", "id"}), id="read the counter"),
-    ],
-)
-def test_a_role_cannot(function: str, access: tuple[str, set[str], set[str]]) -> None:
-    tried = Access(f"dynamodb:{access[0]}", "AnimalsTable", *access[1:])
-    assert not any(allows(statement, tried) for statement in statements(function))
-
-
-# -- metrics -----------------------------------------------------------------------------------------------------------
+    for function, own in made.items():
+        granted = statements(function)
+        for access in own:
+            assert any(allows(statement, access) for statement in granted), (function, access)
+        for statement in granted:
+            assert any(allows(statement, access) for access in own), f"{function} does not need {statement['Sid']}"
+        # Neither rows of the table that are another function's, nor attributes that it does not write.
+        for action, partition, attribute in itertools.product(actions, partitions, {*attributes, "owner"}):
+            same = [access for access in own if access[:2] == (action, "AnimalsTable")]
+            does = any(partition in access.partitions for access in same)
+            does &= action.endswith(("GetItem", "Query")) or any(attribute in access.attributes for access in same)
+            tried = Access(action, "AnimalsTable", {partition}, {attribute})
+            assert does or not any(allows(statement, tried) for statement in granted), (function, tried)
 
 
 def test_alarms_and_dashboard_watch_metrics_that_the_layer_counts(
-    ask: Ask, output: Output, monkeypatch: pytest.MonkeyPatch
+    ask: Ask, output: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for folder in FOLDERS.values():
         monkeypatch.setattr(operation, "_cold_start", True)
-        requests(ask, folder)
-        ask(folder, headers={"Authorization": []})
+        send_every_kind_of_request(ask, folder)
         with monkeypatch.context() as broken:
             broken.setattr(catalogue, folder, None)
-            ask(folder, body=BODY)
+            ask(folder)
     counted = {
-        (line["Operation"], *dimensions, metric["Name"])
-        for line in output.requests
-        for directive in line["_aws"]["CloudWatchMetrics"]
+        (line["Operation"], line.get("Code"), *dimensions, metric["Name"])
+        for line in lines(output)
+        for directive in line.get("_aws", {}).get("CloudWatchMetrics", [])
         for dimensions in directive["Dimensions"]
         for metric in directive["Metrics"]
     }
-    metrics = [
-        entry.get("MetricStat", {}).get("Metric", {}) for entry in RESOURCES["DeploymentAlarm"]["Properties"]["Metrics"]
-    ]
-    for metric in (metric for metric in metrics if metric.get("Namespace") == "AnimalStore"):
+    stats = [each.get("MetricStat", {}) for each in RESOURCES["DeploymentAlarm"]["Properties"]["Metrics"]]
+    for metric in [stat["Metric"] for stat in stats if stat.get("Metric", {}).get("Namespace") == "AnimalStore"]:
         dimensions = {dimension["Name"]: dimension["Value"] for dimension in metric["Dimensions"]}
-        assert (dimensions["Operation"], *dimensions, metric["MetricName"]) in counted
-        assert dimensions["Code"] in {line.get("Code") for line in output.requests}
+        assert (dimensions["Operation"], dimensions["Code"], *dimensions, metric["MetricName"]) in counted
     body = RESOURCES["Dashboard"]["Properties"]["DashboardBody"]["Fn::Sub"]
     searches = re.findall(r"SEARCH\('\{AnimalStore,([\w,]+)\}.*?MetricName=\\\"(\w+)\\\"", body)
     assert len(searches) == body.count("SEARCH(") > 0
-    assert {(*names.split(","), metric) for names, metric in searches} <= {each[1:] for each in counted}
-
-
-# -- firewall ----------------------------------------------------------------------------------------------------------
+    assert {(*names.split(","), metric) for names, metric in searches} <= {each[2:] for each in counted}
 
 
 def test_the_firewall_lets_every_key_through_that_the_layer_looks_up() -> None:
     (rule,) = (rule for rule in RESOURCES["WebAcl"]["Properties"]["Rules"] if "Allow" in rule["Action"])
     pattern = rule["Statement"]["RegexMatchStatement"]["RegexString"]
-    key = api_keys.generate("live")
-    headers = [
-        f"{scheme}{key}{end}" for scheme in ("Bearer ", "bEARER  ", "Basic ", "Bearer", "") for end in ("", "  ", "x")
-    ]
-    headers += ["", "Bearer ", f"Bearer {key[:-1]}", f"Bearer {key.replace('live', 'dead')}", f"Bearer {key} {key}"]
-    for header in [*headers, f"Bearer {api_keys.generate('test')}"]:
-        match = auth._BEARER.fullmatch(header)
-        accepted = match is not None and api_keys.is_well_formed(match[1])
-        assert (re.search(pattern, header) is not None) is accepted, header
+    schemes, ends = ("Bearer ", "bEARER  ", "Basic ", "Bearer", ""), ("", "  ", "x")
+    for key in (EXAMPLE_KEY, api_key.generate("live"), "", EXAMPLE_KEY[:-2], EXAMPLE_KEY.replace("test", "dead")):
+        for header in [f"{scheme}{key}{end}" for scheme in schemes for end in ends]:
+            match = auth._BEARER.fullmatch(header)
+            accepted = match is not None and api_key.is_well_formed(match[1])
+            assert (re.search(pattern, header) is not None) is accepted, header
+
+
+LIMITS = {
+    "ThrottlingRate": "requests per second for each operation, all clients together",
+    "ThrottlingBurst": "requests at once for each operation, all clients together (burst)",
+    "RequestsPerKey": "requests per minute with one API key",
+    "RequestsPerAddress": "requests per minute from one address",
+}
+
+
+def test_limits_in_the_document_are_those_of_the_stages() -> None:
+    stages = tomllib.loads((ROOT / "samconfig.toml").read_text())
+    for parameter, name in LIMITS.items():
+        cells = [name]
+        for stage in ("production", "staging"):
+            given = dict(each.split("=", 1) for each in stages[stage]["deploy"]["parameters"]["parameter_overrides"])
+            cells.append(f"{int(given.get(parameter, DOCUMENT['Parameters'][parameter]['Default'])):,}")
+        assert f"| {' | '.join(cells)} |" in openapi.document()["info"]["description"]
