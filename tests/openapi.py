@@ -209,8 +209,8 @@ def _problems_of_body(value: Any, schema: dict[str, Any]) -> Iterator[str]:
 
 def _problems_of_error(error: dict[str, Any], status: int) -> Iterator[str]:
     # What API Gateway makes may lack members, where the document says so.
-    code = error.get("code", "")
-    if error.get("status", status) != status or status not in statuses_of_codes().get(code, {status}):
+    known = statuses_of_codes().get(error["code"], set()) if "code" in error else {status}
+    if error.get("status", status) != status or status not in known:
         yield f"{error} with the status {status}"
     if not error["message"].strip() or _INTERNALS.search(error["message"]):
         yield f"the message is empty, or shows internals: {error}"

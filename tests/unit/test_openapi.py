@@ -171,7 +171,6 @@ def test_codes_are_the_closed_list_of_the_layer() -> None:
     of_the_layer = {code: {status} for code, status in errors.STATUS_OF_CODE.items()} | {"internal_error": {500, 502}}
 
     assert openapi.statuses_of_codes() == of_the_layer
-    assert set(openapi.schema("Error")["properties"]["code"]["enum"]) == of_the_layer.keys()
 
 
 RESPONSES = [(operation, status) for operation in openapi.operations() for status in sorted(operation.statuses)]
@@ -269,6 +268,7 @@ def test_other_examples_are_valid(example: object, schema: dict[str, Any]) -> No
         ({"body": '{"id": 1, "id": 1}'}, "the body is not JSON: a member is given twice"),
         ({"body": "NaN"}, "the body is not JSON: NaN"),
         ({"status": 400, "body": '{"code": "unauthorized", "message": "x", "status": 401}'}, "with the status 400"),
+        ({"status": 400, "body": '{"code": "newer", "message": "x", "status": 400}'}, "with the status 400"),
         ({"status": 400, "body": '{"code": "invalid_request", "message": "KeyError", "status": 400}'}, "internals"),
     ],
 )
