@@ -5,11 +5,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
 import httpx
-from anyio.from_thread import BlockingPortal, start_blocking_portal
+from anyio.from_thread import start_blocking_portal
 
 from tools.admin.key_table import KeyTable
 from tools.local.app import Application
@@ -18,22 +19,10 @@ from tools.local.service import KEY_TABLE, load_template, open_store
 from tools.local.status import Metrics
 
 
-class Transport(httpx.BaseTransport):
-    """Sends the requests of any number of threads to an ASGI application."""
-
-    def __init__(self, application: Application, portal: BlockingPortal) -> None:
-        self._asgi = httpx.ASGITransport(application)
-        self._portal = portal
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request."""
-        return self._portal.call(self._send, request)
-
-    async def _send(self, request: httpx.Request) -> httpx.Response:
-        response = await self._asgi.handle_async_request(request)
-        # A server sends no body in response to HEAD.
-        content = b"" if request.method == "HEAD" else await response.aread()
-        return httpx.Response(response.status_code, headers=response.headers, stream=httpx.ByteStream(content))
+async def _send(asgi: httpx.ASGITransport, request: httpx.Request) -> httpx.Response:
+    response = await asgi.handle_async_request(request)
+    content = b"" if request.method == "HEAD" else await response.aread()  # a server sends no body either
+    return httpx.Response(response.status_code, headers=response.headers, stream=httpx.ByteStream(content))
 
 
 @dataclass(frozen=True)
@@ -67,5 +56,5 @@ def service_in_process(data: Path) -> Iterator[Target]:
             store = stack.enter_context(open_store(DataFolder(data)))
             application, key = Application(store.load(template), Metrics()), store.key(template)
         second_key, _ = KeyTable(store.dynamodb, template.tables[KEY_TABLE].name).issue("second", "test")
-        transport = Transport(application, stack.enter_context(start_blocking_portal()))
-        yield Target("http://127.0.0.1:3000/v1", key, second_key, transport, application)
+        send = partial(stack.enter_context(start_blocking_portal()).call, _send, httpx.ASGITransport(application))
+        yield Target("http://127.0.0.1:3000/v1", key, second_key, httpx.MockTransport(send), application)

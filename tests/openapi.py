@@ -166,7 +166,7 @@ def _problems_of_body(value: Any, status: int, schema: dict[str, Any]) -> Iterat
             yield f"the members {strange} are not declared"
     if status >= 400:
         # What API Gateway makes may lack members, where the document says so.
-        allowed = statuses_of_codes().get(value.get("code", ""), {status})
+        allowed = statuses_of_codes().get(value["code"], set()) if "code" in value else {status}
         if value.get("status", status) != status or status not in allowed:
             yield f"{value} with the status {status}"
         if not value["message"].strip() or re.search(_INTERNALS, value["message"]):

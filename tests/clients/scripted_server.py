@@ -2,7 +2,6 @@
 
 import json
 import socket
-import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,26 +9,18 @@ from typing import Any, NamedTuple
 
 import httpx
 from werkzeug import Request, Response
-from werkzeug.serving import WSGIRequestHandler, make_server
+from werkzeug.serving import make_server
 
 Script = Callable[[Request, int], Response]
 """Answers a request; its number starts from 1."""
 
 
 class Server(NamedTuple):
-    """A running server: its origin, and the requests so far."""
+    """A running server, and the requests so far."""
 
     origin: str
+    base_url: str
     received: list[Request]
-
-    @property
-    def base_url(self) -> str:
-        return f"{self.origin}/v1"
-
-
-class _Quiet(WSGIRequestHandler):
-    def log(self, *_: object) -> None:
-        pass
 
 
 def reply(body: Any, status: int = 200, **headers: str) -> Response:
@@ -44,20 +35,17 @@ def error(status: int, code: str = "", **headers: str) -> Response:
     return reply({"code": code, "message": "Sorry.", "status": status}, status, **headers)
 
 
-def reset(request: Request, _: int) -> Response:
-    """Reset the connection instead of a response."""
-    request.environ["werkzeug.socket"].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+def hang_up(request: Request, _: int) -> Response:
+    """Close the connection instead of a response."""
+    request.environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
     raise ConnectionResetError
 
 
 def forward(origin: str, request: Request) -> Response:
     """Answer as the service at an origin does, which believes that it was asked by the name of this server."""
-    answer = httpx.request(
-        request.method, origin + request.full_path, headers=dict(request.headers), content=request.data, trust_env=False
-    )
-    dropped = {"connection", "content-length", "transfer-encoding", "date", "server"}
-    headers = {name: value for name, value in answer.headers.items() if name not in dropped}
-    return Response(answer.content, answer.status_code, headers)
+    url, headers = origin + request.full_path, dict(request.headers)
+    answer = httpx.request(request.method, url, headers=headers, content=request.data, trust_env=False)
+    return Response(answer.content, answer.status_code, dict(answer.headers))
 
 
 @contextmanager
@@ -71,10 +59,11 @@ def serve(script: Script) -> Iterator[Server]:
         received.append(request)
         return script(request, len(received))
 
-    server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=_Quiet)
+    server = make_server("127.0.0.1", 0, application, threaded=True)
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    origin = f"http://127.0.0.1:{server.port}"
     try:
-        yield Server(f"http://127.0.0.1:{server.port}", received)
+        yield Server(origin, f"{origin}/v1", received)
     finally:
         server.shutdown()
         server.server_close()

@@ -1,68 +1,43 @@
-"""A client of the service that knows its base URL and a key, and nothing else."""
+"""A client that knows the service's base URL and a key alone, and checks every response against openapi.yaml."""
 
 import itertools
 import json
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Self, TypeVar
+from contextlib import contextmanager
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 import httpx
 
 from tests import openapi
-from tests.contract import conformance
 
 Headers = Sequence[tuple[str, str | bytes]]
 Pet = dict[str, Any]
 Result = TypeVar("Result")
 
-_ATTEMPTS = 6  # where a stage throttles, at a second's distance
-
 JSON = ("Content-Type", "application/json")
+_ATTEMPTS = 6  # where a stage throttles
 
 
 class Client:
-    """Sends requests as they are written and checks every answer (`conformance.check`).
+    """Sends requests as they are written."""
 
-    Args:
-        base_url: Where the service is, ending in `/v1`.
-        api_key: The key that requests carry unless they say otherwise.
-        transport: How it is reached, when not over the network.
-    """
-
-    def __init__(self, base_url: str, api_key: str, transport: httpx.BaseTransport | None = None) -> None:
+    def __init__(self, http: httpx.Client, base_url: str, api_key: str) -> None:
         self.base_url = base_url.rstrip("/")
         self.api_key = api_key
+        self._http = http
         # Names of this run's animals: the store may hold others, of earlier runs and of other clients.
-        self._run = uuid.uuid4().hex[:12]
-        self._numbers = itertools.count(1)
-        # A cold start and a rehearsal on two cores are slow; a service that hangs is not waited for.
-        self._http = httpx.Client(event_hooks={"response": [self._check]}, timeout=30, transport=transport)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._http.close()
+        self._names = (f"contract {run} {number}" for run in [uuid.uuid4().hex[:12]] for number in itertools.count(1))
 
     def request(
         self, method: str, path: str, headers: Headers = (), content: bytes | None = None, *, authenticate: bool = True
     ) -> httpx.Response:
-        """Send a request; when the stage's throttle refuses it, wait and send it again.
-
-        Args:
-            method: The HTTP method.
-            path: What follows the base URL, percent-encoded, with its query string; or a whole URL.
-            headers: In the order and spelling in which they are sent, repeated ones too.
-            content: The body.
-            authenticate: Whether to add the `Authorization` header.
-        """
-        authorization: Headers = [("Authorization", f"Bearer {self.api_key}")] if authenticate else []
-        encoded = [
-            (name.encode(), value if isinstance(value, bytes) else value.encode())
-            for name, value in (*authorization, *headers)
-        ]
+        """Send a request to a percent-encoded path below the base URL, or to a URL; wait where the stage throttles."""
+        if authenticate:
+            headers = [("Authorization", f"Bearer {self.api_key}"), *headers]
+        encoded = [(name.encode(), value.encode() if isinstance(value, str) else value) for name, value in headers]
         url = path if path.startswith("http") else self.base_url + path
         for _ in range(_ATTEMPTS):
             response = self._http.request(method, url, headers=encoded, content=content)
@@ -85,28 +60,24 @@ class Client:
         return self.request("POST", "/pets", [JSON, *headers], content)
 
     def new(self, **members: object) -> Pet:
-        """Make up an animal whose name no other test knows."""
-        return {"name": f"contract {self._run} {next(self._numbers)}", "categoryId": 1} | members
+        """Make up an animal whose name no other test knows; None leaves a member out."""
+        pet = {"name": next(self._names), "categoryId": 1} | members
+        return {member: value for member, value in pet.items() if value is not None}
 
     def create(self, **members: object) -> Pet:
         """Create an animal and return it."""
         response = self.post(self.new(**members))
         assert response.status_code == 201, response.text
-        return pet_of(response)
+        pet: Pet = response.json()
+        return pet
 
     def pages(self, url: str) -> Iterator[Sequence[Pet]]:
-        """Follow a list to its end, by its links alone.
-
-        Asserts that a page with a next one is full, and that its link keeps limit and filter.
-
-        Args:
-            url: Path or URL of the first page.
-        """
+        """Follow a list to its end; a page with a next one is full, and its link keeps limit and filter."""
         following: str | None = url
         while following is not None:
             response = self.request("GET", following)
             assert response.status_code == 200, response.text
-            pets, this, following = pets_of(response), response.request.url.params, next_url(response)
+            pets, this, following = response.json(), response.request.url.params, next_url(response)
             if following is not None:
                 then = httpx.URL(following).params
                 assert len(pets) == int(this.get("limit", 20)), response.request.url
@@ -115,33 +86,26 @@ class Client:
                 assert then["cursor"] != this.get("cursor"), following
             yield pets
 
-    def page_with(self, pet_id: int, url: str) -> httpx.Response:
-        """Follow a list to the page that holds an animal."""
-        following: str | None = url
-        while following is not None:
-            response = self.request("GET", following)
-            if any(pet["id"] == pet_id for pet in pets_of(response)):
-                return response
-            following = next_url(response)
-        raise AssertionError(f"the animal {pet_id} is not listed")
 
-    def _check(self, response: httpx.Response) -> None:
-        response.read()
-        conformance.check(response)
+@contextmanager
+def connect(base_url: str, api_key: str, transport: httpx.BaseTransport | None) -> Iterator[Client]:
+    """Open a client; without a transport, over the network."""
+    # A cold start and a rehearsal on two cores are slow; a service that hangs is not waited for.
+    with httpx.Client(event_hooks={"response": [_check]}, timeout=30, transport=transport) as http:
+        yield Client(http, base_url, api_key)
 
 
-def pet_of(response: httpx.Response) -> Pet:
-    """Read the animal of an answer."""
-    pet = openapi.strict_json(response.text)
-    assert isinstance(pet, dict), pet
-    return pet
-
-
-def pets_of(response: httpx.Response) -> Sequence[Pet]:
-    """Read the animals of a page."""
-    pets = openapi.strict_json(response.text)
-    assert isinstance(pets, list), pets
-    return pets
+def _check(response: httpx.Response) -> None:
+    """Assert that a response is one that openapi.yaml declares for its request, and no failure of the service."""
+    request, content = response.request, response.read()
+    seen = f"{request.method} {request.url}: {response.status_code} {response.text[:500]}"
+    assert response.status_code < 500, seen
+    if request.method == "HEAD":
+        assert (response.status_code, content) == (404, b""), seen
+        return
+    operation = openapi.find(request.method, request.url.raw_path.decode().partition("?")[0].rpartition("/v1")[2])
+    problems = openapi.problems(operation, response.status_code, response.headers, content)
+    assert not problems, f"{seen}: {problems}"
 
 
 def next_url(response: httpx.Response) -> str | None:
@@ -155,15 +119,9 @@ def with_limit(url: str, limit: int) -> str:
 
 
 def assert_error(response: httpx.Response, code: str, naming: str = "") -> None:
-    """Assert that this is the Error with this code (its form is checked for every answer).
-
-    Args:
-        response: The answer.
-        code: One of the interface's error codes.
-        naming: The member, parameter or header that the message must name.
-    """
+    """Assert that this is the Error with this code, and that its message names a member, parameter or header."""
     assert response.status_code in openapi.statuses_of_codes()[code], response.text
-    error = openapi.strict_json(response.text)
+    error = response.json()
     assert error["code"] == code, error
     assert naming in error["message"], error
 

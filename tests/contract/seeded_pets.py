@@ -11,7 +11,7 @@ from operator import itemgetter
 
 import pytest
 
-from tests.contract.client import Client, Pet, eventually, next_url, pets_of, with_limit
+from tests.contract.client import Client, Pet, eventually, next_url, with_limit
 
 STATUSES = ("available", "pending", "sold")
 FILTERS = (None, *STATUSES)
@@ -22,13 +22,9 @@ filters = pytest.mark.parametrize("status", FILTERS, ids=[status or "none" for s
 
 @dataclass(frozen=True)
 class SeededPets:
-    """The animals of the stretch.
+    """The animals in order of their ids, and for each filter the URL of the page that begins with the first of them."""
 
-    Args:
-        pets: In order of their ids.
-        starts: The URL of the page that begins with the first of them, for each filter.
-    """
-
+    client: Client
     pets: Sequence[Pet]
     starts: dict[str | None, str]
 
@@ -36,18 +32,22 @@ class SeededPets:
         """Return those that the list with this filter holds."""
         return [pet for pet in self.pets if status in (None, pet.get("status"))]
 
-    def read(self, client: Client, url: str) -> Sequence[Pet]:
-        """Follow a list from this URL until the stretch is over, and return the animals of the stretch."""
+    def onwards(self, status: str | None = None) -> Sequence[Pet]:
+        """Follow a list from the first of these animals to its end."""
+        return [pet for page in self.client.pages(self.starts[status]) for pet in page]
+
+    def read(self, status: str | None, limit: int = 100) -> Sequence[Pet]:
+        """Follow a list until these animals are over, and return those of them that it holds."""
         found: list[Pet] = []
-        for page in client.pages(url):
+        for page in self.client.pages(with_limit(self.starts[status], limit)):
             found += [pet for pet in page if self.pets[0]["id"] <= pet["id"] <= self.pets[-1]["id"]]
             if page and page[-1]["id"] >= self.pets[-1]["id"]:
                 break
         return found
 
-    def is_listed(self, client: Client, status: str | None) -> bool:
+    def is_listed(self, status: str | None) -> bool:
         """Tell whether the list with this filter holds the animals that it should."""
-        return self.read(client, self.starts[status]) == self.with_status(status)
+        return self.read(status) == self.with_status(status)
 
 
 def make(client: Client) -> SeededPets:
@@ -55,14 +55,11 @@ def make(client: Client) -> SeededPets:
     tails = {status: _tail(client, status) for status in FILTERS}
     statuses = ["sold" if number == 50 else (None, "available", "pending")[number % 3] for number in range(105)]
     with ThreadPoolExecutor(4) as pool:
-        pets = list(pool.map(lambda status: client.create(**({"status": status} if status else {})), statuses))
-    seeded_pets = SeededPets(
-        pets=sorted(pets, key=itemgetter("id")),
-        starts={status: _after(client, *tail) for status, tail in tails.items()},
-    )
+        pets = sorted(pool.map(lambda status: client.create(status=status), statuses), key=itemgetter("id"))
+    seeded_pets = SeededPets(client, pets, {status: _after(client, *tail) for status, tail in tails.items()})
     for status in FILTERS:
         # The filtered lists may come a moment later; from here on no test has to wait for these animals.
-        eventually(partial(seeded_pets.is_listed, client, status))
+        eventually(partial(seeded_pets.is_listed, status))
     return seeded_pets
 
 
@@ -72,7 +69,7 @@ def _tail(client: Client, status: str | None) -> tuple[str, int]:
     while url is not None:
         tail, response = url, client.request("GET", url)
         url = next_url(response)
-    return tail, len(pets_of(response))
+    return tail, len(response.json())
 
 
 def _after(client: Client, tail: str, count: int) -> str:

@@ -1,83 +1,72 @@
 """Who is let in: section 5 of the interface, and RFC 6750's way of presenting a key."""
 
 import base64
-import http.client
 import re
-import zlib
-from collections.abc import Callable
 
 import httpx
 import pytest
 
 from tests import openapi
-from tests.contract.client import JSON, Client, Headers, Pet, assert_error
-from tests.contract.conformance import challenge
-from tests.in_process import Target
+from tests.contract.client import JSON, Client, assert_error
+from tests.example_key import EXAMPLE_KEY
 
 pytestmark = pytest.mark.smoke_read_only
 
-ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+Headers = list[tuple[str, str]]
 
 OPERATIONS = [
     pytest.param(operation.method, re.sub(r"{\w+}", "1", operation.path), id=operation.id)
     for operation in openapi.operations()
 ]
 
+# Values of the header `Authorization`; what stands for {key} and the others depends on the valid key.
+NOT_BEARER = ["", "Bearer", "{key}", "Bearer{key}", "Bearer: {key}", "Token {key}", "Basic {basic}"]
+NOT_ONE_KEY = ["Bearer {key}, Bearer {key}", "Bearer {key},", "Bearer {key} {key}", 'Bearer "{key}"']
+MALFORMED = [
+    "Bearer x",
+    "Bearer {swapped}",
+    "Bearer {cut}",
+    "Bearer {key}0",
+    "Bearer schlüssel",
+    "Bearer " + "a" * 4000,
+]
+MISTYPED, NEVER_ISSUED = "Bearer {mistyped}", f"Bearer {EXAMPLE_KEY}"
 
-def unknown_key() -> str:
-    """Write a key whose checksum is right and that was never issued."""
-    body = "animal_test_" + "0" * 32
-    checksum, digits = zlib.crc32(body.encode()), ""
-    for _ in range(6):
-        checksum, digit = divmod(checksum, 62)
-        digits = ALPHABET[digit] + digits
-    return body + digits
+REFUSED = [
+    [],
+    *[[("Authorization", value)] for value in (*NOT_BEARER, *NOT_ONE_KEY, *MALFORMED, MISTYPED, NEVER_ISSUED)],
+    [("Authorization", "Bearer {key}"), ("Authorization", "Bearer {key}")],
+    [("Authorization", "Bearer {key}"), ("Authorization", "Bearer x")],
+    [("X-Api-Key", "{key}")],
+    [("Proxy-Authorization", "Bearer {key}")],
+    [("Cookie", "Authorization=Bearer {key}; api_key={key}")],
+]
 
 
-def with_last_character_changed(key: str) -> str:
-    return key[:-1] + ("0" if key[-1] != "0" else "1")
-
-
-REFUSED: dict[str, Callable[[str], Headers]] = {
-    "missing": lambda _: [],
-    "empty": lambda _: [("Authorization", "")],
-    "scheme-alone": lambda _: [("Authorization", "Bearer")],
-    "key-alone": lambda key: [("Authorization", key)],
-    "scheme-joined": lambda key: [("Authorization", f"Bearer{key}")],
-    "scheme-with-colon": lambda key: [("Authorization", f"Bearer: {key}")],
-    "other-scheme": lambda key: [("Authorization", f"Token {key}")],
-    "basic": lambda key: [("Authorization", "Basic " + base64.b64encode(f"{key}:".encode()).decode())],
-    "twice": lambda key: [("Authorization", f"Bearer {key}"), ("Authorization", f"Bearer {key}")],
-    "valid-then-invalid": lambda key: [("Authorization", f"Bearer {key}"), ("Authorization", "Bearer x")],
-    "comma-joined": lambda key: [("Authorization", f"Bearer {key}, Bearer {key}")],
-    "comma-after": lambda key: [("Authorization", f"Bearer {key},")],
-    "two-keys": lambda key: [("Authorization", f"Bearer {key} {key}")],
-    "quoted": lambda key: [("Authorization", f'Bearer "{key}"')],
-    "other-case": lambda key: [("Authorization", f"Bearer {key.swapcase()}")],
-    "cut": lambda key: [("Authorization", f"Bearer {key[:-1]}")],
-    "prolonged": lambda key: [("Authorization", f"Bearer {key}0")],
-    "mistyped": lambda key: [("Authorization", f"Bearer {with_last_character_changed(key)}")],
-    "never-issued": lambda _: [("Authorization", f"Bearer {unknown_key()}")],
-    "nonsense": lambda _: [("Authorization", "Bearer x")],
-    "not-ascii": lambda _: [("Authorization", "Bearer schlüssel".encode())],
-    "very-long": lambda _: [("Authorization", "Bearer " + "a" * 4000)],
-    "in-another-header": lambda key: [("X-Api-Key", key)],
-    "for-a-proxy": lambda key: [("Proxy-Authorization", f"Bearer {key}")],
-    "in-a-cookie": lambda key: [("Cookie", f"Authorization=Bearer {key}; api_key={key}")],
-}
+def with_key(headers: Headers, key: str) -> Headers:
+    forms = {
+        "key": key,
+        "cut": key[:-1],
+        "swapped": key.swapcase(),
+        "mistyped": key[:-1] + ("0" if key[-1] != "0" else "1"),
+        "basic": base64.b64encode(f"{key}:".encode()).decode(),
+    }
+    return [(name, value.format(**forms)) for name, value in headers]
 
 
 def assert_unauthorized(response: httpx.Response) -> None:
     assert_error(response, "unauthorized")
-    assert challenge(response) == "Bearer"
+    # API Gateway gives the challenge another name on its way out.
+    names = ("WWW-Authenticate", "x-amzn-remapped-www-authenticate")
+    assert "Bearer" in [response.headers.get(name) for name in names]
 
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
-@pytest.mark.parametrize("variant", REFUSED)
-def test_refused(client: Client, method: str, path: str, variant: str) -> None:
+@pytest.mark.parametrize("headers", REFUSED, ids=lambda headers: " ".join(value for _, value in headers)[:50])
+def test_refused(client: Client, method: str, path: str, headers: Headers) -> None:
     """A key that is missing, invalid or not presented as a bearer token is answered with 401 by every operation."""
-    headers = [*REFUSED[variant](client.api_key), *([JSON] if method == "POST" else [])]
     content = b'{"name": "must not be added", "categoryId": 1}' if method == "POST" else None
+    headers = [*with_key(headers, client.api_key), *([JSON] if content else [])]
     assert_unauthorized(client.request(method, path, headers, content, authenticate=False))
 
 
@@ -87,66 +76,29 @@ def test_refused_in_query(client: Client, parameter: str) -> None:
     assert_unauthorized(client.request("GET", f"/pets?{parameter}={client.api_key}", authenticate=False))
 
 
-@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "bEaReR"])
-def test_scheme_ignores_case(client: Client, scheme: str) -> None:
-    """The scheme is case-insensitive (RFC 9110, section 11.1)."""
-    headers = [("Authorization", f"{scheme} {client.api_key}")]
+@pytest.mark.parametrize("name", ["Authorization", "authorization", "aUTHORIZATION"])
+@pytest.mark.parametrize("scheme", ["Bearer ", "bearer ", "bEaReR ", "Bearer   "])
+def test_accepted(client: Client, name: str, scheme: str) -> None:
+    """Case does not count, nor how many spaces stand before the key (RFC 9110, sections 5.1, 11.1 and 11.4)."""
+    headers = [(name, f"{scheme}{client.api_key}")]
     assert client.request("GET", "/pets?limit=1", headers, authenticate=False).status_code == 200
 
 
-@pytest.mark.parametrize("name", ["authorization", "AUTHORIZATION", "aUTHORIZATION"])
-def test_header_name_ignores_case(client: Client, name: str) -> None:
-    """Header names are case-insensitive (RFC 9110, section 5.1)."""
-    headers = [(name, f"Bearer {client.api_key}")]
-    assert client.request("GET", "/pets?limit=1", headers, authenticate=False).status_code == 200
-
-
-def test_several_spaces_after_scheme(client: Client) -> None:
-    """One or more spaces stand between scheme and key (RFC 9110, section 11.4)."""
-    headers = [("Authorization", f"Bearer   {client.api_key}")]
-    assert client.request("GET", "/pets?limit=1", headers, authenticate=False).status_code == 200
-
-
-def test_space_around_header_value(socket_target: Target) -> None:
-    """White space around a header's value is not part of it (RFC 9110, section 5.5)."""
-    url = httpx.URL(f"{socket_target.base_url}/pets?limit=1")
-    connect = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
-    connection = connect(url.host, url.port, timeout=30)  # httpx refuses to send such a header
-    authorization = f"  Bearer {socket_target.api_key} \t "
-    try:
-        connection.request("GET", url.raw_path.decode(), headers={"Authorization": authorization})
-        assert connection.getresponse().status == 200
-    finally:
-        connection.close()
-
-
-BEFORE = {
-    "limit": ("GET", "/pets?limit=0", [], None),
-    "status": ("GET", "/pets?status=x", [], None),
-    "cursor": ("GET", "/pets?cursor=x", [], None),
-    "unknown-animal": ("GET", "/pets/9223372036854775807", [], None),
-    "malformed-id": ("GET", "/pets/x", [], None),
-    "empty-body": ("POST", "/pets", [JSON], b""),
-    "malformed-body": ("POST", "/pets", [JSON], b"{"),
-    "invalid-body": ("POST", "/pets", [JSON], b'{"name": 1}'),
-    "media-type": ("POST", "/pets", [("Content-Type", "text/plain")], b"x"),
-    "idempotency-key": ("POST", "/pets", [JSON, ("Idempotency-Key", "")], b"{}"),
-}
-
-
-@pytest.mark.parametrize("key", ["missing", "mistyped", "never-issued"])
-@pytest.mark.parametrize("request_", BEFORE.values(), ids=BEFORE.keys())
-def test_comes_first(client: Client, request_: tuple[str, str, Headers, bytes | None], key: str) -> None:
+@pytest.mark.parametrize("key", [[], [("Authorization", MISTYPED)], [("Authorization", NEVER_ISSUED)]])
+@pytest.mark.parametrize(
+    ("path", "headers", "content"),
+    [
+        ("/pets?limit=0", [], None),
+        ("/pets?cursor=x", [], None),
+        ("/pets/9223372036854775807", [], None),
+        ("/pets/x", [], None),
+        ("/pets", [JSON], b"{"),
+        ("/pets", [JSON], b'{"name": 1}'),
+        ("/pets", [("Content-Type", "text/plain")], b"x"),
+        ("/pets", [JSON, ("Idempotency-Key", "")], b"{}"),
+    ],
+)
+def test_comes_first(client: Client, path: str, headers: Headers, content: bytes | None, key: Headers) -> None:
     """Nothing is said about parameters, body or existence to who has no valid key."""
-    method, path, headers, content = request_
-    headers = [*headers, *REFUSED[key](client.api_key)]
-    assert_unauthorized(client.request(method, path, headers, content, authenticate=False))
-
-
-def test_existence_stays_hidden(client: Client, oldest: Pet) -> None:
-    """Without a valid key, an animal that exists is answered like one that does not."""
-    known, unknown = (
-        client.request("GET", f"/pets/{pet_id}", authenticate=False) for pet_id in (oldest["id"], 2**63 - 1)
-    )
-    assert known.status_code == unknown.status_code == 401
-    assert known.text == unknown.text
+    headers = [*headers, *with_key(key, client.api_key)]
+    assert_unauthorized(client.request("POST" if content else "GET", path, headers, content, authenticate=False))

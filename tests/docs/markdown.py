@@ -21,5 +21,4 @@ def fences(path: Path) -> Iterator[Fence]:
     """Find the blocks that have a language."""
     text = path.read_text("utf-8")
     for match in _FENCE.finditer(text):
-        name = f"{path.name}:{text.count(chr(10), 0, match.start()) + 1}"
-        yield Fence(name, match["language"], match["mark"], match["code"])
+        yield Fence(f"{path.name}:{text.count(chr(10), 0, match.start()) + 1}", *match.groups())

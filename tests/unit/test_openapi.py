@@ -99,7 +99,6 @@ def test_codes_are_the_closed_list_of_the_layer() -> None:
     of_the_layer = {code: {status} for code, status in errors.STATUS_OF_CODE.items()} | {"internal_error": {500, 502}}
 
     assert openapi.statuses_of_codes() == of_the_layer
-    assert set(openapi.schema("Error")["properties"]["code"]["enum"]) == of_the_layer.keys()
 
 
 @pytest.mark.parametrize("operation", openapi.operations(), ids=lambda operation: operation.id)
@@ -129,6 +128,7 @@ REX = '{"id": 1, "name": "Rex", "categoryId": 1}'
         (201, {}, REX.replace("{", '{"id": 1, '), "the body is not JSON: a member is given twice"),
         (201, {}, "NaN", "the body is not JSON: NaN"),
         (400, {}, '{"code": "unauthorized", "message": "x", "status": 401}', "with the status 400"),
+        (400, {}, '{"code": "newer", "message": "x", "status": 400}', "with the status 400"),
         (400, {}, '{"code": "invalid_request", "message": "KeyError", "status": 400}', "internals"),
     ],
 )

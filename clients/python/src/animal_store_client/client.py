@@ -4,15 +4,14 @@ import json
 import random
 import time
 import uuid
-from collections.abc import Iterator, Mapping
-from types import TracebackType
+from collections.abc import Iterator
 from typing import Any, Self
 
 import httpx
 import stamina
 from typing_extensions import deprecated
 
-from animal_store_client.errors import ApiError, InvalidResponseError, NoResponseError, api_error
+from animal_store_client.errors import CLASSES, ApiError, InvalidResponseError, NoResponseError
 from animal_store_client.pet import Pet, PetStatus
 
 _MAX_BODY_BYTES = 2**20  # a page of 100 animals with the longest names takes about a tenth
@@ -23,7 +22,8 @@ class Client:
     """Calls the API; may be shared by threads. Close it, or use it as a context manager.
 
     Args:
-        base_url: Ends in `/v1`.
+        base_url: Starts with `https://` and ends with `/v1`. This machine's own (`http://127.0.0.1`, `http://[::1]`,
+            `http://localhost`) may do without encryption.
         api_key: Sent to this origin only.
         timeout_s: For each attempt; API Gateway answers within 29 seconds.
         attempts: How often a request is sent at most. Requests that may be repeated are: every creation carries an
@@ -31,7 +31,7 @@ class Client:
         max_retry_after_s: The longest `Retry-After` that is waited for.
 
     Raises:
-        ValueError: The base URL is not one, or the key has characters that a header cannot carry.
+        ValueError: The base URL is not one or not encrypted, or the key has characters that a header cannot carry.
     """
 
     def __init__(
@@ -44,10 +44,12 @@ class Client:
         max_retry_after_s: float = 30.0,
     ) -> None:
         self._pets = httpx.URL(f"{base_url.rstrip('/')}/pets")
-        if self._pets.scheme not in {"http", "https"} or not self._pets.host:
-            raise ValueError(f"{base_url} is not a base URL: it starts with https:// and ends with /v1")
-        if self._pets.userinfo or self._pets.query or self._pets.fragment:
-            raise ValueError("The base URL has a user, a query or a fragment: it is only scheme, host and path")
+        scheme, host = self._pets.scheme, self._pets.host
+        others = self._pets.userinfo or self._pets.query or self._pets.fragment
+        if scheme not in {"http", "https"} or not host or others:
+            raise ValueError("This is not a base URL: https://, a host and a path that ends with /v1")
+        if scheme == "http" and host not in _LOOPBACK:
+            raise ValueError(f"The base URL is http://{host}, where anyone on the way could read the key: use https://")
         if not api_key or not api_key.isascii() or not api_key.isprintable() or " " in api_key:
             raise ValueError("The API key is empty, or has a character that no key has, such as a line break")
         self._timeout_s = timeout_s
@@ -61,15 +63,13 @@ class Client:
                 "User-Agent": "animal-store-client/1.0.0",
             },
             timeout=timeout_s,
-            trust_env=self._pets.host not in _LOOPBACK,  # a proxy cannot reach this machine's own services
+            trust_env=host not in _LOOPBACK,  # a proxy cannot reach this machine's own services
         )
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -115,11 +115,8 @@ class Client:
             AnimalStoreError: The animal is refused, or the service does not answer.
         """
         body = {"name": name, "categoryId": category_id} | ({"status": status} if status else {})
-        headers = {
-            "Content-Type": "application/json",
-            "Idempotency-Key": str(uuid.uuid4()) if idempotency_key is None else idempotency_key,
-        }
-        response, value = self._request("POST", self._pets, headers, json.dumps(body).encode())
+        headers = {"Idempotency-Key": str(uuid.uuid4()) if idempotency_key is None else idempotency_key}
+        response, value = self._request("POST", self._pets, headers=headers, json=body)
         return Pet.from_json(value, replayed="Idempotency-Replayed" in response.headers)
 
     @deprecated("GET /pets/{petId} will be removed on 5 December 2030: use pets()")
@@ -141,61 +138,48 @@ class Client:
             url = response.url.join(link)
         except httpx.InvalidURL as error:
             raise InvalidResponseError(f"The link to the next page is not a URL: {link[:200]}") from error
-        if (url.scheme, url.netloc, url.userinfo) != (self._pets.scheme, self._pets.netloc, self._pets.userinfo):
+        if (url.scheme, url.netloc, url.userinfo) != (self._pets.scheme, self._pets.netloc, b""):
             raise InvalidResponseError(f"The next page is said to be at {link[:200]}, which is another origin")
         return url
 
-    def _request(
-        self, method: str, url: httpx.URL, headers: Mapping[str, str] | None = None, content: bytes | None = None
-    ) -> tuple[httpx.Response, Any]:
+    def _request(self, method: str, url: httpx.URL, **options: Any) -> tuple[httpx.Response, Any]:
         """Send a request until there is a response or no hope; return the response and its JSON."""
         for attempt in stamina.retry_context(
             self._backoff, attempts=self._attempts, timeout=None, wait_initial=0.2, wait_max=10, wait_jitter=1
         ):
             with attempt:
-                response, body = self._attempt(self._http.build_request(method, url, headers=headers, content=content))
+                response, body = self._attempt(method, url, **options)
         try:
             return response, json.loads(body)
         except (ValueError, RecursionError) as error:
-            raise InvalidResponseError(
-                f"{url} answered {response.status_code} with something else than JSON of up to {_MAX_BODY_BYTES} bytes"
-            ) from error
+            raise InvalidResponseError(f"{url}: something else than JSON of up to {_MAX_BODY_BYTES} bytes") from error
 
     def _backoff(self, error: Exception) -> bool | float:
         """Decide whether to try again: False, True for exponential backoff, or after so many seconds."""
-        if isinstance(error, ApiError) and (error.status == httpx.codes.TOO_MANY_REQUESTS or error.status >= 500):  # noqa: PLR2004
-            if error.retry_after_s is None:
-                return True
-            # Jitter, because the other clients were told the same.
-            return error.retry_after_s <= self._max_retry_after_s and error.retry_after_s + random.random()  # noqa: S311
-        return isinstance(error, NoResponseError)
+        if not isinstance(error, ApiError):
+            return isinstance(error, NoResponseError)
+        if not error.may_pass or error.retry_after_s is None:
+            return error.may_pass
+        # Jitter, because the other clients were told the same.
+        return error.retry_after_s <= self._max_retry_after_s and error.retry_after_s + random.random()  # noqa: S311
 
-    def _attempt(self, request: httpx.Request) -> tuple[httpx.Response, bytes]:
-        """Send a request once."""
-        deadline = time.monotonic() + self._timeout_s
+    def _attempt(self, method: str, url: httpx.URL, **options: Any) -> tuple[httpx.Response, bytes]:
+        """Send a request once, and read the body as it was sent: compressed, which nobody asked for, it is not JSON."""
+        deadline, content = time.monotonic() + self._timeout_s, bytearray()
         try:
-            response = self._http.send(request, stream=True)
-            try:
-                content = self._read(response, deadline)
-            finally:
-                response.close()
+            with self._http.stream(method, url, **options) as response:
+                for chunk in response.iter_raw():
+                    content += chunk
+                    if time.monotonic() > deadline:
+                        raise httpx.ReadTimeout("the body takes too long")
+                    if len(content) > _MAX_BODY_BYTES:
+                        content.clear()
+                        break
         except httpx.LocalProtocolError as error:
             raise ValueError(str(error)) from error
         except httpx.TransportError as error:
             reason = str(error) or type(error).__name__
-            raise NoResponseError(f"{request.method} {request.url} got no response: {reason}") from error
+            raise NoResponseError(f"{method} {url} got no response: {reason}") from error
         if not response.is_success:
-            raise api_error(response, content)
-        return response, content
-
-    @staticmethod
-    def _read(response: httpx.Response, deadline: float) -> bytes:
-        """Read the body as it was sent: compressed, which nobody asked for, it is not JSON. Too long, it is empty."""
-        content = bytearray()
-        for chunk in response.iter_raw():
-            content += chunk
-            if len(content) > _MAX_BODY_BYTES:
-                return b""
-            if time.monotonic() > deadline:
-                raise httpx.ReadTimeout("the body takes too long")
-        return bytes(content)
+            raise CLASSES.get(response.status_code, ApiError)(response, bytes(content))
+        return response, bytes(content)

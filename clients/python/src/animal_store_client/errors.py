@@ -41,6 +41,8 @@ class ApiError(AnimalStoreError):
         self.message = str(members.get("message", response.reason_phrase))[:500]
         self.request_id = response.headers.get("x-amzn-RequestId", "")
         self.retry_after_s = _seconds(response.headers.get("Retry-After", ""))
+        # Whether the same request may get another response later.
+        self.may_pass = self.status == httpx.codes.TOO_MANY_REQUESTS or self.status >= httpx.codes.INTERNAL_SERVER_ERROR
         quoted = f" (request {self.request_id})" if self.request_id else ""
         super().__init__(f"{self.status} {self.code}: {self.message}{quoted}")
 
@@ -69,21 +71,14 @@ class ServerError(ApiError):
     """5xx, after every attempt."""
 
 
-_CLASSES = {
-    400: InvalidRequestError,
+CLASSES: dict[int, type[ApiError]] = {
+    **dict.fromkeys((400, 413, 415), InvalidRequestError),
     401: AuthenticationError,
     404: NotFoundError,
-    413: InvalidRequestError,
-    415: InvalidRequestError,
     422: IdempotencyKeyReusedError,
     429: TooManyRequestsError,
     **dict.fromkeys(range(500, 600), ServerError),
 }
-
-
-def api_error(response: httpx.Response, content: bytes) -> ApiError:
-    """Return the error for a response, of the class that stands for its status."""
-    return _CLASSES.get(response.status_code, ApiError)(response, content)
 
 
 def printable(text: str) -> str:
