@@ -1,8 +1,7 @@
 """An embedded DynamoDB: one SQLite file that answers a client of the SDK in its own process.
 
-What is acknowledged is on disk: each request is one transaction of SQLite, which waits for the disk at its end. Any
-number of threads and processes can use the file at once. The store knows what this project asks of DynamoDB; any other
-operation, parameter, value or expression is refused by name, never ignored.
+What is acknowledged is on disk: each request is one transaction of SQLite, which waits for the disk at its end. The
+store knows what this project asks of DynamoDB; all else is refused by name, never ignored.
 """
 
 import json
@@ -13,22 +12,25 @@ import uuid
 import zlib
 from collections import deque
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
+from tools.local.expressions import Refusal
 from tools.local.operations import READS, perform
-from tools.local.values import Refusal
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
 _APPLICATION_ID = 0x616E696D
 _VERSION = 1
+_PAGE_SIZE = 4096
 # As in DynamoDB, an index has rows of its own, with the whole item in each. The table itself is its first index.
 _SCHEMA = f"""
+PRAGMA page_size = {_PAGE_SIZE};
 PRAGMA application_id = {_APPLICATION_ID};
 PRAGMA user_version = {_VERSION};
 PRAGMA journal_mode = WAL;
@@ -43,6 +45,9 @@ _EVENT = "before-send.dynamodb"
 class DatabaseError(Exception):
     """The file cannot be used, and was left as it is; the message is for the person at the terminal."""
 
+    def __init__(self, path: Path, why: str) -> None:
+        super().__init__(f"{path} is not a local store that can be used: {why}. Nothing was changed.")
+
 
 class Database:
     """An embedded DynamoDB in a file, which is created if there is none, and left as it is if it is damaged."""
@@ -56,13 +61,13 @@ class Database:
             _create(path)
             _check(path)
         except (OSError, sqlite3.Error) as error:
-            raise _damaged(path, str(error)) from error
+            raise DatabaseError(path, str(error)) from error
 
     def attach(self, client: "DynamoDBClient") -> None:
         """Answer every request of a client, in place of the network, until `close`."""
         client.meta.events.register_first(_EVENT, self.answer)  # type: ignore[arg-type] # the stubs know no answers
         # Last, for a request that comes after `close`: none may reach the network.
-        client.meta.events.register_last(_EVENT, _refuse, unique_id="embedded-store-closed")  # type: ignore[arg-type]
+        client.meta.events.register_last(_EVENT, _CLOSED, unique_id="embedded-store-closed")  # type: ignore[arg-type]
         self._clients.append(client)
 
     def close(self) -> None:
@@ -104,27 +109,19 @@ def _response(request: AWSPreparedRequest, status: int, text: str) -> AWSRespons
     return AWSResponse(request.url, status, headers, body)
 
 
-def _error(request: AWSPreparedRequest, status: int, refusal: Refusal) -> AWSResponse:
+def _error(request: AWSPreparedRequest, status: int, refusal: Refusal, **_: object) -> AWSResponse:
     name = f"com.amazonaws.dynamodb.v20120810#{refusal.code}"
     return _response(request, status, json.dumps({"__type": name, "message": refusal.message, **refusal.members}))
 
 
-def _refuse(request: AWSPreparedRequest, **_: object) -> AWSResponse:
-    return _error(request, 500, Refusal("The local store is closed", "InternalServerError"))
-
-
-# -- the file ----------------------------------------------------------------------------------------------------------
+_CLOSED = partial(_error, status=500, refusal=Refusal("The local store is closed", "InternalServerError"))
 
 
 def _connect(path: Path) -> sqlite3.Connection:
     """Open a file that exists: a store that is taken away while it is used does not come back empty."""
     uri = f"{path.absolute().as_uri()}?mode=rw"
     connection = sqlite3.connect(uri, timeout=10, isolation_level=None, check_same_thread=False, uri=True)
-    try:
-        connection.executescript("PRAGMA synchronous = FULL; PRAGMA fullfsync = ON")  # the latter is for macOS
-    except sqlite3.Error:
-        connection.close()
-        raise
+    connection.executescript("PRAGMA synchronous = FULL; PRAGMA fullfsync = ON")  # the latter is for macOS
     return connection
 
 
@@ -135,7 +132,7 @@ def _create(path: Path) -> None:
     if path.exists():
         return
     if is_log_there:
-        raise DatabaseError(f"{log} is a part of {path}, which is missing.")
+        raise DatabaseError(path, f"{log} is a part of it, and it is missing")
     new = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
     try:
         with closing(sqlite3.connect(new)) as connection:
@@ -151,20 +148,14 @@ def _create(path: Path) -> None:
 
 def _check(path: Path) -> None:
     """Refuse a file that is damaged or something else, without changing it."""
+    # With a log, SQLite decides: pages that are missing here may be there.
+    if path.stat().st_size % _PAGE_SIZE and not Path(f"{path}-wal").exists():
+        raise DatabaseError(path, "it is cut off")
     # Read-only: another connection could write to the file when it is closed.
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-        application, version, page_size, result = (
-            connection.execute(f"PRAGMA {name}").fetchone()[0]
-            for name in ("application_id", "user_version", "page_size", "quick_check(1)")
-        )
-    if (application, version) != (_APPLICATION_ID, _VERSION):
-        raise _damaged(path, "it is something else, or from another version of this program")
-    # With a log, SQLite decides: pages that are missing here may be there.
-    if path.stat().st_size % page_size and not Path(f"{path}-wal").exists():
-        raise _damaged(path, "it is cut off")
+        names = ("application_id", "user_version", "quick_check(1)")
+        *version, result = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names)
+    if version != [_APPLICATION_ID, _VERSION]:
+        raise DatabaseError(path, "it is something else, or from another version of this program")
     if result != "ok":
-        raise _damaged(path, result.splitlines()[-1])
-
-
-def _damaged(path: Path, why: str) -> DatabaseError:
-    return DatabaseError(f"{path} is not a local store that can be used: {why}. Nothing was changed.")
+        raise DatabaseError(path, result.splitlines()[-1])

@@ -1,4 +1,4 @@
-"""DynamoDB's expressions, in the few forms in which this project writes them; any other is refused.
+"""DynamoDB's values and expressions, in the few forms in which this project writes them; any other is refused.
 
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.html
 """
@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tools.local.values import Item, Refusal, add, known, order, unknown
-
+Value = dict[str, str]  # one member, named after its type
+Item = dict[str, Value]
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,37}")  # DynamoDB keeps 38 digits
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ReservedWords.html
 RESERVED_WORDS = frozenset(Path(__file__).with_name("reserved_words.txt").read_text("ascii").split())
 _COMPARATORS = {"=": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
@@ -21,6 +22,40 @@ _CHANGES = {
     "SET": rf"{_NAME}\s*=\s*(?:if_not_exists\s*\(\s*{_NAME}\s*,\s*)?{_VALUE}\s*(?(2)\))",
     "ADD": rf"{_NAME}\s*{_VALUE}",
 }
+
+
+class Refusal(Exception):
+    """An error that DynamoDB answers with: a message for people, a code for programs, and what else it carries."""
+
+    def __init__(self, message: str, code: str = "ValidationException", **members: Any) -> None:
+        super().__init__(message)
+        self.message, self.code, self.members = message, code, members
+
+
+def unknown(what: str) -> Refusal:
+    """Make the error for what DynamoDB may know, but this store does not."""
+    return Refusal(f"The embedded store does not know {what}. What it knows is in tools/local.")
+
+
+def known(item: Item) -> Item:
+    """Return an item if each of its values is a string or an integer."""
+    for name, value in item.items():
+        if value.keys() != {"S"} and not (value.keys() == {"N"} and _INTEGER.fullmatch(value["N"])):
+            raise unknown(f"the value {value} of {name}")
+    return item
+
+
+def order(value: Value) -> bytes:
+    """Write a value so that the order of bytes is DynamoDB's order."""
+    if "S" in value:
+        return value["S"].encode()
+    digits = value["N"].lstrip("-")
+    if digits == "0":
+        return b"\x80"
+    magnitude = bytes([129 + len(digits), *map(int, digits.rstrip("0"))])
+    # Of two negative numbers the larger magnitude comes first; the last byte puts -15 before -10.
+    is_negative = value["N"].startswith("-")
+    return b"\x7f" + bytes(255 - byte for byte in magnitude) + b"\xff" if is_negative else b"\x81" + magnitude
 
 
 class Expressions:
@@ -74,11 +109,14 @@ class Expressions:
             if attribute in changes:
                 raise Refusal(f"Two document paths overlap with each other: {attribute}")
             if section == "ADD":
-                value = add(item.get(attribute, {"N": "0"}), value)
+                left = item.get(attribute, {"N": "0"})
+                if not left.keys() == value.keys() == {"N"}:
+                    raise Refusal("An operand in the update expression has an incorrect data type")
+                value = {"N": str(int(left["N"]) + int(value["N"]))}
             if any(default_of):
                 value = item.get(self._attribute(*default_of), value)
             changes[attribute] = value
-        return changes
+        return known(changes)
 
     def _attribute(self, name: str) -> str:
         if name.upper() in RESERVED_WORDS:

@@ -2,44 +2,39 @@
 
 import json
 import sqlite3
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from typing import Any
-from uuid import uuid4
 
-from tools.local.expressions import Expressions
-from tools.local.values import Item, Refusal, known, order, unknown
+from tools.local.expressions import Expressions, Item, Refusal, known, order, unknown
 
 Execute = Callable[..., sqlite3.Cursor]
 Request = dict[str, Any]
 
 _TOKEN_SECONDS = 10 * 60
-# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html; counted in the JSON of items.
-_MAX_ITEM, _MAX_PAGE, _MAX_KEY = 400 * 1024, 1024 * 1024, 2048
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html; pages are counted in JSON.
+_MAX_PAGE, _MAX_KEY = 1024 * 1024, 2048
 _FAILED = "ConditionalCheckFailedException"
 _AFTER = b"\xff"
+_READ = "SELECT item FROM rows WHERE place = ?"
+_json = partial(json.dumps, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """The index of a table, or the table itself: rows in the order of their places.
-
-    A place is the index and the attributes of the key, each ended by a zero byte; no part begins with `_AFTER`.
-    """
+    """The index of a table, or the table itself: rows in the order of their places."""
 
     begin: bytes
     keys: tuple[str, ...]
-    names: tuple[str, ...]
-    """The attributes of its key, and then of the table's."""
+    names: tuple[str, ...]  # the keys, and then the table's
     types: dict[str, str]
 
     def place(self, item: Item) -> bytes:
         """Return the place of an item; of the first attributes of a key alone, where the items with them begin."""
-        place = self.begin
+        place = self.begin  # then the attributes, each ended by a zero byte; none begins with `_AFTER`
         for name in self.names:
             if name in item:
                 part = order(item[name]) if item[name].keys() == {self.types[name]} else b""
@@ -74,8 +69,8 @@ class _Call:
     request: Request
 
     def get_item(self) -> str:
-        stored = self._read(self.place())
-        return f'{{"Item":{stored}}}' if stored else "{}"
+        row = self.execute(_READ, (self.place(),)).fetchone()
+        return f'{{"Item":{row[0]}}}' if row else "{}"
 
     def write_item(self) -> str:
         """Put or update an item if the condition holds."""
@@ -83,29 +78,28 @@ class _Call:
         indexes, place = self._indexes(), self.place()
         for index in indexes.values():
             index.row(item)  # refuses the wrong type of a key, before the condition is tested
-        old: Item = json.loads(self._read(place) or "{}")
+        row = self.execute(_READ, (place,)).fetchone()
+        old: Item = json.loads(row[0]) if row else {}
         expressions = Expressions(self.request)
-        holds, changes = expressions.condition(old), expressions.changes(old)
+        holds, changes = expressions.condition(old), expressions.changes(item | old)
         if fixed := changes.keys() & {*indexes[None].keys}:
             raise Refusal(f"Cannot update attribute {fixed.pop()}. This attribute is part of the key")
         if not holds:
             is_shown = old and self.request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
             raise Refusal("The conditional request failed", _FAILED, **({"Item": old} if is_shown else {}))
         new = item if is_put else {**item, **old, **changes}
-        if len(text := _json(new)) > _MAX_ITEM:
-            raise Refusal("Item size has exceeded the maximum allowed size")
         for index in indexes.values():
             before, after = index.row(old), index.row(new)
             if before != after:
                 self.execute("DELETE FROM rows WHERE place = ?", (before,))
             if after:
-                self.execute("REPLACE INTO rows VALUES (?, ?)", (after, text))
+                self.execute("REPLACE INTO rows VALUES (?, ?)", (after, _json(new)))
         returned = {"ALL_NEW": new, "UPDATED_NEW": changes}.get(self.request.get("ReturnValues", ""))
         return _json({"Attributes": returned}) if returned else "{}"
 
     def transact_write_items(self) -> str:
         actions = self.request["TransactItems"]
-        token = self.request.get("ClientRequestToken", uuid4().hex)
+        token = self.request.get("ClientRequestToken")  # to SQLite, no None is the same as another
         if self._is_repeated(token, sha256(json.dumps(actions, sort_keys=True).encode()).digest()):
             return "{}"
         for action in actions:
@@ -160,8 +154,6 @@ class _Call:
         self.execute("UPDATE tables SET expiry = ? WHERE id = ?", (expiry, self._table()[0]))
         return f'{{"TimeToLiveSpecification":{expiry}}}'
 
-    # -- what the operations share -------------------------------------------------------------------------------------
-
     def _table(self) -> tuple[int, str]:
         """Return the number and the description of the table."""
         found = "SELECT id, description FROM tables WHERE name = ?"
@@ -178,12 +170,7 @@ class _Call:
         key: Item = self.request.get("Key") or {name: self.request["Item"].get(name, {}) for name in table.keys}
         if key.keys() != {*table.keys}:
             raise Refusal("The provided key element does not match the schema")
-        return table.place(key)
-
-    def _read(self, place: bytes) -> str:
-        """Return the item at a place; empty if there is none."""
-        (item,) = self.execute("SELECT item FROM rows WHERE place = ?", (place,)).fetchone() or ("",)
-        return str(item)
+        return table.place(known(key))
 
     def _page(self, index: _Index, low: bytes, high: bytes) -> str:
         """Read the items from one place to before another, up to the limit or to the size of a page."""
@@ -192,7 +179,7 @@ class _Call:
             if self.request["ExclusiveStartKey"].keys() != {*index.names} or not low <= start < high:
                 raise Refusal("The provided starting key is invalid, or outside the boundaries of the query")
             low = start + _AFTER
-        limit, size = self.request.get("Limit", sys.maxsize), 0
+        limit, size = self.request.get("Limit", -1), 0
         items: list[str] = []
         statement = "SELECT item FROM rows WHERE place >= ? AND place < ? ORDER BY place LIMIT ?"
         for (item,) in self.execute(statement, (low, high, limit)):
@@ -205,7 +192,7 @@ class _Call:
             last = f',"LastEvaluatedKey":{_json({name: end[name] for name in index.names})}'
         return f'{{"Items":[{",".join(items)}],"Count":{len(items)},"ScannedCount":{len(items)}{last}}}'
 
-    def _is_repeated(self, token: str, content: bytes) -> bool:
+    def _is_repeated(self, token: str | None, content: bytes) -> bool:
         """Tell whether a transaction with this token has been carried out; remember it if not."""
         now = time.time()
         self.execute("DELETE FROM tokens WHERE expires <= ?", (now,))
@@ -255,7 +242,3 @@ def _check_parameters(operation: str, allowed: set[str], request: Request) -> No
     for name, value in request.items():
         if name not in allowed or value not in _VALUES.get(name, [value]):
             raise unknown(f"the parameter {name} of {operation}, or its value")
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"))
