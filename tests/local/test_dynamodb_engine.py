@@ -69,6 +69,7 @@ SETS += [
     "id = :number",
     "#name = if_not_exists(pk, :string",
 ]
+WRONG_UPDATES = ["", "SET", "token = :string", "SET pk = :string", "SET id = :number"]
 ADDS = ["#value :number", "expires :number"] * 9 + ["#value", "expires :string"]
 QUERIES = ["{0} = {1}", "{0} = {1} AND id > :number", "id > :number AND {0} = {1}"] * 5
 QUERIES += ["", "{0}", "id > :number", "{0} > {1}", "{0} = {1} OR id > :number", "{0} = :number"]
@@ -84,7 +85,7 @@ def some(*forms: str, begin: str = "", between: str = ", ") -> SearchStrategy[st
 
 
 CONDITIONS = some(*TESTS, between=" OR ")
-UPDATES = some(*SETS, begin="SET ") | some(*ADDS, begin="ADD ") | sampled_from(["", "SET", "token = :string"])
+UPDATES = some(*SETS, begin="SET ") | some(*ADDS, begin="ADD ") | sampled_from(WRONG_UPDATES)
 
 
 @st.composite
