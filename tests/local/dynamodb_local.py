@@ -4,15 +4,14 @@ import re
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 
 import pytest
 
-from tests.processes import installed
+from tests.processes import installed, wait_for
 
 _CONFIGURATION = Path(__file__).with_name("dynamodb-local.xml")
 _OLDEST_JAVA = 17
@@ -22,12 +21,10 @@ _START_TIMEOUT_S = 60.0
 @contextmanager
 def dynamodb_local() -> Iterator[str]:
     """Give its URL, or skip the test where Java or npm is missing."""
-    for program in ("java", "npm"):
-        if shutil.which(program) is None:
-            pytest.skip(f"DynamoDB Local needs {program}, which is not installed")
-    java = subprocess.run(["java", "-version"], check=False, capture_output=True, text=True)
-    version = re.search(r'version "(\d+)', java.stderr)
-    if version is None or int(version[1]) < _OLDEST_JAVA:
+    if not (shutil.which("java") and shutil.which("npm")):
+        pytest.skip("DynamoDB Local needs java and npm")
+    java = subprocess.run(["java", "-version"], check=False, capture_output=True, text=True).stderr
+    if int((re.search(r'version "(\d+)', java) or "00")[1]) < _OLDEST_JAVA:
         pytest.skip(f"DynamoDB Local needs Java {_OLDEST_JAVA} or later")
     folder = installed("dynamodb-local") / "node_modules/amplify-dynamodb-simulator/emulator"
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -37,15 +34,15 @@ def dynamodb_local() -> Iterator[str]:
     with TemporaryFile() as log:
         process = subprocess.Popen([*command, str(_CONFIGURATION)], cwd=folder, stdout=log, stderr=log)
         try:
-            deadline = time.monotonic() + _START_TIMEOUT_S
-            while process.poll() is None and time.monotonic() < deadline:
-                with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                    break
-                time.sleep(0.05)
-            else:
-                log.seek(0)
-                pytest.fail(f"DynamoDB Local did not start: {log.read().decode()[-2000:]}")
+            wait_for(lambda: process.poll() is not None or _is_open(port), _START_TIMEOUT_S)
+            log.seek(0)
+            assert process.poll() is None, f"DynamoDB Local did not start: {log.read().decode()[-2000:]}"
             yield f"http://127.0.0.1:{port}"
         finally:
             process.kill()
             process.wait()
+
+
+def _is_open(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0

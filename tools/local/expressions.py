@@ -1,240 +1,133 @@
-"""DynamoDB's expressions, evaluated as they are read: conditions, updates and conditions on keys.
+"""DynamoDB's values and expressions, in the few forms in which this project writes them; any other is refused.
 
-Each is read to its end, even where the result is known already, so that a mistake in it is always found.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.html
 """
 
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from tools.local.values import Item, Refusal, Value, add, kind, normal, order, unknown
-
-Change = Callable[[], Value | None]
-"""Makes the new value of an attribute; None removes it."""
-
-_TOKEN = re.compile(r"[:#]?[A-Za-z0-9_]+|<>|<=|>=|\S")
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-ORDERS = {"=": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+Value = dict[str, str]  # one member, named after its type
+Item = dict[str, Value]
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,37}")  # DynamoDB keeps 38 digits
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ReservedWords.html
 RESERVED_WORDS = frozenset(Path(__file__).with_name("reserved_words.txt").read_text("ascii").split())
+_COMPARATORS = {"=": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+_NAME, _VALUE = r"(#\w+|[A-Za-z]\w*)", r"(:\w+)"
+_COMPARISON = rf"{_NAME}\s*(=|<=|<|>=|>)\s*{_VALUE}"
+_TEST = rf"(attribute_exists|attribute_not_exists)\s*\(\s*{_NAME}\s*\)|{_COMPARISON}"
+_CHANGES = {
+    "SET": rf"{_NAME}\s*=\s*(?:if_not_exists\s*\(\s*{_NAME}\s*,\s*)?{_VALUE}\s*(?(2)\))",
+    "ADD": rf"{_NAME}\s*{_VALUE}",
+}
 
 
-class _Operand(NamedTuple):
-    """What stands for a value: an attribute, which the item may not have, or a value of the request."""
+class Refusal(Exception):
+    """An error that DynamoDB answers with: a message for people, a code for programs, and what else it carries."""
 
-    value: Value | None
-    attribute: str = ""
+    def __init__(self, message: str, code: str = "ValidationException", **members: Any) -> None:
+        super().__init__(message)
+        self.message, self.code, self.members = message, code, members
 
-    def check(self, kinds: str, where: str) -> None:
-        """Refuse a value of the request that is of no use there, whatever the item is."""
-        if self.value and not self.attribute and kind(self.value) not in kinds.split():
-            raise Refusal(f"Incorrect operand type for operator or function: {where}, {kind(self.value)}")
 
-    def present(self) -> Value:
-        """Return the value of an operand that has to have one."""
-        if self.value is None:
-            raise Refusal(f"The expression refers to an attribute that the item does not have: {self.attribute}")
-        return self.value
+def unknown(what: str) -> Refusal:
+    """Make the error for what DynamoDB may know, but this store does not."""
+    return Refusal(f"The embedded store does not know {what}. What it knows is in tools/local.")
+
+
+def known(item: Item) -> Item:
+    """Return an item if each of its values is a string or an integer."""
+    for name, value in item.items():
+        if value.keys() != {"S"} and not (value.keys() == {"N"} and _INTEGER.fullmatch(value["N"])):
+            raise unknown(f"the value {value} of {name}")
+    return item
+
+
+def order(value: Value) -> bytes:
+    """Write a value so that the order of bytes is DynamoDB's order."""
+    if "S" in value:
+        return value["S"].encode()
+    digits = value["N"].lstrip("-")
+    if digits == "0":
+        return b"\x80"
+    magnitude = bytes([129 + len(digits), *map(int, digits.rstrip("0"))])
+    # Of two negative numbers the larger magnitude comes first; the last byte puts -15 before -10.
+    is_negative = value["N"].startswith("-")
+    return b"\x7f" + bytes(255 - byte for byte in magnitude) + b"\xff" if is_negative else b"\x81" + magnitude
 
 
 class Expressions:
-    """The expressions of one request.
+    """The expressions of one request."""
 
-    Args:
-        request: Its parameters.
-        item: The item that is stored; empty if there is none.
-    """
+    def __init__(self, request: dict[str, Any]) -> None:
+        names, values = request.get("ExpressionAttributeNames"), request.get("ExpressionAttributeValues")
+        self._names: dict[str, str] = names or {}
+        self._values = known(values or {})
+        self._texts = {name: text for name, text in request.items() if name.endswith("Expression")}
+        used = re.findall(r"[#:]\w+", " ".join(self._texts.values()))
+        if {} in (names, values) or {*used} != {*self._names, *self._values}:
+            raise Refusal(f"The expressions use {used}, but names and values are defined for {names} and {values}")
 
-    def __init__(self, request: dict[str, Any], item: Item) -> None:
-        self._request, self._item = request, item
-        self._known: dict[str, Any] = {**request.get("ExpressionAttributeNames", {})}
-        self._known |= normal(request.get("ExpressionAttributeValues", {}))
-        if {} in (request.get("ExpressionAttributeNames"), request.get("ExpressionAttributeValues")):
-            raise Refusal("ExpressionAttributeNames and ExpressionAttributeValues must not be empty")
-        self._unused = set(self._known)
-        self._tokens: list[str] = []
-        self._at = 0
-        self._group = (0, 0)
-
-    def condition(self) -> bool:
-        """Tell whether the ConditionExpression holds; without one it does."""
-        holds = not self._begin("ConditionExpression") or self._any()
-        self._expect("")
+    def condition(self, item: Item) -> bool:
+        """Tell whether the condition holds for an item; without one it does."""
+        if "ConditionExpression" not in self._texts:
+            return True
+        holds = False  # and each test is read, even where one holds: a mistake in it is always found
+        for function, tested, name, comparator, value in _parts(self._texts["ConditionExpression"], r"\sOR\s", _TEST):
+            if function:
+                holds |= (self._attribute(tested) in item) is (function == "attribute_exists")
+            else:
+                left, right = item.get(self._attribute(name), {}), self._values[value]
+                holds |= left.keys() == right.keys() and _COMPARATORS[comparator](order(left), order(right))
         return holds
 
-    def key_conditions(self) -> dict[str, tuple[str, Value]]:
-        """Read the KeyConditionExpression: a comparator and a value for each attribute."""
-        conditions: dict[str, tuple[str, Value]] = {}
-        self._begin("KeyConditionExpression")
-        while not conditions or self._take("AND"):
-            attribute, comparator, value = self._attribute(), self._next(), self._literal()
-            if attribute in conditions or comparator not in ORDERS:
-                raise Refusal("A KeyConditionExpression has one condition per key, with one of = < <= > >=")
-            conditions[attribute] = comparator, value
-        self._expect("")
+    def key_conditions(self, keys: tuple[str, ...]) -> Item:
+        """Read what the hash of the key is equal to and, if there is a condition for it, the range is greater than."""
+        comparators = dict(zip(keys, "=>", strict=False))
+        conditions: Item = {}
+        for name, comparator, value in _parts(self._texts["KeyConditionExpression"], r"\sAND\s", _COMPARISON):
+            attribute = self._attribute(name)
+            if attribute in conditions or comparator != comparators.get(attribute):
+                raise unknown(f"this condition of a query: {name} {comparator}")
+            conditions[attribute] = self._values[value]
+        if keys[0] not in conditions:
+            raise Refusal(f"Query condition missed key schema element: {keys[0]}")
         return conditions
 
-    def changes(self) -> dict[str, Change]:
-        """Read the UpdateExpression: a change for each attribute."""
-        sections = {"SET": self._set, "REMOVE": self._remove, "ADD": self._add}
-        changes: dict[str, Change] = {}
-        self._begin("UpdateExpression")
-        while section := self._next().upper():
-            if section not in sections:
-                raise unknown(f"the section {section} here in an update")
-            read = sections.pop(section)
-            while True:
-                attribute, change = read()
-                if attribute in changes:
-                    raise Refusal(f"Two document paths overlap with each other: {attribute}")
-                changes[attribute] = change
-                if not self._take(","):
-                    break
-        return changes
+    def changes(self, item: Item) -> Item:
+        """Read the update of an item: the new values of its attributes."""
+        if "UpdateExpression" not in self._texts:
+            return {}
+        section, _, text = self._texts["UpdateExpression"].partition(" ")
+        if section not in _CHANGES:
+            raise unknown(f"the section {section!r} of an update")
+        changes: Item = {}
+        for name, *default_of, literal in _parts(text, r",(?![^(]*\))", _CHANGES[section]):
+            attribute, value = self._attribute(name), self._values[literal]
+            if attribute in changes:
+                raise Refusal(f"Two document paths overlap with each other: {attribute}")
+            if section == "ADD":
+                left = item.get(attribute, {"N": "0"})
+                if not left.keys() == value.keys() == {"N"}:
+                    raise Refusal("An operand in the update expression has an incorrect data type")
+                value = {"N": str(int(left["N"]) + int(value["N"]))}
+            if any(default_of):
+                value = item.get(self._attribute(*default_of), value)
+            changes[attribute] = value
+        return known(changes)
 
-    def check_all_used(self) -> None:
-        """Refuse names and values that no expression has used."""
-        if self._unused:
-            raise Refusal(f"Values in ExpressionAttributeNames or -Values unused in expressions: {self._unused}")
+    def _attribute(self, name: str) -> str:
+        if name.upper() in RESERVED_WORDS:
+            raise Refusal(f"Attribute name is a reserved keyword; reserved keyword: {name}")
+        return self._names.get(name, name)
 
-    # -- conditions ----------------------------------------------------------------------------------------------------
 
-    def _any(self) -> bool:
-        holds = self._all()
-        while self._take("OR"):
-            holds = self._all() or holds
-        return holds
-
-    def _all(self) -> bool:
-        holds = self._one()
-        while self._take("AND"):
-            holds = self._one() and holds
-        return holds
-
-    def _one(self) -> bool:
-        if self._take("NOT"):
-            return not self._one()
-        if not self._take("("):
-            return self._exists() if self._peek(1) == "(" else self._compare()
-        begin = self._at
-        holds = self._any()
-        if self._group == (begin + 1, self._at):
-            raise Refusal("The expression has redundant parentheses;")
-        self._expect(")")
-        self._group = (begin, self._at)
-        return holds
-
-    def _exists(self) -> bool:
-        if (function := self._next()) not in ("attribute_exists", "attribute_not_exists"):
-            raise unknown(f"the function {function} in a condition")
-        self._expect("(")
-        exists = self._attribute() in self._item
-        self._expect(")")
-        return exists is (function == "attribute_exists")
-
-    def _compare(self) -> bool:
-        left, comparator, right = self._operand(), self._next(), self._operand()
-        if left.attribute and left.attribute == right.attribute:
-            raise Refusal(f"The first operand must be distinct from the remaining operands: {left.attribute}")
-        if comparator in ("=", "<>"):
-            return (left.value is not None and left.value == right.value) is (comparator == "=")
-        if comparator not in ORDERS:
-            raise unknown(f"the comparator {comparator}")
-        left.check("S N", comparator)
-        right.check("S N", comparator)
-        if not left.value or not right.value or not left.value.keys() == right.value.keys() <= {"S", "N"}:
-            return False
-        return bool(ORDERS[comparator](order(left.value), order(right.value)))
-
-    # -- updates -------------------------------------------------------------------------------------------------------
-
-    def _set(self) -> tuple[str, Change]:
-        attribute = self._attribute()
-        self._expect("=")
-        left = self._new_value()
-        if not (sign := self._take("+") or self._take("-")):
-            return attribute, left.present
-        right = self._new_value()
-        left.check("N", sign)
-        right.check("N", sign)
-        return attribute, lambda: add(left.present(), right.present(), minus=sign == "-")
-
-    def _new_value(self) -> _Operand:
-        if self._peek(1) != "(":
-            return self._operand()
-        if (function := self._next()) != "if_not_exists":
-            raise unknown(f"the function {function} in an update")
-        self._expect("(")
-        there = self._attribute()
-        self._expect(",")
-        default = self._new_value()
-        self._expect(")")
-        return _Operand(self._item.get(there, default.value), there)
-
-    def _remove(self) -> tuple[str, Change]:
-        return self._attribute(), lambda: None
-
-    def _add(self) -> tuple[str, Change]:
-        attribute, value = self._attribute(), self._literal()
-        _Operand(value).check("N", "ADD")
-        return attribute, lambda: add(self._item.get(attribute, {"N": "0"}), value)
-
-    # -- parts ---------------------------------------------------------------------------------------------------------
-
-    def _operand(self) -> _Operand:
-        if self._peek().startswith(":"):
-            return _Operand(self._literal())
-        attribute = self._attribute()
-        return _Operand(self._item.get(attribute), attribute)
-
-    def _literal(self) -> Value:
-        if not (token := self._next()).startswith(":"):
-            raise self._syntax_error()
-        value: Value = self._look_up(token)
-        return value
-
-    def _attribute(self) -> str:
-        token = self._next()
-        if token.startswith("#"):
-            return str(self._look_up(token))
-        if not _NAME.fullmatch(token):
-            raise self._syntax_error()
-        if token.upper() in RESERVED_WORDS:
-            raise Refusal(f"Attribute name is a reserved keyword; reserved keyword: {token}")
-        return token
-
-    def _look_up(self, placeholder: str) -> Any:
-        if placeholder not in self._known:
-            raise Refusal(f"An attribute name or value used in an expression is not defined: {placeholder}")
-        self._unused.discard(placeholder)
-        return self._known[placeholder]
-
-    # -- tokens --------------------------------------------------------------------------------------------------------
-
-    def _begin(self, parameter: str) -> bool:
-        """Go to the beginning of an expression; tell whether the request has it."""
-        self._tokens, self._at = _TOKEN.findall(self._request.get(parameter, "")), 0
-        if not self._tokens and parameter in self._request:
-            raise Refusal(f"Invalid {parameter}: The expression can not be empty;")
-        return bool(self._tokens)
-
-    def _peek(self, ahead: int = 0) -> str:
-        return self._tokens[self._at + ahead] if self._at + ahead < len(self._tokens) else ""
-
-    def _next(self) -> str:
-        self._at += 1
-        return self._peek(-1)
-
-    def _take(self, token: str) -> str:
-        return self._next() if self._peek().upper() == token else ""
-
-    def _expect(self, token: str) -> None:
-        """Go past a token; the empty one is the end."""
-        if self._next() != token:
-            raise self._syntax_error()
-
-    def _syntax_error(self) -> Refusal:
-        return Refusal(f'Syntax error, or nothing that the embedded store knows: "{" ".join(self._tokens)}"')
+def _parts(expression: str, separator: str, form: str) -> Iterator[tuple[str, ...]]:
+    """Split an expression, and yield the groups of each part; those that are not there are empty."""
+    for part in re.split(separator, expression):
+        match = re.fullmatch(form, part.strip(), re.ASCII)
+        if match is None:
+            raise unknown(f"the expression {part!r}")
+        yield match.groups("")
