@@ -29,18 +29,17 @@ def http(target: Target) -> httpx.Client:
 @pytest.mark.parametrize(
     ("path", "content_type", "text"),
     [
-        ("/docs", "text/html; charset=utf-8", "SwaggerUIBundle("),
-        ("/docs/swagger-ui.js", "text/javascript; charset=utf-8", "SwaggerUIBundle"),
-        ("/docs/swagger-ui.css", "text/css; charset=utf-8", ".swagger-ui"),
+        ("/docs", "text/html", "SwaggerUIBundle("),
+        ("/docs/swagger-ui.js", "text/javascript", "SwaggerUIBundle"),
+        ("/docs/swagger-ui.css", "text/css", ".swagger-ui"),
         ("/openapi.yaml", "application/yaml", "openapi: 3.1"),
-        ("/status", "text/html; charset=utf-8", "Status of the animal store"),
-        ("/status.json", "application/json", '"tables"'),
+        ("/status", "text/html", "Status of the animal store"),
     ],
 )
 def test_pages(http: httpx.Client, path: str, content_type: str, text: str) -> None:
     response = http.get(path)
 
-    assert (response.status_code, response.headers["Content-Type"]) == (200, content_type)
+    assert (response.status_code, response.headers["Content-Type"].partition(";")[0]) == (200, content_type)
     assert text in response.text
     assert (http.head(path).status_code, http.post(path).status_code) == (200, 404)
     assert http.get("/").headers["Location"] == "/docs"
@@ -81,13 +80,6 @@ def test_log_is_one_line_without_a_key(target: Target, http: httpx.Client, caplo
     assert lines[2].endswith("ms  (needs: Authorization: Bearer API_KEY)")
 
 
-def test_body_larger_than_the_gateway_takes(http: httpx.Client) -> None:
-    sizes = [10 * 1024 * 1024, 10 * 1024 * 1024 + 1]
-    by_the_function, by_the_gateway = (http.post("/v1/pets", content=b" " * size) for size in sizes)
-    assert by_the_function.status_code == by_the_gateway.status_code == 413
-    assert by_the_function.json()["message"] != by_the_gateway.json()["message"]
-
-
 def test_status_is_made_of_the_metrics(http: httpx.Client) -> None:
     metrics = Metrics()
     with redirected(metrics):
@@ -97,19 +89,14 @@ def test_status_is_made_of_the_metrics(http: httpx.Client) -> None:
             http.get(f"/v1/pets/{pet_id}")
         http.get("/v1/cats")  # API Gateway's own response: not in the functions' metrics
         print('{"_aws": {"CloudWatchMetrics": [{}]}}')
-    requests, errors, deprecated = metrics.summary()["tables"]
+    for value in range(1, 101):
+        directive = {"Dimensions": [["D"]], "Metrics": [{"Name": "M"}]}
+        metrics(json.dumps({"_aws": {"CloudWatchMetrics": [directive]}, "D": "d", "M": float(value)}))
+    requests, errors, deprecated, measured = metrics.summary()["tables"]
 
     counts = {(row["Operation"], row["Status"]): row["Requests"] for row in requests}
     assert counts == {("createPet", "201"): 1, ("createPet", "400"): 1, ("getPet", "200"): 2}
     assert [(row["Code"], row["Errors"]) for row in errors] == [("invalid_request", 1)]
     assert [row["DeprecatedCalls"] for row in deprecated] == [2]
+    assert measured == [{"D": "d", "Requests": 100, "M p50": 50, "M p95": 95}]  # of nearest rank
     assert metrics.summary()["invalid_metrics"] == 1
-
-
-def test_percentiles_are_of_nearest_rank() -> None:
-    metrics = Metrics()
-    directive = {"Dimensions": [["D"]], "Metrics": [{"Name": "M"}]}
-    for value in range(1, 101):
-        metrics(json.dumps({"_aws": {"CloudWatchMetrics": [directive]}, "D": "d", "M": float(value)}))
-
-    assert metrics.summary()["tables"] == [[{"D": "d", "Requests": 100, "M p50": 50, "M p95": 95}]]

@@ -115,16 +115,12 @@ def test_keys_and_invoke_share_the_store(service: RunningService, tmp_path: Path
         assert [service.http.get("/pets", headers=header).status_code for header in headers] == [200, 401]
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [('{"httpMethod": "GET", "path": "/v1/cats"}', "no function answers GET /v1/cats"), ("{", "1")],
-)
-def test_what_is_not_an_event_is_refused_in_a_sentence(tmp_path: Path, content: str, message: str) -> None:
-    (tmp_path / "event.json").write_text(content)
+def test_what_no_function_answers_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "event.json").write_text('{"httpMethod": "GET", "path": "/v1/cats"}')
 
     done = command(tmp_path, "invoke", f"{tmp_path}/event.json")
 
-    assert (done.exit_code, message in done.stderr) == (1, True)
+    assert (done.exit_code, "no function answers GET /v1/cats\n" in done.stderr) == (1, True)
 
 
 @pytest.mark.slow
