@@ -22,10 +22,11 @@ from tests.in_process import own_layer
 from tests.local.dynamodb_local import dynamodb_local
 from tests.processes import COMMAND, RunningService, environment, run_service, wait_for
 from tools import ROOT
+from tools.admin.key_table import KeyTable
 from tools.cli import app
 from tools.local import run
 from tools.local.folder import DataFolder
-from tools.local.service import load_template, open_store
+from tools.local.service import KEY_TABLE, load_template, open_store
 from tools.local.tables import ENDPOINT_VARIABLE
 
 PET = {"name": "Rex", "categoryId": 1}
@@ -194,7 +195,8 @@ def refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Iterator[Refus
         assert err == ""
         return out.strip()
 
-    with mock.patch.dict(os.environ, environment(tmp_path), clear=True), own_layer():
+    patched = mock.patch.dict(os.environ, environment(tmp_path), clear=True)
+    with patched, own_layer(), mock.patch("uvicorn.Server.run"):  # or a service that does start would never end
         yield refused
 
 
@@ -249,7 +251,9 @@ def test_damaged_store_is_left_alone_until_it_is_reset(
     assert (first / "dynamodb.sqlite").read_bytes() == damaged
     with open_store(folder) as store:
         store.load(template)
-        assert store.key(template) == key  # known to the new store too
+        assert store.key(template) == key
+        known = KeyTable(store.dynamodb, template.tables[KEY_TABLE].name).all()
+        assert [record.label for record in known] == ["local"]
 
 
 @pytest.mark.parametrize("url", ["http://evil.example:80/v1", "http://127.0.0.1.evil.example:80/v1", "file:///v1"])
