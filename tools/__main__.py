@@ -12,17 +12,16 @@ def main() -> None:
     """Check the interpreter, make the layer importable, and run the command."""
     if sys.version_info < OLDEST_PYTHON:
         sys.exit(f"Python {sys.version.split()[0]} is too old: this needs 3.11 or newer (see `make`).")
-    if sys.argv[1:] == ["run"]:
-        signal.signal(signal.SIGINT, lambda *_: os._exit(0))  # Ctrl-C while everything is still being imported
     sys.path.append(str(Path(__file__).resolve().parents[1] / "layers/common"))
     if sys.argv[1:] == ["run"]:
+        # At any moment of the start, and after the server has ended: what was answered is on disk. Not an exception,
+        # because Python would wait for the thread of a handler that hangs.
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda *_: os._exit(0))
         # Not through the command line library: it takes a tenth of a second that `make run` has no use for.
         from tools.local.run import main as run
 
-        status = run()
-        sys.stdout.flush()
-        # A handler that hangs would otherwise keep the process: Python waits for its threads.
-        os._exit(status)
+        sys.exit(run())
 
     from tools.cli import app
 

@@ -1,6 +1,7 @@
 """The ASGI application: its pages, whom it answers, and what it logs."""
 
 import json
+import logging
 from collections.abc import Iterator
 
 import httpx
@@ -28,74 +29,55 @@ def http(target: Target) -> httpx.Client:
 @pytest.mark.parametrize(
     ("path", "content_type", "text"),
     [
-        ("/docs", "text/html; charset=utf-8", "SwaggerUIBundle("),
-        ("/docs/swagger-ui.js", "text/javascript; charset=utf-8", "SwaggerUIBundle"),
-        ("/docs/swagger-ui.css", "text/css; charset=utf-8", ".swagger-ui"),
+        ("/docs", "text/html", "SwaggerUIBundle("),
+        ("/docs/swagger-ui.js", "text/javascript", "SwaggerUIBundle"),
+        ("/docs/swagger-ui.css", "text/css", ".swagger-ui"),
         ("/openapi.yaml", "application/yaml", "openapi: 3.1"),
-        ("/openapi.json", "application/json", '"openapi": "3.1'),
-        ("/status", "text/html; charset=utf-8", "Status of the animal store"),
-        ("/status.json", "application/json", '"tables"'),
+        ("/status", "text/html", "Status of the animal store"),
     ],
 )
 def test_pages(http: httpx.Client, path: str, content_type: str, text: str) -> None:
     response = http.get(path)
 
-    assert (response.status_code, response.headers["Content-Type"]) == (200, content_type)
+    assert (response.status_code, response.headers["Content-Type"].partition(";")[0]) == (200, content_type)
     assert text in response.text
-    assert http.head(path).status_code == 200
-    assert http.post(path).status_code == 404
-
-
-def test_root_leads_to_the_documentation(http: httpx.Client) -> None:
+    assert (http.head(path).status_code, http.post(path).status_code) == (200, 404)
     assert http.get("/").headers["Location"] == "/docs"
 
 
 def test_document_names_this_server_alone(http: httpx.Client) -> None:
     served = http.get("/openapi.json", headers={"Host": "localhost:81"}).json()
 
-    assert [server["url"] for server in served.pop("servers")] == ["http://localhost:81/v1"]
-    assert served == {
-        name: value for name, value in yaml.safe_load((ROOT / "openapi.yaml").read_text()).items() if name != "servers"
-    }
+    assert [server["url"] for server in served["servers"]] == ["http://localhost:81/v1"]
+    assert served | {"servers": 0} == yaml.safe_load((ROOT / "openapi.yaml").read_text()) | {"servers": 0}
 
 
 @pytest.mark.parametrize("path", ["/v1/pets", "/docs", "/status.json"])
 @pytest.mark.parametrize(
-    ("host", "answered"),
-    [
-        ("localhost", True),
-        ("[::1]:3000", True),
-        ("LOCALHOST:3000", True),
-        ("evil.example", False),
-        ("127.0.0.1.evil.example:3000", False),
-    ],
+    ("host", "status"),
+    [("localhost", 200), ("LOCALHOST:3000", 200), ("evil.example", 400), ("127.0.0.1.evil.example:3000", 400)],
 )
-def test_only_names_of_this_machine_are_answered(http: httpx.Client, path: str, host: str, answered: bool) -> None:
+def test_only_names_of_this_machine_are_answered(http: httpx.Client, path: str, host: str, status: int) -> None:
     response = http.get(path, headers={"Host": host, "Origin": f"http://{host}"})
 
-    assert response.status_code == (200 if answered else 421)
-    assert answered or response.json().keys() == {"code", "message", "status"}
+    assert response.status_code == status
     assert not [name for name in response.headers if name.startswith("access-control")]
 
 
-def test_log_is_one_line_without_a_key(target: Target, http: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    logged: list[str] = []
-    monkeypatch.setattr(target.application, "_log_request", lambda *request: logged.append(request[1]))
+def test_log_is_one_line_without_a_key(target: Target, http: httpx.Client, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "tools")
     encoded = "".join(f"%25{ord(character):02x}" for character in target.api_key)
 
     for key in (target.api_key, encoded):
         http.get(f"/v1/pets/%0a{key}?key={key}")
-    http.get("/nothing?" + "x" * 300)
+    http.get("/v1/pets?" + "x" * 300, headers={"Authorization": ""})
 
-    assert logged[:2] == ["/v1/pets/\\x0aanimal_test_...?key=animal_test_..."] * 2
-    assert len(logged[2]) < 210
-
-
-def test_body_larger_than_the_gateway_takes(http: httpx.Client) -> None:
-    sizes = [10 * 1024 * 1024, 10 * 1024 * 1024 + 1]
-    by_the_function, by_the_gateway = (http.post("/v1/pets", content=b" " * size) for size in sizes)
-    assert by_the_function.status_code == by_the_gateway.status_code == 413
-    assert by_the_function.json()["message"] != by_the_gateway.json()["message"]
+    lines = [record.getMessage() for record in caplog.records if record.name == "tools.local.app"]
+    assert [line.split()[1:4] for line in lines[:2]] == [
+        ["404", "GET", "/v1/pets/\\x0aanimal_test_...?key=animal_test_..."]
+    ] * 2
+    assert len(lines[2]) < 300
+    assert lines[2].endswith("ms  (needs: Authorization: Bearer API_KEY)")
 
 
 def test_status_is_made_of_the_metrics(http: httpx.Client) -> None:
@@ -107,20 +89,14 @@ def test_status_is_made_of_the_metrics(http: httpx.Client) -> None:
             http.get(f"/v1/pets/{pet_id}")
         http.get("/v1/cats")  # API Gateway's own response: not in the functions' metrics
         print('{"_aws": {"CloudWatchMetrics": [{}]}}')
-    requests, errors, deprecated = metrics.summary()["tables"]
+    for value in range(1, 101):
+        directive = {"Dimensions": [["D"]], "Metrics": [{"Name": "M"}]}
+        metrics(json.dumps({"_aws": {"CloudWatchMetrics": [directive]}, "D": "d", "M": float(value)}))
+    requests, errors, deprecated, measured = metrics.summary()["tables"]
 
     counts = {(row["Operation"], row["Status"]): row["Requests"] for row in requests}
     assert counts == {("createPet", "201"): 1, ("createPet", "400"): 1, ("getPet", "200"): 2}
-    assert all(0 < row["Latency p50"] <= row["Latency p95"] for row in requests)
     assert [(row["Code"], row["Errors"]) for row in errors] == [("invalid_request", 1)]
     assert [row["DeprecatedCalls"] for row in deprecated] == [2]
+    assert measured == [{"D": "d", "Requests": 100, "M p50": 50, "M p95": 95}]  # of nearest rank
     assert metrics.summary()["invalid_metrics"] == 1
-
-
-def test_percentiles_are_of_nearest_rank() -> None:
-    metrics = Metrics()
-    directive = {"Dimensions": [["D"]], "Metrics": [{"Name": "M", "Unit": "Milliseconds"}]}
-    for value in range(1, 101):
-        metrics(json.dumps({"_aws": {"CloudWatchMetrics": [directive]}, "D": "d", "M": float(value)}))
-
-    assert metrics.summary()["tables"] == [[{"D": "d", "Requests": 100, "M p50": 50, "M p95": 95}]]

@@ -1,85 +1,62 @@
-"""Handlers loaded from a template, and API Gateway's responses for those that fail."""
+"""The template, the handlers, and the mapping between HTTP and proxy events."""
 
 import asyncio
 import json
+import shutil
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+from starlette.requests import Request
 from starlette.routing import request_response
 
+from tests.in_process import own_layer
+from tools import ROOT
 from tools.local import LocalError, functions, template
-from tools.local.gateway import Gateway
+from tools.local.gateway import Gateway, proxy_event, response
 from tools.local.output import errors, redirected
+from tools.local.template import Route
 
-TEMPLATE = """
-Resources:
-  Layer: {Type: AWS::Serverless::LayerVersion, Properties: {ContentUri: layer}}
-  Api:
-    Type: AWS::Serverless::Api
-    Properties:
-      StageName: local
-      GatewayResponses:
-        MISSING_AUTHENTICATION_TOKEN:
-          StatusCode: 404
-          ResponseParameters: {Headers: {X-Own: "'yes'"}}
-          ResponseTemplates: {application/json: '{"m":$context.error.messageString,"x":"$context.unknown"}'}
-"""
-FUNCTION = """
-  {name}:
-    Type: AWS::Serverless::Function
-    Properties:
-      CodeUri: {name}
-      Handler: app.handler
-      Timeout: 1
-      Layers: [!Ref Layer]
-      Environment: {{Variables: {{SETTING: {setting}}}}}
-      Events: {{Api: {{Type: Api, Properties: {{Path: /v1/{name}, Method: GET}}}}}}
-"""
-SHARED = "import os\nSETTING = os.environ['SETTING']\nseen = []\n"
-USES_SHARED = """
+ECHO = """
 import json
-import shared_by_layer
+from animal_store import settings
 def handler(event, context):
-    shared_by_layer.seen.append(event["resource"])
-    left, arn = context.get_remaining_time_in_millis(), context.invoked_function_arn
-    body = {"setting": shared_by_layer.SETTING, "seen": shared_by_layer.seen, "left": left, "arn": arn}
-    return {"statusCode": 200, "body": json.dumps(body)}
+    left = context.get_remaining_time_in_millis()
+    return {"statusCode": 200, "body": json.dumps([settings.STAGE, event["pathParameters"], left])}
 """
-
-
-class Project:
-    """A folder with a template, functions and a layer."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def gateway(self, *, settings: tuple[str, ...] = ("x", "x"), **handlers: str) -> Gateway:
-        """Load functions, given as the text of their `app.py`."""
-        for name, text in {"layer": "", **handlers}.items():
-            (self.folder / name).mkdir(exist_ok=True)
-            (self.folder / name / "app.py").write_text(text)
-        (self.folder / "layer/shared_by_layer.py").write_text(SHARED)
-        text = "".join(
-            FUNCTION.format(name=name, setting=setting) for name, setting in zip(handlers, settings, strict=False)
-        )
-        (self.folder / "template.yaml").write_text(TEMPLATE + text)
-        loaded = template.load(self.folder / "template.yaml", {})
-        return Gateway(loaded, functions.load(loaded))
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    monkeypatch.setenv("SETTING", "")  # loading sets it; this puts it back
-    monkeypatch.setattr(sys, "path", [*sys.path])
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of what a gateway is made of, with simple handlers."""
+    for name in ("functions", "layers/common/animal_store"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    shutil.copy(ROOT / "template.yaml", tmp_path)
+    for handler in tmp_path.glob("functions/*/app.py"):
+        handler.write_text(ECHO)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # its age is compared in seconds
-    monkeypatch.delitem(sys.modules, "shared_by_layer", raising=False)
-    return Project(tmp_path)
+    with own_layer():
+        for module in [module for module in sys.modules if module.startswith("animal_store")]:
+            del sys.modules[module]
+        yield tmp_path
 
 
-def get(gateway: Gateway, path: str) -> httpx.Response:
+def load(project: Path, handler: str = "", before: str = "", after: str = "") -> Gateway:
+    """Load a gateway with another handler of listPets, or with another text in the template."""
+    if handler:
+        (project / "functions/list_pets/app.py").write_text(handler)
+    text = (project / "template.yaml").read_text()
+    assert before in text
+    (project / "template.yaml").write_text(text.replace(before, after) if before else text)
+    loaded = template.load(project / "template.yaml", {"Stage": "local"})
+    return Gateway(loaded, functions.load(loaded))
+
+
+def get(gateway: Gateway, path: str = "/v1/pets") -> httpx.Response:
     async def send() -> httpx.Response:
         transport = httpx.ASGITransport(request_response(gateway.handle))
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost:3000") as client:
@@ -88,50 +65,57 @@ def get(gateway: Gateway, path: str) -> httpx.Response:
     return asyncio.run(send())
 
 
-def test_functions_share_one_copy_of_the_layer(project: Project) -> None:
-    gateway = project.gateway(One=USES_SHARED, Two=USES_SHARED)
+def test_functions_share_one_copy_of_the_layer(project: Path) -> None:
+    gateway = load(project, ECHO, "Path: /v1/pets, Method: GET", 'Path: "/v1/{kind}/{id}", Method: GET')
 
-    get(gateway, "/v1/One")
-    body = get(gateway, "/v1/Two").json()
+    stage, parameters, left = get(gateway, "/v1/a%2Fb%2520/1").json()
 
-    assert 900 < body.pop("left") <= 1000
-    assert body == {
-        "setting": "x",
-        "seen": ["/v1/One", "/v1/Two"],
-        "arn": "arn:aws:lambda:us-east-1:123456789012:function:Two",
-    }
-
-
-def test_functions_cannot_differ_in_a_variable(project: Project) -> None:
-    with pytest.raises(LocalError, match="Two needs its own SETTING"):
-        project.gateway(settings=("x", "y"), One=USES_SHARED, Two=USES_SHARED)
+    assert (stage, gateway.template.stage, gateway.template.base_path) == ("local", "local", "/v1")
+    assert parameters == {"kind": "a/b%20", "id": "1"}
+    assert 9000 < left <= 10_000
+    assert gateway.template.find("GET", "/v1/pets/1")[0].function == "GetPetFunction"  # a fixed segment goes first
+    loaded = [sys.modules[f"{name}.app"] for name in gateway.template.functions]
+    assert [module.settings for module in loaded] == [sys.modules["animal_store.settings"]] * 3
 
 
-def test_loading_again_takes_new_code_and_leaves_the_old_working(project: Project) -> None:
-    old = project.gateway(One=USES_SHARED)
-    new = project.gateway(One=USES_SHARED.replace("200", "201"))
-
-    assert [get(gateway, "/v1/One").status_code for gateway in (old, new, old)] == [200, 201, 200]
-    assert len(get(new, "/v1/One").json()["seen"]) == 2
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("STAGE: !Ref Stage", "STAGE: !Ref Stag", "Variables.STAGE"),
+        ("STAGE: !Ref Stage", "STAGE: !ImportValue x", "Variables.STAGE"),
+        ("MemorySize: !Ref MemorySize", "MemorySize: !If [A, 1, 2]", "MemorySize"),
+        ("CodeUri: functions/list_pets/", "CodeUri: functions/list_pets/\n      Layers: []", "ListPets.* of its own"),
+        ("Type: AWS::DynamoDB::Table", "Type: AWS::DynamoDB::Table\n    Condition: X", "AnimalsTable has a condition"),
+        ("Method: POST", "Method: any", "does not know the route ANY"),
+        ("{petId}", "{petId+}", "does not know the route GET"),
+        ("Parameters:", "Parameters: [", "cannot be used: ParserError"),
+        ("\nResources:", "\nResources:\n  HalfWritten:", "cannot be used: TypeError"),
+    ],
+)
+def test_template_that_it_does_not_know(project: Path, before: str, after: str, message: str) -> None:
+    with pytest.raises(LocalError, match=message):
+        load(project, "", before, after)
 
 
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        ("import nothing_of_that_name\n", r"ModuleNotFoundError: .*One/app.py, line 1\)"),
-        ("x = 1\ndef handler(\n", r"SyntaxError: .*One/app.py, line 2\)"),
+        ("import nothing_of_that_name\n", r"ModuleNotFoundError: .*list_pets/app.py, line 1\)"),
+        ("x = 1\ndef handler(\n", r"SyntaxError: .*list_pets/app.py, line 2\)"),
         ("other = 1\n", "AttributeError"),
         ("raise SystemExit(3)\n", "SystemExit"),
     ],
 )
-def test_handler_that_cannot_be_loaded(project: Project, code: str, message: str) -> None:
-    project.gateway(One=USES_SHARED)
-    shared = sys.modules["shared_by_layer"]
+def test_handler_that_cannot_be_loaded_leaves_the_old_one_working(project: Path, code: str, message: str) -> None:
+    old, shared = load(project, ECHO), sys.modules["animal_store.settings"]
 
-    with pytest.raises(LocalError, match=rf"One/app.py cannot be loaded: {message}"):
-        project.gateway(One=code)
+    with pytest.raises(LocalError, match=rf"list_pets/app.py cannot be loaded: {message}"):
+        load(project, code)
 
-    assert sys.modules["shared_by_layer"] is shared
+    assert sys.modules["animal_store.settings"] is shared
+    new = load(project, ECHO.replace("200", "201"))
+    assert [get(gateway).status_code for gateway in (old, new, old)] == [200, 201, 200]
+    assert sys.modules["animal_store.settings"] is not shared
 
 
 @pytest.mark.parametrize(
@@ -140,40 +124,75 @@ def test_handler_that_cannot_be_loaded(project: Project, code: str, message: str
         ("raise ValueError('secret detail')", "ValueError: secret detail"),
         ("raise SystemExit", "SystemExit"),
         ("raise TimeoutError('of the function')", "TimeoutError: of the function"),
-        ("return {'statusCode': 'x'}", "MalformedResponseError"),
+        ("return {'statusCode': 'x'}", "ValueError: not a response: "),
     ],
 )
-def test_function_that_fails(project: Project, code: str, logged: str) -> None:
-    gateway = project.gateway(One=f"def handler(event, context):\n    {code}\n")
+def test_function_that_fails(project: Path, code: str, logged: str) -> None:
+    gateway = load(project, f"def handler(event, context):\n    {code}\n")
     log: list[str] = []
     terminal: list[str] = []
 
     with redirected(log.append, errors(terminal.append, Path("functions.log"))):
-        response = get(gateway, "/v1/One")
+        failure = get(gateway)
 
-    assert response.status_code == 502
-    assert response.json() == {"message": "Internal server error"}
+    assert (failure.status_code, failure.json()["code"]) == (502, "internal_error")
+    assert (failure.headers["Cache-Control"], failure.headers["Content-Type"]) == ("no-store", "application/json")
     assert logged in json.loads(log[0])["exception"]
     assert logged in terminal[0]
-    assert terminal[0].endswith("the whole traceback is in functions.log")
     assert ", line " in terminal[0]
+    assert terminal[0].endswith("the whole traceback is in functions.log")
 
 
-def test_function_that_takes_too_long(project: Project) -> None:
-    gateway = project.gateway(One="import time\ndef handler(event, context):\n    time.sleep(3)\n")
-    begin, log = time.monotonic(), list[str]()
+def test_function_that_takes_too_long(project: Path) -> None:
+    slow = "import time\ndef handler(event, context):\n    time.sleep(2)\n"
+    gateway, log = load(project, slow, "Timeout: 10", "Timeout: 1"), list[str]()
+    begin = time.monotonic()
 
     with redirected(log.append):
-        response = get(gateway, "/v1/One")
+        assert get(gateway).json()["code"] == "timeout"
 
-    assert response.status_code == 504
-    assert 1 <= time.monotonic() - begin < 3
+    assert 1 <= time.monotonic() - begin < 2
     assert "Task timed out after 1.00 seconds" in log[0]
 
 
-def test_gateway_response_of_the_template(project: Project) -> None:
-    response = get(project.gateway(One=USES_SHARED), "/v1/other")
+def test_documented_example_of_aws() -> None:
+    record = json.loads((Path(__file__).parent / "aws_documented_event.json").read_text("utf-8"))
+    sent, theirs = record["request"], record["event"]
+    for name in ("headers", "multiValueHeaders"):  # ASGI has names in lower case
+        theirs[name] = {key.lower(): value for key, value in theirs[name].items()}
+    hostile = [["x-forwarded-proto", "https"], ["X-Forwarded-For", "6.6.6.6"]]
+    scope = {"type": "http", "scheme": "http", "http_version": "1.1", "client": (sent["source_ip"], 1)}
+    scope |= {"method": sent["method"], "path": sent["path"], "raw_path": sent["path"].encode()}
+    scope["headers"] = [(name.lower().encode(), value.encode()) for name, value in sent["headers"] + hostile]
+    request = Request(scope | {"query_string": sent["query"].encode()})
+    route, own = Route("POST", sent["resource"], "F"), theirs["requestContext"]
+    chosen = {"stage": own["stage"], "request_id": own["requestId"]}
 
-    assert response.status_code == 404
-    assert response.json() == {"m": "Missing Authentication Token", "x": ""}
-    assert (response.headers["X-Own"], response.headers["Content-Type"]) == ("yes", "application/json")
+    made = proxy_event(request, sent["body"].encode(), route, theirs["pathParameters"], **chosen)
+
+    assert known(made, theirs) == theirs
+    told = {name: value for name, value in made["headers"].items() if name.lower().startswith("x-forwarded")}
+    assert list(told.values()) == [sent["source_ip"], "80", "http"]
+    assert made["requestContext"]["domainName"] == theirs["headers"]["host"]
+    assert abs(made["requestContext"]["requestTimeEpoch"] / 1000 - time.time()) < 60
+
+
+def known(made: Any, theirs: Any) -> Any:
+    """Leave out what their event does not have."""
+    return {name: known(made.get(name), theirs[name]) for name in theirs} if isinstance(theirs, dict) else made
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"statusCode": 600},
+        {"body": {"an": "object"}},
+        {"body": "\ud800"},
+        {"headers": {"A": "1\r\nSet-Cookie: x"}},
+        {"unknown": 1},
+    ],
+)
+def test_malformed_results(wrong: dict[str, Any]) -> None:
+    assert response({"statusCode": 200, "headers": {"A": 1}}).headers["A"] == "1"
+    with pytest.raises(ValueError, match=r"not a response|surrogates"):
+        response({"statusCode": 200, **wrong})

@@ -9,29 +9,33 @@ import subprocess
 import sys
 import termios
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import httpx
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
+from tests.in_process import own_layer
 from tests.local.dynamodb_local import dynamodb_local
 from tests.processes import COMMAND, RunningService, environment, run_service, wait_for
 from tools import ROOT
+from tools.admin.key_table import KeyTable
 from tools.cli import app
 from tools.local import run
 from tools.local.folder import DataFolder
-from tools.local.service import open_store
+from tools.local.service import KEY_TABLE, load_template, open_store
 from tools.local.tables import ENDPOINT_VARIABLE
 
 PET = {"name": "Rex", "categoryId": 1}
 
 
-def own_environment(data: Path, **variables: str) -> AbstractContextManager[object]:
-    """Give commands in this process an environment of their own."""
-    return mock.patch.dict(os.environ, environment(data, **variables), clear=True)
+def command(data: Path, *arguments: str, **variables: str) -> Result:
+    """Run another command in this process, with an environment of its own."""
+    with mock.patch.dict(os.environ, environment(data, **variables), clear=True), own_layer():
+        return CliRunner().invoke(app, arguments)
 
 
 # -- while it runs -----------------------------------------------------------------------------------------------------
@@ -39,18 +43,14 @@ def own_environment(data: Path, **variables: str) -> AbstractContextManager[obje
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
 def test_printed_commands_work_when_pasted(service: RunningService) -> None:
-    wait_for(lambda: len(commands(service)) == 3)
-    responses = [
-        subprocess.run(["sh", "-c", command], check=True, capture_output=True, text=True).stdout
-        for command in commands(service)
-    ]
+    def commands() -> list[str]:
+        return [line for line in service.printed() if line.startswith("  curl")]
+
+    wait_for(lambda: len(commands()) == 3)
+    responses = [subprocess.check_output(["sh", "-c", command], text=True) for command in commands()]
 
     assert [response.split()[1] for response in responses] == ["201", "200", "200"]
     assert (service.data / "api-key").stat().st_mode & 0o777 == 0o600
-
-
-def commands(service: RunningService) -> list[str]:
-    return [line for line in service.printed() if line.startswith("  curl")]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc shows them")
@@ -67,9 +67,7 @@ def test_it_is_one_process_with_one_port(service: RunningService) -> None:
 def test_requests_are_printed_and_what_functions_log_is_in_a_file(service: RunningService) -> None:
     response = service.http.get("/pets?limit=1&seen=here")
 
-    wait_for(lambda: any("seen=here" in line for line in service.printed()))
-    (line,) = (line for line in service.printed() if "seen=here" in line)
-    assert line.split()[1:4] == ["200", "GET", "/v1/pets?limit=1&seen=here"]
+    wait_for(lambda: any("200  GET /v1/pets?limit=1&seen=here" in line for line in service.printed()))
     log = (service.data / "functions.log").read_text()
     assert response.headers["x-amzn-RequestId"] in log
     assert service.api_key not in log
@@ -98,21 +96,32 @@ def test_body_too_large_is_refused_while_it_comes(service: RunningService) -> No
 
 
 @pytest.mark.parametrize("running", [True, False])
-def test_keys_are_issued_listed_and_revoked(service: RunningService, tmp_path: Path, running: bool) -> None:
-    def keys(*arguments: str) -> str:
-        with own_environment(service.data if running else tmp_path):
-            return CliRunner().invoke(app, ["keys", *arguments], catch_exceptions=False).stdout
+def test_keys_and_invoke_share_the_store(service: RunningService, tmp_path: Path, running: bool) -> None:
+    data = service.data if running else tmp_path
+    issued, lost = (
+        json.loads(command(data, "keys", "issue", "--label", n, "--json").stdout) for n in ("robot", "lost")
+    )
+    command(data, "keys", "revoke", lost["id"])
+    invoked = command(data, "invoke", str(ROOT / "events/create-201.json"))
+    refused = command(data, "invoke", str(ROOT / "events/list-401.json"))
 
-    issued, lost = (json.loads(keys("issue", "--label", label, "--json")) for label in ("[robot]", "lost"))
-    keys("revoke", lost["id"])
-
-    states = {key["label"]: key["state"] for key in json.loads(keys("list", "--json"))}
-    assert (states["[robot]"], states["lost"]) == ("active", "revoked")
-    assert " [robot] " in keys("list")
-    assert issued["key"] not in keys("list")
+    states = {key["label"]: key["state"] for key in json.loads(command(data, "keys", "list", "--json").stdout)}
+    assert (states["robot"], states["lost"]) == ("active", "revoked")
+    assert (json.loads(invoked.stdout)["statusCode"], json.loads(refused.stdout)["statusCode"]) == (201, 401)
+    assert '"Operation":"createPet"' in invoked.stderr
     if running:
+        created = json.loads(json.loads(invoked.stdout)["body"])
+        assert service.http.get(f"/pets/{created['id']}").json() == created
         headers = [{"Authorization": f"Bearer {key['key']}"} for key in (issued, lost)]
         assert [service.http.get("/pets", headers=header).status_code for header in headers] == [200, 401]
+
+
+def test_what_no_function_answers_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "event.json").write_text('{"httpMethod": "GET", "path": "/v1/cats"}')
+
+    done = command(tmp_path, "invoke", f"{tmp_path}/event.json")
+
+    assert (done.exit_code, "no function answers GET /v1/cats\n" in done.stderr) == (1, True)
 
 
 @pytest.mark.slow
@@ -121,8 +130,7 @@ def test_contract_holds_over_http(tmp_path: Path, store: str) -> None:
     with ExitStack() as stack:
         elsewhere = {} if store == "embedded" else {ENDPOINT_VARIABLE: stack.enter_context(dynamodb_local())}
         service = stack.enter_context(run_service(tmp_path, None, **elsewhere))
-        with own_environment(tmp_path, **elsewhere):
-            issued = CliRunner().invoke(app, ["keys", "issue", "--label", "second", "--json"], catch_exceptions=False)
+        issued = command(tmp_path, "keys", "issue", "--label", "second", "--json", **elsewhere)
         keys = ["--api-key", service.api_key, "--second-api-key", json.loads(issued.stdout)["key"]]
         suite = [sys.executable, "-m", "pytest", "tests/contract", "-q", "--base-url", service.base_url, *keys]
         done = subprocess.run(suite, cwd=ROOT, check=False, capture_output=True, text=True)
@@ -147,30 +155,28 @@ def test_signals_end_it_and_the_data_stays(tmp_path: Path) -> None:
             status = service.process.wait(20)
         assert status == (-number if number == signal.SIGKILL else 0)
         assert "Traceback" not in service.console.read_text()
-        assert DataFolder(tmp_path).running() is None
+        assert DataFolder(tmp_path).base_url() is None
     assert len(keys) == 1
 
 
 def test_interrupted_while_it_starts_it_ends_quietly(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [*COMMAND, "run"], cwd=ROOT, env=environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-    wait_for((tmp_path / "lock").exists)
-    process.send_signal(signal.SIGINT)
+    output: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with subprocess.Popen([*COMMAND, "run"], cwd=ROOT, env=environment(tmp_path), **output) as process:
+        wait_for((tmp_path / "service").exists)
+        process.send_signal(signal.SIGINT)
 
-    assert (process.communicate(timeout=20)[0], process.returncode) == (b"", 0)
+        assert (process.communicate(timeout=20)[0], process.returncode) == (b"", 0)
 
 
 @pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
 def test_it_ends_with_make(tmp_path: Path) -> None:
-    make = subprocess.Popen(["make", "run"], cwd=ROOT, env=environment(tmp_path), stdout=subprocess.DEVNULL)
-    try:
-        wait_for(lambda: DataFolder(tmp_path).running(), 120)
-    finally:
-        make.kill()
-        make.wait()
+    with subprocess.Popen(["make", "run"], cwd=ROOT, env=environment(tmp_path), stdout=subprocess.DEVNULL) as make:
+        try:
+            wait_for(DataFolder(tmp_path).base_url, 120)
+        finally:
+            make.kill()
 
-    wait_for(lambda: DataFolder(tmp_path).running() is None)
+    wait_for(lambda: DataFolder(tmp_path).base_url() is None)
 
 
 # -- when it cannot ----------------------------------------------------------------------------------------------------
@@ -179,66 +185,57 @@ Refused = Callable[..., str]
 
 
 @pytest.fixture
-def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Iterator[Refused]:
-    """Start a service that must not start; what it says."""
-    monkeypatch.setattr(signal, "signal", lambda *_: None)
+def refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Iterator[Refused]:
+    """Start a service that must not start, or do something else; what it says."""
 
-    def refused(**variables: object) -> str:
+    def refused(main: Callable[[], int] = run.main, **variables: object) -> str:
         os.environ.update({name: str(value) for name, value in variables.items()})
-        assert run.main() == 1
+        assert main() == 1
         out, err = capfd.readouterr()
         assert err == ""
-        return out.strip().removeprefix("make run: ")
+        return out.strip()
 
-    with own_environment(tmp_path):
+    patched = mock.patch.dict(os.environ, environment(tmp_path), clear=True)
+    with patched, own_layer(), mock.patch("uvicorn.Server.run"):  # or a service that does start would never end
         yield refused
 
 
-def test_taken_port(service: RunningService, refused: Refused) -> None:
-    port = httpx.URL(service.base_url).port
-
-    assert refused(PORT=port) == f"port {port} is taken. Use another: make run PORT=8080, or any free one: PORT=0"
-
-
-@pytest.mark.parametrize("port", ["http", "-1", "65536"])
-def test_port_that_is_none(refused: Refused, port: str) -> None:
-    assert refused(PORT=port) == f"PORT must be 0 (any free port) to 65535, not {port}"
-
-
-def test_folder_in_use(service: RunningService, refused: Refused, capfd: pytest.CaptureFixture[str]) -> None:
-    message = f"in use by another `make run` (process {service.process.pid})"
-
-    assert message in refused(DATA=service.data)
-    assert run.reset() == 1
-    assert message in capfd.readouterr().out
-    assert service.http.get("/pets").status_code == 200
-
-
-def test_folder_that_is_none(tmp_path: Path, refused: Refused) -> None:
-    (tmp_path / "file").touch()
-    assert refused(DATA=f"{tmp_path}/file").startswith(f"nothing can be stored in {tmp_path}/file: ")
-
-
-def test_files_that_cannot_be_used(tmp_path: Path, refused: Refused) -> None:
-    assert "No such file" in refused(TEMPLATE=tmp_path / "none.yaml")
+def test_ports_and_files_that_cannot_be_used(service: RunningService, tmp_path: Path, refused: Refused) -> None:
+    taken = httpx.URL(service.base_url).port
+    advice = "Use another: make run PORT=8080, or any free one: PORT=0"
+    assert refused(PORT=taken) == f"make run: cannot listen on port {taken}: it is taken. {advice}"
+    assert "cannot listen on port http: " in refused(PORT="http")
+    assert f"{tmp_path}/none.yaml" in refused(PORT=0, TEMPLATE=tmp_path / "none.yaml")
     (tmp_path / "functions.log").unlink()
     (tmp_path / "functions.log").mkdir()
     assert f"'{tmp_path}/functions.log'" in refused()
-
-
-def test_store_out_of_reach(refused: Refused) -> None:
+    (tmp_path / "file").touch()
+    assert f"nothing can be stored in {tmp_path}/file: " in refused(DATA=f"{tmp_path}/file")
     with socket.create_server(("127.0.0.1", 0)) as closed:
         endpoint = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    (tmp_path / "functions.log").rmdir()
+    unreachable = refused(DATA=tmp_path, TEMPLATE="", AWS_ENDPOINT_URL_DYNAMODB=endpoint)
+    assert f"the store at {endpoint} does not answer" in unreachable
 
-    assert f"the store at {endpoint} does not answer" in refused(AWS_ENDPOINT_URL_DYNAMODB=endpoint)
+
+def test_folder_in_use(service: RunningService, tmp_path: Path, refused: Refused) -> None:
+    message = f"{service.data} is in use by `make run` ({service.base_url}). Stop that first"
+
+    assert refused(DATA=service.data).startswith(f"make run: {message}")
+    assert refused(run.reset, DATA=service.data).startswith(f"make reset: {message}")
+    assert service.http.get("/pets").status_code == 200
+    with open_store(DataFolder(tmp_path)):  # as `invoke` does under a debugger
+        assert f"{tmp_path} is in use by another command." in refused(run.reset, DATA=tmp_path)
+    assert run.reset() == 0
 
 
 def test_damaged_store_is_left_alone_until_it_is_reset(
     tmp_path: Path, refused: Refused, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    folder = DataFolder(tmp_path / "my data")
-    with open_store(folder):
-        pass
+    folder, template = DataFolder(tmp_path / "my data"), load_template()
+    with open_store(folder) as store:
+        store.load(template)
+        key = store.key(template)
     damaged = folder.database.read_bytes()[:5000]
     folder.database.write_bytes(damaged)
 
@@ -247,32 +244,32 @@ def test_damaged_store_is_left_alone_until_it_is_reset(
     assert str(folder.database) in said
     assert said.endswith(f"start with an empty store: make reset DATA='{folder.path}'")
     assert folder.database.read_bytes() == damaged
-    assert run.reset() == 0
-    old = folder.path / "store.old"
-    assert capfd.readouterr().out == f"{folder.path}: the store is now {old}; the next start has an empty one.\n"
-    assert (old / "dynamodb.sqlite").read_bytes() == damaged
-    with open_store(folder):
-        pass
-
-
-def test_reset_keeps_every_store(tmp_path: Path) -> None:
-    folder = DataFolder(tmp_path)
-    kept = []
-    for number in range(3):
-        with folder.locked():
-            folder.database.write_text(str(number))
-            kept.append(folder.move_store_away() / "dynamodb.sqlite")
-
-    assert [path.read_text() for path in kept] == ["0", "1", "2"]
+    for _ in range(2):
+        assert run.reset() == 0
+    first, _ = sorted(folder.path.glob("store.*.old"))
+    assert f"{folder.path}: the store is now {first}; the next start has an empty one.\n" in capfd.readouterr().out
+    assert (first / "dynamodb.sqlite").read_bytes() == damaged
+    with open_store(folder) as store:
+        store.load(template)
+        assert store.key(template) == key
+        known = KeyTable(store.dynamodb, template.tables[KEY_TABLE].name).all()
+        assert [record.label for record in known] == ["local"]
 
 
 @pytest.mark.parametrize("url", ["http://evil.example:80/v1", "http://127.0.0.1.evil.example:80/v1", "file:///v1"])
 def test_announcement_of_another_machine_is_ignored(tmp_path: Path, url: str) -> None:
     folder = DataFolder(tmp_path)
-    with folder.locked():
+    with folder.held_by_service():
         for base_url in (url, "http://127.0.0.1:80/v1"):
-            (tmp_path / "service.json").write_text(json.dumps({"pid": 1, "base_url": base_url}))
-            assert bool(folder.running()) == (base_url != url)
+            (tmp_path / "service").write_text(base_url)
+            assert bool(folder.base_url()) == (base_url != url)
+
+
+def test_settings_of_the_user_for_aws_are_not_used(tmp_path: Path) -> None:
+    theirs = {"AWS_PROFILE": "none", "AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_ACCESS_KEY_ID": "theirs"}
+    with mock.patch.dict(os.environ, theirs), open_store(DataFolder(tmp_path)):
+        assert not os.environ.keys() & {"AWS_PROFILE", "AWS_ENDPOINT_URL"}
+        assert os.environ["AWS_ACCESS_KEY_ID"] == "local"
 
 
 # -- reload ------------------------------------------------------------------------------------------------------------

@@ -42,10 +42,10 @@ def _target(base_url: str | None, api_key_file: Path | None) -> tuple[str, str]:
     """Return the base URL and the key. $API_KEY goes to a named service only: the local one has a key of its own."""
     if base_url is None:
         folder = DataFolder()
-        service = folder.running()
-        if service is None:
+        local_url = folder.base_url()
+        if local_url is None:
             raise ValueError(f"No `make run` is using {folder.path}. Start it, or name a service: --base-url URL")
-        return service.base_url, (api_key_file or folder.api_key).read_text("utf-8").strip()
+        return local_url, (api_key_file or folder.api_key).read_text("utf-8").strip()
     api_key = api_key_file.read_text("utf-8").strip() if api_key_file else os.environ.get("API_KEY", "")
     if not api_key:
         raise ValueError("No API key: give --api-key-file FILE, or put it into the environment as API_KEY")

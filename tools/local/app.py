@@ -1,16 +1,16 @@
 """The service as one ASGI application: the API as API Gateway would answer, and pages about it."""
 
 import json
+import logging
 import re
 import time
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote
 
 import yaml
-from starlette.datastructures import Headers
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import request_response
 from starlette.types import Message, Receive, Scope, Send
 
@@ -18,34 +18,25 @@ from tools import ROOT
 from tools.local import docs, status
 from tools.local.gateway import Gateway
 
-_PAGE_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-# A page of another site that lets its name point to this machine (DNS rebinding) comes with that name.
-_LOCAL_HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?", re.IGNORECASE)
-_MISDIRECTED = {
-    "code": "misdirected_request",
-    "message": "Only requests for 127.0.0.1, localhost or [::1] are answered here.",
-    "status": 421,
-}
 _KEY = re.compile(r"(animal_(?:live|test)_)[0-9A-Za-z]+")
-_LONGEST_TARGET = 200
-
-LogRequest = Callable[[str, str, int, float], object]
-"""Takes method, target, status and seconds of a request that has been answered."""
+_UNAUTHORIZED = 401
+_log = logging.getLogger(__name__)
 
 
 class Application:
     """The ASGI application; its gateway may be exchanged for another at any time."""
 
-    def __init__(self, gateway: Gateway, metrics: status.Metrics, log_request: LogRequest = lambda *_: None) -> None:
+    def __init__(self, gateway: Gateway, metrics: status.Metrics) -> None:
         self.gateway = gateway
-        self._log_request = log_request
-        self._pages: dict[str, Callable[[Request], Response]] = {
+        # A page of another site that lets its name point to this machine (DNS rebinding) comes with that name.
+        self._trusting = TrustedHostMiddleware(self._answer, ["127.0.0.1", "localhost"])
+        self._pages = {
             "/": lambda _: RedirectResponse("/docs"),
             "/docs": lambda _: _page(docs.local_page(), "text/html"),
             "/docs/swagger-ui.js": lambda _: _page(docs.swagger_ui()["swagger-ui.js"], "text/javascript"),
             "/docs/swagger-ui.css": lambda _: _page(docs.swagger_ui()["swagger-ui.css"], "text/css"),
             "/openapi.yaml": lambda request: _page(
-                yaml.safe_dump(self._openapi(request), sort_keys=False, allow_unicode=True), "application/yaml"
+                yaml.safe_dump(self._openapi(request), sort_keys=False), "application/yaml"
             ),
             "/openapi.json": lambda request: _page(json.dumps(self._openapi(request)), "application/json"),
             "/status": lambda _: _page(status.PAGE.read_bytes(), "text/html"),
@@ -61,13 +52,15 @@ class Application:
             sent = message.get("status", sent)
             await send(message)
 
-        page = self._pages.get(scope["path"]) if scope["method"] in {"GET", "HEAD"} else None
-        answer = request_response(page or self.gateway.handle)
-        if not _LOCAL_HOST.fullmatch(Headers(scope=scope).get("host", "localhost")):
-            answer = JSONResponse(_MISDIRECTED, 421, _PAGE_HEADERS)
-        await answer(scope, receive, watch)
+        await self._trusting(scope, receive, watch)
         target = b"?".join(filter(None, (scope["raw_path"], scope["query_string"]))).decode("latin-1")
-        self._log_request(scope["method"], _shown(target), sent, time.monotonic() - begin)
+        hint = "  (needs: Authorization: Bearer API_KEY)" if sent == _UNAUTHORIZED else ""
+        line = f"{time.strftime('%H:%M:%S')}  {sent}  {scope['method']} {_shown(target)}"
+        _log.info("%s  %.0f ms%s", line, (time.monotonic() - begin) * 1000, hint)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        page = self._pages.get(scope["path"]) if scope["method"] in {"GET", "HEAD"} else None
+        await request_response(page or self.gateway.handle)(scope, receive, send)
 
     def _openapi(self, request: Request) -> Any:
         """Read the document, with this server in the place of the stages; afresh, while it is being written."""
@@ -77,12 +70,12 @@ class Application:
 
 
 def _page(content: str | bytes, media_type: str) -> Response:
-    return Response(content, media_type=media_type, headers=_PAGE_HEADERS)
+    headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+    return Response(content, media_type=media_type, headers=headers)
 
 
 def _shown(target: str) -> str:
     """Write a request target for the terminal: on one line, not too long, and without a key."""
     while (decoded := unquote(target)) != target:
         target = decoded
-    shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in _KEY.sub(r"\1...", target))
-    return shown if len(shown) <= _LONGEST_TARGET else shown[:_LONGEST_TARGET] + "..."
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in _KEY.sub(r"\1...", target)[:200])

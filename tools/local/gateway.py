@@ -1,38 +1,34 @@
-"""API Gateway's part: find the route, invoke the function, and answer for itself when no function can."""
+"""API Gateway's part: find the route, invoke the function with a proxy event, and answer for itself when none can.
+
+Proxy events have payload version 1.0:
+https://docs.aws.amazon.com/apigateway/latest/developerguide/set-up-lambda-proxy-integrations.html
+"""
 
 import asyncio
+import base64
 import json
-import re
 import sys
 import time
 import traceback
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import Any
+from types import SimpleNamespace
+from typing import Annotated, Any, Literal
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from tools.local.events import proxy_event, response
-from tools.local.functions import Handler, LambdaContext
-from tools.local.template import Function, Template
+from tools.local.functions import Handler
+from tools.local.template import Function, Route, Template
 
 # https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-execution-service-limits-table.html
 _MAX_BODY_BYTES = 10 * 1024 * 1024
 _INTEGRATION_TIMEOUT_S = 29.0
-_THREADS = 64
-
-# Status and message of each response type that the local gateway uses, where the template does not change them:
-# https://docs.aws.amazon.com/apigateway/latest/developerguide/supported-gateway-response-types.html
-_TYPES: Mapping[str, tuple[int, str]] = {
-    "MISSING_AUTHENTICATION_TOKEN": (403, "Missing Authentication Token"),
-    "REQUEST_TOO_LARGE": (413, "Request Too Long"),
-    "INTEGRATION_TIMEOUT": (504, "Endpoint request timed out"),
-    # What a function's failure gets: no type of its own, so the default of 5XX with the status 502.
-    "DEFAULT_5XX": (502, "Internal server error"),
-}
+# What a function's failure gets: the template changes no status of DEFAULT_5XX.
+_BAD_GATEWAY = 502
 
 
 class Gateway:
@@ -41,7 +37,7 @@ class Gateway:
     def __init__(self, template: Template, handlers: Mapping[str, Handler]) -> None:
         self.template = template
         self._handlers = handlers
-        self._executor = ThreadPoolExecutor(_THREADS, "handler")
+        self._executor = ThreadPoolExecutor(64)
 
     async def handle(self, request: Request) -> Response:
         """Answer a request as API Gateway would; never raises for anything that a client or a function does."""
@@ -51,27 +47,21 @@ class Gateway:
                 body += chunk
                 if len(body) > _MAX_BODY_BYTES:
                     return self._own("REQUEST_TOO_LARGE", request_id)
+            route, parameters = self.template.find(request.method, request.scope["raw_path"].decode("latin-1"))
         except ClientDisconnect:
             return Response(status_code=400)  # nobody reads it
-        route, parameters = self.template.find(request.method, request.scope["raw_path"].decode("latin-1"))
-        if route is None:
+        except LookupError:
             return self._own("MISSING_AUTHENTICATION_TOKEN", request_id)
-        event = proxy_event(
-            request.scope,
-            bytes(body),
-            route,
-            parameters,
-            stage=self.template.stage,
-            request_id=request_id,
-            now=datetime.now(UTC),
-        )
+        event = proxy_event(request, bytes(body), route, parameters, stage=self.template.stage, request_id=request_id)
         made = await self._integrate(self.template.functions[route.function], event, request_id)
         made.headers["x-amzn-RequestId"] = request_id
         return made
 
     def invoke(self, function: Function, event: dict[str, Any], seconds: float) -> Any:
         """Call a function's handler in this thread."""
-        context = LambdaContext(function.logical_id, function.memory_mb, time.monotonic() + seconds)
+        deadline = time.monotonic() + seconds
+        # Of Lambda's context, handlers use this alone.
+        context = SimpleNamespace(get_remaining_time_in_millis=lambda: int((deadline - time.monotonic()) * 1000))
         return self._handlers[function.logical_id](event, context)
 
     async def _integrate(self, function: Function, event: dict[str, Any], request_id: str) -> Response:
@@ -84,26 +74,110 @@ class Gateway:
         except (Exception, SystemExit) as error:
             # As Lambda's runtime logs it. A thread that overruns cannot be stopped.
             timed_out = invocation.cancelled()  # or else the function itself has raised TimeoutError
-            message = f"Task timed out after {seconds:.2f} seconds" if timed_out else "The function failed."
-            trace = "" if timed_out else "".join(traceback.format_exception(error))
-            line = {"level": "ERROR", "message": message, "request_id": request_id, "exception": trace}
+            line = {
+                "level": "ERROR",
+                "message": f"Task timed out after {seconds:.2f} seconds",
+                "request_id": request_id,
+            }
+            if not timed_out:
+                line |= {"message": "The function failed.", "exception": "".join(traceback.format_exception(error))}
             sys.stderr.write(json.dumps(line) + "\n")
             return self._own("INTEGRATION_TIMEOUT" if timed_out else "DEFAULT_5XX", request_id)
 
     def _own(self, kind: str, request_id: str) -> Response:
-        """Make a response of API Gateway's own, of one of `_TYPES`, as the template says."""
-        status, message = _TYPES[kind]
-        defaults = self.template.gateway_responses.get(f"DEFAULT_{str(status)[0]}XX", {})
-        changed = self.template.gateway_responses.get(kind, defaults)
-        bodies = changed.get("ResponseTemplates") or {"application/json": '{"message":$context.error.messageString}'}
-        media_type, body = next(iter(bodies.items()))
-        context = {"error.message": message, "error.messageString": json.dumps(message), "requestId": request_id}
-        body = re.sub(r"\$context\.([A-Za-z]+(?:\.[A-Za-z]+)*)", lambda match: context.get(match[1], ""), body)
-        headers = {"Content-Type": media_type, "x-amzn-RequestId": request_id, **_fixed_headers(changed)}
-        return Response(body, int(changed.get("StatusCode", status)), headers)
+        """Make a response of API Gateway's own, as the template says; headers are in single quotes there.
+
+        https://docs.aws.amazon.com/apigateway/latest/developerguide/supported-gateway-response-types.html
+        """
+        made = self.template.gateway_responses[kind]
+        ((media_type, body),) = made["ResponseTemplates"].items()
+        headers = {name: value.strip("'") for name, value in made["ResponseParameters"]["Headers"].items()}
+        headers |= {"Content-Type": media_type, "x-amzn-RequestId": request_id}
+        return Response(body, made.get("StatusCode", _BAD_GATEWAY), headers)
 
 
-def _fixed_headers(gateway_response: Mapping[str, Any]) -> dict[str, str]:
-    """Return the headers of a gateway response: fixed values, which the template has in single quotes."""
-    headers = (gateway_response.get("ResponseParameters") or {}).get("Headers", {})
-    return {name: value.removeprefix("'").removesuffix("'") for name, value in headers.items()}
+_UNKNOWN_IDENTITY = (
+    *("accessKey", "accountId", "apiKey", "caller", "cognitoAuthenticationProvider", "cognitoAuthenticationType"),
+    *("cognitoIdentityId", "cognitoIdentityPoolId", "principalOrgId", "user", "userArn"),
+)
+
+
+def proxy_event(  # noqa: PLR0913 - what an event is made of
+    request: Request, body: bytes, route: Route, parameters: Mapping[str, str], *, stage: str, request_id: str
+) -> dict[str, Any]:
+    """Make the event that API Gateway would send to the function of a route.
+
+    Two differences: header names are in lower case, as ASGI has them; and `requestContext.path` does not begin with the
+    stage, because the local base URL has none: it is the path by which the client came, as behind a custom domain.
+    """
+    path, client, now = request.scope["raw_path"].decode("latin-1"), request.scope["client"][0], datetime.now(UTC)
+    sent = ((name, value) for name, value in request.headers.items() if not name.startswith("x-forwarded-"))
+    # Set by API Gateway whatever the client sent.
+    own = {"For": client, "Port": str(request.url.port or 80), "Proto": "http"}
+    headers = _group((*sent, *((f"X-Forwarded-{name}", value) for name, value in own.items())))
+    query = _group(request.query_params.multi_items())
+    try:
+        text, is_base64 = body.decode(), False
+    except UnicodeDecodeError:
+        text, is_base64 = base64.b64encode(body).decode(), True
+    return {
+        "resource": route.resource,
+        "path": path,
+        "httpMethod": request.method,
+        "headers": {name: values[-1] for name, values in headers.items()},
+        "multiValueHeaders": headers,
+        "queryStringParameters": {name: values[-1] for name, values in query.items()} or None,
+        "multiValueQueryStringParameters": query or None,
+        "pathParameters": dict(parameters) or None,
+        "stageVariables": None,
+        "requestContext": {
+            "accountId": "123456789012",
+            "apiId": "local",
+            "domainName": request.url.hostname,
+            "httpMethod": request.method,
+            "identity": dict.fromkeys(_UNKNOWN_IDENTITY)
+            | {"sourceIp": client, "userAgent": request.headers.get("user-agent")},
+            "path": path,
+            "protocol": f"HTTP/{request.scope['http_version']}",
+            "requestId": request_id,
+            "requestTime": now.strftime("%d/%b/%Y:%H:%M:%S %z"),
+            "requestTimeEpoch": int(now.timestamp() * 1000),
+            "resourcePath": route.resource,
+            "stage": stage,
+        },
+        "body": text or None,
+        "isBase64Encoded": is_base64,
+    }
+
+
+def _group(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    grouped: dict[str, list[str]] = {}
+    for name, value in pairs:
+        grouped.setdefault(name, []).append(value)
+    return grouped
+
+
+_Name = Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")]  # RFC 9110, section 5.6.2
+_Value = Annotated[str, Field(pattern=r"^[^\x00-\x08\x0a-\x1f\x7f]*$", coerce_numbers_to_str=True)]
+
+
+class _Result(BaseModel):
+    """What is taken from a function; API Gateway knows `multiValueHeaders` too, which this project does not use."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    statusCode: Annotated[int, Field(ge=200, le=599)]
+    headers: dict[_Name, _Value] = {}
+    body: str = ""
+    isBase64Encoded: Literal[False] = False
+
+
+def response(result: Any) -> Response:
+    """Make the HTTP response of what a function returned."""
+    try:
+        read = _Result.model_validate(result)
+    except ValidationError as error:
+        raise ValueError(f"not a response: {error.errors(include_url=False, include_input=False)}") from None
+    made = Response(read.body.encode(), read.statusCode, read.headers)
+    made.headers.setdefault("Content-Type", "application/json")  # API Gateway's default
+    return made

@@ -5,22 +5,19 @@ this machine, because the keys in `events/` are examples that open nothing.
 """
 
 import json
+import re
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from tools.local import LocalError
 from tools.local.folder import DataFolder
 
-if TYPE_CHECKING:
-    from tools.local.template import Function, Template
-
 # The longest that Lambda allows: a person at a breakpoint takes longer than the function's own seconds.
 _SECONDS = 15 * 60
-_BEARER = "Bearer "
 _SERVER_ERROR = 500
 
 
@@ -31,36 +28,18 @@ def invoke(
     from tools.local.service import load_template, open_store
 
     try:
-        template, content = load_template(), json.loads(event.read_text("utf-8"))
+        template = load_template()
         with redirect_stdout(sys.stderr), open_store(DataFolder()) as store:
             gateway, key = store.load(template), store.key(template)
-            response = gateway.invoke(_function(template, content), with_key(content, key), _SECONDS)
-    except (LocalError, ValueError) as error:
+            from animal_store.api_key import is_well_formed
+
+            text = re.sub(r"\w+", lambda word: key if is_well_formed(word[0]) else word[0], event.read_text("utf-8"))
+            content = json.loads(text)
+            route, _ = template.find(content.get("httpMethod"), content.get("path", ""))
+            response = gateway.invoke(template.functions[route.function], content, _SECONDS)
+    except (LocalError, LookupError, ValueError) as error:
         print(f"{event}: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
     print(json.dumps(response, indent=2, ensure_ascii=False))
     if response["statusCode"] >= _SERVER_ERROR:
         raise typer.Exit(1)
-
-
-def _function(template: "Template", event: dict[str, Any]) -> "Function":
-    """Find the function that API Gateway would send an event to."""
-    route, _ = template.find(str(event.get("httpMethod")), str(event.get("path")))
-    if route is None:
-        raise ValueError(f"no function answers {event.get('httpMethod')} {event.get('path')}")
-    return template.functions[route.function]
-
-
-def with_key(event: dict[str, Any], key: str) -> dict[str, Any]:
-    """Replace what has the form of an API key in an event; one without a key, or with nonsense, stays as it is."""
-    from animal_store import api_key
-
-    def replaced(name: str, value: str) -> str:
-        is_key = name.lower() == "authorization" and api_key.is_well_formed(value.removeprefix(_BEARER))
-        return _BEARER + key if is_key else value
-
-    single, multiple = event.get("headers") or {}, event.get("multiValueHeaders") or {}
-    return event | {
-        "headers": {name: replaced(name, value) for name, value in single.items()},
-        "multiValueHeaders": {name: [replaced(name, value) for value in values] for name, values in multiple.items()},
-    }

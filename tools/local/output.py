@@ -2,97 +2,57 @@
 
 import json
 import logging
-import os
 import queue
 import re
-import threading
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from io import TextIOBase
+from logging.handlers import QueueHandler, QueueListener
 from pathlib import Path
-from typing import TextIO, cast
 
 Sink = Callable[[str], object]
-"""Takes one line without its line feed, from whichever thread has written it."""
-
-_MOST_WAITING = 10_000
-_TRACEBACK = "Traceback (most recent call last)"
-_PLACE = re.compile(r'File "((?!<)(?:(?!site-packages|lib/python3)[^"])+)", line (\d+)')
+"""Takes what was written in one piece, a line as a rule, from whichever thread has written it."""
 
 
-class Terminal(logging.Handler):
-    """Print lines from a thread of its own: a terminal that is stopped (Ctrl-S) delays no request."""
-
-    def __init__(self, stream: TextIO) -> None:
-        super().__init__()
-        self._lines: queue.Queue[str | None] = queue.Queue(_MOST_WAITING)
-        self._thread = threading.Thread(target=self._print, args=[stream], daemon=True)
-        self._thread.start()
-
-    def say(self, text: str | None) -> None:
-        """Print a text soon; what a stopped terminal has no room for is dropped."""
-        with suppress(queue.Full):
-            self._lines.put_nowait(text)
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Print a log record, of the web server for instance."""
-        self.say(self.format(record))
-
-    def close(self) -> None:
-        """Wait a moment for what has not been printed yet."""
-        self.say(None)
-        self._thread.join(timeout=1)
-
-    def _print(self, stream: TextIO) -> None:
-        for line in iter(self._lines.get, None):
-            with suppress(OSError):  # a terminal that is gone is no reason to fail
-                print(line, file=stream, flush=True)
+def log_to_terminal() -> None:
+    """Print what is logged from a thread of its own: a terminal that is stopped (Ctrl-S) delays no request."""
+    logging.raiseExceptions = False  # what such a terminal has no room for is dropped
+    lines: queue.Queue[logging.LogRecord] = queue.Queue(10_000)
+    QueueListener(lines, logging.StreamHandler(sys.stdout)).start()
+    logging.basicConfig(handlers=[QueueHandler(lines)], format="%(message)s")
+    logging.getLogger(__package__).setLevel(logging.INFO)
 
 
-class _Lines:
-    """A text stream that cuts what is written into lines; each thread has its own line, so that none cuts another's."""
-
+class _Stream(TextIOBase):
     def __init__(self, sinks: tuple[Sink, ...]) -> None:
         self._sinks = sinks
-        self._pending = threading.local()
 
     def write(self, text: str) -> int:
-        *lines, self._pending.text = (getattr(self._pending, "text", "") + text).split("\n")
-        for line in lines:
-            for sink in self._sinks:
-                sink(line)
+        for sink in self._sinks:
+            sink(text)
         return len(text)
-
-    def flush(self) -> None:
-        """Do nothing: each line has gone to the sinks."""
 
 
 @contextmanager
-def redirected(*sinks: Sink, log: Path | None = None) -> Iterator[None]:
-    """Give what this process writes to stdout and stderr, as functions do, to the sinks and a file, line by line."""
-    with (log or Path(os.devnull)).open("wb", buffering=0) as file:
-
-        def write(line: str) -> None:
-            os.write(file.fileno(), f"{line}\n".encode(errors="backslashreplace"))
-
-        stream = cast("TextIO", _Lines((write, *sinks)))
-        with redirect_stdout(stream), redirect_stderr(stream):
-            yield
+def redirected(*sinks: Sink) -> Iterator[None]:
+    """Give what this process writes to stdout and stderr, as functions do, to the sinks."""
+    with redirect_stdout(stream := _Stream(sinks)), redirect_stderr(stream):
+        yield
 
 
 def summary(trace: str) -> str:
     """Shorten a traceback to its last line and its last place in code that is not a library's."""
-    last = trace.strip().rpartition("\n")[2]
-    places = _PLACE.findall(trace)
-    return f"{last} ({places[-1][0]}, line {places[-1][1]})" if places else last
+    places = re.findall(r'File "(/(?:(?!site-packages|lib/python3)[^"])+)", line (\d+)', trace)
+    return " ".join((trace.strip().rpartition("\n")[2], *("({}, line {})".format(*place) for place in places[-1:])))
 
 
 def errors(say: Sink, log: Path) -> Sink:
-    """Make a sink that shows, of each log line with a traceback, what happened, where, and where to read on."""
+    """Make a sink that shows, of each exception in the log, what happened, where, and where to read on."""
 
     def show(line: str) -> None:
-        if _TRACEBACK in line:
-            with suppress(AttributeError, IndexError, ValueError):  # a line of another kind
-                traces = [value for value in json.loads(line).values() if str(value).startswith(_TRACEBACK)]
-                say(f"          {summary(traces[0])}; the whole traceback is in {log}")
+        if '"exception"' in line:
+            with suppress(AttributeError, KeyError, TypeError, ValueError):  # a line of another kind
+                say(f"          {summary(json.loads(line)['exception'])}; the whole traceback is in {log}")
 
     return show

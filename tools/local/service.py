@@ -1,10 +1,11 @@
 """The service in this process: its store, its tables, its handlers, and the key of this machine."""
 
 import os
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 
 KEY_LABEL = "local"
 KEY_TABLE = "ApiKeysTable"
-
-_LOCAL_HOSTS = frozenset({"127.0.0.1", "::1", "localhost"})
-_CREDENTIALS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
 
 
 def load_template(path: Path = ROOT / "template.yaml") -> Template:
@@ -58,18 +56,18 @@ class Store:
         """Find or make the key of this machine; one that an emptied store does not know is made known again."""
         from animal_store import api_key
 
-        from tools.admin.key_table import KeyRecord, KeyTable
+        from tools.admin.key_table import KeyRecord, KeyTable, local_user
 
         keys, path = KeyTable(self.dynamodb, template.tables[KEY_TABLE].name), self.folder.api_key
         key = path.read_text("utf-8", "replace").strip() if path.exists() else ""
-        if api_key.is_well_formed(key):
-            record = keys.get(api_key.digest(key))
-            if record is None:
-                keys.put(KeyRecord(api_key.digest(key), KEY_LABEL, int(time.time())))
-            if record is None or record.state(time.time()) == "active":
-                return key
-        key, _ = keys.issue(KEY_LABEL, "test", shared_label=True)
-        self.folder.write(path, key)
+        record = keys.get(api_key.digest(key))
+        if not api_key.is_well_formed(key) or (record and record.state(time.time()) != "active"):
+            key, record = api_key.generate("test"), None
+            path.unlink(missing_ok=True)
+            path.touch(0o600)
+            path.write_text(f"{key}\n")
+        if record is None:
+            keys.put(KeyRecord(api_key.digest(key), KEY_LABEL, int(time.time()), issuedBy=local_user()))
         return key
 
 
@@ -81,24 +79,20 @@ def open_store(folder: DataFolder) -> Iterator[Store]:
     from tools.local.dynamodb import Database, DatabaseError
 
     endpoint = os.environ.get(ENDPOINT_VARIABLE)
-    database = None
     try:
         _prepare_environment(endpoint)
         dynamodb = client()
-        if not endpoint:
-            folder.store.mkdir(parents=True, exist_ok=True)
-            database = Database(folder.database)
-            database.attach(dynamodb)
-        yield Store(folder, dynamodb, database.attach if database else lambda _: None)
+        if endpoint:
+            yield Store(folder, dynamodb, lambda _: None)
+        else:
+            with folder.using_store(), closing(Database(folder.database)) as database:
+                database.attach(dynamodb)
+                yield Store(folder, dynamodb, database.attach)
     except DatabaseError as error:
-        raise LocalError(
-            f"{error}\nPut a good copy in its place, or start with an empty store: {folder.reset_command}"
-        ) from error
+        advice = "Put a good copy in its place, or start with an empty store: make reset DATA="
+        raise LocalError(f"{error}\n{advice}{shlex.quote(str(folder.path))}") from error
     except (BotoCoreError, ClientError) as error:
         raise LocalError(f"the store at {endpoint or folder.path} does not answer as it should: {error}") from error
-    finally:
-        if database:
-            database.close()
 
 
 def _prepare_environment(endpoint: str | None) -> None:
@@ -108,6 +102,7 @@ def _prepare_environment(endpoint: str | None) -> None:
             del os.environ[name]
         os.environ.update(AWS_CONFIG_FILE=os.devnull, AWS_SHARED_CREDENTIALS_FILE=os.devnull)
     # DynamoDB Local, for instance, needs credentials, but takes any.
-    if not endpoint or urlsplit(endpoint).hostname in _LOCAL_HOSTS:
-        os.environ.update({name: os.environ.get(name, value) for name, value in _CREDENTIALS.items()})
+    if not endpoint or urlsplit(endpoint).hostname in {"127.0.0.1", "::1", "localhost"}:
+        os.environ.setdefault("AWS_ACCESS_KEY_ID", "local")
+        os.environ.setdefault("AWS_SECRET_ACCESS_KEY", "local")
         os.environ.setdefault("AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", REGION))

@@ -6,40 +6,24 @@ https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedd
 
 import json
 import threading
-from collections import deque
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+import time
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 PAGE = Path(__file__).with_name("status.html")
 
 
-@dataclass(slots=True)
-class _Series:
-    """The values of one metric with the same dimensions: their sum, their number, and the last for percentiles."""
-
-    total: float = 0
-    count: int = 0
-    recent: deque[float] = field(default_factory=lambda: deque(maxlen=2000))
-
-    def figures(self, name: str) -> dict[str, float]:
-        """Return the sum of what is counted, the number and the nearest-rank percentiles of what is measured."""
-        if isinstance(self.total, int):
-            return {name: self.total}
-        ordered = sorted(self.recent)
-        percentiles = {f"{name} p{rank}": ordered[-(-len(ordered) * rank // 100) - 1] for rank in (50, 95)}
-        return {"Requests": self.count} | percentiles
-
-
 class Metrics:
     """A sink of the functions' output that keeps the metrics in it."""
 
     def __init__(self) -> None:
-        self._start = datetime.now(UTC)
+        self._start = time.monotonic()
         self._lock = threading.Lock()
-        # By the names of the dimensions, then by their values, then by the metric's name.
-        self._tables: dict[tuple[str, ...], dict[tuple[str, ...], dict[str, _Series]]] = {}
+        # By the names of the dimensions and by their values: the sums of what is counted, the last of what is measured.
+        self._tables: Any = defaultdict(partial(defaultdict, partial(defaultdict, int)))
         self._invalid = 0
 
     def __call__(self, line: str) -> None:
@@ -54,24 +38,29 @@ class Metrics:
     def _add(self, document: dict[str, Any]) -> None:
         for directive in document["_aws"]["CloudWatchMetrics"]:
             for names in directive["Dimensions"]:
-                row = self._tables.setdefault(tuple(names), {}).setdefault(tuple(str(document[n]) for n in names), {})
+                row = self._tables[tuple(names)][tuple(str(document[name]) for name in names)]
                 for metric in directive["Metrics"]:
-                    series = row.setdefault(metric["Name"], _Series())
-                    series.total += document[metric["Name"]]
-                    series.count += 1
-                    series.recent.append(document[metric["Name"]])
+                    if isinstance(value := document[metric["Name"]], int):
+                        row[metric["Name"]] += value
+                    else:
+                        row["Requests"] += 1
+                        row.setdefault(metric["Name"], deque(maxlen=2000)).append(value)
 
     def summary(self) -> dict[str, Any]:
-        """Return a table of rows for each set of dimensions; percentiles are of the last 2000 values of a row."""
+        """Return a table of rows for each set of dimensions; nearest-rank percentiles are of the last 2000 values."""
         with self._lock:
             tables = [
-                [_row(dict(zip(names, values, strict=True)), row) for values, row in sorted(rows.items())]
+                [dict(zip(names, values, strict=True)) | dict(_figures(row)) for values, row in sorted(rows.items())]
                 for names, rows in self._tables.items()
             ]
-        seconds = round((datetime.now(UTC) - self._start).total_seconds())
+        seconds = round(time.monotonic() - self._start)
         return {"seconds": seconds, "tables": tables, "invalid_metrics": self._invalid}
 
 
-def _row(dimensions: dict[str, str], metrics: dict[str, _Series]) -> dict[str, Any]:
-    figures = (series.figures(name) for name, series in metrics.items())
-    return dimensions | {name: figure for each in figures for name, figure in each.items()}
+def _figures(row: dict[str, Any]) -> Iterator[tuple[str, float]]:
+    for name, value in row.items():
+        if isinstance(value, deque):
+            for rank in (50, 95):
+                yield f"{name} p{rank}", sorted(value)[-(-len(value) * rank // 100) - 1]
+        else:
+            yield name, value

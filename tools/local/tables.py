@@ -9,10 +9,7 @@ if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
 ENDPOINT_VARIABLE = "AWS_ENDPOINT_URL_DYNAMODB"
-
-# What CreateTable takes of a table's and of an index's properties; the rest protects data on AWS.
-_TABLE_PROPERTIES = {"AttributeDefinitions", "KeySchema", "BillingMode", "ProvisionedThroughput"}
-_INDEX_PROPERTIES = {"IndexName", "KeySchema", "Projection", "ProvisionedThroughput"}
+_CREATED_WITH = {"AttributeDefinitions", "KeySchema", "BillingMode", "GlobalSecondaryIndexes"}
 
 
 def client() -> "DynamoDBClient":
@@ -26,13 +23,8 @@ def client() -> "DynamoDBClient":
 
 
 def table_request(table: Table) -> dict[str, Any]:
-    """Make the parameters of CreateTable from a table's definition in the template."""
-    request = {name: value for name, value in table.properties.items() if name in _TABLE_PROPERTIES}
-    if indexes := table.properties.get("GlobalSecondaryIndexes"):
-        request["GlobalSecondaryIndexes"] = [
-            {name: value for name, value in index.items() if name in _INDEX_PROPERTIES} for index in indexes
-        ]
-    return {"TableName": table.name, **request}
+    """Make the parameters of CreateTable; a table's other properties protect data on AWS."""
+    return {"TableName": table.name, **{name: v for name, v in table.properties.items() if name in _CREATED_WITH}}
 
 
 def create_tables(dynamodb: "DynamoDBClient", tables: Iterable[Table]) -> None:
@@ -40,9 +32,8 @@ def create_tables(dynamodb: "DynamoDBClient", tables: Iterable[Table]) -> None:
     for table in tables:
         try:
             dynamodb.describe_table(TableName=table.name)
-            continue
         except dynamodb.exceptions.ResourceNotFoundException:
             dynamodb.create_table(**table_request(table))
-        dynamodb.get_waiter("table_exists").wait(TableName=table.name, WaiterConfig={"Delay": 1, "MaxAttempts": 60})
-        if expiry := table.properties.get("TimeToLiveSpecification"):
-            dynamodb.update_time_to_live(TableName=table.name, TimeToLiveSpecification=expiry)
+            dynamodb.get_waiter("table_exists").wait(TableName=table.name, WaiterConfig={"Delay": 1})
+            if expiry := table.properties.get("TimeToLiveSpecification"):
+                dynamodb.update_time_to_live(TableName=table.name, TimeToLiveSpecification=expiry)
