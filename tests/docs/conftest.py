@@ -1,5 +1,5 @@
 """The stack, which documents are compared with."""
 
-from tests.template.conftest import stack, stages
+from tests.template.conftest import stack
 
-__all__ = ["stack", "stages"]
+__all__ = ["stack"]

@@ -10,13 +10,10 @@ import pytest
 from tools import ROOT
 from tools.packaging.translate import translate
 
-STAGES = ("staging", "production")
-
 Template = dict[str, Any]
 
 
 def parameters(stage: str) -> dict[str, str]:
-    """Return the stage's values in samconfig.toml."""
     config = tomllib.loads((ROOT / "samconfig.toml").read_text())
     return dict(pair.split("=", 1) for pair in config[stage]["deploy"]["parameters"]["parameter_overrides"])
 
@@ -27,14 +24,20 @@ def of_type(stack: Template, kind: str) -> dict[str, Any]:
 
 
 def only(stack: Template, kind: str) -> Any:
-    """Return the properties of the one resource of a type."""
     (properties,) = of_type(stack, kind).values()
     return properties
 
 
 def as_list(value: Any) -> list[Any]:
-    """Return the value, in a list if it is not one."""
     return value if isinstance(value, list) else [value]
+
+
+def statements(stack: Template) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each statement of a role, with the role's name."""
+    for name, role in of_type(stack, "AWS::IAM::Role").items():
+        for policy in role.get("Policies", []):
+            for statement in policy["PolicyDocument"]["Statement"]:
+                yield name, statement
 
 
 def references(value: Any) -> Iterator[str]:
@@ -53,12 +56,6 @@ def references(value: Any) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def stages() -> dict[str, Template]:
-    """Return each stage's stack, as AWS would make it."""
-    return {stage: translate(parameters(stage)) for stage in STAGES}
-
-
-@pytest.fixture(params=STAGES)
-def stack(stages: dict[str, Template], request: pytest.FixtureRequest) -> Template:
-    """Return the stack of one stage after the other."""
-    return stages[request.param]
+def stack() -> Template:
+    """The stack of production as AWS would make it; staging differs in values of parameters."""
+    return translate(parameters("production"))

@@ -22,12 +22,10 @@ DIMENSIONS = {
 
 
 def metrics(alarm: dict[str, Any]) -> dict[str, Any]:
-    """Return the metrics inside of an alarm's metric math, by id."""
     return {entry["Id"]: entry["MetricStat"] for entry in alarm["Metrics"] if "MetricStat" in entry}
 
 
 def expression(alarm: dict[str, Any]) -> str:
-    """Return the one expression of an alarm."""
     (found,) = (entry["Expression"] for entry in alarm["Metrics"] if "Expression" in entry)
     return str(found)
 
@@ -47,13 +45,11 @@ def test_every_alarm_watches_metrics_that_exist_and_uses_each(stack: Template) -
 def test_one_alarm_is_for_codedeploy_alone_and_all_others_page(stack: Template) -> None:
     groups = of_type(stack, "AWS::CodeDeploy::DeploymentGroup").values()
     of_codedeploy = {name for group in groups for name in references(group["AlarmConfiguration"])}
-    alarms = of_type(stack, ALARM)
-    silent = {name for name, alarm in alarms.items() if "AlarmActions" not in alarm}
-    assert silent == of_codedeploy == {"DeploymentAlarm"}
-    assert alarms["DeploymentAlarm"]["Threshold"] == 0
-    assert all(
-        alarm.get("AlarmActions", [{"Ref": "AlarmTopic"}]) == [{"Ref": "AlarmTopic"}] for alarm in alarms.values()
-    )
+    paging = {
+        name for name, alarm in of_type(stack, ALARM).items() if alarm.get("AlarmActions") == [{"Ref": "AlarmTopic"}]
+    }
+    assert of_type(stack, ALARM).keys() - paging == of_codedeploy == {"DeploymentAlarm"}
+    assert of_type(stack, ALARM)["DeploymentAlarm"]["Threshold"] == 0
 
 
 def test_alarms_watch_every_function_and_every_call_of_dynamodb(stack: Template) -> None:
@@ -62,16 +58,6 @@ def test_alarms_watch_every_function_and_every_call_of_dynamodb(stack: Template)
         assert re.findall(r'"\$\{(\w+)\}:live"', alarms[name]) == [*of_type(stack, "AWS::Lambda::Function")]
     watched = re.findall(r'"Name": "Operation", "Value": "(\w+)"', alarms["TableErrorsAlarm"])
     assert set(watched) == set(OPERATIONS)
-
-
-def goes_off(alarm: dict[str, Any], per_minute: dict[str, float]) -> bool:
-    """Tell whether an alarm goes off when every period is like this; a rate a minute becomes the sum of a period."""
-    values = {
-        name: per_minute[name] * (stat["Period"] / 60 if stat["Stat"] == "Sum" else 1)
-        for name, stat in metrics(alarm).items()
-    }
-    functions = {"IF": lambda condition, yes, no: yes if condition else no, "FILL": lambda value, _: value}
-    return bool(eval(expression(alarm), functions, values) > alarm["Threshold"])  # noqa: S307 - the template's own
 
 
 @pytest.mark.parametrize(
@@ -84,7 +70,6 @@ def goes_off(alarm: dict[str, Any], per_minute: dict[str, float]) -> bool:
         pytest.param(False, "Errors", {"errors": 0.1, "requests": 0.1}, id="one failure in ten minutes"),
         pytest.param(False, "Errors", {"errors": 0.2, "requests": 20}, id="a few failures of few"),
         pytest.param(True, "Latency", {"latency": 4000, "requests": 2}, id="slow, two requests a minute"),
-        pytest.param(True, "Latency", {"latency": 4000, "requests": 6000}, id="slow, many requests"),
         pytest.param(False, "Latency", {"latency": 4000, "requests": 1}, id="slow, one request a minute"),
         pytest.param(True, "Flood", {"refused": 1200, "blocked": 0}, id="flood that the gateway or a function refuses"),
         pytest.param(True, "Flood", {"refused": 0, "blocked": 1200}, id="flood that the firewall refuses"),
@@ -92,8 +77,17 @@ def goes_off(alarm: dict[str, Any], per_minute: dict[str, float]) -> bool:
     ],
 )
 def test_somebody_is_paged(stack: Template, pages: bool, alarms: str, per_minute: dict[str, float]) -> None:
-    names = ["ServerErrorsAlarm", "QuietErrorsAlarm"] if alarms == "Errors" else [f"{alarms}Alarm"]
-    assert any(goes_off(of_type(stack, ALARM)[name], per_minute) for name in names) is pages
+    """Let every period be like this; a rate a minute becomes the sum of a period."""
+    functions = {"IF": lambda condition, yes, no: yes if condition else no, "FILL": lambda value, _: value}
+    off = set()
+    for name in ("ServerErrorsAlarm", "QuietErrorsAlarm") if alarms == "Errors" else (f"{alarms}Alarm",):
+        alarm = of_type(stack, ALARM)[name]
+        periods = {
+            metric: stat["Period"] / 60 if stat["Stat"] == "Sum" else 1 for metric, stat in metrics(alarm).items()
+        }
+        values = {metric: per_minute[metric] * factor for metric, factor in periods.items()}
+        off.add(eval(expression(alarm), functions, values) > alarm["Threshold"])  # noqa: S307 - the template's own
+    assert any(off) is pages
 
 
 def test_the_flood_alarm_counts_what_the_access_log_has(stack: Template) -> None:
@@ -106,10 +100,8 @@ def test_the_flood_alarm_counts_what_the_access_log_has(stack: Template) -> None
     assert set(re.findall(r"\$\.(\w+)", json.dumps(log_filter))) <= fields.keys()
 
 
-def test_the_dashboard_can_be_drawn(stack: Template) -> None:
+def test_the_dashboard_can_be_drawn_and_shows_every_alarm(stack: Template) -> None:
     body = only(stack, "AWS::CloudWatch::Dashboard")["DashboardBody"]["Fn::Sub"]
-    known = stack["Resources"].keys() | stack["Parameters"].keys() | {"AWS::Region", "AWS::StackName"}
-    assert set(references({"Fn::Sub": body})) <= known
     widgets = json.loads(re.sub(r"\$\{([^}]+)\}", r"<\1>", body))["widgets"]
     assert all(widget["x"] + widget["width"] <= 24 for widget in widgets)
     assert sorted(widgets[0]["properties"]["alarms"]) == sorted(f"<{name}.Arn>" for name in of_type(stack, ALARM))
