@@ -1,5 +1,6 @@
 """The translated template, per stage, and what reads it."""
 
+import json
 import re
 import tomllib
 from collections.abc import Iterator
@@ -40,19 +41,10 @@ def statements(stack: Template) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield name, statement
 
 
-def references(value: Any) -> Iterator[str]:
-    """Yield each logical id, parameter and pseudo parameter that a value refers to."""
-    if isinstance(value, list):
-        for item in value:
-            yield from references(item)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            if key in {"Ref", "Fn::GetAtt"}:
-                yield as_list(item)[0].partition(".")[0]
-            elif key == "Fn::Sub":
-                yield from re.findall(r"\$\{([\w:]+)[.}]", as_list(item)[0])
-            else:
-                yield from references(item)
+def references(value: Any) -> set[str]:
+    """Name each logical id, parameter and pseudo parameter that a value refers to."""
+    text = json.dumps(value)
+    return {*re.findall(r'"(?:Ref|Fn::GetAtt)": \[?"([\w:]+)', text), *re.findall(r"\$\{([\w:]+)[.}]", text)}
 
 
 @pytest.fixture(scope="session")
