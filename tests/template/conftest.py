@@ -20,7 +20,6 @@ def parameters(stage: str) -> dict[str, str]:
 
 
 def of_type(stack: Template, kind: str) -> dict[str, Any]:
-    """Return the properties of the resources of one type, by logical id."""
     return {name: each.get("Properties", {}) for name, each in stack["Resources"].items() if each["Type"] == kind}
 
 
@@ -34,7 +33,6 @@ def as_list(value: Any) -> list[Any]:
 
 
 def statements(stack: Template) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each statement of a role, with the role's name."""
     for name, role in of_type(stack, "AWS::IAM::Role").items():
         for policy in role.get("Policies", []):
             for statement in policy["PolicyDocument"]["Statement"]:
