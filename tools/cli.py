@@ -2,14 +2,14 @@
 
 import typer
 
-from tools.admin import export, keys, publish_docs, seed
+from tools.admin import animals, keys, publish_docs
 from tools.local import invoke
 from tools.local import run as service
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(keys.app, name="keys")
-app.command("seed")(seed.seed)
-app.command("export")(export.export)
+app.command("seed")(animals.seed)
+app.command("export")(animals.export)
 app.command("invoke")(invoke.invoke)
 app.command("docs")(publish_docs.docs)
 

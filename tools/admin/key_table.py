@@ -5,21 +5,16 @@ import os
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from animal_store import api_key
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
-    from types_boto3_dynamodb.type_defs import AttributeValueTypeDef
 
 Environment = Literal["live", "test"]
-
-_ID = re.compile(r"[0-9a-f]{8,64}")
-_MAX_LABEL = 64
-_DAY_S = 24 * 60 * 60
 
 
 class KeyAdministrationError(Exception):
@@ -28,19 +23,9 @@ class KeyAdministrationError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class KeyRecord:
-    """What is stored of a key; times are seconds since 1970.
+    """What is stored of a key; times are seconds since 1970."""
 
-    Args:
-        hash: SHA-256 of the key, in hexadecimal; its beginning serves as the key's id.
-        label: Whose it is.
-        created: When it was issued.
-        expires: From when on it is refused, if ever.
-        revoked: When it was revoked, if it was.
-        issuedBy: Who issued it.
-        revokedBy: Who revoked it.
-    """
-
-    hash: str
+    hash: str  # SHA-256 of the key, in hexadecimal
     label: str
     created: int
     expires: int | None = None
@@ -70,13 +55,7 @@ def local_user() -> str:
 
 @dataclass(frozen=True, slots=True)
 class KeyTable:
-    """The table of keys.
-
-    Args:
-        dynamodb: A client.
-        name: The table's name.
-        who: Names the person who issues and revokes, for the record.
-    """
+    """The table of keys; `who` names the person who issues and revokes, for the record."""
 
     dynamodb: "DynamoDBClient"
     name: str
@@ -84,16 +63,13 @@ class KeyTable:
 
     def put(self, record: KeyRecord) -> None:
         """Store a new key's record."""
-        item: dict[str, AttributeValueTypeDef] = {"hash": {"S": record.hash}, "label": {"S": record.label}}
-        for attribute in ("created", "expires", "revoked"):
-            value = getattr(record, attribute)
-            if value is not None:
-                item[attribute] = {"N": str(value)}
-        if record.issuedBy:
-            item["issuedBy"] = {"S": record.issuedBy}
         self.dynamodb.put_item(
             TableName=self.name,
-            Item=item,
+            Item={
+                name: {"N": str(value)} if isinstance(value, int) else {"S": value}
+                for name, value in asdict(record).items()
+                if value is not None
+            },
             ConditionExpression="attribute_not_exists(#hash)",
             ExpressionAttributeNames={"#hash": "hash"},
         )
@@ -106,31 +82,18 @@ class KeyTable:
     def all(self) -> list[KeyRecord]:
         """Read every record, the oldest first."""
         pages = self.dynamodb.get_paginator("scan").paginate(TableName=self.name, ConsistentRead=True)
-        records = [_record(item) for page in pages for item in page["Items"]]
-        return sorted(records, key=lambda record: (record.created, record.hash))
+        return sorted(map(_record, pages.search("Items")), key=lambda record: (record.created, record.hash))
 
-    def issue(
-        self, label: str, environment: Environment, expires: int | None = None, *, shared_label: bool = False
-    ) -> tuple[str, KeyRecord]:
+    def issue(self, label: str, environment: Environment, expires: int | None = None) -> tuple[str, KeyRecord]:
         """Make a key and store its hash; return the key, which is nowhere else, and its record.
 
         Of two keys that are issued under one label at the same moment, at most one stays valid: each issuer looks again
         after writing its own record, so the later one sees the earlier. Nobody has seen a key that is taken back.
-
-        Args:
-            label: Whose it is.
-            environment: What the key's prefix says.
-            expires: From when on it is refused, in seconds since 1970.
-            shared_label: Whether other valid keys may have the label.
-
-        Raises:
-            KeyAdministrationError: A valid key has the label.
         """
+        if not re.fullmatch(r"[!-~]([ -~]{0,62}[!-~])?", label):
+            raise KeyAdministrationError("--label: 1 to 64 printable ASCII characters, no space at either end.")
         key = api_key.generate(environment)
         record = KeyRecord(api_key.digest(key), label, int(time.time()), expires, issuedBy=self.who())
-        if shared_label:
-            self.put(record)
-            return key, record
         self._require_free_label(record)
         self.put(record)
         try:
@@ -143,32 +106,17 @@ class KeyTable:
     def _require_free_label(self, record: KeyRecord) -> None:
         for other in self.all():
             if other.label == record.label and other.hash != record.hash and other.state(time.time()) == "active":
-                raise KeyAdministrationError(
-                    f"The label {record.label!r} belongs to the valid key {other.id}: take another, or revoke that key."
-                )
+                raise KeyAdministrationError(f"The label belongs to the valid key {other.id}: take another.")
 
     def revoke(self, identifier: str) -> KeyRecord:
-        """Revoke a key; one that is revoked already stays as it was.
-
-        Args:
-            identifier: The key's id as `list` shows it (8 characters of the hash are enough), or the key itself.
-
-        Raises:
-            KeyAdministrationError: No key has that id, or more than one.
-        """
+        """Revoke a key, named by at least 8 characters of its hash or by itself; a revoked one stays as it was."""
         prefix = api_key.digest(identifier) if api_key.is_well_formed(identifier) else identifier.lower()
-        if not _ID.fullmatch(prefix):
-            raise KeyAdministrationError(
-                "Give the key's id (at least 8 characters, as `keys list` shows it) or the key itself."
-            )
+        if not re.fullmatch(r"[0-9a-f]{8,64}", prefix):
+            raise KeyAdministrationError("Give the key, or its id as `keys list` shows it (at least 8 characters).")
         found = [record for record in self.all() if record.hash.startswith(prefix)]
         if len(found) != 1:
-            raise KeyAdministrationError(
-                "No key has this id." if not found else f"{len(found)} keys begin with this id: give more."
-            )
-        if found[0].revoked is not None:
-            return found[0]
-        return self._revoke(found[0].hash)
+            raise KeyAdministrationError(f"{len(found) or 'No'} keys begin with this id.")
+        return self._revoke(found[0].hash) if found[0].revoked is None else found[0]
 
     def _revoke(self, digest: str) -> KeyRecord:
         answer = self.dynamodb.update_item(
@@ -185,55 +133,27 @@ class KeyTable:
 
 def _record(item: Any) -> KeyRecord:
     """Read a record. A time that is there and cannot be read is taken for long ago: one bad record hides no other."""
-
-    def number(name: str) -> int | None:
-        text = item.get(name, {"N": None}).get("N", "0")
-        return text and (int(text) if text.isdecimal() else 0)
-
-    def text(name: str) -> str | None:
-        return str(item[name].get("S", "?")) if name in item else None
-
-    return KeyRecord(
-        item["hash"]["S"],
-        text("label") or "?",
-        number("created") or 0,
-        number("expires"),
-        number("revoked"),
-        text("issuedBy"),
-        text("revokedBy"),
-    )
+    values: dict[str, Any] = {"label": "?", "created": 0}
+    for name, value in item.items():
+        if name in {"created", "expires", "revoked"}:
+            number = str(value.get("N"))
+            values[name] = int(number) if number.isdecimal() else 0
+        elif name in {"hash", "label", "issuedBy", "revokedBy"}:
+            values[name] = value.get("S", "?")
+    return KeyRecord(**values)
 
 
 def parse_expiry(text: str, now: datetime) -> int | None:
-    """Read when a key expires, in seconds since 1970; None for `never`.
-
-    Args:
-        text: A date (`2027-01-31`: the key works through that day, UTC), a number of days from now (`90d`), or `never`.
-        now: With a time zone.
-
-    Raises:
-        KeyAdministrationError: It is none of these, or is past.
-    """
+    """Read when a key expires, in seconds since 1970: at the end of a day (UTC), in days (`90d`), or `never` (None)."""
     if text == "never":
         return None
-    if re.fullmatch(r"[1-9][0-9]{0,4}d", text):
-        return int(now.timestamp()) + int(text[:-1]) * _DAY_S
     try:
-        day = date.fromisoformat(text)
-        end = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1)
-    except (ValueError, OverflowError) as error:
-        raise KeyAdministrationError(
-            f"--expires {text!r}: give a date such as 2027-01-31, days such as 90d, or never."
-        ) from error
+        if re.fullmatch(r"[1-9][0-9]{0,4}d", text):
+            end = now + timedelta(days=int(text[:-1]))
+        else:
+            end = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC) + timedelta(days=1)
+    except (ValueError, OverflowError):
+        end = now
     if end <= now:
-        raise KeyAdministrationError(f"--expires {text} is past.")
+        raise KeyAdministrationError(f"--expires {text!r}: give a day to come (2027-01-31), days (90d), or never.")
     return int(end.timestamp())
-
-
-def check_label(label: str) -> str:
-    """Refuse a label that could not stand in a log line or a metric's dimension."""
-    if not label or label != label.strip() or len(label) > _MAX_LABEL or not label.isprintable() or not label.isascii():
-        raise KeyAdministrationError(
-            f"--label: 1 to {_MAX_LABEL} printable ASCII characters, none of them a space at either end."
-        )
-    return label

@@ -11,16 +11,10 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 import typer
+from animal_store_client.errors import printable
 
-from tools.admin.key_table import (
-    Environment,
-    KeyAdministrationError,
-    KeyRecord,
-    KeyTable,
-    check_label,
-    local_user,
-    parse_expiry,
-)
+from tools.admin import fail
+from tools.admin.key_table import KeyAdministrationError, KeyRecord, KeyTable, local_user, parse_expiry
 from tools.local import LocalError
 from tools.local.folder import DataFolder
 from tools.local.service import KEY_TABLE, load_template, open_store
@@ -36,38 +30,26 @@ def _table(stage: Stage | None, name: str | None) -> Iterator[KeyTable]:
 
     try:
         if stage and name:
-            _fail("Give --stage or --table, not both.")
-        elif stage:
-            yield KeyTable(client(), _stage_table(stage), _caller)
-        elif name:
-            yield KeyTable(client(), name, _caller)
-        else:
-            with _local_table() as table:
-                yield table
+            fail("Give --stage or --table, not both.")
+        if stage or name:
+            yield KeyTable(client(), name or _stage_table(stage), _caller)
+        else:  # of DATA, which a running service may be using, or of AWS_ENDPOINT_URL_DYNAMODB
+            template = load_template()
+            with open_store(DataFolder()) as store:
+                create_tables(store.dynamodb, template.tables.values())
+                yield KeyTable(store.dynamodb, template.tables[KEY_TABLE].name)
     except (LocalError, KeyAdministrationError) as error:
-        _fail(str(error))
+        fail(str(error))
     except (BotoCoreError, ClientError) as error:
-        _fail(f"AWS does not answer as it should: {error}")
+        fail(f"AWS does not answer as it should: {error}")
 
 
-@contextmanager
-def _local_table() -> Iterator[KeyTable]:
-    """Open the table of DATA, which a running service may be using, or of AWS_ENDPOINT_URL_DYNAMODB."""
-    template = load_template()
-    with open_store(DataFolder()) as store:
-        create_tables(store.dynamodb, template.tables.values())
-        yield KeyTable(store.dynamodb, template.tables[KEY_TABLE].name)
-
-
-def _stage_table(stage: Stage) -> str:
+def _stage_table(stage: Stage | None) -> str:
     import boto3
 
-    stack = f"animal-store-{stage}"
-    outputs = boto3.client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0].get("Outputs", [])
-    for output in outputs:
-        if output.get("OutputKey") == "ApiKeysTableName":
-            return str(output["OutputValue"])
-    raise KeyAdministrationError(f"The stack {stack} has no output ApiKeysTableName.")
+    stack = boto3.client("cloudformation").describe_stacks(StackName=f"animal-store-{stage}")["Stacks"][0]
+    outputs = {output.get("OutputKey"): str(output.get("OutputValue")) for output in stack.get("Outputs", [])}
+    return outputs.get("ApiKeysTableName") or fail(f"The stack animal-store-{stage} has no output ApiKeysTableName.")
 
 
 def _caller() -> str:
@@ -79,15 +61,7 @@ def _caller() -> str:
     return str(boto3.client("sts").get_caller_identity()["Arn"])
 
 
-def _fail(message: str) -> None:
-    print(*map(_printable, message.splitlines()), sep="\n", file=sys.stderr)
-    raise typer.Exit(1)
-
-
-def _printable(text: str) -> str:
-    """Show what could steer the terminal: a table may hold what this command has not written."""
-    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
-
+_LINE = "{:12}  {:16}  {:16}  {:7}  {:20}  {}"  # of the list
 
 app = typer.Typer(help="Issue, list and revoke API keys.", no_args_is_help=True)
 
@@ -97,13 +71,10 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command()
-def issue(  # noqa: PLR0913 - one argument for each option
+def issue(
     *,
     label: Annotated[str, typer.Option(help="Whose key it is; stands in logs and metrics.")],
     expires: Annotated[str, typer.Option(help="Last day (2027-01-31, UTC), days from now (90d), or never.")] = "365d",
-    environment: Annotated[
-        Environment | None, typer.Option(help="What the prefix says; live in production, else test.")
-    ] = None,
     stage: StageOption = None,
     table: TableOption = None,
     as_json: JsonOption = False,
@@ -111,14 +82,12 @@ def issue(  # noqa: PLR0913 - one argument for each option
     """Make a key. It is shown now and never again: only its hash is stored."""
     with _table(stage, table) as keys:
         until = parse_expiry(expires, datetime.now(UTC))
-        key, record = keys.issue(
-            check_label(label), environment or ("live" if stage == "production" else "test"), until
-        )
+        key, record = keys.issue(label, "live" if stage == "production" else "test", until)
         if as_json:
             print(json.dumps({"key": key, **_json(record)}))
         else:
             print(key)
-            print(f"Shown this once. Id {record.id}, {_expiry(record)}.", file=sys.stderr)
+            print(f"Shown this once. Id {record.id}, expires {_time(record.expires, 'never')}.", file=sys.stderr)
 
 
 @app.command("list")
@@ -128,8 +97,11 @@ def list_(*, stage: StageOption = None, table: TableOption = None, as_json: Json
         records = keys.all()
         if as_json:
             print(json.dumps([_json(record) for record in records], indent=2))
-        else:
-            _print_table(records)
+            return
+        print(_LINE.format("Id", "Created (UTC)", "Expires (UTC)", "State", "Label", "Issued by"))
+        for record in records:
+            times, issuer = (_time(record.created), _time(record.expires)), (record.issuedBy or "-").rpartition(":")[2]
+            print(printable(_LINE.format(record.id, *times, record.state(time.time()), record.label, issuer)))
 
 
 @app.command()
@@ -138,41 +110,16 @@ def revoke(
     *,
     stage: StageOption = None,
     table: TableOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Make a key invalid. Functions that have just seen it accept it for up to 60 seconds more."""
     with _table(stage, table) as keys:
         record = keys.revoke(identifier)
-        if as_json:
-            print(json.dumps(_json(record)))
-        else:
-            print(_printable(f"Revoked {record.id} ({record.label}); refused everywhere within 60 seconds."))
+        print(printable(f"Revoked {record.id} ({record.label}); refused everywhere within 60 seconds."))
 
 
 def _json(record: KeyRecord) -> dict[str, Any]:
     return {"id": record.id, **asdict(record), "state": record.state(time.time())}
 
 
-def _expiry(record: KeyRecord) -> str:
-    return f"expires {_time(record.expires)}" if record.expires else "does not expire"
-
-
-def _time(seconds: int | None) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M") if seconds else "-"
-
-
-def _print_table(records: list[KeyRecord]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table("Id", "Label", "Created (UTC)", "Expires (UTC)", "State", "Issued by")
-    table.columns[0].no_wrap = True
-    for record in records:
-        state = record.state(time.time())
-        # Of an ARN what follows the account; --json has the whole.
-        issuer = (record.issuedBy or "-").rpartition(":")[2]
-        row = (record.id, record.label, _time(record.created), _time(record.expires), state, issuer)
-        style = {"active": "", "expired": "yellow", "revoked": "red"}[state]
-        table.add_row(*(Text(_printable(cell)) for cell in row), style=style)
-    Console().print(table if records else "No keys.")
+def _time(seconds: int | None, absent: str = "-") -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M") if seconds else absent

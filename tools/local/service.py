@@ -56,7 +56,7 @@ class Store:
         """Find or make the key of this machine; one that an emptied store does not know is made known again."""
         from animal_store import api_key
 
-        from tools.admin.key_table import KeyRecord, KeyTable, local_user
+        from tools.admin.key_table import KeyRecord, KeyTable
 
         keys, path = KeyTable(self.dynamodb, template.tables[KEY_TABLE].name), self.folder.api_key
         key = path.read_text("utf-8", "replace").strip() if path.exists() else ""
@@ -67,7 +67,7 @@ class Store:
             path.touch(0o600)
             path.write_text(f"{key}\n")
         if record is None:
-            keys.put(KeyRecord(api_key.digest(key), KEY_LABEL, int(time.time()), issuedBy=local_user()))
+            keys.put(KeyRecord(api_key.digest(key), KEY_LABEL, int(time.time()), issuedBy=keys.who()))
         return key
 
 

@@ -3,13 +3,13 @@
 The same build gives the same bytes, so that stages and rollbacks can be compared by one digest.
 """
 
-import hashlib
 import io
 import shutil
 import subprocess
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 import yaml
@@ -17,7 +17,6 @@ import yaml
 from tools import ROOT
 
 _EARLIEST = (1980, 1, 1, 0, 0, 0)  # of the zip format
-_COMMIT = "COMMIT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,27 +35,22 @@ class Artifact:
     @property
     def code(self) -> Mapping[str, str]:
         """The SHA-256 of each zip file with code, by logical id."""
-        return {path.stem: digest(path.read_bytes()) for path in sorted(self.folder.glob("*.zip"))}
-
-
-def digest(content: bytes) -> str:
-    """Return the SHA-256 in hexadecimal."""
-    return hashlib.sha256(content).hexdigest()
+        return {path.stem: sha256(path.read_bytes()).hexdigest() for path in sorted(self.folder.glob("*.zip"))}
 
 
 def zipped(directory: Path) -> bytes:
     """Pack a directory so that the same files give the same bytes."""
     files = (path for path in directory.rglob("*") if path.is_file())
-    return _zip({path.relative_to(directory).as_posix(): path.read_bytes() for path in files}, zipfile.ZIP_DEFLATED)
+    return _zip({path.relative_to(directory).as_posix(): path.read_bytes() for path in files})
 
 
-def _zip(entries: Mapping[str, bytes], compression: int) -> bytes:
+def _zip(entries: Mapping[str, bytes]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in sorted(entries.items()):
             entry = zipfile.ZipInfo(name, _EARLIEST)
             entry.external_attr = 0o644 << 16  # Lambda runs as another user
-            archive.writestr(entry, content, compression)
+            archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
     return buffer.getvalue()
 
 
@@ -69,21 +63,19 @@ def commit() -> str:
 def pack(build: Path, output: Path, config: Path = ROOT / "samconfig.toml") -> str:
     """Pack what `sam build` wrote, with the parameters of the stages, and return the SHA-256."""
     template = yaml.safe_load((build / "template.yaml").read_text("utf-8"))
-    entries = {"samconfig.toml": config.read_bytes(), _COMMIT: commit().encode()}
-    for path in build.iterdir():
-        if path.is_dir():
-            entries[f"{path.name}.zip"] = zipped(path)
-        elif path.suffix == ".json":
-            entries[path.name] = path.read_bytes()
     for logical_id, resource in template["Resources"].items():
         for name in {"CodeUri", "ContentUri"} & set(resource.get("Properties", {})):
             resource["Properties"][name] = f"{logical_id}.zip"
+    entries = {f"{path.name}.zip": zipped(path) for path in build.iterdir() if path.is_dir()}
+    entries |= {path.name: path.read_bytes() for path in build.glob("*.json")}
+    entries |= {"samconfig.toml": config.read_bytes(), "COMMIT": commit().encode()}
     entries["template.yaml"] = yaml.safe_dump(template, sort_keys=False).encode()
-    output.write_bytes(_zip(entries, zipfile.ZIP_STORED))
-    return digest(output.read_bytes())
+    content = _zip(entries)
+    output.write_bytes(content)
+    return sha256(content).hexdigest()
 
 
 def unpack(path: Path, folder: Path) -> Artifact:
     """Unpack an artifact into a new folder."""
     shutil.unpack_archive(path, folder, "zip")
-    return Artifact(folder, (folder / _COMMIT).read_text(), digest(path.read_bytes()))
+    return Artifact(folder, (folder / "COMMIT").read_text(), sha256(path.read_bytes()).hexdigest())

@@ -1,10 +1,20 @@
 """Compile what ships to bytecode: code is read-only on Lambda, so each cold start would compile every module again."""
 
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+from tools.packaging.targets import PYTHON
+
+
+def require_python() -> None:
+    """End the program with a plain message unless this interpreter writes the bytecode that Lambda's reads."""
+    if sys.implementation.name != "cpython" or sys.version_info[:2] != PYTHON:
+        raise SystemExit(
+            f"The layer's bytecode must be compiled by CPython {PYTHON[0]}.{PYTHON[1]}; this is {sys.version}.\n"
+            "Install it, then: make clean && make PYTHON=/path/to/python3.13 build"
+        )
 
 
 def compile_tree(directory: Path, deployed_at: str) -> None:
@@ -15,11 +25,8 @@ def compile_tree(directory: Path, deployed_at: str) -> None:
     """
     for cache in sorted(directory.rglob("__pycache__")):
         shutil.rmtree(cache)
-    # A process of its own, so that nothing that this one has loaded shows in the files: with a fixed hash seed, and
-    # one worker that takes the files in order, the same source gives the same bytes.
-    command = [sys.executable, "-s", "-P", "-m", "compileall", "-q", "-f", "-j", "1"]
+    # A process of its own with one worker that takes the files in order: the same source gives the same bytes.
+    command = [sys.executable, "-I", "-m", "compileall", "-q", "-f", "-j", "1"]
     command += ["--invalidation-mode", "unchecked-hash", "-s", str(directory), "-p", deployed_at, str(directory)]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    done = subprocess.run(command, env=environment | {"PYTHONHASHSEED": "0"}, check=False)
-    if done.returncode:
+    if subprocess.run(command, check=False).returncode:
         raise SystemExit(f"cannot compile {directory}")

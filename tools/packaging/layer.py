@@ -1,65 +1,21 @@
 """Pack the shared layer: locked libraries for the target, our package, nothing that is never loaded, bytecode.
 
-`layers/common/Makefile` runs this for `sam build`: `python -m tools.packaging.layer --architecture arm64 --output DIR`.
-The same input gives the same bytes.
+`layers/common/Makefile` runs it: `python -m tools.packaging.layer arm64 FOLDER`. The same input gives the same bytes.
 """
 
-import argparse
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 
 from tools import ROOT
-from tools.packaging import authorities, core_schemas, sbom, sdk_data
-from tools.packaging.bytecode import compile_tree
-from tools.packaging.targets import PYTHON, TARGETS, Target, require_python
+from tools.packaging import authorities, sbom, sdk_data
+from tools.packaging.bytecode import compile_tree, require_python
+from tools.packaging.targets import PYTHON, TARGETS, Target
 
-UV = ROOT / ".tools/uv/bin/uv"
 SOURCE = ROOT / "layers/common"
-
-
-@dataclass(frozen=True, slots=True)
-class Drop:
-    """What does not ship, and why the functions never miss it."""
-
-    patterns: tuple[str, ...]  # globs below the layer's `python` directory
-    reason: str
-    keep: frozenset[str] = frozenset()  # names right below a dropped directory that stay
-
-
-DROPS = (
-    Drop(
-        ("botocore/data",),
-        "descriptions of 450 services (27 of 40 MB, and listed at each start): the functions speak to DynamoDB only",
-        keep=frozenset(
-            {"_retry.json", "dynamodb", "endpoints.json", "partitions.json", "sdk-default-configuration.json"}
-        ),
-    ),
-    Drop(("botocore/data/dynamodb",), "an API version that was replaced in 2012", keep=frozenset({"2012-08-10"})),
-    Drop(("botocore/data/*/*/examples-1.json",), "texts for the SDK's own documentation"),
-    Drop(
-        ("aws_lambda_powertools/event_handler", "aws_lambda_powertools/middleware_factory"),
-        "routing, which is API Gateway's work here",
-    ),
-    Drop(
-        ("aws_lambda_powertools/utilities",),
-        "features that the layer does not use; the Logger loads what stays",
-        keep=frozenset({"__init__.py", "jmespath_utils"}),
-    ),
-    Drop(("animal_store/models.py",), "the layer has the models compiled"),
-    Drop(("dateutil/zoneinfo",), "a time zone database that is read only where the system has none"),
-    Drop(("urllib3/contrib/emscripten",), "the browser's transport"),
-    Drop(
-        ("*.dist-info",),
-        "pip's records, which nothing asks for at run time; requirements.txt tells scanners names and versions",
-    ),
-    Drop(("bin", "**/*.pyi", "**/py.typed", "**/__pycache__", ".lock"), "for developers"),
-)
-
 
 EMPTIED = {
     "pydantic_core/core_schema.py": "CoreConfig = CoreSchema = CoreSchemaType = ErrorType = None",
@@ -69,76 +25,63 @@ EMPTIED = {
 """Modules that are loaded at each cold start and never used, with the names that their importers ask for: the types of
 schemas (94 M instructions of a cold start), the texts of `help()` (28 M)."""
 
+DROPS: dict[str, set[str]] = {
+    # Descriptions of 450 services (27 of 40 MB, and listed at each start): the functions speak to DynamoDB only.
+    "botocore/data/*/": {"dynamodb"},
+    "botocore/data/dynamodb/*": {"2012-08-10"},  # not the API version that was replaced in 2012
+    "botocore/data/*/*/examples-1.json": set(),  # texts for the SDK's own documentation
+    "aws_lambda_powertools/event_handler": set(),  # routing, which is API Gateway's work here
+    "aws_lambda_powertools/middleware_factory": set(),
+    "aws_lambda_powertools/utilities/*": {"__init__.py", "jmespath_utils"},  # what the Logger loads
+    "animal_store/models.py": set(),  # the layer has the models compiled
+    "dateutil/zoneinfo": set(),  # a time zone database that is read only where the system has none
+    "urllib3/contrib/emscripten": set(),  # the browser's transport
+    "*.dist-info": set(),  # nothing asks for them at run time; requirements.txt tells scanners names and versions
+    **{for_developers: set() for for_developers in ("bin", "**/*.pyi", "**/py.typed", ".lock")},
+    **{written_again: set() for written_again in EMPTIED},
+}
+"""What does not ship, as globs below the layer's `python` directory; of what they match, these names stay."""
 
-def _remove(path: Path) -> None:
-    shutil.rmtree(path) if path.is_dir() else path.unlink()
 
-
-def trim(python: Path, drops: Iterable[Drop] = DROPS) -> None:
+def trim(python: Path, drops: Mapping[str, set[str]] = DROPS) -> None:
     """Remove what does not ship; stop if the libraries have changed so that a rule matches nothing."""
-    for drop in drops:
-        for pattern in drop.patterns:
-            found = sorted(python.glob(pattern))
-            if not found and not (pattern.startswith("**") or pattern == ".lock"):
-                raise SystemExit(f"tools/packaging/layer.py drops {pattern}, which the installed libraries do not have")
-            for path in found:
-                _drop(path, drop.keep)
-
-
-def _drop(path: Path, keep: frozenset[str]) -> None:
-    if not keep:
-        _remove(path)
-        return
-    if missing := keep - {child.name for child in path.iterdir()}:
-        raise SystemExit(
-            f"tools/packaging/layer.py keeps {path.name}/{min(missing)}, which the installed libraries do not have"
-        )
-    for child in path.iterdir():
-        if child.name not in keep:
-            _remove(child)
+    for pattern, keep in drops.items():
+        found = list(python.glob(pattern))
+        if not found or keep - {path.name for path in found}:
+            raise SystemExit(f"DROPS in tools/packaging/layer.py no longer fits the installed libraries: {pattern}")
+        for path in found:
+            if path.name not in keep:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def keep_licences(python: Path, output: Path) -> None:
-    """Copy the licence texts of the installed libraries, which have to go along, to where no start looks for modules.
-
-    Raises:
-        SystemExit: A library brings none: look it up.
-    """
+    """Copy the libraries' licence texts, which have to go along, to where no start looks for modules."""
     for records in sorted(python.glob("*.dist-info")):
         texts = [file for file in records.rglob("*") if re.match(r"(licen[cs]e|notice)\b", file.name, re.IGNORECASE)]
-        if not (texts := [file for file in texts if file.is_file()]):
-            raise SystemExit(f"{records.stem} brings no licence text: add it in tools/packaging/layer.py")
-        folder = output / records.stem
-        folder.mkdir(parents=True)
+        if not texts:
+            raise SystemExit(f"{records.stem} brings no licence text: look it up, add it in tools/packaging/layer.py")
+        (output / records.stem).mkdir(parents=True)
         for text in texts:
-            shutil.copyfile(text, folder / text.name)
-
-
-def _empty(python: Path) -> None:
-    """Replace the modules that are never used; `tests/template` calls the functions on the result."""
-    for name, text in EMPTIED.items():
-        path = python / name
-        if not path.exists():
-            raise SystemExit(f"tools/packaging/layer.py empties {name}, which the installed libraries do not have")
-        path.write_text(f"# Emptied by `make build`: see EMPTIED in tools/packaging/layer.py.\n{text}\n")
+            shutil.copyfile(text, output / records.stem / text.name)
 
 
 def _install(target: Target, python: Path) -> None:
     """Install the locked libraries, hashes checked, for the target's processor whatever this machine's is."""
-    command = [str(UV), "pip", "install", "--quiet", "--target", str(python), "--link-mode", "copy"]
+    command = [str(sbom.UV), "pip", "install", "--quiet", "--target", str(python), "--link-mode", "copy"]
     command += ["--python", sys.executable, "--python-platform", target.platform]
     command += ["--python-version", f"{PYTHON[0]}.{PYTHON[1]}", "--require-hashes", "--no-deps"]
     command += ["--only-binary", ":all:", "--requirements", "-"]
-    if subprocess.run(command, check=False, text=True, input=sbom.requirements()).returncode:
-        raise SystemExit(
-            "Cannot install the layer's libraries: is a Python package registry reachable (see the error above)?"
-        )
+    if subprocess.run(command, check=False, text=True, input=sbom.export("requirements.txt")).returncode:
+        raise SystemExit("Cannot install the layer's libraries (see above): is a Python package registry reachable?")
 
 
-def _write_requirements(python: Path) -> None:
-    """List the libraries inside, one `name==version` a line: what vulnerability scanners read."""
-    pins = re.findall(r"^[a-z0-9._-]+==[^\s;\\]+", sbom.requirements(), re.MULTILINE | re.IGNORECASE)
-    (python / "requirements.txt").write_text("".join(f"{pin}\n" for pin in pins))
+def _compile_models(package: Path) -> None:
+    """Put the compiled models where `animal_store.validators` looks first, so that no function loads pydantic."""
+    sys.path.insert(0, str(SOURCE))  # the layer is not an installed package
+    from animal_store.models import compile_core_schemas
+
+    source = f'"""Made by `make build` from models.py."""\n\nCORE_SCHEMAS = {compile_core_schemas()}\n'
+    (package / "core_schemas.py").write_text(source)
 
 
 def build(target: Target, output: Path) -> None:
@@ -150,23 +93,18 @@ def build(target: Target, output: Path) -> None:
     _install(target, python)
     keep_licences(python, output / "licences")
     shutil.copytree(SOURCE / "animal_store", python / "animal_store", ignore=shutil.ignore_patterns("__pycache__"))
-    core_schemas.write(python / "animal_store")
+    _compile_models(python / "animal_store")
     trim(python)
-    _empty(python)
+    for name, text in EMPTIED.items():
+        (python / name).write_text(f"# Emptied by `make build`: see EMPTIED in tools/packaging/layer.py.\n{text}\n")
     sdk_data.reduce(python / "botocore/data")
     authorities.write(python / "botocore/cacert.pem", python / "animal_store/authorities")
-    _write_requirements(python)
+    pins = re.findall(
+        r"^[\w.-]+==[^\s;\\]+", sbom.export("requirements.txt"), re.MULTILINE
+    )  # for vulnerability scanners
+    (python / "requirements.txt").write_text("\n".join((*pins, "")))
     compile_tree(python, "/opt/python")
 
 
-def main() -> None:
-    """Run as a command."""
-    parser = argparse.ArgumentParser(description="Pack the shared layer.")
-    parser.add_argument("--architecture", choices=sorted(TARGETS), required=True)
-    parser.add_argument("--output", type=Path, required=True)
-    arguments = parser.parse_args()
-    build(TARGETS[arguments.architecture], arguments.output)
-
-
 if __name__ == "__main__":
-    main()
+    build(TARGETS[sys.argv[1]], Path(sys.argv[2]))

@@ -1,11 +1,9 @@
-"""What ships in the layer, read from the lock file by uv: its requirements, and its bill of materials as CycloneDX.
-
-https://cyclonedx.org/docs/1.5/json/, with licences added. The same lock gives the same bytes.
-"""
+"""What ships in the layer, as uv reads it from the lock: requirements, and a bill of materials with licences added."""
 
 import json
+import re
 import subprocess
-from importlib.metadata import distribution
+from importlib.metadata import metadata
 from pathlib import Path
 from typing import Any
 
@@ -18,52 +16,43 @@ NAME = "sbom.cdx.json"
 # layer has them compiled, and pydantic_core, which runs them.
 _NOT_SHIPPED = ("boto3", "s3transfer", "pydantic", "annotated-types", "typing-inspection")
 
-# SPDX expressions of libraries whose metadata has words instead: by their name, with their licence file looked at, or
-# by the words.
-_SPDX = {
-    "Apache License 2.0": "Apache-2.0",
-    "aws-lambda-powertools": "MIT-0",
-    "python-dateutil": "Apache-2.0 OR BSD-3-Clause",
-}
+# SPDX expressions of libraries whose metadata says something else, with their licence files looked at.
+_SPDX = {"aws-lambda-powertools": "MIT-0", "python-dateutil": "Apache-2.0 OR BSD-3-Clause"}
+_LOOKED_AT = re.compile(r"(MIT|MIT-0|Apache-2\.0|BSD-2-Clause|BSD-3-Clause|PSF-2\.0|ISC)( (AND|OR) (?=[A-Z])|$)")
 
 
-def _export(file_format: str) -> str:
+def export(file_format: str) -> str:
+    """Return what ships, as `requirements.txt` (with hashes) or `cyclonedx1.5`."""
     command = [str(UV), "export", "--quiet", "--locked", "--no-dev", "--no-emit-project", "--format", file_format]
     command += [f"--no-emit-package={name}" for name in _NOT_SHIPPED]
-    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.PIPE, text=True)
     if done.returncode:
-        raise SystemExit(f"{done.stderr}\ncannot list the locked libraries: make lock")
+        raise SystemExit("cannot list the locked libraries (see above): make lock")
     return done.stdout
 
 
-def requirements() -> str:
-    """Return the libraries with hashes, as pip reads them."""
-    return _export("requirements.txt")
-
-
-def locked() -> dict[str, Any]:
-    """Return uv's bill of materials."""
-    bill: dict[str, Any] = json.loads(_export("cyclonedx1.5"))
+def bill_of_materials() -> dict[str, Any]:
+    """Return uv's bill with the licence of each library, and without the time and number of this run."""
+    bill: dict[str, Any] = json.loads(export("cyclonedx1.5"))
+    bill.pop("serialNumber", None)
+    bill["metadata"].pop("timestamp", None)
+    for library in bill["components"]:
+        name, stated = library["name"], metadata(library["name"]).json
+        licence = _SPDX.get(name) or stated.get("license_expression") or stated.get("license", "none")
+        library["licenses"] = [{"expression": licence}]
     return bill
 
 
-def licence(name: str) -> str:
-    """Return the SPDX expression of a library's licence."""
-    metadata = distribution(name).metadata.json
-    words = str(metadata.get("license", ""))
-    told = _SPDX.get(name) or metadata.get("license_expression") or _SPDX.get(words, words)
-    if not told or (" " in str(told) and name not in _SPDX):  # a sentence is not an expression
-        raise SystemExit(f"{name} states no licence that is an SPDX expression: add it to tools/packaging/sbom.py")
-    return str(told)
+def unknown_licences(bill: dict[str, Any]) -> list[str]:
+    """List libraries whose licence has not been looked at, or is not an SPDX expression."""
+    licences = {library["name"]: library["licenses"][0]["expression"] for library in bill["components"]}
+    return [f"{name}: {licence}" for name, licence in licences.items() if _LOOKED_AT.sub("", licence)]
 
 
 def write(output: Path) -> int:
     """Write the bill, and return how many libraries it names."""
-    bill = locked()
-    for component in bill["components"]:
-        component["licenses"] = [{"expression": licence(component["name"])}]
-    # When and by which run it was written says nothing about what is inside.
-    bill.pop("serialNumber", None)
-    bill["metadata"].pop("timestamp", None)
+    bill = bill_of_materials()
+    if unknown := unknown_licences(bill):
+        raise SystemExit(f"add to tools/packaging/sbom.py the licences of {', '.join(unknown)}")
     output.write_text(json.dumps(bill, indent=2, sort_keys=True) + "\n", "utf-8")
     return len(bill["components"])

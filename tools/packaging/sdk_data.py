@@ -6,15 +6,14 @@ The SDK reads the reduced files like its own; none of its code changes, and ever
 import gzip
 import itertools
 import json
-from collections.abc import Iterator
+import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from botocore.endpoint_provider import EndpointProvider
 
-OPERATIONS = ("GetItem", "PutItem", "Query", "TransactWriteItems", "UpdateItem")
-"""What `catalogue` and `auth` call."""
+OPERATIONS = ("GetItem", "PutItem", "Query", "TransactWriteItems", "UpdateItem")  # what `catalogue` and `auth` call
 
 
 def reduce(data: Path) -> None:
@@ -22,17 +21,16 @@ def reduce(data: Path) -> None:
     dynamodb = data / "dynamodb/2012-08-10"
     model = _unpack(dynamodb / "service-2.json.gz")
     model["operations"] = {name: model["operations"][name] for name in OPERATIONS}
-    model["shapes"] = {name: model["shapes"][name] for name in sorted(set(_shapes(model)))}
-    _write(dynamodb / "service-2.json", _without_documentation(model))
+    model["shapes"] = _reached(model)
+    (dynamodb / "service-2.json").write_text(json.dumps(model, separators=(",", ":")))
 
     rules = _unpack(dynamodb / "endpoint-rule-set-1.json.gz")
     provider = EndpointProvider(rules, json.loads((data / "partitions.json").read_bytes()))
     endpoints = json.loads((data / "endpoints.json").read_bytes())
     for partition in endpoints["partitions"]:
-        partition["services"] = {
-            "dynamodb": {"endpoints": {region: _endpoint(provider, region) for region in partition["regions"]}}
-        }
-    _write(data / "endpoints.json", endpoints)
+        regions = {region: _endpoint(provider, region) for region in partition["regions"]}
+        partition["services"] = {"dynamodb": {"endpoints": regions}}
+    (data / "endpoints.json").write_text(json.dumps(endpoints, separators=(",", ":")))
 
 
 def _endpoint(provider: EndpointProvider, region: str) -> dict[str, Any]:
@@ -40,60 +38,33 @@ def _endpoint(provider: EndpointProvider, region: str) -> dict[str, Any]:
 
     The list of endpoints cannot express dual-stack in AWS's closed partitions (`us-iso...`), nor endpoints by account.
     """
-
-    def host(*, fips: bool, dual_stack: bool) -> str:
+    variants = []
+    for fips, dual_stack in itertools.product((False, True), repeat=2):
         endpoint = provider.resolve_endpoint(Region=region, UseFIPS=fips, UseDualStack=dual_stack)
-        return urlsplit(endpoint.url).netloc
-
-    variants = [
-        {"hostname": host(fips=fips, dual_stack=dual_stack), "tags": ["dualstack"] * dual_stack + ["fips"] * fips}
-        for fips, dual_stack in itertools.product((False, True), repeat=2)
-    ]
+        tags = ["dualstack"] * dual_stack + ["fips"] * fips
+        variants.append({"hostname": urlsplit(endpoint.url).netloc, "tags": tags})
     return {"hostname": variants.pop(0)["hostname"], "variants": variants}
 
 
 def _unpack(path: Path) -> Any:
-    """Read a compressed description and remove it: unpacked, it starts faster and zips as well."""
-    content = json.loads(gzip.decompress(path.read_bytes()))
+    """Read a compressed description without its texts and remove it: unpacked, it starts faster and zips as well."""
+
+    def without_text(value: dict[str, Any]) -> dict[str, Any]:
+        if isinstance(value.get("documentation"), str):  # a member of that name is an object
+            del value["documentation"]
+        return value
+
+    content = json.loads(gzip.decompress(path.read_bytes()), object_hook=without_text)
     path.unlink()
     return content
 
 
-def _write(path: Path, content: Any) -> None:
-    path.write_text(json.dumps(content, separators=(",", ":")))
-
-
-def _shapes(model: dict[str, Any]) -> Iterator[str]:
-    """Name every shape that the operations reach, input, output and errors alike."""
-    waiting = [*_references(list(model["operations"].values()))]
-    seen: set[str] = set()
+def _reached(model: dict[str, Any]) -> dict[str, Any]:
+    """Return every shape that the operations reach, input, output and errors alike."""
+    shapes: dict[str, Any] = {}
+    waiting = [model["operations"]]
     while waiting:
-        name = waiting.pop()
-        if name not in seen:
-            seen.add(name)
-            waiting.extend(_references(model["shapes"][name]))
-            yield name
-
-
-def _references(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        if isinstance(value.get("shape"), str):
-            yield value["shape"]
-        for child in value.values():
-            yield from _references(child)
-    elif isinstance(value, list):
-        for child in value:
-            yield from _references(child)
-
-
-def _without_documentation(value: Any) -> Any:
-    """Leave out the texts: a `documentation` that is a string, never a member of that name, which is an object."""
-    if isinstance(value, dict):
-        return {
-            key: _without_documentation(child)
-            for key, child in value.items()
-            if not (key == "documentation" and isinstance(child, str))
-        }
-    if isinstance(value, list):
-        return [_without_documentation(child) for child in value]
-    return value
+        for name in set(re.findall(r'"shape": "(\w+)"', json.dumps(waiting.pop()))) - shapes.keys():
+            shapes[name] = model["shapes"][name]
+            waiting.append(shapes[name])
+    return dict(sorted(shapes.items()))
