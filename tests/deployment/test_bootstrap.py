@@ -2,6 +2,7 @@
 
 import fnmatch
 import re
+from functools import cache
 
 from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untyped]
@@ -16,13 +17,17 @@ DEPLOY, EXECUTION = (
     ROLES[f"{name}Role"]["Policies"][0]["PolicyDocument"]["Statement"] for name in ("Deploy", "Execution")
 )
 BOUNDARY = BOOTSTRAP["Resources"]["Boundary"]["Properties"]["PolicyDocument"]["Statement"]
-STACK = translate(parameters("production"))
 
 # CloudFormation asks for these only where a template has what ours does not: imports and replicas of tables, protection
 # of data in logs, a role that loses its boundary.
 UNUSED = re.compile(
     r"dynamodb:(\w*Item|Query|Scan|DescribeImport|\w+TableReplica)|logs:\w*LogDelivery|iam:DeleteRolePermissionsBoundary"
 )
+
+
+@cache
+def stack() -> Template:
+    return translate(parameters("production"))
 
 
 def allowing(statements: list[Template], action: str) -> list[Template]:
@@ -35,7 +40,7 @@ def allowing(statements: list[Template], action: str) -> list[Template]:
 
 
 def test_cloudformation_may_do_what_each_resource_of_the_stack_needs() -> None:
-    kinds = {resource["Type"] for resource in STACK["Resources"].values()}
+    kinds = {resource["Type"] for resource in stack()["Resources"].values()}
     services = {kind.split("::")[1].lower() for kind in kinds}
     for kind in kinds:
         handlers = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", kind).schema["handlers"]
@@ -65,7 +70,7 @@ def test_no_role_can_be_made_or_changed_into_one_without_the_boundary() -> None:
 
 
 def test_the_boundary_leaves_the_stacks_roles_what_they_have() -> None:
-    policies = [policy for role in of_type(STACK, "AWS::IAM::Role").values() for policy in role.get("Policies", [])]
+    policies = [policy for role in of_type(stack(), "AWS::IAM::Role").values() for policy in role.get("Policies", [])]
     statements = [statement for policy in policies for statement in policy["PolicyDocument"]["Statement"]]
     for action in {action for statement in statements for action in as_list(statement["Action"])}:
         assert allowing(BOUNDARY, action), action
