@@ -1,17 +1,21 @@
 """Change a stack's template so that the emulator takes it; emulator.yaml says what the emulator has not."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from tools.packaging.translate import translate
 
 Template = dict[str, Any]
 
 EMULATOR: Any = yaml.safe_load(Path(__file__).with_name("emulator.yaml").read_text("utf-8"))
 
 
-def adapt(template: Template) -> Template:
-    """Change a translated template in place to what the emulator takes, and return it."""
+def adapt(path: Path, parameters: dict[str, str]) -> None:
+    """Translate a template in place, and change it to what the emulator takes."""
+    template = translate(parameters, path)
     resources: Template = template["Resources"]
     refused = tuple(EMULATOR["Left out, because it cannot be on the emulator"])
     for name in [name for name, resource in resources.items() if resource["Type"].startswith(refused)]:
@@ -27,7 +31,7 @@ def adapt(template: Template) -> Template:
             statistic = "ExtendedStatistic" if metric["Stat"].startswith("p") else "Statistic"
             properties |= metric["Metric"] | {"Period": metric["Period"], statistic: metric["Stat"]}
     _lift_gateway_responses(resources)
-    return template
+    path.write_text(json.dumps(template), "utf-8")
 
 
 def _lift_gateway_responses(resources: Template) -> None:

@@ -17,8 +17,7 @@ from tools.packaging.targets import PYTHON
 ACCOUNT = "123456789012"
 _REGION = "eu-central-1"
 _ENVIRONMENT = ROOT / ".tools/ministack"
-# The emulator takes the number of an account for the root user of that account.
-_ROOT = {"AccessKeyId": ACCOUNT, "SecretAccessKey": "none", "SessionToken": ""}
+_ROOT = {"AccessKeyId": ACCOUNT, "SecretAccessKey": "none", "SessionToken": ""}  # the account's number names its root
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +60,12 @@ def running(folder: Path, host: str = "127.0.0.1", settings: Mapping[str, str] |
     environment |= {"GATEWAY_PORT": str(port), "MINISTACK_ACCOUNT_ID": ACCOUNT, "AWS_ACCESS_KEY_ID": ACCOUNT}
     environment |= {"MINISTACK_REGION": _REGION, "LOG_LEVEL": "ERROR", **(settings or {})}
     environment |= {"SFTP_ENABLED": "0", "IOT_MTLS_ENABLED": "0", "DOCKER_HOST": "unix:///nonexistent"}
-    process_file = ROOT / "tools/deployment/emulator_process.py"
-    command = [str(path) for path in (folder / "bin/python", "-I", process_file, packages, listener.fileno())]
+    command = [f"{folder}/bin/python", "-I", f"{ROOT}/tools/deployment/emulator_process.py", f"{packages}"]
+    command += [f"{listener.fileno()}"]
     # A session of its own: Ctrl-C goes to every process of the terminal, and this one ends with its input.
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, env=environment, start_new_session=True,
-        pass_fds=[listener.fileno()],
-    ) as process:  # fmt: skip
+        command, stdin=subprocess.PIPE, env=environment, start_new_session=True, pass_fds=[listener.fileno()]
+    ) as process:
         listener.close()
         try:
             yield Emulator(f"http://{host}:{port}")

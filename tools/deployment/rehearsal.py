@@ -29,7 +29,6 @@ from tools.deployment.stage import TABLES, Stage, client
 from tools.packaging import artifact
 from tools.packaging.bytecode import compile_tree
 from tools.packaging.targets import TARGETS
-from tools.packaging.translate import translate
 
 _TARGET = TARGETS["x86_64"]
 # A text of the layer that every operation answers with, and what the changed layer answers.
@@ -45,7 +44,7 @@ def rehearse(stages: Annotated[list[Stage], typer.Argument(parser=Stage, metavar
     try:
         with emulator.running(folder / "emulator", settings={"AUTH": "true"}) as aws:
             for stage in stages:
-                adapted = Stage(stage.name, _adapt, {"Architecture": "x86_64"})
+                adapted = Stage(stage.name, adaptation.adapt, {"Architecture": "x86_64"})
                 for step in _rehearse(adapted, aws, folder, full=stage is stages[0]):
                     done.append(f"{stage.name}: {step}")
                     print(f"[{time.monotonic() - start:5.1f} s] {done[-1]}", flush=True)
@@ -54,10 +53,6 @@ def rehearse(stages: Annotated[list[Stage], typer.Argument(parser=Stage, metavar
     for title, lines in {"Rehearsed": done, **adaptation.EMULATOR}.items():
         texts = lines if isinstance(lines, list) else [f"{kind}: {why}" for kind, why in lines.items()]
         print(f"\n{title}", *(f"  - {text}" for text in texts), sep="\n")
-
-
-def _adapt(packaged: Path, parameters: dict[str, str]) -> None:
-    packaged.write_text(json.dumps(adaptation.adapt(translate(parameters, packaged))), "utf-8")
 
 
 def _rehearse(stage: Stage, aws: emulator.Emulator, folder: Path, *, full: bool) -> Iterator[str]:
@@ -81,7 +76,8 @@ def _rehearse(stage: Stage, aws: emulator.Emulator, folder: Path, *, full: bool)
 
 def _bootstrap(stage: Stage, aws: emulator.Emulator, path: Path, *, first: bool) -> str:
     """Prepare the emulated account as for a repository of GitHub's, and try who becomes the role that deploys."""
-    path.write_text(json.dumps(adaptation.adapt(translate({}, bootstrap.TEMPLATE))), "utf-8")
+    shutil.copy(bootstrap.TEMPLATE, path)
+    adaptation.adapt(path, {})
     once = f"CreateApiGatewayLoggingRole={str(first).lower()}"
     bootstrap.create(stage, path, ["Owner=octo", "OwnerId=1", "Repository=animals", "RepositoryId=2", once])
     for subject in ("octo/animals:ref:refs/heads/main", f"octo@3/animals@2:environment:{stage.name}"):
@@ -150,7 +146,6 @@ def _change(stage: Stage, folder: Path, base_url: str) -> Iterator[str]:
     with release.fetched(stage, first, "passed") as path:
         release.promote(stage, path, partial(_expect, base_url, _TEXT), canary=False, back=True)
         versions.check(stage, path)
-    assert stage.used_parameters()["MemorySize"] != "512"
     yield "roll back: the artifact deployed first, from the bucket, answers again; MemorySize is back"
 
 
