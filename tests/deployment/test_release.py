@@ -145,13 +145,11 @@ def test_an_interrupted_cut_over_can_be_repeated(aws: Any, monkeypatch: pytest.M
     # At the restored moment, the creation of 6 was under way: it had taken its id. 1 was lost and has come back.
     new.put_item(Item={"pk": "pet", "id": 1, "name": "as it was"})
     restore.never_repeat_ids("animals-restored", 6)
-    in_use = ["animals"]
+    in_use, no_creations = ["animals"], MagicMock(return_value=contextlib.nullcontext())
 
     def install(*_: object, tables: dict[str, str], **__: object) -> None:
-        left, found = (
-            {(item["pk"], item["id"], item.get("value")) for item in each.scan()["Items"]} for each in (old, new)
-        )
-        assert left == found
+        assert new.scan()["Count"] == old.scan()["Count"]
+        assert restore.counter("animals-restored") == restore.counter("animals")
         in_use.append(tables["AnimalsTable"])
         if len(in_use) == 2:
             raise KeyboardInterrupt
@@ -159,7 +157,7 @@ def test_an_interrupted_cut_over_can_be_repeated(aws: Any, monkeypatch: pytest.M
     monkeypatch.setattr(Stage, "wait", lambda _: None)
     monkeypatch.setattr(Stage, "outputs", lambda _: {"AnimalsTableName": in_use[-1], "ApiKeysTableName": "keys"})
     monkeypatch.setattr(Stage, "resources", lambda _: {"AnimalsTable": "animals", "ApiKeysTable": "keys"})
-    monkeypatch.setattr(restore, "_no_creations", contextlib.nullcontext)
+    monkeypatch.setattr(restore, "_no_creations", no_creations)
     monkeypatch.setattr(release, "fetched", lambda *_: contextlib.nullcontext(Path()))
     monkeypatch.setattr(release, "install", install)
     with pytest.raises(KeyboardInterrupt):
@@ -168,6 +166,7 @@ def test_an_interrupted_cut_over_can_be_repeated(aws: Any, monkeypatch: pytest.M
     restore.never_repeat_ids("animals", 8)
     restore.cut_over(PRODUCTION, "animals-restored")
 
+    assert no_creations.call_count == 2
     assert new.get_item(Key={"pk": "pet", "id": 1})["Item"]["name"] == "as it was"
     restore.never_repeat_ids("animals-restored", 3)
     assert restore.counter("animals-restored") == 8
@@ -181,7 +180,5 @@ def test_revocations_are_carried_over(aws: Any) -> None:
 
     restore.carry_over("ApiKeysTable", "keys", "keys-restored")
 
-    found = {item["hash"]: item for item in aws("keys-restored").scan()["Items"]}
-    assert set(found) == {"kept", "revoked", "issued", "deleted"}
-    assert found["kept"]["label"] == "as it was"
-    assert "revoked" in found["revoked"]
+    found = {item["hash"]: item.get("revoked") or item["label"] for item in aws("keys-restored").scan()["Items"]}
+    assert found == {"kept": "as it was", "revoked": 1, "issued": "new", "deleted": "as it was"}

@@ -70,12 +70,15 @@ def _start_api(folder: Path, store: str) -> Iterator[str]:
     template = yaml.safe_load((build / "template.yaml").read_text("utf-8"))
     variables = template["Globals"]["Function"]["Environment"]["Variables"]
     variables["AWS_ENDPOINT_URL_DYNAMODB"] = f"http://{_HOST}:{store.rpartition(':')[2]}"
+    for resource in template["Resources"].values():
+        for name in {"CodeUri", "ContentUri"} & set(resource.get("Properties", {})):
+            resource["Properties"][name] = str(build / resource["Properties"][name])
     (folder / "template.yaml").write_text(yaml.safe_dump(template), "utf-8")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [SAM, "local", "start-api", "--template-file", "template.yaml", "--port", str(port)]
-    command += ["--docker-volume-basedir", str(build), "--layer-cache-basedir", str(folder)]
-    command += ["--warm-containers", "EAGER", "--add-host", f"{_HOST}:host-gateway"]
+    command += ["--warm-containers", "EAGER", "--layer-cache-basedir", str(folder)]
+    command += ["--add-host", f"{_HOST}:host-gateway"]
     command += ["--skip-pull-image"] if os.environ.get("SKIP_PULL") else []
     command += ["--parameter-overrides", *(f"{name}={value}" for name, value in _PARAMETERS.items())]
     # No credentials: sam would ask AWS whose they are.
