@@ -124,17 +124,15 @@ def test_what_did_not_reach_live_is_named(monkeypatch: pytest.MonkeyPatch) -> No
 def test_restored_tables_take_the_place_of_the_stacks_everywhere() -> None:
     before = cfn_yaml.load(str(TEMPLATE))
     tables = {"AnimalsTable": "restored-animals", "ApiKeysTable": "restored-keys"}
-    text = release.replace_tables(json.dumps(before), tables)
-    stack = json.loads(text)
+    stack = json.loads(text := release.replace_tables(json.dumps(before), tables))
 
     for table, name in tables.items():
         assert stack["Resources"][table] == before["Resources"][table]
         assert f'"{table}"' not in text.replace(f'"{table}": {{', "")  # no Ref and no GetAtt
         assert f"${{{table}" not in text
         assert stack["Outputs"][f"{table}Name"]["Value"] == name
+        assert name in stack["Globals"]["Function"]["Environment"]["Variables"].values()
         assert text.count(f"AWS::AccountId}}:table/{name}") >= 3  # roles
-    variables = stack["Globals"]["Function"]["Environment"]["Variables"]
-    assert [variables["ANIMALS_TABLE"], variables["API_KEYS_TABLE"]] == [*tables.values()]
 
 
 def test_an_interrupted_cut_over_can_be_repeated(aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
