@@ -1,7 +1,8 @@
 """What bootstrap.yaml gives to deployments: enough for template.yaml, and no way to more."""
 
-import fnmatch
 import re
+from fnmatch import fnmatchcase
+from functools import cache
 
 from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untyped]
@@ -12,63 +13,62 @@ from tools.packaging.translate import translate
 
 BOOTSTRAP = cfn_yaml.load(str(ROOT / "bootstrap.yaml"))
 ROLES = of_type(BOOTSTRAP, "AWS::IAM::Role")
-EXECUTION = ROLES["ExecutionRole"]["Policies"][0]["PolicyDocument"]["Statement"]
-BOUNDARY = BOOTSTRAP["Resources"]["Boundary"]["Properties"]["PolicyDocument"]["Statement"]
+DEPLOY, EXECUTION = (ROLES[f"{name}Role"]["Policies"][0]["PolicyDocument"] for name in ("Deploy", "Execution"))
+BOUNDARY = BOOTSTRAP["Resources"]["Boundary"]["Properties"]["PolicyDocument"]
 
-# CloudFormation asks for these only where a template has what ours does not: imports and replicas of tables, protection
-# of data in logs, a role that loses its boundary.
+# Needed for what our template does not have: imports and replicas of tables, protection of data in logs.
 UNUSED = re.compile(
     r"dynamodb:(\w*Item|Query|Scan|DescribeImport|\w+TableReplica)|logs:\w*LogDelivery|iam:DeleteRolePermissionsBoundary"
 )
 
 
-def allows(statements: list[Template], action: str) -> bool:
-    """Tell whether one of the statements has an action."""
-    patterns = [pattern.lower() for statement in statements for pattern in as_list(statement["Action"])]
-    return any(fnmatch.fnmatchcase(action.lower(), pattern) for pattern in patterns)
+@cache
+def stack() -> Template:
+    return translate(parameters("production"))
+
+
+def allowing(policy: Template, action: str) -> list[Template]:
+    """The statements that have an action."""
+    return [
+        each for each in policy["Statement"] if any(fnmatchcase(action, pattern) for pattern in as_list(each["Action"]))
+    ]
 
 
 def test_cloudformation_may_do_what_each_resource_of_the_stack_needs() -> None:
-    kinds = {resource["Type"] for resource in translate(parameters("production"))["Resources"].values()}
+    kinds = {resource["Type"] for resource in stack()["Resources"].values()}
     services = {kind.split("::")[1].lower() for kind in kinds}
     for kind in kinds:
         handlers = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", kind).schema["handlers"]
         needed = {action for name, handler in handlers.items() if name != "list" for action in handler["permissions"]}
         # Of other services (KMS, EC2, ...) only properties that we do not set need something.
-        ours = {action for action in needed if action.partition(":")[0] in services}
-        assert not {action for action in ours if not allows(EXECUTION, action) and not UNUSED.fullmatch(action)}, kind
+        ours = {action for action in needed if action.partition(":")[0] in services and not UNUSED.fullmatch(action)}
+        assert not {action for action in ours if not allowing(EXECUTION, action)}, kind
 
 
 def test_no_role_can_be_made_or_changed_into_one_without_the_boundary() -> None:
     for action in ("AttachRolePolicy", "CreateRole", "DetachRolePolicy", "PutRolePermissionsBoundary", "PutRolePolicy"):
-        granting = [statement for statement in EXECUTION if allows([statement], f"iam:{action}")]
-        assert granting
-        for statement in granting:
-            assert statement["Condition"] == {"StringEquals": {"iam:PermissionsBoundary": {"Ref": "Boundary"}}}
-    for action in (
-        "DeleteRolePermissionsBoundary",
-        "CreatePolicy",
-        "CreatePolicyVersion",
-        "CreateUser",
-        "CreateAccessKey",
-    ):
-        assert not allows(EXECUTION, f"iam:{action}")
-    for statement in EXECUTION:
-        if "iam:PassRole" in as_list(statement["Action"]):
-            passed_to = statement["Condition"]["StringEquals"]["iam:PassedToService"]
-            assert passed_to == ["lambda.amazonaws.com", "codedeploy.amazonaws.com"]
+        (granting,) = allowing(EXECUTION, f"iam:{action}")
+        assert granting["Condition"] == {"StringEquals": {"iam:PermissionsBoundary": {"Ref": "Boundary"}}}
+    for action in ("DeleteRolePermissionsBoundary", "CreatePolicy", "CreateUser", "CreateAccessKey"):
+        assert not allowing(EXECUTION, f"iam:{action}")
+    (passing,) = allowing(EXECUTION, "iam:PassRole")
+    passed_to = passing["Condition"]["StringEquals"]["iam:PassedToService"]
+    assert passed_to == ["lambda.amazonaws.com", "codedeploy.amazonaws.com"]
     # Nor can these roles themselves: role/animal-store-<stage>-* is not on their path.
     assert {role["Path"] for role in ROLES.values()} == {"/animal-store-bootstrap/"}
 
 
 def test_the_boundary_leaves_the_stacks_roles_what_they_have() -> None:
-    for role in of_type(translate(parameters("production")), "AWS::IAM::Role").values():
-        for policy in role.get("Policies", []):
-            for action in [
-                each for statement in policy["PolicyDocument"]["Statement"] for each in as_list(statement["Action"])
-            ]:
-                assert allows(BOUNDARY, action)
-    assert not allows(BOUNDARY, "iam:PassRole")
+    policies = [policy for role in of_type(stack(), "AWS::IAM::Role").values() for policy in role.get("Policies", [])]
+    statements = [statement for policy in policies for statement in policy["PolicyDocument"]["Statement"]]
+    for action in {action for statement in statements for action in as_list(statement["Action"])}:
+        assert allowing(BOUNDARY, action), action
+    assert not allowing(BOUNDARY, "iam:PassRole")
+
+
+def test_deployments_with_tags_and_their_way_back_are_allowed() -> None:
+    assert allowing(DEPLOY, "cloudformation:TagResource") == allowing(DEPLOY, "cloudformation:CreateChangeSet")
+    assert "*" in [statement["Resource"] for statement in allowing(EXECUTION, "codedeploy:StopDeployment")]
 
 
 def test_only_jobs_of_the_stages_environment_become_the_deploying_role() -> None:
@@ -77,5 +77,4 @@ def test_only_jobs_of_the_stages_environment_become_the_deploying_role() -> None
     equal = statement["Condition"]["StringEquals"]
     assert equal[f"{issuer}:aud"] == "sts.amazonaws.com"
     subjects = [subject["Fn::Sub"] for subject in equal[f"{issuer}:sub"]]
-    assert len(subjects) == 2
     assert all(subject.endswith(":environment:${Stage}") and "*" not in subject for subject in subjects)

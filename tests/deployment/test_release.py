@@ -1,4 +1,4 @@
-"""What may be deployed, what a failed check goes back to, what is live, and what a restore carries over."""
+"""What may be deployed, with which parameters, what a failed check goes back to, and what a restore carries over."""
 
 import contextlib
 import json
@@ -10,42 +10,45 @@ from unittest.mock import MagicMock
 
 import boto3
 import pytest
+from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]
 from moto import mock_aws
 
-from tests.template.conftest import of_type, parameters
-from tools.deployment import live, release, restore
+from tools.deployment import bootstrap, release, restore, versions
 from tools.deployment.service import DeploymentError
 from tools.deployment.stage import Stage
-from tools.packaging.translate import translate
+from tools.local.service import load_template
+from tools.local.tables import table_request
+from tools.packaging.translate import TEMPLATE
 
 PRODUCTION = Stage("production")
 
 
 @pytest.fixture
-def commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Two commits on main, and one beside it."""
+def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A bucket of artifacts, tables in use, and restored ones (`animals`, `animals-restored`, `keys`, ...)."""
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setattr(Stage, "account", lambda _: {"ArtifactBucketName": "bucket", "PermissionsBoundaryArn": "arn"})
+    with mock_aws():
+        boto3.client("s3").create_bucket(Bucket="bucket")
+        for name, table in (("animals", "AnimalsTable"), ("keys", "ApiKeysTable")):
+            request = table_request(load_template().tables[table])
+            for each in (name, f"{name}-restored"):
+                boto3.client("dynamodb").create_table(**request | {"TableName": each})
+        yield boto3.resource("dynamodb").Table
 
+
+def test_production_takes_newer_commits_of_main(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def git(*arguments: str) -> str:
-        identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")
-        return subprocess.run(
-            ["git", *identity, *arguments], cwd=tmp_path, check=True, capture_output=True, text=True
-        ).stdout
+        command = ["git", "-c", "user.name=x", "-c", "user.email=x@example.com", *arguments]
+        return subprocess.check_output(command, cwd=tmp_path, text=True).strip()
 
     git("init", "--initial-branch", "main")
-    made = []
     for name in ("older", "newer", "beside"):
         git("commit", "--allow-empty", "--message", name)
-        made.append(git("rev-parse", "HEAD").strip())
-    git("reset", "--hard", made[1])
+    older, newer, beside = git("rev-list", "--reverse", "HEAD").split()
+    git("reset", "--hard", newer)
     monkeypatch.setattr(release, "ROOT", tmp_path)
     monkeypatch.setattr(release, "MAIN", "main")
-    return made
-
-
-def test_production_takes_commits_of_main_that_are_not_older_than_what_runs(
-    commits: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    older, newer, beside = commits
     monkeypatch.setattr(release, "released", lambda _: f"{newer}-sha256")
 
     release.guard(PRODUCTION, newer, back=False)
@@ -56,111 +59,124 @@ def test_production_takes_commits_of_main_that_are_not_older_than_what_runs(
             release.guard(PRODUCTION, commit, back=back)
 
 
-@pytest.mark.parametrize("superseded", [False, True])
-def test_a_failed_check_goes_back_unless_another_deployment_came_between(
-    superseded: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    done = ["old"]
+def test_only_protected_environments_are_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment: dict[str, Any] = {"deployment_branch_policy": None, "id": 2, "owner": {"id": 1}}
+    monkeypatch.setattr(bootstrap, "run", lambda *_: json.dumps(environment))
+    with pytest.raises(DeploymentError, match="only main"):
+        bootstrap.identity(PRODUCTION, "octo/animals")
+    environment["deployment_branch_policy"] = {"protected_branches": False, "custom_branch_policies": True}
+    assert "RepositoryId=2" in bootstrap.identity(PRODUCTION, "octo/animals")
+
+
+@pytest.mark.usefixtures("aws")
+def test_a_deployment_has_every_parameter_of_its_artifact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "template.yaml").write_text("Parameters: {MemorySize: {Default: 1}, AlarmEmail: {Default: ''}}")
+    config = "production.deploy.parameters.parameter_overrides = ['Stage=production', 'Waf=true']"
+    (tmp_path / "samconfig.toml").write_text(config)
+    used = {"MemorySize": "512", "AlarmEmail": "a@example.com", "Waf": "false", "DomainName": "unknown.example.com"}
+    monkeypatch.setattr(Stage, "used_parameters", lambda _: used)
+    monkeypatch.delenv("ALARM_EMAIL", raising=False)
+    expected = {"Stage": "production", "MemorySize": "1", "Waf": "true", "PermissionsBoundary": "arn"}
+
+    assert PRODUCTION.parameters(tmp_path) == expected | {"AlarmEmail": "a@example.com"}
+    monkeypatch.setenv("ALARM_EMAIL", "new@example.com")
+    assert PRODUCTION.parameters(tmp_path) == expected | {"AlarmEmail": "new@example.com"}
+
+
+@pytest.mark.usefixtures("aws")
+@pytest.mark.parametrize("ran", [["old", "new"], ["old", "new", "old"], ["old", "new", "another"]])
+def test_a_failed_check_goes_back_unless_superseded(ran: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    done, passes = ["old"], ran[-1] == "new"
     monkeypatch.setattr(release, "install", lambda _, path, **__: done.append(path.name))
     monkeypatch.setattr(release, "released", lambda _: done[-1])
     monkeypatch.setattr(release, "fetched", lambda _, name: contextlib.nullcontext(Path(name)))
 
     def check() -> None:
-        if superseded:
+        if ran[-1] == "another":
             done.append("another")
-        raise DeploymentError("failed")
+        if not passes:
+            raise DeploymentError("failed")
 
-    with pytest.raises(DeploymentError, match="failed"):
+    with contextlib.nullcontext() if passes else pytest.raises(DeploymentError, match="failed"):
         release.promote(PRODUCTION, Path("new"), check, canary=True)
-    assert done == (["old", "new", "another"] if superseded else ["old", "new", "old"])
+    assert done == ran
+    passed = boto3.client("s3").list_objects_v2(Bucket="bucket").get("Contents", [])
+    assert [each["Key"] for each in passed] == ["passed/new"] * passes
 
 
 def test_what_did_not_reach_live_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    live_one = {"MemorySize": 1769, "Architectures": ["arm64"], "Layers": [{"Arn": "layer:1"}], "CodeSha256": "qg=="}
+    same = {"MemorySize": 512, "Architectures": ["arm64"], "Layers": [{"Arn": "layer:1"}], "CodeSha256": "qg=="}
+    latest = {"Configuration": same | {"Timeout": 5}, "Concurrency": {"ReservedConcurrentExecutions": 7}}
+    live = {"Configuration": same | {"MemorySize": 1769, "Description": "v1"}}
     functions = MagicMock(meta=boto3.client("lambda", region_name="eu-central-1").meta)
     functions.get_alias.return_value = {}
-    functions.get_function.side_effect = lambda **options: {
-        "Configuration": live_one if "Qualifier" in options else live_one | {"MemorySize": 512, "Timeout": 5}
-    }
-    functions.get_layer_version.return_value = {"Content": {"CodeSha256": "uw=="}}
-    monkeypatch.setattr(live, "client", lambda _: functions)
-    used = {"MemorySize": "512", "Architecture": "arm64", "ReservedConcurrency": "0"}
+    functions.get_function.side_effect = lambda **options: live if "Qualifier" in options else latest
+    functions.get_layer_version_by_arn.return_value = {"Content": {"CodeSha256": "uw=="}}
+    monkeypatch.setattr(versions, "client", lambda _: functions)
+    asked = {"MemorySize": "512", "Architecture": "arm64", "ReservedConcurrency": "7"}
 
-    found = live._function("F", "f", used, {"F": "aa", "CommonLayer": "cc"})
+    found = [*versions._function("F", "f", asked, {"F": "ab", "CommonLayer": "cc", "version": "v2"})]
 
-    assert list(found) == [
-        "F: MemorySize is 1769, not 512",
-        "F: Timeout is None, not 5",
-        "F: layer is bb, not cc",
-        "F: memory is 1769, not 512",
-    ]
+    pairs = ("MemorySize is 1769, not 512", "Timeout is None, not 5", "code is aa, not ab", "layer is bb, not cc")
+    assert found == [f"F: {text}" for text in (*pairs, "memory is 1769, not 512", "version is v1, not v2")]
 
 
-@pytest.mark.parametrize("table", ["AnimalsTable", "ApiKeysTable"])
-def test_a_restored_table_takes_the_place_of_the_stacks_everywhere(table: str) -> None:
-    before = translate(parameters("production"))
-    stack = json.loads(release.replace_tables(json.dumps(before), {table: "restored"}))
+def test_restored_tables_take_the_place_of_the_stacks_everywhere() -> None:
+    before = cfn_yaml.load(str(TEMPLATE))
+    tables = {"AnimalsTable": "restored-animals", "ApiKeysTable": "restored-keys"}
+    stack = json.loads(text := release.replace_tables(json.dumps(before), tables))
 
-    assert stack["Resources"][table] == before["Resources"][table]
-    variable = {"AnimalsTable": "ANIMALS_TABLE", "ApiKeysTable": "API_KEYS_TABLE"}[table]
-    functions = of_type(stack, "AWS::Lambda::Function").values()
-    assert {function["Environment"]["Variables"][variable] for function in functions} == {"restored"}
-    assert stack["Outputs"][f"{table}Name"]["Value"] == "restored"
-    everything = json.dumps(stack)
-    assert f'"{table}"' not in everything.replace(f'"{table}": {{', "")  # no Ref and no GetAtt
-    assert f"${{{table}" not in everything
-    arn = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/restored"
-    assert json.dumps(of_type(stack, "AWS::IAM::Role")).count(f'"{arn}"') >= 3
+    for table, name in tables.items():
+        assert stack["Resources"][table] == before["Resources"][table]
+        assert f'"{table}"' not in text.replace(f'"{table}": {{', "")  # no Ref and no GetAtt
+        assert f"${{{table}" not in text
+        assert stack["Outputs"][f"{table}Name"]["Value"] == name
+        assert name in stack["Globals"]["Function"]["Environment"]["Variables"].values()
+        assert text.count(f"AWS::AccountId}}:table/{name}") >= 3  # roles
 
 
-@pytest.fixture
-def tables(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Tables in use and restored: `animals`, `animals-restored`, `keys`, `keys-restored`."""
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
-    with mock_aws():
-        definitions = of_type(translate(parameters("production")), "AWS::DynamoDB::Table")
-        for name, logical_id in (("animals", "AnimalsTable"), ("keys", "ApiKeysTable")):
-            known = {"KeySchema", "AttributeDefinitions", "GlobalSecondaryIndexes", "BillingMode"}
-            properties = {key: value for key, value in definitions[logical_id].items() if key in known}
-            for table in (name, f"{name}-restored"):
-                boto3.client("dynamodb").create_table(TableName=table, **properties)
-        yield boto3.resource("dynamodb").Table
-
-
-def ids(table: Any) -> set[tuple[str, int]]:
-    return {(item["pk"], int(item["id"])) for item in table.scan()["Items"] if item["pk"] != "counter"}
-
-
-def test_what_is_newer_is_carried_over_and_ids_go_on(tables: Any) -> None:
-    old, new = tables("animals"), tables("animals-restored")
+def test_an_interrupted_cut_over_can_be_repeated(aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = aws("animals"), aws("animals-restored")
     for pk, number in (("pet", 1), ("pet", 6), ("pet", 7), ("idempotency#x", 0)):
         old.put_item(Item={"pk": pk, "id": number})
-    old.put_item(Item={"pk": "counter", "id": 0, "value": 7})
+    restore.never_repeat_ids("animals", 7)
     # At the restored moment, the creation of 6 was under way: it had taken its id. 1 was lost and has come back.
     new.put_item(Item={"pk": "pet", "id": 1, "name": "as it was"})
-    new.put_item(Item={"pk": "counter", "id": 0, "value": 6})
+    restore.never_repeat_ids("animals-restored", 6)
+    in_use, no_creations = ["animals"], MagicMock(return_value=contextlib.nullcontext())
 
-    for _ in range(2):  # safe to repeat
-        restore.carry_over("AnimalsTable", "animals", "animals-restored")
+    def install(*_: object, tables: dict[str, str], **__: object) -> None:
+        assert new.scan()["Count"] == old.scan()["Count"]
+        assert restore.counter("animals-restored") == restore.counter("animals")
+        in_use.append(tables["AnimalsTable"])
+        if len(in_use) == 2:
+            raise KeyboardInterrupt
 
-    assert ids(new) == ids(old)
+    monkeypatch.setattr(Stage, "wait", lambda _: None)
+    monkeypatch.setattr(Stage, "outputs", lambda _: {"AnimalsTableName": in_use[-1], "ApiKeysTableName": "keys"})
+    monkeypatch.setattr(Stage, "resources", lambda _: {"AnimalsTable": "animals", "ApiKeysTable": "keys"})
+    monkeypatch.setattr(restore, "_no_creations", no_creations)
+    monkeypatch.setattr(release, "fetched", lambda *_: contextlib.nullcontext(Path()))
+    monkeypatch.setattr(release, "install", install)
+    with pytest.raises(KeyboardInterrupt):
+        restore.cut_over(PRODUCTION, "animals-restored")
+    old.put_item(Item={"pk": "pet", "id": 8})  # creations went on, until the stack used the new table
+    restore.never_repeat_ids("animals", 8)
+    restore.cut_over(PRODUCTION, "animals-restored")
+
+    assert no_creations.call_count == 2
     assert new.get_item(Key={"pk": "pet", "id": 1})["Item"]["name"] == "as it was"
-    assert restore.counter("animals-restored") == 7
-    restore.raise_counter("animals-restored", 3)
-    assert restore.counter("animals-restored") == 7
-    restore.raise_counter("animals-restored", 9)
-    assert restore.counter("animals-restored") == 9
+    restore.never_repeat_ids("animals-restored", 3)
+    assert restore.counter("animals-restored") == 8
 
 
-def test_revocations_are_carried_over(tables: Any) -> None:
+def test_revocations_are_carried_over(aws: Any) -> None:
     for name, item in {"kept": {}, "revoked": {"revoked": 1}, "issued": {}}.items():
-        tables("keys").put_item(Item={"hash": name, "label": "new", **item})
+        aws("keys").put_item(Item={"hash": name, "label": "new", **item})
     for name in ("kept", "revoked", "deleted"):
-        tables("keys-restored").put_item(Item={"hash": name, "label": "as it was"})
+        aws("keys-restored").put_item(Item={"hash": name, "label": "as it was"})
 
     restore.carry_over("ApiKeysTable", "keys", "keys-restored")
 
-    found = {item["hash"]: item for item in tables("keys-restored").scan()["Items"]}
-    assert set(found) == {"kept", "revoked", "issued", "deleted"}
-    assert found["kept"]["label"] == "as it was"
-    assert "revoked" in found["revoked"]
+    found = {item["hash"]: item.get("revoked") or item["label"] for item in aws("keys-restored").scan()["Items"]}
+    assert found == {"kept": "as it was", "revoked": 1, "issued": "new", "deleted": "as it was"}

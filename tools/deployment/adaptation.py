@@ -1,51 +1,37 @@
 """Change a stack's template so that the emulator takes it; emulator.yaml says what the emulator has not."""
 
-import copy
 import json
-from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from tools.packaging.translate import translate
+
 Template = dict[str, Any]
 
 EMULATOR: Any = yaml.safe_load(Path(__file__).with_name("emulator.yaml").read_text("utf-8"))
-_STATISTICS = {"Average", "Maximum", "Minimum", "SampleCount", "Sum"}
 
 
-def adapt(template: Template) -> tuple[Template, dict[str, str]]:
-    """Return a translated template as the emulator takes it, and what was left out or reduced, and why."""
-    adapted = copy.deepcopy(template)
-    resources: Template = adapted["Resources"]
-    told = {}
-    for name, resource in template["Resources"].items():
-        for kind, why in EMULATOR["refused"].items():
-            if resource["Type"].startswith(kind):
-                told[name] = why
-                del resources[name]
-    for name, resource in resources.items():
+def adapt(path: Path, parameters: dict[str, str]) -> None:
+    """Translate a template in place, and change it to what the emulator takes."""
+    template = translate(parameters, path)
+    resources: Template = template["Resources"]
+    refused = tuple(EMULATOR["Left out, because it cannot be on the emulator"])
+    for name in [name for name, resource in resources.items() if resource["Type"].startswith(refused)]:
+        del resources[name]
+    for resource in resources.values():
         resource.pop("UpdatePolicy", None)  # of an alias: how CodeDeploy moves it
-        resource["DependsOn"] = [other for other in _list(resource.get("DependsOn")) if other in resources]
-        if _reduce_metric_math(resource):
-            told[name] = "no metric math in a stack: kept with the first of its metrics alone"
+        others = resource.get("DependsOn", [])
+        others = [others] if isinstance(others, str) else others
+        resource["DependsOn"] = [other for other in others if other in resources]
+        properties = resource.get("Properties", {})
+        if "Metrics" in properties:  # so that what refers to the alarm (the dashboard) can stay
+            metric = next(query["MetricStat"] for query in properties.pop("Metrics") if "MetricStat" in query)
+            statistic = "ExtendedStatistic" if metric["Stat"].startswith("p") else "Statistic"
+            properties |= metric["Metric"] | {"Period": metric["Period"], statistic: metric["Stat"]}
     _lift_gateway_responses(resources)
-    text = json.dumps(resources)
-    for name in set(template["Resources"]) - set(resources):
-        if any(reference in text for reference in (f'"Ref": "{name}"', f'["{name}", "', f"${{{name}")):
-            raise ValueError(f"something refers to {name}, which cannot be on the emulator")
-    return adapted, told
-
-
-def _reduce_metric_math(resource: Template) -> bool:
-    """Make an alarm on metric math one on its first metric, so that what refers to it (the dashboard) can stay."""
-    properties = resource.get("Properties", {})
-    if resource["Type"] != "AWS::CloudWatch::Alarm" or "Metrics" not in properties:
-        return False
-    metric = next(query["MetricStat"] for query in properties.pop("Metrics") if "MetricStat" in query)
-    statistic = "Statistic" if metric["Stat"] in _STATISTICS else "ExtendedStatistic"
-    properties |= metric["Metric"] | {"Period": metric["Period"], statistic: metric["Stat"]}
-    return True
+    path.write_text(json.dumps(template), "utf-8")
 
 
 def _lift_gateway_responses(resources: Template) -> None:
@@ -62,17 +48,3 @@ def _lift_gateway_responses(resources: Template) -> None:
         if resource["Type"] == "AWS::ApiGateway::Deployment":
             resource["DependsOn"] += made
     resources.update(made)
-
-
-def without_effect(template: Template, made: Container[str]) -> Iterator[str]:
-    """Tell what of a template the emulator takes and does nothing with; `made` are resources whose conditions held."""
-    resources = [resource for name, resource in template["Resources"].items() if name in made]
-    for what, why in EMULATOR["without effect"].items():
-        kind, _, name = what.partition(".")
-        found = [one for one in resources if one["Type"] == kind and (not name or name in one["Properties"])]
-        if found:
-            yield f"{len(found)} x {what}: {why}"
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value] if value else []

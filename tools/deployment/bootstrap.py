@@ -1,30 +1,42 @@
 """Prepare an account and region for a stage, once, by an administrator: bootstrap.yaml."""
 
 import json
-import subprocess
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from tools import ROOT
-from tools.deployment.release import sam
-from tools.deployment.service import DeploymentError
-from tools.deployment.stage import Stage
+from tools.deployment.service import SAM, DeploymentError, run
+from tools.deployment.stage import Stage, StageName
 
 TEMPLATE = ROOT / "bootstrap.yaml"
 
 
-def identity(repository: str) -> list[str]:
-    """Ask GitHub for the numbers of a repository and its owner: both forms of a workflow's identity are trusted."""
-    command = ["gh", "api", f"repos/{repository}", "--jq", "{RepositoryId: .id, OwnerId: .owner.id}"]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    if done.returncode:
-        raise DeploymentError(f"gh api repos/{repository}: {done.stderr.strip()}")
+def bootstrap(
+    stage: StageName, repository: str, parameters: Annotated[list[str] | None, typer.Argument()] = None
+) -> list[str]:
+    """Prepare the account for a stage that OWNER/REPOSITORY deploys; PARAMETERS of bootstrap.yaml as NAME=VALUE."""
+    create(stage, TEMPLATE, identity(stage, repository) + (parameters or []))
+    return [f"{name}: {value}" for name, value in stage.account().items()]
+
+
+def identity(stage: Stage, repository: str) -> list[str]:
+    """Ask GitHub for the numbers by which jobs of the stage's environment are trusted, if it is protected."""
+    environment = json.loads(run("gh", "api", f"repos/{repository}/environments/{stage.name}"))
+    if not environment["deployment_branch_policy"]:
+        raise DeploymentError(
+            f"every branch of {repository} would be trusted: first let only main use the environment {stage.name} "
+            "(Settings, Environments, Deployment branches and tags)"
+        )
+    answer = json.loads(run("gh", "api", f"repos/{repository}"))
     owner, _, name = repository.partition("/")
-    ids = [f"{key}={value}" for key, value in json.loads(done.stdout).items()]
-    return [f"Owner={owner}", f"Repository={name}", *ids]
+    numbers = [f"OwnerId={answer['owner']['id']}", f"RepositoryId={answer['id']}"]
+    return [f"Owner={owner}", f"Repository={name}", *numbers]
 
 
 def create(stage: Stage, template: Path, parameters: list[str]) -> None:
     """Create or update the stack of the account."""
-    sam(ROOT, "deploy", "--template-file", str(template), "--stack-name", f"{stage.stack}-bootstrap",
-        "--capabilities", "CAPABILITY_IAM", "--no-fail-on-empty-changeset",
+    run(SAM, "deploy", "--template-file", str(template), "--stack-name", f"{stage.stack}-bootstrap",
+        "--capabilities", "CAPABILITY_IAM", "--no-fail-on-empty-changeset", "--no-progressbar",
         "--parameter-overrides", f"Stage={stage.name}", *parameters)  # fmt: skip

@@ -2,22 +2,21 @@
 
 import contextlib
 import json
-import os
 import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import yaml
 
 from tools import ROOT
-from tools.deployment.service import DeploymentError
+from tools.deployment.service import SAM, DeploymentError, run
 from tools.deployment.stage import Stage, client
-from tools.packaging.artifact import Artifact, unpack
+from tools.packaging.artifact import Artifact, digest, unpack
 
 MAIN = "origin/main"
-_SAM = ROOT / ".tools/sam/bin/sam"
 _SIGNER = ".github/workflows/deploy.yml"
 
 
@@ -39,10 +38,9 @@ def _is_ancestor(older: str, newer: str) -> bool:
 
 def verify_attestation(path: Path, commit: str, repository: str) -> None:
     """Have GitHub's command line verify that the pipeline on main built this file from that commit."""
-    command = ["gh", "attestation", "verify", str(path), "--repo", repository, "--deny-self-hosted-runners"]
-    command += ["--signer-workflow", f"{repository}/{_SIGNER}", "--source-ref", "refs/heads/main"]
-    if subprocess.run([*command, "--source-digest", commit], check=False).returncode:
-        raise DeploymentError(f"{path.name} has no attestation of {repository} for {commit}")
+    run("gh", "attestation", "verify", str(path), "--repo", repository, "--deny-self-hosted-runners",
+        "--signer-workflow", f"{repository}/{_SIGNER}", "--source-ref", "refs/heads/main",
+        "--source-digest", commit)  # fmt: skip
 
 
 def released(stage: Stage) -> str:
@@ -58,21 +56,20 @@ def unpacked(path: Path) -> Iterator[Artifact]:
 
 
 @contextlib.contextmanager
-def fetched(stage: Stage, name: str) -> Iterator[Path]:
-    """Get an artifact that the stage has run from its bucket, by its commit or whole name."""
+def fetched(stage: Stage, name: str, among: str = "releases") -> Iterator[Path]:
+    """Get an artifact from the stage's bucket, by its commit or whole name; `among` all, or those that `passed`."""
     bucket, s3 = stage.account()["ArtifactBucketName"], client("s3")
-    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix="releases/")
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"{among}/")
     entries = [entry for page in pages for entry in page.get("Contents", [])]
-    keys = [entry["Key"] for entry in sorted(entries, key=lambda entry: entry["LastModified"])]
-    found = [key for key in keys if Path(key).stem.startswith(name)]
+    names = [Path(entry["Key"]).stem for entry in sorted(entries, key=lambda entry: entry["LastModified"])]
+    found = [one for one in names if one.startswith(name)]
     if len(found) != 1:
-        raise DeploymentError("\n".join([f"not one artifact of {stage.name} begins with {name!r}; there are:", *keys]))
+        raise DeploymentError("\n".join([f"not one artifact of {stage.name} begins with {name!r}; there are:", *names]))
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / Path(found[0]).name
-        s3.download_file(bucket, found[0], str(path))
-        with unpacked(path) as artifact:
-            if path.stem != artifact.name:
-                raise DeploymentError(f"s3://{bucket}/{found[0]} is not what its name says")
+        path = Path(folder) / f"{found[0]}.zip"
+        s3.download_file(bucket, f"releases/{path.name}", str(path))
+        if not path.stem.endswith(digest(path.read_bytes())):
+            raise DeploymentError(f"s3://{bucket}/releases/{path.name} is not what its name says")
         yield path
 
 
@@ -83,18 +80,19 @@ def install(stage: Stage, path: Path, *, canary: bool, tables: Mapping[str, str]
     with unpacked(path) as artifact:
         # Before anything else, so that whatever runs can be deployed again.
         client("s3").upload_file(str(path), bucket, f"releases/{artifact.name}.zip")
-        parameters = stage.parameters(artifact.folder / "samconfig.toml") | ({} if canary else {"Canary": "false"})
+        parameters = stage.parameters(artifact.folder) | ({} if canary else {"Canary": "false"})
         template = artifact.folder / "template.yaml"
         content = yaml.safe_load(template.read_text("utf-8"))
         content["Outputs"]["Artifact"] = {"Description": "What runs: commit and SHA-256.", "Value": artifact.name}
         text = replace_tables(json.dumps(content), stage.restored_tables() if tables is None else tables)
         template.write_text(text, "utf-8")
-        sam(artifact.folder, "package", "--template-file", "template.yaml", "--output-template-file", "packaged.yaml",
-            "--s3-bucket", bucket, "--s3-prefix", "code", "--force-upload")  # fmt: skip
+        sam = partial(run, SAM, cwd=artifact.folder)
+        sam("package", "--template-file", "template.yaml", "--output-template-file", "packaged.yaml",
+            "--s3-bucket", bucket, "--s3-prefix", "code", "--force-upload", "--no-progressbar")  # fmt: skip
         stage.prepare(artifact.folder / "packaged.yaml", parameters)
-        sam(artifact.folder, "deploy", "--template-file", "packaged.yaml", "--config-file", "samconfig.toml",
-            "--config-env", stage.name, "--s3-bucket", bucket, "--role-arn", account["ExecutionRoleArn"],
-            "--parameter-overrides", *(f"{name}={value}" for name, value in parameters.items()))  # fmt: skip
+        sam("deploy", "--template-file", "packaged.yaml", "--config-file", "samconfig.toml", "--config-env", stage.name,
+            "--s3-bucket", bucket, "--role-arn", account["ExecutionRoleArn"], "--no-progressbar",
+            "--parameter-overrides", *(f'{name}="{value}"' for name, value in parameters.items()))  # fmt: skip
     client("cloudformation").update_termination_protection(StackName=stage.stack, EnableTerminationProtection=True)
 
 
@@ -112,16 +110,7 @@ def promote(stage: Stage, path: Path, check: Callable[[], None], *, canary: bool
         with fetched(stage, before) as previous:
             install(stage, previous, canary=False)
         raise DeploymentError(f"{error}\n{stage.name} runs {before} again") from error
-
-
-def sam(folder: Path, *arguments: str) -> None:
-    """Run the sam command in a folder."""
-    done = subprocess.run(
-        [str(_SAM), *arguments, "--no-progressbar"], cwd=folder, env=os.environ | {"SAM_CLI_TELEMETRY": "0"},
-        check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-    )  # fmt: skip
-    if done.returncode:
-        raise DeploymentError(f"{done.stdout}{done.stderr}\nsam {arguments[0]} failed")
+    client("s3").put_object(Bucket=stage.account()["ArtifactBucketName"], Key=f"passed/{installed}")
 
 
 def replace_tables(template: str, tables: Mapping[str, str]) -> str:

@@ -1,56 +1,66 @@
-"""A stage: what samconfig.toml asks for, and what its stack on AWS is."""
+"""A stage: what an artifact asks for it, and what its stack on AWS is."""
 
 import os
 import time
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import boto3
+import typer
+import yaml
 from botocore.exceptions import ClientError
 
 from tools.deployment.service import DeploymentError
 
 TABLES = ("AnimalsTable", "ApiKeysTable")
+# Of the account, not of the repository: an artifact that does not name them leaves them as they are.
+_KEPT = ("AlarmEmail", "CertificateArn", "DomainName")
 client: Callable[..., Any] = boto3.client
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stage by its name in samconfig.toml; the rehearsal changes a packaged template and its parameters in place."""
+    """A stage by its name in samconfig.toml; the rehearsal changes a packaged template in place, and parameters."""
 
     name: str
     prepare: Callable[[Path, dict[str, str]], None] = lambda *_: None
+    overrides: dict[str, str] = field(default_factory=dict)
 
     @property
     def stack(self) -> str:
         """The name of its stack."""
         return f"animal-store-{self.name}"
 
-    def parameters(self, config: Path) -> dict[str, str]:
-        """Return the parameters of its stack, with those that are not of the repository."""
-        stages = tomllib.loads(config.read_text("utf-8"))
+    def parameters(self, artifact: Path) -> dict[str, str]:
+        """Return every parameter of its stack as an artifact has it, so that a rollback takes back changed ones."""
+        stages = tomllib.loads((artifact / "samconfig.toml").read_text("utf-8"))
         if self.name not in stages:
             raise DeploymentError(f"samconfig.toml has no stage named {self.name}")
+        template = yaml.safe_load((artifact / "template.yaml").read_text("utf-8"))["Parameters"]
+        defaults = {name: str(each["Default"]) for name, each in template.items() if "Default" in each}
+        kept = {name: value for name, value in self.used_parameters().items() if name in _KEPT and name in defaults}
         given = dict(pair.split("=", 1) for pair in stages[self.name]["deploy"]["parameters"]["parameter_overrides"])
-        email = {"AlarmEmail": os.environ["ALARM_EMAIL"]} if os.environ.get("ALARM_EMAIL") else {}
-        return given | email | {"PermissionsBoundary": self.account()["PermissionsBoundaryArn"]}
+        if email := os.environ.get("ALARM_EMAIL"):
+            given["AlarmEmail"] = email
+        boundary = {"PermissionsBoundary": self.account()["PermissionsBoundaryArn"]}
+        return {**defaults, **kept, **given, **boundary, **self.overrides}
 
     def account(self) -> dict[str, str]:
         """Return the outputs of bootstrap.yaml's stack: the bucket of artifacts, and roles."""
-        if not (stack := _describe(f"{self.stack}-bootstrap")):
+        if not (outputs := _pairs(f"{self.stack}-bootstrap", "Output")):
             raise DeploymentError(f"this account and region are not prepared: make bootstrap STAGE={self.name}")
-        return _pairs(stack, "Output")
+        return outputs
 
     def outputs(self) -> dict[str, str]:
         """Return the outputs of its stack; none if there is no stack."""
-        return _pairs(_describe(self.stack), "Output")
+        return _pairs(self.stack, "Output")
 
     def used_parameters(self) -> dict[str, str]:
         """Return the parameters that its stack has."""
-        return _pairs(_describe(self.stack), "Parameter")
+        return _pairs(self.stack, "Parameter")
 
     def status(self) -> str:
         """Return the status of its stack; empty if there is no stack."""
@@ -74,20 +84,23 @@ class Stage:
 
     def restored_tables(self) -> dict[str, str]:
         """Return the tables that it uses in place of the stack's own ones, by logical id: see restore.py."""
-        outputs, resources = self.outputs(), self.resources() if self.status() else {}
-        in_use = {table: outputs[f"{table}Name"] for table in TABLES if f"{table}Name" in outputs}
-        return {table: name for table, name in in_use.items() if name != resources[table]}
+        if not (outputs := self.outputs()):
+            return {}
+        own = self.resources()
+        return {table: name for table in TABLES if (name := outputs[f"{table}Name"]) != own[table]}
+
+
+StageName = Annotated[Stage, typer.Argument(parser=Stage, metavar="STAGE")]
 
 
 def _describe(stack: str) -> dict[str, Any]:
     try:
-        found: list[dict[str, Any]] = client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
+        return dict(client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0])
     except ClientError as error:
         if "does not exist" in str(error):
             return {}
         raise
-    return found[0]
 
 
-def _pairs(stack: dict[str, Any], kind: str) -> dict[str, str]:
-    return {pair[f"{kind}Key"]: pair[f"{kind}Value"] for pair in stack.get(f"{kind}s", ())}
+def _pairs(stack: str, kind: str) -> dict[str, str]:
+    return {pair[f"{kind}Key"]: pair[f"{kind}Value"] for pair in _describe(stack).get(f"{kind}s", ())}
