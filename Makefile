@@ -135,8 +135,8 @@ test-slow: install .tools/sam/.installed ## the others: builds, generated client
 test-all: test test-slow ## every test that this machine can run
 
 .PHONY: reliability
-reliability: install ## faults, crashes and attack: nothing lost, doubled or leaked; about 10 minutes (QUICK=1: one)
-	@.venv/bin/python -m tests.reliability $(if $(QUICK),--quick,--document docs/reliability.md)
+reliability: install ## faults, crashes, model check and attack: nothing lost, doubled or leaked; about 10 minutes (QUICK=1: one)
+	@$(PYTEST_CMD) tests/reliability tests/local/test_crashes.py -k "not $(if $(QUICK),long,quick)" $(if $(QUICK),,--long)
 
 .PHONY: clients
 clients: install ## the tests of generated clients, examples and the documentation page

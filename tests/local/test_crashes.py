@@ -15,8 +15,10 @@ import pytest
 from tests.processes import RunningService, run_service, wait_for
 
 
-@pytest.mark.parametrize(("kills", "clients"), [(2, 8), pytest.param(20, 32, marks=pytest.mark.slow)])
-def test_nothing_is_lost_or_doubled(tmp_path: Path, kills: int, clients: int) -> None:
+@pytest.mark.parametrize(
+    ("kills", "clients"), [pytest.param(2, 8, id="quick"), pytest.param(20, 32, id="long", marks=pytest.mark.slow)]
+)
+def test_nothing_is_lost_or_doubled(tmp_path: Path, kills: int, clients: int, record_property: Any) -> None:
     writers, chance = None, random.Random(0)
     for _ in range(kills):
         with run_service(tmp_path) as service:
@@ -33,7 +35,9 @@ def test_nothing_is_lost_or_doubled(tmp_path: Path, kills: int, clients: int) ->
         listed = list_all(service)
 
     seen, unanswered = writers.seen, writers.unanswered
-    print(f"{kills} kills, {clients} clients: {len(seen)} creations answered, {len(unanswered)} not")
+    record_property(f"SIGKILLs of `make run` while {clients} clients write", kills)
+    record_property("creations by these, answered", len(seen))
+    record_property("creations by these, not answered", len(unanswered))
     names = Counter(pet["name"] for pet in listed)
     assert len({pet["id"] for pet in listed}) == len(listed)
     assert {pet["name"]: pet["id"] for pet in listed if pet["name"] in seen} == seen
