@@ -34,10 +34,9 @@ _MADE_UP_FOR = TRANSIENT.keys() | SOCKET_FAULTS.keys()
 
 @dataclass(frozen=True)
 class Creation:
-    """What was sent, whether with an Idempotency-Key, and the animal of each 201 response."""
+    """What was sent, and the animal of each 201 response."""
 
     new: dict[str, Any]
-    keyed: bool
     acknowledged: list[Any] = field(default_factory=list)
 
 
@@ -104,10 +103,9 @@ class Faults:
         event = deepcopy(EVENTS[name])
         new = {"name": f"{_NAME} {number}", "categoryId": number}
         event["body"] = json.dumps(new)
-        keyed = "Idempotency-Key" in event["multiValueHeaders"]
-        creation = Creation(new, keyed)
+        creation = Creation(new)
         self.creations.append(creation)
-        if keyed:
+        if keyed := "Idempotency-Key" in event["multiValueHeaders"]:
             event["multiValueHeaders"]["Idempotency-Key"] = [str(uuid.uuid4())]
         first = self.send(event, creation, plan)
         self.check(not first or "Idempotency-Replayed" not in first.headers, f"replayed: {first}")
