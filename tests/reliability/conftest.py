@@ -17,13 +17,13 @@ _TABLE = re.compile(r"(?<=<!-- table: begin -->\n).*(?=<!-- table: end -->)", re
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--long`."""
     parser.addoption(
-        "--long", action="store_true", help="try everything often; replace the table of docs/reliability.md"
+        "--long", action="store_true", help="try each case often; replace the table of docs/reliability.md"
     )
 
 
 @pytest.fixture(scope="session")
 def long(request: pytest.FixtureRequest) -> bool:
-    """Tell whether to try everything often: about ten minutes instead of one."""
+    """Tell whether to try each case often: about ten minutes instead of one."""
     return bool(request.config.getoption("--long", default=False))
 
 
@@ -35,6 +35,8 @@ def pytest_terminal_summary(
     for report in terminalreporter.getreports("passed"):
         part = Path(report.nodeid.partition("::")[0]).stem.removeprefix("test_")
         tried.update({(part, what): times for what, times in report.user_properties if isinstance(times, int)})
+    if not tried:
+        return
     rows = [f"| {part} | {what} | {times:,} |\n" for (part, what), times in tried.items()]
     table = "".join(["| Part | Tried | Times |\n|---|---|--:|\n", *rows])
     terminalreporter.write(table)

@@ -25,7 +25,7 @@ from tests.reliability.socket_faults import SOCKET_FAULTS, STALLS
 from tools.local.dynamodb import Database
 
 _ATTEMPTS = 3  # that the SDK makes
-_TIMES = 10  # that each case is run in the long form
+_TIMES = 8  # that each case is run in the long form
 _LANES = 16  # runs at once; most of a stalled one is waiting
 _NAME = "zq7name"  # every animal's name begins with it: no log line may have it
 _SECRET = re.compile(rf"animal_(?:live|test)_[0-9A-Za-z]|{_NAME}|Bearer", re.IGNORECASE)

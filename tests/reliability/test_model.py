@@ -271,7 +271,7 @@ def wired(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.usefixtures("wired")
 def test_histories(long: bool, record_property: Any) -> None:
-    examples, steps = (1500, 20) if long else (100, 12)
+    examples, steps = (1000, 20) if long else (100, 12)
     chosen = settings(
         max_examples=examples,
         stateful_step_count=steps,
