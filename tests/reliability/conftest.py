@@ -15,10 +15,7 @@ _TABLE = re.compile(r"(?<=<!-- table: begin -->\n).*(?=<!-- table: end -->)", re
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--long`."""
-    parser.addoption(
-        "--long", action="store_true", help="try each case often; replace the table of docs/reliability.md"
-    )
+    parser.addoption("--long", action="store_true", help="try each case often; rewrite docs/reliability.md's table")
 
 
 @pytest.fixture(scope="session")
