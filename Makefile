@@ -10,7 +10,7 @@ UV := .tools/uv/bin/uv
 # Never download an interpreter: the one that `scripts/find-python` names is used for every environment.
 export UV_PYTHON_DOWNLOADS := never
 export UV_PROJECT_ENVIRONMENT := .venv
-# Registries behind a certificate authority of one's own: trust what this machine trusts (pip does so since 24.2).
+# For registries behind a private certificate authority: trust what this machine trusts (pip does so since 24.2).
 export UV_SYSTEM_CERTS ?= true
 export NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
 export PYTHON
@@ -78,7 +78,7 @@ reset: install ## empty the local store (DATA=.local)
 keys: install ## API keys of the running service or a stage: make keys ARGS="issue --label bob --stage staging"
 	@exec .venv/bin/python -m tools keys $(or $(ARGS),list)
 
-# sam asks for a region and credentials even where it calls nobody.
+# sam needs a region and credentials even for commands that do not call AWS.
 SAM_OFFLINE := SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=eu-central-1 AWS_ACCESS_KEY_ID=none AWS_SECRET_ACCESS_KEY=none
 
 .PHONY: seed
@@ -94,7 +94,7 @@ docs: .venv/.installed ## write the documentation page for publishing: build/doc
 	@.venv/bin/python -m tools docs
 
 .PHONY: check
-check: .venv/.installed .tools/.templates-checked ## format, lint, types: what CI asks before any test
+check: .venv/.installed .tools/.templates-checked ## format, lint, types: what CI checks before any test
 	@.venv/bin/ruff format --check .
 	@.venv/bin/ruff check .
 	@.venv/bin/mypy
@@ -103,8 +103,8 @@ check: .venv/.installed .tools/.templates-checked ## format, lint, types: what C
 	@scripts/lint-openapi
 	@scripts/lint-workflows
 
-# Only after a change, for it takes as long as the other checks together. SAM's translation is linted too: what AWS is given
-# has references that template.yaml has not. (W2001: the translator uses up two parameters.)
+# Only after a change, because it takes as long as the other checks together. SAM's translation is linted too: it has
+# references that template.yaml does not have. (W2001: the translator uses up two parameters.)
 .tools/.templates-checked: template.yaml bootstrap.yaml .checkov.yaml .venv/.installed .tools/sam/.installed .tools/checkov/.installed
 	@{ $(SAM_OFFLINE) .tools/sam/bin/sam validate && $(SAM_OFFLINE) .tools/sam/bin/sam validate --lint && \
 	  .tools/sam/bin/python -m tools.packaging.translate template.yaml '{"Stage": "production"}' >.tools/translated.json && \
@@ -121,7 +121,7 @@ format: .venv/.installed ## format and auto-fix
 PYTEST_CMD := .venv/bin/python -m pytest
 
 .PHONY: test tests
-test: install .tools/sam/.installed ## what to run between two edits: every test that is not slow, and every branch that ships
+test: install .tools/sam/.installed ## after each change: every test that is not slow, with every branch of what ships covered
 	@echo "make test: about a minute on two idle cores"
 	@SECONDS=0; $(PYTEST_CMD) -n auto -m "not slow" --cov; echo "make test: $$SECONDS s"
 
@@ -135,8 +135,8 @@ test-slow: install .tools/sam/.installed ## the others: builds, generated client
 test-all: test test-slow ## every test that this machine can run
 
 .PHONY: reliability
-reliability: install ## faults, crashes and attack: nothing lost, doubled or leaked; about 10 minutes (QUICK=1: one)
-	@.venv/bin/python -m tests.reliability $(if $(QUICK),--quick,--document docs/reliability.md)
+reliability: install ## faults, crashes, model check and attack: nothing lost, doubled or leaked; about 10 minutes (QUICK=1: one)
+	@$(PYTEST_CMD) tests/reliability tests/local/test_crashes.py -k "not $(if $(QUICK),long,quick)" $(if $(QUICK),,--long)
 
 .PHONY: clients
 clients: install ## the tests of generated clients, examples and the documentation page
@@ -147,13 +147,13 @@ hooks: .tools/pre-commit/.installed ## run `make check` before every commit
 	@.tools/pre-commit/bin/pre-commit install
 
 .PHONY: audit
-audit: .venv/.installed ## how everything is locked, known vulnerabilities, licences, API keys in the tree (2: OSV not asked)
+audit: .venv/.installed ## how everything is locked, known vulnerabilities, licences, API keys in the tree (status 2: OSV not asked)
 	@PYTHONPATH=layers/common .venv/bin/python -m tools.audit
 
 # -- AWS ---------------------------------------------------------------------------------------------------------------
 
-# Region and account come from the environment; docs/runbook.md explains each command. sam and the SDK read
-# AWS_DEFAULT_REGION alone.
+# Region and account come from the environment; docs/runbook.md explains each command. sam and the SDK read only
+# AWS_DEFAULT_REGION.
 ifdef AWS_REGION
 export AWS_DEFAULT_REGION ?= $(AWS_REGION)
 endif

@@ -6,6 +6,7 @@ import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -27,8 +28,10 @@ def create_until_killed(service: RunningService, name: str, with_key: bool) -> t
         name = uuid.uuid4().hex
 
 
-@pytest.mark.parametrize(("kills", "clients"), [(2, 8), pytest.param(20, 32, marks=pytest.mark.slow)])
-def test_nothing_is_lost_or_doubled(tmp_path: Path, kills: int, clients: int) -> None:
+@pytest.mark.parametrize(
+    ("kills", "clients"), [pytest.param(2, 8, id="quick"), pytest.param(20, 32, id="long", marks=pytest.mark.slow)]
+)
+def test_nothing_is_lost_or_doubled(tmp_path: Path, kills: int, clients: int, record_property: Any) -> None:
     seen: dict[str, int] = {}
     unanswered: set[str] = set()  # these animals may be there
     names = [uuid.uuid4().hex for _ in range(clients)]
@@ -47,7 +50,9 @@ def test_nothing_is_lost_or_doubled(tmp_path: Path, kills: int, clients: int) ->
     with run_service(tmp_path) as service:
         listed = [json.loads(line) for line in service.tool("export").splitlines()]
 
-    print(f"{kills} kills, {clients} clients: {len(seen)} creations answered, {len(unanswered)} not")
+    record_property(f"SIGKILLs of `make run` while {clients} clients write", kills)
+    record_property("creations by these, answered", len(seen))
+    record_property("creations by these, not answered", len(unanswered))
     ids = {pet["name"]: pet["id"] for pet in listed}
     assert len({*ids.values()}) == len(ids) == len(listed)
     assert kills < len(seen)
