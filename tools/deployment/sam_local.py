@@ -8,7 +8,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -36,7 +35,7 @@ def run() -> None:
     with tempfile.TemporaryDirectory() as folder, emulator.running(Path(folder) / "store", address, settings) as store:
         store.use()
         # Named as sam names them to the functions: by their logical ids.
-        create_tables(client("dynamodb"), [replace(table, name=name) for name, table in load_template().tables.items()])
+        create_tables(client("dynamodb"), [table._replace(name=name) for name, table in load_template().tables.items()])
         with _start_api(Path(folder), store.endpoint) as base_url, temporary_keys("ApiKeysTable") as keys:
             serve_if_asked(base_url, keys)
             check_contract(base_url, keys, "sam-local")
