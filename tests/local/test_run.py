@@ -103,7 +103,7 @@ def test_keys_and_invoke_share_the_store(service: RunningService, tmp_path: Path
     )
     command(data, "keys", "revoke", lost["id"])
     invoked = command(data, "invoke", str(ROOT / "events/create-201.json"))
-    refused = command(data, "invoke", str(ROOT / "events/list-401.json"))
+    refused = command(data, "invoke", str(ROOT / "events/create-401.json"))
 
     states = {key["label"]: key["state"] for key in json.loads(command(data, "keys", "list", "--json").stdout)}
     assert (states["robot"], states["lost"]) == ("active", "revoked")
@@ -303,6 +303,7 @@ def test_changed_files_are_loaded_and_broken_ones_are_not(tmp_path: Path) -> Non
         wait_for_status(500)
         wait_for_line("ValueError: of the layer", f"{extra}, line 2", "functions.log")
         handler.write_text(text)
+        wait_for_status(200)
         template.with_suffix(".new").write_text(template.read_text().replace("Path: /v1/pets,", "Path: /v1/cats,"))
         template.with_suffix(".new").replace(template)  # as editors do
         wait_for_status(404)
