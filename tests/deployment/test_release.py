@@ -50,7 +50,6 @@ def test_production_takes_newer_commits_of_main(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(release, "ROOT", tmp_path)
     monkeypatch.setattr(release, "MAIN", "main")
     monkeypatch.setattr(release, "released", lambda _: f"{newer}-sha256")
-
     release.guard(PRODUCTION, newer, back=False)
     release.guard(PRODUCTION, older, back=True)
     release.guard(Stage("staging"), beside, back=False)
@@ -71,13 +70,12 @@ def test_only_protected_environments_are_trusted(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.usefixtures("aws")
 def test_a_deployment_has_every_parameter_of_its_artifact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "template.yaml").write_text("Parameters: {MemorySize: {Default: 1}, AlarmEmail: {Default: ''}}")
-    config = "production.deploy.parameters.parameter_overrides = ['Stage=production', 'Waf=true']"
-    (tmp_path / "samconfig.toml").write_text(config)
+    given = "production.deploy.parameters.parameter_overrides = ['Stage=production', 'Waf=true']"
+    (tmp_path / "samconfig.toml").write_text(given)
     used = {"MemorySize": "512", "AlarmEmail": "a@example.com", "Waf": "false", "DomainName": "unknown.example.com"}
     monkeypatch.setattr(Stage, "used_parameters", lambda _: used)
     monkeypatch.delenv("ALARM_EMAIL", raising=False)
     expected = {"Stage": "production", "MemorySize": "1", "Waf": "true", "PermissionsBoundary": "arn"}
-
     assert PRODUCTION.parameters(tmp_path) == expected | {"AlarmEmail": "a@example.com"}
     monkeypatch.setenv("ALARM_EMAIL", "new@example.com")
     assert PRODUCTION.parameters(tmp_path) == expected | {"AlarmEmail": "new@example.com"}
@@ -114,9 +112,7 @@ def test_what_did_not_reach_live_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     functions.get_layer_version_by_arn.return_value = {"Content": {"CodeSha256": "uw=="}}
     monkeypatch.setattr(versions, "client", lambda _: functions)
     asked = {"MemorySize": "512", "Architecture": "arm64", "ReservedConcurrency": "7"}
-
     found = [*versions._function("F", "f", asked, {"F": "ab", "CommonLayer": "cc", "version": "v2"})]
-
     pairs = ("MemorySize is 1769, not 512", "Timeout is None, not 5", "code is aa, not ab", "layer is bb, not cc")
     assert found == [f"F: {text}" for text in (*pairs, "memory is 1769, not 512", "version is v1, not v2")]
 
@@ -125,7 +121,6 @@ def test_restored_tables_take_the_place_of_the_stacks_everywhere() -> None:
     before = cfn_yaml.load(str(TEMPLATE))
     tables = {"AnimalsTable": "restored-animals", "ApiKeysTable": "restored-keys"}
     stack = json.loads(text := release.replace_tables(json.dumps(before), tables))
-
     for table, name in tables.items():
         assert stack["Resources"][table] == before["Resources"][table]
         assert f'"{table}"' not in text.replace(f'"{table}": {{', "")  # no Ref and no GetAtt
@@ -177,6 +172,5 @@ def test_revocations_are_carried_over(aws: Any) -> None:
         aws("keys-restored").put_item(Item={"hash": name, "label": "as it was"})
 
     restore.carry_over("ApiKeysTable", "keys", "keys-restored")
-
     found = {item["hash"]: item.get("revoked") or item["label"] for item in aws("keys-restored").scan()["Items"]}
     assert found == {"kept": "as it was", "revoked": 1, "issued": "new", "deleted": "as it was"}
