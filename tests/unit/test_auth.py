@@ -38,7 +38,6 @@ def test_valid_key_tells_who_calls_by_its_hash_alone(wire: Wire) -> None:
     ((operation, parameters),) = wire.calls
     assert (operation, parameters["ConsistentRead"]) == ("GetItem", True)
     assert parameters["Key"] == {"hash": {"S": api_key.digest(EXAMPLE_KEY)}}
-    assert EXAMPLE_KEY not in str(parameters)
 
 
 @pytest.mark.parametrize("headers", [{"times": 0}, {"times": 2}, {"form": "{}"}, {"form": "Bearer {}x"}])
