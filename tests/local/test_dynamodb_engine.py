@@ -35,10 +35,11 @@ def values(kind: str, *texts: str) -> SearchStrategy[dict[str, str]]:
     return sampled_from(texts).map(lambda text: {kind: text})
 
 
+STATUSES = ["available", "pending", "sold"]
 VALUES = {
     ":number": values("N", "0", "1", "-1", "2", "10", "-9", "-10", "100", "-9007199254740993", "9" * 20),
     ":string": values("S", "", "a", "b", "B", "1", "sold", "\U0001f415", "\uffff"),
-    ":status": values("S", *["available", "pending", "sold"] * 20, ""),
+    ":status": values("S", *STATUSES * 20, ""),
     ":pet": values("S", "pet"),
 }
 TYPES = {"#name": ":string", "token": ":string", "#value": ":number", "expires": ":number", "#status": ":status"}
@@ -76,6 +77,10 @@ QUERIES += ["", "{0}", "id > :number", "{0} > {1}", "{0} = {1} OR id > :number",
 QUERIES += [
     f"{{0}} = {{1}} AND {wrong}" for wrong in ("token > :number", "id > :string", "id > :number AND id > :number")
 ]
+
+
+BY_STATUS: Request = {"TableName": "AnimalsTable@", "IndexName": "by-status", "KeyConditionExpression": "#s = :s"}
+BY_STATUS |= {"ExpressionAttributeNames": {"#s": "status"}}
 
 
 def some(*forms: str, begin: str = "", between: str = ", ") -> SearchStrategy[str]:
@@ -174,9 +179,10 @@ def test_random_histories(engines: tuple[Engine, Engine]) -> None:
     def compare(history: list[Call]) -> None:
         for engine in engines:
             engine.start()
-        # Some are sent again, and at the end both have to store the same.
-        scans: list[Call] = [("scan", {"TableName": f"{table}@"}) for table in KEYS]
-        for call in [*history, *history[::5], *scans]:
+        # Some are sent again; and at the end both have to store the same, in tables and index.
+        stored: list[Call] = [("scan", {"TableName": f"{table}@"}) for table in KEYS]
+        stored += [("query", BY_STATUS | {"ExpressionAttributeValues": {":s": {"S": status}}}) for status in STATUSES]
+        for call in [*history, *history[::5], *stored]:
             next(requests)
             amazons, own = (engine.outcome(*call) for engine in engines)
             # Which of two mistakes is reported is open: here, that the token is another transaction's.

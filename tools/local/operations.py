@@ -82,11 +82,11 @@ class _Call:
         old: Item = json.loads(row[0]) if row else {}
         expressions = Expressions(self.request)
         holds, changes = expressions.condition(old), expressions.changes(item | old)
-        if fixed := changes.keys() & {*indexes[None].keys}:
-            raise Refusal(f"Cannot update attribute {fixed.pop()}. This attribute is part of the key")
         if not holds:
             is_shown = old and self.request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
             raise Refusal("The conditional request failed", _FAILED, **({"Item": old} if is_shown else {}))
+        if fixed := changes.keys() & {*indexes[None].keys}:
+            raise Refusal(f"Cannot update attribute {fixed.pop()}. This attribute is part of the key")
         new = item if is_put else {**item, **old, **changes}
         for index in indexes.values():
             before, after = index.row(old), index.row(new)
