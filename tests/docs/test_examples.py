@@ -53,7 +53,7 @@ def run_example(fence: Fence, folder: Path, base_url: str, api_key: str = "key")
 def test_example_survives_failures_and_a_stall(fence: Fence, tmp_path: Path, service: RunningService) -> None:
     if fence.language == "javascript":
         assert "35_000" in fence.code
-        fence = fence._replace(code=fence.code.replace("35_000", "1_000"))
+        fence = fence._replace(code=fence.code.replace("35_000", "5_000"))
 
     def script(request: Request, number: int) -> Response:
         if number <= 2:
