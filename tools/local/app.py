@@ -4,6 +4,7 @@ import json
 import logging
 import re
 import time
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
@@ -21,6 +22,7 @@ from tools.local.gateway import Gateway
 _KEY = re.compile(r"(animal_(?:live|test)_)[0-9A-Za-z]+")
 _UNAUTHORIZED = 401
 _log = logging.getLogger(__name__)
+_dump = partial(yaml.safe_dump, sort_keys=False)
 
 
 class Application:
@@ -35,12 +37,10 @@ class Application:
             "/docs": lambda _: _page(docs.local_page(), "text/html"),
             "/docs/swagger-ui.js": lambda _: _page(docs.swagger_ui()["swagger-ui.js"], "text/javascript"),
             "/docs/swagger-ui.css": lambda _: _page(docs.swagger_ui()["swagger-ui.css"], "text/css"),
-            "/openapi.yaml": lambda request: _page(
-                yaml.safe_dump(self._openapi(request), sort_keys=False), "application/yaml"
-            ),
-            "/openapi.json": lambda request: _page(json.dumps(self._openapi(request)), "application/json"),
+            "/openapi.yaml": lambda asked: _page(_dump(self._openapi(asked)), "application/yaml"),
+            "/openapi.json": lambda asked: _page(json.dumps(self._openapi(asked)), "application/json"),
             "/status": lambda _: _page(status.PAGE.read_bytes(), "text/html"),
-            "/status.json": lambda _: _page(json.dumps(metrics.summary(), indent=2), "application/json"),
+            "/status.json": lambda asked: _page(json.dumps(metrics.summary(self._base_url(asked))), "application/json"),
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -62,11 +62,13 @@ class Application:
         page = self._pages.get(scope["path"]) if scope["method"] in {"GET", "HEAD"} else None
         await request_response(page or self.gateway.handle)(scope, receive, send)
 
+    def _base_url(self, request: Request) -> str:
+        return f"http://{request.headers['host']}{self.gateway.template.base_path}"
+
     def _openapi(self, request: Request) -> Any:
         """Read the document, with this server in the place of the stages; afresh, while it is being written."""
         document = yaml.safe_load((ROOT / "openapi.yaml").read_text("utf-8"))
-        url = f"http://{request.headers['host']}{self.gateway.template.base_path}"
-        return document | {"servers": [{"url": url, "description": "this machine"}]}
+        return document | {"servers": [{"url": self._base_url(request), "description": "this machine"}]}
 
 
 def _page(content: str | bytes, media_type: str) -> Response:

@@ -12,7 +12,6 @@ import uuid
 import zlib
 from collections import deque
 from contextlib import closing, suppress
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -39,7 +38,6 @@ CREATE TABLE rows (place BLOB PRIMARY KEY, item TEXT) WITHOUT ROWID;
 CREATE TABLE tokens (token TEXT PRIMARY KEY, content BLOB, expires REAL);
 CREATE INDEX tokens_by_expiry ON tokens (expires);
 """
-_EVENT = "before-send.dynamodb"
 
 
 class DatabaseError(Exception):
@@ -56,7 +54,7 @@ class Database:
         self._path = path
         self._idle: deque[sqlite3.Connection] = deque()
         self._writing = threading.Lock()
-        self._clients: list[DynamoDBClient] = []
+        self._is_open = True
         try:
             _create(path)
             _check(path)
@@ -64,16 +62,13 @@ class Database:
             raise DatabaseError(path, str(error)) from error
 
     def attach(self, client: "DynamoDBClient") -> None:
-        """Answer every request of a client, in place of the network, until `close`."""
-        client.meta.events.register_first(_EVENT, self.answer)  # type: ignore[arg-type] # the stubs know no answers
-        # Last, for a request that comes after `close`: none may reach the network.
-        client.meta.events.register_last(_EVENT, _CLOSED, unique_id="embedded-store-closed")  # type: ignore[arg-type]
-        self._clients.append(client)
+        """Answer every request of a client, in place of the network; after `close`, with an error."""
+        # The SDK's stubs have no type for handlers that return something.
+        client.meta.events.register_first("before-send.dynamodb", self.answer)  # type: ignore[arg-type]
 
     def close(self) -> None:
-        """Detach the clients and close the file; no request may be under way."""
-        for client in self._clients:
-            client.meta.events.unregister(_EVENT, self.answer)  # type: ignore[arg-type]
+        """Close the file; no request may be under way."""
+        self._is_open = False
         while self._idle:
             self._idle.pop().close()
 
@@ -82,16 +77,18 @@ class Database:
         body: Any = request.body
         try:
             return _response(request, 200, self._perform(event_name.rpartition(".")[2], json.loads(body)))
-        except Refusal as refusal:
-            return _error(request, 400, refusal)
+        except Refusal as error:
+            status, refusal = 400, error
         except sqlite3.Error as error:
-            return _error(request, 500, Refusal(f"The local store {self._path}: {error}", "InternalServerError"))
+            status, refusal = 500, Refusal(f"The local store {self._path}: {error}", "InternalServerError")
+        answer = {"__type": f"com.amazonaws.dynamodb.v20120810#{refusal.code}", "message": refusal.message}
+        return _response(request, status, json.dumps(answer | refusal.members))
 
     def _perform(self, operation: str, request: dict[str, Any]) -> str:
         try:
             connection = self._idle.pop()  # one that no other thread is using
         except IndexError:
-            connection = _connect(self._path)
+            connection = self._connect()
         try:
             if operation in READS:
                 return perform(connection.execute, operation, request)
@@ -101,28 +98,21 @@ class Database:
         finally:
             self._idle.append(connection)
 
+    def _connect(self) -> sqlite3.Connection:
+        """Open the file, which exists: a store that is taken away while it is used does not come back empty."""
+        if not self._is_open:
+            raise sqlite3.ProgrammingError("it is closed")
+        uri = f"{self._path.absolute().as_uri()}?mode=rw"
+        connection = sqlite3.connect(uri, timeout=10, isolation_level=None, check_same_thread=False, uri=True)
+        connection.executescript("PRAGMA synchronous = FULL; PRAGMA fullfsync = ON")  # the latter is for macOS
+        return connection
+
 
 def _response(request: AWSPreparedRequest, status: int, text: str) -> AWSResponse:
     content = text.encode()
     headers: Any = {"x-amz-crc32": str(zlib.crc32(content)), "x-amzn-requestid": uuid.uuid4().hex}
     body: Any = SimpleNamespace(stream=lambda: [content])  # as the SDK reads it from the network
     return AWSResponse(request.url, status, headers, body)
-
-
-def _error(request: AWSPreparedRequest, status: int, refusal: Refusal, **_: object) -> AWSResponse:
-    name = f"com.amazonaws.dynamodb.v20120810#{refusal.code}"
-    return _response(request, status, json.dumps({"__type": name, "message": refusal.message, **refusal.members}))
-
-
-_CLOSED = partial(_error, status=500, refusal=Refusal("The local store is closed", "InternalServerError"))
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    """Open a file that exists: a store that is taken away while it is used does not come back empty."""
-    uri = f"{path.absolute().as_uri()}?mode=rw"
-    connection = sqlite3.connect(uri, timeout=10, isolation_level=None, check_same_thread=False, uri=True)
-    connection.executescript("PRAGMA synchronous = FULL; PRAGMA fullfsync = ON")  # the latter is for macOS
-    return connection
 
 
 def _create(path: Path) -> None:

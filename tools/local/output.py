@@ -10,6 +10,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppres
 from io import TextIOBase
 from logging.handlers import QueueHandler, QueueListener
 from pathlib import Path
+from typing import Any
 
 Sink = Callable[[str], object]
 """Takes what was written in one piece, a line as a rule, from whichever thread has written it."""
@@ -24,20 +25,12 @@ def log_to_terminal() -> None:
     logging.getLogger(__package__).setLevel(logging.INFO)
 
 
-class _Stream(TextIOBase):
-    def __init__(self, sinks: tuple[Sink, ...]) -> None:
-        self._sinks = sinks
-
-    def write(self, text: str) -> int:
-        for sink in self._sinks:
-            sink(text)
-        return len(text)
-
-
 @contextmanager
 def redirected(*sinks: Sink) -> Iterator[None]:
     """Give what this process writes to stdout and stderr, as functions do, to the sinks."""
-    with redirect_stdout(stream := _Stream(sinks)), redirect_stderr(stream):
+    stream: Any = TextIOBase()
+    stream.write = lambda text: [sink(text) for sink in sinks]
+    with redirect_stdout(stream), redirect_stderr(stream):
         yield
 
 

@@ -1,66 +1,34 @@
-"""`/status`: what the service has done since it started, made of the same metrics that CloudWatch reads on AWS.
-
-CloudWatch takes them from the functions' log lines, by the embedded metric format (EMF):
-https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
-"""
+"""`/status`: what the service has done since it started, from the lines of which CloudWatch makes metrics on AWS."""
 
 import json
 import threading
-import time
-from collections import defaultdict, deque
-from collections.abc import Iterator
-from functools import partial
+from collections import Counter, deque
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 PAGE = Path(__file__).with_name("status.html")
+_SHOWN = ("timestamp", "Operation", "Status", "Code", "Latency", "StoreCalls", "ColdStart", "KeyLabel")
 
 
 class Metrics:
-    """A sink of the functions' output that keeps the metrics in it."""
+    """A sink of the functions' output that counts the requests in it, and keeps the last ones."""
 
     def __init__(self) -> None:
-        self._start = time.monotonic()
         self._lock = threading.Lock()
-        # By the names of the dimensions and by their values: the sums of what is counted, the last of what is measured.
-        self._tables: Any = defaultdict(partial(defaultdict, partial(defaultdict, int)))
-        self._invalid = 0
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._last: deque[dict[str, Any]] = deque(maxlen=20)
 
     def __call__(self, line: str) -> None:
         """Take one line of output."""
         if '"_aws"' in line:
-            with self._lock:
-                try:
-                    self._add(json.loads(line))
-                except (AttributeError, KeyError, TypeError, ValueError):
-                    self._invalid += 1  # CloudWatch would drop it silently; here somebody may wonder
+            with self._lock, suppress(LookupError, TypeError, ValueError):  # a line of another kind
+                request = json.loads(line)
+                self._counts[request["Operation"], request["Status"]] += 1
+                self._last.appendleft({name: request[name] for name in _SHOWN if name in request})
 
-    def _add(self, document: dict[str, Any]) -> None:
-        for directive in document["_aws"]["CloudWatchMetrics"]:
-            for names in directive["Dimensions"]:
-                row = self._tables[tuple(names)][tuple(str(document[name]) for name in names)]
-                for metric in directive["Metrics"]:
-                    if isinstance(value := document[metric["Name"]], int):
-                        row[metric["Name"]] += value
-                    else:
-                        row["Requests"] += 1
-                        row.setdefault(metric["Name"], deque(maxlen=2000)).append(value)
-
-    def summary(self) -> dict[str, Any]:
-        """Return a table of rows for each set of dimensions; nearest-rank percentiles are of the last 2000 values."""
+    def summary(self, base_url: str) -> dict[str, Any]:
+        """Return how many requests had which status, and the last requests, the latest first."""
         with self._lock:
-            tables = [
-                [dict(zip(names, values, strict=True)) | dict(_figures(row)) for values, row in sorted(rows.items())]
-                for names, rows in self._tables.items()
-            ]
-        seconds = round(time.monotonic() - self._start)
-        return {"seconds": seconds, "tables": tables, "invalid_metrics": self._invalid}
-
-
-def _figures(row: dict[str, Any]) -> Iterator[tuple[str, float]]:
-    for name, value in row.items():
-        if isinstance(value, deque):
-            for rank in (50, 95):
-                yield f"{name} p{rank}", sorted(value)[-(-len(value) * rank // 100) - 1]
-        else:
-            yield name, value
+            counts = [{"Operation": o, "Status": s, "Requests": n} for (o, s), n in sorted(self._counts.items())]
+            return {"base_url": base_url, "counts": counts, "last": [*self._last]}
