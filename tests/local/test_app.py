@@ -9,8 +9,7 @@ import yaml
 
 from tests.in_process import Target, service_in_process
 from tools import ROOT
-from tools.local.output import redirected
-from tools.local.status import Metrics
+from tools.local.output import Metrics, redirected
 
 
 @pytest.fixture(scope="module")

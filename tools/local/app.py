@@ -16,19 +16,20 @@ from starlette.routing import request_response
 from starlette.types import Message, Receive, Scope, Send
 
 from tools import ROOT
-from tools.local import docs, status
+from tools.local import docs
 from tools.local.gateway import Gateway
+from tools.local.output import STATUS_PAGE, Metrics
 
 _KEY = re.compile(r"(animal_(?:live|test)_)[0-9A-Za-z]+")
 _UNAUTHORIZED = 401
 _log = logging.getLogger(__name__)
-_dump = partial(yaml.safe_dump, sort_keys=False)
+_dump: Any = partial(yaml.safe_dump, sort_keys=False)
 
 
 class Application:
     """The ASGI application; its gateway may be exchanged for another at any time."""
 
-    def __init__(self, gateway: Gateway, metrics: status.Metrics) -> None:
+    def __init__(self, gateway: Gateway, metrics: Metrics) -> None:
         self.gateway = gateway
         # A page of another site that lets its name point to this machine (DNS rebinding) comes with that name.
         self._trusting = TrustedHostMiddleware(self._answer, ["127.0.0.1", "localhost"])
@@ -39,7 +40,7 @@ class Application:
             "/docs/swagger-ui.css": lambda _: _page(docs.swagger_ui()["swagger-ui.css"], "text/css"),
             "/openapi.yaml": lambda asked: _page(_dump(self._openapi(asked)), "application/yaml"),
             "/openapi.json": lambda asked: _page(json.dumps(self._openapi(asked)), "application/json"),
-            "/status": lambda _: _page(status.PAGE.read_bytes(), "text/html"),
+            "/status": lambda _: _page(STATUS_PAGE.read_bytes(), "text/html"),
             "/status.json": lambda asked: _page(json.dumps(metrics.summary(self._base_url(asked))), "application/json"),
         }
 

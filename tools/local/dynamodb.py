@@ -6,6 +6,7 @@ store knows what this project asks of DynamoDB; all else is refused by name, nev
 
 import json
 import os
+import shlex
 import sqlite3
 import threading
 import uuid
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
+from tools.local import LocalError
 from tools.local.expressions import Refusal
 from tools.local.operations import READS, perform
 
@@ -40,15 +42,8 @@ CREATE INDEX tokens_by_expiry ON tokens (expires);
 """
 
 
-class DatabaseError(Exception):
-    """The file cannot be used, and was left as it is; the message is for the person at the terminal."""
-
-    def __init__(self, path: Path, why: str) -> None:
-        super().__init__(f"{path} is not a local store that can be used: {why}. Nothing was changed.")
-
-
 class Database:
-    """An embedded DynamoDB in a file, which is created if there is none, and left as it is if it is damaged."""
+    """An embedded DynamoDB in a file (of a data folder: `store/FILE`), created if there is none, left if damaged."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -59,7 +54,9 @@ class Database:
             _create(path)
             _check(path)
         except (OSError, sqlite3.Error) as error:
-            raise DatabaseError(path, str(error)) from error
+            advice = "Put a good copy in its place, or start with an empty store: make reset DATA="
+            why = f"{path} is not a local store that can be used: {error}. Nothing was changed.\n{advice}"
+            raise LocalError(why + shlex.quote(str(path.parent.parent))) from error
 
     def attach(self, client: "DynamoDBClient") -> None:
         """Answer every request of a client, in place of the network; after `close`, with an error."""
@@ -117,12 +114,9 @@ def _response(request: AWSPreparedRequest, status: int, text: str) -> AWSRespons
 
 def _create(path: Path) -> None:
     """Create an empty store where there is none, in one step: no unfinished file ever has its name."""
-    log = Path(f"{path}-wal")
-    is_log_there = log.exists()  # asked first: another process may be creating the store
+    path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists():
         return
-    if is_log_there:
-        raise DatabaseError(path, f"{log} is a part of it, and it is missing")
     new = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
     try:
         with closing(sqlite3.connect(new)) as connection:
@@ -131,21 +125,18 @@ def _create(path: Path) -> None:
             os.link(new, path)
     finally:
         new.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
-    os.fsync(folder)
-    os.close(folder)
 
 
 def _check(path: Path) -> None:
     """Refuse a file that is damaged or something else, without changing it."""
     # With a log, SQLite decides: pages that are missing here may be there.
     if path.stat().st_size % _PAGE_SIZE and not Path(f"{path}-wal").exists():
-        raise DatabaseError(path, "it is cut off")
+        raise sqlite3.DatabaseError("it is cut off")
     # Read-only: another connection could write to the file when it is closed.
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
         names = ("application_id", "user_version", "quick_check(1)")
         *version, result = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names)
     if version != [_APPLICATION_ID, _VERSION]:
-        raise DatabaseError(path, "it is something else, or from another version of this program")
+        raise sqlite3.DatabaseError("it is something else, or from another version of this program")
     if result != "ok":
-        raise DatabaseError(path, result.splitlines()[-1])
+        raise sqlite3.DatabaseError(result.splitlines()[-1])

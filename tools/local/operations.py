@@ -15,8 +15,7 @@ Execute = Callable[..., sqlite3.Cursor]
 Request = dict[str, Any]
 
 _TOKEN_SECONDS = 10 * 60
-# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html; pages are counted in JSON.
-_MAX_PAGE, _MAX_KEY = 1024 * 1024, 2048
+_MAX_KEY = 2048  # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
 _FAILED = "ConditionalCheckFailedException"
 _AFTER = b"\xff"
 _READ = "SELECT item FROM rows WHERE place = ?"
@@ -173,21 +172,16 @@ class _Call:
         return table.place(known(key))
 
     def _page(self, index: _Index, low: bytes, high: bytes) -> str:
-        """Read the items from one place to before another, up to the limit or to the size of a page."""
+        """Read the items from one place to before another, up to the limit; DynamoDB would also stop at 1 MB."""
         if "ExclusiveStartKey" in self.request:
             start = index.place(known(self.request["ExclusiveStartKey"]))
             if self.request["ExclusiveStartKey"].keys() != {*index.names} or not low <= start < high:
                 raise Refusal("The provided starting key is invalid, or outside the boundaries of the query")
             low = start + _AFTER
-        limit, size = self.request.get("Limit", -1), 0
-        items: list[str] = []
+        limit, last = self.request.get("Limit", -1), ""
         statement = "SELECT item FROM rows WHERE place >= ? AND place < ? ORDER BY place LIMIT ?"
-        for (item,) in self.execute(statement, (low, high, limit)):
-            items.append(item)
-            if (size := size + len(item)) > _MAX_PAGE:
-                break
-        last = ""
-        if len(items) == limit or size > _MAX_PAGE:
+        items = [item for (item,) in self.execute(statement, (low, high, limit))]
+        if len(items) == limit:
             end = json.loads(items[-1])
             last = f',"LastEvaluatedKey":{_json({name: end[name] for name in index.names})}'
         return f'{{"Items":[{",".join(items)}],"Count":{len(items)},"ScannedCount":{len(items)}{last}}}'

@@ -5,6 +5,8 @@ import logging
 import queue
 import re
 import sys
+import threading
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from io import TextIOBase
@@ -12,6 +14,8 @@ from logging.handlers import QueueHandler, QueueListener
 from pathlib import Path
 from typing import Any
 
+STATUS_PAGE = Path(__file__).with_name("status.html")
+_SHOWN = ("timestamp", "Operation", "Status", "Code", "Latency", "StoreCalls", "ColdStart", "KeyLabel")
 Sink = Callable[[str], object]
 """Takes what was written in one piece, a line as a rule, from whichever thread has written it."""
 
@@ -49,3 +53,26 @@ def errors(say: Sink, log: Path) -> Sink:
                 say(f"          {summary(json.loads(line)['exception'])}; the whole traceback is in {log}")
 
     return show
+
+
+class Metrics:
+    """What `/status` shows: a sink that counts the requests in the lines of which CloudWatch makes metrics on AWS."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._last: deque[dict[str, Any]] = deque(maxlen=20)
+
+    def __call__(self, line: str) -> None:
+        """Take one line of output."""
+        if '"_aws"' in line:
+            with self._lock, suppress(LookupError, TypeError, ValueError):  # a line of another kind
+                request = json.loads(line)
+                self._counts[request["Operation"], request["Status"]] += 1
+                self._last.appendleft({name: request[name] for name in _SHOWN if name in request})
+
+    def summary(self, base_url: str) -> dict[str, Any]:
+        """Return how many requests had which status, and the last requests, the latest first."""
+        with self._lock:
+            counts = [{"Operation": o, "Status": s, "Requests": n} for (o, s), n in sorted(self._counts.items())]
+            return {"base_url": base_url, "counts": counts, "last": [*self._last]}

@@ -16,7 +16,7 @@ from typing import Any
 from tools import ROOT
 from tools.local import LocalError
 from tools.local.folder import DataFolder
-from tools.local.output import errors, log_to_terminal, redirected
+from tools.local.output import Metrics, errors, log_to_terminal, redirected
 
 HOST = "127.0.0.1"
 _CHECK_S = 0.3
@@ -49,7 +49,6 @@ def _run(stack: ExitStack) -> None:
 
     from tools.local.app import Application
     from tools.local.service import load_template, open_store
-    from tools.local.status import Metrics
 
     metrics, path = Metrics(), Path(os.environ.get("TEMPLATE") or ROOT / "template.yaml")
     log = stack.enter_context(folder.log.open("w", encoding="utf-8", errors="backslashreplace", buffering=1))
@@ -108,31 +107,26 @@ def _end_with(parent: int) -> None:
 
 def _keep_reloaded(reload: Callable[[], None], template: Path, log: Path) -> None:
     """Load everything again whenever a file of a function, a layer or the template changes."""
-    seen = _versions(template)
+    seen: dict[Path, int] = {}
     while True:
-        time.sleep(_CHECK_S)
-        if (found := _versions(template)) != seen:
-            seen = found
+        with suppress(OSError):  # a file is being replaced
+            files = [template, *template.parent.glob("functions/**/*.py"), *template.parent.glob("layers/**/*.py")]
+            before, seen = seen, {file: file.stat().st_mtime_ns for file in files}
             try:
-                reload()
-                _say("Reloaded.")
+                if before not in ({}, seen):
+                    reload()
+                    _say("Reloaded.")
             except LocalError as error:
                 _say(f"Not reloaded, the old handlers still answer: {error}; see {log}")
-
-
-def _versions(template: Path) -> dict[Path, int]:
-    """Return when each file was changed that a reload would read."""
-    with suppress(OSError):  # replaced at this moment
-        files = [template, *template.parent.glob("functions/**/*.py"), *template.parent.glob("layers/**/*.py")]
-        return {file: file.stat().st_mtime_ns for file in files}
-    return {}
+        time.sleep(_CHECK_S)
 
 
 def reset() -> int:
     """Give the local store another name; the key of this machine is made known to the new one at the next start."""
     folder = DataFolder()
     try:
-        with folder.using_store(alone=True):
+        with folder.held_by_service():
+            folder.store.mkdir(exist_ok=True)
             old = folder.store.rename(folder.path / f"store.{datetime.now(UTC):%Y%m%d-%H%M%S-%f}.old")
     except (LocalError, OSError) as error:
         print(f"make reset: {error}")

@@ -1,22 +1,20 @@
 """The service in this process: its store, its tables, its handlers, and the key of this machine."""
 
 import os
-import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from tools import ROOT
 from tools.local import LocalError
 from tools.local import template as templates
 from tools.local.folder import DataFolder
-from tools.local.tables import ENDPOINT_VARIABLE, client, create_tables
-from tools.local.template import REGION, Template
+from tools.local.template import REGION, Table, Template
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
@@ -25,11 +23,38 @@ if TYPE_CHECKING:
 
 KEY_LABEL = "local"
 KEY_TABLE = "ApiKeysTable"
+ENDPOINT_VARIABLE = "AWS_ENDPOINT_URL_DYNAMODB"
+_CREATED_WITH = {"AttributeDefinitions", "KeySchema", "BillingMode", "GlobalSecondaryIndexes"}
 
 
 def load_template(path: Path = ROOT / "template.yaml") -> Template:
     """Read the template as the local service does."""
     return templates.load(path, {"Stage": "local"})
+
+
+def client() -> "DynamoDBClient":
+    """Make a DynamoDB client for administration."""
+    # A quarter of a second that not every command needs.
+    from botocore.config import Config
+    from botocore.session import Session
+
+    config = Config(connect_timeout=3, read_timeout=10, retries={"mode": "standard", "total_max_attempts": 2})
+    return cast("DynamoDBClient", Session().create_client("dynamodb", config=config))
+
+
+def table_request(table: Table) -> dict[str, Any]:
+    """Make the parameters of CreateTable; a table's other properties protect data on AWS."""
+    return {"TableName": table.name, **{name: v for name, v in table.properties.items() if name in _CREATED_WITH}}
+
+
+def create_tables(dynamodb: "DynamoDBClient", tables: Iterable[Table]) -> None:
+    """Create the tables that do not exist yet, and wait until they can be used."""
+    for table in tables:
+        with suppress(dynamodb.exceptions.ResourceInUseException):
+            dynamodb.create_table(**table_request(table))
+            dynamodb.get_waiter("table_exists").wait(TableName=table.name, WaiterConfig={"Delay": 1})
+            if expiry := table.properties.get("TimeToLiveSpecification"):
+                dynamodb.update_time_to_live(TableName=table.name, TimeToLiveSpecification=expiry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +101,7 @@ def open_store(folder: DataFolder) -> Iterator[Store]:
     """Open the store of a folder, or the one that AWS_ENDPOINT_URL_DYNAMODB names; others may be using it."""
     from botocore.exceptions import BotoCoreError, ClientError
 
-    from tools.local.dynamodb import Database, DatabaseError
+    from tools.local.dynamodb import Database
 
     endpoint = os.environ.get(ENDPOINT_VARIABLE)
     try:
@@ -85,12 +110,9 @@ def open_store(folder: DataFolder) -> Iterator[Store]:
         if endpoint:
             yield Store(folder, dynamodb, lambda _: None)
         else:
-            with folder.using_store(), closing(Database(folder.database)) as database:
+            with closing(Database(folder.database)) as database:
                 database.attach(dynamodb)
                 yield Store(folder, dynamodb, database.attach)
-    except DatabaseError as error:
-        advice = "Put a good copy in its place, or start with an empty store: make reset DATA="
-        raise LocalError(f"{error}\n{advice}{shlex.quote(str(folder.path))}") from error
     except (BotoCoreError, ClientError) as error:
         raise LocalError(f"the store at {endpoint or folder.path} does not answer as it should: {error}") from error
 

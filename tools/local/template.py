@@ -102,9 +102,6 @@ def _read(folder: Path, document: dict[str, Any], parameters: Mapping[str, str])
     (api,), functions = of_type("AWS::Serverless::Api").values(), of_type("AWS::Serverless::Function")
     events = [(event["Properties"], name) for name, own in functions.items() for event in own["Events"].values()]
     routes = [Route(event["Method"].upper(), event["Path"], name) for event, name in events]
-    for route in routes:
-        if route.method == "ANY" or "+" in route.resource:
-            raise LocalError(f"the local gateway does not know the route {route.method} {route.resource}")
     shared = document["Globals"]["Function"]
     return Template(
         stage=api["StageName"],
