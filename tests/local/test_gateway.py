@@ -6,6 +6,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from tests.in_process import own_layer
 from tools import ROOT
 from tools.local import LocalError, functions, template
 from tools.local.gateway import Gateway, proxy_event, response
-from tools.local.output import errors, redirected
+from tools.local.output import redirected, show_exception
 from tools.local.template import Route
 
 ECHO = """
@@ -130,7 +131,7 @@ def test_function_that_fails(project: Path, code: str, logged: str) -> None:
     log: list[str] = []
     terminal: list[str] = []
 
-    with redirected(log.append, errors(terminal.append, Path("functions.log"))):
+    with redirected(log.append, partial(show_exception, terminal.append, Path("functions.log"))):
         failure = get(gateway)
 
     assert (failure.status_code, failure.json()["code"]) == (502, "internal_error")

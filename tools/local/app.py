@@ -5,6 +5,7 @@ import logging
 import re
 import time
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote
 
@@ -21,7 +22,10 @@ from tools.local.gateway import Gateway
 from tools.local.output import STATUS_PAGE, Metrics
 
 _KEY = re.compile(r"(animal_(?:live|test)_)[0-9A-Za-z]+")
-_UNAUTHORIZED = 401
+_NOTE = (
+    "Press <b>Authorize</b> and paste the API key that <code>make run</code> printed, then open an operation and press "
+    '<b>Execute</b>. What the service has done since: <a href="/status">status</a>.'
+)
 _log = logging.getLogger(__name__)
 _dump: Any = partial(yaml.safe_dump, sort_keys=False)
 
@@ -35,7 +39,7 @@ class Application:
         self._trusting = TrustedHostMiddleware(self._answer, ["127.0.0.1", "localhost"])
         self._pages = {
             "/": lambda _: RedirectResponse("/docs"),
-            "/docs": lambda _: _page(docs.local_page(), "text/html"),
+            "/docs": lambda _: _page(docs.page("/docs", _NOTE, {"url": "/openapi.yaml"}), "text/html"),
             "/docs/swagger-ui.js": lambda _: _page(docs.swagger_ui()["swagger-ui.js"], "text/javascript"),
             "/docs/swagger-ui.css": lambda _: _page(docs.swagger_ui()["swagger-ui.css"], "text/css"),
             "/openapi.yaml": lambda asked: _page(_dump(self._openapi(asked)), "application/yaml"),
@@ -55,7 +59,7 @@ class Application:
 
         await self._trusting(scope, receive, watch)
         target = b"?".join(filter(None, (scope["raw_path"], scope["query_string"]))).decode("latin-1")
-        hint = "  (needs: Authorization: Bearer API_KEY)" if sent == _UNAUTHORIZED else ""
+        hint = "  (needs: Authorization: Bearer API_KEY)" if sent == HTTPStatus.UNAUTHORIZED else ""
         line = f"{time.strftime('%H:%M:%S')}  {sent}  {scope['method']} {_shown(target)}"
         _log.info("%s  %.0f ms%s", line, (time.monotonic() - begin) * 1000, hint)
 

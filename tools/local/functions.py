@@ -20,10 +20,7 @@ Handler = Callable[[dict[str, Any], Any], Any]
 
 
 def load(template: Template) -> Mapping[str, Handler]:
-    """Import every handler and what it shares with the others afresh; by logical id.
-
-    When one cannot be imported, the modules from before stay.
-    """
+    """Import every handler, by logical id, and what they share, afresh; if one cannot be, the modules before stay."""
     functions = template.functions.values()
     folders = {folder.resolve() for folder in (*template.layers, *(function.code for function in functions))}
     sys.path[:0] = [str(folder) for folder in folders if str(folder) not in sys.path]

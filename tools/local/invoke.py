@@ -8,6 +8,7 @@ import json
 import re
 import sys
 from contextlib import redirect_stdout
+from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated
 
@@ -15,10 +16,6 @@ import typer
 
 from tools.local import LocalError
 from tools.local.folder import DataFolder
-
-# The longest that Lambda allows: a person at a breakpoint takes longer than the function's own seconds.
-_SECONDS = 15 * 60
-_SERVER_ERROR = 500
 
 
 def invoke(
@@ -36,10 +33,10 @@ def invoke(
             text = re.sub(r"\w+", lambda word: key if is_well_formed(word[0]) else word[0], event.read_text("utf-8"))
             content = json.loads(text)
             route, _ = template.find(content.get("httpMethod"), content.get("path", ""))
-            response = gateway.invoke(template.functions[route.function], content, _SECONDS)
+            # Longer than the function's own seconds: a person may be at a breakpoint.
+            response = gateway.invoke(template.functions[route.function], content, seconds=15 * 60)
     except (LocalError, LookupError, ValueError) as error:
         print(f"{event}: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
     print(json.dumps(response, indent=2, ensure_ascii=False))
-    if response["statusCode"] >= _SERVER_ERROR:
-        raise typer.Exit(1)
+    raise typer.Exit(response["statusCode"] >= HTTPStatus.INTERNAL_SERVER_ERROR)

@@ -44,15 +44,11 @@ def summary(trace: str) -> str:
     return " ".join((trace.strip().rpartition("\n")[2], *("({}, line {})".format(*place) for place in places[-1:])))
 
 
-def errors(say: Sink, log: Path) -> Sink:
-    """Make a sink that shows, of each exception in the log, what happened, where, and where to read on."""
-
-    def show(line: str) -> None:
-        if '"exception"' in line:
-            with suppress(AttributeError, KeyError, TypeError, ValueError):  # a line of another kind
-                say(f"          {summary(json.loads(line)['exception'])}; the whole traceback is in {log}")
-
-    return show
+def show_exception(say: Sink, log: Path, line: str) -> None:
+    """Say of an exception in a line of the log what happened, where, and where to read on."""
+    if '"exception"' in line:
+        with suppress(AttributeError, KeyError, TypeError, ValueError):  # a line of another kind
+            say(f"          {summary(json.loads(line)['exception'])}; the whole traceback is in {log}")
 
 
 class Metrics:

@@ -10,13 +10,14 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tools import ROOT
 from tools.local import LocalError
 from tools.local.folder import DataFolder
-from tools.local.output import Metrics, errors, log_to_terminal, redirected
+from tools.local.output import Metrics, log_to_terminal, redirected, show_exception
 
 HOST = "127.0.0.1"
 _CHECK_S = 0.3
@@ -53,7 +54,7 @@ def _run(stack: ExitStack) -> None:
     metrics, path = Metrics(), Path(os.environ.get("TEMPLATE") or ROOT / "template.yaml")
     log = stack.enter_context(folder.log.open("w", encoding="utf-8", errors="backslashreplace", buffering=1))
     log_to_terminal()
-    stack.enter_context(redirected(log.write, metrics, errors(_say, folder.log)))
+    stack.enter_context(redirected(log.write, metrics, partial(show_exception, _say, folder.log)))
     store, template = stack.enter_context(open_store(folder)), load_template(path)
     application = Application(store.load(template), metrics)
     origin, key = f"http://{HOST}:{listener.getsockname()[1]}", store.key(template)
