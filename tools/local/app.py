@@ -10,11 +10,9 @@ from typing import Any
 from urllib.parse import unquote
 
 import yaml
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import request_response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from tools import ROOT
 from tools.local import docs
@@ -35,8 +33,6 @@ class Application:
 
     def __init__(self, gateway: Gateway, metrics: Metrics) -> None:
         self.gateway = gateway
-        # A page of another site that lets its name point to this machine (DNS rebinding) comes with that name.
-        self._trusting = TrustedHostMiddleware(self._answer, ["127.0.0.1", "localhost"])
         self._pages = {
             "/": lambda _: RedirectResponse("/docs"),
             "/docs": lambda _: _page(docs.page("/docs", _NOTE, {"url": "/openapi.yaml"}), "text/html"),
@@ -50,22 +46,18 @@ class Application:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, and log it."""
-        begin, sent = time.monotonic(), 0
-
-        async def watch(message: Message) -> None:
-            nonlocal sent
-            sent = message.get("status", sent)
-            await send(message)
-
-        await self._trusting(scope, receive, watch)
+        begin, request = time.monotonic(), Request(scope, receive)
+        page = self._pages.get(scope["path"]) if request.method in {"GET", "HEAD"} else None
+        # A page of another site that lets its name point to this machine (DNS rebinding) comes with that name.
+        if request.headers.get("host", "").lower().partition(":")[0] not in {"127.0.0.1", "localhost"}:
+            response = Response("Invalid host header", 400)
+        else:
+            response = page(request) if page else await self.gateway.handle(request)
+        await response(scope, receive, send)
         target = b"?".join(filter(None, (scope["raw_path"], scope["query_string"]))).decode("latin-1")
-        hint = "  (needs: Authorization: Bearer API_KEY)" if sent == HTTPStatus.UNAUTHORIZED else ""
-        line = f"{time.strftime('%H:%M:%S')}  {sent}  {scope['method']} {_shown(target)}"
+        hint = "  (needs: Authorization: Bearer API_KEY)" if response.status_code == HTTPStatus.UNAUTHORIZED else ""
+        line = f"{time.strftime('%H:%M:%S')}  {response.status_code}  {request.method} {_shown(target)}"
         _log.info("%s  %.0f ms%s", line, (time.monotonic() - begin) * 1000, hint)
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        page = self._pages.get(scope["path"]) if scope["method"] in {"GET", "HEAD"} else None
-        await request_response(page or self.gateway.handle)(scope, receive, send)
 
     def _base_url(self, request: Request) -> str:
         return f"http://{request.headers['host']}{self.gateway.template.base_path}"

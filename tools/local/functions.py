@@ -4,8 +4,9 @@ AWS gives each function an execution environment. Here threads share one: handle
 in a module's variable.
 """
 
-import importlib.util
+import importlib
 import os
+import runpy
 import sys
 import traceback
 from collections.abc import Callable, Mapping
@@ -41,12 +42,8 @@ def _handler(function: Function) -> Handler:
     os.environ.update(function.environment)
     module_name, _, attribute = function.handler.rpartition(".")
     path = function.code.resolve() / f"{module_name}.py"
-    # Each function's module may be called `app`.
-    spec: Any = importlib.util.spec_from_file_location(f"{function.logical_id}.{module_name}", path)
     try:
-        module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        handler: Handler = getattr(module, attribute)
+        handler: Handler = runpy.run_path(str(path))[attribute]
     except (Exception, SystemExit) as error:
         trace = "".join(traceback.format_exception(error))
         sys.stderr.write(trace)
