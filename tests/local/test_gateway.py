@@ -17,8 +17,8 @@ from starlette.routing import request_response
 
 from tests.in_process import own_layer
 from tools import ROOT
-from tools.local import LocalError, functions, template
-from tools.local.gateway import Gateway, proxy_event, response
+from tools.local import LocalError, template
+from tools.local.gateway import Gateway, load_handlers, proxy_event, response
 from tools.local.output import redirected, show_exception
 from tools.local.template import Route
 
@@ -54,7 +54,7 @@ def load(project: Path, handler: str = "", before: str = "", after: str = "") ->
     assert before in text
     (project / "template.yaml").write_text(text.replace(before, after) if before else text)
     loaded = template.load(project / "template.yaml", {"Stage": "local"})
-    return Gateway(loaded, functions.load(loaded))
+    return Gateway(loaded, load_handlers(loaded))
 
 
 def get(gateway: Gateway, path: str = "/v1/pets") -> httpx.Response:

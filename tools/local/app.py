@@ -4,7 +4,6 @@ import json
 import logging
 import re
 import time
-from functools import partial
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote
@@ -25,7 +24,6 @@ _NOTE = (
     '<b>Execute</b>. What the service has done since: <a href="/status">status</a>.'
 )
 _log = logging.getLogger(__name__)
-_dump: Any = partial(yaml.safe_dump, sort_keys=False)
 
 
 class Application:
@@ -33,15 +31,15 @@ class Application:
 
     def __init__(self, gateway: Gateway, metrics: Metrics) -> None:
         self.gateway = gateway
-        self._pages = {
+        self._pages: dict[str, Any] = {  # functions of the request
             "/": lambda _: RedirectResponse("/docs"),
             "/docs": lambda _: _page(docs.page("/docs", _NOTE, {"url": "/openapi.yaml"}), "text/html"),
             "/docs/swagger-ui.js": lambda _: _page(docs.swagger_ui()["swagger-ui.js"], "text/javascript"),
             "/docs/swagger-ui.css": lambda _: _page(docs.swagger_ui()["swagger-ui.css"], "text/css"),
-            "/openapi.yaml": lambda asked: _page(_dump(self._openapi(asked)), "application/yaml"),
-            "/openapi.json": lambda asked: _page(json.dumps(self._openapi(asked)), "application/json"),
+            "/openapi.yaml": lambda req: _page(yaml.safe_dump(self._openapi(req), sort_keys=False), "application/yaml"),
+            "/openapi.json": lambda req: _page(json.dumps(self._openapi(req)), "application/json"),
             "/status": lambda _: _page(STATUS_PAGE.read_bytes(), "text/html"),
-            "/status.json": lambda asked: _page(json.dumps(metrics.summary(self._base_url(asked))), "application/json"),
+            "/status.json": lambda req: _page(json.dumps(metrics.summary(self._base_url(req))), "application/json"),
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

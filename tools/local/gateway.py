@@ -1,42 +1,76 @@
 """API Gateway's part: find the route, invoke the function with a proxy event, and answer for itself when none can.
 
+The functions' handlers are imported into this process, once, with one copy of the layer for all of them. AWS gives each
+function an execution environment; here threads share one: they must not keep the state of a request in a variable.
+
 Proxy events have payload version 1.0:
 https://docs.aws.amazon.com/apigateway/latest/developerguide/set-up-lambda-proxy-integrations.html
 """
 
 import asyncio
 import base64
+import importlib
 import json
+import os
+import runpy
 import sys
 import time
 import traceback
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from http import HTTPStatus
 from itertools import chain
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from tools.local.functions import Handler
+from tools.local import LocalError
+from tools.local.output import summary
 from tools.local.template import Function, Route, Template
 
 # https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-execution-service-limits-table.html
 _MAX_BODY_BYTES = 10 * 1024 * 1024
-# What a function's failure gets: the template changes no status of DEFAULT_5XX.
-_BAD_GATEWAY = 502
+Handler = Callable[[dict[str, Any], Any], Any]
+
+
+def load_handlers(template: Template) -> Mapping[str, Handler]:
+    """Import every handler, by logical id, and what they share, afresh; if one cannot be, the modules before stay."""
+    functions = template.functions.values()
+    folders = {folder.resolve() for folder in (*template.layers, *(function.code for function in functions))}
+    sys.path[:0] = [str(folder) for folder in folders if str(folder) not in sys.path]
+    importlib.invalidate_caches()
+    files = {name: Path(getattr(module, "__file__", None) or "") for name, module in list(sys.modules.items())}
+    before = {name: sys.modules.pop(name) for name, file in files.items() if not folders.isdisjoint(file.parents)}
+    try:
+        return {function.logical_id: _handler(function) for function in functions}
+    except LocalError:
+        sys.modules.update(before)
+        raise
+
+
+def _handler(function: Function) -> Handler:
+    os.environ.update(function.environment)
+    module_name, _, attribute = function.handler.rpartition(".")
+    path = function.code.resolve() / f"{module_name}.py"
+    try:
+        handler: Handler = runpy.run_path(str(path))[attribute]
+    except (Exception, SystemExit) as error:
+        trace = "".join(traceback.format_exception(error))
+        sys.stderr.write(trace)
+        raise LocalError(f"{path} cannot be loaded: {summary(trace)}") from error
+    return handler
 
 
 class Gateway:
     """A template and its handlers (by the logical ids of their functions)."""
 
     def __init__(self, template: Template, handlers: Mapping[str, Handler]) -> None:
-        self.template = template
-        self._handlers = handlers
-        self._executor = ThreadPoolExecutor(64)
+        self.template, self._handlers, self._executor = template, handlers, ThreadPoolExecutor(64)
 
     async def handle(self, request: Request) -> Response:
         """Answer a request as API Gateway would; never raises for anything that a client or a function does."""
@@ -47,9 +81,7 @@ class Gateway:
                 if len(body) > _MAX_BODY_BYTES:
                     return self._own("REQUEST_TOO_LARGE", request_id)
             route, parameters = self.template.find(request.method, request.scope["raw_path"].decode("latin-1"))
-        except ClientDisconnect:
-            return Response(status_code=400)  # nobody reads it
-        except LookupError:
+        except (ClientDisconnect, LookupError):  # who has gone reads no response
             return self._own("MISSING_AUTHENTICATION_TOKEN", request_id)
         event = proxy_event(request, bytes(body), route, parameters, stage=self.template.stage, request_id=request_id)
         made = await self._integrate(self.template.functions[route.function], event, request_id)
@@ -90,7 +122,7 @@ class Gateway:
         ((media_type, body),) = made["ResponseTemplates"].items()
         headers = {name: value.strip("'") for name, value in made["ResponseParameters"]["Headers"].items()}
         headers |= {"Content-Type": media_type, "x-amzn-RequestId": request_id}
-        return Response(body, made.get("StatusCode", _BAD_GATEWAY), headers)
+        return Response(body, made.get("StatusCode", HTTPStatus.BAD_GATEWAY), headers)
 
 
 def proxy_event(  # noqa: PLR0913 - what an event is made of
@@ -103,9 +135,8 @@ def proxy_event(  # noqa: PLR0913 - what an event is made of
     """
     path, client, now = request.scope["raw_path"].decode("latin-1"), request.scope["client"][0], datetime.now(UTC)
     sent = {n: request.headers.getlist(n) for n in request.headers if not n.startswith("x-forwarded-")}
-    # Set by API Gateway whatever the client sent.
-    own = {"For": client, "Port": str(request.url.port or 80), "Proto": "http"}
-    headers = sent | {f"X-Forwarded-{name}": [value] for name, value in own.items()}
+    forwarded = {"For": [client], "Port": [str(request.url.port or 80)], "Proto": ["http"]}  # whatever the client sent
+    headers = sent | {f"X-Forwarded-{name}": values for name, values in forwarded.items()}
     query = {name: request.query_params.getlist(name) for name in request.query_params}
     try:
         text, is_base64 = body.decode(), False

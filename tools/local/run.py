@@ -1,7 +1,6 @@
 """`make run`: the whole service in this process, until Ctrl-C. `make reset`: an empty store."""
 
 import errno
-import gc
 import logging
 import os
 import socket
@@ -43,9 +42,7 @@ def _run(stack: ExitStack) -> None:
     if parent := os.environ.get("PARENT"):
         threading.Thread(target=_end_with, args=[int(parent)], daemon=True).start()
 
-    # Late: these take longer than to find that the port or the folder is taken. Collecting garbage, of which there is
-    # none yet, would be 5 % of the start.
-    gc.disable()
+    # Late: these take longer than to find that the port or the folder is taken.
     import uvicorn
 
     from tools.local.app import Application
@@ -66,10 +63,7 @@ def _run(stack: ExitStack) -> None:
         threading.Thread(target=_keep_reloaded, args=[reload, path, folder.log], daemon=True).start()
     options: Any = {"log_config": None, "proxy_headers": False, "ws": "none", "lifespan": "off"}
     server = uvicorn.Server(uvicorn.Config(application, timeout_graceful_shutdown=1, **options))
-    gc.freeze()
-    gc.enable()
-    service.write(origin + template.base_path)
-    service.flush()
+    print(origin + template.base_path, end="", file=service, flush=True)
     _say(_greeting(origin, origin + template.base_path, key))
     server.run(sockets=[listener])
 

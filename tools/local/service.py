@@ -68,10 +68,9 @@ class Store:
     def load(self, template: Template) -> "Gateway":
         """Load the handlers, and create the tables that are missing."""
         # Late: what only needs the store has no use for them.
-        from tools.local.functions import load
-        from tools.local.gateway import Gateway
+        from tools.local.gateway import Gateway, load_handlers
 
-        handlers = load(template)
+        handlers = load_handlers(template)
         if layer := sys.modules.get("animal_store.dynamodb"):
             self.attach(layer.client)
         create_tables(self.dynamodb, template.tables.values())
@@ -104,21 +103,6 @@ def open_store(folder: DataFolder) -> Iterator[Store]:
     from tools.local.dynamodb import Database
 
     endpoint = os.environ.get(ENDPOINT_VARIABLE)
-    try:
-        _prepare_environment(endpoint)
-        dynamodb = client()
-        if endpoint:
-            yield Store(folder, dynamodb, lambda _: None)
-        else:
-            with closing(Database(folder.database)) as database:
-                database.attach(dynamodb)
-                yield Store(folder, dynamodb, database.attach)
-    except (BotoCoreError, ClientError) as error:
-        raise LocalError(f"the store at {endpoint or folder.path} does not answer as it should: {error}") from error
-
-
-def _prepare_environment(endpoint: str | None) -> None:
-    """Set what the SDK in this process needs for the embedded store, or for another DynamoDB."""
     if not endpoint:  # whatever the user's own settings for AWS are
         for name in [name for name in os.environ if name.startswith("AWS_")]:
             del os.environ[name]
@@ -128,3 +112,13 @@ def _prepare_environment(endpoint: str | None) -> None:
         os.environ.setdefault("AWS_ACCESS_KEY_ID", "local")
         os.environ.setdefault("AWS_SECRET_ACCESS_KEY", "local")
         os.environ.setdefault("AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", REGION))
+    try:
+        dynamodb = client()
+        if endpoint:
+            yield Store(folder, dynamodb, lambda _: None)
+        else:
+            with closing(Database(folder.database)) as database:
+                database.attach(dynamodb)
+                yield Store(folder, dynamodb, database.attach)
+    except (BotoCoreError, ClientError) as error:
+        raise LocalError(f"the store at {endpoint or folder.path} does not answer as it should: {error}") from error
