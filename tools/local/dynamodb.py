@@ -31,7 +31,9 @@ _VERSION = 1
 _PAGE_SIZE = 4096
 # As in DynamoDB, an index has rows of its own, with the whole item in each. The table itself is its first index.
 _SCHEMA = f"""
-PRAGMA page_size = {_PAGE_SIZE}; PRAGMA application_id = {_APPLICATION_ID}; PRAGMA user_version = {_VERSION};
+PRAGMA page_size = {_PAGE_SIZE};
+PRAGMA application_id = {_APPLICATION_ID};
+PRAGMA user_version = {_VERSION};
 PRAGMA journal_mode = WAL;
 CREATE TABLE tables (id INTEGER PRIMARY KEY, name TEXT UNIQUE, description TEXT);
 CREATE TABLE rows (place BLOB PRIMARY KEY, item TEXT) WITHOUT ROWID;

@@ -114,10 +114,7 @@ class Gateway:
             return self._own("INTEGRATION_TIMEOUT" if timed_out else "DEFAULT_5XX", request_id)
 
     def _own(self, kind: str, request_id: str) -> Response:
-        """Make a response of API Gateway's own, as the template says; headers are in single quotes there.
-
-        https://docs.aws.amazon.com/apigateway/latest/developerguide/supported-gateway-response-types.html
-        """
+        """Make a response of API Gateway's own, as the template says; headers are in single quotes there."""
         made = self.template.gateway_responses[kind]
         ((media_type, body),) = made["ResponseTemplates"].items()
         headers = {name: value.strip("'") for name, value in made["ResponseParameters"]["Headers"].items()}

@@ -1,8 +1,4 @@
-"""`python -m tools invoke`: run one handler in this process with an event from a file, for instance under a debugger.
-
-It uses the store of DATA, together with a running `make run` or without. A key in the event is replaced by the key of
-this machine, because the keys in `events/` are examples that open nothing.
-"""
+"""`python -m tools invoke`: run one handler in this process, on the store of DATA, for instance under a debugger."""
 
 import json
 import re
@@ -30,6 +26,7 @@ def invoke(
             gateway, key = store.load(template), store.key(template)
             from animal_store.api_key import is_well_formed
 
+            # The keys in `events/` are examples that open nothing.
             text = re.sub(r"\w+", lambda word: key if is_well_formed(word[0]) else word[0], event.read_text("utf-8"))
             content = json.loads(text)
             route, _ = template.find(content.get("httpMethod"), content.get("path", ""))

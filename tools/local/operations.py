@@ -14,7 +14,6 @@ from tools.local.expressions import Expressions, Item, Refusal, known, order, un
 Execute = Callable[..., sqlite3.Cursor]
 Request = dict[str, Any]
 
-_TOKEN_SECONDS = 10 * 60
 _MAX_KEY = 2048  # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
 _FAILED = "ConditionalCheckFailedException"
 _AFTER = b"\xff"
@@ -187,7 +186,7 @@ class _Call:
         now = time.time()
         self.execute("DELETE FROM tokens WHERE expires <= ?", (now,))
         insert = "INSERT OR IGNORE INTO tokens VALUES (?, ?, ?)"
-        if self.execute(insert, (token, content, now + _TOKEN_SECONDS)).rowcount:
+        if self.execute(insert, (token, content, now + 10 * 60)).rowcount:
             return False
         if (content,) not in self.execute("SELECT content FROM tokens WHERE token = ?", (token,)):
             raise Refusal("The token belongs to another transaction", "IdempotentParameterMismatchException")

@@ -16,8 +16,7 @@ from typing import Any
 
 STATUS_PAGE = Path(__file__).with_name("status.html")
 _SHOWN = ("timestamp", "Operation", "Status", "Code", "Latency", "StoreCalls", "ColdStart", "KeyLabel")
-Sink = Callable[[str], object]
-"""Takes what was written in one piece, a line as a rule, from whichever thread has written it."""
+Sink = Callable[[str], object]  # takes what was written in one piece, a line as a rule, from whichever thread wrote it
 
 
 def log_to_terminal() -> None:

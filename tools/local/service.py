@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from tools.local.gateway import Gateway
 
-KEY_LABEL = "local"
 KEY_TABLE = "ApiKeysTable"
 ENDPOINT_VARIABLE = "AWS_ENDPOINT_URL_DYNAMODB"
 _CREATED_WITH = {"AttributeDefinitions", "KeySchema", "BillingMode", "GlobalSecondaryIndexes"}
@@ -91,7 +90,7 @@ class Store:
             path.touch(0o600)
             path.write_text(f"{key}\n")
         if record is None:
-            keys.put(KeyRecord(api_key.digest(key), KEY_LABEL, int(time.time()), issuedBy=keys.who()))
+            keys.put(KeyRecord(api_key.digest(key), "local", int(time.time()), issuedBy=keys.who()))
         return key
 
 
