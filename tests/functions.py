@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from tests import openapi
 from tests.example_key import EXAMPLE_KEY
 from tools import ROOT
-from tools.local import tables, template
+from tools.local import service, template
 from tools.local.dynamodb import Database
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ _latest: list[Database] = []
 @cache
 def _client() -> "DynamoDBClient":
     # One for all stores: to make it takes longer than most tests.
-    made: Any = tables.client()
+    made: Any = service.client()
     made.meta.events.register("before-send.dynamodb", lambda **event: _latest[-1].answer(**event))  # noqa: PLW0108
     return cast("DynamoDBClient", made)
 
@@ -127,7 +127,7 @@ def client(database: Database) -> "DynamoDBClient":
 def _prepared(*, pets: bool) -> Path:
     database = Database(Path(_FOLDER.name) / f"prepared-{pets}.sqlite")
     dynamodb = client(database)
-    tables.create_tables(dynamodb, TEMPLATE.tables.values())
+    service.create_tables(dynamodb, TEMPLATE.tables.values())
     add_key(dynamodb, EXAMPLE_KEY)
     if pets:
         for item in [*({"pk": "pet", **pet} for pet in PETS), {"pk": "counter", "id": 0, "value": len(PETS)}]:
