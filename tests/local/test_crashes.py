@@ -1,17 +1,20 @@
 """`make run` is killed outright while clients write: what was answered is there, once."""
 
-import json
 import random
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from tests.functions import client, pets
 from tests.processes import RunningService, run_service
+from tools.local.dynamodb import Database
+from tools.local.folder import DataFolder
 
 
 def create_until_killed(service: RunningService, name: str, with_key: bool) -> tuple[dict[str, int], str]:
@@ -47,8 +50,8 @@ def test_nothing_is_lost_or_doubled(tmp_path: Path, kills: int, clients: int, re
                 unanswered.add(name)
                 # Every other client repeats what was not answered.
                 names[number] = name if odd[number] else uuid.uuid4().hex
-    with run_service(tmp_path) as service:
-        listed = [json.loads(line) for line in service.tool("export").splitlines()]
+    with closing(Database(DataFolder(tmp_path).database)) as database:
+        listed = pets(client(database))
 
     record_property(f"SIGKILLs of `make run` while {clients} clients write", kills)
     record_property("creations by these, answered", len(seen))
