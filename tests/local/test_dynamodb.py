@@ -2,7 +2,6 @@
 
 import json
 import random
-import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -42,28 +41,18 @@ class Store(Database):
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def store(tmp_path: Path) -> Iterator[Store]:
     copy_database(tmp_path / "store.sqlite")
-    return tmp_path / "store.sqlite"
-
-
-@pytest.fixture
-def store(path: Path) -> Iterator[Store]:
-    with closing(Store(path)) as store:
+    with closing(Store(tmp_path / "store.sqlite")) as store:
         yield store
 
 
-def test_writers_in_threads_and_processes_do_not_overwrite_each_other(path: Path, store: Store) -> None:
+def test_writers_do_not_overwrite_each_other_and_wait_for_the_disk(store: Store) -> None:
     # Another store shares with this one what another process does: the file alone.
-    with closing(Store(path)) as other, ThreadPoolExecutor(16) as threads:
+    with closing(Store(store._path)) as other, ThreadPoolExecutor(16) as threads:
         numbers = list(threads.map(lambda number: (store, other)[number % 2].count(), range(200)))
 
     assert sorted(numbers) == list(range(1, 201))
-
-
-def test_writes_wait_for_the_disk(store: Store) -> None:
-    store.count()
-
     settings = [store._idle[0].execute(f"PRAGMA {name}").fetchone() for name in ("synchronous", "journal_mode")]
     assert settings == [(2,), ("wal",)]
 
@@ -82,35 +71,27 @@ def test_a_page_is_the_same_work_among_many_animals(store: Store) -> None:
     assert work[1] == pytest.approx(work[0], rel=0.1)
 
 
-def foreign(_: bytes) -> bytes:
-    with closing(sqlite3.connect(":memory:")) as connection:
-        connection.execute("CREATE TABLE mine (x)")
-        return connection.serialize()
-
-
 DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
     "empty": lambda _: b"",
     "cut in the header": lambda content: content[:50],
-    "cut in half": lambda content: content[: len(content) // 2],
     "cut at the end": lambda content: content[:-1000],
-    "noise": lambda content: random.randbytes(len(content)),
     "noise inside": lambda content: content[:8192] + random.randbytes(8192) + content[16384:],
     "newer": lambda content: content[:60] + b"\0\0\0\2" + content[64:],
-    "foreign": foreign,
+    "of another program": lambda content: content[:68] + b"mine" + content[72:],
     "cut after a kill": lambda content: content[:100_000],
     "missing after a kill": lambda _: None,
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_damaged_file_is_refused_and_left_as_it_is(path: Path, tmp_path: Path, store: Store, damage: str) -> None:
+def test_damaged_file_is_refused_and_left_as_it_is(tmp_path: Path, store: Store, damage: str) -> None:
     store.put(*range(15), size=300_000)  # more than SQLite leaves in the log
-    damaged, log = tmp_path / "damaged", Path(f"{path}-wal").read_bytes()
+    damaged, log = tmp_path / "damaged", Path(f"{store._path}-wal").read_bytes()
     if damage.endswith("kill"):
         (tmp_path / "damaged-wal").write_bytes(log)
     else:
         store.close()
-    if (content := DAMAGES[damage](path.read_bytes())) is not None:
+    if (content := DAMAGES[damage](store._path.read_bytes())) is not None:
         damaged.write_bytes(content)
 
     with pytest.raises(DatabaseError, match=f"{damaged} is not a local store"):
@@ -119,30 +100,22 @@ def test_damaged_file_is_refused_and_left_as_it_is(path: Path, tmp_path: Path, s
     assert (damaged.read_bytes() if damaged.exists() else None) == content
 
 
-def test_store_that_is_taken_away_does_not_come_back_empty(path: Path, store: Store) -> None:
-    path.unlink()
-
-    assert str(path) in store.ask("DescribeTable")["message"]
-    assert not path.exists()
-
-
-def test_store_that_is_closed_lets_no_request_reach_the_network(store: Store) -> None:
+def test_store_that_is_taken_away_or_closed_answers_with_an_error(store: Store) -> None:
     client: Any = Session().create_client("dynamodb")
     store.attach(client)
-    assert client.describe_table(TableName=ANIMALS)["Table"]
-    store.close()
-
-    with pytest.raises(ClientError, match="The local store is closed"):
-        client.describe_table(TableName=ANIMALS)
+    store._path.unlink()
+    for message in (f"The local store {store._path}: ", "The local store is closed"):
+        with pytest.raises(ClientError, match=message):
+            client.describe_table(TableName=ANIMALS)
+        store.close()
+    assert not store._path.exists()
 
 
 REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
     "DeleteTable": ("DeleteTable", {}),
     "FilterExpression": ("Scan", {"FilterExpression": "n = m"}),
-    "ReturnConsumedCapacity": ("PutItem", {"Item": COUNTER, "ReturnConsumedCapacity": "TOTAL"}),
     "ReturnValues": ("UpdateItem", {"Key": COUNTER, "UpdateExpression": "SET n = m", "ReturnValues": "ALL_OLD"}),
     "Delete of TransactWriteItems": ("TransactWriteItems", {"TransactItems": [{"Delete": {"Key": COUNTER}}]}),
-    "NS": ("PutItem", {"Item": {**COUNTER, "n": {"NS": ["1"]}}}),
     "1.5": ("PutItem", {"Item": {**COUNTER, "n": {"N": "1.5"}}}),
     "AND": ("PutItem", {"Item": COUNTER, "ConditionExpression": "attribute_exists(n) AND attribute_exists(m)"}),
     "list_append": ("UpdateItem", {"Key": COUNTER, "UpdateExpression": "SET n = list_append(n, m)"}),
@@ -153,7 +126,6 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
 @pytest.mark.parametrize("named", REFUSED)
 def test_what_the_store_does_not_know_is_refused_by_name(store: Store, named: str) -> None:
     operation, parameters = REFUSED[named]
-
     message = store.ask(operation, **parameters)["message"]
 
     assert "embedded store does not know" in message
@@ -176,10 +148,8 @@ def test_transaction_is_whole_and_its_token_lasts_ten_minutes(store: Store, monk
 
 
 def test_pages_end_at_a_megabyte(store: Store) -> None:
-    store.put(*range(10), size=300_000)
+    store.put(*range(6), size=300_000)
 
-    pages = [store.ask("Scan")]
-    while "LastEvaluatedKey" in pages[-1]:
-        pages.append(store.ask("Scan", ExclusiveStartKey=pages[-1]["LastEvaluatedKey"]))
-
-    assert [len(page["Items"]) for page in pages] == [4, 4, 2]
+    first = store.ask("Scan")
+    rest = store.ask("Scan", ExclusiveStartKey=first["LastEvaluatedKey"])
+    assert (first["Count"], rest["Count"], "LastEvaluatedKey" in rest) == (4, 2, False)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import shutil
 import sys
 import time
@@ -57,12 +58,8 @@ def load(project: Path, handler: str = "", before: str = "", after: str = "") ->
 
 
 def get(gateway: Gateway, path: str = "/v1/pets") -> httpx.Response:
-    async def send() -> httpx.Response:
-        transport = httpx.ASGITransport(request_response(gateway.handle))
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost:3000") as client:
-            return await client.get(path)
-
-    return asyncio.run(send())
+    transport = httpx.ASGITransport(request_response(gateway.handle))
+    return asyncio.run(httpx.AsyncClient(transport=transport, base_url="http://localhost:3000").get(path))
 
 
 def test_functions_share_one_copy_of_the_layer(project: Path) -> None:
@@ -70,8 +67,7 @@ def test_functions_share_one_copy_of_the_layer(project: Path) -> None:
 
     stage, parameters, left = get(gateway, "/v1/a%2Fb%2520/1").json()
 
-    assert (stage, gateway.template.stage, gateway.template.base_path) == ("local", "local", "/v1")
-    assert parameters == {"kind": "a/b%20", "id": "1"}
+    assert (stage, parameters) == ("local", {"kind": "a/b%20", "id": "1"})
     assert 9000 < left <= 10_000
     assert gateway.template.find("GET", "/v1/pets/1")[0].function == "GetPetFunction"  # a fixed segment goes first
     loaded = [sys.modules[f"{name}.app"] for name in gateway.template.functions]
@@ -82,9 +78,7 @@ def test_functions_share_one_copy_of_the_layer(project: Path) -> None:
     ("before", "after", "message"),
     [
         ("STAGE: !Ref Stage", "STAGE: !Ref Stag", "Variables.STAGE"),
-        ("STAGE: !Ref Stage", "STAGE: !ImportValue x", "Variables.STAGE"),
         ("MemorySize: !Ref MemorySize", "MemorySize: !If [A, 1, 2]", "MemorySize"),
-        ("CodeUri: functions/list_pets/", "CodeUri: functions/list_pets/\n      Layers: []", "ListPets.* of its own"),
         ("Type: AWS::DynamoDB::Table", "Type: AWS::DynamoDB::Table\n    Condition: X", "AnimalsTable has a condition"),
         ("Method: POST", "Method: any", "does not know the route ANY"),
         ("{petId}", "{petId+}", "does not know the route GET"),
@@ -129,8 +123,7 @@ def test_handler_that_cannot_be_loaded_leaves_the_old_one_working(project: Path,
 )
 def test_function_that_fails(project: Path, code: str, logged: str) -> None:
     gateway = load(project, f"def handler(event, context):\n    {code}\n")
-    log: list[str] = []
-    terminal: list[str] = []
+    log, terminal = list[str](), list[str]()
 
     with redirected(log.append, errors(terminal.append, Path("functions.log"))):
         failure = get(gateway)
@@ -138,20 +131,18 @@ def test_function_that_fails(project: Path, code: str, logged: str) -> None:
     assert (failure.status_code, failure.json()["code"]) == (502, "internal_error")
     assert (failure.headers["Cache-Control"], failure.headers["Content-Type"]) == ("no-store", "application/json")
     assert logged in json.loads(log[0])["exception"]
-    assert logged in terminal[0]
-    assert ", line " in terminal[0]
-    assert terminal[0].endswith("the whole traceback is in functions.log")
+    shown = rf" +{logged}.* \(.*, line \d+\); the whole traceback is in functions.log"
+    assert re.fullmatch(shown, terminal[0])
 
 
 def test_function_that_takes_too_long(project: Path) -> None:
     slow = "import time\ndef handler(event, context):\n    time.sleep(2)\n"
     gateway, log = load(project, slow, "Timeout: 10", "Timeout: 1"), list[str]()
-    begin = time.monotonic()
 
     with redirected(log.append):
-        assert get(gateway).json()["code"] == "timeout"
+        response = get(gateway)
 
-    assert 1 <= time.monotonic() - begin < 2
+    assert (response.json()["code"], 1 <= response.elapsed.total_seconds() < 2) == ("timeout", True)
     assert "Task timed out after 1.00 seconds" in log[0]
 
 
@@ -165,15 +156,14 @@ def test_documented_example_of_aws() -> None:
     scope |= {"method": sent["method"], "path": sent["path"], "raw_path": sent["path"].encode()}
     scope["headers"] = [(name.lower().encode(), value.encode()) for name, value in sent["headers"] + hostile]
     request = Request(scope | {"query_string": sent["query"].encode()})
-    route, own = Route("POST", sent["resource"], "F"), theirs["requestContext"]
-    chosen = {"stage": own["stage"], "request_id": own["requestId"]}
+    chosen = {"stage": "testStage", "request_id": theirs["requestContext"]["requestId"]}
+    route = Route("POST", sent["resource"], "F")
 
     made = proxy_event(request, sent["body"].encode(), route, theirs["pathParameters"], **chosen)
 
     assert known(made, theirs) == theirs
-    told = {name: value for name, value in made["headers"].items() if name.lower().startswith("x-forwarded")}
-    assert list(told.values()) == [sent["source_ip"], "80", "http"]
-    assert made["requestContext"]["domainName"] == theirs["headers"]["host"]
+    told = [value for name, value in made["headers"].items() if name.lower().startswith("x-forwarded")]
+    assert told == [sent["source_ip"], "80", "http"]
     assert abs(made["requestContext"]["requestTimeEpoch"] / 1000 - time.time()) < 60
 
 
@@ -183,14 +173,7 @@ def known(made: Any, theirs: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [
-        {"statusCode": 600},
-        {"body": {"an": "object"}},
-        {"body": "\ud800"},
-        {"headers": {"A": "1\r\nSet-Cookie: x"}},
-        {"unknown": 1},
-    ],
+    "wrong", [{"statusCode": 600}, {"body": {}}, {"body": "\ud800"}, {"headers": {"A": "1\r\nB: x"}}, {"unknown": 1}]
 )
 def test_malformed_results(wrong: dict[str, Any]) -> None:
     assert response({"statusCode": 200, "headers": {"A": 1}}).headers["A"] == "1"
