@@ -17,7 +17,6 @@ from hypothesis.strategies import DrawFn, SearchStrategy, fixed_dictionaries, sa
 from tests.functions import TEMPLATE
 from tests.local.dynamodb_local import dynamodb_local
 from tools.local.dynamodb import Database
-from tools.local.expressions import RESERVED_WORDS
 from tools.local.tables import table_request
 
 Request = dict[str, Any]
@@ -162,14 +161,3 @@ def test_random_histories(engines: tuple[Engine, Engine], history: list[Call]) -
         amazons, own = (engine.outcome(*call) for engine in engines)
         # Which of two mistakes is reported is open: here, that the token is another transaction's.
         assert own == amazons or (amazons == "invalid" and own[0] == "IdempotentParameterMismatchException")
-
-
-def test_reserved_words(engines: tuple[Engine, Engine]) -> None:
-    for engine in engines:
-        engine.start()
-    # DynamoDB Local does not know the two that are left out; DynamoDB's documentation does.
-    for word in RESERVED_WORDS - {"CONVERT", "SIZE"} | {"label", "created", "revoked", "pk", "petId"}:
-        put = {"TableName": "ApiKeysTable@", "Item": KEYS["ApiKeysTable"][0]}
-        put |= {"ConditionExpression": f"attribute_not_exists({word.lower()})"}
-        amazons, own = (engine.outcome("put_item", put) for engine in engines)
-        assert own == amazons, word
