@@ -5,6 +5,7 @@ import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,17 +40,14 @@ def create_until_killed(http: httpx.Client, ids: Ids, name: str, with_key: bool)
 def test_nothing_is_lost_or_doubled(tmp_path: Path, kills: int, clients: int, record_property: Any) -> None:
     ids: Ids = {}  # by name; None where nothing was answered: these animals may be there
     names = [uuid.uuid4().hex for _ in range(clients)]
+    with_keys = [bool(number % 2) for number in range(clients)]
     for _ in range(kills):
         with run_service(tmp_path) as service, ThreadPoolExecutor(clients) as pool:
-            odd = [bool(number % 2) for number in range(clients)]
-            writing = [
-                pool.submit(create_until_killed, service.http, ids, *each) for each in zip(names, odd, strict=True)
-            ]
+            writing = pool.map(partial(create_until_killed, service.http, ids), names, with_keys)
             time.sleep(random.uniform(0.3, 1))
             service.process.kill()
-            unanswered = [each.result() for each in writing]
-        # Every other client repeats what was not answered.
-        names = [name if repeats else uuid.uuid4().hex for name, repeats in zip(unanswered, odd, strict=True)]
+            # Every other client repeats what was not answered.
+            names = [name if number % 2 else uuid.uuid4().hex for number, name in enumerate(writing)]
     with closing(Database(DataFolder(tmp_path).database)) as database:
         listed = pets(client(database))
 

@@ -104,7 +104,6 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
     "1.5": ("PutItem", {"Item": {**COUNTER, "n": {"N": "1.5"}}}),
     "AND": ("PutItem", {"Item": COUNTER, "ConditionExpression": "attribute_exists(n) AND attribute_exists(m)"}),
     "list_append": ("UpdateItem", {"Key": COUNTER, "UpdateExpression": "SET n = list_append(n, m)"}),
-    "REMOVE": ("UpdateItem", {"Key": COUNTER, "UpdateExpression": "REMOVE n"}),
 }
 
 

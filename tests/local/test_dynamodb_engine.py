@@ -55,11 +55,8 @@ WRONG_UPDATES = ["", "SET", "token = :string", "SET pk = :string", "SET id = :nu
 ADDS = ["#value :number", "expires :number"] * 9 + ["#value", "expires :string"]
 QUERIES = ["{0} = {1}", "{0} = {1} AND id > :number", "id > :number AND {0} = {1}"] * 5
 QUERIES += ["", "{0}", "id > :number", "{0} > {1}", "{0} = {1} OR id > :number", "{0} = :number"]
-QUERIES += [
-    "{0} = {1} AND token > :number",
-    "{0} = {1} AND id > :string",
-    "{0} = {1} AND id > :number AND id > :number",
-]
+QUERIES += ["{0} = {1} AND token > :number", "{0} = {1} AND id > :string"]
+QUERIES += ["{0} = {1} AND id > :number AND id > :number"]
 
 
 def some(*forms: str, begin: str = "", between: str = ", ") -> SearchStrategy[str]:
