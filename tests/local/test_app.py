@@ -68,18 +68,15 @@ def test_status_is_made_of_the_metrics(http: httpx.Client) -> None:
     with redirected(metrics):
         pet_id = http.post("/v1/pets", json={"name": "Rex", "categoryId": 1}).json()["id"]
         http.post("/v1/pets", json={"name": "Rex"})
-        for _ in range(2):
-            http.get(f"/v1/pets/{pet_id}")
+        http.get(f"/v1/pets/{pet_id}")
         http.get("/v1/cats")  # API Gateway's own response: not in the functions' metrics
         print('{"_aws": {"CloudWatchMetrics": [{}]}}')
         for value in range(1, 101):
             directive = {"Dimensions": [["D"]], "Metrics": [{"Name": "M"}]}
             print(json.dumps({"_aws": {"CloudWatchMetrics": [directive]}, "D": "d", "M": float(value)}))
-    requests, errors, deprecated, measured = metrics.summary()["tables"]
+    requests, *_, measured = metrics.summary()["tables"]
 
     counts = {(row["Operation"], row["Status"]): row["Requests"] for row in requests}
-    assert counts == {("createPet", "201"): 1, ("createPet", "400"): 1, ("getPet", "200"): 2}
-    assert [(row["Code"], row["Errors"]) for row in errors] == [("invalid_request", 1)]
-    assert [row["DeprecatedCalls"] for row in deprecated] == [2]
+    assert counts == {("createPet", "201"): 1, ("createPet", "400"): 1, ("getPet", "200"): 1}
     assert measured == [{"D": "d", "Requests": 100, "M p50": 50, "M p95": 95}]  # of nearest rank
     assert metrics.summary()["invalid_metrics"] == 1

@@ -2,7 +2,6 @@
 
 import json
 import random
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -115,25 +114,3 @@ def test_what_the_store_does_not_know_is_refused_by_name(store: Store, named: st
     assert "embedded store does not know" in message
     assert named in message
     assert store.ask("Scan")["Count"] == 0
-
-
-def test_transaction_is_whole_and_its_token_lasts_ten_minutes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    free = {"ConditionExpression": "attribute_not_exists(pk)"}
-    puts = [{"Put": {"TableName": ANIMALS, "Item": {**COUNTER, "pk": {"S": pk}}, **free}} for pk in "ab"]
-    now, codes = time.time(), []
-    for later, sent in (0, puts[1:]), (599, puts[1:]), (601, puts):
-        monkeypatch.setattr(time, "time", lambda later=later: now + later)
-        answer = store.ask("TransactWriteItems", TransactItems=sent, ClientRequestToken="token")
-        codes += [reason["Code"] for reason in answer.get("CancellationReasons", [])]
-
-    assert codes == ["None", "ConditionalCheckFailed"]
-    assert store.ask("Scan")["Items"] == [puts[1]["Put"]["Item"]]
-    assert "multiple operations" in store.ask("TransactWriteItems", TransactItems=puts[:1] * 2)["message"]
-
-
-def test_pages_end_at_a_megabyte(store: Store) -> None:
-    store.put(*range(6), size=300_000)
-
-    first = store.ask("Scan")
-    rest = store.ask("Scan", ExclusiveStartKey=first["LastEvaluatedKey"])
-    assert (first["Count"], rest["Count"], "LastEvaluatedKey" in rest) == (4, 2, False)

@@ -20,8 +20,7 @@ from tools.local.dynamodb import Database
 from tools.local.tables import table_request
 
 Request = dict[str, Any]
-Call = tuple[str, Request]
-"""A method of the client, and its parameters."""
+Call = tuple[str, Request]  # a method of the client, and its parameters
 
 TEXTS = {
     ":number": ["0", "1", "-1", "2", "10", "-9", "-10", "100", "-9007199254740993", "9" * 20],
@@ -65,7 +64,6 @@ def some(*forms: str, begin: str = "", between: str = ", ") -> SearchStrategy[st
     return parts.map(lambda chosen: begin + between.join(chosen))
 
 
-CONDITIONS = some(*TESTS, between=" OR ")
 UPDATES = some(*SETS, begin="SET ") | some(*ADDS, begin="ADD ") | sampled_from(WRONG_UPDATES)
 
 
@@ -87,7 +85,7 @@ def requests(draw: DrawFn, method: str) -> Request:
         if method == "update_item":
             made |= {"UpdateExpression": draw(UPDATES), "ReturnValues": draw(sampled_from(["ALL_NEW", "UPDATED_NEW"]))}
         if method != "get_item" and draw(st.booleans()):
-            made |= {"ConditionExpression": draw(CONDITIONS)}
+            made |= {"ConditionExpression": draw(some(*TESTS, between=" OR "))}
             made |= {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"} if draw(st.booleans()) else {}
     used = re.findall(r"[#:]\w+", " ".join(made[name] for name in made if name.endswith("Expression")))
     used += [":pet"] if used and not draw(st.integers(0, 29)) else []  # which is not used, but by a query

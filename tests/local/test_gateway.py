@@ -77,7 +77,7 @@ def test_functions_get_events_and_share_one_copy_of_the_layer(project: Path) -> 
     ("before", "after", "message"),
     [
         ("STAGE: !Ref Stage", "STAGE: !Ref Stag", "Variables.STAGE"),
-        ("MemorySize: !Ref MemorySize", "MemorySize: !If [A, 1, 2]", "MemorySize"),
+        ("STAGE: !Ref Stage", "STAGE: !ImportValue x", "Variables.STAGE"),
         ("Type: AWS::DynamoDB::Table", "Type: AWS::DynamoDB::Table\n    Condition: X", "AnimalsTable has a condition"),
         ("Method: POST", "Method: any", "does not know the route ANY"),
         ("{petId}", "{petId+}", "does not know the route GET"),
@@ -95,12 +95,7 @@ def test_template_that_it_does_not_know(tmp_path: Path, before: str, after: str,
 
 @pytest.mark.parametrize(
     ("code", "message"),
-    [
-        ("import nothing_of_that_name\n", r"ModuleNotFoundError: .*list_pets/app.py, line 1\)"),
-        ("x = 1\ndef handler(\n", r"SyntaxError: .*list_pets/app.py, line 2\)"),
-        ("other = 1\n", "AttributeError"),
-        ("raise SystemExit(3)\n", "SystemExit"),
-    ],
+    [("x = 1\ndef handler(\n", r"SyntaxError: .*list_pets/app.py, line 2\)"), ("raise SystemExit(3)\n", "SystemExit")],
 )
 def test_handler_that_cannot_be_loaded_leaves_the_old_one_working(project: Path, code: str, message: str) -> None:
     old, shared = load(project, ECHO), sys.modules["animal_store.settings"]
@@ -135,8 +130,7 @@ def test_function_that_fails(project: Path, code: str, logged: str) -> None:
     assert (failure.status_code, failure.json()["code"]) == (502, "internal_error")
     assert (failure.headers["Cache-Control"], failure.headers["Content-Type"]) == ("no-store", "application/json")
     assert logged in json.loads(log[0])["exception"]
-    shown = rf" +{logged}.* \(.*, line \d+\); the whole traceback is in functions.log"
-    assert re.fullmatch(shown, terminal[0])
+    assert re.fullmatch(rf" +{logged}.* \(.*, line \d+\); the whole traceback is in functions.log", terminal[0])
 
 
 def test_function_that_takes_too_long(project: Path) -> None:
