@@ -17,10 +17,8 @@ from tests.processes import run_service
 from tools.local.dynamodb import Database
 from tools.local.folder import DataFolder
 
-Ids = dict[str, int | None]
 
-
-def create_until_killed(http: httpx.Client, ids: Ids, name: str, with_key: bool) -> str:
+def create_until_killed(http: httpx.Client, ids: dict[str, int | None], name: str, with_key: bool) -> str:
     """Create animals, the first with this name, and note their ids; return who was not answered."""
     while True:
         ids.setdefault(name)
@@ -38,7 +36,7 @@ def create_until_killed(http: httpx.Client, ids: Ids, name: str, with_key: bool)
     ("kills", "clients"), [pytest.param(2, 8, id="quick"), pytest.param(20, 32, id="long", marks=pytest.mark.slow)]
 )
 def test_nothing_is_lost_or_doubled(tmp_path: Path, kills: int, clients: int, record_property: Any) -> None:
-    ids: Ids = {}  # by name; None where nothing was answered: these animals may be there
+    ids: dict[str, int | None] = {}  # by name; None where nothing was answered: these animals may be there
     names = [uuid.uuid4().hex for _ in range(clients)]
     with_keys = [bool(number % 2) for number in range(clients)]
     for _ in range(kills):

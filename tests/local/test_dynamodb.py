@@ -32,11 +32,6 @@ class Store(Database):
         one = {"UpdateExpression": "ADD n :one", "ExpressionAttributeValues": {":one": {"N": "1"}}}
         return int(self.ask("UpdateItem", Key=COUNTER, ReturnValues="ALL_NEW", **one)["Attributes"]["n"]["N"])
 
-    def put(self, *ids: int, size: int = 1) -> None:
-        for id_ in ids:
-            item = {"pk": {"S": "pet"}, "id": {"N": str(id_)}, "status": {"S": "sold"}, "name": {"S": "x" * size}}
-            assert self.ask("PutItem", Item=item) == {}
-
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
@@ -57,7 +52,6 @@ def test_writers_do_not_overwrite_each_other_and_wait_for_the_disk(store: Store)
 
 DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
     "empty": lambda _: b"",
-    "cut in the header": lambda content: content[:50],
     "cut at the end": lambda content: content[:-1000],
     "noise inside": lambda content: content[:8192] + random.randbytes(8192) + content[16384:],
     "newer": lambda content: content[:60] + b"\0\0\0\2" + content[64:],
@@ -69,7 +63,8 @@ DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damaged_file_is_refused_and_left_as_it_is(tmp_path: Path, store: Store, damage: str) -> None:
-    store.put(*range(15), size=300_000)  # more than SQLite leaves in the log
+    for number in range(15):  # more than SQLite leaves in the log
+        store.ask("PutItem", Item={"pk": {"S": "pet"}, "id": {"N": str(number)}, "name": {"S": "x" * 300_000}})
     damaged, log = tmp_path / "damaged", Path(f"{store._path}-wal").read_bytes()
     if damage.endswith("kill"):
         (tmp_path / "damaged-wal").write_bytes(log)

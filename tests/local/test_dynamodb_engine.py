@@ -151,8 +151,7 @@ def test_random_histories(engines: tuple[Engine, Engine], history: list[Call]) -
     for engine in engines:
         engine.start()
     # Some are sent again; and at the end both have to store the same.
-    stored: list[Call] = [("scan", {"TableName": f"{table}@"}) for table in KEYS]
-    for call in [*history, *history[::5], *stored]:
+    for call in [*history, *history[::5], *(("scan", {"TableName": f"{table}@"}) for table in KEYS)]:
         amazons, own = (engine.outcome(*call) for engine in engines)
         # Which of two mistakes is reported is open: here, that the token is another transaction's.
         assert own == amazons or (amazons == "invalid" and own[0] == "IdempotentParameterMismatchException")

@@ -116,7 +116,6 @@ def test_handler_that_cannot_be_loaded_leaves_the_old_one_working(project: Path,
         ("raise SystemExit", "SystemExit"),
         ("raise TimeoutError('of the function')", "TimeoutError: of the function"),
         ("return {'statusCode': 600}", "ValueError: not a response: "),
-        ("return {'statusCode': 200, 'body': {}}", "ValueError: not a response: "),
         (r"return {'statusCode': 200, 'headers': {'A': '1\r\nB: x'}}", "ValueError: not a response: "),
     ],
 )

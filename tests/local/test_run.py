@@ -96,30 +96,26 @@ def test_contract_holds_over_http(tmp_path: Path, store: str) -> None:
 
 def test_signals_end_it_and_the_data_stays(tmp_path: Path) -> None:
     pets: list[object] = []
-    keys: set[str] = set()
     terminal = os.openpty()[1]
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGKILL):
         with run_service(tmp_path, terminal if number == signal.SIGKILL else None) as service:
             if number == signal.SIGKILL:
                 termios.tcflow(terminal, termios.TCOOFF)  # Ctrl-S: a stopped terminal stops no request
                 assert {service.http.get("/pets").status_code for _ in range(200)} == {200}
-            keys.add(service.api_key)
             assert service.http.get("/pets").json() == pets
             pets.append(service.http.post("/pets", json={"name": "Rex", "categoryId": 1}).json())
             service.process.send_signal(number)
             service.process.send_signal(number)  # impatience changes nothing
-            status = service.process.wait(20)
-        assert status == (-number if number == signal.SIGKILL else 0)
+            assert service.process.wait(20) == (-number if number == signal.SIGKILL else 0)
         assert "Traceback" not in service.console.read_text()
         assert DataFolder(tmp_path).base_url() is None
-    assert len(keys) == 1
 
 
 def test_interrupted_while_it_starts_it_ends_quietly(tmp_path: Path) -> None:
     output: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen([*COMMAND, "run"], cwd=ROOT, env=environment(tmp_path), **output) as process:
         wait_for((tmp_path / "service").exists)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
 
         assert (process.communicate(timeout=20)[0], process.returncode) == (b"", 0)
 
@@ -148,12 +144,11 @@ def test_what_cannot_be_used_is_named(service: RunningService, tmp_path: Path) -
     assert f"nothing can be stored in {ROOT}/README.md: " in said(data=ROOT / "README.md")
     (tmp_path / "1/functions.log").mkdir(parents=True)
     assert f"'{tmp_path}/1/functions.log'" in said(data=tmp_path / "1")
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        endpoint = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    endpoint = "http://127.0.0.1:1"
     assert f"the store at {endpoint} does not answer" in said(AWS_ENDPOINT_URL_DYNAMODB=endpoint)
     for name in ("run", "reset"):
         assert f"{service.data} is in use by `make run` ({service.base_url}). Stop that" in said(name, service.data)
-    theirs = {"AWS_PROFILE": "none", "AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_ACCESS_KEY_ID": "theirs"}
+    theirs = {"AWS_PROFILE": "none", "AWS_ENDPOINT_URL": endpoint, "AWS_ACCESS_KEY_ID": "theirs"}
     with mock.patch.dict(os.environ, theirs), open_store(DataFolder(tmp_path)):  # as `invoke` does under a debugger
         assert f"{tmp_path} is in use by another command." in said("reset")
         # Nor are the user's own settings for AWS used.
