@@ -1,30 +1,34 @@
 """`make run` is killed outright while clients write: what was answered is there, once."""
 
-import json
 import random
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.processes import RunningService, run_service
+from tests.functions import client, pets
+from tests.processes import run_service
+from tools.local.dynamodb import Database
+from tools.local.folder import DataFolder
 
 
-def create_until_killed(service: RunningService, name: str, with_key: bool) -> tuple[dict[str, int], str]:
-    """Create animals, the first with this name; return the ids by name of those that were answered, and who was not."""
-    seen: dict[str, int] = {}
+def create_until_killed(http: httpx.Client, ids: dict[str, int | None], name: str, with_key: bool) -> str:
+    """Create animals, the first with this name, and note their ids; return who was not answered."""
     while True:
+        ids.setdefault(name)
         headers = {"Idempotency-Key": name} if with_key else {}
         try:
-            response = service.http.post("/pets", headers=headers, json={"name": name, "categoryId": 1})
+            response = http.post("/pets", headers=headers, json={"name": name, "categoryId": 1})
         except httpx.TransportError:
-            return seen, name
+            return name
         assert response.status_code == 201, response.text
-        seen[name] = response.json()["id"]
+        ids[name] = response.json()["id"]
         name = uuid.uuid4().hex
 
 
@@ -32,28 +36,25 @@ def create_until_killed(service: RunningService, name: str, with_key: bool) -> t
     ("kills", "clients"), [pytest.param(2, 8, id="quick"), pytest.param(20, 32, id="long", marks=pytest.mark.slow)]
 )
 def test_nothing_is_lost_or_doubled(tmp_path: Path, kills: int, clients: int, record_property: Any) -> None:
-    seen: dict[str, int] = {}
-    unanswered: set[str] = set()  # these animals may be there
+    ids: dict[str, int | None] = {}  # by name; None where nothing was answered: these animals may be there
     names = [uuid.uuid4().hex for _ in range(clients)]
+    with_keys = [bool(number % 2) for number in range(clients)]
     for _ in range(kills):
         with run_service(tmp_path) as service, ThreadPoolExecutor(clients) as pool:
-            odd = [bool(number % 2) for number in range(clients)]
-            writing = [pool.submit(create_until_killed, service, *each) for each in zip(names, odd, strict=True)]
+            writing = pool.map(partial(create_until_killed, service.http, ids), names, with_keys)
             time.sleep(random.uniform(0.3, 1))
             service.process.kill()
-            for number, each in enumerate(writing):
-                answered, name = each.result()
-                seen |= answered
-                unanswered.add(name)
-                # Every other client repeats what was not answered.
-                names[number] = name if odd[number] else uuid.uuid4().hex
-    with run_service(tmp_path) as service:
-        listed = [json.loads(line) for line in service.tool("export").splitlines()]
+            # Every other client repeats what was not answered.
+            names = [name if number % 2 else uuid.uuid4().hex for number, name in enumerate(writing)]
+    with closing(Database(DataFolder(tmp_path).database)) as database:
+        listed = pets(client(database))
 
+    answered = {name: id_ for name, id_ in ids.items() if id_}
     record_property(f"SIGKILLs of `make run` while {clients} clients write", kills)
-    record_property("creations by these, answered", len(seen))
-    record_property("creations by these, not answered", len(unanswered))
-    ids = {pet["name"]: pet["id"] for pet in listed}
-    assert len({*ids.values()}) == len(ids) == len(listed)
-    assert kills < len(seen)
-    assert seen.items() <= ids.items() <= seen.items() | {(name, ids.get(name)) for name in unanswered}
+    record_property("creations by these, answered", len(answered))
+    record_property("creations by these, not answered", len(ids) - len(answered))
+    stored = {pet["name"]: pet["id"] for pet in listed}
+    assert len({*stored.values()}) == len(stored) == len(listed)
+    assert kills < len(answered)
+    assert answered.items() <= stored.items()
+    assert stored.keys() <= ids.keys()

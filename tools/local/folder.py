@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import IO
 
 from tools.local import LocalError
+
+_LOCAL_URL = re.compile(r"http://127\.0\.0\.1:[0-9]+/[\w/]*")
 
 
 class DataFolder:
@@ -41,9 +44,10 @@ class DataFolder:
             raise LocalError(f"{self.path} is in use by {by}. Stop that first, or use another folder: DATA=.local2")
 
     def base_url(self) -> str | None:
-        """Find the service that runs on this folder, once it answers."""
-        with suppress(OSError), self._service.open() as file:
-            return None if _try_lock(file, fcntl.LOCK_SH) else file.read() or None
+        """Find the service that runs on this folder, once it answers. Keys are sent to it, so to no other machine."""
+        with suppress(OSError, UnicodeError), self._service.open() as file:
+            if not _try_lock(file, fcntl.LOCK_SH) and _LOCAL_URL.fullmatch(url := file.read()):
+                return url
         return None
 
 
