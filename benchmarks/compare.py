@@ -36,7 +36,9 @@ def compare() -> Row:
     packages = [build(variant, packaging) for packaging in PACKAGINGS for variant in VARIANTS]
     for package in packages:
         _verify(package)
-    _count(packages)
+    # As many processes at once as there are processors: no count depends on another's presence.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(_count, packages))
     _time_cold(packages)
     for operation in OPERATIONS:
         _time_warm(packages, operation)
@@ -133,31 +135,23 @@ def _warm(package: Package, operation: Operation, more: int = _WARM, kept: int =
     return round((counts[1] - counts[0]) / more)
 
 
-def _count(packages: list[Package]) -> None:
-    """Count instructions, as many processes at once as there are processors: no count depends on another's presence.
+def _count(package: Package) -> None:
+    """Count instructions; warm ones of the precompiled packages only.
 
-    Warm ones of the precompiled packages only: how code was packed makes no difference once it is loaded, as the times
-    of both show, and to load source in the simulator takes most of an hour.
+    How code was packed makes no difference once it is loaded, as the times of both show, and to load source in the
+    simulator takes most of an hour.
     """
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        counted = []
-        for package in packages:
-            precompiled = package.figures["packaging"] == "precompiled"
-            # Once shows the figure; more than once, where it is quick, shows that it does not vary.
-            cold = [pool.submit(_cold, package) for _ in range(3 if precompiled else 1)]
-            warm = {each.name: pool.submit(_warm, package, each) if precompiled else None for each in OPERATIONS}
-            # The connection of the last request before those that count is closed, too.
-            reconnect = pool.submit(_warm, package, GET, _RECONNECTS, _WARM_UP - 1) if precompiled else None
-            counted.append((package, cold, warm, reconnect))
-        for package, cold, warm, reconnect in counted:
-            counts = sorted(each.result() for each in cold)
-            package.figures.update(
-                cold_instructions=round(statistics.median(counts)),
-                cold_instructions_range=[counts[0], counts[-1]],
-                warm_instructions={name: each and each.result() for name, each in warm.items()},
-                reconnect_instructions=reconnect and reconnect.result(),
-            )
-            print(package.figures, file=sys.stderr)
+    precompiled = package.packaging == "precompiled"
+    # Once shows the figure; more than once, where it is quick, shows that it does not vary.
+    cold = sorted(_cold(package) for _ in range(3 if precompiled else 1))
+    package.figures.update(
+        cold_instructions=round(statistics.median(cold)),
+        cold_instructions_range=[cold[0], cold[-1]],
+        warm_instructions={each.name: _warm(package, each) if precompiled else None for each in OPERATIONS},
+        # The connection of the last request before those that count is closed, too.
+        reconnect_instructions=_warm(package, GET, _RECONNECTS, _WARM_UP - 1) if precompiled else None,
+    )
+    print(package.figures, file=sys.stderr)
 
 
 def _dynamodb(ours: Package, animals: int) -> list[Row]:

@@ -53,14 +53,15 @@ class Package:
     """A variant, ready to run: what Lambda shows below `/opt`, and, for each function folder, as `/var/task`."""
 
     variant: str
+    packaging: str
     layer: Path
     functions: dict[str, Path]
-    handler: str
     figures: dict[str, Any]  # its row of results.json
 
 
-def build_runtime(interpreter: str) -> None:
+def build_runtime() -> None:
     """Make the execution environment with a CPython 3.13, precompiled as AWS ships it."""
+    interpreter = subprocess.check_output([ROOT / "scripts/find-python"], text=True).strip()
     # Not uv's own `venv`, which puts a start-up hook of its own into site-packages.
     _run(interpreter, "-m", "venv", "--without-pip", BUILD / "runtime")
     _install(HERE / "runtime.txt", BUILD / "runtime/lib/python3.13/site-packages")
@@ -91,8 +92,7 @@ def build(variant: str, packaging: str) -> Package:
     unzipped = sum(path.stat().st_size for folder in shipped for path in folder.rglob("*") if path.is_file())
     _trust_the_benchmark(layer / "python")
     sizes = {"zipped_mb": round(zipped / 1e6, 3), "unzipped_mb": round(unzipped / 1e6, 3)}
-    handler = "app.app" if variant == "chalice" else "app.handler"
-    return Package(variant, layer, functions, handler, {"variant": variant, "packaging": packaging, **sizes})
+    return Package(variant, packaging, layer, functions, {"variant": variant, "packaging": packaging, **sizes})
 
 
 def _lay_out_peer(variant: str, layer: Path, task: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from benchmarks.execution import Run
-from benchmarks.fake_dynamodb import TEMPLATE, Cost, FakeDynamoDb, fill, name_of
+from benchmarks.fake_dynamodb import TEMPLATE, Cost, FakeDynamoDb, name_of
 from benchmarks.operations import CREATE, LIST_20, Operation
 from benchmarks.prices import usd_per_million
 from tools import ROOT
@@ -49,10 +49,9 @@ def test_cold_start_takes_at_most_5_percent_more_than_published() -> None:
 def test_units_are_those_of_what_is_read_and_of_the_index(
     operation: str, request_: dict[str, Any], cost: Cost, tmp_path: Path
 ) -> None:
-    fill(tmp_path / "tables", 100, "key")
     headers = Message()
     headers["X-Amz-Target"] = f"DynamoDB_20120810.{operation}"
-    with closing(FakeDynamoDb(tmp_path / "tables")) as dynamodb:
+    with closing(FakeDynamoDb(tmp_path / "tables", 100, "key")) as dynamodb:
         body = json.dumps({"TableName": TEMPLATE.tables["AnimalsTable"].name, **request_})
 
         assert dynamodb.respond("/", headers, body.encode())[0] == 200
