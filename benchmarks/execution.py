@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from email.message import Message
-from functools import cache
 from pathlib import Path
 from queue import Queue
 from threading import Thread
@@ -29,6 +28,10 @@ from benchmarks.packages import AUTHORITY, FUNCTIONS, PYTHON, Package
 
 VALGRIND = ["setarch", "-R", "valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
 """Counts instructions, into the log; without randomised addresses, by which the counts would differ."""
+
+_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)  # a chain of three, all RSA like those of DynamoDB
+_INTERMEDIATE = AUTHORITY.create_child_ca(key_type=trustme.KeyType.RSA)
+_INTERMEDIATE.issue_cert("127.0.0.1", key_type=trustme.KeyType.RSA).configure_cert(_TLS)
 
 _DEADLINE_SECONDS = 900  # the longest that Lambda allows, so that a slow simulator meets no deadline
 
@@ -56,15 +59,6 @@ _VARIABLES = {
 
 class MeasurementError(Exception):
     """What was to be measured does not do what it should; a figure of it would mean nothing."""
-
-
-@cache
-def _tls() -> ssl.SSLContext:
-    """Make a server's side of TLS with a chain of three, all RSA like those of DynamoDB."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    intermediate = AUTHORITY.create_child_ca(key_type=trustme.KeyType.RSA)
-    intermediate.issue_cert("127.0.0.1", key_type=trustme.KeyType.RSA).configure_cert(context)
-    return context
 
 
 class RuntimeApi:
@@ -139,7 +133,7 @@ def observe(  # noqa: PLR0913
             variables = {
                 **_VARIABLES,
                 **TEMPLATE.functions[FUNCTIONS[operation.function]].environment,
-                "AWS_ENDPOINT_URL_DYNAMODB": f"https://{stack.enter_context(serve(dynamodb.respond, _tls()))}",
+                "AWS_ENDPOINT_URL_DYNAMODB": f"https://{stack.enter_context(serve(dynamodb.respond, _TLS))}",
                 "AWS_LAMBDA_RUNTIME_API": stack.enter_context(serve(api.respond)),
                 "LAMBDA_TASK_ROOT": str(task),
                 "PYTHONPATH": str(package.layer / "python"),

@@ -23,6 +23,7 @@ from tools.local import tables, template
 from tools.local.dynamodb import Database
 
 TEMPLATE = template.load(ROOT / "template.yaml", {"Stage": "staging"})
+NAME = "Animal number {}"  # of the animal with this id
 _READ_UNIT_BYTES, _WRITE_UNIT_BYTES = 4096, 1024
 
 
@@ -33,11 +34,6 @@ class Cost:
     requests: int = 0
     read_units: float = 0.0
     write_units: float = 0.0
-
-
-def name_of(number: int) -> str:
-    """Name the animal with this id."""
-    return f"Animal number {number}"
 
 
 class FakeDynamoDb:
@@ -51,7 +47,7 @@ class FakeDynamoDb:
         key = {"hash": hashlib.sha256(api_key.encode()).hexdigest(), "label": "benchmark", "created": 1796472000}
         puts = [_put("ApiKeysTable", key), _put("AnimalsTable", {"pk": "counter", "id": 0, "value": animals})]
         for number in range(1, animals + 1):
-            pet: dict[str, object] = {"pk": "pet", "id": number, "name": name_of(number), "categoryId": number % 12}
+            pet: dict[str, object] = {"pk": "pet", "id": number, "name": NAME.format(number), "categoryId": number % 12}
             pet["status"] = ("available", "pending", "sold")[(number - 1) % 3]
             puts.append(_put("AnimalsTable", {**pet, "token": hashlib.sha256(str(number).encode()).hexdigest()[:32]}))
         for table in TEMPLATE.tables.values():

@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import httpx
 from animal_store_client import Client
 
 from tests.processes import RunningService, run_service
@@ -31,20 +30,12 @@ KINDS = {"list of 100": "/pets?limit=100", "filtered list": "/pets?status=sold",
 _SLOWER = 1.5  # at the most, among many animals
 
 
-def connect(service: RunningService) -> httpx.Client:
-    """Make a client with as many connections as it has threads."""
-    # The service closes a connection that has been idle for 5 s: give it up before.
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=2)
-    headers = service.http.headers
-    return httpx.Client(base_url=service.base_url, headers=headers, limits=limits, timeout=60, trust_env=False)
-
-
-def medians(http: httpx.Client) -> dict[str, float]:
+def medians(service: RunningService) -> dict[str, float]:
     """Ask one request after the other; return the median of each kind in ms, of the best round on a busy machine."""
 
     def milliseconds(path: str) -> float:
         begin = time.perf_counter()
-        http.get(path).raise_for_status()
+        service.http.get(path).raise_for_status()
         return (time.perf_counter() - begin) * 1000
 
     rounds = [
@@ -59,19 +50,17 @@ def measure(service: RunningService, animals: int) -> list[dict[str, float]]:
 
     def create(number: int) -> int:
         status = ("available", "pending", "sold")[number % 3]
-        pet = http.post("/pets", json={"name": f"Animal {number}", "categoryId": 1, "status": status})
+        pet = service.http.post("/pets", json={"name": f"Animal {number}", "categoryId": 1, "status": status})
         return int(pet.raise_for_status().json()["id"])
 
-    with connect(service) as http, ThreadPoolExecutor(WRITERS) as pool:
+    with ThreadPoolExecutor(WRITERS) as pool, Client(service.base_url, service.api_key) as reader:
         ids = list(pool.map(create, range(FEW)))
-        few = medians(http)
+        few = medians(service)
         ids += pool.map(create, range(FEW, animals))
-        many = medians(http)
-    with Client(service.base_url, service.api_key) as reader:
         listed = [pet.id for pet in reader.pets()]  # it checks their order
     if listed != sorted(ids):
         sys.exit(f"{len(ids) - len(set(ids))} ids were given twice, {len(set(ids) - set(listed))} animals were lost.")
-    return [few, many]
+    return [few, medians(service)]
 
 
 def load(service: RunningService) -> int:
@@ -81,11 +70,11 @@ def load(service: RunningService) -> int:
     def read(path: str) -> int:
         count = 0
         while time.monotonic() < end:
-            http.get(path).raise_for_status()
+            service.http.get(path).raise_for_status()
             count += 1
         return count
 
-    with connect(service) as http, ThreadPoolExecutor(READERS) as pool:
+    with ThreadPoolExecutor(READERS) as pool:
         return sum(pool.map(read, itertools.islice(itertools.cycle(KINDS.values()), READERS)))
 
 

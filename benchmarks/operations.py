@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.fake_dynamodb import name_of
+from benchmarks.fake_dynamodb import NAME
 from tools import ROOT
 
 
@@ -37,7 +37,7 @@ class Operation:
             return response.get("statusCode") == self.status
         body, sent = json.loads(response["body"]), json.loads(self.event()["body"] or "{}")
         pets = body if isinstance(body, list) else [body]
-        names = [sent.get("name", name_of(pet["id"])) for pet in pets]
+        names = [sent.get("name", NAME.format(pet["id"])) for pet in pets]
         status = self.query.get("status")
         named = [pet["name"] for pet in pets] == names and all(status in (None, pet["status"]) for pet in pets)
         return named and len(pets) == self.count

@@ -38,7 +38,7 @@ _DYNAMODB = """\
 
 This service, API key known. A key that the execution environment has not looked up within the last minute costs one
 request and one read unit more."""
-_CHART = '```mermaid\nxychart-beta horizontal\n  title "{}"\n  x-axis {}\n  bar {}\n```'
+_CHART = '```mermaid\nxychart-beta horizontal\n  title "{}, M instructions"\n  x-axis {}\n  bar {}\n```'
 
 
 def markdown(figures: Row) -> str:
@@ -54,9 +54,11 @@ def markdown(figures: Row) -> str:
     sections = [
         _HEAD.format(**figures),
         table(["", "packaging", *(title for title, *_ in _COLUMNS)], cells),
-        _chart("Cold start, M instructions", {row["variant"]: row["cold_instructions"] for row in rows}),
-        _chart("List of 20, M instructions", {row["variant"]: row["warm_instructions"]["list_20"] for row in rows}),
     ]
+    cold, warm = ([row[key] for row in rows] for key in ("cold_instructions", "warm_instructions"))
+    for title, counts in (("Cold start", cold), ("List of 20", [each["list_20"] for each in warm])):
+        bars = [round(count / 1e6, 1) for count in counts]
+        sections.append(_CHART.format(title, json.dumps([row["variant"] for row in rows]), bars))
     for each in _TABLES:
         cells = [[names[row["variant"]], *_cells(row, bare, *each)] for row in rows]
         sections += [f"## {each[0]}", table(["", *titles.values()], cells)]
@@ -74,10 +76,6 @@ def _cells(row: Row, bare: Row, _title: str, key: str, unit: float, decimals: in
         "-" if figure is None else f"{figure / unit:,.{decimals}f}" + (f" ({figure / whole:.2f})" if whole else "")
         for figure, whole in zip(figures, wholes, strict=True)
     ]
-
-
-def _chart(title: str, instructions: dict[str, int]) -> str:
-    return _CHART.format(title, json.dumps([*instructions]), [round(count / 1e6, 1) for count in instructions.values()])
 
 
 def table(head: list[str], rows: Iterable[list[str]]) -> str:

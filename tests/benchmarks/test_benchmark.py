@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from benchmarks.execution import Run
-from benchmarks.fake_dynamodb import TEMPLATE, Cost, FakeDynamoDb, name_of
+from benchmarks.fake_dynamodb import NAME, TEMPLATE, Cost, FakeDynamoDb
 from benchmarks.operations import CREATE, LIST_20, Operation
 from benchmarks.prices import usd_per_million
 from tools import ROOT
@@ -67,7 +67,7 @@ def test_price_is_the_sum_of_what_a_request_uses() -> None:
     assert usd_per_million(run, cpu_us=1000) == pytest.approx(4.83, abs=0.02)
 
 
-PETS = [{"id": number, "name": name_of(number), "status": "sold"} for number in range(1, 21)]
+PETS = [{"id": number, "name": NAME.format(number), "status": "sold"} for number in range(1, 21)]
 
 
 @pytest.mark.parametrize(
