@@ -24,7 +24,6 @@ from tools.local.dynamodb import Database
 
 TEMPLATE = template.load(ROOT / "template.yaml", {"Stage": "staging"})
 NAME = "Animal number {}"  # of the animal with this id
-_READ_UNIT_BYTES, _WRITE_UNIT_BYTES = 4096, 1024
 
 
 @dataclass
@@ -74,12 +73,12 @@ class FakeDynamoDb:
         if "Item" in request:
             # Once more when the animal is in the index, which has all attributes.
             writes = 1 + ("status" in request["Item"])
-            self.cost.write_units += writes * math.ceil(_size(request["Item"]) / _WRITE_UNIT_BYTES)
+            self.cost.write_units += writes * math.ceil(_size(request["Item"]) / 1024)
         elif "UpdateExpression" in request:
-            self.cost.write_units += math.ceil(_size({**request["Key"], **answer["Attributes"]}) / _WRITE_UNIT_BYTES)
+            self.cost.write_units += math.ceil(_size({**request["Key"], **answer["Attributes"]}) / 1024)
         else:
             items = answer.get("Items", [answer["Item"]] if "Item" in answer else [])
-            units = max(1, math.ceil(sum(map(_size, items)) / _READ_UNIT_BYTES))
+            units = max(1, math.ceil(sum(map(_size, items)) / 4096))
             self.cost.read_units += units if request.get("ConsistentRead") else units / 2
 
 
