@@ -30,10 +30,8 @@ _KEYS = ("key_unknown", "key_known")  # the first invocation looks the API key u
 # Enough invocations for caches to fill, then enough to spread the collector's rare full passes over.
 _WARM_UP, _WARM, _RECONNECTS = 20, 100, 10
 
-Row = dict[str, Any]
 
-
-def compare() -> Row:
+def compare() -> dict[str, Any]:
     """Measure every variant in both packagings; return what `results.json` holds."""
     packages = [build(variant, packaging) for packaging in PACKAGINGS for variant in VARIANTS]
     for package in packages:
@@ -73,7 +71,7 @@ def compare() -> Row:
     }
 
 
-def cold_ratio() -> Row:
+def cold_ratio() -> dict[str, Any]:
     """Count the instructions of a cold start, ours and bare, and their ratio: what guards against a slow change."""
     with ThreadPoolExecutor() as pool:
         ours, bare = pool.map(_instructions, [build(variant, "precompiled") for variant in (OURS, "bare")])

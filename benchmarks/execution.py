@@ -33,7 +33,6 @@ _TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)  # a chain of three, all RSA like
 _INTERMEDIATE = AUTHORITY.create_child_ca(key_type=trustme.KeyType.RSA)
 _INTERMEDIATE.issue_cert("127.0.0.1", key_type=trustme.KeyType.RSA).configure_cert(_TLS)
 
-_DEADLINE_SECONDS = 900  # the longest that Lambda allows, so that a slow simulator meets no deadline
 
 # What Lambda sets: https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html
 _VARIABLES = {
@@ -82,10 +81,11 @@ class RuntimeApi:
         self._handed += 1
         # X-Ray's default rule samples the first request of each second: the first here, not those that follow at once.
         trace = f"Root=1-67891233-abcdef012345678912345678;Parent=0123456789abcdef;Sampled={int(self._handed == 1)}"
+        deadline = time.time() + 900  # the longest that Lambda allows, so that a slow simulator does not meet it
         headers = {
             "Content-Type": "application/json",
             "Lambda-Runtime-Aws-Request-Id": f"00000000-0000-4000-8000-{self._handed:012d}",
-            "Lambda-Runtime-Deadline-Ms": str(int((time.time() + _DEADLINE_SECONDS) * 1000)),
+            "Lambda-Runtime-Deadline-Ms": str(int(deadline * 1000)),
             "Lambda-Runtime-Invoked-Function-Arn": "arn:aws:lambda:eu-central-1:123456789012:function:benchmark",
             "Lambda-Runtime-Trace-Id": trace,
         }

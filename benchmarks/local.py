@@ -78,7 +78,7 @@ def load(service: RunningService) -> int:
         return sum(pool.map(read, itertools.islice(itertools.cycle(KINDS.values()), READERS)))
 
 
-def main() -> None:
+if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         with run_service(Path(folder, "embedded")) as service:
             few, many = measure(service, ANIMALS)
@@ -96,7 +96,3 @@ def main() -> None:
         print(f"| {kind} | " + " | ".join(f"{column[kind]:.1f}" for column in (few, many, ratios, *emulated)) + " |")
     if max(ratios.values()) > _SLOWER:
         sys.exit("The service is slower among many animals.")
-
-
-if __name__ == "__main__":
-    main()

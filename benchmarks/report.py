@@ -7,8 +7,6 @@ from typing import Any
 from benchmarks.operations import OPERATIONS
 from benchmarks.packages import VARIANTS
 
-Row = dict[str, Any]
-
 # Of each figure: its title, its key in a row, the unit that it is divided by, and its decimals.
 _COLUMNS = (
     ("cold start, M instructions", "cold_instructions", 1e6, 0),
@@ -41,7 +39,7 @@ request and one read unit more."""
 _CHART = '```mermaid\nxychart-beta horizontal\n  title "{}, M instructions"\n  x-axis {}\n  bar {}\n```'
 
 
-def markdown(figures: Row) -> str:
+def markdown(figures: dict[str, Any]) -> str:
     """Write `RESULTS.md`."""
     rows = [row for row in figures["rows"] if row["packaging"] == "precompiled"]
     bare = next(row for row in rows if row["variant"] == "bare")
@@ -51,10 +49,7 @@ def markdown(figures: Row) -> str:
         [names[row["variant"]], row["packaging"], *(cell for column in _COLUMNS for cell in _cells(row, bare, *column))]
         for row in figures["rows"]
     ]
-    sections = [
-        _HEAD.format(**figures),
-        table(["", "packaging", *(title for title, *_ in _COLUMNS)], cells),
-    ]
+    sections = [_HEAD.format(**figures), table(["", "packaging", *(title for title, *_ in _COLUMNS)], cells)]
     cold, warm = ([row[key] for row in rows] for key in ("cold_instructions", "warm_instructions"))
     for title, counts in (("Cold start", cold), ("List of 20", [each["list_20"] for each in warm])):
         bars = [round(count / 1e6, 1) for count in counts]
@@ -69,7 +64,7 @@ def markdown(figures: Row) -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def _cells(row: Row, bare: Row, _title: str, key: str, unit: float, decimals: int) -> list[str]:
+def _cells(row: dict[str, Any], bare: dict[str, Any], _title: str, key: str, unit: float, decimals: int) -> list[str]:
     """Write a figure, or one for each operation, in brackets the ratio to the bare handler; `-`: not measured."""
     figures, wholes = ([*each.values()] if isinstance(each, dict) else [each] for each in (row[key], bare[key]))
     return [

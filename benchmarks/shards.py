@@ -75,7 +75,7 @@ def drift(shards: int, chosen: Iterable[int]) -> int:
     return max(greatest - own for greatest, own in zip(itertools.accumulate(ids, max), ids, strict=True))
 
 
-def main() -> None:
+if __name__ == "__main__":
     chooser = random.Random(13)  # noqa: S311 - a simulation that gives the same figures each time
     print("| shards | offered a second | taken | 80 % offered | taken | behind, at random | behind, in turn |")
     print("|" + "---:|" * 7)
@@ -90,7 +90,3 @@ def main() -> None:
         row = [shards, *itertools.chain(*rates), at_random, in_turn]
         print("| " + " | ".join(f"{value:,}" for value in row) + " |")
     print("\nIds are unique, pages are in order and skip nobody, and every animal is found by its id.")
-
-
-if __name__ == "__main__":
-    main()
