@@ -215,7 +215,7 @@ bench: .venv/.installed .tools/sam/.installed ## compare speed and size with oth
 	@.venv/bin/python -m benchmarks $(if $(QUICK),--quick) $(if $(MEMORY),--memory)
 
 .PHONY: bench-local
-bench-local: install ## measure `make run` among 100 and 100,000 animals and under load; about 15 minutes (ANIMALS=, SECONDS=)
+bench-local: install .tools/ministack/.installed ## measure `make run` among 100 and 100,000 animals and under load; about 15 minutes (ANIMALS=, SECONDS=)
 	@.venv/bin/python -m benchmarks.local
 
 .PHONY: bench-lock

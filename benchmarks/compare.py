@@ -1,6 +1,7 @@
 """The whole comparison in one run: package, verify, measure in interleaved rounds."""
 
 import datetime as dt
+import itertools
 import json
 import os
 import platform
@@ -8,7 +9,7 @@ import re
 import statistics
 import subprocess
 import sys
-from collections import defaultdict
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
@@ -24,53 +25,57 @@ from benchmarks.packages import HERE, OURS, PACKAGINGS, PEERS, PYTHON, VARIANTS,
 COLD_RUNS = int(os.environ.get("COLD_RUNS", "20"))
 WARM_ROUNDS = int(os.environ.get("WARM_ROUNDS", "3"))
 TABLE_SIZES = (100, 10_000, 100_000)
+_KEYS = ("key_unknown", "key_known")  # the first invocation looks the API key up, the second knows it
 
 # Enough invocations for caches to fill, then enough to spread the collector's rare full passes over.
 _WARM_UP, _WARM, _RECONNECTS = 20, 100, 10
 
-Row = dict[str, Any]
 
-
-def compare() -> Row:
+def compare() -> dict[str, Any]:
     """Measure every variant in both packagings; return what `results.json` holds."""
     packages = [build(variant, packaging) for packaging in PACKAGINGS for variant in VARIANTS]
     for package in packages:
         _verify(package)
-    _count(packages)
+    # As many processes at once as there are processors: no count depends on another's presence.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(_count, packages))
     _time_cold(packages)
     for operation in OPERATIONS:
         _time_warm(packages, operation)
+    programs = {"python": str(PYTHON), "valgrind": "valgrind"}
     locks = "\n".join(lock.read_text() for lock in [HERE / "runtime.txt", *PEERS.glob("*/*.txt")])
-    processor = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    processor = re.findall(r"^model name\s*: (.*\S)", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     return {
         "date": dt.datetime.now(dt.UTC).date().isoformat(),
         "machine": {
-            "processor": processor[1].strip() if processor else "",
+            "processor": processor[0] if processor else "",
             "architecture": platform.machine(),
             "cores": os.cpu_count(),
             "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9),
             "system": f"{platform.system()} {platform.release()}, {platform.freedesktop_os_release()['PRETTY_NAME']}",
         },
         "versions": {
-            "python": _version(str(PYTHON)),
-            "valgrind": _version("valgrind"),
+            **{
+                name: subprocess.check_output([each, "--version"], text=True).split()[-1]
+                for name, each in programs.items()
+            },
             **dict(sorted(re.findall(r"^([a-z0-9._-]+)==(\S+)", locks, re.MULTILINE))),
         },
         "prices": {"date": prices.DATE, "region": prices.REGION},
         "rows": [package.figures for package in packages],
-        "dynamodb": [row for animals in TABLE_SIZES for row in _dynamodb(packages[0], animals)],
+        "dynamodb": [
+            {"animals": animals, "operation": operation.name, "key": key, **asdict(cost)}
+            for animals, operation in itertools.product(TABLE_SIZES, OPERATIONS)
+            for key, cost in zip(_KEYS, observe(packages[0], operation, 2, animals=animals).costs, strict=True)
+        ],
     }
 
 
-def cold_ratio() -> Row:
+def cold_ratio() -> dict[str, Any]:
     """Count the instructions of a cold start, ours and bare, and their ratio: what guards against a slow change."""
     with ThreadPoolExecutor() as pool:
-        ours, bare = pool.map(_cold, [build(variant, "precompiled") for variant in (OURS, "bare")])
+        ours, bare = pool.map(_instructions, [build(variant, "precompiled") for variant in (OURS, "bare")])
     return {"ours": ours, "bare": bare, "ratio": round(ours / bare, 3)}
-
-
-def _version(program: str) -> str:
-    return subprocess.check_output([program, "--version"], text=True).split()[-1]
 
 
 def _verify(package: Package) -> None:
@@ -83,48 +88,43 @@ def _verify(package: Package) -> None:
             raise MeasurementError(f"{package.variant} writes no log line or no metrics:\n{lines}")
 
 
+def _take_turns(packages: list[Package], *run: Any, rounds: int) -> Iterable[tuple[Package, tuple[Run, ...]]]:
+    """Observe variants in rounds, so that a slow minute hits all of them; give the runs of each."""
+    taken = [[observe(package, *run) for package in packages] for _ in range(rounds)]
+    return zip(packages, zip(*taken, strict=True), strict=True)
+
+
 def _time_cold(packages: list[Package]) -> None:
-    """Time cold starts in rounds, variants taking turns."""
-    times: dict[Package, list[float]] = defaultdict(list)
-    for _ in range(COLD_RUNS):
-        for package in packages:
-            times[package].append(observe(package, LIST_20, 1).first_answer_ms)
-    for package in packages:
-        first, median, third = (round(value, 1) for value in statistics.quantiles(times[package], n=4))
+    for package, runs in _take_turns(packages, LIST_20, 1, rounds=COLD_RUNS):
+        quartiles = statistics.quantiles((run.first_answer_ms for run in runs), n=4)
+        first, median, third = (round(value, 1) for value in quartiles)
         package.figures.update(cold_ms=median, cold_ms_quartiles=[first, third], cold_runs=COLD_RUNS, peak_mb=0.0)
 
 
 def _time_warm(packages: list[Package], operation: Operation) -> None:
-    """Time warm invocations in rounds, variants taking turns; price what they take."""
-    runs: dict[Package, list[Run]] = defaultdict(list)
-    for _ in range(WARM_ROUNDS):
-        for package in packages:
-            runs[package].append(observe(package, operation, _WARM_UP + _WARM))
-    for package in packages:
-        medians = sorted(round(statistics.median(run.us[_WARM_UP:]), 1) for run in runs[package])
-        cpu_us = statistics.median(statistics.mean(run.cpu_us[_WARM_UP:]) for run in runs[package])
+    """Time warm invocations; price what they take."""
+    for package, runs in _take_turns(packages, operation, _WARM_UP + _WARM, rounds=WARM_ROUNDS):
+        medians = sorted(round(statistics.median(run.us[_WARM_UP:]), 1) for run in runs)
+        cpu_us = statistics.median(statistics.mean(run.cpu_us[_WARM_UP:]) for run in runs)
         figures = {
             "warm_us": statistics.median(medians),
             "warm_us_range": [medians[0], medians[-1]],
             "warm_cpu_us": round(cpu_us, 1),
-            "log_bytes": runs[package][-1].log_bytes,
-            "usd_per_million": prices.usd_per_million(runs[package][-1], cpu_us),
+            "log_bytes": runs[-1].log_bytes,
+            "usd_per_million": prices.usd_per_million(runs[-1], cpu_us),
         }
         for key, value in figures.items():
             package.figures.setdefault(key, {})[operation.name] = value
-        package.figures["peak_mb"] = max(package.figures["peak_mb"], *(round(run.peak_mb, 1) for run in runs[package]))
+        package.figures["peak_mb"] = max(package.figures["peak_mb"], *(round(run.peak_mb, 1) for run in runs))
 
 
 # Lambda's runtime client gives up connecting after a second, which a simulator on a busy machine may need.
 @stamina.retry(on=MeasurementError, attempts=3, timeout=None)
-def _instructions(package: Package, operation: Operation, invocations: int, kept: int = sys.maxsize) -> int:
-    """Count the instructions from the start of the process until it has answered that often."""
+def _instructions(
+    package: Package, operation: Operation = LIST_20, invocations: int = 1, kept: int = sys.maxsize
+) -> int:
+    """Count the instructions from the start of the process until it has answered that often, once by default: cold."""
     return observe(package, operation, invocations, kept=kept, wrapper=VALGRIND).instructions
-
-
-def _cold(package: Package) -> int:
-    """Count the instructions of a cold start: from the start of the runtime client to the answer, a list of 20."""
-    return _instructions(package, LIST_20, 1)
 
 
 def _warm(package: Package, operation: Operation, more: int = _WARM, kept: int = sys.maxsize) -> int:
@@ -133,38 +133,20 @@ def _warm(package: Package, operation: Operation, more: int = _WARM, kept: int =
     return round((counts[1] - counts[0]) / more)
 
 
-def _count(packages: list[Package]) -> None:
-    """Count instructions, as many processes at once as there are processors: no count depends on another's presence.
+def _count(package: Package) -> None:
+    """Count instructions; warm ones of the precompiled packages only.
 
-    Warm ones of the precompiled packages only: how code was packed makes no difference once it is loaded, as the times
-    of both show, and to load source in the simulator takes most of an hour.
+    How code was packed makes no difference once it is loaded, as the times of both show, and to load source in the
+    simulator takes most of an hour.
     """
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        counted = []
-        for package in packages:
-            precompiled = package.figures["packaging"] == "precompiled"
-            # Once shows the figure; more than once, where it is quick, shows that it does not vary.
-            cold = [pool.submit(_cold, package) for _ in range(3 if precompiled else 1)]
-            warm = {each.name: pool.submit(_warm, package, each) if precompiled else None for each in OPERATIONS}
-            # The connection of the last request before those that count is closed, too.
-            reconnect = pool.submit(_warm, package, GET, _RECONNECTS, _WARM_UP - 1) if precompiled else None
-            counted.append((package, cold, warm, reconnect))
-        for package, cold, warm, reconnect in counted:
-            counts = sorted(each.result() for each in cold)
-            package.figures.update(
-                cold_instructions=round(statistics.median(counts)),
-                cold_instructions_range=[counts[0], counts[-1]],
-                warm_instructions={name: each and each.result() for name, each in warm.items()},
-                reconnect_instructions=reconnect and reconnect.result(),
-            )
-            print(package.figures, file=sys.stderr)
-
-
-def _dynamodb(ours: Package, animals: int) -> list[Row]:
-    """Read what each operation asks of DynamoDB, with the API key unknown and known."""
-    rows = []
-    for operation in OPERATIONS:
-        costs = observe(ours, operation, 2, animals=animals).costs
-        for key, cost in zip(("key_unknown", "key_known"), costs, strict=True):
-            rows.append({"animals": animals, "operation": operation.name, "key": key, **asdict(cost)})
-    return rows
+    precompiled = package.packaging == "precompiled"
+    # Once shows the figure; more than once, where it is quick, shows that it does not vary.
+    cold = sorted(_instructions(package) for _ in range(3 if precompiled else 1))
+    package.figures.update(
+        cold_instructions=round(statistics.median(cold)),
+        cold_instructions_range=[cold[0], cold[-1]],
+        warm_instructions={each.name: _warm(package, each) if precompiled else None for each in OPERATIONS},
+        # The connection of the last request before those that count is closed, too.
+        reconnect_instructions=_warm(package, GET, _RECONNECTS, _WARM_UP - 1) if precompiled else None,
+    )
+    print(package.figures, file=sys.stderr)

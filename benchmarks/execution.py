@@ -6,7 +6,6 @@ Runtime API: https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
 import json
 import os
 import re
-import shutil
 import ssl
 import subprocess
 import sys
@@ -16,23 +15,24 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from email.message import Message
-from functools import cache
 from pathlib import Path
 from queue import Queue
-from threading import Lock, Thread
+from threading import Thread
 
 import trustme
 
-from benchmarks.fake_dynamodb import TEMPLATE, Cost, FakeDynamoDb, fill
+from benchmarks.fake_dynamodb import TEMPLATE, Cost, FakeDynamoDb
 from benchmarks.loopback import Response, serve
 from benchmarks.operations import API_KEY, Operation
-from benchmarks.packages import AUTHORITY, BUILD, FUNCTIONS, PYTHON, Package
+from benchmarks.packages import AUTHORITY, FUNCTIONS, PYTHON, Package
 
-VALGRIND = ("setarch", "-R", "valgrind", "--quiet", "--tool=cachegrind", "--cache-sim=no")
-"""Counts instructions; without randomised addresses, by which the counts would differ."""
+VALGRIND = ["setarch", "-R", "valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
+"""Counts instructions, into the log; without randomised addresses, by which the counts would differ."""
 
-_DEADLINE_SECONDS = 900  # the longest that Lambda allows, so that a slow simulator meets no deadline
-_filling = Lock()
+_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)  # a chain of three, all RSA like those of DynamoDB
+_INTERMEDIATE = AUTHORITY.create_child_ca(key_type=trustme.KeyType.RSA)
+_INTERMEDIATE.issue_cert("127.0.0.1", key_type=trustme.KeyType.RSA).configure_cert(_TLS)
+
 
 # What Lambda sets: https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html
 _VARIABLES = {
@@ -60,41 +60,20 @@ class MeasurementError(Exception):
     """What was to be measured does not do what it should; a figure of it would mean nothing."""
 
 
-@cache
-def _tls() -> ssl.SSLContext:
-    """Make a server's side of TLS with a chain of three, all RSA like those of DynamoDB."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    intermediate = AUTHORITY.create_child_ca(key_type=trustme.KeyType.RSA)
-    intermediate.issue_cert("127.0.0.1", key_type=trustme.KeyType.RSA).configure_cert(context)
-    return context
-
-
-def _tables(animals: int) -> Path:
-    """Give the file of tables with that many animals, which is written once."""
-    file = BUILD / f"tables-{animals}"
-    with _filling:
-        if not file.exists():
-            fill(file, animals, API_KEY)
-    return file
-
-
 class RuntimeApi:
     """Lambda's side of the Runtime API, for one execution environment."""
 
     def __init__(self) -> None:
         self.events: Queue[bytes] = Queue()
         self.answers: Queue[bytes] = Queue()
-        """Answers and errors; an answer is here once the function waits for another event."""
+        """An answer or error is here once the function waits for another event."""
         self.handed_over = self.answered = 0.0
         self._handed, self._answer = 0, b""
 
     def respond(self, path: str, _headers: Message, body: bytes) -> Response:
         """Answer a request of the runtime client."""
-        if path.endswith("/response"):
+        if not path.endswith("/next"):
             self.answered, self._answer = time.perf_counter(), body
-            return 202, b"", {}
-        if path.endswith("/error"):
-            self.answers.put(body)
             return 202, b"", {}
         if self._handed:
             self.answers.put(self._answer)
@@ -102,10 +81,11 @@ class RuntimeApi:
         self._handed += 1
         # X-Ray's default rule samples the first request of each second: the first here, not those that follow at once.
         trace = f"Root=1-67891233-abcdef012345678912345678;Parent=0123456789abcdef;Sampled={int(self._handed == 1)}"
+        deadline = time.time() + 900  # the longest that Lambda allows, so that a slow simulator does not meet it
         headers = {
             "Content-Type": "application/json",
             "Lambda-Runtime-Aws-Request-Id": f"00000000-0000-4000-8000-{self._handed:012d}",
-            "Lambda-Runtime-Deadline-Ms": str(int((time.time() + _DEADLINE_SECONDS) * 1000)),
+            "Lambda-Runtime-Deadline-Ms": str(int(deadline * 1000)),
             "Lambda-Runtime-Invoked-Function-Arn": "arn:aws:lambda:eu-central-1:123456789012:function:benchmark",
             "Lambda-Runtime-Trace-Id": trace,
         }
@@ -143,54 +123,50 @@ def observe(  # noqa: PLR0913
     DynamoDB hangs up after each invocation but the first `kept`; the function runs under the command `wrapper`;
     `pause` seconds lie between an answer and the next event.
     """
-    print(
-        package.variant, package.figures["packaging"], operation.title, "x", invocations, *wrapper[2:3], file=sys.stderr
-    )
+    print(package.variant, package.packaging, operation.title, "x", invocations, *wrapper[2:3], file=sys.stderr)
     run = Run()
-    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
-        log, counts, copy = (Path(name, file) for file in ("log", "counts", "tables"))
-        shutil.copy(_tables(animals), copy)
-        dynamodb = stack.enter_context(closing(FakeDynamoDb(copy)))
-        api, task = RuntimeApi(), package.functions[operation.function]
-        variables = {
-            **_VARIABLES,
-            **TEMPLATE.functions[FUNCTIONS[operation.function]].environment,
-            "AWS_ENDPOINT_URL_DYNAMODB": f"https://{stack.enter_context(serve(dynamodb.respond, _tls()))}",
-            "AWS_LAMBDA_RUNTIME_API": stack.enter_context(serve(api.respond)),
-            "LAMBDA_TASK_ROOT": str(task),
-            "PYTHONPATH": str(package.layer / "python"),
-            "_HANDLER": package.handler,
-        }
-        command = [*wrapper, *([f"--cachegrind-out-file={counts}"] if wrapper == VALGRIND else [])]
-        command += [str(PYTHON), "-X", "frozen_modules=on", "-m", "awslambdaric", package.handler]
-        output = stack.enter_context(log.open("wb"))
-        started = time.perf_counter()
-        process = stack.enter_context(
-            subprocess.Popen(command, cwd=task, env=variables, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
-        )
-        stack.callback(api.events.put, b"")
-        stack.callback(process.terminate)
-        Thread(target=_tell_end, args=(process, api.answers), daemon=True).start()
-        for number in range(invocations):
-            dynamodb.cost, dynamodb.hangs_up = Cost(), number >= kept
-            cpu, logged = _cpu_seconds(process), log.stat().st_size
-            api.events.put(json.dumps(operation.event(f"request-{number}")).encode())
-            response = json.loads(api.answers.get())
-            if package.variant != "empty" and not operation.is_right(response):
-                raise MeasurementError(f"{package.variant}: {operation.name}: {response}\n{log.read_text()[-3000:]}")
-            run.us.append((api.answered - api.handed_over) * 1e6)
-            run.cpu_us.append((_cpu_seconds(process) - cpu) * 1e6)
-            run.costs.append(dynamodb.cost)
-            run.first_answer_ms = run.first_answer_ms or (api.answered - started) * 1000
-            run.log_bytes, run.body_bytes = log.stat().st_size - logged, len(response["body"].encode())
-            time.sleep(pause)
-        status = Path(f"/proc/{process.pid}/status").read_text()
-        run.peak_mb = int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) * 1024 / 1e6
-        process.terminate()  # by default at once, but a simulator still writes what it has counted
-        process.wait()
+    with tempfile.TemporaryDirectory() as name:
+        log = Path(name, "log")
+        with ExitStack() as stack:
+            dynamodb = stack.enter_context(closing(FakeDynamoDb(Path(name, "tables"), animals, API_KEY)))
+            api, task = RuntimeApi(), package.functions[operation.function]
+            variables = {
+                **_VARIABLES,
+                **TEMPLATE.functions[FUNCTIONS[operation.function]].environment,
+                "AWS_ENDPOINT_URL_DYNAMODB": f"https://{stack.enter_context(serve(dynamodb.respond, _TLS))}",
+                "AWS_LAMBDA_RUNTIME_API": stack.enter_context(serve(api.respond)),
+                "LAMBDA_TASK_ROOT": str(task),
+                "PYTHONPATH": str(package.layer / "python"),
+                "_HANDLER": "app.handler",
+            }
+            command = [*wrapper, str(PYTHON), "-X", "frozen_modules=on", "-m", "awslambdaric", "app.handler"]
+            output = stack.enter_context(log.open("wb"))
+            started = time.perf_counter()
+            process = stack.enter_context(
+                subprocess.Popen(command, cwd=task, env=variables, stdout=output, stderr=output)
+            )
+            stack.callback(api.events.put, b"")
+            stack.callback(process.terminate)  # by default at once, but a simulator still writes what it has counted
+            Thread(target=_tell_end, args=(process, api.answers), daemon=True).start()
+            for number in range(invocations):
+                dynamodb.cost, dynamodb.hangs_up = Cost(), number >= kept
+                cpu, logged = _cpu_seconds(process), log.stat().st_size
+                api.events.put(json.dumps(operation.event(f"request-{number}")).encode())
+                response = json.loads(api.answers.get())
+                if package.variant != "empty" and not operation.is_right(response):
+                    raise MeasurementError(
+                        f"{package.variant}: {operation.name}: {response}\n{log.read_text()[-3000:]}"
+                    )
+                run.us.append((api.answered - api.handed_over) * 1e6)
+                run.cpu_us.append((_cpu_seconds(process) - cpu) * 1e6)
+                run.costs.append(dynamodb.cost)
+                run.first_answer_ms = run.first_answer_ms or (api.answered - started) * 1000
+                run.log_bytes, run.body_bytes = log.stat().st_size - logged, len(response["body"].encode())
+                time.sleep(pause)
+            status = Path(f"/proc/{process.pid}/status").read_text()
+            run.peak_mb = int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) * 1024 / 1e6
         run.log = log.read_text()
-        if wrapper == VALGRIND:
-            run.instructions = int(re.findall(r"summary: (\d+)", counts.read_text())[0])
+    run.instructions = int("".join(re.findall(r"I +refs: +([\d,]+)", run.log)).replace(",", "") or 0)
     return run
 
 

@@ -1,7 +1,7 @@
 """Measure the local service (`make run`) among few and many animals and under load; compare the emulator as its store.
 
-Run by `make bench-local`. ANIMALS is how many there are in the end, EMULATED how many in the emulator, which evaluates
-each of them for every query. Times are orientation, ratios are the result.
+Run by `make bench-local`, which fails at the first wrong answer. ANIMALS is how many there are in the end, EMULATED how
+many in the emulator, which evaluates each of them for every query. Times are orientation, ratios are the result.
 """
 
 import itertools
@@ -10,16 +10,13 @@ import statistics
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
+from animal_store_client import Client
 
-from tests.processes import run_service
+from tests.processes import RunningService, run_service
 from tools.deployment import emulator
 from tools.local import template
 
@@ -33,113 +30,69 @@ KINDS = {"list of 100": "/pets?limit=100", "filtered list": "/pets?status=sold",
 _SLOWER = 1.5  # at the most, among many animals
 
 
-@contextmanager
-def client(folder: Path, **variables: Any) -> Iterator[httpx.Client]:
-    """Run the service on a folder; give a client with as many connections as it has threads."""
-    # The service closes a connection that has been idle for 5 s: give it up before.
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=2)
-    with run_service(folder, **variables) as service:
-        headers, url = service.http.headers, service.base_url
-        with httpx.Client(base_url=url, headers=headers, limits=limits, timeout=60, trust_env=False) as http:
-            yield http
-
-
-def medians(http: httpx.Client) -> dict[str, float]:
+def medians(service: RunningService) -> dict[str, float]:
     """Ask one request after the other; return the median of each kind in ms, of the best round on a busy machine."""
-    found = dict.fromkeys(KINDS, float("inf"))
-    for _ in range(ROUNDS):
-        for kind, path in KINDS.items():
-            times = []
-            for _ in range(SAMPLES):
-                begin = time.perf_counter()
-                http.get(path).raise_for_status()
-                times.append((time.perf_counter() - begin) * 1000)
-            found[kind] = min(found[kind], statistics.median(times))
-    return found
+
+    def milliseconds(path: str) -> float:
+        begin = time.perf_counter()
+        service.http.get(path).raise_for_status()
+        return (time.perf_counter() - begin) * 1000
+
+    rounds = [
+        {kind: statistics.median(milliseconds(path) for _ in range(SAMPLES)) for kind, path in KINDS.items()}
+        for _ in range(ROUNDS)
+    ]
+    return {kind: min(each[kind] for each in rounds) for kind in KINDS}
 
 
-def create(http: httpx.Client, count: int) -> list[int]:
-    """Create that many animals by clients at once; return the ids that were answered."""
+def measure(service: RunningService, animals: int) -> list[dict[str, float]]:
+    """Create that many animals by clients at once; return the medians among few and among all of them."""
 
-    def write(number: int) -> list[int]:
+    def create(number: int) -> int:
         status = ("available", "pending", "sold")[number % 3]
-        response = http.post("/pets", json={"name": f"Animal {number}", "categoryId": 1, "status": status})
-        return [response.json()["id"]] if response.status_code == httpx.codes.CREATED else []
+        pet = service.http.post("/pets", json={"name": f"Animal {number}", "categoryId": 1, "status": status})
+        return int(pet.raise_for_status().json()["id"])
 
-    with ThreadPoolExecutor(WRITERS) as pool:
-        return list(itertools.chain.from_iterable(pool.map(write, range(count))))
-
-
-def read_all(http: httpx.Client) -> list[int]:
-    """Follow the pages of the whole list; return the ids."""
-    ids: list[int] = []
-    path = "/pets?limit=100"
-    while path:
-        response = http.get(path).raise_for_status()
-        ids += [pet["id"] for pet in response.json()]
-        path = response.links.get("next", {}).get("url", "")
-    return ids
+    with ThreadPoolExecutor(WRITERS) as pool, Client(service.base_url, service.api_key) as reader:
+        ids = list(pool.map(create, range(FEW)))
+        few = medians(service)
+        ids += pool.map(create, range(FEW, animals))
+        listed = [pet.id for pet in reader.pets()]  # it checks their order
+    if listed != sorted(ids):
+        sys.exit(f"{len(ids) - len(set(ids))} ids were given twice, {len(set(ids) - set(listed))} animals were lost.")
+    return [few, medians(service)]
 
 
-def load(http: httpx.Client) -> Counter[int]:
-    """Read on many connections at once for a while; return how often there was which status, 0 for no response."""
+def load(service: RunningService) -> int:
+    """Read on many connections at once for a while; return how many requests were answered, each with 200."""
     end = time.monotonic() + SECONDS
 
-    def read(path: str) -> Counter[int]:
-        statuses: Counter[int] = Counter()
+    def read(path: str) -> int:
+        count = 0
         while time.monotonic() < end:
-            try:
-                statuses[http.get(path).status_code] += 1
-            except httpx.HTTPError:
-                statuses[0] += 1
-        return statuses
+            service.http.get(path).raise_for_status()
+            count += 1
+        return count
 
     with ThreadPoolExecutor(READERS) as pool:
-        return sum(pool.map(read, itertools.islice(itertools.cycle(KINDS.values()), READERS)), Counter())
-
-
-def embedded(folder: Path) -> tuple[list[dict[str, float]], bool]:
-    """Measure the service on its own store; tell whether all is right."""
-    with client(folder) as http:
-        ids = create(http, FEW)
-        few = medians(http)
-        begin = time.monotonic()
-        ids += create(http, ANIMALS - FEW)
-        seconds = time.monotonic() - begin
-        many, stored, statuses = medians(http), read_all(http), load(http)
-    doubles, lost, ordered = len(ids) - len(set(ids)), len(set(ids) - set(stored)), stored == sorted(set(stored))
-    print(f"{ANIMALS:,} creations by {WRITERS} clients, {ANIMALS / seconds:,.0f} a second: {len(ids):,} answered,")
-    print(f"{doubles} ids given twice, {lost} animals lost, the list in order: {ordered}")
-    print(f"{READERS} connections for {SECONDS:g} s, requests by status: {dict(statuses)}")
-    ratios = {kind: many[kind] / few[kind] for kind in KINDS}
-    right = ordered and not doubles and not lost and set(statuses) == {200} and max(ratios.values()) <= _SLOWER
-    return [few, many, ratios], right
-
-
-def emulated(folder: Path) -> list[dict[str, float]]:
-    """Measure the service on the emulator, as it was before."""
-    with emulator.running(folder / "emulator") as aws:
-        credentials = {"AWS_ACCESS_KEY_ID": emulator.ACCOUNT, "AWS_SECRET_ACCESS_KEY": "none"}
-        variables = {**credentials, "AWS_DEFAULT_REGION": template.REGION, "AWS_ENDPOINT_URL_DYNAMODB": aws.endpoint}
-        with client(folder / "data", **variables) as http:
-            create(http, FEW)
-            few = medians(http)
-            create(http, EMULATED - FEW)
-            return [few, medians(http)]
-
-
-def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        columns, right = embedded(Path(folder, "embedded"))
-        columns += emulated(Path(folder, "emulated"))
-    print(
-        f"\n| p50, ms | {FEW} | {ANIMALS:,} | ratio | emulator, {FEW} | emulator, {EMULATED:,} |\n|---|" + "---:|" * 5
-    )
-    for kind in KINDS:
-        print(f"| {kind} | " + " | ".join(f"{column[kind]:.1f}" for column in columns) + " |")
-    if not right:
-        sys.exit("Animals were lost, ids doubled, reads failed, or the service is slower among many animals.")
+        return sum(pool.map(read, itertools.islice(itertools.cycle(KINDS.values()), READERS)))
 
 
 if __name__ == "__main__":
-    main()
+    with tempfile.TemporaryDirectory() as folder:
+        with run_service(Path(folder, "embedded")) as service:
+            few, many = measure(service, ANIMALS)
+            print(f"{ANIMALS:,} creations by {WRITERS} clients: ids all distinct, animals all listed in order")
+            print(f"{READERS} connections for {SECONDS:g} s: {load(service):,} requests, all answered with 200")
+        with emulator.running(Path(folder, "emulator")) as aws:
+            variables: dict[str, Any] = {"AWS_ACCESS_KEY_ID": emulator.ACCOUNT, "AWS_SECRET_ACCESS_KEY": "none"}
+            variables |= {"AWS_DEFAULT_REGION": template.REGION, "AWS_ENDPOINT_URL_DYNAMODB": aws.endpoint}
+            with run_service(Path(folder, "data"), **variables) as service:
+                emulated = measure(service, EMULATED)
+    ratios = {kind: many[kind] / few[kind] for kind in KINDS}
+    print(f"\n| p50, ms | {FEW} | {ANIMALS:,} | ratio | emulator, {FEW} | emulator, {EMULATED:,} |")
+    print("|---|" + "---:|" * 5)
+    for kind in KINDS:
+        print(f"| {kind} | " + " | ".join(f"{column[kind]:.1f}" for column in (few, many, ratios, *emulated)) + " |")
+    if max(ratios.values()) > _SLOWER:
+        sys.exit("The service is slower among many animals.")

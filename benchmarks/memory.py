@@ -9,13 +9,13 @@ its p99 is what other programs of the machine did meanwhile.
 import datetime as dt
 import os
 import statistics
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks import prices
 from benchmarks.execution import MeasurementError, observe
-from benchmarks.operations import GET, LIST_20, LIST_100, Operation
+from benchmarks.operations import GET, LIST_20, LIST_100
 from benchmarks.packages import OURS, Package, build
 from benchmarks.report import table
 
@@ -52,21 +52,16 @@ def _limit(share: float) -> Iterator[list[str]]:
         group.rmdir()
 
 
-def _percentiles(values: Iterable[float]) -> list[float]:
-    return statistics.quantiles(values, n=100)[49::49]
-
-
 def _row(package: Package, memory: int) -> list[str]:
-    def warm(operation: Operation) -> list[float]:
-        run = observe(package, operation, WARM_UP + WARM, wrapper=wrapper, pause=_PAUSE_SECONDS)
-        return _percentiles(us / 1000 for us in run.us[WARM_UP:])
-
     with _limit(memory / prices.WHOLE_CORE_MB) as wrapper:
-        cold = _percentiles(observe(package, LIST_20, 1, wrapper=wrapper).first_answer_ms for _ in range(COLD_RUNS))
-        get, list_100 = warm(GET), warm(LIST_100)
-    seconds = (_COLD_SHARE * cold[0] + (1 - _COLD_SHARE) * get[0]) / 1000 + prices.STORE_SECONDS
-    times = [f"{value:,.{digits}f}" for digits, pair in ((0, cold), (1, get), (1, list_100)) for value in pair]
-    return [f"{memory:,}", f"{memory / prices.WHOLE_CORE_MB:.2f}", *times, f"{prices.compute(seconds, memory):.2f}"]
+        times = [[observe(package, LIST_20, 1, wrapper=wrapper).first_answer_ms for _ in range(COLD_RUNS)]]
+        for operation in (GET, LIST_100):
+            run = observe(package, operation, WARM_UP + WARM, wrapper=wrapper, pause=_PAUSE_SECONDS)
+            times.append([us / 1000 for us in run.us[WARM_UP:]])
+    cold, cold_99, *warm = (value for each in times for value in statistics.quantiles(each, n=100)[49::49])
+    seconds = (_COLD_SHARE * cold + (1 - _COLD_SHARE) * warm[0]) / 1000 + prices.STORE_SECONDS
+    cells = [f"{memory:,}", f"{memory / prices.WHOLE_CORE_MB:.2f}", f"{cold:,.0f}", f"{cold_99:,.0f}"]
+    return [*cells, *(f"{value:,.1f}" for value in warm), f"{prices.compute(seconds, memory):.2f}"]
 
 
 def report() -> str:

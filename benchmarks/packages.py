@@ -1,8 +1,6 @@
 """Every measured variant, packaged as it would be deployed: a layer with all that it needs, and a folder per function.
 
-Each package carries its own SDK, pinned like ours, as AWS advises
-(https://docs.aws.amazon.com/lambda/latest/dg/python-package.html#python-package-dependencies).
-`plain` is what `sam build` makes of a requirements file: no bytecode.
+Each carries its own SDK, pinned like ours. `plain` is what `sam build` makes of a requirements file: no bytecode;
 `precompiled` adds bytecode that needs no check against its source.
 """
 
@@ -27,6 +25,8 @@ PEERS = HERE / "peers"
 BUILD = ROOT / "build" / f"benchmark-{os.getpid()}"
 PYTHON = BUILD / "runtime/bin/python"
 """The interpreter of the execution environment: CPython with Lambda's runtime client and nothing else."""
+# Independent of modification times, which archives change.
+_COMPILE = (PYTHON, "-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "unchecked-hash")
 
 AUTHORITY = trustme.CA(key_type=trustme.KeyType.RSA)
 """What every measured function trusts, together with all the authorities that its SDK brings."""
@@ -53,18 +53,19 @@ class Package:
     """A variant, ready to run: what Lambda shows below `/opt`, and, for each function folder, as `/var/task`."""
 
     variant: str
+    packaging: str
     layer: Path
     functions: dict[str, Path]
-    handler: str
     figures: dict[str, Any]  # its row of results.json
 
 
-def build_runtime(interpreter: str) -> None:
+def build_runtime() -> None:
     """Make the execution environment with a CPython 3.13, precompiled as AWS ships it."""
+    interpreter = subprocess.check_output([ROOT / "scripts/find-python"], text=True).strip()
     # Not uv's own `venv`, which puts a start-up hook of its own into site-packages.
     _run(interpreter, "-m", "venv", "--without-pip", BUILD / "runtime")
     _install(HERE / "runtime.txt", BUILD / "runtime/lib/python3.13/site-packages")
-    _compile(BUILD / "runtime")
+    _run(*_COMPILE, BUILD / "runtime")
 
 
 def build(variant: str, packaging: str) -> Package:
@@ -74,6 +75,8 @@ def build(variant: str, packaging: str) -> Package:
     functions = {name: task / name if variant == OURS else task for name in FUNCTIONS}
     if variant != OURS:
         _lay_out_peer(variant, layer, task)
+        if packaging == "precompiled":
+            _run(*_COMPILE, place)
     elif packaging == "precompiled":  # by `make build`
         built = TARGETS["arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64"].build_dir
         shutil.copytree(built / "CommonLayer", layer)
@@ -84,30 +87,26 @@ def build(variant: str, packaging: str) -> Package:
         no_bytecode = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / "layers/common/animal_store", layer / "python/animal_store", ignore=no_bytecode)
         shutil.copytree(ROOT / "functions", task, ignore=no_bytecode)
-    if packaging == "precompiled" and variant != OURS:
-        _compile(place)
     shipped = (layer, functions["list_pets"])
     zipped = sum(len(artifact.zipped(folder)) for folder in shipped)
     unzipped = sum(path.stat().st_size for folder in shipped for path in folder.rglob("*") if path.is_file())
     _trust_the_benchmark(layer / "python")
-    sizes = {"zipped_mb": round(zipped / 1e6, 3), "unzipped_mb": round(unzipped / 1e6, 3)}
-    handler = "app.app" if variant == "chalice" else "app.handler"
-    return Package(variant, layer, functions, handler, {"variant": variant, "packaging": packaging, **sizes})
+    figures = {"zipped_mb": round(zipped / 1e6, 3), "unzipped_mb": round(unzipped / 1e6, 3)}
+    return Package(variant, packaging, layer, functions, {"variant": variant, "packaging": packaging, **figures})
 
 
 def _lay_out_peer(variant: str, layer: Path, task: Path) -> None:
-    _, files = VARIANTS[variant]
-    requirements = (PEERS / files[0]).with_name("requirements.txt")
-    _install(requirements, layer / "python")
+    files = [PEERS / file for file in VARIANTS[variant][1]]
+    _install(files[0].with_name("requirements.txt"), layer / "python")
     task.mkdir()
     for file in files:
-        shutil.copy(PEERS / file, task)
+        shutil.copy(file, task)
     if variant == "chalice":
         # Of Chalice, `chalice package` ships these two modules (chalice/deploy/packager.py), not its command line.
-        _install(requirements.with_name("vendored.txt"), task.parent / "whole", "--no-deps")
-        (task / "chalice").mkdir()
+        _install(PEERS / "chalice/vendored.txt", BUILD / "chalice", "--no-deps")
+        (task / "chalice").mkdir(exist_ok=True)
         for module in ("__init__.py", "app.py"):
-            shutil.copy(task.parent / "whole/chalice" / module, task / "chalice")
+            shutil.copy(BUILD / "chalice/chalice" / module, task / "chalice")
 
 
 def _trust_the_benchmark(packages: Path) -> None:
@@ -121,14 +120,8 @@ def _trust_the_benchmark(packages: Path) -> None:
 
 def _install(requirements: Path, target: Path, *options: str) -> None:
     target.mkdir(parents=True, exist_ok=True)
-    if requirements.read_text():
-        install = ("pip", "install", "--quiet", "--require-hashes", "--link-mode", "copy", *options)
-        _run(ROOT / ".tools/uv/bin/uv", *install, "--python", PYTHON, "--target", target, "-r", requirements)
-
-
-def _compile(place: Path) -> None:
-    """Compile all below a folder, independent of modification times, which archives change."""
-    _run(PYTHON, "-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "unchecked-hash", place)
+    install = (ROOT / ".tools/uv/bin/uv", "pip", "install", "--quiet", "--require-hashes", "--link-mode", "copy")
+    _run(*install, *options, "--python", PYTHON, "--target", target, "-r", requirements)
 
 
 def _run(*command: str | Path) -> None:

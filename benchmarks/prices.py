@@ -26,13 +26,6 @@ _HEADER_BYTES = 600  # of a response
 _VALUE_BYTES = 16  # of a value in a line of API Gateway's access log, on average
 
 
-def _access_log_bytes() -> int:
-    """Compute the length of API Gateway's line for a request, in the format of template.yaml."""
-    template = (ROOT / "template.yaml").read_text()
-    access = "".join(re.findall(r"^ +Format: >-\n((?: {10}.*\n)+)", template, re.MULTILINE))
-    return len(re.sub(r"\$context\.[\w.]+", "x" * _VALUE_BYTES, access))
-
-
 def compute(seconds: float, memory_mb: int) -> float:
     """Price a million times that many seconds of Lambda."""
     return seconds * 1e6 * memory_mb / 1024 * _LAMBDA_GB_SECOND
@@ -44,6 +37,11 @@ def usd_per_million(run: Run, cpu_us: float) -> float:
     cost = run.costs[-1]
     seconds = cpu_us / 1e6 / min(1.0, memory / WHOLE_CORE_MB) + cost.requests * STORE_SECONDS
     store = cost.read_units * _READ_UNIT + cost.write_units * _WRITE_UNIT
-    logs = (run.log_bytes + _access_log_bytes()) / 1000 * _LOG_GB
+    # API Gateway logs a line, too, in the format of template.yaml.
+    template = (ROOT / "template.yaml").read_text()
+    access = "".join(re.findall(r"^ +Format: >-\n((?: {10}.*\n)+)", template, re.MULTILINE))
+    log_bytes = run.log_bytes + len(re.sub(r"\$context\.[\w.]+", "x" * _VALUE_BYTES, access))
     transfer = (run.body_bytes + _HEADER_BYTES) / 1000 * _TRANSFER_GB
-    return round(_GATEWAY + _LAMBDA + compute(seconds, memory) + store + logs + transfer + _TRACES, 2)
+    return round(
+        _GATEWAY + _LAMBDA + compute(seconds, memory) + store + log_bytes / 1000 * _LOG_GB + transfer + _TRACES, 2
+    )

@@ -7,8 +7,6 @@ from typing import Any
 from benchmarks.operations import OPERATIONS
 from benchmarks.packages import VARIANTS
 
-Row = dict[str, Any]
-
 # Of each figure: its title, its key in a row, the unit that it is divided by, and its decimals.
 _COLUMNS = (
     ("cold start, M instructions", "cold_instructions", 1e6, 0),
@@ -38,10 +36,10 @@ _DYNAMODB = """\
 
 This service, API key known. A key that the execution environment has not looked up within the last minute costs one
 request and one read unit more."""
-_CHART = '```mermaid\nxychart-beta horizontal\n  title "{}"\n  x-axis {}\n  bar {}\n```'
+_CHART = '```mermaid\nxychart-beta horizontal\n  title "{}, M instructions"\n  x-axis {}\n  bar {}\n```'
 
 
-def markdown(figures: Row) -> str:
+def markdown(figures: dict[str, Any]) -> str:
     """Write `RESULTS.md`."""
     rows = [row for row in figures["rows"] if row["packaging"] == "precompiled"]
     bare = next(row for row in rows if row["variant"] == "bare")
@@ -51,12 +49,11 @@ def markdown(figures: Row) -> str:
         [names[row["variant"]], row["packaging"], *(cell for column in _COLUMNS for cell in _cells(row, bare, *column))]
         for row in figures["rows"]
     ]
-    sections = [
-        _HEAD.format(**figures),
-        table(["", "packaging", *(title for title, *_ in _COLUMNS)], cells),
-        _chart("Cold start, M instructions", {row["variant"]: row["cold_instructions"] for row in rows}),
-        _chart("List of 20, M instructions", {row["variant"]: row["warm_instructions"]["list_20"] for row in rows}),
-    ]
+    sections = [_HEAD.format(**figures), table(["", "packaging", *(title for title, *_ in _COLUMNS)], cells)]
+    cold, warm = ([row[key] for row in rows] for key in ("cold_instructions", "warm_instructions"))
+    for title, counts in (("Cold start", cold), ("List of 20", [each["list_20"] for each in warm])):
+        bars = [round(count / 1e6, 1) for count in counts]
+        sections.append(_CHART.format(title, json.dumps([row["variant"] for row in rows]), bars))
     for each in _TABLES:
         cells = [[names[row["variant"]], *_cells(row, bare, *each)] for row in rows]
         sections += [f"## {each[0]}", table(["", *titles.values()], cells)]
@@ -67,17 +64,13 @@ def markdown(figures: Row) -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def _cells(row: Row, bare: Row, _title: str, key: str, unit: float, decimals: int) -> list[str]:
+def _cells(row: dict[str, Any], bare: dict[str, Any], _title: str, key: str, unit: float, decimals: int) -> list[str]:
     """Write a figure, or one for each operation, in brackets the ratio to the bare handler; `-`: not measured."""
     figures, wholes = ([*each.values()] if isinstance(each, dict) else [each] for each in (row[key], bare[key]))
     return [
         "-" if figure is None else f"{figure / unit:,.{decimals}f}" + (f" ({figure / whole:.2f})" if whole else "")
         for figure, whole in zip(figures, wholes, strict=True)
     ]
-
-
-def _chart(title: str, instructions: dict[str, int]) -> str:
-    return _CHART.format(title, json.dumps([*instructions]), [round(count / 1e6, 1) for count in instructions.values()])
 
 
 def table(head: list[str], rows: Iterable[list[str]]) -> str:

@@ -70,32 +70,23 @@ def rate(shards: int, offered: int, chooser: random.Random) -> int:
 
 def drift(shards: int, chosen: Iterable[int]) -> int:
     """Return how far the id of a creation was behind the greatest one, at the most."""
-    store, greatest, behind = Store([]), 0, 0
-    for shard in chosen:
-        pet_id = store.create(shard, (0, shards))
-        greatest = max(greatest, pet_id)
-        behind = max(behind, greatest - pet_id)
-    return behind
+    store = Store([])
+    ids = [store.create(shard, (0, shards)) for shard in chosen]
+    return max(greatest - own for greatest, own in zip(itertools.accumulate(ids, max), ids, strict=True))
 
 
-def main() -> None:
+if __name__ == "__main__":
     chooser = random.Random(13)  # noqa: S311 - a simulation that gives the same figures each time
     print("| shards | offered a second | taken | 80 % offered | taken | behind, at random | behind, in turn |")
     print("|" + "---:|" * 7)
     for shards in (1, 2, 4, 8, 16):
         for limit in (1, 20, 100):
             check(shards, 2000, limit, chooser)
-        row = [shards]
-        for offered in (shards * LIMIT, shards * LIMIT * 8 // 10):
-            row += [offered, rate(shards, offered, chooser)]
+        rates = [(offered, rate(shards, offered, chooser)) for offered in (shards * LIMIT, shards * LIMIT * 8 // 10)]
         # In turn: each of 50 execution environments goes round the shards by itself.
         turns = [itertools.count(chooser.randrange(shards)) for _ in range(50)]
-        at_random = (chooser.randrange(shards) for _ in range(CREATIONS))
-        row.append(drift(shards, at_random))
-        row.append(drift(shards, (next(chooser.choice(turns)) % shards for _ in range(CREATIONS))))
+        at_random = drift(shards, (chooser.randrange(shards) for _ in range(CREATIONS)))
+        in_turn = drift(shards, (next(chooser.choice(turns)) % shards for _ in range(CREATIONS)))
+        row = [shards, *itertools.chain(*rates), at_random, in_turn]
         print("| " + " | ".join(f"{value:,}" for value in row) + " |")
     print("\nIds are unique, pages are in order and skip nobody, and every animal is found by its id.")
-
-
-if __name__ == "__main__":
-    main()

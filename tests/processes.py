@@ -69,7 +69,9 @@ def run_service(data: Path, console: int | None = None, **variables: str) -> Ite
         base_url = folder.base_url()
         assert base_url, f"the service ended at once:\n{path.read_text()}"
         key = folder.api_key.read_text().strip()
-        with httpx.Client(base_url=base_url, headers={"Authorization": f"Bearer {key}"}, timeout=30) as http:
+        # As many connections as threads, none that the service is about to close, which it does after 5 idle seconds.
+        options: Any = {"timeout": 30, "limits": httpx.Limits(keepalive_expiry=2)}
+        with httpx.Client(base_url=base_url, headers={"Authorization": f"Bearer {key}"}, **options) as http:
             yield RunningService(data, process, path, base_url, key, http)
     finally:
         process.terminate()

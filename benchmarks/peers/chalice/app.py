@@ -8,7 +8,7 @@ from chalice import BadRequestError, Chalice, ConvertToMiddleware, NotFoundError
 from chalice.app import Request
 from pydantic import ValidationError
 
-app = Chalice(app_name="animal-store")
+app = handler = Chalice(app_name="animal-store")
 app.register_middleware(ConvertToMiddleware(animals.logger.inject_lambda_context))
 app.register_middleware(ConvertToMiddleware(animals.metrics.log_metrics(capture_cold_start_metric=True)))
 

@@ -6,7 +6,6 @@ import animals
 from apig_wsgi import make_lambda_handler
 from flask import Flask, Response, abort, g, jsonify, request
 from pydantic import ValidationError
-from werkzeug.exceptions import HTTPException
 
 app = Flask(__name__)
 
@@ -22,11 +21,6 @@ def authenticate() -> None:
 def observe(response: Response) -> Response:
     animals.record(request.endpoint or "unknown", response.status_code, g.started)
     return response
-
-
-@app.errorhandler(HTTPException)
-def http_error(error: HTTPException) -> tuple[dict, int]:
-    return {"message": error.description}, error.code
 
 
 @app.errorhandler(ValidationError)
