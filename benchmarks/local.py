@@ -120,7 +120,7 @@ def emulated(folder: Path) -> list[dict[str, float]]:
     """Measure the service on the emulator, as it was before."""
     with emulator.running(folder / "emulator") as aws:
         credentials = {"AWS_ACCESS_KEY_ID": emulator.ACCOUNT, "AWS_SECRET_ACCESS_KEY": "none"}
-        variables = {**credentials, "AWS_DEFAULT_REGION": template.REGION, "AWS_ENDPOINT_URL_DYNAMODB": aws.endpoint}
+        variables = {**credentials, "AWS_DEFAULT_REGION": template.REGION, "AWS_ENDPOINT_URL_DYNAMODB": aws}
         with client(folder / "data", **variables) as http:
             create(http, FEW)
             few = medians(http)
