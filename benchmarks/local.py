@@ -86,7 +86,7 @@ if __name__ == "__main__":
             print(f"{READERS} connections for {SECONDS:g} s: {load(service):,} requests, all answered with 200")
         with emulator.running(Path(folder, "emulator")) as aws:
             variables: dict[str, Any] = {"AWS_ACCESS_KEY_ID": emulator.ACCOUNT, "AWS_SECRET_ACCESS_KEY": "none"}
-            variables |= {"AWS_DEFAULT_REGION": template.REGION, "AWS_ENDPOINT_URL_DYNAMODB": aws.endpoint}
+            variables |= {"AWS_DEFAULT_REGION": template.REGION, "AWS_ENDPOINT_URL_DYNAMODB": aws}
             with run_service(Path(folder, "data"), **variables) as service:
                 emulated = measure(service, EMULATED)
     ratios = {kind: many[kind] / few[kind] for kind in KINDS}

@@ -63,12 +63,3 @@ def test_the_boundary_leaves_the_stacks_roles_what_they_have() -> None:
     for statement in [each for policy in policies for each in policy["PolicyDocument"]["Statement"]]:
         assert all(allowing(BOUNDARY, action) for action in as_list(statement["Action"])), statement
     assert not allowing(BOUNDARY, "iam:PassRole")
-
-
-def test_only_jobs_of_the_stages_environment_become_the_deploying_role() -> None:
-    (statement,) = ROLES["DeployRole"]["AssumeRolePolicyDocument"]["Statement"]
-    issuer = "token.actions.githubusercontent.com"
-    equal = statement["Condition"]["StringEquals"]
-    assert equal[f"{issuer}:aud"] == "sts.amazonaws.com"
-    subjects = [subject["Fn::Sub"] for subject in equal[f"{issuer}:sub"]]
-    assert all(subject.endswith(":environment:${Stage}") and "*" not in subject for subject in subjects)

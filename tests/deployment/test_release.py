@@ -110,10 +110,9 @@ def test_what_did_not_reach_live_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     functions.get_function.side_effect = lambda **options: live if "Qualifier" in options else latest
     functions.get_layer_version_by_arn.return_value = {"Content": {"CodeSha256": "uw=="}}
     monkeypatch.setattr(versions, "client", lambda _: functions)
-    asked = {"MemorySize": "512", "Architecture": "arm64", "ReservedConcurrency": "7"}
-    found = [*versions._function("F", "f", asked, {"F": "ab", "CommonLayer": "cc", "version": "v2"})]
+    asked = {"code": "ab", "concurrency": "7", "layer": "cc", "version": "v2"}
     pairs = ("MemorySize is 1769, not 512", "Timeout is None, not 5", "code is aa, not ab", "layer is bb, not cc")
-    assert found == [f"F: {text}" for text in (*pairs, "memory is 1769, not 512", "version is v1, not v2")]
+    assert [*versions.differences(versions._function("f", asked))] == [*pairs, "version is v1, not v2"]
 
 
 def test_restored_tables_take_the_place_of_the_stacks_everywhere() -> None:

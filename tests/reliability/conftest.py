@@ -39,6 +39,4 @@ def pytest_terminal_summary(
     terminalreporter.write(table)
     if exitstatus == pytest.ExitCode.OK and config.getoption("--long", default=False):
         when = f"{datetime.now(UTC):%Y-%m-%d}, CPython {platform.python_version()}: no failure.\n\n"
-        document, replaced = _TABLE.subn(lambda _: when + table, _DOCUMENT.read_text("utf-8"))
-        assert replaced == 1, f"{_DOCUMENT} has no place for the table"
-        _DOCUMENT.write_text(document, "utf-8")
+        _DOCUMENT.write_text(_TABLE.sub(lambda _: when + table, _DOCUMENT.read_text("utf-8")), "utf-8")

@@ -7,7 +7,6 @@ are refused, are cases of the contract suite.
 
 import contextlib
 import io
-import itertools
 import json
 import random
 import re
@@ -72,12 +71,12 @@ def test_secrets_and_control_characters(service: RunningService, record_property
         requests += [(path.format(text), {}) for path in ("/pets/{}", "/{}", "/pets?limit={}", "/pets?cursor={}")]
         members = [{member: _SECRET + tail} for member in ("name", "categoryId", "status", tail)]
         requests += [("/pets", {"json": {"name": "a", "categoryId": 1, **member}}) for member in members]
-    for name in ("Idempotency-Key", "Content-Type", "User-Agent", "Cookie", "X-Amzn-Trace-Id"):
-        requests.append(("/pets", {"content": _SECRET, "headers": {name: _SECRET}}))
-    for scheme in ("Bearer", "Basic"):
-        requests.append((f"/pets?key={service.api_key}", {"headers": {"Authorization": f"{scheme} {_SECRET}"}}))
-    for header, path in itertools.product((*_FOREIGN, ("Origin", "http://evil.example")), ("/pets?limit=1", "/pets/1")):
-        requests.append((path, {"headers": dict([header])}))
+    names = ("Idempotency-Key", "Content-Type", "User-Agent", "Cookie", "X-Amzn-Trace-Id")
+    requests += [("/pets", {"content": _SECRET, "headers": {name: _SECRET}}) for name in names]
+    headers = [("Authorization", f"{scheme} {_SECRET}") for scheme in ("Bearer", "Basic")]
+    headers += [*_FOREIGN, ("Origin", "http://evil.example")]
+    paths = ("/pets?limit=1", "/pets/1", f"/pets?key={service.api_key}")
+    requests += [(path, {"headers": dict([header])}) for header in headers for path in paths]
     for path, options in requests:
         method = "POST" if {"json", "content"} & options.keys() else "GET"
         got = service.http.request(method, path, timeout=_LATE_S, **options)
@@ -91,19 +90,13 @@ def test_secrets_and_control_characters(service: RunningService, record_property
     record_property("log lines and metrics searched for these", lines)
 
 
-FRAMES = {
-    **{f"length {value!r}": f"Content-Length: {value}" for value in ("+0", "0x0", "-1", "0, 9", "\n 0")},
-    "the right length": "Content-Length: {}",
-    "two lengths": "Content-Length: 0\r\nContent-Length: 9",
-    "length and coding": "Content-Length: 0\r\nTransfer-Encoding: xchunked",
-    "folded coding": "Content-Length: 0\r\n Transfer-Encoding: chunked",
-    "coding after a bare CR": "Content-Length: 0\r\nX: y\rTransfer-Encoding: chunked",
-    "coding with a space": "Content-Length: 0\r\nTransfer-Encoding : chunked",
-}
+_TE = "Transfer-Encoding"
+_LENGTHS = ("{}", "+0", "0x0", "-1", "0, 9", "\n 0", "0\r\nContent-Length: 9")
+_CODINGS = (f"{_TE}: xchunked", f" {_TE}: chunked", f"X: y\r{_TE}: chunked", f"{_TE} : chunked")
 
 
-@pytest.mark.parametrize("frame", FRAMES)
-def test_hidden_request(service: RunningService, frame: str, record_property: Any) -> None:
+@pytest.mark.parametrize("length", [*_LENGTHS, *(f"0\r\n{coding}" for coding in _CODINGS)])
+def test_hidden_request(service: RunningService, length: str, record_property: Any) -> None:
     """Hide a creation in what one reading of a request takes for its body; no reading may carry it out."""
     url, name = httpx.URL(service.base_url), f"hidden {secrets.token_hex(4)}"
     body = json.dumps({"name": name, "categoryId": 1})
@@ -112,7 +105,9 @@ def test_hidden_request(service: RunningService, frame: str, record_property: An
     last = f"GET /v1/pets/999999999 {head}Connection: close\r\n\r\n"
     answer = b""
     with socket.create_connection((url.host, url.port or 80), timeout=_LATE_S) as connection:
-        connection.sendall(f"POST /v1/pets {head}{FRAMES[frame].format(len(hidden))}\r\n\r\n{hidden}{last}".encode())
+        connection.sendall(
+            f"POST /v1/pets {head}Content-Length: {length.format(len(hidden))}\r\n\r\n{hidden}{last}".encode()
+        )
         with contextlib.suppress(ConnectionError):
             while more := connection.recv(65536):
                 answer += more

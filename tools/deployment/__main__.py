@@ -1,8 +1,8 @@
 """Deploy, check and maintain a stage: `python -m tools.deployment COMMAND`; the Makefile has a target for each."""
 
+import hashlib
 import signal
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -10,19 +10,14 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tools.deployment import bootstrap, rehearsal, release, restore, sam_local, versions
-from tools.deployment.service import DeploymentError, check_contract, temporary_keys
+from tools.deployment.service import DeploymentError, check_contract, run, temporary_keys
 from tools.deployment.stage import Stage, StageName, client
 from tools.packaging.targets import TARGETS
 
 Attested = Annotated[str, typer.Option(help="OWNER/REPOSITORY whose pipeline must have built the artifact.")]
 
 
-def _print(result: Iterable[str] | None) -> None:
-    for line in result or ():
-        print(line)
-
-
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__, result_callback=_print)
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 app.command()(bootstrap.bootstrap)
 app.command()(versions.prune)
 app.command()(restore.restore)
@@ -37,9 +32,8 @@ def deploy(
     stage: StageName, artifact: Path = TARGETS["arm64"].artifact, sha256: str = "", attested: Attested = ""
 ) -> None:
     """Deploy an artifact, check it, and go back if the check fails."""
-    with release.unpacked(artifact) as unpacked:
-        if sha256 not in ("", unpacked.sha256):
-            raise DeploymentError(f"{artifact} has the SHA-256 {unpacked.sha256}, not {sha256}")
+    if sha256 and sha256 != hashlib.sha256(artifact.read_bytes()).hexdigest():
+        raise DeploymentError(f"{artifact} does not have the SHA-256 {sha256}")
     _promote(stage, artifact, attested, back=False, canary=True)
 
 
@@ -55,8 +49,10 @@ def rollback(stage: StageName, commit: str, *, canary: bool = False, attested: A
 def _promote(stage: Stage, path: Path, attested: str, *, back: bool, canary: bool) -> None:
     with release.unpacked(path) as artifact:
         commit = artifact.commit
-    if attested:
-        release.verify_attestation(path, commit, attested)
+    if attested:  # by the pipeline, on main
+        run("gh", "attestation", "verify", str(path), "--repo", attested, "--deny-self-hosted-runners",
+            "--signer-workflow", f"{attested}/.github/workflows/deploy.yml", "--source-ref", "refs/heads/main",
+            "--source-digest", commit)  # fmt: skip
     stage.wait()
     release.guard(stage, commit, back=back)
     release.promote(stage, path, lambda: _check(stage, path), canary=canary, back=back)

@@ -15,10 +15,10 @@ TEMPLATE = ROOT / "bootstrap.yaml"
 
 def bootstrap(
     stage: StageName, repository: str, parameters: Annotated[list[str] | None, typer.Argument()] = None
-) -> list[str]:
+) -> None:
     """Prepare the account for a stage that OWNER/REPOSITORY deploys; PARAMETERS of bootstrap.yaml as NAME=VALUE."""
     create(stage, TEMPLATE, identity(stage, repository) + (parameters or []))
-    return [f"{name}: {value}" for name, value in stage.account().items()]
+    print(*(f"{name}: {value}" for name, value in stage.account().items()), sep="\n")
 
 
 def identity(stage: Stage, repository: str) -> list[str]:

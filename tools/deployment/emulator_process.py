@@ -1,10 +1,7 @@
 """The emulator's process: ministack, with each stage of an API at the address `/STAGE` too, as execute-api has it.
 
-    python emulator_process.py SITE_PACKAGES LISTENER
-
 Run by an interpreter without any library: functions run by it too, and on Lambda they find only what their layer has.
-SITE_PACKAGES is where ministack is installed; LISTENER is the number of a listening socket. The process ends with
-stdin, and so with its parent however that dies.
+It ends with stdin, and so with its parent however that dies.
 """
 # mypy: ignore-errors
 # ruff: noqa: ANN001, ANN002, ANN003, ANN201, ANN202, SLF001
@@ -21,14 +18,9 @@ def serve_stages(app, gateway):
     async def serve(scope, receive, send):
         stage = scope["path"].split("/")[1] if scope["type"] == "http" else ""
         for api in [api for api, stages in gateway._stages_v1.items() if stage in stages]:
-            # API Gateway sets these, whatever the client sent.
-            given = {
-                b"x-forwarded-for": scope["client"][0].encode(),
-                b"x-forwarded-port": os.environb[b"GATEWAY_PORT"],
-                b"x-forwarded-proto": b"http",
-            }
-            headers = [pair for pair in scope["headers"] if pair[0] not in given] + list(given.items())
-            scope = {**scope, "headers": headers, "path": f"/_aws/execute-api/{api}{scope['path']}"}
+            given = [(b"x-forwarded-port", os.environb[b"GATEWAY_PORT"]), (b"x-forwarded-proto", b"http")]
+            headers, path = [*scope["headers"], *given], f"/_aws/execute-api/{api}{scope['path']}"
+            scope = {**scope, "headers": headers, "path": path}
         await app(scope, receive, send)
 
     return serve
@@ -50,7 +42,7 @@ def complete_events(gateway):
 
 
 def main(packages, listener):
-    """Serve until stdin ends."""
+    """Serve on a listening socket, by its number, what is installed in a folder."""
     sys.path.append(packages)
     from hypercorn.asyncio import serve
     from hypercorn.config import Config

@@ -18,7 +18,6 @@ from tools.deployment.stage import Stage, client
 from tools.packaging.artifact import Artifact, unpack
 
 MAIN = "origin/main"
-_SIGNER = ".github/workflows/deploy.yml"
 
 
 def guard(stage: Stage, commit: str, *, back: bool) -> None:
@@ -35,13 +34,6 @@ def guard(stage: Stage, commit: str, *, back: bool) -> None:
 def _is_ancestor(older: str, newer: str) -> bool:
     command = ["git", "merge-base", "--is-ancestor", older, newer]
     return subprocess.run(command, cwd=ROOT, check=False, capture_output=True).returncode == 0
-
-
-def verify_attestation(path: Path, commit: str, repository: str) -> None:
-    """Have GitHub's command line verify that the pipeline on main built this file from that commit."""
-    run("gh", "attestation", "verify", str(path), "--repo", repository, "--deny-self-hosted-runners",
-        "--signer-workflow", f"{repository}/{_SIGNER}", "--source-ref", "refs/heads/main",
-        "--source-digest", commit)  # fmt: skip
 
 
 def released(stage: Stage) -> str:

@@ -23,7 +23,7 @@ _DRAIN_S = 15  # a request that has begun ends within the function's 10 s
 _UNDER_WAY = 10_000  # as many creations as the table takes in that time
 
 
-def restore(stage: StageName, table: Table = ANIMALS, at: datetime | None = None) -> list[str]:
+def restore(stage: StageName, table: Table = ANIMALS, at: datetime | None = None) -> str:
     """Restore a table as it was at a moment (UTC; without one the latest) into a new one, and print its name."""
     dynamodb = client("dynamodb")
     source, target = stage.outputs()[f"{table}Name"], f"{stage.stack}-{table}-{datetime.now(UTC):%Y%m%d%H%M%S}"
@@ -38,7 +38,8 @@ def restore(stage: StageName, table: Table = ANIMALS, at: datetime | None = None
     recovery = {"PointInTimeRecoveryEnabled": True}
     dynamodb.update_continuous_backups(TableName=target, PointInTimeRecoverySpecification=recovery)
     dynamodb.update_table(TableName=target, DeletionProtectionEnabled=True)
-    return [target]
+    print(target)
+    return target
 
 
 def cut_over(stage: StageName, name: str, table: Table = ANIMALS, *, carry: bool = True) -> None:
@@ -98,11 +99,11 @@ def carry_over(table: str, old: str, new: str) -> None:
     never_repeat_ids(new, counter(old))
 
 
-def raise_counter(stage: StageName, value: int) -> list[str]:
+def raise_counter(stage: StageName, value: int) -> None:
     """Let ids go on after VALUE; never sets the counter back."""
     table = stage.outputs()[f"{ANIMALS}Name"]
     never_repeat_ids(table, value)
-    return [f"the last id given is {counter(table)}"]
+    print(f"the last id given is {counter(table)}")
 
 
 def never_repeat_ids(table: str, last: int) -> None:

@@ -1,6 +1,7 @@
 """Run the contract suite through `sam local`, in containers, with a store on this machine that only they reach."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -22,7 +23,6 @@ from tools.packaging.targets import TARGETS
 _HOST = "host.docker.internal"
 _IMAGE = "public.ecr.aws/lambda/python:3.13-x86_64"
 _START_S = 180.0
-_PARAMETERS = {"Stage": "staging", "Architecture": "x86_64"}
 
 
 def run() -> None:
@@ -32,10 +32,10 @@ def run() -> None:
         return
     settings = {"SERVICES": "dynamodb,sts"}
     with tempfile.TemporaryDirectory() as folder, emulator.running(Path(folder) / "store", address, settings) as store:
-        store.use()
+        emulator.use(store)
         # Named as sam names them to the functions: by their logical ids.
         create_tables(client("dynamodb"), [table._replace(name=name) for name, table in load_template().tables.items()])
-        with _start_api(Path(folder), store.endpoint) as base_url, temporary_keys("ApiKeysTable") as keys:
+        with _start_api(Path(folder), store) as base_url, temporary_keys("ApiKeysTable") as keys:
             serve_if_asked(base_url, keys)
             check_contract(base_url, keys, "sam-local")
 
@@ -61,24 +61,19 @@ def _address() -> str:
 @contextmanager
 def _start_api(folder: Path, store: str) -> Iterator[str]:
     """Run `sam local start-api` with warm containers, and wait until the API answers, itself and not only its port."""
-    build = TARGETS["x86_64"].build_dir
-    if not (build / "template.yaml").exists():
-        raise DeploymentError("nothing is built: make build ARCH=x86_64")
     # sam passes on no variable that the template does not have.
-    template = yaml.safe_load((build / "template.yaml").read_text("utf-8"))
+    path = shutil.copytree(TARGETS["x86_64"].build_dir, folder / "build") / "template.yaml"
+    template = yaml.safe_load(path.read_text("utf-8"))
     variables = template["Globals"]["Function"]["Environment"]["Variables"]
     variables["AWS_ENDPOINT_URL_DYNAMODB"] = f"http://{_HOST}:{store.rpartition(':')[2]}"
-    for resource in template["Resources"].values():
-        for name in {"CodeUri", "ContentUri"} & set(resource.get("Properties", {})):
-            resource["Properties"][name] = str(build / resource["Properties"][name])
-    (folder / "template.yaml").write_text(yaml.safe_dump(template), "utf-8")
+    path.write_text(yaml.safe_dump(template), "utf-8")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = [SAM, "local", "start-api", "--template-file", "template.yaml", "--port", str(port)]
+    command = [SAM, "local", "start-api", "--template-file", str(path), "--port", str(port)]
     command += ["--warm-containers", "EAGER", "--layer-cache-basedir", str(folder)]
     command += ["--add-host", f"{_HOST}:host-gateway"]
     command += ["--skip-pull-image"] if os.environ.get("SKIP_PULL") else []
-    command += ["--parameter-overrides", *(f"{name}={value}" for name, value in _PARAMETERS.items())]
+    command += ["--parameter-overrides", "Stage=staging", "Architecture=x86_64"]
     # No credentials: sam would ask AWS whose they are.
     without = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL"}
     environment = {name: value for name, value in os.environ.items() if name not in without}
@@ -90,18 +85,17 @@ def _start_api(folder: Path, store: str) -> Iterator[str]:
         start_new_session=True,
     ) as process:  # fmt: skip
         try:
-            while process.poll() is None and time.monotonic() < deadline:
-                with suppress(httpx.TransportError):
-                    if (
-                        httpx.get(f"{base_url}/pets", timeout=30, trust_env=False).status_code
-                        == httpx.codes.UNAUTHORIZED
-                    ):
-                        break
+            while not _answers(base_url):
+                if process.poll() is not None or time.monotonic() > deadline:
+                    printed = log.read_text("utf-8", "replace")[-5000:]
+                    raise DeploymentError(f"{printed}\nsam local start-api does not answer")
                 time.sleep(0.2)
-            else:
-                raise DeploymentError(
-                    f"{log.read_text('utf-8', 'replace')[-5000:]}\nsam local start-api does not answer"
-                )
             yield base_url
         finally:
             process.send_signal(signal.SIGINT)  # what makes sam remove its containers
+
+
+def _answers(base_url: str) -> bool:
+    with suppress(httpx.TransportError):
+        return httpx.get(f"{base_url}/pets", timeout=30, trust_env=False).status_code == httpx.codes.UNAUTHORIZED
+    return False
