@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.processes import RunningService, run_service
 
@@ -14,7 +15,8 @@ SLOW = (
     *("docs/test_docs_page.py", "docs/test_examples.py", "local/test_dynamodb_engine.py"),
 )
 
-
+settings.register_profile("busy machine", deadline=None)  # where no example's time means anything
+settings.load_profile("busy machine")
 _KEY = re.compile(r"(animal_(?:live|test))_[0-9A-Za-z]{38}")
 
 

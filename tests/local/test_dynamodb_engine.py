@@ -174,7 +174,7 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Engine, 
 def test_random_histories(engines: tuple[Engine, Engine]) -> None:
     requests = count()
 
-    @settings(max_examples=REQUESTS // 50, deadline=None, suppress_health_check=[*HealthCheck])
+    @settings(max_examples=REQUESTS // 50, suppress_health_check=[*HealthCheck])
     @given(st.lists(calls(), min_size=40, max_size=40))
     def compare(history: list[Call]) -> None:
         for engine in engines:

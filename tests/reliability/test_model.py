@@ -276,7 +276,6 @@ def test_histories(long: bool, record_property: Any) -> None:
         max_examples=examples,
         stateful_step_count=steps,
         derandomize=not long,
-        deadline=None,
         database=None,
         suppress_health_check=list(HealthCheck),
     )
