@@ -28,7 +28,7 @@ MALFORMED = [
     "Bearer {cut}",
     "Bearer {key}0",
     "Bearer schlüssel",
-    "Bearer " + "a" * 4000,
+    f"Bearer {'a' * 4000}",
 ]
 MISTYPED, NEVER_ISSUED = "Bearer {mistyped}", f"Bearer {EXAMPLE_KEY}"
 
