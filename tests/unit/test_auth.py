@@ -40,7 +40,12 @@ def test_valid_key_tells_who_calls_by_its_hash_alone(wire: Wire) -> None:
     assert parameters["Key"] == {"hash": {"S": api_key.digest(EXAMPLE_KEY)}}
 
 
-@pytest.mark.parametrize("headers", [{"times": 0}, {"times": 2}, {"form": "{}"}, {"form": "Bearer {}x"}])
+MISTYPED = f"{EXAMPLE_KEY[:-1]}x"  # only its checksum is wrong
+
+
+@pytest.mark.parametrize(
+    "headers", [{"times": 0}, {"times": 2}, {"form": "{}"}, {"form": "Bearer {}x"}, {"key": MISTYPED}]
+)
 def test_any_other_header_is_refused_without_asking_the_store(headers: dict[str, Any], wire: Wire) -> None:
     assert is_refused(**headers)
     assert wire.sent == []
