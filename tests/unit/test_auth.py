@@ -40,12 +40,7 @@ def test_valid_key_tells_who_calls_by_its_hash_alone(wire: Wire) -> None:
     assert parameters["Key"] == {"hash": {"S": api_key.digest(EXAMPLE_KEY)}}
 
 
-MISTYPED = f"{EXAMPLE_KEY[:-1]}x"  # only its checksum is wrong
-
-
-@pytest.mark.parametrize(
-    "headers", [{"times": 0}, {"times": 2}, {"form": "{}"}, {"form": "Bearer {}x"}, {"key": MISTYPED}]
-)
+@pytest.mark.parametrize("headers", [{"times": 0}, {"times": 2}, {"form": "{}"}, {"key": f"{EXAMPLE_KEY[:-1]}x"}])
 def test_any_other_header_is_refused_without_asking_the_store(headers: dict[str, Any], wire: Wire) -> None:
     assert is_refused(**headers)
     assert wire.sent == []
@@ -68,22 +63,15 @@ def test_key_is_valid_until_the_second_at_which_it_expires_in_the_cache_too(
 
 
 @pytest.mark.parametrize("revoked", [{"N": "0"}, {"N": "9999999999"}, {"S": "yesterday"}])
-def test_issue_and_revocation_take_effect_within_60_seconds_whatever_is_written_there(
-    revoked: dict[str, str], wire: Wire, clock: Clock
-) -> None:
-    assert authenticate()
-    assert is_refused(UNKNOWN)
+def test_revoked_key_is_refused_whatever_is_written_there(revoked: dict[str, str], wire: Wire) -> None:
     functions.add_key(functions.client(wire.database), EXAMPLE_KEY, revoked=revoked)
-    functions.add_key(functions.client(wire.database), UNKNOWN)
-
-    clock.advance(60)
-
     assert is_refused(key_id=KEY_ID)
-    assert authenticate(UNKNOWN).label == "tests"
 
 
 @pytest.mark.parametrize("known", [True, False])
 def test_key_is_looked_up_once_in_60_seconds_from_before_the_look_up(known: bool, wire: Wire, clock: Clock) -> None:
+    """So issue and revocation take effect within that time."""
+
     def slow(attempt: Attempt) -> Any:
         clock.advance(2)
         return attempt.carry_out()
