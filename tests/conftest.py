@@ -1,6 +1,5 @@
 """The service that suites call over HTTP, and which tests are slow."""
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,12 +16,6 @@ SLOW = (
 
 settings.register_profile("busy machine", deadline=None)  # where no example's time means anything
 settings.load_profile("busy machine")
-_KEY = re.compile(r"(animal_(?:live|test))_[0-9A-Za-z]{38}")
-
-
-def pytest_make_parametrize_id(val: object) -> str | None:
-    """Keep keys out of the names of tests: many are random, and each worker needs the same names."""
-    return _KEY.sub(r"\1_key", val) if isinstance(val, str) and _KEY.search(val) else None
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m takes tests away

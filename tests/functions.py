@@ -106,20 +106,12 @@ def problems(event: Mapping[str, Any], response: Response) -> list[str]:
 _MEMORY = Path("/dev/shm")  # noqa: S108 - the folder in it has a name of its own
 _FOLDER = tempfile.TemporaryDirectory(prefix="animal-store-", dir=_MEMORY if _MEMORY.is_dir() else None)
 _numbers = itertools.count()
-_latest: list[Database] = []
-
-
-@cache
-def _client() -> "DynamoDBClient":
-    # One for all stores: to make it takes longer than most tests.
-    made: Any = tables.client()
-    made.meta.events.register("before-send.dynamodb", lambda **event: _latest[-1].answer(**event))  # noqa: PLW0108
-    return cast("DynamoDBClient", made)
+_client = cache(tables.client)  # one for all stores: to make it takes longer than most tests
 
 
 def client(database: Database) -> "DynamoDBClient":
     """Return the client of the SDK by which tests look into a store; it leads into the latest one."""
-    _latest[:] = [database]
+    database.attach(_client())
     return _client()
 
 

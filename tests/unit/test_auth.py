@@ -87,19 +87,17 @@ def test_caches_are_bounded_and_a_flood_of_unknown_keys_leaves_known_ones(
     wire: Wire, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
     monkeypatch.setattr(auth, "_CACHE_ENTRIES", 3)
-    first, second, third, fourth, *flood = [api_key.generate("live") for _ in range(10)]
-    for key in (first, second, third, fourth):
+    known, flood = ([api_key.generate("live") for _ in range(4)] for _ in range(2))
+    for key in known:
         functions.add_key(functions.client(wire.database), key)
-    for key in (first, second):
-        authenticate(key)
-    clock.advance(60)
-    for key in (first, third, fourth):
-        authenticate(key)
+    for number in (0, 1, 0, 2, 3):
+        clock.advance(60)  # so that it is looked up
+        authenticate(known[number])
     assert all(is_refused(key) for key in flood)
 
     # The one that was looked up longest ago goes.
-    assert list(auth._known._entries) == [api_key.digest(key) for key in (first, third, fourth)]
-    assert list(auth._unknown._entries) == [api_key.digest(key) for key in flood[-3:]]
+    assert list(auth._known._entries) == [api_key.digest(known[number]) for number in (0, 2, 3)]
+    assert list(auth._unknown._entries) == [api_key.digest(key) for key in flood[1:]]
 
 
 ITEM = b'{"Item": {"label": {"S": "x"}, %s}}'
@@ -123,7 +121,7 @@ def test_failure_of_the_key_store_is_neither_access_nor_refusal_and_is_forgotten
         wire.fail("GetItem", fault, fault, fault)
         with pytest.raises(expected):
             authenticate(key)
-        wire.heal()
+        wire.faults.clear()
 
     assert authenticate().label == "tests"
     assert is_refused(UNKNOWN)

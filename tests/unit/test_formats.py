@@ -1,13 +1,9 @@
-"""What is read back as it was written, or not at all: API keys, cursors, the store's JSON, compiled models."""
+"""What is read back as it was written, or not at all: API keys, cursors, the store's JSON."""
 
-import ast
 import hashlib
-import importlib
-import sys
-from types import ModuleType
 
 import pytest
-from animal_store import api_key, cursor, models, settings, validators
+from animal_store import api_key, cursor, settings, validators
 from animal_store.errors import InvalidRequest
 from animal_store.pet_status import PET_STATUSES, PetStatus
 from hypothesis import given
@@ -81,18 +77,3 @@ def test_item_of_another_shape_is_refused(change: tuple[bytes, bytes]) -> None:
 
     with pytest.raises(ValidationError):
         validators.PET_ITEM.json(body.replace(*change))
-
-
-def test_compiled_schemas_are_plain_data_and_those_in_the_layer_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    schemas = models.compile_core_schemas()
-    assert ast.literal_eval(repr(schemas)) == schemas
-    assert not any(f"'{reference}'" in repr(schemas) for reference in ("ref", "definitions", "definition-ref"))
-
-    shipped = ModuleType("animal_store.core_schemas")
-    shipped.CORE_SCHEMAS = {name: {"type": "int"} for name in schemas}  # type: ignore[attr-defined]
-    with monkeypatch.context() as patch:
-        patch.setitem(sys.modules, "animal_store.core_schemas", shipped)
-        patch.setitem(sys.modules, "animal_store.models", None)  # not shipped
-        patch.delitem(sys.modules, "animal_store.validators")
-        fresh = importlib.import_module("animal_store.validators")
-    assert fresh.NEW_PET.python(7) == 7
