@@ -29,17 +29,14 @@ pytestmark = pytest.mark.skipif(
 
 # Calls a handler with an event, its key taken out, and tells what it answered and which modules came from elsewhere.
 CALL = """
-import json, sys
+import json, sys, types
 function, layer, event = sys.argv[1:]
 standard_library = list(sys.path)
 sys.path[:0] = [function, layer]
 import app
 
-class Context:
-    aws_request_id = "00000000-0000-0000-0000-000000000000"
-    def get_remaining_time_in_millis(self): return 10_000
-
-answer = app.handler(json.load(open(event)) | {"headers": {}, "multiValueHeaders": {}}, Context())
+context = types.SimpleNamespace(get_remaining_time_in_millis=lambda: 10_000)
+answer = app.handler(json.load(open(event)) | {"headers": {}, "multiValueHeaders": {}}, context)
 known = (function, layer, *standard_library)
 files = (getattr(module, "__file__", None) for module in sys.modules.values())
 print("\\n", json.dumps([answer["statusCode"], json.loads(answer["body"])["code"],
