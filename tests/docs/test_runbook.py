@@ -1,4 +1,4 @@
-"""What the documents tell people to type, look at and follow exists: commands, options, names, log fields, links."""
+"""What the documents tell people to type, look at and follow exists; what editors are told too."""
 
 import importlib.util
 import json
@@ -12,6 +12,7 @@ from typing import Any
 import botocore.session
 import pytest
 import typer
+import yaml
 from botocore import xform_name
 
 from tests.template.conftest import of_type, parameters
@@ -128,3 +129,13 @@ def test_every_relative_link_leads_somewhere(document: Path) -> None:
         if anchor and path.exists():
             headings = re.findall(r"^#{1,6} (.+)$", path.read_text().lower(), re.MULTILINE)
             assert anchor in {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in headings}, target
+
+
+def test_editors_and_hooks_are_told_what_the_project_has() -> None:
+    launch = json.loads((ROOT / ".vscode/launch.json").read_text())
+    container = json.loads((ROOT / ".devcontainer/devcontainer.json").read_text())
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
+
+    assert launch["inputs"][0]["options"] == sorted(path.stem for path in (ROOT / "events").glob("*.json"))
+    assert f"/python:{(ROOT / '.python-version').read_text().strip()}-" in container["image"]
+    assert [hook["entry"] for repo in hooks["repos"] for hook in repo["hooks"]] == ["make check"]
