@@ -68,7 +68,7 @@ lock: $(UV) ## bring every lock file up to date with pyproject.toml and locks/*.
 
 .PHONY: run
 run: install ## serve the API on this machine (PORT=3000 DATA=.local RELOAD=1)
-	@PARENT=$$PPID exec .venv/bin/python -m tools run
+	@PARENT=$$PPID PYTHONDONTWRITEBYTECODE= exec .venv/bin/python -m tools run
 
 .PHONY: reset
 reset: install ## empty the local store (DATA=.local)

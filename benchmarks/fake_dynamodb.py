@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks.loopback import Response
 from tools import ROOT
-from tools.local import tables, template
+from tools.local import service, template
 from tools.local.dynamodb import Database
 
 TEMPLATE = template.load(ROOT / "template.yaml", {"Stage": "staging"})
@@ -51,7 +51,7 @@ def fill(file: Path, animals: int, api_key: str) -> None:
         puts.append(_put(pets, {**pet, "status": STATUSES[(number - 1) % len(STATUSES)], "token": token}))
     with closing(Database(file)) as database:
         for table in TEMPLATE.tables.values():
-            _ask(database, "CreateTable", json.dumps(tables.table_request(table)).encode())
+            _ask(database, "CreateTable", json.dumps(service.table_request(table)).encode())
         for first in range(0, len(puts), 100):
             _ask(database, "TransactWriteItems", json.dumps({"TransactItems": puts[first : first + 100]}).encode())
 

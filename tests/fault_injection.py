@@ -99,6 +99,7 @@ TRANSIENT: dict[str, Fault] = {
 UNREADABLE: dict[str, Fault] = {
     "half of the response": _half,
     "response empty": after(answering(200, b"")),
+    "response of another checksum": after(answering(200, b"{}", crc32=1)),
     "response not JSON": after(answering(200, b"<html>")),
     "response not UTF-8": after(answering(200, b'{"Item": {"name": {"S": "\xff"}}}')),
     "error cut off": answering(400, b'{"__type": "Condition'),

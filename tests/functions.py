@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from tests import openapi
 from tests.example_key import EXAMPLE_KEY
 from tools import ROOT
-from tools.local import tables, template
+from tools.local import service, template
 from tools.local.dynamodb import Database
 
 if TYPE_CHECKING:
@@ -106,12 +106,20 @@ def problems(event: Mapping[str, Any], response: Response) -> list[str]:
 _MEMORY = Path("/dev/shm")  # noqa: S108 - the folder in it has a name of its own
 _FOLDER = tempfile.TemporaryDirectory(prefix="animal-store-", dir=_MEMORY if _MEMORY.is_dir() else None)
 _numbers = itertools.count()
-_client = cache(tables.client)  # one for all stores: to make it takes longer than most tests
+_latest: list[Database] = []
+
+
+@cache
+def _client() -> "DynamoDBClient":
+    # One for all stores: to make it takes longer than most tests.
+    made: Any = service.client()
+    made.meta.events.register("before-send.dynamodb", lambda **event: _latest[-1].answer(**event))  # noqa: PLW0108
+    return cast("DynamoDBClient", made)
 
 
 def client(database: Database) -> "DynamoDBClient":
     """Return the client of the SDK by which tests look into a store; it leads into the latest one."""
-    database.attach(_client())
+    _latest[:] = [database]
     return _client()
 
 
@@ -119,7 +127,7 @@ def client(database: Database) -> "DynamoDBClient":
 def _prepared(*, pets: bool) -> Path:
     database = Database(Path(_FOLDER.name) / f"prepared-{pets}.sqlite")
     dynamodb = client(database)
-    tables.create_tables(dynamodb, TEMPLATE.tables.values())
+    service.create_tables(dynamodb, TEMPLATE.tables.values())
     add_key(dynamodb, EXAMPLE_KEY)
     if pets:
         for item in [*({"pk": "pet", **pet} for pet in PETS), {"pk": "counter", "id": 0, "value": len(PETS)}]:

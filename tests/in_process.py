@@ -15,8 +15,8 @@ from anyio.from_thread import start_blocking_portal
 from tools.admin.key_table import KeyTable
 from tools.local.app import Application
 from tools.local.folder import DataFolder
+from tools.local.output import Metrics
 from tools.local.service import KEY_TABLE, load_template, open_store
-from tools.local.status import Metrics
 
 
 async def _send(asgi: httpx.ASGITransport, request: httpx.Request) -> httpx.Response:

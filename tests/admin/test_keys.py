@@ -18,7 +18,7 @@ from tests.functions import TEMPLATE
 from tools.admin import keys as command
 from tools.admin.key_table import KeyAdministrationError, KeyRecord, KeyTable, local_user, parse_expiry
 from tools.local import template
-from tools.local.tables import table_request
+from tools.local.service import table_request
 
 NAME = f"{template.STACK_NAME}-ApiKeysTable"
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -16,8 +16,7 @@ from moto import mock_aws
 from tools.deployment import bootstrap, release, restore, versions
 from tools.deployment.service import DeploymentError
 from tools.deployment.stage import Stage
-from tools.local.service import load_template
-from tools.local.tables import table_request
+from tools.local.service import load_template, table_request
 from tools.packaging.translate import TEMPLATE
 
 PRODUCTION = Stage("production")

@@ -1,6 +1,5 @@
 """The ASGI application: its pages, whom it answers, and what it logs."""
 
-import json
 import logging
 from collections.abc import Iterator
 
@@ -10,8 +9,7 @@ import yaml
 
 from tests.in_process import Target, service_in_process
 from tools import ROOT
-from tools.local.output import redirected
-from tools.local.status import Metrics
+from tools.local.output import Metrics, redirected
 
 
 @pytest.fixture(scope="module")
@@ -88,15 +86,11 @@ def test_status_is_made_of_the_metrics(http: httpx.Client) -> None:
         for _ in range(2):
             http.get(f"/v1/pets/{pet_id}")
         http.get("/v1/cats")  # API Gateway's own response: not in the functions' metrics
-        print('{"_aws": {"CloudWatchMetrics": [{}]}}')
-    for value in range(1, 101):
-        directive = {"Dimensions": [["D"]], "Metrics": [{"Name": "M"}]}
-        metrics(json.dumps({"_aws": {"CloudWatchMetrics": [directive]}, "D": "d", "M": float(value)}))
-    requests, errors, deprecated, measured = metrics.summary()["tables"]
+        print('{"_aws": {}}')
+    status = metrics.summary("http://127.0.0.1/v1")
 
-    counts = {(row["Operation"], row["Status"]): row["Requests"] for row in requests}
+    counts = {(row["Operation"], row["Status"]): row["Requests"] for row in status["counts"]}
     assert counts == {("createPet", "201"): 1, ("createPet", "400"): 1, ("getPet", "200"): 2}
-    assert [(row["Code"], row["Errors"]) for row in errors] == [("invalid_request", 1)]
-    assert [row["DeprecatedCalls"] for row in deprecated] == [2]
-    assert measured == [{"D": "d", "Requests": 100, "M p50": 50, "M p95": 95}]  # of nearest rank
-    assert metrics.summary()["invalid_metrics"] == 1
+    assert [request["Operation"] for request in status["last"]] == ["getPet", "getPet", "createPet", "createPet"]
+    assert (status["last"][2]["Code"], status["last"][3]["StoreCalls"]) == ("invalid_request", 2)
+    assert http.get("/status.json").json()["base_url"] == http.get("/openapi.json").json()["servers"][0]["url"]

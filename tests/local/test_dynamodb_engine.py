@@ -23,7 +23,7 @@ from tests.functions import TEMPLATE
 from tests.local.dynamodb_local import dynamodb_local
 from tools.local.dynamodb import Database
 from tools.local.expressions import RESERVED_WORDS
-from tools.local.tables import table_request
+from tools.local.service import table_request
 
 REQUESTS = int(os.environ.get("ENGINE_REQUESTS", "2000"))
 Request = dict[str, Any]

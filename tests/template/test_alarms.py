@@ -49,6 +49,8 @@ def test_one_alarm_is_for_codedeploy_alone_and_all_others_page(stack: Template) 
     }
     assert silent == of_codedeploy == {"DeploymentAlarm"}
     assert of_type(stack, ALARM)["DeploymentAlarm"]["Threshold"] == 0
+    assert all("Canary10Percent5Minutes" in json.dumps(group["DeploymentConfigName"]) for group in groups)
+    assert stack["Resources"]["AlarmSubscription"]["Condition"] == "HasAlarmEmail"
 
 
 def test_alarms_watch_every_function_and_every_call_of_dynamodb(stack: Template) -> None:

@@ -68,7 +68,8 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Give the clock of the layer and of the SDK's pauses between retries, which are as long as they ever are."""
     clock = Clock()
-    monkeypatch.setattr(ExponentialBackoff, "_random", property(lambda _: lambda: 1.0), raising=False)
+    longest = property(lambda _: lambda: 1.0, lambda backoff, value: vars(backoff).update(_random=value))
+    monkeypatch.setattr(ExponentialBackoff, "_random", longest, raising=False)
     for module in (auth, catalogue, dynamodb, operation, endpoint):
         monkeypatch.setattr(module, "time", clock)
     return clock

@@ -17,8 +17,7 @@ from tools.admin import fail
 from tools.admin.key_table import KeyAdministrationError, KeyRecord, KeyTable, local_user, parse_expiry
 from tools.local import LocalError
 from tools.local.folder import DataFolder
-from tools.local.service import KEY_TABLE, load_template, open_store
-from tools.local.tables import ENDPOINT_VARIABLE, client, create_tables
+from tools.local.service import ENDPOINT_VARIABLE, KEY_TABLE, client, create_tables, load_template, open_store
 
 Stage = Literal["staging", "production"]
 

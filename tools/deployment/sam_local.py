@@ -16,8 +16,7 @@ import yaml
 from tools.deployment import emulator
 from tools.deployment.service import SAM, DeploymentError, check_contract, serve_if_asked, temporary_keys
 from tools.deployment.stage import client
-from tools.local.service import load_template
-from tools.local.tables import create_tables
+from tools.local.service import create_tables, load_template
 from tools.packaging.targets import TARGETS
 
 _HOST = "host.docker.internal"

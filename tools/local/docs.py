@@ -6,11 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-_NOTE = (
-    "Press <b>Authorize</b> and paste the API key that <code>make run</code> printed, then open an operation and press "
-    '<b>Execute</b>. What the service has done since: <a href="/status">status</a>.'
-)
-
 
 def swagger_ui() -> dict[str, bytes]:
     """Read the files of Swagger UI, by the names that the page uses."""
@@ -25,8 +20,3 @@ def page(files: str, note: str, settings: Mapping[str, Any]) -> bytes:
     script = json.dumps(settings).replace("</", "<\\/")
     text = Path(__file__).with_name("docs.html").read_text("utf-8")
     return text.replace("{{files}}", files).replace("{{note}}", note).replace("{{settings}}", script).encode()
-
-
-def local_page() -> bytes:
-    """Make the page that `make run` serves."""
-    return page("/docs", _NOTE, {"url": "/openapi.yaml"})

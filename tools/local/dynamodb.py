@@ -6,19 +6,20 @@ store knows what this project asks of DynamoDB; all else is refused by name, nev
 
 import json
 import os
+import shlex
 import sqlite3
 import threading
 import uuid
 import zlib
 from collections import deque
 from contextlib import closing, suppress
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
+from tools.local import LocalError
 from tools.local.expressions import Refusal
 from tools.local.operations import READS, perform
 
@@ -34,46 +35,37 @@ PRAGMA page_size = {_PAGE_SIZE};
 PRAGMA application_id = {_APPLICATION_ID};
 PRAGMA user_version = {_VERSION};
 PRAGMA journal_mode = WAL;
-CREATE TABLE tables (id INTEGER PRIMARY KEY, name TEXT UNIQUE, description TEXT, expiry TEXT);
+CREATE TABLE tables (id INTEGER PRIMARY KEY, name TEXT UNIQUE, description TEXT);
 CREATE TABLE rows (place BLOB PRIMARY KEY, item TEXT) WITHOUT ROWID;
 CREATE TABLE tokens (token TEXT PRIMARY KEY, content BLOB, expires REAL);
 CREATE INDEX tokens_by_expiry ON tokens (expires);
 """
-_EVENT = "before-send.dynamodb"
-
-
-class DatabaseError(Exception):
-    """The file cannot be used, and was left as it is; the message is for the person at the terminal."""
-
-    def __init__(self, path: Path, why: str) -> None:
-        super().__init__(f"{path} is not a local store that can be used: {why}. Nothing was changed.")
 
 
 class Database:
-    """An embedded DynamoDB in a file, which is created if there is none, and left as it is if it is damaged."""
+    """An embedded DynamoDB in a file (of a data folder: `store/FILE`), created if there is none, left if damaged."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._idle: deque[sqlite3.Connection] = deque()
         self._writing = threading.Lock()
-        self._clients: list[DynamoDBClient] = []
+        self._is_open = True
         try:
             _create(path)
             _check(path)
         except (OSError, sqlite3.Error) as error:
-            raise DatabaseError(path, str(error)) from error
+            advice = "Put a good copy in its place, or start with an empty store: make reset DATA="
+            why = f"{path} is not a local store that can be used: {error}. Nothing was changed.\n{advice}"
+            raise LocalError(why + shlex.quote(str(path.parent.parent))) from error
 
     def attach(self, client: "DynamoDBClient") -> None:
-        """Answer every request of a client, in place of the network, until `close`."""
-        client.meta.events.register_first(_EVENT, self.answer)  # type: ignore[arg-type] # the stubs know no answers
-        # Last, for a request that comes after `close`: none may reach the network.
-        client.meta.events.register_last(_EVENT, _CLOSED, unique_id="embedded-store-closed")  # type: ignore[arg-type]
-        self._clients.append(client)
+        """Answer every request of a client, in place of the network; after `close`, with an error."""
+        # The SDK's stubs have no type for handlers that return something.
+        client.meta.events.register_first("before-send.dynamodb", self.answer)  # type: ignore[arg-type]
 
     def close(self) -> None:
-        """Detach the clients and close the file; no request may be under way."""
-        for client in self._clients:
-            client.meta.events.unregister(_EVENT, self.answer)  # type: ignore[arg-type]
+        """Close the file; no request may be under way."""
+        self._is_open = False
         while self._idle:
             self._idle.pop().close()
 
@@ -82,16 +74,18 @@ class Database:
         body: Any = request.body
         try:
             return _response(request, 200, self._perform(event_name.rpartition(".")[2], json.loads(body)))
-        except Refusal as refusal:
-            return _error(request, 400, refusal)
+        except Refusal as error:
+            status, refusal = 400, error
         except sqlite3.Error as error:
-            return _error(request, 500, Refusal(f"The local store {self._path}: {error}", "InternalServerError"))
+            status, refusal = 500, Refusal(f"The local store {self._path}: {error}", "InternalServerError")
+        answer = {"__type": f"com.amazonaws.dynamodb.v20120810#{refusal.code}", "message": refusal.message}
+        return _response(request, status, json.dumps(answer | refusal.members))
 
     def _perform(self, operation: str, request: dict[str, Any]) -> str:
         try:
             connection = self._idle.pop()  # one that no other thread is using
         except IndexError:
-            connection = _connect(self._path)
+            connection = self._connect()
         try:
             if operation in READS:
                 return perform(connection.execute, operation, request)
@@ -101,6 +95,15 @@ class Database:
         finally:
             self._idle.append(connection)
 
+    def _connect(self) -> sqlite3.Connection:
+        """Open the file, which exists: a store that is taken away while it is used does not come back empty."""
+        if not self._is_open:
+            raise sqlite3.ProgrammingError("it is closed")
+        uri = f"{self._path.absolute().as_uri()}?mode=rw"
+        connection = sqlite3.connect(uri, timeout=10, isolation_level=None, check_same_thread=False, uri=True)
+        connection.executescript("PRAGMA synchronous = FULL; PRAGMA fullfsync = ON")  # the latter is for macOS
+        return connection
+
 
 def _response(request: AWSPreparedRequest, status: int, text: str) -> AWSResponse:
     content = text.encode()
@@ -109,30 +112,11 @@ def _response(request: AWSPreparedRequest, status: int, text: str) -> AWSRespons
     return AWSResponse(request.url, status, headers, body)
 
 
-def _error(request: AWSPreparedRequest, status: int, refusal: Refusal, **_: object) -> AWSResponse:
-    name = f"com.amazonaws.dynamodb.v20120810#{refusal.code}"
-    return _response(request, status, json.dumps({"__type": name, "message": refusal.message, **refusal.members}))
-
-
-_CLOSED = partial(_error, status=500, refusal=Refusal("The local store is closed", "InternalServerError"))
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    """Open a file that exists: a store that is taken away while it is used does not come back empty."""
-    uri = f"{path.absolute().as_uri()}?mode=rw"
-    connection = sqlite3.connect(uri, timeout=10, isolation_level=None, check_same_thread=False, uri=True)
-    connection.executescript("PRAGMA synchronous = FULL; PRAGMA fullfsync = ON")  # the latter is for macOS
-    return connection
-
-
 def _create(path: Path) -> None:
     """Create an empty store where there is none, in one step: no unfinished file ever has its name."""
-    log = Path(f"{path}-wal")
-    is_log_there = log.exists()  # asked first: another process may be creating the store
+    path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists():
         return
-    if is_log_there:
-        raise DatabaseError(path, f"{log} is a part of it, and it is missing")
     new = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
     try:
         with closing(sqlite3.connect(new)) as connection:
@@ -141,21 +125,18 @@ def _create(path: Path) -> None:
             os.link(new, path)
     finally:
         new.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
-    os.fsync(folder)
-    os.close(folder)
 
 
 def _check(path: Path) -> None:
     """Refuse a file that is damaged or something else, without changing it."""
     # With a log, SQLite decides: pages that are missing here may be there.
     if path.stat().st_size % _PAGE_SIZE and not Path(f"{path}-wal").exists():
-        raise DatabaseError(path, "it is cut off")
+        raise sqlite3.DatabaseError("it is cut off")
     # Read-only: another connection could write to the file when it is closed.
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
         names = ("application_id", "user_version", "quick_check(1)")
         *version, result = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names)
     if version != [_APPLICATION_ID, _VERSION]:
-        raise DatabaseError(path, "it is something else, or from another version of this program")
+        raise sqlite3.DatabaseError("it is something else, or from another version of this program")
     if result != "ok":
-        raise DatabaseError(path, result.splitlines()[-1])
+        raise sqlite3.DatabaseError(result.splitlines()[-1])

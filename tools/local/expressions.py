@@ -1,7 +1,4 @@
-"""DynamoDB's values and expressions, in the few forms in which this project writes them; any other is refused.
-
-https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.html
-"""
+"""DynamoDB's values and expressions, in the few forms in which this project writes them; any other is refused."""
 
 import operator
 import re

@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -10,8 +9,6 @@ from pathlib import Path
 from typing import IO
 
 from tools.local import LocalError
-
-_LOCAL_URL = re.compile(r"http://127\.0\.0\.1:[0-9]+/[\w/]*")
 
 
 class DataFolder:
@@ -27,41 +24,27 @@ class DataFolder:
 
     @contextmanager
     def held_by_service(self) -> Iterator[IO[str]]:
-        """Hold the folder as its one service; its base URL in the file tells others that it answers."""
-        with self._locked(self._service, fcntl.LOCK_EX) as file:
-            file.truncate(0)
-            yield file
-
-    def base_url(self) -> str | None:
-        """Find the service that runs on this folder; what names another machine is not ours."""
-        with suppress(OSError, UnicodeError), self._service.open() as file:
-            if not _try_lock(file, fcntl.LOCK_SH) and _LOCAL_URL.fullmatch(url := file.read()):
-                return url
-        return None
-
-    @contextmanager
-    def using_store(self, *, alone: bool = False) -> Iterator[None]:
-        """Hold the store, together with others that use it or alone."""
-        with self._locked(self.path / "lock", fcntl.LOCK_EX if alone else fcntl.LOCK_SH):
-            self.store.mkdir(exist_ok=True)
-            yield
-
-    @contextmanager
-    def _locked(self, path: Path, kind: int) -> Iterator[IO[str]]:
-        """Hold a lock; it ends with the process, however that ends."""
+        """Hold the folder as its one service, until the process ends; a base URL in the file says that it answers."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            file = path.open("a+")
+            file = self._service.open("a+")
         except OSError as error:
             raise LocalError(f"nothing can be stored in {self.path}: {error}. Use another: DATA=...") from error
         with file:
             for _ in range(20):  # another command may be looking whether it is held
-                if _try_lock(file, kind):
+                if _try_lock(file, fcntl.LOCK_EX):
+                    file.truncate(0)
                     yield file
                     return
                 time.sleep(0.05)
-            by = f"`make run` ({url})" if (url := self.base_url()) else "another command"
+            by = f"`make run` ({self.base_url() or 'starting'})"
             raise LocalError(f"{self.path} is in use by {by}. Stop that first, or use another folder: DATA=.local2")
+
+    def base_url(self) -> str | None:
+        """Find the service that runs on this folder, once it answers."""
+        with suppress(OSError), self._service.open() as file:
+            return None if _try_lock(file, fcntl.LOCK_SH) else file.read() or None
+        return None
 
 
 def _try_lock(file: IO[str], kind: int) -> bool:

@@ -1,43 +1,76 @@
 """API Gateway's part: find the route, invoke the function with a proxy event, and answer for itself when none can.
 
+The functions' handlers are imported into this process, once, with one copy of the layer for all of them. AWS gives each
+function an execution environment; here threads share one: they must not keep the state of a request in a variable.
+
 Proxy events have payload version 1.0:
 https://docs.aws.amazon.com/apigateway/latest/developerguide/set-up-lambda-proxy-integrations.html
 """
 
 import asyncio
 import base64
+import importlib
 import json
+import os
+import runpy
 import sys
 import time
 import traceback
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from http import HTTPStatus
+from itertools import chain
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from tools.local.functions import Handler
+from tools.local import LocalError
+from tools.local.output import summary
 from tools.local.template import Function, Route, Template
 
 # https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-execution-service-limits-table.html
 _MAX_BODY_BYTES = 10 * 1024 * 1024
-_INTEGRATION_TIMEOUT_S = 29.0
-# What a function's failure gets: the template changes no status of DEFAULT_5XX.
-_BAD_GATEWAY = 502
+Handler = Callable[[dict[str, Any], Any], Any]
+
+
+def load_handlers(template: Template) -> Mapping[str, Handler]:
+    """Import every handler, by logical id, and what they share, afresh; if one cannot be, the modules before stay."""
+    functions = template.functions.values()
+    folders = {folder.resolve() for folder in (*template.layers, *(function.code for function in functions))}
+    sys.path[:0] = [str(folder) for folder in folders if str(folder) not in sys.path]
+    importlib.invalidate_caches()
+    files = {name: Path(getattr(module, "__file__", None) or "") for name, module in list(sys.modules.items())}
+    before = {name: sys.modules.pop(name) for name, file in files.items() if not folders.isdisjoint(file.parents)}
+    try:
+        return {function.logical_id: _handler(function) for function in functions}
+    except LocalError:
+        sys.modules.update(before)
+        raise
+
+
+def _handler(function: Function) -> Handler:
+    os.environ.update(function.environment)
+    module_name, _, attribute = function.handler.rpartition(".")
+    path = function.code.resolve() / f"{module_name}.py"
+    try:
+        handler: Handler = runpy.run_path(str(path))[attribute]
+    except (Exception, SystemExit) as error:
+        trace = "".join(traceback.format_exception(error))
+        sys.stderr.write(trace)
+        raise LocalError(f"{path} cannot be loaded: {summary(trace)}") from error
+    return handler
 
 
 class Gateway:
     """A template and its handlers (by the logical ids of their functions)."""
 
     def __init__(self, template: Template, handlers: Mapping[str, Handler]) -> None:
-        self.template = template
-        self._handlers = handlers
-        self._executor = ThreadPoolExecutor(64)
+        self.template, self._handlers, self._executor = template, handlers, ThreadPoolExecutor(64)
 
     async def handle(self, request: Request) -> Response:
         """Answer a request as API Gateway would; never raises for anything that a client or a function does."""
@@ -48,9 +81,7 @@ class Gateway:
                 if len(body) > _MAX_BODY_BYTES:
                     return self._own("REQUEST_TOO_LARGE", request_id)
             route, parameters = self.template.find(request.method, request.scope["raw_path"].decode("latin-1"))
-        except ClientDisconnect:
-            return Response(status_code=400)  # nobody reads it
-        except LookupError:
+        except (ClientDisconnect, LookupError):  # who has gone reads no response
             return self._own("MISSING_AUTHENTICATION_TOKEN", request_id)
         event = proxy_event(request, bytes(body), route, parameters, stage=self.template.stage, request_id=request_id)
         made = await self._integrate(self.template.functions[route.function], event, request_id)
@@ -65,8 +96,8 @@ class Gateway:
         return self._handlers[function.logical_id](event, context)
 
     async def _integrate(self, function: Function, event: dict[str, Any], request_id: str) -> Response:
-        """Invoke a function, within its own time and the gateway's."""
-        seconds = min(function.timeout_s, _INTEGRATION_TIMEOUT_S)
+        """Invoke a function, within its own time."""
+        seconds = function.timeout_s
         invocation = asyncio.get_running_loop().run_in_executor(self._executor, self.invoke, function, event, seconds)
         try:
             async with asyncio.timeout(seconds):
@@ -74,32 +105,21 @@ class Gateway:
         except (Exception, SystemExit) as error:
             # As Lambda's runtime logs it. A thread that overruns cannot be stopped.
             timed_out = invocation.cancelled()  # or else the function itself has raised TimeoutError
-            line = {
-                "level": "ERROR",
-                "message": f"Task timed out after {seconds:.2f} seconds",
-                "request_id": request_id,
-            }
-            if not timed_out:
-                line |= {"message": "The function failed.", "exception": "".join(traceback.format_exception(error))}
+            line = {"level": "ERROR", "message": "The function failed.", "request_id": request_id}
+            if timed_out:
+                line["message"] = f"Task timed out after {seconds:.2f} seconds"
+            else:
+                line["exception"] = "".join(traceback.format_exception(error))
             sys.stderr.write(json.dumps(line) + "\n")
             return self._own("INTEGRATION_TIMEOUT" if timed_out else "DEFAULT_5XX", request_id)
 
     def _own(self, kind: str, request_id: str) -> Response:
-        """Make a response of API Gateway's own, as the template says; headers are in single quotes there.
-
-        https://docs.aws.amazon.com/apigateway/latest/developerguide/supported-gateway-response-types.html
-        """
+        """Make a response of API Gateway's own, as the template says; headers are in single quotes there."""
         made = self.template.gateway_responses[kind]
         ((media_type, body),) = made["ResponseTemplates"].items()
         headers = {name: value.strip("'") for name, value in made["ResponseParameters"]["Headers"].items()}
         headers |= {"Content-Type": media_type, "x-amzn-RequestId": request_id}
-        return Response(body, made.get("StatusCode", _BAD_GATEWAY), headers)
-
-
-_UNKNOWN_IDENTITY = (
-    *("accessKey", "accountId", "apiKey", "caller", "cognitoAuthenticationProvider", "cognitoAuthenticationType"),
-    *("cognitoIdentityId", "cognitoIdentityPoolId", "principalOrgId", "user", "userArn"),
-)
+        return Response(body, made.get("StatusCode", HTTPStatus.BAD_GATEWAY), headers)
 
 
 def proxy_event(  # noqa: PLR0913 - what an event is made of
@@ -107,15 +127,14 @@ def proxy_event(  # noqa: PLR0913 - what an event is made of
 ) -> dict[str, Any]:
     """Make the event that API Gateway would send to the function of a route.
 
-    Two differences: header names are in lower case, as ASGI has them; and `requestContext.path` does not begin with the
-    stage, because the local base URL has none: it is the path by which the client came, as behind a custom domain.
+    Differences: header names are in lower case, as ASGI has them; `requestContext.path` does not begin with the stage,
+    as behind a custom domain; and an identity that nobody has proved has no members of value null.
     """
     path, client, now = request.scope["raw_path"].decode("latin-1"), request.scope["client"][0], datetime.now(UTC)
-    sent = ((name, value) for name, value in request.headers.items() if not name.startswith("x-forwarded-"))
-    # Set by API Gateway whatever the client sent.
-    own = {"For": client, "Port": str(request.url.port or 80), "Proto": "http"}
-    headers = _group((*sent, *((f"X-Forwarded-{name}", value) for name, value in own.items())))
-    query = _group(request.query_params.multi_items())
+    sent = {n: request.headers.getlist(n) for n in request.headers if not n.startswith("x-forwarded-")}
+    forwarded = {"For": [client], "Port": [str(request.url.port or 80)], "Proto": ["http"]}  # whatever the client sent
+    headers = sent | {f"X-Forwarded-{name}": values for name, values in forwarded.items()}
+    query = {name: request.query_params.getlist(name) for name in request.query_params}
     try:
         text, is_base64 = body.decode(), False
     except UnicodeDecodeError:
@@ -135,8 +154,7 @@ def proxy_event(  # noqa: PLR0913 - what an event is made of
             "apiId": "local",
             "domainName": request.url.hostname,
             "httpMethod": request.method,
-            "identity": dict.fromkeys(_UNKNOWN_IDENTITY)
-            | {"sourceIp": client, "userAgent": request.headers.get("user-agent")},
+            "identity": {"sourceIp": client, "userAgent": request.headers.get("user-agent")},
             "path": path,
             "protocol": f"HTTP/{request.scope['http_version']}",
             "requestId": request_id,
@@ -150,34 +168,12 @@ def proxy_event(  # noqa: PLR0913 - what an event is made of
     }
 
 
-def _group(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    grouped: dict[str, list[str]] = {}
-    for name, value in pairs:
-        grouped.setdefault(name, []).append(value)
-    return grouped
-
-
-_Name = Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")]  # RFC 9110, section 5.6.2
-_Value = Annotated[str, Field(pattern=r"^[^\x00-\x08\x0a-\x1f\x7f]*$", coerce_numbers_to_str=True)]
-
-
-class _Result(BaseModel):
-    """What is taken from a function; API Gateway knows `multiValueHeaders` too, which this project does not use."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    statusCode: Annotated[int, Field(ge=200, le=599)]
-    headers: dict[_Name, _Value] = {}
-    body: str = ""
-    isBase64Encoded: Literal[False] = False
-
-
 def response(result: Any) -> Response:
-    """Make the HTTP response of what a function returned."""
-    try:
-        read = _Result.model_validate(result)
-    except ValidationError as error:
-        raise ValueError(f"not a response: {error.errors(include_url=False, include_input=False)}") from None
-    made = Response(read.body.encode(), read.statusCode, read.headers)
-    made.headers.setdefault("Content-Type", "application/json")  # API Gateway's default
-    return made
+    """Make the HTTP response of what a function returned, in the form that this project uses; ValueError for others."""
+    match {"headers": {}, "body": "", "isBase64Encoded": False} | result:
+        case {"statusCode": int(status), "headers": dict(headers), "body": str(body), "isBase64Encoded": False, **more}:
+            made = Response(body.encode(), status, {name: str(value) for name, value in headers.items()})
+            made.headers.setdefault("Content-Type", "application/json")  # API Gateway's default
+            if status in range(200, 600) and not more and all(map(str.isprintable, chain(*made.headers.items()))):
+                return made
+    raise ValueError(f"not a response: {result!r:.300}")

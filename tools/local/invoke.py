@@ -1,13 +1,10 @@
-"""`python -m tools invoke`: run one handler in this process with an event from a file, for instance under a debugger.
-
-It uses the store of DATA, together with a running `make run` or without. A key in the event is replaced by the key of
-this machine, because the keys in `events/` are examples that open nothing.
-"""
+"""`python -m tools invoke`: run one handler in this process, on the store of DATA, for instance under a debugger."""
 
 import json
 import re
 import sys
 from contextlib import redirect_stdout
+from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated
 
@@ -15,10 +12,6 @@ import typer
 
 from tools.local import LocalError
 from tools.local.folder import DataFolder
-
-# The longest that Lambda allows: a person at a breakpoint takes longer than the function's own seconds.
-_SECONDS = 15 * 60
-_SERVER_ERROR = 500
 
 
 def invoke(
@@ -33,13 +26,14 @@ def invoke(
             gateway, key = store.load(template), store.key(template)
             from animal_store.api_key import is_well_formed
 
+            # The keys in `events/` are examples that open nothing.
             text = re.sub(r"\w+", lambda word: key if is_well_formed(word[0]) else word[0], event.read_text("utf-8"))
             content = json.loads(text)
             route, _ = template.find(content.get("httpMethod"), content.get("path", ""))
-            response = gateway.invoke(template.functions[route.function], content, _SECONDS)
+            # Longer than the function's own seconds: a person may be at a breakpoint.
+            response = gateway.invoke(template.functions[route.function], content, seconds=15 * 60)
     except (LocalError, LookupError, ValueError) as error:
         print(f"{event}: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
     print(json.dumps(response, indent=2, ensure_ascii=False))
-    if response["statusCode"] >= _SERVER_ERROR:
-        raise typer.Exit(1)
+    raise typer.Exit(response["statusCode"] >= HTTPStatus.INTERNAL_SERVER_ERROR)

@@ -14,9 +14,7 @@ from tools.local.expressions import Expressions, Item, Refusal, known, order, un
 Execute = Callable[..., sqlite3.Cursor]
 Request = dict[str, Any]
 
-_TOKEN_SECONDS = 10 * 60
-# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html; pages are counted in JSON.
-_MAX_PAGE, _MAX_KEY = 1024 * 1024, 2048
+_MAX_KEY = 2048  # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
 _FAILED = "ConditionalCheckFailedException"
 _AFTER = b"\xff"
 _READ = "SELECT item FROM rows WHERE place = ?"
@@ -126,9 +124,7 @@ class _Call:
     def query(self) -> str:
         if "IndexName" in self.request and self.request.get("ConsistentRead"):
             raise Refusal("Consistent reads are not supported on global secondary indexes")
-        index = self._indexes().get(self.request.get("IndexName"))
-        if index is None:
-            raise Refusal("The table does not have the specified index")
+        index = self._indexes()[self.request.get("IndexName")]
         conditions = Expressions(self.request).key_conditions(index.keys)
         begin, low = index.place({index.keys[0]: conditions[index.keys[0]]}), index.place(conditions)
         return self._page(index, low + _AFTER if low != begin else begin, begin + _AFTER)
@@ -149,10 +145,8 @@ class _Call:
     def describe_table(self) -> str:
         return f'{{"Table":{self._table()[1]}}}'
 
-    def update_time_to_live(self) -> str:
-        expiry = _json(self.request["TimeToLiveSpecification"])
-        self.execute("UPDATE tables SET expiry = ? WHERE id = ?", (expiry, self._table()[0]))
-        return f'{{"TimeToLiveSpecification":{expiry}}}'
+    def update_time_to_live(self) -> str:  # DynamoDB deletes what has expired some day, the store never does
+        return _json({"TimeToLiveSpecification": self.request["TimeToLiveSpecification"]})
 
     def _table(self) -> tuple[int, str]:
         """Return the number and the description of the table."""
@@ -173,21 +167,16 @@ class _Call:
         return table.place(known(key))
 
     def _page(self, index: _Index, low: bytes, high: bytes) -> str:
-        """Read the items from one place to before another, up to the limit or to the size of a page."""
+        """Read the items from one place to before another, up to the limit; DynamoDB would also stop at 1 MB."""
         if "ExclusiveStartKey" in self.request:
             start = index.place(known(self.request["ExclusiveStartKey"]))
             if self.request["ExclusiveStartKey"].keys() != {*index.names} or not low <= start < high:
                 raise Refusal("The provided starting key is invalid, or outside the boundaries of the query")
             low = start + _AFTER
-        limit, size = self.request.get("Limit", -1), 0
-        items: list[str] = []
+        limit, last = self.request.get("Limit", -1), ""
         statement = "SELECT item FROM rows WHERE place >= ? AND place < ? ORDER BY place LIMIT ?"
-        for (item,) in self.execute(statement, (low, high, limit)):
-            items.append(item)
-            if (size := size + len(item)) > _MAX_PAGE:
-                break
-        last = ""
-        if len(items) == limit or size > _MAX_PAGE:
+        items = [item for (item,) in self.execute(statement, (low, high, limit))]
+        if len(items) == limit:
             end = json.loads(items[-1])
             last = f',"LastEvaluatedKey":{_json({name: end[name] for name in index.names})}'
         return f'{{"Items":[{",".join(items)}],"Count":{len(items)},"ScannedCount":{len(items)}{last}}}'
@@ -197,7 +186,7 @@ class _Call:
         now = time.time()
         self.execute("DELETE FROM tokens WHERE expires <= ?", (now,))
         insert = "INSERT OR IGNORE INTO tokens VALUES (?, ?, ?)"
-        if self.execute(insert, (token, content, now + _TOKEN_SECONDS)).rowcount:
+        if self.execute(insert, (token, content, now + 10 * 60)).rowcount:
             return False
         if (content,) not in self.execute("SELECT content FROM tokens WHERE token = ?", (token,)):
             raise Refusal("The token belongs to another transaction", "IdempotentParameterMismatchException")

@@ -5,14 +5,18 @@ import logging
 import queue
 import re
 import sys
+import threading
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from io import TextIOBase
 from logging.handlers import QueueHandler, QueueListener
 from pathlib import Path
+from typing import Any
 
-Sink = Callable[[str], object]
-"""Takes what was written in one piece, a line as a rule, from whichever thread has written it."""
+STATUS_PAGE = Path(__file__).with_name("status.html")
+_SHOWN = ("timestamp", "Operation", "Status", "Code", "Latency", "StoreCalls", "ColdStart", "KeyLabel")
+Sink = Callable[[str], object]  # takes what was written in one piece, a line as a rule, from whichever thread wrote it
 
 
 def log_to_terminal() -> None:
@@ -24,20 +28,12 @@ def log_to_terminal() -> None:
     logging.getLogger(__package__).setLevel(logging.INFO)
 
 
-class _Stream(TextIOBase):
-    def __init__(self, sinks: tuple[Sink, ...]) -> None:
-        self._sinks = sinks
-
-    def write(self, text: str) -> int:
-        for sink in self._sinks:
-            sink(text)
-        return len(text)
-
-
 @contextmanager
 def redirected(*sinks: Sink) -> Iterator[None]:
     """Give what this process writes to stdout and stderr, as functions do, to the sinks."""
-    with redirect_stdout(stream := _Stream(sinks)), redirect_stderr(stream):
+    stream: Any = TextIOBase()
+    stream.write = lambda text: [sink(text) for sink in sinks]
+    with redirect_stdout(stream), redirect_stderr(stream):
         yield
 
 
@@ -47,12 +43,31 @@ def summary(trace: str) -> str:
     return " ".join((trace.strip().rpartition("\n")[2], *("({}, line {})".format(*place) for place in places[-1:])))
 
 
-def errors(say: Sink, log: Path) -> Sink:
-    """Make a sink that shows, of each exception in the log, what happened, where, and where to read on."""
+def show_exception(say: Sink, log: Path, line: str) -> None:
+    """Say of an exception in a line of the log what happened, where, and where to read on."""
+    if '"exception"' in line:
+        with suppress(AttributeError, KeyError, TypeError, ValueError):  # a line of another kind
+            say(f"          {summary(json.loads(line)['exception'])}; the whole traceback is in {log}")
 
-    def show(line: str) -> None:
-        if '"exception"' in line:
-            with suppress(AttributeError, KeyError, TypeError, ValueError):  # a line of another kind
-                say(f"          {summary(json.loads(line)['exception'])}; the whole traceback is in {log}")
 
-    return show
+class Metrics:
+    """What `/status` shows: a sink that counts the requests in the lines of which CloudWatch makes metrics on AWS."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._last: deque[dict[str, Any]] = deque(maxlen=20)
+
+    def __call__(self, line: str) -> None:
+        """Take one line of output."""
+        if '"_aws"' in line:
+            with self._lock, suppress(LookupError, TypeError, ValueError):  # a line of another kind
+                request = json.loads(line)
+                self._counts[request["Operation"], request["Status"]] += 1
+                self._last.appendleft({name: request[name] for name in _SHOWN if name in request})
+
+    def summary(self, base_url: str) -> dict[str, Any]:
+        """Return how many requests had which status, and the last requests, the latest first."""
+        with self._lock:
+            counts = [{"Operation": o, "Status": s, "Requests": n} for (o, s), n in sorted(self._counts.items())]
+            return {"base_url": base_url, "counts": counts, "last": [*self._last]}

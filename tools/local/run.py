@@ -1,7 +1,6 @@
 """`make run`: the whole service in this process, until Ctrl-C. `make reset`: an empty store."""
 
 import errno
-import gc
 import logging
 import os
 import socket
@@ -10,13 +9,14 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tools import ROOT
 from tools.local import LocalError
 from tools.local.folder import DataFolder
-from tools.local.output import errors, log_to_terminal, redirected
+from tools.local.output import Metrics, log_to_terminal, redirected, show_exception
 
 HOST = "127.0.0.1"
 _CHECK_S = 0.3
@@ -42,19 +42,16 @@ def _run(stack: ExitStack) -> None:
     if parent := os.environ.get("PARENT"):
         threading.Thread(target=_end_with, args=[int(parent)], daemon=True).start()
 
-    # Late: these take longer than to find that the port or the folder is taken. Collecting garbage, of which there is
-    # none yet, would be 5 % of the start.
-    gc.disable()
+    # Late: these take longer than to find that the port or the folder is taken.
     import uvicorn
 
     from tools.local.app import Application
     from tools.local.service import load_template, open_store
-    from tools.local.status import Metrics
 
     metrics, path = Metrics(), Path(os.environ.get("TEMPLATE") or ROOT / "template.yaml")
     log = stack.enter_context(folder.log.open("w", encoding="utf-8", errors="backslashreplace", buffering=1))
     log_to_terminal()
-    stack.enter_context(redirected(log.write, metrics, errors(_say, folder.log)))
+    stack.enter_context(redirected(log.write, metrics, partial(show_exception, _say, folder.log)))
     store, template = stack.enter_context(open_store(folder)), load_template(path)
     application = Application(store.load(template), metrics)
     origin, key = f"http://{HOST}:{listener.getsockname()[1]}", store.key(template)
@@ -66,10 +63,7 @@ def _run(stack: ExitStack) -> None:
         threading.Thread(target=_keep_reloaded, args=[reload, path, folder.log], daemon=True).start()
     options: Any = {"log_config": None, "proxy_headers": False, "ws": "none", "lifespan": "off"}
     server = uvicorn.Server(uvicorn.Config(application, timeout_graceful_shutdown=1, **options))
-    gc.freeze()
-    gc.enable()
-    service.write(origin + template.base_path)
-    service.flush()
+    print(origin + template.base_path, end="", file=service, flush=True)
     _say(_greeting(origin, origin + template.base_path, key))
     server.run(sockets=[listener])
 
@@ -108,31 +102,26 @@ def _end_with(parent: int) -> None:
 
 def _keep_reloaded(reload: Callable[[], None], template: Path, log: Path) -> None:
     """Load everything again whenever a file of a function, a layer or the template changes."""
-    seen = _versions(template)
+    seen: dict[Path, int] = {}
     while True:
-        time.sleep(_CHECK_S)
-        if (found := _versions(template)) != seen:
-            seen = found
+        with suppress(OSError):  # a file is being replaced
+            files = [template, *template.parent.glob("functions/**/*.py"), *template.parent.glob("layers/**/*.py")]
+            before, seen = seen, {file: file.stat().st_mtime_ns for file in files}
             try:
-                reload()
-                _say("Reloaded.")
+                if before not in ({}, seen):
+                    reload()
+                    _say("Reloaded.")
             except LocalError as error:
                 _say(f"Not reloaded, the old handlers still answer: {error}; see {log}")
-
-
-def _versions(template: Path) -> dict[Path, int]:
-    """Return when each file was changed that a reload would read."""
-    with suppress(OSError):  # replaced at this moment
-        files = [template, *template.parent.glob("functions/**/*.py"), *template.parent.glob("layers/**/*.py")]
-        return {file: file.stat().st_mtime_ns for file in files}
-    return {}
+        time.sleep(_CHECK_S)
 
 
 def reset() -> int:
     """Give the local store another name; the key of this machine is made known to the new one at the next start."""
     folder = DataFolder()
     try:
-        with folder.using_store(alone=True):
+        with folder.held_by_service():
+            folder.store.mkdir(exist_ok=True)
             old = folder.store.rename(folder.path / f"store.{datetime.now(UTC):%Y%m%d-%H%M%S-%f}.old")
     except (LocalError, OSError) as error:
         print(f"make reset: {error}")

@@ -1,35 +1,59 @@
 """The service in this process: its store, its tables, its handlers, and the key of this machine."""
 
 import os
-import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from tools import ROOT
 from tools.local import LocalError
 from tools.local import template as templates
 from tools.local.folder import DataFolder
-from tools.local.tables import ENDPOINT_VARIABLE, client, create_tables
-from tools.local.template import REGION, Template
+from tools.local.template import REGION, Table, Template
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
     from tools.local.gateway import Gateway
 
-KEY_LABEL = "local"
 KEY_TABLE = "ApiKeysTable"
+ENDPOINT_VARIABLE = "AWS_ENDPOINT_URL_DYNAMODB"
+_CREATED_WITH = {"AttributeDefinitions", "KeySchema", "BillingMode", "GlobalSecondaryIndexes"}
 
 
 def load_template(path: Path = ROOT / "template.yaml") -> Template:
     """Read the template as the local service does."""
     return templates.load(path, {"Stage": "local"})
+
+
+def client() -> "DynamoDBClient":
+    """Make a DynamoDB client for administration."""
+    # A quarter of a second that not every command needs.
+    from botocore.config import Config
+    from botocore.session import Session
+
+    config = Config(connect_timeout=3, read_timeout=10, retries={"mode": "standard", "total_max_attempts": 2})
+    return cast("DynamoDBClient", Session().create_client("dynamodb", config=config))
+
+
+def table_request(table: Table) -> dict[str, Any]:
+    """Make the parameters of CreateTable; a table's other properties protect data on AWS."""
+    return {"TableName": table.name, **{name: v for name, v in table.properties.items() if name in _CREATED_WITH}}
+
+
+def create_tables(dynamodb: "DynamoDBClient", tables: Iterable[Table]) -> None:
+    """Create the tables that do not exist yet, and wait until they can be used."""
+    for table in tables:
+        with suppress(dynamodb.exceptions.ResourceInUseException):
+            dynamodb.create_table(**table_request(table))
+            dynamodb.get_waiter("table_exists").wait(TableName=table.name, WaiterConfig={"Delay": 1})
+            if expiry := table.properties.get("TimeToLiveSpecification"):
+                dynamodb.update_time_to_live(TableName=table.name, TimeToLiveSpecification=expiry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +67,9 @@ class Store:
     def load(self, template: Template) -> "Gateway":
         """Load the handlers, and create the tables that are missing."""
         # Late: what only needs the store has no use for them.
-        from tools.local.functions import load
-        from tools.local.gateway import Gateway
+        from tools.local.gateway import Gateway, load_handlers
 
-        handlers = load(template)
+        handlers = load_handlers(template)
         if layer := sys.modules.get("animal_store.dynamodb"):
             self.attach(layer.client)
         create_tables(self.dynamodb, template.tables.values())
@@ -67,7 +90,7 @@ class Store:
             path.touch(0o600)
             path.write_text(f"{key}\n")
         if record is None:
-            keys.put(KeyRecord(api_key.digest(key), KEY_LABEL, int(time.time()), issuedBy=keys.who()))
+            keys.put(KeyRecord(api_key.digest(key), "local", int(time.time()), issuedBy=keys.who()))
         return key
 
 
@@ -76,27 +99,9 @@ def open_store(folder: DataFolder) -> Iterator[Store]:
     """Open the store of a folder, or the one that AWS_ENDPOINT_URL_DYNAMODB names; others may be using it."""
     from botocore.exceptions import BotoCoreError, ClientError
 
-    from tools.local.dynamodb import Database, DatabaseError
+    from tools.local.dynamodb import Database
 
     endpoint = os.environ.get(ENDPOINT_VARIABLE)
-    try:
-        _prepare_environment(endpoint)
-        dynamodb = client()
-        if endpoint:
-            yield Store(folder, dynamodb, lambda _: None)
-        else:
-            with folder.using_store(), closing(Database(folder.database)) as database:
-                database.attach(dynamodb)
-                yield Store(folder, dynamodb, database.attach)
-    except DatabaseError as error:
-        advice = "Put a good copy in its place, or start with an empty store: make reset DATA="
-        raise LocalError(f"{error}\n{advice}{shlex.quote(str(folder.path))}") from error
-    except (BotoCoreError, ClientError) as error:
-        raise LocalError(f"the store at {endpoint or folder.path} does not answer as it should: {error}") from error
-
-
-def _prepare_environment(endpoint: str | None) -> None:
-    """Set what the SDK in this process needs for the embedded store, or for another DynamoDB."""
     if not endpoint:  # whatever the user's own settings for AWS are
         for name in [name for name in os.environ if name.startswith("AWS_")]:
             del os.environ[name]
@@ -106,3 +111,13 @@ def _prepare_environment(endpoint: str | None) -> None:
         os.environ.setdefault("AWS_ACCESS_KEY_ID", "local")
         os.environ.setdefault("AWS_SECRET_ACCESS_KEY", "local")
         os.environ.setdefault("AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", REGION))
+    try:
+        dynamodb = client()
+        if endpoint:
+            yield Store(folder, dynamodb, lambda _: None)
+        else:
+            with closing(Database(folder.database)) as database:
+                database.attach(dynamodb)
+                yield Store(folder, dynamodb, database.attach)
+    except (BotoCoreError, ClientError) as error:
+        raise LocalError(f"the store at {endpoint or folder.path} does not answer as it should: {error}") from error

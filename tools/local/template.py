@@ -79,18 +79,17 @@ _Loader.add_multi_constructor("!", lambda _, name, node: {"Ref": node.value} if 
 def load(path: Path, parameters: Mapping[str, str]) -> Template:
     """Read a SAM template; template parameters that are not given take their defaults."""
     try:
-        return _read(path.parent, yaml.load(path.read_text("utf-8"), Loader=_Loader), parameters)  # noqa: S506 - is safe
+        document = yaml.load(path.read_text("utf-8"), Loader=_Loader)  # noqa: S506 - is safe
+        defaults = {name: parameter.get("Default") for name, parameter in document["Parameters"].items()}
+        # Resources have names like those that CloudFormation makes.
+        names = {name: f"{STACK_NAME}-{name}" for name in document["Resources"]}
+        return _read(path.parent, _resolved(document, {**defaults, **parameters, **names}))
     # Half written, while `make run RELOAD=1` watches, for instance; `make check` says where the mistake is.
     except (OSError, yaml.YAMLError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise LocalError(f"{path} cannot be used: {type(error).__name__}: {error}") from error
 
 
-def _read(folder: Path, document: dict[str, Any], parameters: Mapping[str, str]) -> Template:
-    defaults = {name: parameter.get("Default") for name, parameter in document["Parameters"].items()}
-    # Resources have names like those that CloudFormation makes.
-    references = {**defaults, **parameters, **{name: f"{STACK_NAME}-{name}" for name in document["Resources"]}}
-    document = _resolved(document, references)
-
+def _read(folder: Path, document: dict[str, Any]) -> Template:
     def of_type(kind: str) -> dict[str, Any]:
         found = {name: resource for name, resource in document["Resources"].items() if resource["Type"] == kind}
         for name, resource in found.items():
@@ -102,9 +101,6 @@ def _read(folder: Path, document: dict[str, Any], parameters: Mapping[str, str])
     (api,), functions = of_type("AWS::Serverless::Api").values(), of_type("AWS::Serverless::Function")
     events = [(event["Properties"], name) for name, own in functions.items() for event in own["Events"].values()]
     routes = [Route(event["Method"].upper(), event["Path"], name) for event, name in events]
-    for route in routes:
-        if route.method == "ANY" or "+" in route.resource:
-            raise LocalError(f"the local gateway does not know the route {route.method} {route.resource}")
     shared = document["Globals"]["Function"]
     return Template(
         stage=api["StageName"],
@@ -115,7 +111,7 @@ def _read(folder: Path, document: dict[str, Any], parameters: Mapping[str, str])
         },
         layers=[folder / layer["ContentUri"] for layer in of_type("AWS::Serverless::LayerVersion").values()],
         gateway_responses=api["GatewayResponses"],
-        tables={name: Table(references[name], each) for name, each in of_type("AWS::DynamoDB::Table").items()},
+        tables={name: Table(f"{STACK_NAME}-{name}", each) for name, each in of_type("AWS::DynamoDB::Table").items()},
     )
 
 

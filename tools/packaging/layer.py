@@ -99,9 +99,8 @@ def build(target: Target, output: Path) -> None:
         (python / name).write_text(f"# Emptied by `make build`: see EMPTIED in tools/packaging/layer.py.\n{text}\n")
     sdk_data.reduce(python / "botocore/data")
     authorities.write(python / "botocore/cacert.pem", python / "animal_store/authorities")
-    pins = re.findall(
-        r"^[\w.-]+==[^\s;\\]+", sbom.export("requirements.txt"), re.MULTILINE
-    )  # for vulnerability scanners
+    # What vulnerability scanners read.
+    pins = re.findall(r"^[\w.-]+==[^\s;\\]+", sbom.export("requirements.txt"), re.MULTILINE)
     (python / "requirements.txt").write_text("\n".join((*pins, "")))
     compile_tree(python, "/opt/python")
 

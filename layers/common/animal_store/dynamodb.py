@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import zlib
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -56,6 +57,8 @@ class Budget:
         self.deadline = deadline
         self.calls = 0
         """Calls made so far, the SDK's own retries included."""
+        self.corrupt = False
+        """Whether the last response differs from its checksum."""
 
     def has(self, seconds: float) -> bool:
         """Tell whether that many seconds are left."""
@@ -101,7 +104,15 @@ def _count_and_stop_in_time(response: tuple[Any, Any] | None, **_: object) -> bo
     """Prevent a retry (False) that could outlast the invocation; None leaves the decision to the SDK."""
     spent = budget.get()
     spent.calls += 1
+    spent.corrupt = _is_corrupt(response)
     return None if spent.has(_longest_pause(response) + _ATTEMPT_SECONDS) else False
+
+
+def _is_corrupt(response: tuple[Any, Any] | None) -> bool:
+    """Tell whether a response differs from its checksum. The SDK tries again then, but takes the last one as it is."""
+    if response is None or (checksum := response[0].headers.get("x-amz-crc32")) is None:
+        return False
+    return zlib.crc32(response[0].content) != int(checksum)
 
 
 def _longest_pause(response: tuple[Any, Any] | None) -> float:
@@ -139,7 +150,7 @@ def call(method: Callable[..., Any], **parameters: Any) -> Any:
     if not budget.get().has(_ATTEMPT_SECONDS):
         raise ServiceUnavailable from TimeoutError("no time left to call the store")
     try:
-        return method(**parameters)
+        response = method(**parameters)
     except ClientError as error:
         code = error.response["Error"]["Code"]
         if code.isdigit():
@@ -152,6 +163,9 @@ def call(method: Callable[..., Any], **parameters: Any) -> Any:
     except (BotoCoreError, UnicodeDecodeError) as error:
         # The SDK's parser raises the latter for corrupt bytes.
         raise ServiceUnavailable from error
+    if budget.get().corrupt:
+        raise ServiceUnavailable from ValueError("the store's response does not match its checksum")
+    return response
 
 
 def read(method: Callable[..., Any], output: Validator[Output], **parameters: Any) -> Output:
