@@ -125,7 +125,7 @@ class Wire:
     def __init__(self, client: "DynamoDBClient", database: Database, otherwise: Fault = Attempt.carry_out) -> None:
         self._client, self.database, self._otherwise = client, database, otherwise
         self._seams = {"before-send.dynamodb": self._send, "provide-client-params.dynamodb": self._check}
-        self._faults: dict[str | int, deque[Fault]] = defaultdict(deque)
+        self.faults: dict[str | int, deque[Fault]] = defaultdict(deque)
         self.sent: list[str] = []
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.invalid: list[str] = []
@@ -134,11 +134,7 @@ class Wire:
 
     def fail(self, call: str | int, *faults: Fault) -> None:
         """Let requests meet these faults, one each: the next ones of an operation, or those of a call by its number."""
-        self._faults[call].extend(faults)
-
-    def heal(self) -> None:
-        """Forget the faults that no request has met yet."""
-        self._faults.clear()
+        self.faults[call].extend(faults)
 
     def detach(self) -> None:
         """Leave the client, and give it back its whole quota of retries, so that no test depends on others."""
@@ -149,7 +145,7 @@ class Wire:
     def _send(self, event_name: str, request: AWSPreparedRequest, **_: object) -> AWSResponse | None:
         operation = event_name.rpartition(".")[2]
         self.sent.append(operation)
-        faults = self._faults[operation] or self._faults[len(self.calls) - 1]
+        faults = self.faults[operation] or self.faults[len(self.calls) - 1]
         return (faults.popleft() if faults else self._otherwise)(Attempt(event_name, request, self.database))
 
     def _check(self, params: dict[str, Any], model: "OperationModel", **_: object) -> None:

@@ -33,7 +33,6 @@ class Target:
     api_key: str
     second_api_key: str | None = None
     transport: httpx.BaseTransport | None = None
-    application: Application | None = None
 
 
 @contextmanager
@@ -57,4 +56,4 @@ def service_in_process(data: Path) -> Iterator[Target]:
             application, key = Application(store.load(template), Metrics()), store.key(template)
         second_key, _ = KeyTable(store.dynamodb, template.tables[KEY_TABLE].name).issue("second", "test")
         send = partial(stack.enter_context(start_blocking_portal()).call, _send, httpx.ASGITransport(application))
-        yield Target("http://127.0.0.1:3000/v1", key, second_key, httpx.MockTransport(send), application)
+        yield Target("http://127.0.0.1:3000/v1", key, second_key, httpx.MockTransport(send))

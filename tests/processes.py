@@ -105,8 +105,9 @@ def installed(name: str) -> Path:
     return ROOT / ".tools" / name
 
 
-def skip_without_node() -> None:
-    """Skip a test where JavaScript cannot be run."""
+def link_node_modules(folder: Path) -> None:
+    """Give the programs of a folder the packages of locks/clients-npm; skip the test where JavaScript cannot be run."""
     found = re.match(r"v(\d+)", run("node", "--version", cwd=ROOT)) if shutil.which("node") else None
     if not found or int(found[1]) < OLDEST_NODE or not shutil.which("npm"):
         pytest.skip(f"Node.js {OLDEST_NODE} or later, and npm, are not installed")
+    (folder / "node_modules").symlink_to(installed("clients-npm") / "node_modules")

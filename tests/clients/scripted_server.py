@@ -2,6 +2,7 @@
 
 import json
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -49,8 +50,8 @@ def forward(origin: str, request: Request) -> Response:
 
 
 @contextmanager
-def serve(script: Script) -> Iterator[Server]:
-    """Run a server that answers each request as the script says."""
+def serve(script: Script, context: ssl.SSLContext | None = None) -> Iterator[Server]:
+    """Run a server that answers each request as the script says; with a context, by TLS."""
     received: list[Request] = []
 
     @Request.application
@@ -59,7 +60,7 @@ def serve(script: Script) -> Iterator[Server]:
         received.append(request)
         return script(request, len(received))
 
-    server = make_server("127.0.0.1", 0, application, threaded=True)
+    server = make_server("127.0.0.1", 0, application, threaded=True, ssl_context=context)
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     origin = f"http://127.0.0.1:{server.port}"
     try:

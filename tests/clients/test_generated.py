@@ -10,7 +10,7 @@ from werkzeug import Request, Response
 
 from tests.clients.scripted_server import error, reply, serve
 from tests.docs.markdown import fences
-from tests.processes import RunningService, installed, run, skip_without_node
+from tests.processes import RunningService, installed, link_node_modules, run
 from tools import ROOT
 
 NAMES = [" Rex", "\ufeffRex", "\U0001f43e" * 256]
@@ -49,8 +49,7 @@ def test_every_operation_and_error(name: str, tmp_path: Path, service: RunningSe
         (tmp_path / file).symlink_to(ROOT / file)
     shutil.copytree(Path(__file__).parent / "programs", folder)
     if "node" in PROGRAMS[name]:
-        skip_without_node()
-        (folder / "node_modules").symlink_to(installed("clients-npm") / "node_modules")
+        link_node_modules(folder)
     path = f"{installed('clients') / 'bin'}:{os.environ['PATH']}"
 
     with serve(script) as server:

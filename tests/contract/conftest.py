@@ -1,9 +1,8 @@
 """Point the contract suite at a service, and read which cases are expected to fail there.
 
-    pytest tests/contract --base-url URL --api-key KEY [--second-api-key KEY]
-                          [--expected-failures FILE] [-m smoke_read_only]
-
-Without a base URL the suite runs against the local service in this process (tests/in_process.py).
+Both come from the environment, which keeps keys out of the process list: CONTRACT_BASE_URL (ending in /v1) and
+CONTRACT_API_KEY; CONTRACT_SECOND_API_KEY for what is scoped to a key; and CONTRACT_EXPECTED_FAILURES, a YAML file of
+`pattern of case ids: reason`. Without a base URL the suite runs against the local service in this process.
 """
 
 import os
@@ -24,19 +23,6 @@ from tests.in_process import Target, service_in_process  # noqa: E402
 _HERE = Path(__file__).parent
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Define the options; the environment keeps keys out of the process list."""
-    options = parser.getgroup("contract", "the contract suite")
-    for name, meaning in {
-        "base-url": "base URL of the service to test, ending in /v1",
-        "api-key": "a valid API key",
-        "second-api-key": "another valid API key, for what is scoped to a key",
-        "expected-failures": "YAML file of cases that this surface can not pass: `pattern of case ids: reason`",
-    }.items():
-        variable = f"CONTRACT_{name.upper().replace('-', '_')}"
-        options.addoption(f"--{name}", default=os.environ.get(variable) or None, help=f"{meaning} (or ${variable})")
-
-
 def case_id(item: pytest.Item) -> str:
     """Name a case: `test_paging.py::test_cursor_refused[forged]` is `paging.cursor_refused.forged`."""
     module, function = item.path.stem, item.name
@@ -44,14 +30,13 @@ def case_id(item: pytest.Item) -> str:
 
 
 @pytest.hookimpl(tryfirst=True)  # before -k and -m take cases away
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Expect the excused cases to fail: one that starts to pass, and an excuse for no case, fail the run."""
-    path = config.getoption("expected_failures", None)
-    if path is None:
+    path = os.environ.get("CONTRACT_EXPECTED_FAILURES")
+    if not path:
         return
-    expected_failures = yaml.safe_load(Path(path).read_text()) or {}
     cases = {case_id(item): item for item in items if _HERE in item.path.parents}
-    for pattern, reason in expected_failures.items():
+    for pattern, reason in (yaml.safe_load(Path(path).read_text()) or {}).items():
         matching = [item for case, item in cases.items() if fnmatchcase(case, pattern)]
         if not matching:
             raise pytest.UsageError(f"{path}: no case is named {pattern}")
@@ -67,13 +52,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(scope="session")
-def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     """The service to test: as given, or one in this process."""
-    base_url, api_key, second = (
-        request.config.getoption(name, None) for name in ("base_url", "api_key", "second_api_key")
-    )
+    names = ("BASE_URL", "API_KEY", "SECOND_API_KEY")
+    base_url, api_key, second = (os.environ.get(f"CONTRACT_{name}", "") for name in names)
     if bool(base_url) != bool(api_key):
-        raise pytest.UsageError("--base-url and --api-key belong together")
+        raise pytest.UsageError("CONTRACT_BASE_URL and CONTRACT_API_KEY belong together")
     if base_url:
         yield Target(base_url, api_key, second)
     else:
@@ -92,7 +76,7 @@ def client(target: Target) -> Iterator[Client]:
 def second_client(target: Target) -> Iterator[Client]:
     """A client with another valid key."""
     if not target.second_api_key:
-        pytest.skip("needs a second API key (--second-api-key)")
+        pytest.skip("needs CONTRACT_SECOND_API_KEY")
     with connect(target.base_url, target.second_api_key, target.transport) as client:
         yield client
 

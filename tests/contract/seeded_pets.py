@@ -6,7 +6,6 @@ The store may hold any number of others, before them and after them.
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from operator import itemgetter
 
 import pytest
@@ -45,37 +44,28 @@ class SeededPets:
                 break
         return found
 
-    def is_listed(self, status: str | None) -> bool:
-        """Tell whether the list with this filter holds the animals that it should."""
-        return self.read(status) == self.with_status(status)
-
 
 def make(client: Client) -> SeededPets:
     """Create more animals than the largest page holds: one sold, the others available, pending or without a status."""
-    tails = {status: _tail(client, status) for status in FILTERS}
     statuses = ["sold" if number == 50 else (None, "available", "pending")[number % 3] for number in range(105)]
     with ThreadPoolExecutor(4) as pool:
         pets = sorted(pool.map(lambda status: client.create(status=status), statuses), key=itemgetter("id"))
-    seeded_pets = SeededPets(client, pets, {status: _after(client, *tail) for status, tail in tails.items()})
-    for status in FILTERS:
-        # The filtered lists may come a moment later; from here on no test has to wait for these animals.
-        eventually(partial(seeded_pets.is_listed, status))
-    return seeded_pets
+    made = SeededPets(client, pets, {status: _start(client, status, pets[0]["id"]) for status in FILTERS})
+    # The filtered lists may come a moment later; from here on no test has to wait for these animals.
+    eventually(lambda: all(made.read(status) == made.with_status(status) for status in FILTERS))
+    return made
 
 
-def _tail(client: Client, status: str | None) -> tuple[str, int]:
-    """Find the last page of a list: its URL and how many animals it holds."""
-    url: str | None = f"/pets?limit=100&status={status}" if status else "/pets?limit=100"
-    while url is not None:
-        tail, response = url, client.request("GET", url)
-        url = next_url(response)
-    return tail, len(response.json())
+def _start(client: Client, status: str | None, first: int) -> str:
+    """Find the URL of the page that begins with a list's first animal from this id on."""
+    url = f"/pets?limit=100&status={status}" if status else "/pets?limit=100"
+    while before := [pet for pet in client.request("GET", url).json() if pet["id"] < first]:
+        url = _after(client, with_limit(url, len(before)))
+    return url
 
 
-def _after(client: Client, tail: str, count: int) -> str:
-    """Find the URL that leads on after so many animals of a page, once more have been added."""
-    if count == 0:
-        return tail
-    url = eventually(lambda: next_url(client.request("GET", with_limit(tail, count))))
-    assert url is not None, f"no page follows {tail}"
-    return with_limit(url, 100)
+def _after(client: Client, url: str) -> str:
+    """Find the URL of the page that follows another, as soon as there is one."""
+    following = eventually(lambda: next_url(client.request("GET", url)))
+    assert following is not None, f"no page follows {url}"
+    return with_limit(following, 100)

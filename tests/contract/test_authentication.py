@@ -28,7 +28,7 @@ MALFORMED = [
     "Bearer {cut}",
     "Bearer {key}0",
     "Bearer schlüssel",
-    "Bearer " + "a" * 4000,
+    f"Bearer {'a' * 4000}",
 ]
 MISTYPED, NEVER_ISSUED = "Bearer {mistyped}", f"Bearer {EXAMPLE_KEY}"
 
@@ -88,10 +88,7 @@ def test_accepted(client: Client, name: str, scheme: str) -> None:
 @pytest.mark.parametrize(
     ("path", "headers", "content"),
     [
-        ("/pets?limit=0", [], None),
-        ("/pets?cursor=x", [], None),
-        ("/pets/9223372036854775807", [], None),
-        ("/pets/x", [], None),
+        *((path, [], None) for path in ("/pets?limit=0", "/pets?cursor=x", "/pets/9223372036854775807", "/pets/x")),
         ("/pets", [JSON], b"{"),
         ("/pets", [JSON], b'{"name": 1}'),
         ("/pets", [("Content-Type", "text/plain")], b"x"),

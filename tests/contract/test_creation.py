@@ -10,27 +10,16 @@ from tests.contract.seeded_pets import STATUSES, SeededPets
 PAW = "\N{PAW PRINTS}"
 NUMBERS = [0, -1, 2**53 + 1, -(2**53) - 1, 2**63 - 1, 2**63 - 2, -(2**63), -(2**63) + 1]
 
-NAMES = {
-    "shortest": "x",
-    "longest": "x" * 256,
-    "longest-astral": PAW * 256,
-    "joined": "\N{WOMAN}\N{ZERO WIDTH JOINER}\N{MICROSCOPE}\N{VARIATION SELECTOR-16}",
-    "right-to-left": "\N{RIGHT-TO-LEFT OVERRIDE}חתול \N{ARABIC LETTER BEH}",
-    "combining": "e\N{COMBINING ACUTE ACCENT}\N{COMBINING TILDE}",
-    "precomposed": "\N{LATIN SMALL LETTER E WITH ACUTE}",
-    "compatibility": "\N{LATIN SMALL LIGATURE FI}\N{FULLWIDTH DIGIT ONE}\N{KELVIN SIGN}",
-    "quotes": "\"'`\\/\b\f\\u0041\\n%41&amp;",
-    "nul": "\0",
-    "controls": "".join(map(chr, range(32))) + "x\x7f\x80\x9f",
-    "white-space-around": " \t\r\n x \N{NO-BREAK SPACE}",
-    "separators": "\ufeffa\N{LINE SEPARATOR}b\N{PARAGRAPH SEPARATOR}c",
-    "noncharacters": "\uffff\ufdd0\U0010ffff\ue000\U000f0000",
-    "zero-width-space": "\u200b",
-    "markup": "<script>alert(1)</script>{{7*7}}${7*7}#{7*7}%s%n{0}'; DROP TABLE pets; --",
-    "null-word": "null",
-    "number-word": "123",
-    "dynamodb-json": '{"S": "x"}',
-}
+NAMES = [
+    *["x", "x" * 256, PAW * 256, "\0", "\N{ZERO WIDTH SPACE}", "null", "123", '{"S": "x"}'],
+    "\N{WOMAN}\N{ZERO WIDTH JOINER}\N{MICROSCOPE}\N{VARIATION SELECTOR-16}\N{RIGHT-TO-LEFT OVERRIDE}חתול",
+    # None of these becomes another form of itself: combining, precomposed, compatibility.
+    "e\N{COMBINING ACUTE ACCENT} \N{LATIN SMALL LETTER E WITH ACUTE} \N{LATIN SMALL LIGATURE FI}\N{KELVIN SIGN}",
+    "\"'`\\/\b\f\\u0041\\n%41&amp;<script>alert(1)</script>{{7*7}}${7*7}#{7*7}%s%n{0}'; DROP TABLE pets; --",
+    "".join(map(chr, range(32))) + "x\x7f\x80\x9f",
+    " \t\r\n x \N{LINE SEPARATOR}\N{PARAGRAPH SEPARATOR}y\N{NO-BREAK SPACE}\ufeff",
+    "\uffff\ufdd0\U0010ffff\ue000\U000f0000",  # noncharacters, and those of private use
+]
 
 WHITE_SPACE = "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 
@@ -68,7 +57,7 @@ def test_category_kept_exactly(client: Client, seeded_pets: SeededPets, number: 
     kept(client, seeded_pets, client.new(categoryId=number))
 
 
-@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
+@pytest.mark.parametrize("name", NAMES, ids=lambda name: ascii(name)[1:20])
 def test_name_kept_exactly(client: Client, seeded_pets: SeededPets, name: str) -> None:
     """Every character of a name comes back as it was sent: not trimmed, not normalised, not escaped twice."""
     kept(client, seeded_pets, client.new(name=name))
@@ -89,11 +78,8 @@ def test_every_creation_is_another(client: Client) -> None:
 
 @pytest.mark.parametrize(
     ("member", "value"),
-    [
-        pytest.param(member, value, id=f"{member}-{json.dumps(value)[:20]}")
-        for member, values in INVALID.items()
-        for value in values
-    ],
+    [(member, value) for member, values in INVALID.items() for value in values],
+    ids=lambda value: json.dumps(value)[:20],
 )
 def test_invalid_member(client: Client, member: str, value: object) -> None:
     """A member with an invalid value is refused, by name."""
@@ -169,9 +155,5 @@ def test_media_type(client: Client, header: str, media_type: str | None) -> None
 @pytest.mark.parametrize("media_type", REFUSED)
 def test_media_type_refused(client: Client, media_type: str) -> None:
     """Any other media type is refused, whatever the body is and however the header's name is spelled."""
-    for header, body in (
-        ("Content-Type", b'{"name": "x", "categoryId": 1}'),
-        ("cONTENT-tYPE", b"x"),
-        ("CONTENT-TYPE", b""),
-    ):
+    for header, body in (("Content-Type", b'{"name": "x", "categoryId": 1}'), ("cONTENT-tYPE", b"")):
         assert_error(client.request("POST", "/pets", [(header, media_type)], body), "unsupported_media_type")

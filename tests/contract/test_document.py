@@ -22,7 +22,6 @@ SETTINGS = settings(
     max_examples=40,
     derandomize=True,
     database=None,
-    deadline=None,
     phases=[Phase.generate, Phase.shrink],
     suppress_health_check=list(HealthCheck),
 )

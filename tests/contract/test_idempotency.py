@@ -83,12 +83,6 @@ def test_quoted_is_bare(client: Client, characters: str) -> None:
     assert_replay(client.post(new, (KEY, key)), first)
 
 
-@pytest.mark.parametrize("key", ["x", '"x"'])
-def test_shortest(client: Client, key: str) -> None:
-    """A key may have one character; then another run may have used it, with another body."""
-    assert client.post(client.new(), (KEY, key)).status_code in {201, 422}
-
-
 @pytest.mark.parametrize(
     "value",
     [

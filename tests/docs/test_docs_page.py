@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.processes import COMMAND, RunningService, installed, run, skip_without_node
+from tests.processes import COMMAND, RunningService, link_node_modules, run
 from tools import ROOT
 
 
@@ -23,8 +23,7 @@ def look(url: str, folder: Path, *api_key: str) -> dict[str, Any]:
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if not chromium:
         pytest.skip("Chromium is not installed")
-    skip_without_node()
-    (folder / "node_modules").symlink_to(installed("clients-npm") / "node_modules")
+    link_node_modules(folder)
     shutil.copy(ROOT / "tests/docs/page.mjs", folder)
     seen: dict[str, Any] = json.loads(run("node", "page.mjs", url, chromium, *api_key, cwd=folder).splitlines()[-1])
     for screen, page in seen.items():  # faint: text that cannot be read well

@@ -11,7 +11,7 @@ from werkzeug import Request, Response
 
 from tests.clients.scripted_server import error, forward, reply, serve
 from tests.docs.markdown import Fence, fences
-from tests.processes import RunningService, installed, skip_without_node
+from tests.processes import RunningService, link_node_modules
 from tools import ROOT
 
 FILES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -41,8 +41,7 @@ def run_example(fence: Fence, folder: Path, base_url: str, api_key: str = "key")
     scratch = folder / "build/clients"
     scratch.mkdir(parents=True)
     if fence.language == "javascript":
-        skip_without_node()
-        (scratch / "node_modules").symlink_to(installed("clients-npm") / "node_modules")
+        link_node_modules(scratch)
     command, variables = INTERPRETERS[fence.language], {**os.environ, "BASE_URL": base_url, "API_KEY": api_key}
     return subprocess.run(
         [*command, fence.code], check=False, cwd=scratch, env=variables, capture_output=True, text=True, timeout=50

@@ -1,4 +1,4 @@
-"""What the documents tell people to type, look at and follow exists: commands, options, names, log fields, links."""
+"""What the documents tell people to type, look at and follow exists; what editors are told too."""
 
 import importlib.util
 import json
@@ -12,6 +12,7 @@ from typing import Any
 import botocore.session
 import pytest
 import typer
+import yaml
 from botocore import xform_name
 
 from tests.template.conftest import of_type, parameters
@@ -63,8 +64,8 @@ def test_alarms_widgets_names_values_and_fields_of_logs_are_those_of_the_service
     for name, value in re.findall(r"^([A-Z][a-z]\w*)=(\w+)$", "\n".join(code(RUNBOOK)), re.MULTILINE):
         assert value in stack["Parameters"][name]["AllowedValues"]
     access_log = json.loads(stack["Resources"]["ApiStage"]["Properties"]["AccessLogSetting"]["Format"])
-    queries = re.findall(r"(?:^ {4}\S.*\n)+", section("Logs"), re.MULTILINE)
-    assert len(queries) >= 5
+    queries = re.findall(r"(?:^ {4}(?:fields|filter|stats) .*\n(?: {4}\|.*\n)*)", RUNBOOK, re.MULTILINE)
+    assert len(queries) >= 6
     words = {"and", "as", "asc", "by", "desc", "fields", "filter", "in", "limit", "sort", "stats", "not"}
     for query in queries:
         plain = re.sub(r'"[^"]*"', "", query)
@@ -128,3 +129,13 @@ def test_every_relative_link_leads_somewhere(document: Path) -> None:
         if anchor and path.exists():
             headings = re.findall(r"^#{1,6} (.+)$", path.read_text().lower(), re.MULTILINE)
             assert anchor in {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in headings}, target
+
+
+def test_editors_and_hooks_are_told_what_the_project_has() -> None:
+    launch = json.loads((ROOT / ".vscode/launch.json").read_text())
+    container = json.loads((ROOT / ".devcontainer/devcontainer.json").read_text())
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
+
+    assert launch["inputs"][0]["options"] == sorted(path.stem for path in (ROOT / "events").glob("*.json"))
+    assert f"/python:{(ROOT / '.python-version').read_text().strip()}-" in container["image"]
+    assert [hook["entry"] for repo in hooks["repos"] for hook in repo["hooks"]] == ["make check"]

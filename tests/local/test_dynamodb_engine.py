@@ -149,9 +149,7 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Engine, 
         yield Engine(endpoint_url=url), own
 
 
-@settings(
-    max_examples=int(os.environ.get("ENGINE_HISTORIES", "40")), deadline=None, suppress_health_check=[*HealthCheck]
-)
+@settings(max_examples=int(os.environ.get("ENGINE_HISTORIES", "40")), suppress_health_check=[*HealthCheck])
 @given(history=st.lists(calls(), min_size=40, max_size=40))
 def test_random_histories(engines: tuple[Engine, Engine], history: list[Call]) -> None:
     for engine in engines:

@@ -29,17 +29,14 @@ pytestmark = pytest.mark.skipif(
 
 # Calls a handler with an event, its key taken out, and tells what it answered and which modules came from elsewhere.
 CALL = """
-import json, sys
+import json, sys, types
 function, layer, event = sys.argv[1:]
 standard_library = list(sys.path)
 sys.path[:0] = [function, layer]
 import app
 
-class Context:
-    aws_request_id = "00000000-0000-0000-0000-000000000000"
-    def get_remaining_time_in_millis(self): return 10_000
-
-answer = app.handler(json.load(open(event)) | {"headers": {}, "multiValueHeaders": {}}, Context())
+context = types.SimpleNamespace(get_remaining_time_in_millis=lambda: 10_000)
+answer = app.handler(json.load(open(event)) | {"headers": {}, "multiValueHeaders": {}}, context)
 known = (function, layer, *standard_library)
 files = (getattr(module, "__file__", None) for module in sys.modules.values())
 print("\\n", json.dumps([answer["statusCode"], json.loads(answer["body"])["code"],
@@ -95,12 +92,10 @@ def test_a_layer_is_for_its_processor_compiled_and_documented(built: Path, tmp_p
     pins = [f"{library['name']}=={library['version']}" for library in bill["components"]]
     assert pins == (built / "python/requirements.txt").read_text().splitlines()
     assert all(library["licenses"][0]["expression"] for library in bill["components"])
-    folders = {
-        folder.name.removesuffix(".dist-info").lower().replace("_", "-"): folder
-        for folder in (built / "licences").iterdir()
-    }
-    assert folders.keys() == {pin.replace("==", "-") for pin in pins}
-    for folder in folders.values():
+    folders = list((built / "licences").iterdir())
+    names = {folder.name.removesuffix(".dist-info").lower().replace("_", "-") for folder in folders}
+    assert names == {pin.replace("==", "-") for pin in pins}
+    for folder in folders:
         assert any("copyright" in text.read_text("utf-8").lower() for text in folder.iterdir()), folder.name
     for unshipped in ("boto3", "pydantic"):
         assert not (built / "python" / unshipped).exists()
@@ -133,15 +128,8 @@ def test_a_function_answers_from_the_layer_alone(native: Path, function: str) ->
     names = ("ANIMALS_TABLE", "API_KEYS_TABLE", "STAGE", "POWERTOOLS_SERVICE_NAME", "POWERTOOLS_METRICS_NAMESPACE")
     environment = dict.fromkeys(names, "it") | {"AWS_DEFAULT_REGION": "eu-central-1"}
     event = ROOT / f"events/{function.split('_', maxsplit=1)[0]}-401.json"
-    command = [
-        sys.executable,
-        "-I",
-        "-S",
-        "-B",
-        "-c",
-        CALL,
-        *map(str, (native / function, native / "opt/python", event)),
-    ]
+    files = (native / function, native / "opt/python", event)
+    command = [sys.executable, "-I", "-S", "-B", "-c", CALL, *map(str, files)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == [401, "unauthorized", []]
@@ -215,9 +203,7 @@ def test_an_artifact_holds_code_that_is_addressed_by_its_digest(tmp_path: Path) 
     with zipfile.ZipFile(tmp_path / "unpacked/Code.zip") as archive:
         assert archive.infolist()[0].external_attr >> 16 == 0o644  # Lambda runs as another user
     packed = yaml.safe_load((tmp_path / "unpacked/template.yaml").read_text())["Resources"]
-    assert packed["Code"]["Properties"] | packed["Layer"]["Properties"] == {
-        "CodeUri": "Code.zip",
-        "ContentUri": "Layer.zip",
-    }
+    uris = packed["Code"]["Properties"] | packed["Layer"]["Properties"]
+    assert uris == {"CodeUri": "Code.zip", "ContentUri": "Layer.zip"}
     assert (tmp_path / "unpacked/samconfig.toml").read_bytes() == (ROOT / "samconfig.toml").read_bytes()
     assert (tmp_path / "unpacked" / sbom.NAME).exists()

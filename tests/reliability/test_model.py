@@ -229,6 +229,6 @@ def test_histories(
         monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(RetryQuota, "acquire", lambda *_: True)  # as a new execution environment has it
     examples, steps = (1000, 20) if long else (100, 12)
-    chosen = settings(max_examples=examples, stateful_step_count=steps, derandomize=not long, deadline=None)
+    chosen = settings(max_examples=examples, stateful_step_count=steps, derandomize=not long)
     run_state_machine_as_test(Histories, settings=settings(chosen, suppress_health_check=list(HealthCheck)))
     record_property(f"histories of creations, waits, lists and reads, up to {steps} steps each", examples)

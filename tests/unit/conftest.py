@@ -3,7 +3,6 @@
 import copy
 import io
 import json
-import sys
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -22,8 +21,6 @@ for function in functions.TEMPLATE.functions.values():
 
 from animal_store import auth, catalogue, dynamodb, operation, telemetry  # noqa: E402 - they read the environment
 
-_LAYER = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "animal_store"}
-
 
 @pytest.fixture(autouse=True)
 def no_network() -> Iterator[None]:
@@ -41,9 +38,6 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr(auth, "_known", auth._Cache())
         monkeypatch.setattr(auth, "_unknown", auth._Cache())
 
-    # What the handlers have imported, whatever the local service has loaded again in this process.
-    for name, module in _LAYER.items():
-        monkeypatch.setitem(sys.modules, name, module)
     forget()
     return forget
 

@@ -1,7 +1,6 @@
 """Looking certificate authorities up in a directory: which servers are trusted, on a TLS server of our own."""
 
 import ssl
-import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -14,9 +13,9 @@ from animal_store.errors import ServiceUnavailable
 from botocore import httpsession
 from botocore.awsrequest import AWSHTTPSConnection, AWSHTTPSConnectionPool
 from botocore.exceptions import SSLError
-from werkzeug.serving import make_server
-from werkzeug.wrappers import Response
+from werkzeug import Response
 
+from tests.clients.scripted_server import serve
 from tools.packaging import authorities
 
 
@@ -48,16 +47,12 @@ def ask(certificate: trustme.LeafCert, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask a server with this certificate twice, on two connections, without the SDK's retries."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     certificate.configure_cert(context)
-    server = make_server("127.0.0.1", 0, Response("{}"), threaded=True, ssl_context=context)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
-    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", f"https://localhost:{server.port}")
-    client = dynamodb._client()
-    try:
+    with serve(lambda *_: Response("{}"), context) as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", server.origin.replace("http://127.0.0.1", "https://localhost"))
+        client = dynamodb._client()
         for _ in range(2):
             dynamodb.budget.set(dynamodb.Budget(time.monotonic() + dynamodb._ATTEMPT_SECONDS + 1))
             assert dynamodb.call(client.get_item, TableName="t", Key={"pk": {"S": "x"}})["Raw"] == b"{}"
-    finally:
-        server.shutdown()
 
 
 UNKNOWN = "unable to get local issuer certificate"

@@ -1,14 +1,9 @@
-"""What is read back as it was written, or not at all: API keys, cursors, the store's JSON, compiled models."""
+"""What is read back as it was written, or not at all: API keys, cursors, the store's JSON."""
 
-import ast
 import hashlib
-import importlib
-import sys
-import zlib
-from types import ModuleType
 
 import pytest
-from animal_store import api_key, cursor, models, settings, validators
+from animal_store import api_key, cursor, settings, validators
 from animal_store.errors import InvalidRequest
 from animal_store.pet_status import PET_STATUSES, PetStatus
 from hypothesis import given
@@ -18,7 +13,6 @@ from pydantic_core import ValidationError
 from tests.example_key import EXAMPLE_KEY
 
 BASE_62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-BASE_64 = BASE_62 + "-_"
 FILTERS = st.sampled_from([None, *PET_STATUSES])
 
 
@@ -32,11 +26,8 @@ def test_generated_keys_have_the_format_and_differ(environment: str) -> None:
 
 
 def test_issued_keys_stay_valid() -> None:
-    # The second is one whose CRC-32 is small enough for two leading zeros.
-    bodies = (f"animal_test_{'0' * 27}{number:05}" for number in range(10**5))
-    short = next(body for body in bodies if zlib.crc32(body.encode()) < 62**4)
-    checksum = "".join(BASE_62[zlib.crc32(short.encode()) // 62**place % 62] for place in reversed(range(6)))
-    for key in (EXAMPLE_KEY, short + checksum):
+    short = f"animal_test_{'0' * 27}0023700J7SV"  # its checksum has two leading zeros
+    for key in (EXAMPLE_KEY, short):
         assert api_key.is_well_formed(key)
         assert api_key.digest(key) == hashlib.sha256(key.encode()).hexdigest()
 
@@ -59,17 +50,14 @@ def refuses(text: str, status: PetStatus | None) -> bool:
     return True
 
 
-@given(st.integers(1, 2**63 - 1), FILTERS, FILTERS, st.integers(0, 24), st.sampled_from(BASE_64) | st.characters())
+@given(st.integers(1, 2**63 - 1), FILTERS, FILTERS)
 def test_cursor_is_read_unchanged_and_with_its_filter_alone(
-    after: int, made_for: PetStatus | None, used_with: PetStatus | None, position: int, character: str
+    after: int, made_for: PetStatus | None, used_with: PetStatus | None
 ) -> None:
     text = cursor.encode(after, made_for)
-    changed = text[:position] + character + text[position + 1 :]
-
-    assert set(text) <= set(BASE_64)  # so that it needs no escape in a URL
+    assert set(text) <= set(BASE_62 + "-_")  # so that it needs no escape in a URL
     assert cursor.decode(text, made_for) == after
     assert made_for == used_with or refuses(text, used_with)
-    assert changed == text or refuses(changed, made_for)
 
 
 def test_cursor_is_of_one_stage_and_survives_a_restore_into_another_table(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,18 +77,3 @@ def test_item_of_another_shape_is_refused(change: tuple[bytes, bytes]) -> None:
 
     with pytest.raises(ValidationError):
         validators.PET_ITEM.json(body.replace(*change))
-
-
-def test_compiled_schemas_are_plain_data_and_those_in_the_layer_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    schemas = models.compile_core_schemas()
-    assert ast.literal_eval(repr(schemas)) == schemas
-    assert not any(f"'{reference}'" in repr(schemas) for reference in ("ref", "definitions", "definition-ref"))
-
-    shipped = ModuleType("animal_store.core_schemas")
-    shipped.CORE_SCHEMAS = {name: {"type": "int"} for name in schemas}  # type: ignore[attr-defined]
-    with monkeypatch.context() as patch:
-        patch.setitem(sys.modules, "animal_store.core_schemas", shipped)
-        patch.setitem(sys.modules, "animal_store.models", None)  # not shipped
-        patch.delitem(sys.modules, "animal_store.validators")
-        fresh = importlib.import_module("animal_store.validators")
-    assert fresh.NEW_PET.python(7) == 7

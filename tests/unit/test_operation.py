@@ -24,12 +24,8 @@ successes = pytest.mark.parametrize("name", SUCCESSES)
 def test_response_without_content_has_neither_body_nor_media_type() -> None:
     handler = operation.operation("deletePet")(lambda _: Response(204))
 
-    assert handler(event_of("list_pets"), Context()) == {
-        "statusCode": 204,
-        "headers": {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"},
-        "body": "",
-        "isBase64Encoded": False,
-    }
+    response = handler(event_of("list_pets"), Context())
+    assert (response["statusCode"], response["body"], "Content-Type" in response["headers"]) == (204, "", False)
 
 
 @pytest.mark.parametrize(("left", "status", "calls"), [(3.499, 503, 0), (3.5, 200, 2)])

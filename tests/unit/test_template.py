@@ -4,7 +4,6 @@ import fnmatch
 import io
 import itertools
 import re
-import tomllib
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -16,6 +15,7 @@ from tests import openapi
 from tests.example_key import EXAMPLE_KEY
 from tests.fault_injection import Wire
 from tests.functions import TEMPLATE
+from tests.template.conftest import parameters
 from tests.unit.conftest import Ask, lines
 from tools import ROOT
 
@@ -151,10 +151,8 @@ LIMITS = {
 
 
 def test_limits_in_the_document_are_those_of_the_stages() -> None:
-    stages = tomllib.loads((ROOT / "samconfig.toml").read_text())
+    defaults = {name: parameter.get("Default") for name, parameter in DOCUMENT["Parameters"].items()}
+    stages = [defaults | parameters(stage) for stage in ("production", "staging")]
     for parameter, name in LIMITS.items():
-        cells = [name]
-        for stage in ("production", "staging"):
-            given = dict(each.split("=", 1) for each in stages[stage]["deploy"]["parameters"]["parameter_overrides"])
-            cells.append(f"{int(given.get(parameter, DOCUMENT['Parameters'][parameter]['Default'])):,}")
-        assert f"| {' | '.join(cells)} |" in openapi.document()["info"]["description"]
+        row = " | ".join([name, *(f"{int(values[parameter]):,}" for values in stages)])
+        assert f"| {row} |" in openapi.document()["info"]["description"]
