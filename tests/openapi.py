@@ -53,6 +53,7 @@ def operations() -> tuple[Operation, ...]:
         Operation(each["operationId"], method.upper(), path, each)
         for path, item in document()["paths"].items()
         for method, each in item.items()
+        if method != "parameters"
     )
 
 

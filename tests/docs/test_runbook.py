@@ -15,6 +15,7 @@ import typer
 import yaml
 from botocore import xform_name
 
+from tests import openapi
 from tests.template.conftest import of_type, parameters
 from tools import ROOT
 from tools.cli import app
@@ -131,11 +132,14 @@ def test_every_relative_link_leads_somewhere(document: Path) -> None:
             assert anchor in {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in headings}, target
 
 
+def test_readme_lists_every_operation() -> None:
+    for operation in openapi.operations():
+        assert f"`{operation.method} /v1{operation.path}" in (ROOT / "README.md").read_text(), operation.id
+
+
 def test_editors_and_hooks_are_told_what_the_project_has() -> None:
-    launch = json.loads((ROOT / ".vscode/launch.json").read_text())
     container = json.loads((ROOT / ".devcontainer/devcontainer.json").read_text())
     hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
 
-    assert launch["inputs"][0]["options"] == sorted(path.stem for path in (ROOT / "events").glob("*.json"))
     assert f"/python:{(ROOT / '.python-version').read_text().strip()}-" in container["image"]
     assert [hook["entry"] for repo in hooks["repos"] for hook in repo["hooks"]] == ["make check"]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests import openapi
 from tests.template.conftest import Template, of_type, only, references
 from tools.packaging.sdk_data import OPERATIONS
 
@@ -57,8 +58,11 @@ def test_alarms_watch_every_function_and_every_call_of_dynamodb(stack: Template)
     alarms = {name: json.dumps(math(alarm)[0]) for name, alarm in of_type(stack, ALARM).items()}
     for name in ("DeploymentAlarm", "FunctionThrottlesAlarm"):
         assert re.findall(r'"\$\{(\w+)\}:live"', alarms[name]) == [*of_type(stack, "AWS::Lambda::Function")]
+    operations = re.findall(r'"Name": "Operation", "Value": "(\w+)"', alarms["DeploymentAlarm"])
+    assert set(operations) == {operation.id for operation in openapi.operations()}
     watched = re.findall(r'"Name": "Operation", "Value": "(\w+)"', alarms["TableErrorsAlarm"])
     assert set(watched) == set(OPERATIONS)
+    assert references(stack["Outputs"]["LogGroups"]["Value"]) == of_type(stack, "AWS::Logs::LogGroup").keys()
 
 
 @pytest.mark.parametrize(

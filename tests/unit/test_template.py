@@ -3,6 +3,7 @@
 import fnmatch
 import io
 import itertools
+import json
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -26,7 +27,7 @@ FOLDERS = {name: function.code.name for name, function in TEMPLATE.functions.ite
 
 def send_every_kind_of_request(ask: Ask, folder: str) -> None:
     """Make a function call DynamoDB in every way that it has."""
-    body = '{"name": "Rex", "categoryId": 3, "status": "sold"}'
+    body = json.dumps({name: each["examples"][0] for name, each in openapi.schema("NewPet")["properties"].items()})
     for headers in ({}, {"Idempotency-Key": ["a"]}, {"Idempotency-Key": ["a"]}):
         ask(folder, body=body, headers=headers)
     ask(folder, multiValueQueryStringParameters={"status": ["sold"]})

@@ -13,7 +13,12 @@ from urllib.parse import urlsplit
 
 from botocore.endpoint_provider import EndpointProvider
 
-OPERATIONS = ("GetItem", "PutItem", "Query", "TransactWriteItems", "UpdateItem")  # what `catalogue` and `auth` call
+from tools import ROOT
+
+_LAYER = (path.read_text() for path in sorted((ROOT / "layers/common/animal_store").glob("*.py")))
+_METHODS = {method for text in _LAYER for method in re.findall(r"dynamodb\.client\.(\w+)", text)}
+OPERATIONS = tuple(sorted(method.title().replace("_", "") for method in _METHODS))
+"""What the layer calls."""
 
 
 def reduce(data: Path) -> None:
