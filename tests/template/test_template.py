@@ -145,8 +145,9 @@ def test_the_firewall_refuses_what_has_no_key_or_comes_too_fast_as_declared(stac
     assert all(limit["ScopeDownStatement"] == well_formed["Statement"] for limit in limits)
     # Samples of requests would show keys in the console.
     assert not any(each["VisibilityConfig"]["SampledRequestsEnabled"] for each in [acl, *acl["Rules"]])
+    method, path = (next(iter(each.values())) for each in of_get_pet["Statement"]["AndStatement"]["Statements"])
     for operation in OPERATIONS:
-        matched = re.search(of_get_pet["Statement"]["RegexMatchStatement"]["RegexString"], f"/v1{operation.path}")
+        matched = operation.method == method["SearchString"] and re.search(path["RegexString"], f"/v1{operation.path}")
         no_key = of_get_pet["Action"] if matched else acl["DefaultAction"]
         for status, action in [(401, no_key), *((429, rule["Action"]) for rule in rates)]:
             response = action["Block"]["CustomResponse"]
