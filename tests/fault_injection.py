@@ -100,6 +100,8 @@ UNREADABLE: dict[str, Fault] = {
     "half of the response": _half,
     "response empty": after(answering(200, b"")),
     "response of another checksum": after(answering(200, b"{}", crc32=1)),
+    "checksum not a number": after(answering(200, b"{}", headers={"x-amz-crc32": "abc"})),
+    "error of another checksum": answering(400, b'{"__type": "x#ConditionalCheckFailedException"}', crc32=1),
     "response not JSON": after(answering(200, b"<html>")),
     "response not UTF-8": after(answering(200, b'{"Item": {"name": {"S": "\xff"}}}')),
     "error cut off": answering(400, b'{"__type": "Condition'),

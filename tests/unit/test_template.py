@@ -19,6 +19,7 @@ from tests.functions import TEMPLATE
 from tests.template.conftest import parameters
 from tests.unit.conftest import Ask, lines
 from tools import ROOT
+from tools.packaging.sdk_data import OPERATIONS
 
 DOCUMENT = cfn_yaml.load(str(ROOT / "template.yaml"))
 RESOURCES = DOCUMENT["Resources"]
@@ -82,11 +83,14 @@ def statements(function: str) -> list[dict[str, Any]]:
 
 def test_roles_allow_what_their_functions_do_and_no_more(ask: Ask, wire: Wire, fresh: Callable[[], None]) -> None:
     made: dict[str, list[Access]] = {}
+    sent: set[str] = set()
     for function, folder in FOLDERS.items():
         fresh()
         wire.calls.clear()
         send_every_kind_of_request(ask, folder)
         made[function] = [access for call in wire.calls for access in accesses(*call)]
+        sent |= {name for name, _ in wire.calls}
+    assert sent == set(OPERATIONS)
     of_table = [access for own in made.values() for access in own if access.resource == "AnimalsTable"]
     actions = {access.action for access in of_table}
     partitions, attributes = (set().union(*parts) for parts in zip(*(each[2:] for each in of_table), strict=True))

@@ -152,6 +152,7 @@ def call(method: Callable[..., Any], **parameters: Any) -> Any:
     try:
         response = method(**parameters)
     except ClientError as error:
+        _refuse_corrupt()
         code = error.response["Error"]["Code"]
         if code.isdigit():
             # The HTTP status, which the SDK puts here when the body is truncated or corrupt. The message is then the
@@ -160,12 +161,21 @@ def call(method: Callable[..., Any], **parameters: Any) -> Any:
         if code in _TRANSIENT_CODES or error.response["ResponseMetadata"]["HTTPStatusCode"] >= _SERVER_ERROR:
             raise ServiceUnavailable from error
         raise
-    except (BotoCoreError, UnicodeDecodeError) as error:
-        # The SDK's parser raises the latter for corrupt bytes.
+    except (BotoCoreError, ValueError) as error:
+        # The SDK raises the latter for corrupt bytes, and for a checksum that is not a number.
         raise ServiceUnavailable from error
+    _refuse_corrupt()
+    return response
+
+
+def _refuse_corrupt() -> None:
+    """Refuse a response that differs from its checksum, which the SDK takes as it is after the last attempt.
+
+    Raises:
+        ServiceUnavailable: The last response differs.
+    """
     if budget.get().corrupt:
         raise ServiceUnavailable from ValueError("the store's response does not match its checksum")
-    return response
 
 
 def read(method: Callable[..., Any], output: Validator[Output], **parameters: Any) -> Output:
