@@ -24,8 +24,6 @@ STATUSES = sorted({status for each in openapi.operations() for status in each.st
 
 
 def test_every_operation_of_the_service(service: RunningService) -> None:
-    fields = {field.name.replace("_", "") for field in dataclasses.fields(store.Pet)} - {"raw", "replayed"}
-    assert fields == {name.lower() for name in openapi.schema("Pet")["properties"]}
     with store.Client(service.base_url, service.api_key) as client:
         made = [client.create(f"Zoë {number}", 2**53 + number, "sold") for number in range(3)]
         again = [client.create("Mia", 1, idempotency_key="mia") for _ in range(2)]

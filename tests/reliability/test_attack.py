@@ -21,6 +21,7 @@ import httpx
 import pytest
 
 from tests import functions, openapi
+from tests.fault_injection import Wire
 from tests.functions import EVENTS, SUCCESSES
 from tests.processes import RunningService
 
@@ -142,7 +143,7 @@ def test_random_events(long: bool, monkeypatch: pytest.MonkeyPatch, record_prope
     from animal_store import dynamodb, telemetry
 
     count, log, source, database = 100_000 if long else 1000, io.StringIO(), random.Random(1), functions.new_database()
-    database.attach(dynamodb.client)
+    wire = Wire(dynamodb.client, database)
     monkeypatch.setattr(telemetry.logger().registered_handler, "stream", log)
     with contextlib.redirect_stdout(log):
         for name in source.choices(SUCCESSES, k=count):
@@ -152,6 +153,7 @@ def test_random_events(long: bool, monkeypatch: pytest.MonkeyPatch, record_prope
             path = event["path"].removeprefix("/v1")
             check(event["httpMethod"], path, base_url, (got.status, got.headers, got.text))
             assert got.seconds < _LATE_S
+    wire.detach()
     functions.discard(database)
     record_property("events of API Gateway, changed at random", count)
     record_property("log lines and metrics of these searched for secrets", search(log.getvalue()))

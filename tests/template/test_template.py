@@ -87,7 +87,7 @@ def test_a_stolen_key_can_do_what_security_md_says_and_no_more(stack: Template) 
     assert found
     can, cannot = (set(re.findall(r"\b(?:list|read|add|change|delete)\b", part)) for part in found.groups())
     verbs = {"Query": "list", "GetItem": "read", "PutItem": "add", "UpdateItem": "change", "DeleteItem": "delete"}
-    # createPet takes the next id with it. That no animal is written over is tested in tests/unit/test_catalogue.py.
+    # createPet takes the next id with it. That no animal is written over is tested in tests/unit/test_dynamodb.py.
     allowed: dict[str, set[str]] = {"AnimalsTable": set(), "ApiKeysTable": set()}
     for role, statement in statements(stack):
         for table in allowed.keys() & references(statement["Resource"]):
