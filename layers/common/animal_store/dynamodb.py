@@ -43,6 +43,7 @@ _TRANSIENT_CODES = frozenset(
         "TransactionInProgressException",
     }
 )
+_FIRST_ERROR = 300  # the SDK's own bound of success
 _SERVER_ERROR = 500
 
 
@@ -105,6 +106,8 @@ def _count_and_stop_in_time(response: tuple[Any, Any] | None, **_: object) -> bo
     spent = budget.get()
     spent.calls += 1
     spent.corrupt = _is_corrupt(response)
+    if response and response[0].status_code < _FIRST_ERROR and not spent.corrupt:
+        return None
     return None if spent.has(_longest_pause(response) + _ATTEMPT_SECONDS) else False
 
 
@@ -128,7 +131,7 @@ def _keep_raw(response_dict: dict[str, Any], customized_response_dict: dict[str,
     It saves 4.3 M instructions of a list of 20 and 20.8 M of a list of 100. The event is the SDK's own for this;
     errors are still parsed, and the SDK still checks the CRC-32 of the body.
     """
-    if response_dict["status_code"] < 300:  # noqa: PLR2004 - the SDK's own bound of success
+    if response_dict["status_code"] < _FIRST_ERROR:
         customized_response_dict["Raw"] = response_dict["body"]
         response_dict["body"] = b"{}"
 
