@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
@@ -92,7 +91,7 @@ def _start_api(folder: Path, store: str) -> Iterator[str]:
                 time.sleep(0.2)
             yield base_url
         finally:
-            process.send_signal(signal.SIGINT)  # what makes sam remove its containers
+            process.terminate()  # sam then removes its containers; SIGINT is ignored below a shell's background job
 
 
 def _answers(base_url: str) -> bool:
