@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks import report
 from benchmarks.execution import Run
 from benchmarks.fake_dynamodb import NAME, TEMPLATE, Cost, FakeDynamoDb
 from benchmarks.operations import CREATE, LIST_20
@@ -33,6 +34,10 @@ def test_cold_start_takes_at_most_5_percent_more_than_published() -> None:
     counted = json.loads(subprocess.check_output(["make", "-s", "bench", "QUICK=1"], cwd=ROOT, text=True))
 
     assert counted["ratio"] <= 1.05 * cold["ours"] / cold["bare"], counted
+
+
+def test_published_tables_are_those_of_the_published_figures() -> None:
+    assert (ROOT / "benchmarks/RESULTS.md").read_text() == report.markdown(RESULTS)
 
 
 def test_units_are_those_of_what_is_read_and_of_the_index(tmp_path: Path) -> None:
