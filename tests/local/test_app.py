@@ -54,9 +54,8 @@ def test_log_is_one_line_without_a_key(http: httpx.Client, caplog: pytest.LogCap
     http.get("/v1/pets?" + "x" * 300, headers={"Authorization": ""})
 
     *lines, long = [record.getMessage() for record in caplog.records if record.name == "tools.local.app"]
-    assert [line.split()[1:4] for line in lines] == [
-        ["404", "GET", r"/v1/pets/\x0aanimal_test_...?key=animal_test_..."]
-    ] * 2
+    masked = r"/v1/pets/\x0aanimal_test_...?key=animal_test_..."
+    assert [line.split()[1:4] for line in lines] == [["404", "GET", masked]] * 2
     assert len(long) < 300
     assert long.endswith("ms  (needs: Authorization: Bearer API_KEY)")
 

@@ -72,15 +72,12 @@ def test_functions_get_events_and_share_one_copy_of_the_layer(project: Path) -> 
     assert 9000 < left <= 10_000
     assert gateway.template.find("GET", "/v1/pets/1")[0].function == "GetPetFunction"  # a fixed segment goes first
     handlers: list[Any] = [*gateway._handlers.values()]
-    assert [handler.__globals__["settings"] for handler in handlers] == [sys.modules["animal_store.settings"]] * len(
-        handlers
-    )
+    assert {id(handler.__globals__["settings"]) for handler in handlers} == {id(sys.modules["animal_store.settings"])}
 
 
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ("STAGE: !Ref Stage", "STAGE: !Ref Stag", "Variables.STAGE"),
         ("STAGE: !Ref Stage", "STAGE: !ImportValue x", "Variables.STAGE"),
         ("Type: AWS::DynamoDB::Table", "Type: AWS::DynamoDB::Table\n    Condition: X", "AnimalsTable has a condition"),
         ("Parameters:", "Parameters: [", "cannot be used: ParserError"),
@@ -116,7 +113,6 @@ def test_handler_that_cannot_be_loaded_leaves_the_old_one_working(project: Path,
     [
         ("raise ValueError('secret detail')", "ValueError: secret detail"),
         ("raise SystemExit", "SystemExit"),
-        ("raise TimeoutError('of the function')", "TimeoutError: of the function"),
         ("return {'statusCode': 600}", "ValueError: not a response: "),
         (r"return {'statusCode': 200, 'headers': {'A': '1\r\nB: x'}}", "ValueError: not a response: "),
     ],

@@ -63,10 +63,8 @@ def test_one_process_listens_on_one_port_of_this_machine(service: RunningService
     assert [task.read_text() for task in process.glob("task/*/children") if task.read_text()] == []
 
 
-def test_only_this_machine_is_served_and_a_body_too_large_is_refused_while_it_comes(service: RunningService) -> None:
+def test_a_body_too_large_is_refused_while_it_comes(service: RunningService) -> None:
     url = httpx.URL(service.base_url)
-    with pytest.raises(OSError, match=r"refused|timed out|assign"):  # as every other address but 127.0.0.1
-        socket.create_connection(("127.0.0.2", url.port or 0), timeout=5)
     head = f"POST /v1/pets HTTP/1.1\r\nHost: {url.host}:{url.port}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
     with socket.create_connection((url.host, url.port or 0), timeout=20) as connection:
         connection.sendall(head + (b"100000\r\n" + b"a" * 0x100000 + b"\r\n") * 10 + b"1\r\na\r\n")
@@ -128,7 +126,6 @@ def test_interrupted_while_it_starts_it_ends_quietly(tmp_path: Path) -> None:
         assert (process.communicate(timeout=20)[0], process.returncode) == (b"", 0)
 
 
-@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
 def test_it_ends_with_make(tmp_path: Path) -> None:
     with subprocess.Popen(["make", "run"], cwd=ROOT, env=environment(tmp_path), stdout=subprocess.DEVNULL) as make:
         try:
