@@ -4,6 +4,7 @@ Failures of each call, whatever it is, are in test_events.py. The store has the 
 """
 
 import hashlib
+import json
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from animal_store.auth import Caller
 from animal_store.dynamodb import Budget
 from animal_store.errors import ServiceUnavailable
 from animal_store.models import NewPet
+from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsError, SSLError
 
 from tests import fault_injection as faults
@@ -200,3 +202,15 @@ def test_page_is_one_consistent_query_that_reads_one_animal_more_than_it_shows(
     assert parameters.get("ConsistentRead", False) is (status is None)  # an index cannot be
     catalogue.get_pet(1)
     assert wire.calls[1][1]["ConsistentRead"] is True
+
+
+def test_own_creation_is_not_a_replay_when_the_store_has_forgotten_its_token(wire: Wire) -> None:
+    def repeated(attempt: Attempt) -> AWSResponse:
+        attempt.carry_out()
+        request = json.loads(attempt.request.body or b"") | {"ClientRequestToken": "another"}
+        attempt.request.body = json.dumps(request).encode()
+        return attempt.carry_out()
+
+    wire.fail("TransactWriteItems", repeated)
+
+    assert not catalogue.create_pet(REX, CALLER, "key").replayed
