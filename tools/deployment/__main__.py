@@ -1,6 +1,5 @@
 """Deploy, check and maintain a stage: `python -m tools.deployment COMMAND`; the Makefile has a target for each."""
 
-import hashlib
 import signal
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from tools.deployment import bootstrap, rehearsal, release, restore, sam_local, versions
 from tools.deployment.service import DeploymentError, check_contract, run, temporary_keys
 from tools.deployment.stage import Stage, StageName, client
+from tools.packaging.artifact import digest
 from tools.packaging.targets import TARGETS
 
 Attested = Annotated[str, typer.Option(help="OWNER/REPOSITORY whose pipeline must have built the artifact.")]
@@ -32,7 +32,7 @@ def deploy(
     stage: StageName, artifact: Path = TARGETS["arm64"].artifact, sha256: str = "", attested: Attested = ""
 ) -> None:
     """Deploy an artifact, check it, and go back if the check fails."""
-    if sha256 and sha256 != hashlib.sha256(artifact.read_bytes()).hexdigest():
+    if sha256 and sha256 != digest(artifact.read_bytes()):
         raise DeploymentError(f"{artifact} does not have the SHA-256 {sha256}")
     _promote(stage, artifact, attested, back=False, canary=True)
 

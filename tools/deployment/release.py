@@ -7,7 +7,6 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 
 import yaml
@@ -15,7 +14,7 @@ import yaml
 from tools import ROOT
 from tools.deployment.service import SAM, DeploymentError, run
 from tools.deployment.stage import Stage, client
-from tools.packaging.artifact import Artifact, unpack
+from tools.packaging.artifact import Artifact, digest, unpack
 
 MAIN = "origin/main"
 
@@ -61,7 +60,7 @@ def fetched(stage: Stage, name: str, among: str = "releases") -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{found[0]}.zip"
         s3.download_file(bucket, f"releases/{path.name}", str(path))
-        if not path.stem.endswith(sha256(path.read_bytes()).hexdigest()):
+        if not path.stem.endswith(digest(path.read_bytes())):
             raise DeploymentError(f"s3://{bucket}/releases/{path.name} is not what its name says")
         yield path
 

@@ -35,7 +35,12 @@ class Artifact:
     @property
     def code(self) -> Mapping[str, str]:
         """The SHA-256 of each zip file with code, by logical id."""
-        return {path.stem: sha256(path.read_bytes()).hexdigest() for path in sorted(self.folder.glob("*.zip"))}
+        return {path.stem: digest(path.read_bytes()) for path in sorted(self.folder.glob("*.zip"))}
+
+
+def digest(content: bytes) -> str:
+    """Compute the SHA-256 of some bytes, in hexadecimal."""
+    return sha256(content).hexdigest()
 
 
 def zipped(directory: Path) -> bytes:
@@ -72,10 +77,10 @@ def pack(build: Path, output: Path, config: Path = ROOT / "samconfig.toml") -> s
     entries["template.yaml"] = yaml.safe_dump(template, sort_keys=False).encode()
     content = _zip(entries)
     output.write_bytes(content)
-    return sha256(content).hexdigest()
+    return digest(content)
 
 
 def unpack(path: Path, folder: Path) -> Artifact:
     """Unpack an artifact into a new folder."""
     shutil.unpack_archive(path, folder, "zip")
-    return Artifact(folder, (folder / "COMMIT").read_text(), sha256(path.read_bytes()).hexdigest())
+    return Artifact(folder, (folder / "COMMIT").read_text(), digest(path.read_bytes()))
