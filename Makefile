@@ -148,7 +148,7 @@ hooks: .tools/pre-commit/.installed ## run `make check` before every commit
 
 .PHONY: audit
 audit: .venv/.installed ## how everything is locked, known vulnerabilities, licences, API keys in the tree (status 2: OSV not asked)
-	@PYTHONPATH=layers/common .venv/bin/python -m tools.audit
+	@.venv/bin/python -m tools.audit
 
 # -- AWS ---------------------------------------------------------------------------------------------------------------
 

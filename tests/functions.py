@@ -9,7 +9,6 @@ import json
 import os
 import runpy
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -39,7 +38,6 @@ PETS: list[dict[str, Any]] = [
 ]
 """The animals that the events are about."""
 
-sys.path.append(str(ROOT / "layers/common"))  # where it is not on the path, as it is in pytest
 for name in [name for name in os.environ if name.startswith("AWS_")]:
     del os.environ[name]
 for function in TEMPLATE.functions.values():

@@ -1,6 +1,9 @@
 """What people run on their own machine; none of it ships to AWS."""
 
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 """The checkout."""
+
+sys.path.append(str(ROOT / "layers/common"))  # the layer is not an installed package

@@ -3,16 +3,14 @@
 import os
 import signal
 import sys
-from pathlib import Path
 
 OLDEST_PYTHON = (3, 11)
 
 
 def main() -> None:
-    """Check the interpreter, make the layer importable, and run the command."""
+    """Check the interpreter, and run the command."""
     if sys.version_info < OLDEST_PYTHON:
         sys.exit(f"Python {sys.version.split()[0]} is too old: this needs 3.11 or newer (see `make`).")
-    sys.path.append(str(Path(__file__).resolve().parents[1] / "layers/common"))
     if sys.argv[1:] == ["run"]:
         # At any moment of the start, and after the server has ended: what was answered is on disk. Not an exception,
         # because Python would wait for the thread of a handler that hangs.

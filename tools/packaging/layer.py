@@ -77,7 +77,6 @@ def _install(target: Target, python: Path) -> None:
 
 def _compile_models(package: Path) -> None:
     """Put the compiled models where `animal_store.validators` looks first, so that no function loads pydantic."""
-    sys.path.insert(0, str(SOURCE))  # the layer is not an installed package
     from animal_store.models import compile_core_schemas
 
     source = f'"""Made by `make build` from models.py."""\n\nCORE_SCHEMAS = {compile_core_schemas()}\n'
