@@ -25,7 +25,10 @@ from benchmarks.packages import HERE, OURS, PACKAGINGS, PEERS, PYTHON, VARIANTS,
 COLD_RUNS = int(os.environ.get("COLD_RUNS", "20"))
 WARM_ROUNDS = int(os.environ.get("WARM_ROUNDS", "3"))
 TABLE_SIZES = (100, 10_000, 100_000)
-_KEYS = ("key_unknown", "key_known")  # the first invocation looks the API key up, the second knows it
+_KEYS = (
+    "key_unknown",
+    "key_known",
+)  # the first invocation looks the API key up, the second knows it
 
 # Enough invocations for caches to fill, then enough to spread the collector's rare full passes over.
 _WARM_UP, _WARM, _RECONNECTS = 20, 100, 10
@@ -44,7 +47,9 @@ def compare() -> dict[str, Any]:
         _time_warm(packages, operation)
     programs = {"python": str(PYTHON), "valgrind": "valgrind"}
     locks = "\n".join(lock.read_text() for lock in [HERE / "runtime.txt", *PEERS.glob("*/*.txt")])
-    processor = re.findall(r"^model name\s*: (.*\S)", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    processor = re.findall(
+        r"^model name\s*: (.*\S)", Path("/proc/cpuinfo").read_text(), re.MULTILINE
+    )
     return {
         "date": dt.datetime.now(dt.UTC).date().isoformat(),
         "machine": {
@@ -66,7 +71,9 @@ def compare() -> dict[str, Any]:
         "dynamodb": [
             {"animals": animals, "operation": operation.name, "key": key, **asdict(cost)}
             for animals, operation in itertools.product(TABLE_SIZES, OPERATIONS)
-            for key, cost in zip(_KEYS, observe(packages[0], operation, 2, animals=animals).costs, strict=True)
+            for key, cost in zip(
+                _KEYS, observe(packages[0], operation, 2, animals=animals).costs, strict=True
+            )
         ],
     }
 
@@ -74,7 +81,9 @@ def compare() -> dict[str, Any]:
 def cold_ratio() -> dict[str, Any]:
     """Count the instructions of a cold start, ours and bare, and their ratio: what guards against a slow change."""
     with ThreadPoolExecutor() as pool:
-        ours, bare = pool.map(_instructions, [build(variant, "precompiled") for variant in (OURS, "bare")])
+        ours, bare = pool.map(
+            _instructions, [build(variant, "precompiled") for variant in (OURS, "bare")]
+        )
     return {"ours": ours, "bare": bare, "ratio": round(ours / bare, 3)}
 
 
@@ -82,13 +91,19 @@ def _verify(package: Package) -> None:
     """Check that a variant does what it is compared for: authentication, a structured log line, metrics."""
     if package.variant not in ("empty", "bare"):
         observe(package, REFUSED, 1)
-        lines = [json.loads(line) for line in observe(package, LIST_20, 1).log.splitlines() if line.startswith("{")]
+        lines = [
+            json.loads(line)
+            for line in observe(package, LIST_20, 1).log.splitlines()
+            if line.startswith("{")
+        ]
         logged = any("level" in line and "listPets" in line.values() for line in lines)
         if not logged or not any("_aws" in line and "Latency" in line for line in lines):
             raise MeasurementError(f"{package.variant} writes no log line or no metrics:\n{lines}")
 
 
-def _take_turns(packages: list[Package], *run: Any, rounds: int) -> Iterable[tuple[Package, tuple[Run, ...]]]:
+def _take_turns(
+    packages: list[Package], *run: Any, rounds: int
+) -> Iterable[tuple[Package, tuple[Run, ...]]]:
     """Observe variants in rounds, so that a slow minute hits all of them; give the runs of each."""
     taken = [[observe(package, *run) for package in packages] for _ in range(rounds)]
     return zip(packages, zip(*taken, strict=True), strict=True)
@@ -98,7 +113,9 @@ def _time_cold(packages: list[Package]) -> None:
     for package, runs in _take_turns(packages, LIST_20, 1, rounds=COLD_RUNS):
         quartiles = statistics.quantiles((run.first_answer_ms for run in runs), n=4)
         first, median, third = (round(value, 1) for value in quartiles)
-        package.figures.update(cold_ms=median, cold_ms_quartiles=[first, third], cold_runs=COLD_RUNS, peak_mb=0.0)
+        package.figures.update(
+            cold_ms=median, cold_ms_quartiles=[first, third], cold_runs=COLD_RUNS, peak_mb=0.0
+        )
 
 
 def _time_warm(packages: list[Package], operation: Operation) -> None:
@@ -115,7 +132,9 @@ def _time_warm(packages: list[Package], operation: Operation) -> None:
         }
         for key, value in figures.items():
             package.figures.setdefault(key, {})[operation.name] = value
-        package.figures["peak_mb"] = max(package.figures["peak_mb"], *(round(run.peak_mb, 1) for run in runs))
+        package.figures["peak_mb"] = max(
+            package.figures["peak_mb"], *(round(run.peak_mb, 1) for run in runs)
+        )
 
 
 # Lambda's runtime client gives up connecting after a second, which a simulator on a busy machine may need.
@@ -127,9 +146,13 @@ def _instructions(
     return observe(package, operation, invocations, kept=kept, wrapper=VALGRIND).instructions
 
 
-def _warm(package: Package, operation: Operation, more: int = _WARM, kept: int = sys.maxsize) -> int:
+def _warm(
+    package: Package, operation: Operation, more: int = _WARM, kept: int = sys.maxsize
+) -> int:
     """Count the instructions of one more invocation of a function that has answered some, runtime client included."""
-    counts = [_instructions(package, operation, number, kept) for number in (_WARM_UP, _WARM_UP + more)]
+    counts = [
+        _instructions(package, operation, number, kept) for number in (_WARM_UP, _WARM_UP + more)
+    ]
     return round((counts[1] - counts[0]) / more)
 
 
@@ -145,8 +168,12 @@ def _count(package: Package) -> None:
     package.figures.update(
         cold_instructions=round(statistics.median(cold)),
         cold_instructions_range=[cold[0], cold[-1]],
-        warm_instructions={each.name: _warm(package, each) if precompiled else None for each in OPERATIONS},
+        warm_instructions={
+            each.name: _warm(package, each) if precompiled else None for each in OPERATIONS
+        },
         # The connection of the last request before those that count is closed, too.
-        reconnect_instructions=_warm(package, GET, _RECONNECTS, _WARM_UP - 1) if precompiled else None,
+        reconnect_instructions=_warm(package, GET, _RECONNECTS, _WARM_UP - 1)
+        if precompiled
+        else None,
     )
     print(package.figures, file=sys.stderr)

@@ -26,7 +26,14 @@ from benchmarks.loopback import Response, serve
 from benchmarks.operations import API_KEY, Operation
 from benchmarks.packages import AUTHORITY, FUNCTIONS, PYTHON, Package
 
-VALGRIND = ["setarch", "-R", "valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
+VALGRIND = [
+    "setarch",
+    "-R",
+    "valgrind",
+    "--tool=cachegrind",
+    "--cache-sim=no",
+    "--cachegrind-out-file=/dev/null",
+]
 """Counts instructions, into the log; without randomised addresses, by which the counts would differ."""
 
 _TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)  # a chain of three, all RSA like those of DynamoDB
@@ -81,7 +88,9 @@ class RuntimeApi:
         self._handed += 1
         # X-Ray's default rule samples the first request of each second: the first here, not those that follow at once.
         trace = f"Root=1-67891233-abcdef012345678912345678;Parent=0123456789abcdef;Sampled={int(self._handed == 1)}"
-        deadline = time.time() + 900  # the longest that Lambda allows, so that a slow simulator does not meet it
+        deadline = (
+            time.time() + 900
+        )  # the longest that Lambda allows, so that a slow simulator does not meet it
         headers = {
             "Content-Type": "application/json",
             "Lambda-Runtime-Aws-Request-Id": f"00000000-0000-4000-8000-{self._handed:012d}",
@@ -123,12 +132,22 @@ def observe(  # noqa: PLR0913
     DynamoDB hangs up after each invocation but the first `kept`; the function runs under the command `wrapper`;
     `pause` seconds lie between an answer and the next event.
     """
-    print(package.variant, package.packaging, operation.title, "x", invocations, *wrapper[2:3], file=sys.stderr)
+    print(
+        package.variant,
+        package.packaging,
+        operation.title,
+        "x",
+        invocations,
+        *wrapper[2:3],
+        file=sys.stderr,
+    )
     run = Run()
     with tempfile.TemporaryDirectory() as name:
         log = Path(name, "log")
         with ExitStack() as stack:
-            dynamodb = stack.enter_context(closing(FakeDynamoDb(Path(name, "tables"), animals, API_KEY)))
+            dynamodb = stack.enter_context(
+                closing(FakeDynamoDb(Path(name, "tables"), animals, API_KEY))
+            )
             api, task = RuntimeApi(), package.functions[operation.function]
             variables = {
                 **_VARIABLES,
@@ -139,14 +158,24 @@ def observe(  # noqa: PLR0913
                 "PYTHONPATH": str(package.layer / "python"),
                 "_HANDLER": "app.handler",
             }
-            command = [*wrapper, str(PYTHON), "-X", "frozen_modules=on", "-m", "awslambdaric", "app.handler"]
+            command = [
+                *wrapper,
+                str(PYTHON),
+                "-X",
+                "frozen_modules=on",
+                "-m",
+                "awslambdaric",
+                "app.handler",
+            ]
             output = stack.enter_context(log.open("wb"))
             started = time.perf_counter()
             process = stack.enter_context(
                 subprocess.Popen(command, cwd=task, env=variables, stdout=output, stderr=output)
             )
             stack.callback(api.events.put, b"")
-            stack.callback(process.terminate)  # by default at once, but a simulator still writes what it has counted
+            stack.callback(
+                process.terminate
+            )  # by default at once, but a simulator still writes what it has counted
             Thread(target=_tell_end, args=(process, api.answers), daemon=True).start()
             for number in range(invocations):
                 dynamodb.cost, dynamodb.hangs_up = Cost(), number >= kept
@@ -161,12 +190,17 @@ def observe(  # noqa: PLR0913
                 run.cpu_us.append((_cpu_seconds(process) - cpu) * 1e6)
                 run.costs.append(dynamodb.cost)
                 run.first_answer_ms = run.first_answer_ms or (api.answered - started) * 1000
-                run.log_bytes, run.body_bytes = log.stat().st_size - logged, len(response["body"].encode())
+                run.log_bytes, run.body_bytes = (
+                    log.stat().st_size - logged,
+                    len(response["body"].encode()),
+                )
                 time.sleep(pause)
             status = Path(f"/proc/{process.pid}/status").read_text()
             run.peak_mb = int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) * 1024 / 1e6
         run.log = log.read_text()
-    run.instructions = int("".join(re.findall(r"I +refs: +([\d,]+)", run.log)).replace(",", "") or 0)
+    run.instructions = int(
+        "".join(re.findall(r"I +refs: +([\d,]+)", run.log)).replace(",", "") or 0
+    )
     return run
 
 

@@ -43,23 +43,47 @@ class FakeDynamoDb:
         self.cost, self.hangs_up = Cost(), False
         self._database = Database(file)
         self.close = self._database.close
-        key = {"hash": hashlib.sha256(api_key.encode()).hexdigest(), "label": "benchmark", "created": 1796472000}
-        puts = [_put("ApiKeysTable", key), _put("AnimalsTable", {"pk": "counter", "id": 0, "value": animals})]
+        key = {
+            "hash": hashlib.sha256(api_key.encode()).hexdigest(),
+            "label": "benchmark",
+            "created": 1796472000,
+        }
+        puts = [
+            _put("ApiKeysTable", key),
+            _put("AnimalsTable", {"pk": "counter", "id": 0, "value": animals}),
+        ]
         for number in range(1, animals + 1):
-            pet: dict[str, object] = {"pk": "pet", "id": number, "name": NAME.format(number), "categoryId": number % 12}
+            pet: dict[str, object] = {
+                "pk": "pet",
+                "id": number,
+                "name": NAME.format(number),
+                "categoryId": number % 12,
+            }
             pet["status"] = ("available", "pending", "sold")[(number - 1) % 3]
-            puts.append(_put("AnimalsTable", {**pet, "token": hashlib.sha256(str(number).encode()).hexdigest()[:32]}))
+            puts.append(
+                _put(
+                    "AnimalsTable",
+                    {**pet, "token": hashlib.sha256(str(number).encode()).hexdigest()[:32]},
+                )
+            )
         for table in TEMPLATE.tables.values():
             self._ask("CreateTable", json.dumps(service.table_request(table)).encode())
         for first in range(0, len(puts), 100):
-            self._ask("TransactWriteItems", json.dumps({"TransactItems": puts[first : first + 100]}).encode())
+            self._ask(
+                "TransactWriteItems",
+                json.dumps({"TransactItems": puts[first : first + 100]}).encode(),
+            )
 
     def respond(self, _path: str, headers: Message, body: bytes) -> Response:
         """Answer a request of the SDK."""
         answer = self._ask(headers["x-amz-target"].rpartition(".")[2], body)
         self._charge(json.loads(body), json.loads(answer.content))
         close = {"Connection": "close"} if self.hangs_up else {}
-        return 200, answer.content, {"Content-Type": "application/x-amz-json-1.0", **answer.headers, **close}
+        return (
+            200,
+            answer.content,
+            {"Content-Type": "application/x-amz-json-1.0", **answer.headers, **close},
+        )
 
     def _ask(self, operation: str, body: bytes) -> AWSResponse:
         request: Any = SimpleNamespace(url="https://127.0.0.1/", body=body)
@@ -75,7 +99,9 @@ class FakeDynamoDb:
             writes = 1 + ("status" in request["Item"])
             self.cost.write_units += writes * math.ceil(_size(request["Item"]) / 1024)
         elif "UpdateExpression" in request:
-            self.cost.write_units += math.ceil(_size({**request["Key"], **answer["Attributes"]}) / 1024)
+            self.cost.write_units += math.ceil(
+                _size({**request["Key"], **answer["Attributes"]}) / 1024
+            )
         else:
             items = answer.get("Items", [answer["Item"]] if "Item" in answer else [])
             units = max(1, math.ceil(sum(map(_size, items)) / 4096))
@@ -83,7 +109,9 @@ class FakeDynamoDb:
 
 
 def _put(table: str, values: Mapping[str, object]) -> dict[str, Any]:
-    item = {name: {"N" if isinstance(value, int) else "S": str(value)} for name, value in values.items()}
+    item = {
+        name: {"N" if isinstance(value, int) else "S": str(value)} for name, value in values.items()
+    }
     return {"Put": {"TableName": TEMPLATE.tables[table].name, "Item": item}}
 
 

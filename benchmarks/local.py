@@ -16,7 +16,7 @@ from typing import Any
 
 from animal_store_client import Client
 
-from tests.processes import RunningService, run_service
+from tests.support.processes import RunningService, run_service
 from tools.deployment import emulator
 from tools.local import template
 
@@ -39,7 +39,10 @@ def medians(service: RunningService) -> dict[str, float]:
         return (time.perf_counter() - begin) * 1000
 
     rounds = [
-        {kind: statistics.median(milliseconds(path) for _ in range(SAMPLES)) for kind, path in KINDS.items()}
+        {
+            kind: statistics.median(milliseconds(path) for _ in range(SAMPLES))
+            for kind, path in KINDS.items()
+        }
         for _ in range(ROUNDS)
     ]
     return {kind: min(each[kind] for each in rounds) for kind in KINDS}
@@ -50,7 +53,9 @@ def measure(service: RunningService, animals: int) -> list[dict[str, float]]:
 
     def create(number: int) -> int:
         status = ("available", "pending", "sold")[number % 3]
-        pet = service.http.post("/pets", json={"name": f"Animal {number}", "categoryId": 1, "status": status})
+        pet = service.http.post(
+            "/pets", json={"name": f"Animal {number}", "categoryId": 1, "status": status}
+        )
         return int(pet.raise_for_status().json()["id"])
 
     with ThreadPoolExecutor(WRITERS) as pool, Client(service.base_url, service.api_key) as reader:
@@ -59,7 +64,9 @@ def measure(service: RunningService, animals: int) -> list[dict[str, float]]:
         ids += pool.map(create, range(FEW, animals))
         listed = [pet.id for pet in reader.pets()]  # it checks their order
     if listed != sorted(ids):
-        sys.exit(f"{len(ids) - len(set(ids))} ids were given twice, {len(set(ids) - set(listed))} animals were lost.")
+        sys.exit(
+            f"{len(ids) - len(set(ids))} ids were given twice, {len(set(ids) - set(listed))} animals were lost."
+        )
     return [few, medians(service)]
 
 
@@ -82,10 +89,17 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         with run_service(Path(folder, "embedded")) as service:
             few, many = measure(service, ANIMALS)
-            print(f"{ANIMALS:,} creations by {WRITERS} clients: ids all distinct, animals all listed in order")
-            print(f"{READERS} connections for {SECONDS:g} s: {load(service):,} requests, all answered with 200")
+            print(
+                f"{ANIMALS:,} creations by {WRITERS} clients: ids all distinct, animals all listed in order"
+            )
+            print(
+                f"{READERS} connections for {SECONDS:g} s: {load(service):,} requests, all answered with 200"
+            )
         with emulator.running(Path(folder, "emulator")) as aws:
-            variables: dict[str, Any] = {"AWS_ACCESS_KEY_ID": emulator.ACCOUNT, "AWS_SECRET_ACCESS_KEY": "none"}
+            variables: dict[str, Any] = {
+                "AWS_ACCESS_KEY_ID": emulator.ACCOUNT,
+                "AWS_SECRET_ACCESS_KEY": "none",
+            }
             variables |= {"AWS_DEFAULT_REGION": template.REGION, "AWS_ENDPOINT_URL_DYNAMODB": aws}
             with run_service(Path(folder, "data"), **variables) as service:
                 emulated = measure(service, EMULATED)
@@ -93,6 +107,10 @@ if __name__ == "__main__":
     print(f"\n| p50, ms | {FEW} | {ANIMALS:,} | ratio | emulator, {FEW} | emulator, {EMULATED:,} |")
     print("|---|" + "---:|" * 5)
     for kind in KINDS:
-        print(f"| {kind} | " + " | ".join(f"{column[kind]:.1f}" for column in (few, many, ratios, *emulated)) + " |")
+        print(
+            f"| {kind} | "
+            + " | ".join(f"{column[kind]:.1f}" for column in (few, many, ratios, *emulated))
+            + " |"
+        )
     if max(ratios.values()) > _SLOWER:
         sys.exit("The service is slower among many animals.")

@@ -12,7 +12,9 @@ Response = tuple[int, bytes, Mapping[str, str]]
 
 
 @contextmanager
-def serve(respond: Callable[[str, Message, bytes], Response], tls: ssl.SSLContext | None = None) -> Iterator[str]:
+def serve(
+    respond: Callable[[str, Message, bytes], Response], tls: ssl.SSLContext | None = None
+) -> Iterator[str]:
     """Answer requests by path, headers and body for as long as the context lasts; its value is `host:port`."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -37,7 +39,9 @@ def serve(respond: Callable[[str, Message, bytes], Response], tls: ssl.SSLContex
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         if tls:
-            server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+            server.socket = tls.wrap_socket(
+                server.socket, server_side=True, do_handshake_on_connect=False
+            )
         Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         try:
             yield f"127.0.0.1:{server.server_port}"

@@ -38,14 +38,20 @@ def _limit(share: float) -> Iterator[list[str]]:
     files = {"cpu.max": f"{quota} {_PERIOD_US}", "cpu.weight": "10000"}
     if not (root / "cgroup.controllers").exists():
         root /= "cpu"
-        files = {"cpu.cfs_period_us": str(_PERIOD_US), "cpu.cfs_quota_us": str(quota), "cpu.shares": "262144"}
+        files = {
+            "cpu.cfs_period_us": str(_PERIOD_US),
+            "cpu.cfs_quota_us": str(quota),
+            "cpu.shares": "262144",
+        }
     group = root / f"benchmark-{os.getpid()}"
     try:
         group.mkdir()
         for name, value in files.items():
             (group / name).write_text(value)
     except OSError as error:
-        raise MeasurementError(f"This needs root and cgroups that can be written to: {error}") from error
+        raise MeasurementError(
+            f"This needs root and cgroups that can be written to: {error}"
+        ) from error
     try:
         yield ["sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh"]
     finally:
@@ -54,13 +60,25 @@ def _limit(share: float) -> Iterator[list[str]]:
 
 def _row(package: Package, memory: int) -> list[str]:
     with _limit(memory / prices.WHOLE_CORE_MB) as wrapper:
-        times = [[observe(package, LIST_20, 1, wrapper=wrapper).first_answer_ms for _ in range(COLD_RUNS)]]
+        times = [
+            [
+                observe(package, LIST_20, 1, wrapper=wrapper).first_answer_ms
+                for _ in range(COLD_RUNS)
+            ]
+        ]
         for operation in (GET, LIST_100):
             run = observe(package, operation, WARM_UP + WARM, wrapper=wrapper, pause=_PAUSE_SECONDS)
             times.append([us / 1000 for us in run.us[WARM_UP:]])
-    cold, cold_99, *warm = (value for each in times for value in statistics.quantiles(each, n=100)[49::49])
+    cold, cold_99, *warm = (
+        value for each in times for value in statistics.quantiles(each, n=100)[49::49]
+    )
     seconds = (_COLD_SHARE * cold + (1 - _COLD_SHARE) * warm[0]) / 1000 + prices.STORE_SECONDS
-    cells = [f"{memory:,}", f"{memory / prices.WHOLE_CORE_MB:.2f}", f"{cold:,.0f}", f"{cold_99:,.0f}"]
+    cells = [
+        f"{memory:,}",
+        f"{memory / prices.WHOLE_CORE_MB:.2f}",
+        f"{cold:,.0f}",
+        f"{cold_99:,.0f}",
+    ]
     return [*cells, *(f"{value:,.1f}" for value in warm), f"{prices.compute(seconds, memory):.2f}"]
 
 

@@ -40,7 +40,10 @@ VARIANTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "empty": ("empty handler", ("empty/app.py",)),
     "bare": ("bare: one handler, `boto3.client`", ("bare/app.py", _CLIENT)),
     "powertools": ("Powertools resolver", ("powertools/app.py", *_RESOURCE)),
-    "powertools-client": ("Powertools, `boto3.client`", ("powertools/app.py", "_shared/animals.py", _CLIENT)),
+    "powertools-client": (
+        "Powertools, `boto3.client`",
+        ("powertools/app.py", "_shared/animals.py", _CLIENT),
+    ),
     "fastapi": ("FastAPI + Mangum", ("fastapi/app.py", *_RESOURCE)),
     "chalice": ("Chalice", ("chalice/app.py", *_RESOURCE)),
     "flask": ("Flask + apig-wsgi", ("flask/app.py", *_RESOURCE)),
@@ -78,21 +81,33 @@ def build(variant: str, packaging: str) -> Package:
         if packaging == "precompiled":
             _run(*_COMPILE, place)
     elif packaging == "precompiled":  # by `make build`
-        built = TARGETS["arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64"].build_dir
+        built = TARGETS[
+            "arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64"
+        ].build_dir
         shutil.copytree(built / "CommonLayer", layer)
         for name, folder in functions.items():
             shutil.copytree(built / FUNCTIONS[name], folder)
     else:  # what SAM's own builder would make of the same sources
         _install(ROOT / "layers/common/requirements.txt", layer / "python")
         no_bytecode = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / "layers/common/animal_store", layer / "python/animal_store", ignore=no_bytecode)
+        shutil.copytree(
+            ROOT / "layers/common/animal_store", layer / "python/animal_store", ignore=no_bytecode
+        )
         shutil.copytree(ROOT / "functions", task, ignore=no_bytecode)
     shipped = (layer, functions["list_pets"])
     zipped = sum(len(artifact.zipped(folder)) for folder in shipped)
-    unzipped = sum(path.stat().st_size for folder in shipped for path in folder.rglob("*") if path.is_file())
+    unzipped = sum(
+        path.stat().st_size for folder in shipped for path in folder.rglob("*") if path.is_file()
+    )
     _trust_the_benchmark(layer / "python")
     figures = {"zipped_mb": round(zipped / 1e6, 3), "unzipped_mb": round(unzipped / 1e6, 3)}
-    return Package(variant, packaging, layer, functions, {"variant": variant, "packaging": packaging, **figures})
+    return Package(
+        variant,
+        packaging,
+        layer,
+        functions,
+        {"variant": variant, "packaging": packaging, **figures},
+    )
 
 
 def _lay_out_peer(variant: str, layer: Path, task: Path) -> None:
@@ -120,7 +135,15 @@ def _trust_the_benchmark(packages: Path) -> None:
 
 def _install(requirements: Path, target: Path, *options: str) -> None:
     target.mkdir(parents=True, exist_ok=True)
-    install = (ROOT / ".tools/uv/bin/uv", "pip", "install", "--quiet", "--require-hashes", "--link-mode", "copy")
+    install = (
+        ROOT / ".tools/uv/bin/uv",
+        "pip",
+        "install",
+        "--quiet",
+        "--require-hashes",
+        "--link-mode",
+        "copy",
+    )
     _run(*install, *options, "--python", PYTHON, "--target", target, "-r", requirements)
 
 

@@ -15,10 +15,15 @@ DATE, REGION = "2026-11-21", "us-east-1"
 _GATEWAY = 3.50  # a REST API, per million requests, https://aws.amazon.com/api-gateway/pricing/
 _LAMBDA = 0.20  # per million requests, https://aws.amazon.com/lambda/pricing/
 _LAMBDA_GB_SECOND = 0.000_013_333_4  # arm64
-_READ_UNIT, _WRITE_UNIT = 0.125, 0.625  # on demand, per million, https://aws.amazon.com/dynamodb/pricing/on-demand/
+_READ_UNIT, _WRITE_UNIT = (
+    0.125,
+    0.625,
+)  # on demand, per million, https://aws.amazon.com/dynamodb/pricing/on-demand/
 _LOG_GB = 0.50  # ingestion, https://aws.amazon.com/cloudwatch/pricing/
 _TRANSFER_GB = 0.09  # to the internet, https://aws.amazon.com/ec2/pricing/on-demand/
-_TRACES = 5.00 * 0.05  # per million, of which X-Ray's default rule records 5 %, https://aws.amazon.com/xray/pricing/
+_TRACES = (
+    5.00 * 0.05
+)  # per million, of which X-Ray's default rule records 5 %, https://aws.amazon.com/xray/pricing/
 
 STORE_SECONDS = 0.004  # a call of DynamoDB from Lambda, for which Lambda is paid too
 WHOLE_CORE_MB = 1769  # https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
@@ -43,5 +48,12 @@ def usd_per_million(run: Run, cpu_us: float) -> float:
     log_bytes = run.log_bytes + len(re.sub(r"\$context\.[\w.]+", "x" * _VALUE_BYTES, access))
     transfer = (run.body_bytes + _HEADER_BYTES) / 1000 * _TRANSFER_GB
     return round(
-        _GATEWAY + _LAMBDA + compute(seconds, memory) + store + log_bytes / 1000 * _LOG_GB + transfer + _TRACES, 2
+        _GATEWAY
+        + _LAMBDA
+        + compute(seconds, memory)
+        + store
+        + log_bytes / 1000 * _LOG_GB
+        + transfer
+        + _TRACES,
+        2,
     )

@@ -36,7 +36,9 @@ _DYNAMODB = """\
 
 This service, API key known. A key that the execution environment has not looked up within the last minute costs one
 request and one read unit more."""
-_CHART = '```mermaid\nxychart-beta horizontal\n  title "{}, M instructions"\n  x-axis {}\n  bar {}\n```'
+_CHART = (
+    '```mermaid\nxychart-beta horizontal\n  title "{}, M instructions"\n  x-axis {}\n  bar {}\n```'
+)
 
 
 def markdown(figures: dict[str, Any]) -> str:
@@ -46,10 +48,17 @@ def markdown(figures: dict[str, Any]) -> str:
     names = {variant: name for variant, (name, _) in VARIANTS.items()}
     titles = {operation.name: operation.title for operation in OPERATIONS}
     cells = [
-        [names[row["variant"]], row["packaging"], *(cell for column in _COLUMNS for cell in _cells(row, bare, *column))]
+        [
+            names[row["variant"]],
+            row["packaging"],
+            *(cell for column in _COLUMNS for cell in _cells(row, bare, *column)),
+        ]
         for row in figures["rows"]
     ]
-    sections = [_HEAD.format(**figures), table(["", "packaging", *(title for title, *_ in _COLUMNS)], cells)]
+    sections = [
+        _HEAD.format(**figures),
+        table(["", "packaging", *(title for title, *_ in _COLUMNS)], cells),
+    ]
     cold, warm = ([row[key] for row in rows] for key in ("cold_instructions", "warm_instructions"))
     for title, counts in (("Cold start", cold), ("List of 20", [each["list_20"] for each in warm])):
         bars = [round(count / 1e6, 1) for count in counts]
@@ -60,15 +69,24 @@ def markdown(figures: dict[str, Any]) -> str:
     keys = ("animals", "requests", "read_units", "write_units")
     known = [row for row in figures["dynamodb"] if row["key"] == "key_known"]
     costs = [[titles[row["operation"]], *(f"{row[key]:,g}" for key in keys)] for row in known]
-    sections += [_DYNAMODB, table(["operation", "animals", "requests", "read units", "write units"], costs)]
+    sections += [
+        _DYNAMODB,
+        table(["operation", "animals", "requests", "read units", "write units"], costs),
+    ]
     return "\n\n".join(sections) + "\n"
 
 
-def _cells(row: dict[str, Any], bare: dict[str, Any], _title: str, key: str, unit: float, decimals: int) -> list[str]:
+def _cells(
+    row: dict[str, Any], bare: dict[str, Any], _title: str, key: str, unit: float, decimals: int
+) -> list[str]:
     """Write a figure, or one for each operation, in brackets the ratio to the bare handler; `-`: not measured."""
-    figures, wholes = ([*each.values()] if isinstance(each, dict) else [each] for each in (row[key], bare[key]))
+    figures, wholes = (
+        [*each.values()] if isinstance(each, dict) else [each] for each in (row[key], bare[key])
+    )
     return [
-        "-" if figure is None else f"{figure / unit:,.{decimals}f}" + (f" ({figure / whole:.2f})" if whole else "")
+        "-"
+        if figure is None
+        else f"{figure / unit:,.{decimals}f}" + (f" ({figure / whole:.2f})" if whole else "")
         for figure, whole in zip(figures, wholes, strict=True)
     ]
 

@@ -43,7 +43,9 @@ class Store:
         found: list[int] = []
         for _, shards in self.epochs:
             queries = [self.partitions[shards, shard] for shard in range(shards)]
-            found += heapq.merge(*(ids[bisect.bisect_right(ids, after) :][:limit] for ids in queries))
+            found += heapq.merge(
+                *(ids[bisect.bisect_right(ids, after) :][:limit] for ids in queries)
+            )
         return found[:limit]
 
 
@@ -59,7 +61,9 @@ def check(shards: int, animals: int, limit: int, chooser: random.Random) -> None
     while page := store.page(listed[-1] if listed else 0, limit):
         listed += page
     if len(set(ids)) < len(ids) or not all(map(store.get, ids)) or listed != sorted(ids):
-        raise SystemExit(f"{shards} shards, pages of {limit}: ids are not unique, or an animal is not found or listed")
+        raise SystemExit(
+            f"{shards} shards, pages of {limit}: ids are not unique, or an animal is not found or listed"
+        )
 
 
 def rate(shards: int, offered: int, chooser: random.Random) -> int:
@@ -72,21 +76,30 @@ def drift(shards: int, chosen: Iterable[int]) -> int:
     """Return how far the id of a creation was behind the greatest one, at the most."""
     store = Store([])
     ids = [store.create(shard, (0, shards)) for shard in chosen]
-    return max(greatest - own for greatest, own in zip(itertools.accumulate(ids, max), ids, strict=True))
+    return max(
+        greatest - own for greatest, own in zip(itertools.accumulate(ids, max), ids, strict=True)
+    )
 
 
 if __name__ == "__main__":
     chooser = random.Random(13)  # noqa: S311 - a simulation that gives the same figures each time
-    print("| shards | offered a second | taken | 80 % offered | taken | behind, at random | behind, in turn |")
+    print(
+        "| shards | offered a second | taken | 80 % offered | taken | behind, at random | behind, in turn |"
+    )
     print("|" + "---:|" * 7)
     for shards in (1, 2, 4, 8, 16):
         for limit in (1, 20, 100):
             check(shards, 2000, limit, chooser)
-        rates = [(offered, rate(shards, offered, chooser)) for offered in (shards * LIMIT, shards * LIMIT * 8 // 10)]
+        rates = [
+            (offered, rate(shards, offered, chooser))
+            for offered in (shards * LIMIT, shards * LIMIT * 8 // 10)
+        ]
         # In turn: each of 50 execution environments goes round the shards by itself.
         turns = [itertools.count(chooser.randrange(shards)) for _ in range(50)]
         at_random = drift(shards, (chooser.randrange(shards) for _ in range(CREATIONS)))
         in_turn = drift(shards, (next(chooser.choice(turns)) % shards for _ in range(CREATIONS)))
         row = [shards, *itertools.chain(*rates), at_random, in_turn]
         print("| " + " | ".join(f"{value:,}" for value in row) + " |")
-    print("\nIds are unique, pages are in order and skip nobody, and every animal is found by its id.")
+    print(
+        "\nIds are unique, pages are in order and skip nobody, and every animal is found by its id."
+    )

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.processes import RunningService, run_service
+from tests.support.processes import RunningService, run_service
 
 # What takes long, or needs Node.js, a browser, Java or a build. Single tests that do are marked where they are.
 SLOW = (
     *("clients/", "packaging/", "reliability/"),
-    *("docs/test_docs_page.py", "docs/test_examples.py", "local/test_dynamodb_engine.py"),
+    *("docs/test_docs_page.py", "docs/test_examples.py", "local/test_store_comparison.py"),
 )
 
 settings.register_profile("busy machine", deadline=None)  # where no example's time means anything

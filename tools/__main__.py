@@ -10,7 +10,9 @@ OLDEST_PYTHON = (3, 11)
 def main() -> None:
     """Check the interpreter, and run the command."""
     if sys.version_info < OLDEST_PYTHON:
-        sys.exit(f"Python {sys.version.split()[0]} is too old: this needs 3.11 or newer (see `make`).")
+        sys.exit(
+            f"Python {sys.version.split()[0]} is too old: this needs 3.11 or newer (see `make`)."
+        )
     if sys.argv[1:] == ["run"]:
         # At any moment of the start, and after the server has ended: what was answered is on disk. Not an exception,
         # because Python would wait for the thread of a handler that hangs.
@@ -24,7 +26,9 @@ def main() -> None:
     from tools.cli import app
 
     # Hints name the command as it can be pasted; a shell completes it by its bare name.
-    completing = "_ANIMAL_STORE_COMPLETE" in os.environ or any("completion" in argument for argument in sys.argv)
+    completing = "_ANIMAL_STORE_COMPLETE" in os.environ or any(
+        "completion" in argument for argument in sys.argv
+    )
     app(prog_name="animal-store" if completing else "scripts/animal-store")
 
 

@@ -12,7 +12,9 @@ def handler(request: Request) -> Response:
     limit = request.integer("limit", minimum=1, maximum=100, default=20)
     status = request.choice("status", PET_STATUSES)
     start = request.parameter("cursor")
-    page = catalogue.list_pets(limit, status, after=0 if start is None else cursor.decode(start, status))
+    page = catalogue.list_pets(
+        limit, status, after=0 if start is None else cursor.decode(start, status)
+    )
     headers = {}
     if page.has_next:
         following = cursor.encode(page.pets[-1]["id"], status)

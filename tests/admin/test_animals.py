@@ -11,11 +11,18 @@ from animal_store_client import Client
 from typer.testing import CliRunner, Result
 from werkzeug import Request, Response
 
-from tests.clients.scripted_server import Script, error, reply, serve
-from tests.processes import RunningService
+from tests.support.processes import RunningService
+from tests.support.scripted_server import Script, error, reply, serve
 from tools.cli import app
 
-STRANGE = ['=HYPERLINK("http://x")', "@SUM(1)", "-1+1", "\x1b[2J", 'a, "b"\r\n\u2028\u202e\x9b', "Zoë"]
+STRANGE = [
+    '=HYPERLINK("http://x")',
+    "@SUM(1)",
+    "-1+1",
+    "\x1b[2J",
+    'a, "b"\r\n\u2028\u202e\x9b',
+    "Zoë",
+]
 PET = {"id": 1, "name": "\x1b]0;x\x07 \u009b2J", "categoryId": 1}
 
 Tool = Callable[..., Result]
@@ -27,7 +34,9 @@ def tool(tmp_path: Path) -> Tool:
 
     def run(*arguments: str, **variables: str) -> Result:
         done = CliRunner().invoke(
-            app, arguments, env={"DATA": str(tmp_path), "BASE_URL": None, "API_KEY": None, **variables}
+            app,
+            arguments,
+            env={"DATA": str(tmp_path), "BASE_URL": None, "API_KEY": None, **variables},
         )
         assert "\x1b" not in done.output
         assert isinstance(done.exception, SystemExit | None), done.exception
@@ -47,13 +56,17 @@ def test_an_interrupted_run_is_continued(service: RunningService, tool: Tool) ->
     assert len(tool("export", DATA=data).stdout.splitlines()) == before + 40
 
 
-def test_export_is_exact_and_neutral_in_csv(service: RunningService, tool: Tool, tmp_path: Path) -> None:
+def test_export_is_exact_and_neutral_in_csv(
+    service: RunningService, tool: Tool, tmp_path: Path
+) -> None:
     with Client(service.base_url, service.api_key) as client:
         made = [client.create(name, 2**63 - 1, "pending") for name in STRANGE]
 
     def rows(*arguments: str) -> list[str]:
         output = tmp_path / "pets.csv"
-        done = tool("export", "--format", "csv", "--output", str(output), *arguments, DATA=str(service.data))
+        done = tool(
+            "export", "--format", "csv", "--output", str(output), *arguments, DATA=str(service.data)
+        )
         assert (done.exit_code, done.stdout) == (0, "")
         with output.open(newline="", encoding="utf-8") as file:
             read = list(csv.DictReader(file))[-len(made) :]
@@ -67,7 +80,12 @@ def test_export_is_exact_and_neutral_in_csv(service: RunningService, tool: Tool,
     assert pets[-len(made) :] == [pet.raw for pet in made]
     assert {pet["status"] for pet in pets} == {"pending"}
     assert rows("--raw") == STRANGE
-    assert rows() == [*("'" + name for name in STRANGE[:3]), r"\x1b[2J", r'a, "b"\r\n\u2028\u202e\x9b', "Zoë"]
+    assert rows() == [
+        *("'" + name for name in STRANGE[:3]),
+        r"\x1b[2J",
+        r'a, "b"\r\n\u2028\u202e\x9b',
+        "Zoë",
+    ]
 
 
 def test_failures_that_may_pass_are_told_and_repeated(tool: Tool) -> None:
@@ -87,7 +105,9 @@ def test_a_failure_ends_the_export_and_leaves_no_file(tool: Tool, tmp_path: Path
     }
     for message, script in scripts.items():
         with serve(script) as server:
-            done = tool("export", "--output", f"{tmp_path}/out", BASE_URL=server.base_url, API_KEY="key")
+            done = tool(
+                "export", "--output", f"{tmp_path}/out", BASE_URL=server.base_url, API_KEY="key"
+            )
         assert done.exit_code == 1
         assert message in done.stderr
         assert not list(tmp_path.glob("*out*")), "half an export was left behind"
@@ -98,4 +118,7 @@ def test_a_wrong_call_says_what_to_do(tool: Tool) -> None:
     assert "--base-url" in tool("export", API_KEY="key").stderr
     assert "as API_KEY" in tool("export", "--base-url", url).stderr
     assert "not a base URL" in tool("export", "--base-url", "x", API_KEY="key").stderr
-    assert "none/" in tool("export", "--base-url", url, "--output", "none/pets.csv", API_KEY="key").stderr
+    assert (
+        "none/"
+        in tool("export", "--base-url", url, "--output", "none/pets.csv", API_KEY="key").stderr
+    )

@@ -14,9 +14,15 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 from typer.testing import CliRunner
 
-from tests.functions import TEMPLATE
+from tests.support.handlers import TEMPLATE
 from tools.admin import keys as command
-from tools.admin.key_table import KeyAdministrationError, KeyRecord, KeyTable, local_user, parse_expiry
+from tools.admin.key_table import (
+    KeyAdministrationError,
+    KeyRecord,
+    KeyTable,
+    local_user,
+    parse_expiry,
+)
 from tools.local import template
 from tools.local.service import table_request
 
@@ -63,10 +69,14 @@ def test_a_label_belongs_to_one_valid_key(keys: KeyTable) -> None:
     assert len(keys.all()) == 5
 
 
-def test_of_two_keys_issued_at_once_one_stays(keys: KeyTable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_two_keys_issued_at_once_one_stays(
+    keys: KeyTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put = KeyTable.put
 
-    def put_late(table: KeyTable, record: KeyRecord) -> None:  # both have found the label free by then
+    def put_late(
+        table: KeyTable, record: KeyRecord
+    ) -> None:  # both have found the label free by then
         put(table, KeyRecord(A, "bob", 1))
         put(table, record)
 
@@ -76,8 +86,12 @@ def test_of_two_keys_issued_at_once_one_stays(keys: KeyTable, monkeypatch: pytes
     assert [record.state(time.time()) for record in keys.all()] == ["active", "revoked"]
 
 
-def test_a_key_is_taken_back_if_the_second_look_is_interrupted(keys: KeyTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(KeyTable, "_require_free_label", Mock(side_effect=[None, KeyboardInterrupt]))
+def test_a_key_is_taken_back_if_the_second_look_is_interrupted(
+    keys: KeyTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        KeyTable, "_require_free_label", Mock(side_effect=[None, KeyboardInterrupt])
+    )
     with pytest.raises(KeyboardInterrupt):
         keys.issue("bob", "test")
     assert [record.state(time.time()) for record in keys.all()] == ["revoked"]
@@ -94,7 +108,11 @@ def test_revoke_by_key_hash_or_its_beginning(keys: KeyTable) -> None:
     names = (issued[0][0], issued[1][1].hash, issued[2][1].id.upper(), issued[3][1].hash[:8])
     for name, (_, record) in zip(names, issued, strict=False):
         revoked = KeyTable(keys.dynamodb, NAME, lambda: "carol").revoke(name)
-        assert (revoked.issuedBy, revoked.revokedBy, revoked.state(0)) == ("alice", "carol", "revoked")
+        assert (revoked.issuedBy, revoked.revokedBy, revoked.state(0)) == (
+            "alice",
+            "carol",
+            "revoked",
+        )
         assert keys.revoke(record.id) == revoked == keys.get(record.hash)  # it stays as it was
     assert keys.get(issued[4][1].hash) == issued[4][1]
 
@@ -113,9 +131,15 @@ def test_revoke_refuses(keys: KeyTable) -> None:
 
 
 def test_a_record_that_cannot_be_read_is_invalid_and_hides_no_other(keys: KeyTable) -> None:
-    keys.dynamodb.put_item(TableName=NAME, Item={"hash": {"S": A}, "expires": {"S": "soon"}, "odd": {"BOOL": True}})
+    keys.dynamodb.put_item(
+        TableName=NAME, Item={"hash": {"S": A}, "expires": {"S": "soon"}, "odd": {"BOOL": True}}
+    )
     assert keys.all() == [KeyRecord(A, "?", 0, expires=0)]
-    assert [KeyRecord(A, "", 1, expires).state(100) for expires in (0, 100, 101)] == ["expired", "expired", "active"]
+    assert [KeyRecord(A, "", 1, expires).state(100) for expires in (0, 100, 101)] == [
+        "expired",
+        "expired",
+        "active",
+    ]
 
 
 def test_expiry() -> None:
@@ -138,10 +162,14 @@ def run(keys: KeyTable) -> Run:  # noqa: ARG001 - the table must be there
     return run
 
 
-def test_records_say_by_arn_or_name_who_issued_and_revoked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_say_by_arn_or_name_who_issued_and_revoked(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     issued = run("issue", "--label", "bob", "--json", "--expires", "2099-12-30")
     run("revoke", issued["id"])
-    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", "https://dynamodb.us-east-1.amazonaws.com")  # another DynamoDB
+    monkeypatch.setenv(
+        "AWS_ENDPOINT_URL_DYNAMODB", "https://dynamodb.us-east-1.amazonaws.com"
+    )  # another DynamoDB
     other = run("issue", "--label", "eve", "--json")
     (revoked,) = (record for record in run("list", "--json") if record["label"] == "bob")
     assert revoked["revokedBy"] == issued["issuedBy"] == "arn:aws:sts::123456789012:user/moto"
@@ -153,8 +181,13 @@ def test_records_say_by_arn_or_name_who_issued_and_revoked(run: Run, monkeypatch
 
 
 def test_production_keys_are_live_and_a_stage_is_found_by_its_stack(keys: KeyTable) -> None:
-    body = {"Resources": {"A": {"Type": "AWS::SNS::Topic"}}, "Outputs": {"ApiKeysTableName": {"Value": NAME}}}
-    boto3.client("cloudformation").create_stack(StackName="animal-store-production", TemplateBody=json.dumps(body))
+    body = {
+        "Resources": {"A": {"Type": "AWS::SNS::Topic"}},
+        "Outputs": {"ApiKeysTableName": {"Value": NAME}},
+    }
+    boto3.client("cloudformation").create_stack(
+        StackName="animal-store-production", TemplateBody=json.dumps(body)
+    )
 
     done = CliRunner().invoke(command.app, ["issue", "--label", "bob", "--stage", "production"])
     assert done.stdout.startswith("animal_live_"), done.output

@@ -25,13 +25,16 @@ PET = {"pk": {"S": "pet"}, "id": {"N": "101"}, "name": {"S": "Rex"}, "categoryId
 
 @pytest.mark.slow
 @pytest.mark.skipif(
-    sys.version_info[:2] != (3, 13) or not shutil.which("valgrind"), reason="the benchmark needs 3.13 and valgrind"
+    sys.version_info[:2] != (3, 13) or not shutil.which("valgrind"),
+    reason="the benchmark needs 3.13 and valgrind",
 )
 def test_cold_start_takes_at_most_5_percent_more_than_published() -> None:
     rows = [row for row in RESULTS["rows"] if row["packaging"] == "precompiled"]
     cold = {row["variant"]: row["cold_instructions"] for row in rows}
 
-    counted = json.loads(subprocess.check_output(["make", "-s", "bench", "QUICK=1"], cwd=ROOT, text=True))
+    counted = json.loads(
+        subprocess.check_output(["make", "-s", "bench", "QUICK=1"], cwd=ROOT, text=True)
+    )
 
     assert counted["ratio"] <= 1.05 * cold["ours"] / cold["bare"], counted
 
@@ -55,7 +58,9 @@ def test_units_are_those_of_what_is_read_and_of_the_index(tmp_path: Path) -> Non
             headers["X-Amz-Target"] = f"DynamoDB_20120810.{operation}"
             body = json.dumps({"TableName": TEMPLATE.tables["AnimalsTable"].name, **request})
 
-            assert ("Connection" in dynamodb.respond("/", headers, body.encode())[2]) == dynamodb.hangs_up
+            assert (
+                "Connection" in dynamodb.respond("/", headers, body.encode())[2]
+            ) == dynamodb.hangs_up
             assert dynamodb.cost == cost
 
 
@@ -67,9 +72,13 @@ def test_price_is_the_sum_of_what_a_request_uses() -> None:
 
 
 def test_only_a_right_answer_is_measured() -> None:
-    pets = [{"id": number, "name": NAME.format(number), "status": "sold"} for number in range(1, 21)]
+    pets = [
+        {"id": number, "name": NAME.format(number), "status": "sold"} for number in range(1, 21)
+    ]
     wrong = [(500, pets), (200, pets[1:]), (200, [*pets[1:], {**pets[0], "name": "Rex"}])]
 
     assert LIST_20.is_right({"statusCode": 200, "body": json.dumps(pets)})
-    assert not any(LIST_20.is_right({"statusCode": status, "body": json.dumps(body)}) for status, body in wrong)
+    assert not any(
+        LIST_20.is_right({"statusCode": status, "body": json.dumps(body)}) for status, body in wrong
+    )
     assert not CREATE.is_right({"statusCode": 201, "body": json.dumps(pets[0])})

@@ -13,14 +13,16 @@ import animal_store_client as store
 import pytest
 from werkzeug import Request, Response
 
-from tests import openapi
-from tests.clients.scripted_server import Script, error, hang_up, reply, serve
-from tests.processes import RunningService
+from tests.support import openapi
+from tests.support.processes import RunningService
+from tests.support.scripted_server import Script, error, hang_up, reply, serve
 
 REX = {"id": 1, "name": "Rex", "categoryId": 3}
 BOMB = gzip.compress(b"[" + b" " * 2**25)
 CODE = "\x1b[2J\u009b\u202e"
-STATUSES = sorted({status for each in openapi.operations() for status in each.statuses if status >= 400})
+STATUSES = sorted(
+    {status for each in openapi.operations() for status in each.statuses if status >= 400}
+)
 
 
 def test_every_operation_of_the_service(service: RunningService) -> None:
@@ -28,7 +30,9 @@ def test_every_operation_of_the_service(service: RunningService) -> None:
         made = [client.create(f"Zoë {number}", 2**53 + number, "sold") for number in range(3)]
         again = [client.create("Mia", 1, idempotency_key="mia") for _ in range(2)]
         with pytest.warns(DeprecationWarning, match="5 December 2030"):
-            assert client.get(made[0].id) == made[0] == store.Pet(made[0].id, "Zoë 0", 2**53, "sold")
+            assert (
+                client.get(made[0].id) == made[0] == store.Pet(made[0].id, "Zoë 0", 2**53, "sold")
+            )
         with pytest.raises(store.IdempotencyKeyReusedError):
             client.create("Leo", 1, idempotency_key="mia")
         with pytest.raises(store.InvalidRequestError, match="name: must have at least 1 character"):
@@ -38,7 +42,9 @@ def test_every_operation_of_the_service(service: RunningService) -> None:
 
 
 def test_its_pet_has_the_members_of_the_document_and_keeps_newer_ones() -> None:
-    fields = {field.name.replace("category_id", "categoryId") for field in dataclasses.fields(store.Pet)}
+    fields = {
+        field.name.replace("category_id", "categoryId") for field in dataclasses.fields(store.Pet)
+    }
     pet = store.Pet.from_json(newer := {**REX, "status": "lost", "color": "red"})
     assert (pet.status, pet.raw) == ("lost", newer)
     assert fields - {"raw", "replayed"} == openapi.schema("Pet")["properties"].keys()
@@ -61,7 +67,10 @@ def test_a_creation_is_repeated_with_its_own_key_and_not_before_retry_after() ->
     first, *retries, other = (request.headers["Idempotency-Key"] for request in server.received)
     assert retries == [first] * 3
     assert other != first
-    assert [1 <= later - earlier < 10 for earlier, later in itertools.pairwise(times[:3])] == [True, True]
+    assert [1 <= later - earlier < 10 for earlier, later in itertools.pairwise(times[:3])] == [
+        True,
+        True,
+    ]
 
 
 def always(body: Any, status: int = 200, **headers: str) -> Script:
@@ -74,11 +83,26 @@ def waiting(seconds: float) -> Script:
 
 def linking(link: str, *page: Any) -> Script:
     header = f'<{link}>; rel="next"'
-    return lambda request, number: reply(page, Link=header.format(host=request.host) if number < 9 else "")
+    return lambda request, number: reply(
+        page, Link=header.format(host=request.host) if number < 9 else ""
+    )
 
 
-ELSEWHERE = ["http://127.0.0.2:9/v1", "//127.0.0.1:9/v1/pets", "https://{host}/v1/pets", "//me@{host}/", "http://["]
-NOT_THE_API = [b"[" * 10**5, b"9" * 10**5, b"\xff\xfe", b"<html>", {"pets": []}, [{"id": "1", "name": "Rex"}]]
+ELSEWHERE = [
+    "http://127.0.0.2:9/v1",
+    "//127.0.0.1:9/v1/pets",
+    "https://{host}/v1/pets",
+    "//me@{host}/",
+    "http://[",
+]
+NOT_THE_API = [
+    b"[" * 10**5,
+    b"9" * 10**5,
+    b"\xff\xfe",
+    b"<html>",
+    {"pets": []},
+    [{"id": "1", "name": "Rex"}],
+]
 
 
 @pytest.mark.parametrize(
@@ -94,13 +118,18 @@ NOT_THE_API = [b"[" * 10**5, b"9" * 10**5, b"\xff\xfe", b"<html>", {"pets": []},
         (waiting(0.1), store.NoResponseError, 2),
         (linking("/v1/pets?cursor=x", REX), store.InvalidResponseError, 2),
         *[(linking(link, REX), store.InvalidResponseError, 1) for link in ELSEWHERE],
-        *[(linking("/v1/pets", *page), store.InvalidResponseError, 1) for page in ([], [{**REX, "id": 2}, REX])],
+        *[
+            (linking("/v1/pets", *page), store.InvalidResponseError, 1)
+            for page in ([], [{**REX, "id": 2}, REX])
+        ],
         *[(always(body), store.InvalidResponseError, 1) for body in NOT_THE_API],
         (always(BOMB, Content_Encoding="gzip"), store.InvalidResponseError, 1),
         (always(itertools.repeat(b" " * 2**16, 1000)), store.InvalidResponseError, 1),
     ],
 )
-def test_only_what_may_pass_is_repeated(script: Script, kind: type[Exception], requests: int) -> None:
+def test_only_what_may_pass_is_repeated(
+    script: Script, kind: type[Exception], requests: int
+) -> None:
     tracemalloc.start()
     with serve(script) as server, pytest.raises(kind) as raised:
         list(store.Client(server.base_url, "key", attempts=2, timeout_s=0.4).pets())
@@ -120,7 +149,13 @@ def test_errors_have_a_class_a_code_and_a_request_id_and_are_safe_to_print(statu
 
 
 def test_a_wrong_setup_is_told_at_once_and_http_is_for_this_machine_alone() -> None:
-    for url in ("animals.example", "https://me@x/v1", "https://x?a=1", "http://x/v1", "http://10.0.0.1"):
+    for url in (
+        "animals.example",
+        "https://me@x/v1",
+        "https://x?a=1",
+        "http://x/v1",
+        "http://10.0.0.1",
+    ):
         with pytest.raises(ValueError, match="base URL"):
             store.Client(url, "key")
     for key in ("", "key\n"):

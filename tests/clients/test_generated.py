@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from werkzeug import Request, Response
 
-from tests.clients.scripted_server import error, reply, serve
-from tests.docs.markdown import fences
-from tests.processes import RunningService, installed, link_node_modules, run
+from tests.support.markdown import fences
+from tests.support.processes import RunningService, installed, link_node_modules, run
+from tests.support.scripted_server import error, reply, serve
 from tools import ROOT
 
 NAMES = [" Rex", "\ufeffRex", "\U0001f43e" * 256]
@@ -30,7 +30,11 @@ PROGRAMS = {
     "openapi-generator-typescript": f"{TSC} typescript_fetch.ts; node typescript_fetch.js",
     "openapi-generator-go": "mkdir go-client/cmd; mv main.go go-client/cmd; cd go-client; go vet ./cmd; go run ./cmd",
 }
-GENERATE = {fence.mark[10:]: fence.code for fence in fences(ROOT / "docs/clients.md") if "generates:" in fence.mark}
+GENERATE = {
+    fence.mark[10:]: fence.code
+    for fence in fences(ROOT / "docs/clients.md")
+    if "generates:" in fence.mark
+}
 
 
 def script(request: Request, _: int) -> Response:
@@ -55,7 +59,9 @@ def test_every_operation_and_error(name: str, tmp_path: Path, service: RunningSe
     with serve(script) as server:
         command = ("bash", "-euc", f'{GENERATE[name]}{PROGRAMS[name]} "$@"', "bash")
         arguments = (service.base_url, server.origin, json.dumps(NAMES))
-        printed = run(*command, *arguments, cwd=folder, PATH=path, API_KEY=service.api_key, timeout_s=300)
+        printed = run(
+            *command, *arguments, cwd=folder, PATH=path, API_KEY=service.api_key, timeout_s=300
+        )
 
     seen = json.loads(printed.splitlines()[-1])
     category = 2**53 if name == "openapi-generator-typescript" else 2**53 + 1  # it rounds
@@ -63,6 +69,11 @@ def test_every_operation_and_error(name: str, tmp_path: Path, service: RunningSe
     assert [pet for pet in seen["listed"] if pet in seen["created"]] == seen["created"]
     assert seen["read"] == seen["created"][:1]
     assert seen["newer"] == [[category, "Rex", category]]
-    codes = {"400": "invalid_request", "401": "unauthorized", "404": "not_found", "422": "idempotency_key_reused"}
+    codes = {
+        "400": "invalid_request",
+        "401": "unauthorized",
+        "404": "not_found",
+        "422": "idempotency_key_reused",
+    }
     newer = dict.fromkeys(("429", "500", "502", "503", "504"), "newer_code")
     assert seen["errors"] == {**codes, "413": None, **newer}

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 import httpx
 
-from tests import openapi
+from tests.support import openapi
 
 Headers = Sequence[tuple[str, str | bytes]]
 Pet = dict[str, Any]
@@ -29,15 +29,28 @@ class Client:
         self.api_key = api_key
         self._http = http
         # Names of this run's animals: the store may hold others, of earlier runs and of other clients.
-        self._names = (f"contract {run} {number}" for run in [uuid.uuid4().hex[:12]] for number in itertools.count(1))
+        self._names = (
+            f"contract {run} {number}"
+            for run in [uuid.uuid4().hex[:12]]
+            for number in itertools.count(1)
+        )
 
     def request(
-        self, method: str, path: str, headers: Headers = (), content: bytes | None = None, *, authenticate: bool = True
+        self,
+        method: str,
+        path: str,
+        headers: Headers = (),
+        content: bytes | None = None,
+        *,
+        authenticate: bool = True,
     ) -> httpx.Response:
         """Send a request to a percent-encoded path below the base URL, or to a URL; wait where the stage throttles."""
         if authenticate:
             headers = [("Authorization", f"Bearer {self.api_key}"), *headers]
-        encoded = [(name.encode(), value.encode() if isinstance(value, str) else value) for name, value in headers]
+        encoded = [
+            (name.encode(), value.encode() if isinstance(value, str) else value)
+            for name, value in headers
+        ]
         url = path if path.startswith("http") else self.base_url + path
         for _ in range(_ATTEMPTS):
             response = self._http.request(method, url, headers=encoded, content=content)
@@ -48,7 +61,9 @@ class Client:
 
     def list(self, **parameters: str | int | None) -> httpx.Response:
         """Send listPets with these parameters; None leaves one out."""
-        return self.request("GET", "/pets?" + urlencode({k: v for k, v in parameters.items() if v is not None}))
+        return self.request(
+            "GET", "/pets?" + urlencode({k: v for k, v in parameters.items() if v is not None})
+        )
 
     def get(self, pet_id: int | str) -> httpx.Response:
         """Send getPet; the identifier is sent as written."""
@@ -77,7 +92,11 @@ class Client:
         while following is not None:
             response = self.request("GET", following)
             assert response.status_code == 200, response.text
-            pets, this, following = response.json(), response.request.url.params.set("cursor", ""), next_url(response)
+            pets, this, following = (
+                response.json(),
+                response.request.url.params.set("cursor", ""),
+                next_url(response),
+            )
             if following is not None:
                 assert len(pets) == int(this["limit"]), response.request.url
                 assert httpx.URL(following).params.set("cursor", "") == this, following
@@ -100,7 +119,9 @@ def _check(response: httpx.Response) -> None:
     if request.method == "HEAD":
         assert (response.status_code, content) == (404, b""), seen
         return
-    operation = openapi.find(request.method, request.url.raw_path.decode().partition("?")[0].rpartition("/v1")[2])
+    operation = openapi.find(
+        request.method, request.url.raw_path.decode().partition("?")[0].rpartition("/v1")[2]
+    )
     problems = openapi.problems(operation, response.status_code, response.headers, content)
     assert not problems, f"{seen}: {problems}"
 

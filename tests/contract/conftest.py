@@ -18,7 +18,7 @@ pytest.register_assert_rewrite("tests.contract.client", "tests.contract.seeded_p
 
 from tests.contract.client import Client, connect  # noqa: E402 - after their assertions are rewritten
 from tests.contract.seeded_pets import SeededPets, make  # noqa: E402
-from tests.in_process import Target, service_in_process  # noqa: E402
+from tests.support.in_process import Target, service_in_process  # noqa: E402
 
 _HERE = Path(__file__).parent
 

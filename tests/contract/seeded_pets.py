@@ -47,10 +47,17 @@ class SeededPets:
 
 def make(client: Client) -> SeededPets:
     """Create more animals than the largest page holds: one sold, the others available, pending or without a status."""
-    statuses = ["sold" if number == 50 else (None, "available", "pending")[number % 3] for number in range(105)]
+    statuses = [
+        "sold" if number == 50 else (None, "available", "pending")[number % 3]
+        for number in range(105)
+    ]
     with ThreadPoolExecutor(4) as pool:
-        pets = sorted(pool.map(lambda status: client.create(status=status), statuses), key=itemgetter("id"))
-    made = SeededPets(client, pets, {status: _start(client, status, pets[0]["id"]) for status in FILTERS})
+        pets = sorted(
+            pool.map(lambda status: client.create(status=status), statuses), key=itemgetter("id")
+        )
+    made = SeededPets(
+        client, pets, {status: _start(client, status, pets[0]["id"]) for status in FILTERS}
+    )
     # The filtered lists may come a moment later; from here on no test has to wait for these animals.
     eventually(lambda: all(made.read(status) == made.with_status(status) for status in FILTERS))
     return made

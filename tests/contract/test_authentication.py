@@ -6,9 +6,9 @@ import re
 import httpx
 import pytest
 
-from tests import openapi
 from tests.contract.client import JSON, Client, assert_error
-from tests.example_key import EXAMPLE_KEY
+from tests.support import openapi
+from tests.support.example_key import EXAMPLE_KEY
 
 pytestmark = pytest.mark.smoke_read_only
 
@@ -21,7 +21,12 @@ OPERATIONS = [
 
 # Values of the header `Authorization`; what stands for {key} and the others depends on the valid key.
 NOT_BEARER = ["", "Bearer", "{key}", "Bearer{key}", "Bearer: {key}", "Token {key}", "Basic {basic}"]
-NOT_ONE_KEY = ["Bearer {key}, Bearer {key}", "Bearer {key},", "Bearer {key} {key}", 'Bearer "{key}"']
+NOT_ONE_KEY = [
+    "Bearer {key}, Bearer {key}",
+    "Bearer {key},",
+    "Bearer {key} {key}",
+    'Bearer "{key}"',
+]
 MALFORMED = [
     "Bearer x",
     "Bearer {swapped}",
@@ -34,7 +39,10 @@ MISTYPED, NEVER_ISSUED = "Bearer {mistyped}", f"Bearer {EXAMPLE_KEY}"
 
 REFUSED = [
     [],
-    *[[("Authorization", value)] for value in (*NOT_BEARER, *NOT_ONE_KEY, *MALFORMED, MISTYPED, NEVER_ISSUED)],
+    *[
+        [("Authorization", value)]
+        for value in (*NOT_BEARER, *NOT_ONE_KEY, *MALFORMED, MISTYPED, NEVER_ISSUED)
+    ],
     [("Authorization", "Bearer {key}"), ("Authorization", "Bearer {key}")],
     [("Authorization", "Bearer {key}"), ("Authorization", "Bearer x")],
     [("X-Api-Key", "{key}")],
@@ -62,7 +70,9 @@ def assert_unauthorized(response: httpx.Response) -> None:
 
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
-@pytest.mark.parametrize("headers", REFUSED, ids=lambda headers: " ".join(value for _, value in headers)[:50])
+@pytest.mark.parametrize(
+    "headers", REFUSED, ids=lambda headers: " ".join(value for _, value in headers)[:50]
+)
 def test_refused(client: Client, method: str, path: str, headers: Headers) -> None:
     """A key that is missing, invalid or not presented as a bearer token is answered with 401 by every operation."""
     content = b'{"name": "must not be added", "categoryId": 1}' if method == "POST" else None
@@ -73,7 +83,9 @@ def test_refused(client: Client, method: str, path: str, headers: Headers) -> No
 @pytest.mark.parametrize("parameter", ["access_token", "api_key", "Authorization"])
 def test_refused_in_query(client: Client, parameter: str) -> None:
     """A key in the query string, where logs would keep it, is not accepted."""
-    assert_unauthorized(client.request("GET", f"/pets?{parameter}={client.api_key}", authenticate=False))
+    assert_unauthorized(
+        client.request("GET", f"/pets?{parameter}={client.api_key}", authenticate=False)
+    )
 
 
 @pytest.mark.parametrize("name", ["Authorization", "authorization", "aUTHORIZATION"])
@@ -84,18 +96,27 @@ def test_accepted(client: Client, name: str, scheme: str) -> None:
     assert client.request("GET", "/pets?limit=1", headers, authenticate=False).status_code == 200
 
 
-@pytest.mark.parametrize("key", [[], [("Authorization", MISTYPED)], [("Authorization", NEVER_ISSUED)]])
+@pytest.mark.parametrize(
+    "key", [[], [("Authorization", MISTYPED)], [("Authorization", NEVER_ISSUED)]]
+)
 @pytest.mark.parametrize(
     ("path", "headers", "content"),
     [
-        *((path, [], None) for path in ("/pets?limit=0", "/pets?cursor=x", "/pets/9223372036854775807", "/pets/x")),
+        *(
+            (path, [], None)
+            for path in ("/pets?limit=0", "/pets?cursor=x", "/pets/9223372036854775807", "/pets/x")
+        ),
         ("/pets", [JSON], b"{"),
         ("/pets", [JSON], b'{"name": 1}'),
         ("/pets", [("Content-Type", "text/plain")], b"x"),
         ("/pets", [JSON, ("Idempotency-Key", "")], b"{}"),
     ],
 )
-def test_comes_first(client: Client, path: str, headers: Headers, content: bytes | None, key: Headers) -> None:
+def test_comes_first(
+    client: Client, path: str, headers: Headers, content: bytes | None, key: Headers
+) -> None:
     """Nothing is said about parameters, body or existence to who has no valid key."""
     headers = [*headers, *with_key(key, client.api_key)]
-    assert_unauthorized(client.request("POST" if content else "GET", path, headers, content, authenticate=False))
+    assert_unauthorized(
+        client.request("POST" if content else "GET", path, headers, content, authenticate=False)
+    )

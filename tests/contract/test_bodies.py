@@ -8,16 +8,50 @@ from tests.contract.client import JSON, Client, assert_error
 
 VALID = b'{"name": "x", "categoryId": 1}'
 LARGEST = 16 * 1024
-NO_NUMBERS = [b"NaN", b"Infinity", b"-Infinity", b"01", b"+1", b"0x1", b"1_0", b".5", b"1.", b"-", b"9" * 5000]
+NO_NUMBERS = [
+    b"NaN",
+    b"Infinity",
+    b"-Infinity",
+    b"01",
+    b"+1",
+    b"0x1",
+    b"1_0",
+    b".5",
+    b"1.",
+    b"-",
+    b"9" * 5000,
+]
 NO_STRINGS = [rb"\ud83d", rb"\udc3ex", rb"\udc3e\ud83d", rb"\x41", rb"\u00", b"a\0", b"a\n", b"a\t"]
 
 REFUSED = [
-    *[b"", b" \r\n\t", b"1", b"true", b"null", b"[]", b'"x"', b"[" + VALID + b"]", json.dumps(VALID.decode()).encode()],
+    *[
+        b"",
+        b" \r\n\t",
+        b"1",
+        b"true",
+        b"null",
+        b"[]",
+        b'"x"',
+        b"[" + VALID + b"]",
+        json.dumps(VALID.decode()).encode(),
+    ],
     *[VALID[:-1], VALID[:11], VALID + b" x", VALID + b",", VALID + b"\n" + VALID],
-    *[b'{"name": "x", "categoryId": 1,}', b'{"name": "x" "categoryId": 1}', b'{"name": "x", /**/ "categoryId": 1}'],
-    *[b"{'name': 'x', 'categoryId': 1}", b'{name: "x", categoryId: 1}', b"name=x&categoryId=1", b"name: x\n"],
+    *[
+        b'{"name": "x", "categoryId": 1,}',
+        b'{"name": "x" "categoryId": 1}',
+        b'{"name": "x", /**/ "categoryId": 1}',
+    ],
+    *[
+        b"{'name': 'x', 'categoryId': 1}",
+        b'{name: "x", categoryId: 1}',
+        b"name=x&categoryId=1",
+        b"name: x\n",
+    ],
     # a member twice
-    *[b'{"name": "x", "name": "x", "categoryId": 1}', rb'{"name": "x", "n\u0061me": "y", "categoryId": 1}'],
+    *[
+        b'{"name": "x", "name": "x", "categoryId": 1}',
+        rb'{"name": "x", "n\u0061me": "y", "categoryId": 1}',
+    ],
     *[VALID[:-1] + b', "categoryId": 2}', VALID[:-1] + b', "status": "sold", "status": "pending"}'],
     # what only looks like a space, and other ways to encode characters
     *[b'{"name": "x",\f"categoryId": 1}', '{"name": "x",\u00a0"categoryId": 1}'.encode()],
@@ -35,7 +69,9 @@ ACCEPTED = {
     "other-order": b'{"categoryId":1,"name":"x"}',
     "nested-a-little": VALID[:-1] + b', "deep": ' + b"[" * 50 + b"]" * 50 + b"}",
     "largest": (VALID[:-1] + ', "note": "é'.encode()).ljust(LARGEST - 2, b"y") + b'"}',
-    "many-unknown-members": json.dumps({"name": "x", "categoryId": 1} | {f"m{n}": n for n in range(1000)}).encode(),
+    "many-unknown-members": json.dumps(
+        {"name": "x", "categoryId": 1} | {f"m{n}": n for n in range(1000)}
+    ).encode(),
 }
 
 
@@ -72,7 +108,9 @@ def test_accepted(client: Client, body: bytes) -> None:
     assert response.json() == {"id": response.json()["id"], "name": "x", "categoryId": 1}
 
 
-@pytest.mark.parametrize("body", [VALID + "é".encode(), b"", b"\xff"], ids=["text", "no-json", "bytes"])
+@pytest.mark.parametrize(
+    "body", [VALID + "é".encode(), b"", b"\xff"], ids=["text", "no-json", "bytes"]
+)
 def test_too_large(client: Client, body: bytes) -> None:
     """A body above 16 KB is answered with 413, whatever is in it."""
     assert_error(client.post(body.ljust(LARGEST + 1)), "payload_too_large")

@@ -11,8 +11,8 @@ from schemathesis import Case, GenerationMode
 from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.core.failures import FailureGroup
 
-from tests import openapi
 from tests.contract.client import Client
+from tests.support import openapi
 from tools import ROOT
 
 # Every response's own checks are the client's; these need to know what was asked.
@@ -62,10 +62,14 @@ def test_generated(client: Client, operation_id: str, mode: GenerationMode) -> N
     @given(case=operation.as_strategy(generation_mode=mode).filter(is_expressible))
     def send(case: Case[Any]) -> None:
         sent: Any = requests.Request(**case.as_transport_kwargs(base_url=client.base_url)).prepare()
-        headers = [(name, value) for name, value in sent.headers.items() if name != "Content-Length"]
+        headers = [
+            (name, value) for name, value in sent.headers.items() if name != "Content-Length"
+        ]
         content = sent.body.encode() if isinstance(sent.body, str) else sent.body
         checks: Any = CHECKS.get_by_names(CHECKED)
-        case.validate_response(client.request(case.method, sent.url, headers, content), checks=checks)
+        case.validate_response(
+            client.request(case.method, sent.url, headers, content), checks=checks
+        )
 
     try:
         send()

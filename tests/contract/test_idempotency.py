@@ -35,7 +35,9 @@ def assert_replay(response: httpx.Response, first: httpx.Response) -> None:
     assert response.text == first.text
 
 
-@pytest.mark.parametrize("members", [{}, {"status": "sold"}, {"name": "\0 \N{PAW PRINTS}", "categoryId": -(2**63)}])
+@pytest.mark.parametrize(
+    "members", [{}, {"status": "sold"}, {"name": "\0 \N{PAW PRINTS}", "categoryId": -(2**63)}]
+)
 def test_repeated(client: Client, seeded_pets: SeededPets, key: str, members: Pet) -> None:
     """The same key and body get the first response again, marked as such, however often; one animal is added."""
     new = client.new(**members)
@@ -57,7 +59,9 @@ def test_repeated(client: Client, seeded_pets: SeededPets, key: str, members: Pe
         ({"categoryId": 2**53}, {"categoryId": 2**53 + 1}),
     ],
 )
-def test_other_body(client: Client, seeded_pets: SeededPets, key: str, members: Pet, change: Pet) -> None:
+def test_other_body(
+    client: Client, seeded_pets: SeededPets, key: str, members: Pet, change: Pet
+) -> None:
     """The same key with another body is refused, adds nothing, and leaves the first response as it was."""
     new = client.new(**members)
     first = create_first(client, new, key)

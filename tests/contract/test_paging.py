@@ -44,7 +44,9 @@ def test_every_page_size(seeded_pets: SeededPets, status: str | None, limit: int
 
 
 @filters
-def test_page_size_changes_on_the_way(client: Client, seeded_pets: SeededPets, status: str | None) -> None:
+def test_page_size_changes_on_the_way(
+    client: Client, seeded_pets: SeededPets, status: str | None
+) -> None:
     """A cursor may be followed with another limit than it was given with; nothing is missed or repeated."""
     url: str | None = seeded_pets.starts[status]
     found: list[Pet] = []
@@ -58,7 +60,9 @@ def test_page_size_changes_on_the_way(client: Client, seeded_pets: SeededPets, s
 
 
 @filters
-def test_list_while_others_create(client: Client, seeded_pets: SeededPets, status: str | None) -> None:
+def test_list_while_others_create(
+    client: Client, seeded_pets: SeededPets, status: str | None
+) -> None:
     """A walk while animals are added meets each one that was there before, once, in order."""
     url = with_limit(seeded_pets.starts[status], 10)
     with others_creating(client) as created:
@@ -69,11 +73,15 @@ def test_list_while_others_create(client: Client, seeded_pets: SeededPets, statu
     assert all(status in (None, pet.get("status")) for pet in found)
     assert found[: len(there_before)] == there_before
     assert by_id
-    assert all(by_id.get(pet["id"], pet) == pet for pet in found), "an animal is listed other than it was created"
+    assert all(by_id.get(pet["id"], pet) == pet for pet in found), (
+        "an animal is listed other than it was created"
+    )
 
 
 @filters
-def test_exactly_full_last_page(client: Client, seeded_pets: SeededPets, status: str | None) -> None:
+def test_exactly_full_last_page(
+    client: Client, seeded_pets: SeededPets, status: str | None
+) -> None:
     """The last page has no link, also when it is full to the last place."""
     url = seeded_pets.starts[status]
     while (following := next_url(client.request("GET", url))) is not None:
@@ -84,7 +92,9 @@ def test_exactly_full_last_page(client: Client, seeded_pets: SeededPets, status:
     assert "Link" not in response.headers
 
 
-@pytest.mark.parametrize("query", ["", "limit=3", "limit=2&status=available", "status=pending", "limit=1&colour=red"])
+@pytest.mark.parametrize(
+    "query", ["", "limit=3", "limit=2&status=available", "status=pending", "limit=1&colour=red"]
+)
 @pytest.mark.usefixtures("seeded_pets")
 def test_link(client: Client, query: str) -> None:
     """The link has rel="next" alone, leads to where the client came from, keeps limit and filter, and works."""
@@ -114,16 +124,22 @@ def cursors(client: Client, seeded_pets: SeededPets) -> dict[str | None, str]:
 @example(start=999, length=0, text="=")
 @example(start=999, length=0, text="\n")
 @example(start=5, length=0, text=" ")
-def test_cursor_refused(client: Client, cursors: dict[str | None, str], start: int, length: int, text: str) -> None:
+def test_cursor_refused(
+    client: Client, cursors: dict[str | None, str], start: int, length: int, text: str
+) -> None:
     """A cursor that was changed at any place is refused, by name."""
     cursor = cursors[None]
     forged = cursor[:start] + text + cursor[start + length :]
     assume(forged != cursor)
-    assert_error(client.request("GET", f"/pets?cursor={quote(forged)}"), "invalid_request", naming="cursor")
+    assert_error(
+        client.request("GET", f"/pets?cursor={quote(forged)}"), "invalid_request", naming="cursor"
+    )
 
 
 @filters
-def test_cursor_of_another_filter(client: Client, cursors: dict[str | None, str], status: str | None) -> None:
+def test_cursor_of_another_filter(
+    client: Client, cursors: dict[str | None, str], status: str | None
+) -> None:
     """A cursor belongs to the filter that it was given for."""
     for given_for, cursor in cursors.items():
         response = client.list(cursor=cursor, status=status)

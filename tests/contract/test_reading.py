@@ -8,13 +8,38 @@ from tests.contract.client import Client, assert_error
 from tests.contract.seeded_pets import filters
 
 UNKNOWN = [
-    *["0", "-1", "-0", "abc", "null", "1.5", "1.0", "1e0", "0x1", "1_0", "%D9%A1", "%EF%BC%91", "%C2%B9"],
+    *[
+        "0",
+        "-1",
+        "-0",
+        "abc",
+        "null",
+        "1.5",
+        "1.0",
+        "1e0",
+        "0x1",
+        "1_0",
+        "%D9%A1",
+        "%EF%BC%91",
+        "%C2%B9",
+    ],
     *["%20", "%00", "%FF", "1%5C1", "%22", "%7BpetId%7D", "1;v=1"],
     *[str(2**63 - 1), str(2**63), str(2**64 + 1), str(-(2**63)), "1" * 4500],
 ]
 
 # Spellings of an id that exists which are not that id.
-NOT_CANONICAL = ["%2B{}", "+{}", "0{}", "%20{}", "{}%20", "{}%0A", "{}%00", "{}.0", "%22{}%22", "{},"]
+NOT_CANONICAL = [
+    "%2B{}",
+    "+{}",
+    "0{}",
+    "%20{}",
+    "{}%20",
+    "{}%0A",
+    "{}%00",
+    "{}.0",
+    "%22{}%22",
+    "{},",
+]
 
 
 @pytest.mark.smoke_read_only
@@ -61,7 +86,9 @@ def test_deprecation_is_announced(client: Client) -> None:
         client.request("GET", f"/pets/{pet_id}", authenticate=False),
     ]
     assert [response.status_code for response in responses] == [200, 404, 404, 401]
-    assert {response.links["successor-version"]["url"] for response in responses} == {f"{client.base_url}/pets"}
+    assert {response.links["successor-version"]["url"] for response in responses} == {
+        f"{client.base_url}/pets"
+    }
     (since,) = {response.headers["Deprecation"] for response in responses}
     assert int(since.removeprefix("@")) < time.time()  # RFC 9745: it is deprecated already
 

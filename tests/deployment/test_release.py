@@ -26,7 +26,11 @@ PRODUCTION = Stage("production")
 def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A bucket of artifacts, tables in use, and restored ones (`animals`, `animals-restored`, `keys`, ...)."""
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    monkeypatch.setattr(Stage, "account", lambda _: {"ArtifactBucketName": "bucket", "PermissionsBoundaryArn": "arn"})
+    monkeypatch.setattr(
+        Stage,
+        "account",
+        lambda _: {"ArtifactBucketName": "bucket", "PermissionsBoundaryArn": "arn"},
+    )
     with mock_aws():
         boto3.client("s3").create_bucket(Bucket="bucket")
         for name, table in (("animals", "AnimalsTable"), ("keys", "ApiKeysTable")):
@@ -36,7 +40,9 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         yield boto3.resource("dynamodb").Table
 
 
-def test_production_takes_newer_commits_of_main(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_production_takes_newer_commits_of_main(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def git(*arguments: str) -> str:
         command = ["git", "-c", "user.name=x", "-c", "user.email=x@example.com", *arguments]
         return subprocess.check_output(command, cwd=tmp_path, text=True).strip()
@@ -62,19 +68,36 @@ def test_only_protected_environments_are_trusted(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(bootstrap, "run", lambda *_: json.dumps(environment))
     with pytest.raises(DeploymentError, match="only main"):
         bootstrap.identity(PRODUCTION, "octo/animals")
-    environment["deployment_branch_policy"] = {"protected_branches": False, "custom_branch_policies": True}
+    environment["deployment_branch_policy"] = {
+        "protected_branches": False,
+        "custom_branch_policies": True,
+    }
     assert "RepositoryId=2" in bootstrap.identity(PRODUCTION, "octo/animals")
 
 
 @pytest.mark.usefixtures("aws")
-def test_a_deployment_has_every_parameter_of_its_artifact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "template.yaml").write_text("Parameters: {MemorySize: {Default: 1}, AlarmEmail: {Default: ''}}")
+def test_a_deployment_has_every_parameter_of_its_artifact(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "template.yaml").write_text(
+        "Parameters: {MemorySize: {Default: 1}, AlarmEmail: {Default: ''}}"
+    )
     given = "production.deploy.parameters.parameter_overrides = ['Stage=production', 'Waf=true']"
     (tmp_path / "samconfig.toml").write_text(given)
-    used = {"MemorySize": "512", "AlarmEmail": "a@example.com", "Waf": "false", "DomainName": "unknown.example.com"}
+    used = {
+        "MemorySize": "512",
+        "AlarmEmail": "a@example.com",
+        "Waf": "false",
+        "DomainName": "unknown.example.com",
+    }
     monkeypatch.setattr(Stage, "used_parameters", lambda _: used)
     monkeypatch.delenv("ALARM_EMAIL", raising=False)
-    expected = {"Stage": "production", "MemorySize": "1", "Waf": "true", "PermissionsBoundary": "arn"}
+    expected = {
+        "Stage": "production",
+        "MemorySize": "1",
+        "Waf": "true",
+        "PermissionsBoundary": "arn",
+    }
     assert PRODUCTION.parameters(tmp_path) == expected | {"AlarmEmail": "a@example.com"}
     monkeypatch.setenv("ALARM_EMAIL", "new@example.com")
     assert PRODUCTION.parameters(tmp_path) == expected | {"AlarmEmail": "new@example.com"}
@@ -82,7 +105,9 @@ def test_a_deployment_has_every_parameter_of_its_artifact(tmp_path: Path, monkey
 
 @pytest.mark.usefixtures("aws")
 @pytest.mark.parametrize("ran", [["old", "new"], ["old", "new", "old"], ["old", "new", "another"]])
-def test_a_failed_check_goes_back_unless_superseded(ran: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_check_goes_back_unless_superseded(
+    ran: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     done, passes = ["old"], ran[-1] == "new"
     monkeypatch.setattr(release, "install", lambda _, path, **__: done.append(path.name))
     monkeypatch.setattr(release, "released", lambda _: done[-1])
@@ -102,17 +127,35 @@ def test_a_failed_check_goes_back_unless_superseded(ran: list[str], monkeypatch:
 
 
 def test_what_did_not_reach_live_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    same = {"MemorySize": 512, "Architectures": ["arm64"], "Layers": [{"Arn": "layer:1"}], "CodeSha256": "qg=="}
-    latest = {"Configuration": same | {"Timeout": 5}, "Concurrency": {"ReservedConcurrentExecutions": 7}}
+    same = {
+        "MemorySize": 512,
+        "Architectures": ["arm64"],
+        "Layers": [{"Arn": "layer:1"}],
+        "CodeSha256": "qg==",
+    }
+    latest = {
+        "Configuration": same | {"Timeout": 5},
+        "Concurrency": {"ReservedConcurrentExecutions": 7},
+    }
     live = {"Configuration": same | {"MemorySize": 1769, "Description": "v1"}}
     functions = MagicMock(meta=boto3.client("lambda", region_name="eu-central-1").meta)
     functions.get_alias.return_value = {}
-    functions.get_function.side_effect = lambda **options: live if "Qualifier" in options else latest
+    functions.get_function.side_effect = lambda **options: (
+        live if "Qualifier" in options else latest
+    )
     functions.get_layer_version_by_arn.return_value = {"Content": {"CodeSha256": "uw=="}}
     monkeypatch.setattr(versions, "client", lambda _: functions)
     asked = {"code": "ab", "concurrency": "7", "layer": "cc", "version": "v2"}
-    pairs = ("MemorySize is 1769, not 512", "Timeout is None, not 5", "code is aa, not ab", "layer is bb, not cc")
-    assert [*versions.differences(versions._function("f", asked))] == [*pairs, "version is v1, not v2"]
+    pairs = (
+        "MemorySize is 1769, not 512",
+        "Timeout is None, not 5",
+        "code is aa, not ab",
+        "layer is bb, not cc",
+    )
+    assert [*versions.differences(versions._function("f", asked))] == [
+        *pairs,
+        "version is v1, not v2",
+    ]
 
 
 def test_restored_tables_take_the_place_of_the_stacks_everywhere() -> None:
@@ -146,14 +189,20 @@ def test_an_interrupted_cut_over_can_be_repeated(aws: Any, monkeypatch: pytest.M
             raise KeyboardInterrupt
 
     monkeypatch.setattr(Stage, "wait", lambda _: None)
-    monkeypatch.setattr(Stage, "outputs", lambda _: {"AnimalsTableName": in_use[-1], "ApiKeysTableName": "keys"})
-    monkeypatch.setattr(Stage, "resources", lambda _: {"AnimalsTable": "animals", "ApiKeysTable": "keys"})
+    monkeypatch.setattr(
+        Stage, "outputs", lambda _: {"AnimalsTableName": in_use[-1], "ApiKeysTableName": "keys"}
+    )
+    monkeypatch.setattr(
+        Stage, "resources", lambda _: {"AnimalsTable": "animals", "ApiKeysTable": "keys"}
+    )
     monkeypatch.setattr(restore, "_no_creations", no_creations)
     monkeypatch.setattr(release, "fetched", lambda *_: contextlib.nullcontext(Path()))
     monkeypatch.setattr(release, "install", install)
     with pytest.raises(KeyboardInterrupt):
         restore.cut_over(PRODUCTION, "animals-restored")
-    old.put_item(Item={"pk": "pet", "id": 8})  # creations went on, until the stack used the new table
+    old.put_item(
+        Item={"pk": "pet", "id": 8}
+    )  # creations went on, until the stack used the new table
     restore.never_repeat_ids("animals", 8)
     restore.cut_over(PRODUCTION, "animals-restored")
 
@@ -170,5 +219,8 @@ def test_revocations_are_carried_over(aws: Any) -> None:
         aws("keys-restored").put_item(Item={"hash": name, "label": "as it was"})
 
     restore.carry_over("ApiKeysTable", "keys", "keys-restored")
-    found = {item["hash"]: item.get("revoked") or item["label"] for item in aws("keys-restored").scan()["Items"]}
+    found = {
+        item["hash"]: item.get("revoked") or item["label"]
+        for item in aws("keys-restored").scan()["Items"]
+    }
     assert found == {"kept": "as it was", "revoked": 1, "issued": "new", "deleted": "as it was"}

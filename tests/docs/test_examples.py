@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from werkzeug import Request, Response
 
-from tests.clients.scripted_server import error, forward, reply, serve
-from tests.docs.markdown import Fence, fences
-from tests.processes import RunningService, link_node_modules
+from tests.support.markdown import Fence, fences
+from tests.support.processes import RunningService, link_node_modules
+from tests.support.scripted_server import error, forward, reply, serve
 from tools import ROOT
 
 FILES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -26,7 +26,11 @@ PRINTED = {
     "import { parse": ["9007199254740993n\nRex is listed"],
     "animal-store seed": ["50 of 50 animals", '{"id"'],
 }
-PAGING = [fence for fence in EXAMPLES if "next" in fence.code or "client.pets" in fence.code or "export" in fence.code]
+PAGING = [
+    fence
+    for fence in EXAMPLES
+    if "next" in fence.code or "client.pets" in fence.code or "export" in fence.code
+]
 INTERPRETERS = {
     "bash": ["bash", "-euo", "pipefail", "-c"],
     "python": [sys.executable, "-c"],
@@ -34,7 +38,9 @@ INTERPRETERS = {
 }
 
 
-def run_example(fence: Fence, folder: Path, base_url: str, api_key: str = "key") -> subprocess.CompletedProcess[str]:
+def run_example(
+    fence: Fence, folder: Path, base_url: str, api_key: str = "key"
+) -> subprocess.CompletedProcess[str]:
     """Run an example where the setup of docs/clients.md leaves a reader: in build/clients of the project."""
     for name in ("clients", "docs", "openapi.yaml", "scripts"):
         (folder / name).symlink_to(ROOT / name)
@@ -42,14 +48,25 @@ def run_example(fence: Fence, folder: Path, base_url: str, api_key: str = "key")
     scratch.mkdir(parents=True)
     if fence.language == "javascript":
         link_node_modules(scratch)
-    command, variables = INTERPRETERS[fence.language], {**os.environ, "BASE_URL": base_url, "API_KEY": api_key}
+    command, variables = (
+        INTERPRETERS[fence.language],
+        {**os.environ, "BASE_URL": base_url, "API_KEY": api_key},
+    )
     return subprocess.run(
-        [*command, fence.code], check=False, cwd=scratch, env=variables, capture_output=True, text=True, timeout=50
+        [*command, fence.code],
+        check=False,
+        cwd=scratch,
+        env=variables,
+        capture_output=True,
+        text=True,
+        timeout=50,
     )
 
 
 @pytest.mark.parametrize("fence", EXAMPLES, ids=lambda fence: fence.name)
-def test_example_survives_failures_and_a_stall(fence: Fence, tmp_path: Path, service: RunningService) -> None:
+def test_example_survives_failures_and_a_stall(
+    fence: Fence, tmp_path: Path, service: RunningService
+) -> None:
     if fence.language == "javascript":
         assert "35_000" in fence.code
         fence = fence._replace(code=fence.code.replace("35_000", "5_000"))
@@ -76,7 +93,11 @@ def test_example_sends_the_key_to_no_other_origin(fence: Fence, tmp_path: Path) 
     pet = {"id": 1, "name": "Rex", "categoryId": 1}
 
     def liar(request: Request, _: int) -> Response:
-        return reply(pet, 201) if request.method == "POST" else reply([pet], Link=f'<{trap.base_url}/pets>; rel="next"')
+        return (
+            reply(pet, 201)
+            if request.method == "POST"
+            else reply([pet], Link=f'<{trap.base_url}/pets>; rel="next"')
+        )
 
     with serve(lambda *_: reply([])) as trap, serve(liar) as server:
         done = run_example(fence, tmp_path, server.base_url)
@@ -86,7 +107,11 @@ def test_example_sends_the_key_to_no_other_origin(fence: Fence, tmp_path: Path) 
 
 
 def test_no_example_of_the_clients_is_left_out() -> None:
-    marks = [(fence.name, fence.mark.partition(":")[0]) for fence in FENCES if fence.name.startswith("clients.md")]
+    marks = [
+        (fence.name, fence.mark.partition(":")[0])
+        for fence in FENCES
+        if fence.name.startswith("clients.md")
+    ]
 
     assert [name for name, mark in marks if mark not in {"example", "setup", "generates"}] == []
     assert len(PAGING) == 4

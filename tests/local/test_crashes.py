@@ -12,13 +12,15 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.functions import client, pets
-from tests.processes import run_service
+from tests.support.handlers import client, pets
+from tests.support.processes import run_service
 from tools.local.dynamodb import Database
 from tools.local.folder import DataFolder
 
 
-def create_until_killed(http: httpx.Client, ids: dict[str, int | None], name: str, with_key: bool) -> str:
+def create_until_killed(
+    http: httpx.Client, ids: dict[str, int | None], name: str, with_key: bool
+) -> str:
     """Create animals, the first with this name, and note their ids; return who was not answered."""
     while True:
         ids.setdefault(name)
@@ -33,10 +35,15 @@ def create_until_killed(http: httpx.Client, ids: dict[str, int | None], name: st
 
 
 @pytest.mark.parametrize(
-    ("kills", "clients"), [pytest.param(2, 8, id="quick"), pytest.param(20, 32, id="long", marks=pytest.mark.slow)]
+    ("kills", "clients"),
+    [pytest.param(2, 8, id="quick"), pytest.param(20, 32, id="long", marks=pytest.mark.slow)],
 )
-def test_nothing_is_lost_or_doubled(tmp_path: Path, kills: int, clients: int, record_property: Any) -> None:
-    ids: dict[str, int | None] = {}  # by name; None where nothing was answered: these animals may be there
+def test_nothing_is_lost_or_doubled(
+    tmp_path: Path, kills: int, clients: int, record_property: Any
+) -> None:
+    ids: dict[
+        str, int | None
+    ] = {}  # by name; None where nothing was answered: these animals may be there
     names = [uuid.uuid4().hex for _ in range(clients)]
     with_keys = [bool(number % 2) for number in range(clients)]
     for _ in range(kills):
@@ -45,7 +52,9 @@ def test_nothing_is_lost_or_doubled(tmp_path: Path, kills: int, clients: int, re
             time.sleep(random.uniform(0.3, 1))
             service.process.kill()
             # Every other client repeats what was not answered.
-            names = [name if number % 2 else uuid.uuid4().hex for number, name in enumerate(writing)]
+            names = [
+                name if number % 2 else uuid.uuid4().hex for number, name in enumerate(writing)
+            ]
     with closing(Database(DataFolder(tmp_path).database)) as database:
         listed = pets(client(database))
 

@@ -17,10 +17,10 @@ import httpx
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests import processes
-from tests.in_process import own_layer
-from tests.local.dynamodb_local import dynamodb_local
-from tests.processes import COMMAND, RunningService, environment, run_service, wait_for
+from tests.support import processes
+from tests.support.dynamodb_local import dynamodb_local
+from tests.support.in_process import own_layer
+from tests.support.processes import COMMAND, RunningService, environment, run_service, wait_for
 from tools import ROOT
 from tools.cli import app
 from tools.local.folder import DataFolder
@@ -30,7 +30,11 @@ from tools.local.service import ENDPOINT_VARIABLE, open_store
 def command(data: Path, *arguments: str, **variables: object) -> Result:
     """Run a command in this process, with an environment of its own; `run` starts all but the server."""
     own = environment(data, **{name: str(value) for name, value in variables.items()})
-    with mock.patch.dict(os.environ, own, clear=True), own_layer(), mock.patch("uvicorn.Server.run"):
+    with (
+        mock.patch.dict(os.environ, own, clear=True),
+        own_layer(),
+        mock.patch("uvicorn.Server.run"),
+    ):
         return CliRunner().invoke(app, arguments)
 
 
@@ -40,7 +44,9 @@ def test_printed_commands_work_when_pasted_and_are_logged(service: RunningServic
         return [line for line in service.printed() if part in line]
 
     wait_for(lambda: len(printed("  curl")) == 3)
-    responses = [subprocess.check_output(["sh", "-c", line], text=True) for line in printed("  curl")]
+    responses = [
+        subprocess.check_output(["sh", "-c", line], text=True) for line in printed("  curl")
+    ]
     wait_for(lambda: printed("200  GET /v1/pets?status=available&limit=5"))
 
     assert [response.split()[1] for response in responses] == ["201", "200", "200"]
@@ -56,7 +62,11 @@ def test_printed_commands_work_when_pasted_and_are_logged(service: RunningServic
 def test_one_process_listens_on_one_port_of_this_machine(service: RunningService) -> None:
     process = Path(f"/proc/{service.process.pid}")
     sockets = {str(file.readlink()) for file in (process / "fd").iterdir() if file.is_symlink()}
-    rows = [row.split() for kind in ("tcp", "tcp6") for row in Path(f"/proc/net/{kind}").read_text().splitlines()[1:]]
+    rows = [
+        row.split()
+        for kind in ("tcp", "tcp6")
+        for row in Path(f"/proc/net/{kind}").read_text().splitlines()[1:]
+    ]
     listening = [row[1] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets]
 
     assert listening == [f"0100007F:{httpx.URL(service.base_url).port:04X}"]
@@ -74,12 +84,16 @@ def test_a_body_too_large_is_refused_while_it_comes(service: RunningService) -> 
 
 def test_keys_and_invoke_share_the_store(service: RunningService, tmp_path: Path) -> None:
     issued = json.loads(command(service.data, "keys", "issue", "--label", "robot", "--json").stdout)
-    created, refused = (command(service.data, "invoke", f"{ROOT}/events/create-{s}.json") for s in (201, 401))
+    created, refused = (
+        command(service.data, "invoke", f"{ROOT}/events/create-{s}.json") for s in (201, 401)
+    )
     (tmp_path / "event.json").write_text('{"httpMethod": "GET", "path": "/v1/cats"}')
     unknown = command(tmp_path, "invoke", f"{tmp_path}/event.json")
 
     pet = json.loads(json.loads(created.stdout)["body"])
-    own = service.http.get(f"/pets/{pet['id']}", headers={"Authorization": f"Bearer {issued['key']}"})
+    own = service.http.get(
+        f"/pets/{pet['id']}", headers={"Authorization": f"Bearer {issued['key']}"}
+    )
     assert (own.status_code, own.json()) == (200, pet)
     assert json.loads(refused.stdout)["statusCode"] == 401
     assert '"Operation":"createPet"' in created.stderr
@@ -90,12 +104,18 @@ def test_keys_and_invoke_share_the_store(service: RunningService, tmp_path: Path
 @pytest.mark.parametrize("store", ["embedded", "amazons"])
 def test_contract_holds_over_http(tmp_path: Path, store: str) -> None:
     with ExitStack() as stack:
-        elsewhere = {} if store == "embedded" else {ENDPOINT_VARIABLE: stack.enter_context(dynamodb_local())}
+        elsewhere = (
+            {}
+            if store == "embedded"
+            else {ENDPOINT_VARIABLE: stack.enter_context(dynamodb_local())}
+        )
         service = stack.enter_context(run_service(tmp_path, None, **elsewhere))
         issued = command(tmp_path, "keys", "issue", "--label", "second", "--json", **elsewhere)
         variables = {"BASE_URL": service.base_url, "API_KEY": service.api_key}
         second = json.loads(issued.stdout)["key"]
-        printed = processes.run("make", "contract", cwd=ROOT, timeout_s=600, SECOND_API_KEY=second, **variables)
+        printed = processes.run(
+            "make", "contract", cwd=ROOT, timeout_s=600, SECOND_API_KEY=second, **variables
+        )
 
     assert "skipped" not in printed
 
@@ -106,7 +126,9 @@ def test_signals_end_it_and_the_data_stays(tmp_path: Path) -> None:
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGKILL):
         with run_service(tmp_path, terminal if number == signal.SIGKILL else None) as service:
             if number == signal.SIGKILL:
-                termios.tcflow(terminal, termios.TCOOFF)  # Ctrl-S: a stopped terminal stops no request
+                termios.tcflow(
+                    terminal, termios.TCOOFF
+                )  # Ctrl-S: a stopped terminal stops no request
                 assert {service.http.get("/pets").status_code for _ in range(200)} == {200}
             assert service.http.get("/pets").json() == pets
             pets.append(service.http.post("/pets", json={"name": "Rex", "categoryId": 1}).json())
@@ -119,7 +141,9 @@ def test_signals_end_it_and_the_data_stays(tmp_path: Path) -> None:
 
 def test_interrupted_while_it_starts_it_ends_quietly(tmp_path: Path) -> None:
     output: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    with subprocess.Popen([*COMMAND, "run"], cwd=ROOT, env=environment(tmp_path), **output) as process:
+    with subprocess.Popen(
+        [*COMMAND, "run"], cwd=ROOT, env=environment(tmp_path), **output
+    ) as process:
         wait_for((tmp_path / "service").exists)
         process.send_signal(signal.SIGTERM)
 
@@ -127,7 +151,9 @@ def test_interrupted_while_it_starts_it_ends_quietly(tmp_path: Path) -> None:
 
 
 def test_it_ends_with_make(tmp_path: Path) -> None:
-    with subprocess.Popen(["make", "run"], cwd=ROOT, env=environment(tmp_path), stdout=subprocess.DEVNULL) as make:
+    with subprocess.Popen(
+        ["make", "run"], cwd=ROOT, env=environment(tmp_path), stdout=subprocess.DEVNULL
+    ) as make:
         try:
             wait_for(DataFolder(tmp_path).base_url, 120)
         finally:
@@ -143,7 +169,10 @@ def test_what_cannot_be_used_is_named(service: RunningService, tmp_path: Path) -
         return done.output
 
     taken = httpx.URL(service.base_url).port
-    assert f"make run: cannot listen on port {taken}: it is taken. Use another: make run PORT=8080" in said(PORT=taken)
+    assert (
+        f"make run: cannot listen on port {taken}: it is taken. Use another: make run PORT=8080"
+        in said(PORT=taken)
+    )
     assert "cannot listen on port http: " in said(PORT="http")
     assert f"{tmp_path}/none.yaml" in said(TEMPLATE=tmp_path / "none.yaml")
     assert f"nothing can be stored in {ROOT}/README.md: " in said(data=ROOT / "README.md")
@@ -152,9 +181,14 @@ def test_what_cannot_be_used_is_named(service: RunningService, tmp_path: Path) -
     endpoint = "http://127.0.0.1:1"
     assert f"the store at {endpoint} does not answer" in said(AWS_ENDPOINT_URL_DYNAMODB=endpoint)
     for name in ("run", "reset"):
-        assert f"{service.data} is in use by `make run` ({service.base_url}). Stop that" in said(name, service.data)
+        assert f"{service.data} is in use by `make run` ({service.base_url}). Stop that" in said(
+            name, service.data
+        )
     theirs = {"AWS_PROFILE": "none", "AWS_ENDPOINT_URL": endpoint, "AWS_ACCESS_KEY_ID": "theirs"}
-    with mock.patch.dict(os.environ, theirs), open_store(DataFolder(tmp_path)):  # the user's own settings for AWS
+    with (
+        mock.patch.dict(os.environ, theirs),
+        open_store(DataFolder(tmp_path)),
+    ):  # the user's own settings for AWS
         assert not os.environ.keys() & {"AWS_PROFILE", "AWS_ENDPOINT_URL"}
         assert os.environ["AWS_ACCESS_KEY_ID"] == "local"
 
@@ -182,7 +216,12 @@ def test_damaged_store_is_left_alone_until_it_is_reset(tmp_path: Path) -> None:
 def test_announcement_of_another_machine_is_ignored(tmp_path: Path) -> None:
     folder, own = DataFolder(tmp_path), "http://127.0.0.1:80/v1"
     with folder.held_by_service():
-        for url in ("http://evil.example:80/v1", "http://127.0.0.1.evil.example:80/v1", "file:///v1", own):
+        for url in (
+            "http://evil.example:80/v1",
+            "http://127.0.0.1.evil.example:80/v1",
+            "file:///v1",
+            own,
+        ):
             (tmp_path / "service").write_text(url)
             assert folder.base_url() == (own if url == own else None)
 
@@ -191,7 +230,10 @@ def test_changed_files_are_loaded_and_broken_ones_are_not(tmp_path: Path) -> Non
     for name in ("functions", "layers"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     template = shutil.copyfile(ROOT / "template.yaml", tmp_path / "template.yaml")
-    handler, extra = tmp_path / "functions/list_pets/app.py", tmp_path / "layers/common/animal_store/extra.py"
+    handler, extra = (
+        tmp_path / "functions/list_pets/app.py",
+        tmp_path / "layers/common/animal_store/extra.py",
+    )
     text = handler.read_text()
 
     with run_service(tmp_path / "data", TEMPLATE=str(template), RELOAD="1") as service:
@@ -200,12 +242,19 @@ def test_changed_files_are_loaded_and_broken_ones_are_not(tmp_path: Path) -> Non
             wait_for(lambda: service.http.get("/pets").status_code == status)
 
         extra.write_text("STATUS = 298\n")
-        handler.write_text("from animal_store.extra import STATUS\n" + text.replace("Response(200", "Response(STATUS"))
+        handler.write_text(
+            "from animal_store.extra import STATUS\n"
+            + text.replace("Response(200", "Response(STATUS")
+        )
         wait_for_status(298)
         extra.write_text("STATUS = 1 + 298\n")
         wait_for_status(299)
         handler.write_text(text + "undefined_name\n")
-        wait_for(lambda: any("Not reloaded" in line and "functions.log" in line for line in service.printed()))
+        wait_for(
+            lambda: any(
+                "Not reloaded" in line and "functions.log" in line for line in service.printed()
+            )
+        )
         wait_for_status(299)
         handler.write_text(text)
         wait_for_status(200)

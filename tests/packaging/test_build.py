@@ -24,7 +24,8 @@ from tools.packaging.bytecode import compile_tree
 from tools.packaging.targets import PYTHON, TARGETS
 
 pytestmark = pytest.mark.skipif(
-    sys.version_info[:2] != PYTHON, reason="the layer's bytecode is for Python 3.13; this Python refuses to build it"
+    sys.version_info[:2] != PYTHON,
+    reason="the layer's bytecode is for Python 3.13; this Python refuses to build it",
 )
 
 # Calls a handler with an event, its key taken out, and tells what it answered and which modules came from elsewhere.
@@ -98,7 +99,9 @@ def test_a_layer_is_for_its_processor_compiled_and_documented(built: Path, tmp_p
     names = {folder.name.removesuffix(".dist-info").lower().replace("_", "-") for folder in folders}
     assert names == {pin.replace("==", "-") for pin in pins}
     for folder in folders:
-        assert any("copyright" in text.read_text("utf-8").lower() for text in folder.iterdir()), folder.name
+        assert any("copyright" in text.read_text("utf-8").lower() for text in folder.iterdir()), (
+            folder.name
+        )
     for unshipped in ("boto3", "pydantic"):
         assert not (built / "python" / unshipped).exists()
 
@@ -127,12 +130,20 @@ def native(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("function", sorted(path.name for path in (ROOT / "functions").iterdir()))
 def test_a_function_answers_from_the_layer_alone(native: Path, function: str) -> None:
-    names = ("ANIMALS_TABLE", "API_KEYS_TABLE", "STAGE", "POWERTOOLS_SERVICE_NAME", "POWERTOOLS_METRICS_NAMESPACE")
+    names = (
+        "ANIMALS_TABLE",
+        "API_KEYS_TABLE",
+        "STAGE",
+        "POWERTOOLS_SERVICE_NAME",
+        "POWERTOOLS_METRICS_NAMESPACE",
+    )
     environment = dict.fromkeys(names, "it") | {"AWS_DEFAULT_REGION": "eu-central-1"}
     event = ROOT / f"events/{function.split('_', maxsplit=1)[0]}-401.json"
     files = (native / function, native / "opt/python", event)
     command = [sys.executable, "-I", "-S", "-B", "-c", CALL, *map(str, files)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == [401, "unauthorized", []]
 
@@ -140,7 +151,9 @@ def test_a_function_answers_from_the_layer_alone(native: Path, function: str) ->
 def test_the_reduced_sdk_finds_the_endpoints_of_the_whole_one(native: Path) -> None:
     data = json.loads((Path(botocore.__file__).parent / "data/endpoints.json").read_bytes())
     # The rules are those of a partition: two regions of each stand for all. The last one is opened after the release.
-    regions = [region for partition in data["partitions"] for region in sorted(partition["regions"])[:2]]
+    regions = [
+        region for partition in data["partitions"] for region in sorted(partition["regions"])[:2]
+    ]
     regions += ["eu-central-1", "eu-unheard-of-9"]
     assert {"cn-north-1", "us-gov-west-1", "us-iso-east-1"} <= set(regions)
 
@@ -152,9 +165,13 @@ def test_the_reduced_sdk_finds_the_endpoints_of_the_whole_one(native: Path) -> N
 
     pairs = zip(sent(Path(botocore.__file__).parents[1]), sent(native / "opt/python"), strict=True)
     variants = itertools.product(regions, ("plain", "dual-stack", "FIPS", "FIPS, dual-stack"))
-    different = [where for where, (whole, reduced) in zip(variants, pairs, strict=True) if whole != reduced]
+    different = [
+        where for where, (whole, reduced) in zip(variants, pairs, strict=True) if whole != reduced
+    ]
     # Dual-stack only, in partitions that are closed to the public: see `_endpoint` in tools/packaging/sdk_data.py.
-    assert all(re.match(r"(us|eu)-iso", region) and "dual" in variant for region, variant in different), different
+    assert all(
+        re.match(r"(us|eu)-iso", region) and "dual" in variant for region, variant in different
+    ), different
 
 
 def test_openssl_finds_every_authority_of_the_sdk(tmp_path: Path) -> None:
@@ -165,7 +182,15 @@ def test_openssl_finds_every_authority_of_the_sdk(tmp_path: Path) -> None:
     for number, certificate in enumerate(singles):
         (tmp_path / f"{number}.pem").write_text(certificate)
 
-    command = ["openssl", "verify", "-no_check_time", "-no-CAfile", "-no-CAstore", "-CApath", f"{tmp_path}/authorities"]
+    command = [
+        "openssl",
+        "verify",
+        "-no_check_time",
+        "-no-CAfile",
+        "-no-CAstore",
+        "-CApath",
+        f"{tmp_path}/authorities",
+    ]
     subprocess.run([*command, *tmp_path.glob("*.pem")], stdout=subprocess.DEVNULL, check=True)
 
     assert len(list((tmp_path / "authorities").iterdir())) == 2 * len(singles) > 200
@@ -207,5 +232,7 @@ def test_an_artifact_holds_code_that_is_addressed_by_its_digest(tmp_path: Path) 
     packed = yaml.safe_load((tmp_path / "unpacked/template.yaml").read_text())["Resources"]
     uris = packed["Code"]["Properties"] | packed["Layer"]["Properties"]
     assert uris == {"CodeUri": "Code.zip", "ContentUri": "Layer.zip"}
-    assert (tmp_path / "unpacked/samconfig.toml").read_bytes() == (ROOT / "samconfig.toml").read_bytes()
+    assert (tmp_path / "unpacked/samconfig.toml").read_bytes() == (
+        ROOT / "samconfig.toml"
+    ).read_bytes()
     assert (tmp_path / "unpacked" / sbom.NAME).exists()

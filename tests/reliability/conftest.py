@@ -15,7 +15,11 @@ _TABLE = re.compile(r"(?<=<!-- table: begin -->\n).*(?=<!-- table: end -->)", re
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--long", action="store_true", help="try each case often; rewrite docs/reliability.md's table")
+    parser.addoption(
+        "--long",
+        action="store_true",
+        help="try each case often; rewrite docs/reliability.md's table",
+    )
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +35,13 @@ def pytest_terminal_summary(
     tried: Counter[tuple[str, str]] = Counter()
     for report in terminalreporter.getreports("passed"):
         part = Path(report.nodeid.partition("::")[0]).stem.removeprefix("test_")
-        tried.update({(part, what): times for what, times in report.user_properties if isinstance(times, int)})
+        tried.update(
+            {
+                (part, what): times
+                for what, times in report.user_properties
+                if isinstance(times, int)
+            }
+        )
     if not tried:
         return
     rows = [f"| {part} | {what} | {times:,} |\n" for (part, what), times in tried.items()]
@@ -39,4 +49,6 @@ def pytest_terminal_summary(
     terminalreporter.write(table)
     if exitstatus == pytest.ExitCode.OK and config.getoption("--long", default=False):
         when = f"{datetime.now(UTC):%Y-%m-%d}, CPython {platform.python_version()}: no failure.\n\n"
-        _DOCUMENT.write_text(_TABLE.sub(lambda _: when + table, _DOCUMENT.read_text("utf-8")), "utf-8")
+        _DOCUMENT.write_text(
+            _TABLE.sub(lambda _: when + table, _DOCUMENT.read_text("utf-8")), "utf-8"
+        )

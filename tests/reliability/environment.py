@@ -13,14 +13,16 @@ from typing import Any
 
 from botocore.awsrequest import AWSResponse
 
-from tests import functions
-from tests.fault_injection import TRANSIENT, UNREADABLE, Attempt, Fault, Wire, after
-from tests.functions import EVENTS, Response
 from tests.reliability.socket_faults import CLOSED_EARLY, SOCKET_FAULTS, STALLS
+from tests.support import handlers
+from tests.support.fault_injection import TRANSIENT, UNREADABLE, Attempt, Fault, Wire, after
+from tests.support.handlers import EVENTS, Response
 from tools.local.dynamodb import Database
 
 _GIVE_UP_S = 60
-_lock = threading.Lock()  # two threads that start a process at the same time take each other's notice that one ended
+_lock = (
+    threading.Lock()
+)  # two threads that start a process at the same time take each other's notice that one ended
 _processes = get_context("forkserver")
 _processes.set_forkserver_preload(["tests.reliability.environment"])
 
@@ -30,7 +32,10 @@ def _kill(_: Attempt) -> AWSResponse:
     raise AssertionError
 
 
-KILLS: dict[str, Fault] = {"process killed before the call": _kill, "process killed after the call": after(_kill)}
+KILLS: dict[str, Fault] = {
+    "process killed before the call": _kill,
+    "process killed after the call": after(_kill),
+}
 FAULTS = TRANSIENT | UNREADABLE | KILLS | SOCKET_FAULTS | STALLS | CLOSED_EARLY
 
 
@@ -70,7 +75,9 @@ def invoke(event: dict[str, Any], database: Path, log: Path, plan: Plan | None =
     return outcome
 
 
-def _invoke(event: dict[str, Any], database: Path, log: Path, plan: Plan | None, sender: Any) -> None:
+def _invoke(
+    event: dict[str, Any], database: Path, log: Path, plan: Plan | None, sender: Any
+) -> None:
     from animal_store import dynamodb
 
     with log.open("a") as file:
@@ -78,9 +85,9 @@ def _invoke(event: dict[str, Any], database: Path, log: Path, plan: Plan | None,
     wire = Wire(dynamodb.client, Database(database))
     if plan:
         wire.fail(plan.call, *[FAULTS[plan.fault]] * plan.attempts)
-    response = functions.invoke(event)
+    response = handlers.invoke(event)
     sender.send(Outcome(response, [operation for operation, _ in wire.calls]))
 
 
 for _event in EVENTS.values():
-    functions.handler(functions.function_of(_event))
+    handlers.handler(handlers.function_of(_event))

@@ -8,7 +8,7 @@ import socket
 import struct
 import threading
 
-from tests.fault_injection import Attempt, Fault
+from tests.support.fault_injection import Attempt, Fault
 
 _STALL_S = 15.0  # longer than any read timeout, and than any function runs
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: close with a RST instead of a FIN
@@ -26,11 +26,18 @@ def _broken(*, committed: bool, stalled: bool = False, reset: bool = False) -> F
         if committed:
             response = attempt.carry_out()
             headers = {**response.headers, "Content-Length": str(len(response.content))}
-            lines = [f"HTTP/1.1 {response.status_code} x", *(f"{name}: {headers[name]}" for name in headers), "", ""]
+            lines = [
+                f"HTTP/1.1 {response.status_code} x",
+                *(f"{name}: {headers[name]}" for name in headers),
+                "",
+                "",
+            ]
             answer = "\r\n".join(lines).encode() + response.content[: len(response.content) // 2]
         listener = socket.create_server(("127.0.0.1", 0))
         attempt.request.url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
-        threading.Thread(target=serve, args=(listener, attempt.request.body, answer), daemon=True).start()
+        threading.Thread(
+            target=serve, args=(listener, attempt.request.body, answer), daemon=True
+        ).start()
 
     def serve(listener: socket.socket, request: bytes, answer: bytes) -> None:
         with listener, listener.accept()[0] as connection:
@@ -60,4 +67,6 @@ STALLS: dict[str, Fault] = {
     "no response within the read timeout, not committed": _broken(committed=False, stalled=True),
     "no response within the read timeout, committed": _broken(committed=True, stalled=True),
 }
-CLOSED_EARLY: dict[str, Fault] = {"connection closed in the middle of the response": _broken(committed=True)}
+CLOSED_EARLY: dict[str, Fault] = {
+    "connection closed in the middle of the response": _broken(committed=True)
+}

@@ -20,10 +20,10 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from tests import functions, openapi
-from tests.fault_injection import Wire
-from tests.functions import EVENTS, SUCCESSES
-from tests.processes import RunningService
+from tests.support import handlers, openapi
+from tests.support.fault_injection import Wire
+from tests.support.handlers import EVENTS, SUCCESSES
+from tests.support.processes import RunningService
 
 _LATE_S = 5
 # Requests may be many; the metrics are those of 3 operations by some 10 statuses and codes, and of 3 keys.
@@ -31,16 +31,31 @@ _MOST_METRICS = 60
 
 _SECRET = f"sEcReT{secrets.token_hex(8)}"
 _HIDDEN = re.compile(rf"{_SECRET}|Bearer|animal_(?:test|live)_[0-9A-Za-z]{{9}}")
-_CONTROLS = ("\r\nX-Injected: 1", "\x1b[2J\x1b]0;x\x07", "\u202e\u2028", '"}\n{"level":"ERROR"', "\x00", "")
-_FOREIGN = (("X-Forwarded-Host", "evil.example"), ("X-Forwarded-Port", "81@evil.example"), ("Forwarded", "host=e"))
+_CONTROLS = (
+    "\r\nX-Injected: 1",
+    "\x1b[2J\x1b]0;x\x07",
+    "\u202e\u2028",
+    '"}\n{"level":"ERROR"',
+    "\x00",
+    "",
+)
+_FOREIGN = (
+    ("X-Forwarded-Host", "evil.example"),
+    ("X-Forwarded-Port", "81@evil.example"),
+    ("Forwarded", "host=e"),
+)
 _NAMES = "Host X-Forwarded-Proto Origin Referer X-Injected Authorization Content-Type Content-Encoding Idempotency-Key"
 
 
-def check(method: str, path: str, base_url: str, response: tuple[int, Mapping[str, str], str]) -> None:
+def check(
+    method: str, path: str, base_url: str, response: tuple[int, Mapping[str, str], str]
+) -> None:
     """Compare a response (status, headers, body) to a path below `/v1` with what the interface allows."""
     status, headers, body = response
     names = {name.lower() for name in headers}
-    assert not [name for name in names if name.startswith("access-control-") or "injected" in name], headers
+    assert not [
+        name for name in names if name.startswith("access-control-") or "injected" in name
+    ], headers
     links = re.findall(r"<([^>?]*)", headers.get("Link", ""))
     assert set(links) <= {f"{base_url}/pets"}, links
     assert openapi.problems(openapi.find(method, path), status, headers, body) == []
@@ -53,10 +68,16 @@ def search(log: str) -> int:
     metrics, lines = set(), log.splitlines()
     for line in lines:
         assert not _HIDDEN.search(line), line
-        entry = json.loads(line[line.index("{") :])  # the local gateway may write the function's name in front
+        entry = json.loads(
+            line[line.index("{") :]
+        )  # the local gateway may write the function's name in front
         for directive in entry.get("_aws", {}).get("CloudWatchMetrics", ()):
-            series = [tuple(str(entry[name]) for name in names) for names in directive["Dimensions"]]
-            metrics |= {(metric["Name"], *values) for values in series for metric in directive["Metrics"]}
+            series = [
+                tuple(str(entry[name]) for name in names) for names in directive["Dimensions"]
+            ]
+            metrics |= {
+                (metric["Name"], *values) for values in series for metric in directive["Metrics"]
+            }
     assert 0 < len(metrics) <= _MOST_METRICS, sorted(metrics)[:5]
     return len(lines)
 
@@ -69,9 +90,14 @@ def test_secrets_and_control_characters(service: RunningService, record_property
     requests: list[tuple[str, Any]] = []  # paths, and what else httpx takes
     for tail in _CONTROLS:
         text = quote(_SECRET + tail, safe="")
-        requests += [(path.format(text), {}) for path in ("/pets/{}", "/{}", "/pets?limit={}", "/pets?cursor={}")]
+        requests += [
+            (path.format(text), {})
+            for path in ("/pets/{}", "/{}", "/pets?limit={}", "/pets?cursor={}")
+        ]
         members = [{member: _SECRET + tail} for member in ("name", "categoryId", "status", tail)]
-        requests += [("/pets", {"json": {"name": "a", "categoryId": 1, **member}}) for member in members]
+        requests += [
+            ("/pets", {"json": {"name": "a", "categoryId": 1, **member}}) for member in members
+        ]
     names = ("Idempotency-Key", "Content-Type", "User-Agent", "Cookie", "X-Amzn-Trace-Id")
     requests += [("/pets", {"content": _SECRET, "headers": {name: _SECRET}}) for name in names]
     headers = [("Authorization", f"{scheme} {_SECRET}") for scheme in ("Bearer", "Basic")]
@@ -81,13 +107,20 @@ def test_secrets_and_control_characters(service: RunningService, record_property
     for path, options in requests:
         method = "POST" if {"json", "content"} & options.keys() else "GET"
         got = service.http.request(method, path, timeout=_LATE_S, **options)
-        check(method, path.partition("?")[0], service.base_url, (got.status_code, got.headers, got.text))
+        check(
+            method,
+            path.partition("?")[0],
+            service.base_url,
+            (got.status_code, got.headers, got.text),
+        )
 
     lines = search((service.data / "functions.log").read_text("utf-8"))
     shown = "".join(line for line in service.printed() if re.match(r"\d\d:\d\d:\d\d ", line))
     assert shown.isprintable()
     assert service.api_key not in shown
-    record_property("secrets, control characters and other hosts in all that a client can fill", len(requests))
+    record_property(
+        "secrets, control characters and other hosts in all that a client can fill", len(requests)
+    )
     record_property("log lines and metrics searched for these", lines)
 
 
@@ -125,16 +158,39 @@ def test_hidden_request(service: RunningService, length: str, record_property: A
 def change(event: dict[str, Any], source: random.Random) -> dict[str, Any]:
     """Change an event in some places at random."""
     choose = source.choice
-    odd = ["", " ", "0", "1", "-1", "1e3", "9" * 400, str(2**63), "sold", *_CONTROLS, "\ud800", "%2e", "NaN", _SECRET]
+    odd = [
+        "",
+        " ",
+        "0",
+        "1",
+        "-1",
+        "1e3",
+        "9" * 400,
+        str(2**63),
+        "sold",
+        *_CONTROLS,
+        "\ud800",
+        "%2e",
+        "NaN",
+        _SECRET,
+    ]
     for _ in range(source.randrange(4)):
-        name, value = choose([choose(_FOREIGN), (choose(_NAMES.split()), choose(["evil.example", *odd]))])
+        name, value = choose(
+            [choose(_FOREIGN), (choose(_NAMES.split()), choose(["evil.example", *odd]))]
+        )
         event["multiValueHeaders"][name] = [value] * choose([1, 1, 2])
-    event["multiValueQueryStringParameters"] = {choose(["limit", "status", "cursor", "x"]): [choose(odd)]}
+    event["multiValueQueryStringParameters"] = {
+        choose(["limit", "status", "cursor", "x"]): [choose(odd)]
+    }
     event["pathParameters"] = {"petId": choose(odd)}
     if event["body"]:
         member: Any = choose([None, True, 0, 2**63, 1.5, [], {}, "x" * 257, *odd])
-        text = json.dumps({"name": "Rex", "categoryId": 1, choose(["name", "categoryId", "status", "x"]): member})
-        event["body"] = choose([text, text, text[: source.randrange(len(text))] + choose(odd) + choose([text, ""])])
+        text = json.dumps(
+            {"name": "Rex", "categoryId": 1, choose(["name", "categoryId", "status", "x"]): member}
+        )
+        event["body"] = choose(
+            [text, text, text[: source.randrange(len(text))] + choose(odd) + choose([text, ""])]
+        )
     return event
 
 
@@ -142,18 +198,23 @@ def test_random_events(long: bool, monkeypatch: pytest.MonkeyPatch, record_prope
     """Send changed events to the handlers: what is in `Host` would not get past a gateway on a socket."""
     from animal_store import dynamodb, telemetry
 
-    count, log, source, database = 100_000 if long else 1000, io.StringIO(), random.Random(1), functions.new_database()
+    count, log, source, database = (
+        100_000 if long else 1000,
+        io.StringIO(),
+        random.Random(1),
+        handlers.new_database(),
+    )
     wire = Wire(dynamodb.client, database)
     monkeypatch.setattr(telemetry.logger().registered_handler, "stream", log)
     with contextlib.redirect_stdout(log):
         for name in source.choices(SUCCESSES, k=count):
             event = change(deepcopy(EVENTS[name]), source)
-            got = functions.invoke(event)
+            got = handlers.invoke(event)
             base_url = "https://{domainName}/{stage}/v1".format_map(event["requestContext"])
             path = event["path"].removeprefix("/v1")
             check(event["httpMethod"], path, base_url, (got.status, got.headers, got.text))
             assert got.seconds < _LATE_S
     wire.detach()
-    functions.discard(database)
+    handlers.discard(database)
     record_property("events of API Gateway, changed at random", count)
     record_property("log lines and metrics of these searched for secrets", search(log.getvalue()))

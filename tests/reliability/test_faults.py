@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests import functions
-from tests.fault_injection import TRANSIENT
-from tests.functions import EVENTS, SUCCESSES, TEMPLATE, Response
 from tests.reliability.environment import FAULTS, KILLS, Outcome, Plan, invoke
 from tests.reliability.socket_faults import SOCKET_FAULTS, STALLS
+from tests.support import handlers
+from tests.support.fault_injection import TRANSIENT
+from tests.support.handlers import EVENTS, SUCCESSES, TEMPLATE, Response
 from tools.local.dynamodb import Database
 
 _ATTEMPTS = 3  # that the SDK makes
@@ -46,8 +46,8 @@ class Faults:
     def __init__(self, folder: Path) -> None:
         self.folder, self.log = folder, folder / "log"
         self.shared, self.read_only = folder / "shared.sqlite", folder / "read-only.sqlite"
-        functions.copy_database(self.shared)
-        functions.copy_database(self.read_only, pets=True)
+        handlers.copy_database(self.shared)
+        handlers.copy_database(self.read_only, pets=True)
         self.expected = {name: self.alone(name) for name in SUCCESSES}
         self.numbers = itertools.count(1)
         self.creations: list[Creation] = []
@@ -62,7 +62,7 @@ class Faults:
         path = self.read_only
         if EVENTS[name]["httpMethod"] != "GET":
             path = self.folder / f"{uuid.uuid4()}.sqlite"
-            functions.copy_database(path, pets=True)
+            handlers.copy_database(path, pets=True)
         return invoke(EVENTS[name], path, self.log, plan)
 
     def runs(self, *, long: bool) -> list[tuple[str, Plan]]:
@@ -81,20 +81,31 @@ class Faults:
         name, plan = run
         good = self.expected[name].response
         assert good is not None
-        response = self.create(name, plan) if good.status == 201 else self.alone(name, plan).response
+        response = (
+            self.create(name, plan) if good.status == 201 else self.alone(name, plan).response
+        )
         context = f"{name}, {plan}: {response} instead of {good}"
         if plan.fault in KILLS or response is None:
             self.check(response is None and plan.fault in KILLS, context)
             return
         allowed = {good.status, 503}
-        if plan.attempts < _ATTEMPTS and (plan.fault in _MADE_UP_FOR or (plan.fault in STALLS and plan.attempts == 1)):
+        if plan.attempts < _ATTEMPTS and (
+            plan.fault in _MADE_UP_FOR or (plan.fault in STALLS and plan.attempts == 1)
+        ):
             allowed = {good.status}
         elif plan.attempts == _ATTEMPTS and plan.fault in _MADE_UP_FOR | STALLS.keys():
             allowed = {503}
         self.check(response.status != 200 or response.text == good.text, context)
-        self.check(not (problems := functions.problems(EVENTS[name], response)), f"{problems} in {context}")
-        good_run = response.status in allowed and response.seconds < TEMPLATE.functions["CreatePetFunction"].timeout_s
-        if again and not good_run and response.status in {good.status, 503}:  # the machine may have been busy
+        self.check(
+            not (problems := handlers.problems(EVENTS[name], response)), f"{problems} in {context}"
+        )
+        good_run = (
+            response.status in allowed
+            and response.seconds < TEMPLATE.functions["CreatePetFunction"].timeout_s
+        )
+        if (
+            again and not good_run and response.status in {good.status, 503}
+        ):  # the machine may have been busy
             self.perform(run, again=False)
         else:
             self.check(good_run, context)
@@ -117,10 +128,15 @@ class Faults:
             told = bool(creation.acknowledged)
             again = self.send(event, creation)
             self.check(again and again.status == 201, f"repeated without a fault: {again}")
-            self.check(not told or (again and "Idempotency-Replayed" in again.headers), f"not replayed: {again}")
+            self.check(
+                not told or (again and "Idempotency-Replayed" in again.headers),
+                f"not replayed: {again}",
+            )
         return first
 
-    def send(self, event: dict[str, Any], creation: Creation, plan: Plan | None = None) -> Response | None:
+    def send(
+        self, event: dict[str, Any], creation: Creation, plan: Plan | None = None
+    ) -> Response | None:
         """Send a creation to the store that all share, and note what the client is told."""
         response = invoke(event, self.shared, self.log, plan).response
         if response and response.status == 201:
@@ -131,14 +147,20 @@ class Faults:
         """Compare what the clients were told with what the store has, read past the service."""
         stored = defaultdict(list)
         database = Database(self.shared)
-        for pet in functions.pets(functions.client(database)):
+        for pet in handlers.pets(handlers.client(database)):
             stored[pet["name"]].append(pet)
         database.close()
         for creation in self.creations:
             there, told = stored[creation.new["name"]], creation.acknowledged
             self.check(len(there) <= 1, f"{creation} is there more than once: {there}")
-            self.check(all(pet == {**creation.new, "id": pet["id"]} for pet in told + there), f"{creation}: {there}")
-            self.check(all([pet] == there for pet in told), f"{creation} is not there as acknowledged: {there}")
+            self.check(
+                all(pet == {**creation.new, "id": pet["id"]} for pet in told + there),
+                f"{creation}: {there}",
+            )
+            self.check(
+                all([pet] == there for pet in told),
+                f"{creation} is not there as acknowledged: {there}",
+            )
 
 
 def test_every_fault_at_every_call(tmp_path: Path, long: bool, record_property: Any) -> None:
@@ -156,5 +178,7 @@ def test_every_fault_at_every_call(tmp_path: Path, long: bool, record_property: 
     for fault in FAULTS:
         record_property(f"{fault}, at each of {calls} calls", times[fault])
     record_property("creations compared with the store afterwards", len(faults.creations))
-    record_property("of these never acknowledged", sum(not each.acknowledged for each in faults.creations))
+    record_property(
+        "of these never acknowledged", sum(not each.acknowledged for each in faults.creations)
+    )
     record_property("log lines searched for keys, headers and animals' names", len(lines))

@@ -20,9 +20,18 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
-from tests import functions
-from tests.fault_injection import LOST_REQUEST, LOST_RESPONSE, THROTTLED, Attempt, Fault, Wire, after, error
-from tests.functions import EVENTS, Response
+from tests.support import handlers
+from tests.support.fault_injection import (
+    LOST_REQUEST,
+    LOST_RESPONSE,
+    THROTTLED,
+    Attempt,
+    Fault,
+    Wire,
+    after,
+    error,
+)
+from tests.support.handlers import EVENTS, Response
 
 _DAY_S = 24 * 60 * 60
 _STATUSES = ("available", "sold")
@@ -75,7 +84,9 @@ class Creation:
 
     key: str | None
     status: str
-    outcomes: tuple[str, ...]  # of its calls of the animals' table, in order; all that follow are done
+    outcomes: tuple[
+        str, ...
+    ]  # of its calls of the animals' table, in order; all that follow are done
     between: "tuple[int, Creation] | None"  # another creation, before that attempt of a call
 
 
@@ -91,11 +102,15 @@ class Running:
 
 def creations(*, nested: bool = True) -> st.SearchStrategy[Creation]:
     """Draw a creation; half of them meet no fault, and half of them no other creation."""
-    outcomes = st.just(()) | st.lists(st.sampled_from(list(OUTCOMES)), min_size=1, max_size=3).map(tuple)
+    outcomes = st.just(()) | st.lists(st.sampled_from(list(OUTCOMES)), min_size=1, max_size=3).map(
+        tuple
+    )
     between: st.SearchStrategy[Any] = st.none()
     if nested:
         between |= st.tuples(st.integers(1, 4), creations(nested=False))
-    return st.builds(Creation, st.sampled_from([None, "a", "b"]), st.sampled_from(_STATUSES), outcomes, between)
+    return st.builds(
+        Creation, st.sampled_from([None, "a", "b"]), st.sampled_from(_STATUSES), outcomes, between
+    )
 
 
 class Histories(RuleBasedStateMachine):
@@ -109,14 +124,16 @@ class Histories(RuleBasedStateMachine):
 
         super().__init__()
         Histories.now = 1_800_000_000.0
-        self.wire = Wire(dynamodb.client, functions.new_database(), self.send)
+        self.wire = Wire(dynamodb.client, handlers.new_database(), self.send)
         self.running: list[Running] = []
         self.pets: dict[int, Pet] = {}
-        self.made: dict[str | None, tuple[int, float]] = {}  # the latest animal of each key, and when it was made
+        self.made: dict[
+            str | None, tuple[int, float]
+        ] = {}  # the latest animal of each key, and when it was made
 
     def teardown(self) -> None:
         self.wire.detach()
-        functions.discard(self.wire.database)
+        handlers.discard(self.wire.database)
         self.printed.readouterr()  # to forget it
 
     def send(self, attempt: Attempt) -> AWSResponse | None:
@@ -150,7 +167,7 @@ class Histories(RuleBasedStateMachine):
         event["multiValueHeaders"] |= {"Idempotency-Key": [creation.key]} if creation.key else {}
         self.running.append(Running(creation))
         try:
-            response: Response | None = functions.invoke(event)
+            response: Response | None = handlers.invoke(event)
         except Crash:
             response = None
         met = self.running.pop().met
@@ -162,34 +179,53 @@ class Histories(RuleBasedStateMachine):
         else:
             assert response.status == 201, f"{response}"
             pet = response.body
-            assert self.pets.get(pet["id"]) == pet == {**new, "id": pet["id"]}, "not there as acknowledged"
-            assert creation.key is None or self.made[creation.key][0] == pet["id"], "another animal than the key's"
+            assert self.pets.get(pet["id"]) == pet == {**new, "id": pet["id"]}, (
+                "not there as acknowledged"
+            )
+            assert creation.key is None or self.made[creation.key][0] == pet["id"], (
+                "another animal than the key's"
+            )
         if response and not creation.between:
             assert owner or response.status != 422, "422 for a key that is free"
             if response.status == 201:
-                assert (response.body["id"] == owner) == ("Idempotency-Replayed" in response.headers), f"{response}"
-                assert owner or response.body["id"] not in before, "a record that has expired is answered"
+                assert (response.body["id"] == owner) == (
+                    "Idempotency-Replayed" in response.headers
+                ), f"{response}"
+                assert owner or response.body["id"] not in before, (
+                    "a record that has expired is answered"
+                )
 
     @rule(status=st.sampled_from([None, *_STATUSES]), limit=st.integers(1, 3))
     def walk(self, status: str | None, limit: int) -> None:
         """Read a list page by page; no cursor may fit another filter."""
-        query: dict[str, list[str]] | None = {"limit": [str(limit)]} | ({"status": [status]} if status else {})
+        query: dict[str, list[str]] | None = {"limit": [str(limit)]} | (
+            {"status": [status]} if status else {}
+        )
         listed: list[Pet] = []
         while query:
-            page = functions.invoke(EVENTS["list-200"] | {"multiValueQueryStringParameters": query})
+            page = handlers.invoke(EVENTS["list-200"] | {"multiValueQueryStringParameters": query})
             assert page.status == 200
             listed += page.body
             link = urlsplit(page.headers.get("Link", "").partition(">")[0])
             query = parse_qs(link.query) or None
             if query:
                 other = {"cursor": query["cursor"]} | ({} if status else {"status": ["sold"]})
-                assert functions.invoke(EVENTS["list-200"] | {"multiValueQueryStringParameters": other}).status == 400
-        assert listed == [pet for _, pet in sorted(self.pets.items()) if status in {None, pet["status"]}]
+                assert (
+                    handlers.invoke(
+                        EVENTS["list-200"] | {"multiValueQueryStringParameters": other}
+                    ).status
+                    == 400
+                )
+        assert listed == [
+            pet for _, pet in sorted(self.pets.items()) if status in {None, pet["status"]}
+        ]
 
     @rule(number=st.integers(1, 5))
     def get(self, number: int) -> None:
-        response = functions.invoke(EVENTS["get-200"] | {"pathParameters": {"petId": str(number)}})
-        assert (response.body if response.status == 200 else None) == self.pets.get(number), f"{response}"
+        response = handlers.invoke(EVENTS["get-200"] | {"pathParameters": {"petId": str(number)}})
+        assert (response.body if response.status == 200 else None) == self.pets.get(number), (
+            f"{response}"
+        )
 
     def owner(self, key: str | None) -> int | None:
         """Return the animal of a key whose record has not expired, None if there is none."""
@@ -199,10 +235,10 @@ class Histories(RuleBasedStateMachine):
     def look(self) -> None:
         """Compare the store with what was seen before."""
         of_kind: dict[str, list[Any]] = {"pet": [], "counter": [], "idempotency": []}
-        dynamodb = functions.client(self.wire.database)
-        for item in functions.items(dynamodb):
+        dynamodb = handlers.client(self.wire.database)
+        for item in handlers.items(dynamodb):
             of_kind[item["pk"]["S"].partition("#")[0]].append(item)
-        pets = {pet["id"]: pet for pet in functions.pets(dynamodb)}
+        pets = {pet["id"]: pet for pet in handlers.pets(dynamodb)}
         last = max((int(item["value"]["N"]) for item in of_kind["counter"]), default=0)
         assert self.pets.items() <= pets.items(), f"{self.pets} became {pets}"
         assert all(number <= last for number in pets), f"{pets} above the counter, {last}"
@@ -213,13 +249,18 @@ class Histories(RuleBasedStateMachine):
                 self.made[key] = number, self.now
         self.pets = pets
         named = sorted(int(item["petId"]["N"]) for item in of_kind["idempotency"])
-        assert named == sorted(number for number, _ in self.made.values()), f"records of {named}, {self.made}"
+        assert named == sorted(number for number, _ in self.made.values()), (
+            f"records of {named}, {self.made}"
+        )
         names = [pet["name"] for pet in pets.values() if pet["name"].startswith("free")]
         assert len(names) == len(set(names)), f"a request without a key made two animals: {names}"
 
 
 def test_histories(
-    long: bool, record_property: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    long: bool,
+    record_property: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     from animal_store import auth, catalogue
 
@@ -227,8 +268,14 @@ def test_histories(
     clock = types.SimpleNamespace(time=lambda: Histories.now, sleep=lambda _: None)
     for module in (auth, catalogue, endpoint):
         monkeypatch.setattr(module, "time", clock)
-    monkeypatch.setattr(RetryQuota, "acquire", lambda *_: True)  # as a new execution environment has it
+    monkeypatch.setattr(
+        RetryQuota, "acquire", lambda *_: True
+    )  # as a new execution environment has it
     examples, steps = (1000, 20) if long else (100, 12)
     chosen = settings(max_examples=examples, stateful_step_count=steps, derandomize=not long)
-    run_state_machine_as_test(Histories, settings=settings(chosen, suppress_health_check=list(HealthCheck)))
-    record_property(f"histories of creations, waits, lists and reads, up to {steps} steps each", examples)
+    run_state_machine_as_test(
+        Histories, settings=settings(chosen, suppress_health_check=list(HealthCheck))
+    )
+    record_property(
+        f"histories of creations, waits, lists and reads, up to {steps} steps each", examples
+    )

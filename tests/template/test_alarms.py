@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests import openapi
-from tests.template.conftest import Template, of_type, only, references
+from tests.support import openapi
+from tests.support.stack import Template, of_type, only, references
 from tools.packaging.sdk_data import OPERATIONS
 
 ALARM = "AWS::CloudWatch::Alarm"
@@ -24,7 +24,9 @@ DIMENSIONS = {
 
 def math(alarm: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """Return the metrics of an alarm by id, and its one expression."""
-    metrics = {entry["Id"]: entry["MetricStat"] for entry in alarm["Metrics"] if "MetricStat" in entry}
+    metrics = {
+        entry["Id"]: entry["MetricStat"] for entry in alarm["Metrics"] if "MetricStat" in entry
+    }
     (expression,) = (entry["Expression"] for entry in alarm["Metrics"] if "Expression" in entry)
     return metrics, expression
 
@@ -34,7 +36,9 @@ def test_every_alarm_watches_metrics_that_exist_and_uses_each(stack: Template) -
         metrics, expression = math(alarm)
         for stat in metrics.values():
             dimensions = {dimension["Name"] for dimension in stat["Metric"]["Dimensions"]}
-            known = DIMENSIONS.get(stat["Metric"]["MetricName"]) or DIMENSIONS.get(stat["Metric"]["Namespace"])
+            known = DIMENSIONS.get(stat["Metric"]["MetricName"]) or DIMENSIONS.get(
+                stat["Metric"]["Namespace"]
+            )
             assert dimensions in (known or [dimensions]), name
         assert set(re.findall(r"\b[a-z]\w*", expression)) == metrics.keys(), name
         assert alarm["TreatMissingData"] == "notBreaching"
@@ -46,49 +50,94 @@ def test_one_alarm_is_for_codedeploy_alone_and_all_others_page(stack: Template) 
     groups = of_type(stack, "AWS::CodeDeploy::DeploymentGroup").values()
     of_codedeploy = set().union(*(references(group["AlarmConfiguration"]) for group in groups))
     silent = {
-        name for name, alarm in of_type(stack, ALARM).items() if references(alarm.get("AlarmActions")) != {"AlarmTopic"}
+        name
+        for name, alarm in of_type(stack, ALARM).items()
+        if references(alarm.get("AlarmActions")) != {"AlarmTopic"}
     }
     assert silent == of_codedeploy == {"DeploymentAlarm"}
     assert of_type(stack, ALARM)["DeploymentAlarm"]["Threshold"] == 0
-    assert all("Canary10Percent5Minutes" in json.dumps(group["DeploymentConfigName"]) for group in groups)
+    assert all(
+        "Canary10Percent5Minutes" in json.dumps(group["DeploymentConfigName"]) for group in groups
+    )
     assert stack["Resources"]["AlarmSubscription"]["Condition"] == "HasAlarmEmail"
 
 
 def test_alarms_watch_every_function_and_every_call_of_dynamodb(stack: Template) -> None:
     alarms = {name: json.dumps(math(alarm)[0]) for name, alarm in of_type(stack, ALARM).items()}
     for name in ("DeploymentAlarm", "FunctionThrottlesAlarm"):
-        assert re.findall(r'"\$\{(\w+)\}:live"', alarms[name]) == [*of_type(stack, "AWS::Lambda::Function")]
+        assert re.findall(r'"\$\{(\w+)\}:live"', alarms[name]) == [
+            *of_type(stack, "AWS::Lambda::Function")
+        ]
     operations = re.findall(r'"Name": "Operation", "Value": "(\w+)"', alarms["DeploymentAlarm"])
     assert set(operations) == {operation.id for operation in openapi.operations()}
     watched = re.findall(r'"Name": "Operation", "Value": "(\w+)"', alarms["TableErrorsAlarm"])
     assert set(watched) == set(OPERATIONS)
-    assert references(stack["Outputs"]["LogGroups"]["Value"]) == of_type(stack, "AWS::Logs::LogGroup").keys()
+    assert (
+        references(stack["Outputs"]["LogGroups"]["Value"])
+        == of_type(stack, "AWS::Logs::LogGroup").keys()
+    )
 
 
 @pytest.mark.parametrize(
     ("pages", "alarms", "per_minute"),
     [
-        pytest.param(True, "Errors", {"errors": 2, "requests": 2}, id="outage of two requests a minute"),
-        pytest.param(True, "Errors", {"errors": 0.3, "requests": 0.3}, id="outage of a request in three minutes"),
-        pytest.param(True, "Errors", {"errors": 300, "requests": 6000}, id="one failure in twenty of many"),
-        pytest.param(False, "Errors", {"errors": 20, "requests": 6000}, id="a few failures of many"),
-        pytest.param(False, "Errors", {"errors": 0.1, "requests": 0.1}, id="one failure in ten minutes"),
+        pytest.param(
+            True, "Errors", {"errors": 2, "requests": 2}, id="outage of two requests a minute"
+        ),
+        pytest.param(
+            True,
+            "Errors",
+            {"errors": 0.3, "requests": 0.3},
+            id="outage of a request in three minutes",
+        ),
+        pytest.param(
+            True, "Errors", {"errors": 300, "requests": 6000}, id="one failure in twenty of many"
+        ),
+        pytest.param(
+            False, "Errors", {"errors": 20, "requests": 6000}, id="a few failures of many"
+        ),
+        pytest.param(
+            False, "Errors", {"errors": 0.1, "requests": 0.1}, id="one failure in ten minutes"
+        ),
         pytest.param(False, "Errors", {"errors": 0.2, "requests": 20}, id="a few failures of few"),
-        pytest.param(True, "Latency", {"latency": 4000, "requests": 2}, id="slow, two requests a minute"),
-        pytest.param(False, "Latency", {"latency": 4000, "requests": 1}, id="slow, one request a minute"),
-        pytest.param(True, "Flood", {"refused": 1200, "blocked": 0}, id="flood that the gateway or a function refuses"),
-        pytest.param(True, "Flood", {"refused": 0, "blocked": 1200}, id="flood that the firewall refuses"),
-        pytest.param(False, "Flood", {"refused": 60, "blocked": 60}, id="a request a second refused"),
+        pytest.param(
+            True, "Latency", {"latency": 4000, "requests": 2}, id="slow, two requests a minute"
+        ),
+        pytest.param(
+            False, "Latency", {"latency": 4000, "requests": 1}, id="slow, one request a minute"
+        ),
+        pytest.param(
+            True,
+            "Flood",
+            {"refused": 1200, "blocked": 0},
+            id="flood that the gateway or a function refuses",
+        ),
+        pytest.param(
+            True, "Flood", {"refused": 0, "blocked": 1200}, id="flood that the firewall refuses"
+        ),
+        pytest.param(
+            False, "Flood", {"refused": 60, "blocked": 60}, id="a request a second refused"
+        ),
     ],
 )
-def test_somebody_is_paged(stack: Template, pages: bool, alarms: str, per_minute: dict[str, float]) -> None:
-    functions = {"IF": lambda condition, yes, no: yes if condition else no, "FILL": lambda value, _: value}
+def test_somebody_is_paged(
+    stack: Template, pages: bool, alarms: str, per_minute: dict[str, float]
+) -> None:
+    functions = {
+        "IF": lambda condition, yes, no: yes if condition else no,
+        "FILL": lambda value, _: value,
+    }
     off = set()
-    for name in ("ServerErrorsAlarm", "QuietErrorsAlarm") if alarms == "Errors" else (f"{alarms}Alarm",):
+    for name in (
+        ("ServerErrorsAlarm", "QuietErrorsAlarm") if alarms == "Errors" else (f"{alarms}Alarm",)
+    ):
         alarm = of_type(stack, ALARM)[name]
         metrics, expression = math(alarm)
         # Every period is like this; a rate a minute becomes the sum of a period.
-        factors = {metric: stat["Period"] / 60 if stat["Stat"] == "Sum" else 1 for metric, stat in metrics.items()}
+        factors = {
+            metric: stat["Period"] / 60 if stat["Stat"] == "Sum" else 1
+            for metric, stat in metrics.items()
+        }
         values = {metric: per_minute[metric] * factor for metric, factor in factors.items()}
         off.add(eval(expression, functions, values) > alarm["Threshold"])  # noqa: S307 - the template's own
     assert any(off) is pages
@@ -98,8 +147,13 @@ def test_the_flood_alarm_counts_what_the_access_log_has(stack: Template) -> None
     log_filter = only(stack, "AWS::Logs::MetricFilter")
     (counted,) = log_filter["MetricTransformations"]
     watched = math(of_type(stack, ALARM)["FloodAlarm"])[0]["refused"]["Metric"]
-    assert (watched["Namespace"], watched["MetricName"]) == (counted["MetricNamespace"], counted["MetricName"])
-    assert [dimension["Name"] for dimension in watched["Dimensions"]] == [each["Key"] for each in counted["Dimensions"]]
+    assert (watched["Namespace"], watched["MetricName"]) == (
+        counted["MetricNamespace"],
+        counted["MetricName"],
+    )
+    assert [dimension["Name"] for dimension in watched["Dimensions"]] == [
+        each["Key"] for each in counted["Dimensions"]
+    ]
     fields = json.loads(only(stack, "AWS::ApiGateway::Stage")["AccessLogSetting"]["Format"])
     assert set(re.findall(r"\$\.(\w+)", json.dumps(log_filter))) <= fields.keys()
 
@@ -108,4 +162,6 @@ def test_the_dashboard_can_be_drawn_and_shows_every_alarm(stack: Template) -> No
     body = only(stack, "AWS::CloudWatch::Dashboard")["DashboardBody"]["Fn::Sub"]
     widgets = json.loads(re.sub(r"\$\{([^}]+)\}", r"<\1>", body))["widgets"]
     assert all(widget["x"] + widget["width"] <= 24 for widget in widgets)
-    assert sorted(widgets[0]["properties"]["alarms"]) == sorted(f"<{name}.Arn>" for name in of_type(stack, ALARM))
+    assert sorted(widgets[0]["properties"]["alarms"]) == sorted(
+        f"<{name}.Arn>" for name in of_type(stack, ALARM)
+    )

@@ -8,8 +8,8 @@ import botocore.session
 import pytest
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untyped]
 
-from tests import openapi
-from tests.template.conftest import Template, as_list, of_type, only, parameters, references, statements
+from tests.support import openapi
+from tests.support.stack import Template, as_list, of_type, only, parameters, references, statements
 from tools import ROOT
 from tools.packaging.translate import TEMPLATE, translate
 
@@ -19,19 +19,33 @@ FUNCTION = "AWS::Lambda::Function"
 VERSION = "AWS::Lambda::Version"
 
 
-def problems(operation: openapi.Operation | None, status: int, headers: dict[str, str], body: str) -> list[str]:
-    return openapi.problems(operation, status, headers | {"Content-Type": "application/json"}, body, in_process=True)
+def problems(
+    operation: openapi.Operation | None, status: int, headers: dict[str, str], body: str
+) -> list[str]:
+    return openapi.problems(
+        operation, status, headers | {"Content-Type": "application/json"}, body, in_process=True
+    )
 
 
-def test_each_operation_of_the_interface_has_a_route_to_the_alias_of_its_own_function(stack: Template) -> None:
+def test_each_operation_of_the_interface_has_a_route_to_the_alias_of_its_own_function(
+    stack: Template,
+) -> None:
     paths = only(stack, API)["Body"]["paths"]
-    routes = {(method, path): route for path, item in paths.items() for method, route in item.items()}
+    routes = {
+        (method, path): route for path, item in paths.items() for method, route in item.items()
+    }
     functions = {}
     for (method, path), route in routes.items():
-        (function,) = re.findall(r"\$\{(\w+)Aliaslive\}", route["x-amazon-apigateway-integration"]["uri"]["Fn::Sub"])
-        functions[function] = of_type(stack, FUNCTION)[function]["Description"].replace(" (deprecated)", "")
+        (function,) = re.findall(
+            r"\$\{(\w+)Aliaslive\}", route["x-amazon-apigateway-integration"]["uri"]["Fn::Sub"]
+        )
+        functions[function] = of_type(stack, FUNCTION)[function]["Description"].replace(
+            " (deprecated)", ""
+        )
         assert functions[function].endswith(f": {method.upper()} {path}")
-    assert sorted(functions.values()) == sorted(f"{each.id}: {each.method} /v1{each.path}" for each in OPERATIONS)
+    assert sorted(functions.values()) == sorted(
+        f"{each.id}: {each.method} /v1{each.path}" for each in OPERATIONS
+    )
     assert functions.keys() == of_type(stack, FUNCTION).keys()
 
 
@@ -49,8 +63,12 @@ def test_a_changed_parameter_reaches_the_alias(stack: Template) -> None:
     descriptions = {version["FunctionName"]["Ref"]: version["Description"] for version in versions}
     for name, function in of_type(stack, FUNCTION).items():
         # Concurrency is the one property that a version does not have.
-        versioned = {key: value for key, value in function.items() if key != "ReservedConcurrentExecutions"}
-        layers = [stack["Resources"][layer]["Properties"] for layer in references(function["Layers"])]
+        versioned = {
+            key: value for key, value in function.items() if key != "ReservedConcurrentExecutions"
+        }
+        layers = [
+            stack["Resources"][layer]["Properties"] for layer in references(function["Layers"])
+        ]
         depends_on = stack["Parameters"].keys() & (references(versioned) | references(layers))
         assert len(depends_on) >= 3
         # And on no other: Lambda refuses to publish a version of a function that has not changed.
@@ -58,9 +76,12 @@ def test_a_changed_parameter_reaches_the_alias(stack: Template) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after"), [("ContentUri: layers/common/", "ContentUri: s3://a/layer"), ("STAGE: !Ref Stage", "STAGE: a")]
+    ("before", "after"),
+    [("ContentUri: layers/common/", "ContentUri: s3://a/layer"), ("STAGE: !Ref Stage", "STAGE: a")],
 )
-def test_a_change_outside_the_code_reaches_the_alias(stack: Template, tmp_path: Path, before: str, after: str) -> None:
+def test_a_change_outside_the_code_reaches_the_alias(
+    stack: Template, tmp_path: Path, before: str, after: str
+) -> None:
     changed = tmp_path / "template.yaml"
     changed.write_text(TEMPLATE.read_text().replace(before, after))
     versions = of_type(translate(parameters("production"), changed), VERSION)
@@ -68,12 +89,21 @@ def test_a_change_outside_the_code_reaches_the_alias(stack: Template, tmp_path: 
     assert not versions.keys() & of_type(stack, VERSION).keys()
 
 
-def test_roles_are_bounded_and_a_wildcard_stands_only_where_aws_knows_no_resource(stack: Template) -> None:
-    of_functions = {role for function in of_type(stack, FUNCTION).values() for role in references(function["Role"])}
+def test_roles_are_bounded_and_a_wildcard_stands_only_where_aws_knows_no_resource(
+    stack: Template,
+) -> None:
+    of_functions = {
+        role
+        for function in of_type(stack, FUNCTION).values()
+        for role in references(function["Role"])
+    }
     assert len(of_functions) == len(OPERATIONS)
     for name, role in of_type(stack, "AWS::IAM::Role").items():
         assert "PermissionsBoundary" in references(role["PermissionsBoundary"])
-        assert ("Policies" in role, "ManagedPolicyArns" in role) == (name in of_functions, name not in of_functions)
+        assert ("Policies" in role, "ManagedPolicyArns" in role) == (
+            name in of_functions,
+            name not in of_functions,
+        )
     for _, statement in statements(stack):
         assert statement["Effect"] == "Allow"
         assert "*" not in json.dumps(statement["Action"])
@@ -85,14 +115,28 @@ def test_a_stolen_key_can_do_what_security_md_says_and_no_more(stack: Template) 
     text = " ".join((ROOT / "SECURITY.md").read_text("utf-8").split())
     found = re.search(r"\*\*A stolen key\*\* can (.*?), until .*? It can (.*?) nothing", text)
     assert found
-    can, cannot = (set(re.findall(r"\b(?:list|read|add|change|delete)\b", part)) for part in found.groups())
-    verbs = {"Query": "list", "GetItem": "read", "PutItem": "add", "UpdateItem": "change", "DeleteItem": "delete"}
-    # createPet takes the next id with it. That no animal is written over is tested in tests/unit/test_dynamodb.py.
+    can, cannot = (
+        set(re.findall(r"\b(?:list|read|add|change|delete)\b", part)) for part in found.groups()
+    )
+    verbs = {
+        "Query": "list",
+        "GetItem": "read",
+        "PutItem": "add",
+        "UpdateItem": "change",
+        "DeleteItem": "delete",
+    }
+    # createPet takes the next id with it. That no animal is written over is tested in tests/unit/test_dynamodb_client.py.
     allowed: dict[str, set[str]] = {"AnimalsTable": set(), "ApiKeysTable": set()}
     for role, statement in statements(stack):
         for table in allowed.keys() & references(statement["Resource"]):
-            allowed[table] |= {f"{role} {action.removeprefix('dynamodb:')}" for action in as_list(statement["Action"])}
-    assert {verbs[action.split()[1]] for action in allowed["AnimalsTable"] - {"CreatePetRole UpdateItem"}} == can
+            allowed[table] |= {
+                f"{role} {action.removeprefix('dynamodb:')}"
+                for action in as_list(statement["Action"])
+            }
+    assert {
+        verbs[action.split()[1]]
+        for action in allowed["AnimalsTable"] - {"CreatePetRole UpdateItem"}
+    } == can
     assert cannot == set(verbs.values()) - can
     assert {action.split()[1] for action in allowed["ApiKeysTable"]} == {"GetItem"}
 
@@ -126,16 +170,24 @@ def test_every_error_of_the_gateway_is_the_error_object(stack: Template) -> None
         status, code = (json.loads(text)[name] for name in ("status", "code"))
         assert code in openapi.statuses_of_codes(), kind
         # Without a StatusCode: one on a default would change that of every other type.
-        assert response.get("statusCode") == (None if kind.startswith("DEFAULT_") else str(status)), kind
+        assert response.get("statusCode") == (
+            None if kind.startswith("DEFAULT_") else str(status)
+        ), kind
         values = response["responseParameters"].items()
-        headers = {key.removeprefix("gatewayresponse.header."): value.strip("'") for key, value in values}
+        headers = {
+            key.removeprefix("gatewayresponse.header."): value.strip("'") for key, value in values
+        }
         # 404 is for unknown routes, which the document does not have.
-        assert not problems(openapi.find("POST", "/pets") if status != 404 else None, status, headers, text), kind
+        assert not problems(
+            openapi.find("POST", "/pets") if status != 404 else None, status, headers, text
+        ), kind
     assert responses["INTEGRATION_FAILURE"]["statusCode"] == "503"  # did not run
     assert responses["INTEGRATION_TIMEOUT"]["statusCode"] == "504"  # may have run
 
 
-def test_the_firewall_refuses_what_has_no_key_or_comes_too_fast_as_declared(stack: Template) -> None:
+def test_the_firewall_refuses_what_has_no_key_or_comes_too_fast_as_declared(
+    stack: Template,
+) -> None:
     acl = only(stack, "AWS::WAFv2::WebACL")
     *rates, well_formed, of_get_pet = sorted(acl["Rules"], key=lambda rule: rule["Priority"])
     assert "Allow" in well_formed["Action"]
@@ -144,10 +196,16 @@ def test_the_firewall_refuses_what_has_no_key_or_comes_too_fast_as_declared(stac
     # Strangers do not use up the limit of an address.
     assert all(limit["ScopeDownStatement"] == well_formed["Statement"] for limit in limits)
     # Samples of requests would show keys in the console.
-    assert not any(each["VisibilityConfig"]["SampledRequestsEnabled"] for each in [acl, *acl["Rules"]])
-    method, path = (next(iter(each.values())) for each in of_get_pet["Statement"]["AndStatement"]["Statements"])
+    assert not any(
+        each["VisibilityConfig"]["SampledRequestsEnabled"] for each in [acl, *acl["Rules"]]
+    )
+    method, path = (
+        next(iter(each.values())) for each in of_get_pet["Statement"]["AndStatement"]["Statements"]
+    )
     for operation in OPERATIONS:
-        matched = operation.method == method["SearchString"] and re.search(path["RegexString"], f"/v1{operation.path}")
+        matched = operation.method == method["SearchString"] and re.search(
+            path["RegexString"], f"/v1{operation.path}"
+        )
         no_key = of_get_pet["Action"] if matched else acl["DefaultAction"]
         for status, action in [(401, no_key), *((429, rule["Action"]) for rule in rates)]:
             response = action["Block"]["CustomResponse"]
@@ -172,4 +230,8 @@ def test_tables_and_logs_outlive_the_stack(stack: Template) -> None:
 
 
 def test_stages_set_the_same_parameters(stack: Template) -> None:
-    assert parameters("staging").keys() == parameters("production").keys() <= stack["Parameters"].keys()
+    assert (
+        parameters("staging").keys()
+        == parameters("production").keys()
+        <= stack["Parameters"].keys()
+    )

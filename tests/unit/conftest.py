@@ -1,23 +1,20 @@
 """The world of the unit tests: an embedded store with the tables of template.yaml, a clock, and no network."""
 
-import copy
 import io
-import json
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import pytest_socket
 from botocore import endpoint
 from botocore.retries.standard import ExponentialBackoff
 
-from tests import functions
-from tests.fault_injection import Wire
-from tests.functions import EVENTS, SUCCESSES, Response
+from tests.support import handlers
+from tests.support.fault_injection import Wire
+from tests.support.requests import Ask, Clock, event_of
 
-for function in functions.TEMPLATE.functions.values():
-    functions.handler(function.code.name)
+for function in handlers.TEMPLATE.functions.values():
+    handlers.handler(function.code.name)
 
 from animal_store import auth, catalogue, dynamodb, operation, telemetry  # noqa: E402 - they read the environment
 
@@ -42,33 +39,13 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     return forget
 
 
-class Clock:
-    """Stands in for the module `time`: it moves only when a test moves it or somebody sleeps."""
-
-    def __init__(self) -> None:
-        self.wall, self.uptime = 1_800_000_000.0, 1_000.0
-        self.pauses: list[float] = []
-
-    def time(self) -> float:
-        return self.wall
-
-    def monotonic(self) -> float:
-        return self.uptime
-
-    def sleep(self, seconds: float) -> None:
-        self.pauses.append(seconds)
-        self.advance(seconds)
-
-    def advance(self, seconds: float) -> None:
-        self.wall += seconds
-        self.uptime += seconds
-
-
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Give the clock of the layer and of the SDK's pauses between retries, which are as long as they ever are."""
     clock = Clock()
-    longest = property(lambda _: lambda: 1.0, lambda backoff, value: vars(backoff).update(_random=value))
+    longest = property(
+        lambda _: lambda: 1.0, lambda backoff, value: vars(backoff).update(_random=value)
+    )
     monkeypatch.setattr(ExponentialBackoff, "_random", longest, raising=False)
     for module in (auth, catalogue, dynamodb, operation, endpoint):
         monkeypatch.setattr(module, "time", clock)
@@ -92,34 +69,17 @@ def output(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     return output
 
 
-def lines(output: io.StringIO) -> list[dict[str, Any]]:
-    """Read what is printed: one JSON object on each line."""
-    return [json.loads(line) for line in output.getvalue().splitlines()]
-
-
 @pytest.fixture
 def wire() -> Iterator[Wire]:
     """Give the layer's way to a store with the events' key and animals; what it sends must be valid to the SDK."""
-    wire = Wire(dynamodb.client, functions.new_database(pets=True))
+    wire = Wire(dynamodb.client, handlers.new_database(pets=True))
     yield wire
     wire.detach()
-    functions.discard(wire.database)
+    handlers.discard(wire.database)
     assert wire.invalid == []
-
-
-def event_of(folder: str, headers: dict[str, list[str]] | None = None, **members: Any) -> dict[str, Any]:
-    """Make a proxy event of a function: the plainest successful one, with other headers and members."""
-    names = [name for name in SUCCESSES if functions.function_of(EVENTS[name]) == folder]
-    event: dict[str, Any] = copy.deepcopy(EVENTS[min(names, key=len)])
-    event["multiValueHeaders"] |= headers or {}
-    return event | members
-
-
-Ask = Callable[..., Response]
-"""Sends a request with a valid key, unless `headers` say otherwise: takes what `event_of` takes."""
 
 
 @pytest.fixture
 def ask(wire: Wire) -> Ask:  # noqa: ARG001 - on which the functions' calls arrive at the store
     """Give what sends requests to the functions."""
-    return lambda folder, **differences: functions.invoke(event_of(folder, **differences))
+    return lambda folder, **differences: handlers.invoke(event_of(folder, **differences))

@@ -9,7 +9,7 @@ import pytest_socket
 from animal_store import api_key
 from werkzeug import Request, Response
 
-from tests.clients.scripted_server import reply, serve
+from tests.support.scripted_server import reply, serve
 from tools import ROOT, audit
 from tools.packaging import sbom
 
@@ -22,7 +22,13 @@ def osv(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Request]]:
 
     def answer(request: Request, _: int) -> Response:
         queries = request.json["queries"]
-        return reply({"results": [{"vulns": [{"id": "X-1"}]} if "evil" in str(query) else {} for query in queries]})
+        return reply(
+            {
+                "results": [
+                    {"vulns": [{"id": "X-1"}]} if "evil" in str(query) else {} for query in queries
+                ]
+            }
+        )
 
     pytest_socket.enable_socket()
     with serve(answer) as server:
@@ -33,7 +39,15 @@ def osv(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Request]]:
 def test_this_tree_passes_and_every_lock_is_asked_for(osv: list[Request]) -> None:
     assert audit.main() == 0
     asked = {query["package"]["name"] for query in osv[0].json["queries"]}
-    assert asked >= {"@stoplight/spectral-cli", "aws-sam-cli", "awslambdaric", "botocore", "chalice", "moto", "zizmor"}
+    assert asked >= {
+        "@stoplight/spectral-cli",
+        "aws-sam-cli",
+        "awslambdaric",
+        "botocore",
+        "chalice",
+        "moto",
+        "zizmor",
+    }
 
 
 @pytest.mark.parametrize(
@@ -48,22 +62,33 @@ def test_this_tree_passes_and_every_lock_is_asked_for(osv: list[Request]) -> Non
         ("uv.lock", lambda text: text.replace("{ registry =", "{ url =", 1)),
     ],
 )  # fmt: skip
-def test_entry_that_could_be_replaced_is_found(lock: str, edit: Callable[[str], str], tmp_path: Path) -> None:
+def test_entry_that_could_be_replaced_is_found(
+    lock: str, edit: Callable[[str], str], tmp_path: Path
+) -> None:
     changed = tmp_path / Path(lock).name
     changed.write_text(edit((ROOT / lock).read_text()))
     assert "" in {version for _, _, version in audit.entries(changed)}
 
 
 @pytest.mark.usefixtures("osv")
-def test_findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_findings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     lock, file, key = tmp_path / "requirements.txt", tmp_path / "file", api_key.generate("live")
     monkeypatch.setattr(audit, "ROOT", tmp_path)
     monkeypatch.setattr(audit, "files", lambda: [lock, file])
     lock.write_text(f"evil==1.0{HASH}\nloose>=1{HASH}\n")
-    file.write_text(f"malformed = animal_live_{'a' * 38}\nkeys = {key} {api_key.generate('test')}\n")
+    file.write_text(
+        f"malformed = animal_live_{'a' * 38}\nkeys = {key} {api_key.generate('test')}\n"
+    )
     assert audit.main() == 1
     output = capsys.readouterr().out
-    for finding in ("requirements.txt: loose>=1", "evil 1.0: X-1", "tree: 2 findings", f"  file: {key[:20]}...\n"):
+    for finding in (
+        "requirements.txt: loose>=1",
+        "evil 1.0: X-1",
+        "tree: 2 findings",
+        f"  file: {key[:20]}...\n",
+    ):
         assert finding in output
 
     monkeypatch.setattr(audit, "OSV_URL", "http://127.0.0.1:9/")
@@ -74,4 +99,9 @@ def test_findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
 
 @pytest.mark.parametrize("licence", ["GPL-3.0", "MIT AND GPL-3.0", "none"])
 def test_licence_that_was_not_looked_at_is_found(licence: str) -> None:
-    assert sbom.unknown_licences({"components": [{"name": "it", "licenses": [{"expression": licence}]}]}) != []
+    assert (
+        sbom.unknown_licences(
+            {"components": [{"name": "it", "licenses": [{"expression": licence}]}]}
+        )
+        != []
+    )

@@ -9,10 +9,10 @@ from animal_store import api_key, auth, dynamodb
 from animal_store.errors import ServiceUnavailable, Unauthorized
 from botocore.exceptions import ClientError
 
-from tests import functions
-from tests.example_key import EXAMPLE_KEY
-from tests.fault_injection import DENIED, THROTTLED, Attempt, Fault, Wire, answering
-from tests.unit.conftest import Clock
+from tests.support import handlers
+from tests.support.example_key import EXAMPLE_KEY
+from tests.support.fault_injection import DENIED, THROTTLED, Attempt, Fault, Wire, answering
+from tests.support.requests import Clock
 
 pytestmark = pytest.mark.usefixtures("wire", "clock")
 
@@ -40,8 +40,12 @@ def test_valid_key_tells_who_calls_by_its_hash_alone(wire: Wire) -> None:
     assert parameters["Key"] == {"hash": {"S": api_key.digest(EXAMPLE_KEY)}}
 
 
-@pytest.mark.parametrize("headers", [{"times": 0}, {"times": 2}, {"form": "{}"}, {"key": f"{EXAMPLE_KEY[:-1]}x"}])
-def test_any_other_header_is_refused_without_asking_the_store(headers: dict[str, Any], wire: Wire) -> None:
+@pytest.mark.parametrize(
+    "headers", [{"times": 0}, {"times": 2}, {"form": "{}"}, {"key": f"{EXAMPLE_KEY[:-1]}x"}]
+)
+def test_any_other_header_is_refused_without_asking_the_store(
+    headers: dict[str, Any], wire: Wire
+) -> None:
     assert is_refused(**headers)
     assert wire.sent == []
 
@@ -49,7 +53,9 @@ def test_any_other_header_is_refused_without_asking_the_store(headers: dict[str,
 def test_key_is_valid_until_the_second_at_which_it_expires_in_the_cache_too(
     clock: Clock, wire: Wire, fresh: Callable[[], None]
 ) -> None:
-    functions.add_key(functions.client(wire.database), EXAMPLE_KEY, expires={"N": str(int(clock.wall) + 50)})
+    handlers.add_key(
+        handlers.client(wire.database), EXAMPLE_KEY, expires={"N": str(int(clock.wall) + 50)}
+    )
     authenticate()
     clock.advance(49)
     assert authenticate().key_id == KEY_ID
@@ -63,13 +69,17 @@ def test_key_is_valid_until_the_second_at_which_it_expires_in_the_cache_too(
 
 
 @pytest.mark.parametrize("revoked", [{"N": "0"}, {"N": "9999999999"}, {"S": "yesterday"}])
-def test_revoked_key_is_refused_whatever_is_written_there(revoked: dict[str, str], wire: Wire) -> None:
-    functions.add_key(functions.client(wire.database), EXAMPLE_KEY, revoked=revoked)
+def test_revoked_key_is_refused_whatever_is_written_there(
+    revoked: dict[str, str], wire: Wire
+) -> None:
+    handlers.add_key(handlers.client(wire.database), EXAMPLE_KEY, revoked=revoked)
     assert is_refused(key_id=KEY_ID)
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_key_is_looked_up_once_in_60_seconds_from_before_the_look_up(known: bool, wire: Wire, clock: Clock) -> None:
+def test_key_is_looked_up_once_in_60_seconds_from_before_the_look_up(
+    known: bool, wire: Wire, clock: Clock
+) -> None:
     """So issue and revocation take effect within that time."""
 
     def slow(attempt: Attempt) -> Any:
@@ -89,7 +99,7 @@ def test_caches_are_bounded_and_a_flood_of_unknown_keys_leaves_known_ones(
     monkeypatch.setattr(auth, "_CACHE_ENTRIES", 3)
     known, flood = ([api_key.generate("live") for _ in range(4)] for _ in range(2))
     for key in known:
-        functions.add_key(functions.client(wire.database), key)
+        handlers.add_key(handlers.client(wire.database), key)
     for number in (0, 1, 0, 2, 3):
         clock.advance(60)  # so that it is looked up
         authenticate(known[number])

@@ -15,7 +15,7 @@ from botocore.awsrequest import AWSHTTPSConnection, AWSHTTPSConnectionPool
 from botocore.exceptions import SSLError
 from werkzeug import Response
 
-from tests.clients.scripted_server import serve
+from tests.support.scripted_server import serve
 from tools.packaging import authorities
 
 
@@ -48,11 +48,17 @@ def ask(certificate: trustme.LeafCert, monkeypatch: pytest.MonkeyPatch) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     certificate.configure_cert(context)
     with serve(lambda *_: Response("{}"), context) as server:
-        monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", server.origin.replace("http://127.0.0.1", "https://localhost"))
+        monkeypatch.setenv(
+            "AWS_ENDPOINT_URL_DYNAMODB",
+            server.origin.replace("http://127.0.0.1", "https://localhost"),
+        )
         client = dynamodb._client()
         for _ in range(2):
             dynamodb.budget.set(dynamodb.Budget(time.monotonic() + dynamodb._ATTEMPT_SECONDS + 1))
-            assert dynamodb.call(client.get_item, TableName="t", Key={"pk": {"S": "x"}})["Raw"] == b"{}"
+            assert (
+                dynamodb.call(client.get_item, TableName="t", Key={"pk": {"S": "x"}})["Raw"]
+                == b"{}"
+            )
 
 
 UNKNOWN = "unable to get local issuer certificate"
@@ -61,14 +67,23 @@ REFUSED: dict[str, tuple[str, Callable[[trustme.CA], trustme.LeafCert]]] = {
     "unknown authority": (UNKNOWN, lambda _: trustme.CA().issue_cert("localhost")),
     # Found by its name, but its key is not the one that has signed.
     "false authority": (UNKNOWN, lambda _: new_authority().issue_cert("localhost")),
-    "expired": ("certificate has expired", lambda trusted: trusted.issue_cert("localhost", not_after=YESTERDAY)),
-    "wrong host": ("'localhost' doesn't match 'other.example'", lambda trusted: trusted.issue_cert("other.example")),
+    "expired": (
+        "certificate has expired",
+        lambda trusted: trusted.issue_cert("localhost", not_after=YESTERDAY),
+    ),
+    "wrong host": (
+        "'localhost' doesn't match 'other.example'",
+        lambda trusted: trusted.issue_cert("other.example"),
+    ),
 }
 
 
 @pytest.mark.parametrize(("reason", "issue"), REFUSED.values(), ids=REFUSED)
 def test_server_of_a_known_authority_is_trusted_and_others_are_refused(
-    reason: str, issue: Callable[[trustme.CA], trustme.LeafCert], trusted: trustme.CA, monkeypatch: pytest.MonkeyPatch
+    reason: str,
+    issue: Callable[[trustme.CA], trustme.LeafCert],
+    trusted: trustme.CA,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for authority in (trusted, trusted.create_child_ca()):
         ask(authority.issue_cert("localhost"), monkeypatch)
@@ -94,7 +109,9 @@ def test_a_bundle_that_the_user_names_is_all_that_counts(
 
 
 @pytest.mark.usefixtures("trusted")
-def test_without_the_directory_the_sdk_connects_as_always(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_directory_the_sdk_connects_as_always(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(certificates, "DIRECTORY", tmp_path / "absent")
 
     certificates.register()

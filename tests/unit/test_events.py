@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from animal_store import dynamodb
 
-from tests import functions, openapi
-from tests.fault_injection import LOST_REQUEST, TRANSIENT, UNREADABLE, Fault, Wire
-from tests.functions import EVENTS, SUCCESSES, Response
-from tests.unit.conftest import Ask
+from tests.support import handlers, openapi
+from tests.support.fault_injection import LOST_REQUEST, TRANSIENT, UNREADABLE, Fault, Wire
+from tests.support.handlers import EVENTS, SUCCESSES, Response
+from tests.support.requests import Ask
 
 # Too large for a file, failures, and what API Gateway answers by itself.
 WITHOUT_EVENT = {413, 429, 500, 502, 503, 504}
@@ -27,20 +27,26 @@ ATTEMPTS = 3
 
 @pytest.mark.parametrize("operation", openapi.operations(), ids=lambda operation: operation.id)
 @pytest.mark.usefixtures("wire")
-def test_events_show_each_status_of_an_operation_and_each_example_of_an_error(operation: openapi.Operation) -> None:
-    names = [name for name, event in EVENTS.items() if functions.operation_of(event).id == operation.id]
+def test_events_show_each_status_of_an_operation_and_each_example_of_an_error(
+    operation: openapi.Operation,
+) -> None:
+    names = [
+        name for name, event in EVENTS.items() if handlers.operation_of(event).id == operation.id
+    ]
     shown: dict[int, list[Any]] = {}
     # Twice, if that changes nothing: a creation with an Idempotency-Key is then a repeated one.
     for name in names * (1 if operation.method == "DELETE" else 2):
-        response = functions.invoke(EVENTS[name])
+        response = handlers.invoke(EVENTS[name])
 
         assert f"-{response.status}" in name
-        assert functions.problems(EVENTS[name], response) == [], name
+        assert handlers.problems(EVENTS[name], response) == [], name
         shown.setdefault(response.status, []).append(response.body)
 
     assert shown.keys() == operation.statuses - WITHOUT_EVENT
     for status in [status for status in shown if status >= 400]:
-        assert all(example in shown[status] for example in openapi.examples(operation.response(status)))
+        assert all(
+            example in shown[status] for example in openapi.examples(operation.response(status))
+        )
 
 
 def test_an_animal_with_every_member_is_kept_whole(ask: Ask) -> None:
@@ -58,25 +64,27 @@ def test_requests_leave_nothing_in_memory(wire: Wire) -> None:
 
     def blocks_after(rounds: int) -> int:
         for name in [*EVENTS] * rounds:
-            functions.invoke(EVENTS[name])
+            handlers.invoke(EVENTS[name])
         for record in (wire.sent, wire.calls):
             record.clear()
         gc.collect()
         return sys.getallocatedblocks()
 
     before = blocks_after(15)  # until Python's own caches are full
-    assert blocks_after(10) - before < 3 * 10 * len(EVENTS)  # whatever a request leaves is more than three blocks
+    assert blocks_after(10) - before < 3 * 10 * len(
+        EVENTS
+    )  # whatever a request leaves is more than three blocks
 
 
 def run(name: str, call: int = 0, *faults: Fault) -> tuple[Response, list[str], list[str]]:
     """Send an event, one of whose calls meets faults; return the response, what a new store keeps, and the calls."""
-    wire = Wire(dynamodb.client, functions.new_database(pets=True))
+    wire = Wire(dynamodb.client, handlers.new_database(pets=True))
     wire.fail(call, *faults)
-    response = functions.invoke(EVENTS[name])
+    response = handlers.invoke(EVENTS[name])
     wire.detach()
     assert wire.invalid == []
-    items = functions.items(functions.client(wire.database))
-    functions.discard(wire.database)
+    items = handlers.items(handlers.client(wire.database))
+    handlers.discard(wire.database)
     state = sorted(str(steady(item)) for item in items if item["pk"]["S"] != "counter")
     return response, state, [operation for operation, _ in wire.calls]
 
@@ -85,9 +93,15 @@ def steady(item: dict[str, Any]) -> list[Any]:
     """Leave out of an item what a lost attempt may change: ids above the first, tokens, times."""
 
     def changes(name: str, number: int) -> bool:
-        return name == "token" or number > 1_700_000_000 or (name in {"id", "petId"} and number > len(functions.PETS))
+        return (
+            name == "token"
+            or number > 1_700_000_000
+            or (name in {"id", "petId"} and number > len(handlers.PETS))
+        )
 
-    return [(name, changes(name, int(item[name].get("N", 0))) or item[name]) for name in sorted(item)]
+    return [
+        (name, changes(name, int(item[name].get("N", 0))) or item[name]) for name in sorted(item)
+    ]
 
 
 def without_id(response: Response) -> tuple[Any, ...]:
@@ -108,7 +122,7 @@ def test_each_failure_of_each_call(name: str, fresh: Callable[[], None]) -> None
         response, state, _ = run(name, call, *[fail] * attempts)
 
         context = f"{calls[call]} (call {call + 1}), {fault}, {attempts} times: {response}"
-        assert functions.problems(EVENTS[name], response) == [], context
+        assert handlers.problems(EVENTS[name], response) == [], context
         if response.status == good.status:
             assert (without_id(response), state) == (without_id(good), done), context
         else:

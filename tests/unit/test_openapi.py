@@ -11,9 +11,9 @@ import pytest
 from animal_store import errors, models, request
 from pydantic import TypeAdapter
 
-from tests import openapi
-from tests.functions import TEMPLATE
-from tests.openapi import Operation
+from tests.support import openapi
+from tests.support.handlers import TEMPLATE
+from tests.support.openapi import Operation
 
 COMPONENTS = openapi.document()["components"]
 
@@ -29,14 +29,23 @@ def rules(schema: dict[str, Any], names: set[str] = RULES) -> dict[str, Any]:
     ("model", "compared"),
     [
         (models.NewPet, RULES),
-        (models.Pet, {"type", "enum"}),  # it reads what the table holds, whose bounds creation has made sure of
+        (
+            models.Pet,
+            {"type", "enum"},
+        ),  # it reads what the table holds, whose bounds creation has made sure of
         (models.Error, {"type"}),
     ],
 )
 def test_schema_is_the_model_of_the_same_name(model: type, compared: set[str]) -> None:
     declared, own = (
-        ({name: rules(value, compared) for name, value in schema["properties"].items()}, set(schema["required"]))
-        for schema in (openapi.schema(model.__name__), TypeAdapter(model).json_schema(by_alias=False))
+        (
+            {name: rules(value, compared) for name, value in schema["properties"].items()},
+            set(schema["required"]),
+        )
+        for schema in (
+            openapi.schema(model.__name__),
+            TypeAdapter(model).json_schema(by_alias=False),
+        )
     )
 
     assert declared == own
@@ -53,7 +62,9 @@ def test_bounds_that_no_model_has_are_the_ones_of_the_functions() -> None:
 
 def test_idempotency_keys_of_document_and_service_are_the_same() -> None:
     declared = rules(COMPONENTS["parameters"]["IdempotencyKey"]["schema"])
-    own = re.sub(r'\(\?P<\w+>(.*?)\)(?="|$)', r"\1", request._IDEMPOTENCY_KEY.pattern)  # without its named groups
+    own = re.sub(
+        r'\(\?P<\w+>(.*?)\)(?="|$)', r"\1", request._IDEMPOTENCY_KEY.pattern
+    )  # without its named groups
 
     assert declared == {"type": "string", "minLength": 1, "maxLength": 257, "pattern": f"^({own})$"}
 
@@ -62,15 +73,25 @@ def test_white_space_is_the_same_for_prose_and_pattern() -> None:
     name = openapi.schema("NewPet")["properties"]["name"]
     characters = [chr(code) for code in range(0x10000) if not 0xD800 <= code < 0xE000]
     told = set()
-    for first, last in re.findall(r"U\+([0-9A-F]{4})(?: to U\+([0-9A-F]{4}))?", name["description"]):
+    for first, last in re.findall(
+        r"U\+([0-9A-F]{4})(?: to U\+([0-9A-F]{4}))?", name["description"]
+    ):
         told |= {chr(code) for code in range(int(first, 16), int(last or first, 16) + 1)}
 
     assert told == {character for character in characters if character.isspace()} | {"\ufeff"}
-    assert told == {character for character in characters if not re.search(name["pattern"], character)}
+    assert told == {
+        character for character in characters if not re.search(name["pattern"], character)
+    }
 
 
-GATEWAY = [json.loads(each["ResponseTemplates"]["application/json"]) for each in TEMPLATE.gateway_responses.values()]
-KINDS: list[type[errors.ServiceError]] = [errors.ServiceError, *errors.ServiceError.__subclasses__()]
+GATEWAY = [
+    json.loads(each["ResponseTemplates"]["application/json"])
+    for each in TEMPLATE.gateway_responses.values()
+]
+KINDS: list[type[errors.ServiceError]] = [
+    errors.ServiceError,
+    *errors.ServiceError.__subclasses__(),
+]
 LAYER = [{"code": kind.code, "message": str(kind()), "status": kind().status} for kind in KINDS]
 
 
@@ -83,13 +104,17 @@ def test_both_stages_end_in_the_version_and_the_default_server_is_this_machine()
 
 def test_codes_are_the_closed_list_of_the_layer() -> None:
     # API Gateway answers 502 for a function that crashed: to clients the same as a failure that the function reports.
-    of_the_layer = {code: {status} for code, status in errors.STATUS_OF_CODE.items()} | {"internal_error": {500, 502}}
+    of_the_layer = {code: {status} for code, status in errors.STATUS_OF_CODE.items()} | {
+        "internal_error": {500, 502}
+    }
 
     assert openapi.statuses_of_codes() == of_the_layer
 
 
 @pytest.mark.parametrize("operation", openapi.operations(), ids=lambda operation: operation.id)
-def test_each_example_of_a_failure_is_what_the_layer_or_the_gateway_answers(operation: Operation) -> None:
+def test_each_example_of_a_failure_is_what_the_layer_or_the_gateway_answers(
+    operation: Operation,
+) -> None:
     assert operation.statuses >= {401, 429, 500, 502, 503, 504}
     for status in operation.statuses - {200, 201, 204, 400}:
         for example in openapi.examples(operation.response(status)):
@@ -97,7 +122,11 @@ def test_each_example_of_a_failure_is_what_the_layer_or_the_gateway_answers(oper
             assert status in openapi.statuses_of_codes()[example["code"]]
 
 
-HEADERS = {"Content-Type": "application/json", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+HEADERS = {
+    "Content-Type": "application/json",
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+}
 REX = '{"id": 1, "name": "Rex", "categoryId": 1}'
 
 
@@ -119,11 +148,15 @@ REX = '{"id": 1, "name": "Rex", "categoryId": 1}'
         (400, {}, '{"code": "invalid_request", "message": "KeyError", "status": 400}', "internals"),
     ],
 )
-def test_problems_of_a_response_are_found(status: int, headers: dict[str, str], body: str, problem: str) -> None:
+def test_problems_of_a_response_are_found(
+    status: int, headers: dict[str, str], body: str, problem: str
+) -> None:
     create = next(operation for operation in openapi.operations() if operation.id == "createPet")
     delete = Operation("deletePet", "DELETE", "/pets/{petId}", {"responses": {"204": {}}})
     assert openapi.problems(create, 201, HEADERS, REX, in_process=True) == []
     assert openapi.problems(delete, 204, {}, "") == []
     assert openapi.problems(delete, 204, {}, "null") == ["a body where none is declared"]
 
-    assert problem in str(openapi.problems(create, status, HEADERS | headers, body, in_process=True))
+    assert problem in str(
+        openapi.problems(create, status, HEADERS | headers, body, in_process=True)
+    )

@@ -9,7 +9,7 @@ from animal_store.models import NewPet
 from animal_store.request import Request, collection_url
 from animal_store.validators import NEW_PET
 
-from tests.unit.conftest import event_of
+from tests.support.requests import event_of
 
 REX = '{"name": "Rex", "categoryId": 3, "status": "sold"}'
 NAME = "name: must have"
@@ -34,18 +34,35 @@ def read_body(body: str | bytes) -> NewPet:
         ('{"name": 1, "categoryId": 1}', "name: must be a string."),
         (REX.replace("R", "R" * 255), f"{NAME} at most 256 characters."),
         ('{"name": " ", "categoryId": 1}', f"{NAME} a character that is not white space."),
-        ('{"name": "\ud800", "categoryId": 1}', "name: must be valid Unicode, without lone surrogates."),
+        (
+            '{"name": "\ud800", "categoryId": 1}',
+            "name: must be valid Unicode, without lone surrogates.",
+        ),
         ('{"name": "Rex", "categoryId": 1.0}', INTEGER),
-        ('{"name": "Rex", "categoryId": 9223372036854775808}', "categoryId: must be at most 9223372036854775807."),
-        ('{"name": "Rex", "categoryId": -9223372036854775809}', "categoryId: must be at least -9223372036854775808."),
-        ('{"name": "", "categoryId": "1", "status": 0}', f"{NAME} at least 1 character(s). {INTEGER} {STATUS}"),
+        (
+            '{"name": "Rex", "categoryId": 9223372036854775808}',
+            "categoryId: must be at most 9223372036854775807.",
+        ),
+        (
+            '{"name": "Rex", "categoryId": -9223372036854775809}',
+            "categoryId: must be at least -9223372036854775808.",
+        ),
+        (
+            '{"name": "", "categoryId": "1", "status": 0}',
+            f"{NAME} at least 1 character(s). {INTEGER} {STATUS}",
+        ),
         ("[]", "The body must be a JSON object."),
         ("{", "The body is not valid JSON."),
         (b"\xff", "The body is not valid UTF-8."),
-        ('{"name": "Rex", "categoryId": 1, "x": {"y": 1, "y": 1}}', "The body has an object with duplicate members."),
+        (
+            '{"name": "Rex", "categoryId": 1, "x": {"y": 1, "y": 1}}',
+            "The body has an object with duplicate members.",
+        ),
     ],
 )
-def test_refusal_names_the_member_and_what_is_wrong_with_it(body: str | bytes, message: str) -> None:
+def test_refusal_names_the_member_and_what_is_wrong_with_it(
+    body: str | bytes, message: str
+) -> None:
     with pytest.raises(InvalidRequest) as raised:
         read_body(body)
 
@@ -56,7 +73,13 @@ def test_refusal_names_the_member_and_what_is_wrong_with_it(body: str | bytes, m
     ("scheme", "port", "domain", "path", "expected"),
     [
         ("https", "443", HOST, "/staging/v1/pets", f"https://{HOST}/staging/v1/pets"),
-        ("https", "443", "api.example", "/animals/v1/pets/7", "https://api.example/animals/v1/pets"),
+        (
+            "https",
+            "443",
+            "api.example",
+            "/animals/v1/pets/7",
+            "https://api.example/animals/v1/pets",
+        ),
         ("https", "80", "api.example", "/v1/pets", "https://api.example:80/v1/pets"),
         ("http", "80", "localhost", "/v1/pets/7", "http://localhost/v1/pets"),
         ("http", "3000", "127.0.0.1:3000", "/v1/pets", "http://127.0.0.1:3000/v1/pets"),
@@ -74,7 +97,9 @@ def test_url_of_the_collection_is_the_one_by_which_the_client_came(
 ) -> None:
     for name in ("list_pets", "get_pet"):
         # Of several values the last one counts.
-        told = {"x-forwarded-proto": ["x", scheme], "X-Forwarded-Port": ["x", port]} if port else None
+        told = (
+            {"x-forwarded-proto": ["x", scheme], "X-Forwarded-Port": ["x", port]} if port else None
+        )
         event = event_of(name) | {"multiValueHeaders": told}
         event["requestContext"] |= {"domainName": domain, "path": path}
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from animal_store import api_key, telemetry
 
-from tests import functions
-from tests.fault_injection import Wire
-from tests.unit.conftest import Ask
+from tests.support import handlers
+from tests.support.fault_injection import Wire
+from tests.support.requests import Ask
 from tools import ROOT
 
 LINE = {
@@ -28,8 +28,18 @@ LINE = {
     "StoreCalls": 2,
     "xray_trace_id": "1-5759e988-bd862e3fe1be46a994272793",
 }
-EVERYTHING = {"code": "x", "key_label": "x", "key_id": "x", "pet_id": 1, "cold_start": True, "deprecated": True}
-CALLED, COUNTED = {"key_label": "caf\u00e9", "deprecated": True}, {"KeyLabel": "caf\u00e9", "DeprecatedCalls": 1}
+EVERYTHING = {
+    "code": "x",
+    "key_label": "x",
+    "key_id": "x",
+    "pet_id": 1,
+    "cold_start": True,
+    "deprecated": True,
+}
+CALLED, COUNTED = (
+    {"key_label": "caf\u00e9", "deprecated": True},
+    {"KeyLabel": "caf\u00e9", "DeprecatedCalls": 1},
+)
 
 
 @pytest.mark.parametrize(
@@ -37,21 +47,44 @@ CALLED, COUNTED = {"key_label": "caf\u00e9", "deprecated": True}, {"KeyLabel": "
     [
         ({"cold_start": True}, {"ColdStart": 1}, {"Status": ["Latency", "ColdStart"]}, 480),
         ({}, {}, {"Status": ["Latency"]}, 430),
-        ({"code": "x"}, {"Code": "x", "Errors": 1}, {"Status": ["Latency"], "Code": ["Errors"]}, 600),
+        (
+            {"code": "x"},
+            {"Code": "x", "Errors": 1},
+            {"Status": ["Latency"], "Code": ["Errors"]},
+            600,
+        ),
         (CALLED, COUNTED, {"Status": ["Latency"], "KeyLabel": ["DeprecatedCalls"]}, 600),
         ({"deprecated": True}, {}, {"Status": ["Latency"]}, 430),
-        ({"key_id": "3f9a", "pet_id": 7}, {"KeyId": "3f9a", "PetId": 7}, {"Status": ["Latency"]}, 480),
+        (
+            {"key_id": "3f9a", "pet_id": 7},
+            {"KeyId": "3f9a", "PetId": 7},
+            {"Status": ["Latency"]},
+            480,
+        ),
     ],
     ids=["cold", "warm", "error", "deprecated", "deprecated, nobody", "creation"],
 )
 def test_line_is_short_and_the_log_entry_and_the_metrics_in_one(
-    facts: Any, members: dict[str, Any], metrics: dict[str, list[str]], size: int, monkeypatch: pytest.MonkeyPatch
+    facts: Any,
+    members: dict[str, Any],
+    metrics: dict[str, list[str]],
+    size: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Log bytes are the largest cost that grows with the number of requests."""
-    monkeypatch.setenv("_X_AMZN_TRACE_ID", f"Root={LINE['xray_trace_id']};Parent=53995c3f42cd8ad8;Sampled=1")
+    monkeypatch.setenv(
+        "_X_AMZN_TRACE_ID", f"Root={LINE['xray_trace_id']};Parent=53995c3f42cd8ad8;Sampled=1"
+    )
     pieces: list[str] = []
-    monkeypatch.setattr(telemetry, "sys", SimpleNamespace(stdout=SimpleNamespace(write=pieces.append)))
-    given: Any = {"latency_ms": 12.5, "store_calls": 2, "cold_start": False, "request_id": LINE["request_id"]}
+    monkeypatch.setattr(
+        telemetry, "sys", SimpleNamespace(stdout=SimpleNamespace(write=pieces.append))
+    )
+    given: Any = {
+        "latency_ms": 12.5,
+        "store_calls": 2,
+        "cold_start": False,
+        "request_id": LINE["request_id"],
+    }
 
     telemetry.write("getPet", 200, **given | EVERYTHING)  # which leaves nothing in the next line
     before = int(time.time() * 1000)
@@ -82,9 +115,13 @@ context = types.SimpleNamespace(get_remaining_time_in_millis=lambda: 10_000)
 for _ in range(2):
     app.handler({"requestContext": {"requestId": "1"}, "multiValueHeaders": 7}, context)
 """
-    path = os.pathsep.join(str(ROOT / folder) for folder in ("functions/list_pets", "layers/common"))
+    path = os.pathsep.join(
+        str(ROOT / folder) for folder in ("functions/list_pets", "layers/common")
+    )
 
-    output = subprocess.check_output([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": path}, text=True)
+    output = subprocess.check_output(
+        [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": path}, text=True
+    )
 
     failure, request, _, second = map(json.loads, output.splitlines())
     assert (failure["level"], failure["message"]) == ("ERROR", "The operation failed.")
@@ -94,14 +131,23 @@ for _ in range(2):
 
 def test_table_tells_which_animals_a_key_added(ask: Ask, wire: Wire) -> None:
     """By the runbook's command; its query of the log is checked in tests/docs/test_runbook.py."""
-    section = (ROOT / "docs/runbook.md").read_text().split("### What did a key do?\n")[1].split("\n## ")[0]
+    section = (
+        (ROOT / "docs/runbook.md")
+        .read_text()
+        .split("### What did a key do?\n")[1]
+        .split("\n## ")[0]
+    )
     (attribute,) = re.findall(r"--filter-expression '(\w+) = :key'", section)
     (columns,) = re.findall(r"--projection-expression '(.+)'", section)
-    key, tables = api_key.generate("test"), functions.client(wire.database)
-    functions.add_key(tables, key)
+    key, tables = api_key.generate("test"), handlers.client(wire.database)
+    handlers.add_key(tables, key)
     ask("create_pet")  # with another key
     for headers in ({}, {"Idempotency-Key": ["key"]}):
         ask("create_pet", headers={"Authorization": [f"Bearer {key}"], **headers})
-    added = [item for item in functions.items(tables) if item.get(attribute) == {"S": api_key.digest(key)[:12]}]
+    added = [
+        item
+        for item in handlers.items(tables)
+        if item.get(attribute) == {"S": api_key.digest(key)[:12]}
+    ]
     assert [item["id"]["N"] for item in added] == ["7", "8"]
     assert all(item.keys() >= set(columns.split(", ")) for item in added)

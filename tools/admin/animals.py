@@ -26,15 +26,46 @@ from tools.local.folder import DataFolder
 # What makes a spreadsheet take a cell for a formula: https://owasp.org/www-community/attacks/CSV_Injection
 _FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")  # and their full-width forms
 
-_NAMES = ("Bella", "Charlie", "Coco", "Felix", "Luna", "Milo", "Rex", "Zoë", "Łatek", "Πάρης", "Шарик", "小白", "ハチ")
+_NAMES = (
+    "Bella",
+    "Charlie",
+    "Coco",
+    "Felix",
+    "Luna",
+    "Milo",
+    "Rex",
+    "Zoë",
+    "Łatek",
+    "Πάρης",
+    "Шарик",
+    "小白",
+    "ハチ",
+)
 _BREEDS = {  # by category
     1: ("Beagle", "Border Collie", "Dachshund", "Labrador", "Poodle", "Shiba Inu", "Whippet"),
     2: ("British Shorthair", "Maine Coon", "Norwegian Forest Cat", "Persian", "Siamese", "Sphynx"),
-    3: ("Bearded Dragon", "Budgerigar", "Canary", "Corn Snake", "Dutch Rabbit", "Gecko", "Lovebird"),
+    3: (
+        "Bearded Dragon",
+        "Budgerigar",
+        "Canary",
+        "Corn Snake",
+        "Dutch Rabbit",
+        "Gecko",
+        "Lovebird",
+    ),
 }
-_STATUSES: tuple[PetStatus | None, ...] = ("available", "available", "available", "pending", "sold", None)
+_STATUSES: tuple[PetStatus | None, ...] = (
+    "available",
+    "available",
+    "available",
+    "pending",
+    "sold",
+    None,
+)
 
-_HELP = "The service, ending in /v1, for which $API_KEY is a key; without it, the running `make run`."
+_HELP = (
+    "The service, ending in /v1, for which $API_KEY is a key; without it, the running `make run`."
+)
 BaseUrlOption = Annotated[str | None, typer.Option(envvar="BASE_URL", help=_HELP)]
 
 _console = Console(stderr=True, highlight=False)
@@ -52,22 +83,32 @@ def _client(base_url: str | None) -> Iterator[Client]:
         if base_url is None:
             folder = DataFolder()
             if not (base_url := folder.base_url()):
-                fail(f"No `make run` is using {folder.path}. Start it, or name a service: --base-url URL")
+                fail(
+                    f"No `make run` is using {folder.path}. Start it, or name a service: --base-url URL"
+                )
             api_key = folder.api_key.read_text("utf-8").strip()
-        with Client(base_url, api_key or fail("No API key: put it into the environment as API_KEY")) as client:
+        with Client(
+            base_url, api_key or fail("No API key: put it into the environment as API_KEY")
+        ) as client:
             yield client
     except (AnimalStoreError, ValueError) as error:
         fail(str(error))
 
 
 def _tell(details: stamina.instrumentation.RetryDetails) -> None:
-    _console.print(f"{details.caused_by}; trying again in {details.wait_for:.1f} s", markup=False, soft_wrap=True)
+    _console.print(
+        f"{details.caused_by}; trying again in {details.wait_for:.1f} s",
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 def seed(
     *,
     count: Annotated[int, typer.Option(min=1, help="How many animals.")] = 100,
-    seed: Annotated[int, typer.Option(help="Which animals: the same number makes the same ones.")] = 1,
+    seed: Annotated[
+        int, typer.Option(help="Which animals: the same number makes the same ones.")
+    ] = 1,
     base_url: BaseUrlOption = None,
 ) -> None:
     """Add made-up animals; the same command continues after an interruption, and knows for 24 hours what it added."""
@@ -79,7 +120,9 @@ def seed(
             category = chance.choice(tuple(_BREEDS))
             name = f"{chance.choice(_NAMES)} the {chance.choice(_BREEDS[category])}"
             # A key must not stand for two animals: another number than 2 when they change.
-            return client.create(name, category, chance.choice(_STATUSES), idempotency_key=f"seed-2-{seed}-{index}")
+            return client.create(
+                name, category, chance.choice(_STATUSES), idempotency_key=f"seed-2-{seed}-{index}"
+            )
 
         try:
             pets = pool.map(add, range(count))
@@ -87,17 +130,25 @@ def seed(
                 outcomes[pet.replayed] += 1
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-            print(f"{outcomes.total()} of {count} animals: {outcomes[False]} added, {outcomes[True]} already there")
+            print(
+                f"{outcomes.total()} of {count} animals: {outcomes[False]} added, {outcomes[True]} already there"
+            )
             if outcomes.total() < count:
                 print("The same command continues where this one ended.")
 
 
 def export(
     *,
-    format_: Annotated[Literal["jsonl", "csv"], typer.Option("--format", help="How to write them.")] = "jsonl",
-    raw: Annotated[bool, typer.Option("--raw", help="CSV cells as they are, even if a spreadsheet runs them.")] = False,
+    format_: Annotated[
+        Literal["jsonl", "csv"], typer.Option("--format", help="How to write them.")
+    ] = "jsonl",
+    raw: Annotated[
+        bool, typer.Option("--raw", help="CSV cells as they are, even if a spreadsheet runs them.")
+    ] = False,
     status: Annotated[PetStatus | None, typer.Option(help="Only animals with this status.")] = None,
-    output: Annotated[Path | None, typer.Option(help="The file, replaced when all is written; else stdout.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="The file, replaced when all is written; else stdout.")
+    ] = None,
     base_url: BaseUrlOption = None,
 ) -> None:
     """Write all animals, in ascending id order.
@@ -106,18 +157,26 @@ def export(
     an apostrophe in front, and control characters are written as escapes, unless --raw is given.
     """
     if raw and output is None and sys.stdout.isatty():
-        raise typer.BadParameter("--raw may write control characters to the terminal: add --output FILE")
+        raise typer.BadParameter(
+            "--raw may write control characters to the terminal: add --output FILE"
+        )
     try:
         with _client(base_url) as client, _open(output) as file:
             # RFC 4180. A service may be newer than this: what the columns do not know is left out.
-            table = csv.DictWriter(file, tuple(models.Pet.__annotations__), restval="", extrasaction="ignore")
+            table = csv.DictWriter(
+                file, tuple(models.Pet.__annotations__), restval="", extrasaction="ignore"
+            )
             if format_ == "csv":
                 table.writeheader()
-            for pet in track(client.pets(status=status), "exporting", console=_console, transient=True):
+            for pet in track(
+                client.pets(status=status), "exporting", console=_console, transient=True
+            ):
                 if format_ == "jsonl":
                     file.write(json.dumps(pet.raw) + "\n")
                 else:
-                    table.writerow(pet.raw if raw else {name: _cell(value) for name, value in pet.raw.items()})
+                    table.writerow(
+                        pet.raw if raw else {name: _cell(value) for name, value in pet.raw.items()}
+                    )
             file.flush()
     except BrokenPipeError:
         # The reader (`head`) has enough; Python would complain once more when it closes stdout.

@@ -76,24 +76,36 @@ class KeyTable:
 
     def get(self, digest: str) -> KeyRecord | None:
         """Read one record."""
-        answer = self.dynamodb.get_item(TableName=self.name, Key={"hash": {"S": digest}}, ConsistentRead=True)
+        answer = self.dynamodb.get_item(
+            TableName=self.name, Key={"hash": {"S": digest}}, ConsistentRead=True
+        )
         return _record(answer["Item"]) if "Item" in answer else None
 
     def all(self) -> list[KeyRecord]:
         """Read every record, the oldest first."""
-        pages = self.dynamodb.get_paginator("scan").paginate(TableName=self.name, ConsistentRead=True)
-        return sorted(map(_record, pages.search("Items")), key=lambda record: (record.created, record.hash))
+        pages = self.dynamodb.get_paginator("scan").paginate(
+            TableName=self.name, ConsistentRead=True
+        )
+        return sorted(
+            map(_record, pages.search("Items")), key=lambda record: (record.created, record.hash)
+        )
 
-    def issue(self, label: str, environment: Environment, expires: int | None = None) -> tuple[str, KeyRecord]:
+    def issue(
+        self, label: str, environment: Environment, expires: int | None = None
+    ) -> tuple[str, KeyRecord]:
         """Make a key and store its hash; return the key, which is nowhere else, and its record.
 
         Of two keys that are issued under one label at the same moment, at most one stays valid: each issuer looks again
         after writing its own record, so the later one sees the earlier. Nobody has seen a key that is taken back.
         """
         if not re.fullmatch(r"[!-~]([ -~]{0,62}[!-~])?", label):
-            raise KeyAdministrationError("--label: 1 to 64 printable ASCII characters, no space at either end.")
+            raise KeyAdministrationError(
+                "--label: 1 to 64 printable ASCII characters, no space at either end."
+            )
         key = api_key.generate(environment)
-        record = KeyRecord(api_key.digest(key), label, int(time.time()), expires, issuedBy=self.who())
+        record = KeyRecord(
+            api_key.digest(key), label, int(time.time()), expires, issuedBy=self.who()
+        )
         self._require_free_label(record)
         self.put(record)
         try:
@@ -105,14 +117,24 @@ class KeyTable:
 
     def _require_free_label(self, record: KeyRecord) -> None:
         for other in self.all():
-            if other.label == record.label and other.hash != record.hash and other.state(time.time()) == "active":
-                raise KeyAdministrationError(f"The label belongs to the valid key {other.id}: take another.")
+            if (
+                other.label == record.label
+                and other.hash != record.hash
+                and other.state(time.time()) == "active"
+            ):
+                raise KeyAdministrationError(
+                    f"The label belongs to the valid key {other.id}: take another."
+                )
 
     def revoke(self, identifier: str) -> KeyRecord:
         """Revoke a key, named by at least 8 characters of its hash or by itself; a revoked one stays as it was."""
-        prefix = api_key.digest(identifier) if api_key.is_well_formed(identifier) else identifier.lower()
+        prefix = (
+            api_key.digest(identifier) if api_key.is_well_formed(identifier) else identifier.lower()
+        )
         if not re.fullmatch(r"[0-9a-f]{8,64}", prefix):
-            raise KeyAdministrationError("Give the key, or its id as `keys list` shows it (at least 8 characters).")
+            raise KeyAdministrationError(
+                "Give the key, or its id as `keys list` shows it (at least 8 characters)."
+            )
         found = [record for record in self.all() if record.hash.startswith(prefix)]
         if len(found) != 1:
             raise KeyAdministrationError(f"{len(found) or 'No'} keys begin with this id.")
@@ -125,7 +147,10 @@ class KeyTable:
             UpdateExpression="SET revoked = if_not_exists(revoked, :now), revokedBy = if_not_exists(revokedBy, :who)",
             ConditionExpression="attribute_exists(#hash)",
             ExpressionAttributeNames={"#hash": "hash"},
-            ExpressionAttributeValues={":now": {"N": str(int(time.time()))}, ":who": {"S": self.who()}},
+            ExpressionAttributeValues={
+                ":now": {"N": str(int(time.time()))},
+                ":who": {"S": self.who()},
+            },
             ReturnValues="ALL_NEW",
         )
         return _record(answer["Attributes"])
@@ -155,5 +180,7 @@ def parse_expiry(text: str, now: datetime) -> int | None:
     except (ValueError, OverflowError):
         end = now
     if end <= now:
-        raise KeyAdministrationError(f"--expires {text!r}: give a day to come (2027-01-31), days (90d), or never.")
+        raise KeyAdministrationError(
+            f"--expires {text!r}: give a day to come (2027-01-31), days (90d), or never."
+        )
     return int(end.timestamp())

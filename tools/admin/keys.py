@@ -14,10 +14,23 @@ import typer
 from animal_store_client.errors import printable
 
 from tools.admin import fail
-from tools.admin.key_table import KeyAdministrationError, KeyRecord, KeyTable, local_user, parse_expiry
+from tools.admin.key_table import (
+    KeyAdministrationError,
+    KeyRecord,
+    KeyTable,
+    local_user,
+    parse_expiry,
+)
 from tools.local import LocalError
 from tools.local.folder import DataFolder
-from tools.local.service import ENDPOINT_VARIABLE, KEY_TABLE, client, create_tables, load_template, open_store
+from tools.local.service import (
+    ENDPOINT_VARIABLE,
+    KEY_TABLE,
+    client,
+    create_tables,
+    load_template,
+    open_store,
+)
 
 Stage = Literal["staging", "production"]
 
@@ -46,9 +59,16 @@ def _table(stage: Stage | None, name: str | None) -> Iterator[KeyTable]:
 def _stage_table(stage: Stage | None) -> str:
     import boto3
 
-    stack = boto3.client("cloudformation").describe_stacks(StackName=f"animal-store-{stage}")["Stacks"][0]
-    outputs = {output.get("OutputKey"): str(output.get("OutputValue")) for output in stack.get("Outputs", [])}
-    return outputs.get("ApiKeysTableName") or fail(f"The stack animal-store-{stage} has no output ApiKeysTableName.")
+    stack = boto3.client("cloudformation").describe_stacks(StackName=f"animal-store-{stage}")[
+        "Stacks"
+    ][0]
+    outputs = {
+        output.get("OutputKey"): str(output.get("OutputValue"))
+        for output in stack.get("Outputs", [])
+    }
+    return outputs.get("ApiKeysTableName") or fail(
+        f"The stack animal-store-{stage} has no output ApiKeysTableName."
+    )
 
 
 def _caller() -> str:
@@ -64,7 +84,9 @@ _LINE = "{:12}  {:16}  {:16}  {:7}  {:20}  {}"  # of the list
 
 app = typer.Typer(help="Issue, list and revoke API keys.", no_args_is_help=True)
 
-StageOption = Annotated[Stage | None, typer.Option("--stage", help="The deployed stage whose keys are meant.")]
+StageOption = Annotated[
+    Stage | None, typer.Option("--stage", help="The deployed stage whose keys are meant.")
+]
 TableOption = Annotated[str | None, typer.Option("--table", help="The table of keys, by name.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -73,7 +95,9 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def issue(
     *,
     label: Annotated[str, typer.Option(help="Whose key it is; stands in logs and metrics.")],
-    expires: Annotated[str, typer.Option(help="Last day (2027-01-31, UTC), days from now (90d), or never.")] = "365d",
+    expires: Annotated[
+        str, typer.Option(help="Last day (2027-01-31, UTC), days from now (90d), or never.")
+    ] = "365d",
     stage: StageOption = None,
     table: TableOption = None,
     as_json: JsonOption = False,
@@ -86,11 +110,16 @@ def issue(
             print(json.dumps({"key": key, **_json(record)}))
         else:
             print(key)
-            print(f"Shown this once. Id {record.id}, expires {_time(record.expires, 'never')}.", file=sys.stderr)
+            print(
+                f"Shown this once. Id {record.id}, expires {_time(record.expires, 'never')}.",
+                file=sys.stderr,
+            )
 
 
 @app.command("list")
-def list_(*, stage: StageOption = None, table: TableOption = None, as_json: JsonOption = False) -> None:
+def list_(
+    *, stage: StageOption = None, table: TableOption = None, as_json: JsonOption = False
+) -> None:
     """Show every key, never the key itself."""
     with _table(stage, table) as keys:
         records = keys.all()
@@ -99,13 +128,22 @@ def list_(*, stage: StageOption = None, table: TableOption = None, as_json: Json
             return
         print(_LINE.format("Id", "Created (UTC)", "Expires (UTC)", "State", "Label", "Issued by"))
         for record in records:
-            times, issuer = (_time(record.created), _time(record.expires)), (record.issuedBy or "-").rpartition(":")[2]
-            print(printable(_LINE.format(record.id, *times, record.state(time.time()), record.label, issuer)))
+            times, issuer = (
+                (_time(record.created), _time(record.expires)),
+                (record.issuedBy or "-").rpartition(":")[2],
+            )
+            print(
+                printable(
+                    _LINE.format(record.id, *times, record.state(time.time()), record.label, issuer)
+                )
+            )
 
 
 @app.command()
 def revoke(
-    identifier: Annotated[str, typer.Argument(metavar="ID", help="The key's id from `list`, or the key itself.")],
+    identifier: Annotated[
+        str, typer.Argument(metavar="ID", help="The key's id from `list`, or the key itself.")
+    ],
     *,
     stage: StageOption = None,
     table: TableOption = None,
@@ -113,7 +151,11 @@ def revoke(
     """Make a key invalid. Functions that have just seen it accept it for up to 60 seconds more."""
     with _table(stage, table) as keys:
         record = keys.revoke(identifier)
-        print(printable(f"Revoked {record.id} ({record.label}); refused everywhere within 60 seconds."))
+        print(
+            printable(
+                f"Revoked {record.id} ({record.label}); refused everywhere within 60 seconds."
+            )
+        )
 
 
 def _json(record: KeyRecord) -> dict[str, Any]:

@@ -26,7 +26,8 @@ _NOTE = (
 
 
 def docs(
-    output: Annotated[Path, typer.Argument(file_okay=False, help="The folder to write to.")] = ROOT / "build/docs",
+    output: Annotated[Path, typer.Argument(file_okay=False, help="The folder to write to.")] = ROOT
+    / "build/docs",
 ) -> None:
     """Write the documentation page for publishing, with the licenses of what it contains."""
     document = ROOT / "openapi.yaml"
@@ -49,5 +50,7 @@ def _resolve(value: Any, document: dict[str, Any]) -> Any:
     if not isinstance(value, dict):
         return value
     if "$ref" in value:
-        return _resolve(reduce(lambda part, step: part[step], value["$ref"].split("/")[1:], document), document)
+        return _resolve(
+            reduce(lambda part, step: part[step], value["$ref"].split("/")[1:], document), document
+        )
     return {name: _resolve(member, document) for name, member in value.items()}

@@ -14,7 +14,9 @@ from tools.deployment.stage import Stage, StageName, client
 from tools.packaging.artifact import digest
 from tools.packaging.targets import TARGETS
 
-Attested = Annotated[str, typer.Option(help="OWNER/REPOSITORY whose pipeline must have built the artifact.")]
+Attested = Annotated[
+    str, typer.Option(help="OWNER/REPOSITORY whose pipeline must have built the artifact.")
+]
 
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
@@ -29,7 +31,10 @@ app.command("sam-local")(sam_local.run)
 
 @app.command()
 def deploy(
-    stage: StageName, artifact: Path = TARGETS["arm64"].artifact, sha256: str = "", attested: Attested = ""
+    stage: StageName,
+    artifact: Path = TARGETS["arm64"].artifact,
+    sha256: str = "",
+    attested: Attested = "",
 ) -> None:
     """Deploy an artifact, check it, and go back if the check fails."""
     if sha256 and sha256 != digest(artifact.read_bytes()):
@@ -38,7 +43,9 @@ def deploy(
 
 
 @app.command()
-def rollback(stage: StageName, commit: str, *, canary: bool = False, attested: Attested = "") -> None:
+def rollback(
+    stage: StageName, commit: str, *, canary: bool = False, attested: Attested = ""
+) -> None:
     """Deploy an artifact again that has passed on the stage, at once; cancels a deployment that is under way."""
     with release.fetched(stage, commit, "passed") as path:
         if stage.status() == "UPDATE_IN_PROGRESS":

@@ -14,7 +14,9 @@ TEMPLATE = ROOT / "bootstrap.yaml"
 
 
 def bootstrap(
-    stage: StageName, repository: str, parameters: Annotated[list[str] | None, typer.Argument()] = None
+    stage: StageName,
+    repository: str,
+    parameters: Annotated[list[str] | None, typer.Argument()] = None,
 ) -> None:
     """Prepare the account for a stage that OWNER/REPOSITORY deploys; PARAMETERS of bootstrap.yaml as NAME=VALUE."""
     create(stage, TEMPLATE, identity(stage, repository) + (parameters or []))

@@ -21,7 +21,11 @@ ACCOUNT = "123456789012"
 LACKS = Path(__file__).with_name("emulator.yaml")
 _REGION = "eu-central-1"
 _ENVIRONMENT = ROOT / ".tools/ministack"
-_ROOT = {"AccessKeyId": ACCOUNT, "SecretAccessKey": "none", "SessionToken": ""}  # the account's number names its root
+_ROOT = {
+    "AccessKeyId": ACCOUNT,
+    "SecretAccessKey": "none",
+    "SessionToken": "",
+}  # the account's number names its root
 
 
 def use(endpoint: str, credentials: Mapping[str, str] = _ROOT) -> None:
@@ -42,22 +46,41 @@ def use(endpoint: str, credentials: Mapping[str, str] = _ROOT) -> None:
 
 
 @contextlib.contextmanager
-def running(folder: Path, host: str = "127.0.0.1", settings: Mapping[str, str] | None = None) -> Iterator[str]:
+def running(
+    folder: Path, host: str = "127.0.0.1", settings: Mapping[str, str] | None = None
+) -> Iterator[str]:
     """Run an empty emulator in a new folder for as long as the context lasts; give its endpoint."""
     version = "{}.{}".format(*PYTHON)  # the emulator runs functions on its own Python
     packages = _ENVIRONMENT / f"lib/python{version}/site-packages"
     if not packages.exists():
-        raise DeploymentError(f"there is no emulator with Python {version}: make clean, make rehearse")
+        raise DeploymentError(
+            f"there is no emulator with Python {version}: make clean, make rehearse"
+        )
     # An interpreter that finds what Lambda's Python finds: the standard library. The emulator runs the functions by it.
-    subprocess.run([_ENVIRONMENT / "bin/python", "-m", "venv", "--without-pip", str(folder)], check=True)
+    subprocess.run(
+        [_ENVIRONMENT / "bin/python", "-m", "venv", "--without-pip", str(folder)], check=True
+    )
     listener = socket.create_server((host, 0))
     port = listener.getsockname()[1]
     # Nothing of our environment: functions inherit this one. The last three keep the emulator from starting a file
     # server and a message broker, and from looking for containers.
-    environment = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "TMPDIR": str(folder), "LANG": "C.UTF-8"}
-    environment |= {"GATEWAY_PORT": str(port), "MINISTACK_ACCOUNT_ID": ACCOUNT, "AWS_ACCESS_KEY_ID": ACCOUNT}
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(folder),
+        "TMPDIR": str(folder),
+        "LANG": "C.UTF-8",
+    }
+    environment |= {
+        "GATEWAY_PORT": str(port),
+        "MINISTACK_ACCOUNT_ID": ACCOUNT,
+        "AWS_ACCESS_KEY_ID": ACCOUNT,
+    }
     environment |= {"MINISTACK_REGION": _REGION, "LOG_LEVEL": "ERROR", **(settings or {})}
-    environment |= {"SFTP_ENABLED": "0", "IOT_MTLS_ENABLED": "0", "DOCKER_HOST": "unix:///nonexistent"}
+    environment |= {
+        "SFTP_ENABLED": "0",
+        "IOT_MTLS_ENABLED": "0",
+        "DOCKER_HOST": "unix:///nonexistent",
+    }
     program, number = ROOT / "tools/deployment/emulator_process.py", listener.fileno()
     command = [f"{folder}/bin/python", "-I", f"{program}", f"{packages}", f"{number}"]
     # A session of its own: Ctrl-C goes to every process of the terminal, and this one ends with its input.
@@ -77,8 +100,12 @@ def adapt(path: Path, parameters: dict[str, str]) -> None:
     """Translate a template in place, and change it to what the emulator takes: LACKS says what it has not."""
     template: dict[str, Any] = translate(parameters, path)
     resources = template["Resources"]
-    refused = tuple(yaml.safe_load(LACKS.read_text("utf-8"))["Left out, because it cannot be on the emulator"])
-    for name in [name for name, resource in resources.items() if resource["Type"].startswith(refused)]:
+    refused = tuple(
+        yaml.safe_load(LACKS.read_text("utf-8"))["Left out, because it cannot be on the emulator"]
+    )
+    for name in [
+        name for name, resource in resources.items() if resource["Type"].startswith(refused)
+    ]:
         del resources[name]
     for resource in resources.values():
         resource.pop("UpdatePolicy", None)  # of an alias: how CodeDeploy moves it
@@ -87,7 +114,9 @@ def adapt(path: Path, parameters: dict[str, str]) -> None:
         resource["DependsOn"] = [other for other in others if other in resources]
         properties = resource.get("Properties", {})
         if "Metrics" in properties:  # so that what refers to the alarm (the dashboard) can stay
-            metric = next(query["MetricStat"] for query in properties.pop("Metrics") if "MetricStat" in query)
+            metric = next(
+                query["MetricStat"] for query in properties.pop("Metrics") if "MetricStat" in query
+            )
             statistic = "ExtendedStatistic" if metric["Stat"].startswith("p") else "Statistic"
             properties |= metric["Metric"] | {"Period": metric["Period"], statistic: metric["Stat"]}
     if "Api" in resources:
@@ -97,8 +126,12 @@ def adapt(path: Path, parameters: dict[str, str]) -> None:
 
 def _lift_gateway_responses(resources: dict[str, Any]) -> None:
     """Make a resource of each gateway response, there before the deployment that takes it up."""
-    (deployment,) = (each for each in resources.values() if each["Type"] == "AWS::ApiGateway::Deployment")
-    for kind, response in resources["Api"]["Properties"]["Body"]["x-amazon-apigateway-gateway-responses"].items():
+    (deployment,) = (
+        each for each in resources.values() if each["Type"] == "AWS::ApiGateway::Deployment"
+    )
+    for kind, response in resources["Api"]["Properties"]["Body"][
+        "x-amazon-apigateway-gateway-responses"
+    ].items():
         properties = {key[0].upper() + key[1:]: value for key, value in response.items()}
         properties |= {"RestApiId": {"Ref": "Api"}, "ResponseType": kind}
         name = f"Api{kind.title().replace('_', '')}Response"

@@ -18,7 +18,10 @@ def serve_stages(app, gateway):
     async def serve(scope, receive, send):
         stage = scope["path"].split("/")[1] if scope["type"] == "http" else ""
         for api in [api for api, stages in gateway._stages_v1.items() if stage in stages]:
-            given = [(b"x-forwarded-port", os.environb[b"GATEWAY_PORT"]), (b"x-forwarded-proto", b"http")]
+            given = [
+                (b"x-forwarded-port", os.environb[b"GATEWAY_PORT"]),
+                (b"x-forwarded-proto", b"http"),
+            ]
             headers, path = [*scope["headers"], *given], f"/_aws/execute-api/{api}{scope['path']}"
             scope = {**scope, "headers": headers, "path": path}
         await app(scope, receive, send)
@@ -52,7 +55,9 @@ def main(packages, listener):
 
     complete_events(apigateway_v1)
     # A function's reserved concurrency holds for its versions too.
-    functions._reserved_concurrency = lambda _, config: functions._functions[config["FunctionName"]]["concurrency"]
+    functions._reserved_concurrency = lambda _, config: functions._functions[
+        config["FunctionName"]
+    ]["concurrency"]
     # Only the parent's idle connections are left at the end.
     options = {"loglevel": "WARNING", "keep_alive_timeout": 75, "graceful_timeout": 0.2}
     config = Config.from_mapping(bind=[f"fd://{listener}"], **options)

@@ -33,10 +33,15 @@ from tools.packaging.targets import TARGETS
 
 _TARGET = TARGETS["x86_64"]
 # A text of the layer that every operation answers with, and what the changed layer answers.
-_TEXT, _CHANGED_TEXT = "Missing or invalid API key.", "Missing or invalid API key: this is the changed layer."
+_TEXT, _CHANGED_TEXT = (
+    "Missing or invalid API key.",
+    "Missing or invalid API key: this is the changed layer.",
+)
 
 
-def rehearse(stages: Annotated[list[Stage], typer.Argument(parser=Stage, metavar="STAGE...")]) -> None:
+def rehearse(
+    stages: Annotated[list[Stage], typer.Argument(parser=Stage, metavar="STAGE...")],
+) -> None:
     """Rehearse the first stage in full on an emulator of AWS, and others beside it (SERVE=1: leave it up)."""
     os.environ["ALARM_EMAIL"] = "alarms@example.com"
     start = time.monotonic()
@@ -60,7 +65,9 @@ def _rehearse(stage: Stage, aws: str, folder: Path, *, full: bool) -> Iterator[s
     with temporary_keys(stage.outputs()["ApiKeysTableName"]) as keys:
         serve_if_asked(base_url, keys)
         check_contract(base_url, keys, "rehearsal", *([] if full else ["-m", "smoke_read_only"]))
-        yield "the contract suite, through the emulated API Gateway" + ("" if full else ": what only reads")
+        yield "the contract suite, through the emulated API Gateway" + (
+            "" if full else ": what only reads"
+        )
         if full:
             yield from _change(stage, folder, base_url)
             yield _restore(stage, base_url, keys[0])
@@ -75,8 +82,13 @@ def _bootstrap(stage: Stage, aws: str, path: Path, *, first: bool) -> str:
     shutil.copy(bootstrap.TEMPLATE, path)
     emulator.adapt(path, {})
     once = f"CreateApiGatewayLoggingRole={str(first).lower()}"
-    bootstrap.create(stage, path, ["Owner=octo", "OwnerId=1", "Repository=animals", "RepositoryId=2", once])
-    for subject in ("octo/animals:ref:refs/heads/main", f"octo@3/animals@2:environment:{stage.name}"):
+    bootstrap.create(
+        stage, path, ["Owner=octo", "OwnerId=1", "Repository=animals", "RepositoryId=2", once]
+    )
+    for subject in (
+        "octo/animals:ref:refs/heads/main",
+        f"octo@3/animals@2:environment:{stage.name}",
+    ):
         with pytest.raises(ClientError, match="AccessDenied"):
             _become_pipeline(stage, aws, subject)
     return "bootstrap; only jobs of the stage's environment may deploy"
@@ -88,7 +100,9 @@ def _become_pipeline(stage: Stage, aws: str, subject: str) -> None:
     parts = ({"alg": "none"}, issuer | {"sub": f"repo:{subject}"}, 0)
     token = ".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).decode() for part in parts)
     role = stage.account()["DeployRoleArn"]
-    answer = client("sts").assume_role_with_web_identity(RoleArn=role, RoleSessionName="job", WebIdentityToken=token)
+    answer = client("sts").assume_role_with_web_identity(
+        RoleArn=role, RoleSessionName="job", WebIdentityToken=token
+    )
     emulator.use(aws, answer["Credentials"])
 
 
@@ -100,7 +114,9 @@ def _deploy(stage: Stage, aws: str) -> str:
     emulator.use(aws)
     reserved = int(stage.used_parameters()["ReservedConcurrency"])
     for name in stage.functions().values() if reserved else ():  # the emulator does not
-        client("lambda").put_function_concurrency(FunctionName=name, ReservedConcurrentExecutions=reserved)
+        client("lambda").put_function_concurrency(
+            FunctionName=name, ReservedConcurrentExecutions=reserved
+        )
     versions.check(stage, _TARGET.artifact)
     return f"deploy, in the pipeline's role: {len(stage.resources())} resources; live is what was asked for"
 
@@ -120,7 +136,10 @@ def _change(stage: Stage, folder: Path, base_url: str) -> Iterator[str]:
         release.promote(stage, changed, check_layer, canary=True)
     _expect(base_url, _TEXT)
     versions.check(stage, memory)
-    with release.unpacked(changed) as failed, pytest.raises(DeploymentError, match="not one artifact"):
+    with (
+        release.unpacked(changed) as failed,
+        pytest.raises(DeploymentError, match="not one artifact"),
+    ):
         release.fetched(stage, failed.name, "passed").__enter__()
     yield "update with nothing changed but the layer: every operation answers from it"
     yield "a deployment whose check fails goes back by itself, and no rollback takes it"
@@ -149,7 +168,10 @@ def _expect(base_url: str, message: str) -> None:
     """Ask every operation without a key and compare what it says."""
     for method, path in (("GET", "/pets"), ("POST", "/pets"), ("GET", "/pets/1")):
         response = httpx.request(method, base_url + path, timeout=30)
-        assert response.json() == {"code": "unauthorized", "message": message, "status": 401}, (method, path)
+        assert response.json() == {"code": "unauthorized", "message": message, "status": 401}, (
+            method,
+            path,
+        )
 
 
 def _restore(stage: Stage, base_url: str, key: str) -> str:
@@ -191,10 +213,16 @@ def _restore(stage: Stage, base_url: str, key: str) -> str:
 
 def _delete(stage: Stage) -> str:
     """Delete the stack, which is protected; its tables outlive it and are protected too."""
-    cloudformation, dynamodb, resources = client("cloudformation"), client("dynamodb"), stage.resources()
+    cloudformation, dynamodb, resources = (
+        client("cloudformation"),
+        client("dynamodb"),
+        stage.resources(),
+    )
     with pytest.raises(ClientError, match=r"(?i)protect"):
         cloudformation.delete_stack(StackName=stage.stack)
-    cloudformation.update_termination_protection(StackName=stage.stack, EnableTerminationProtection=False)
+    cloudformation.update_termination_protection(
+        StackName=stage.stack, EnableTerminationProtection=False
+    )
     cloudformation.delete_stack(StackName=stage.stack)
     stage.wait()
     for table in TABLES:

@@ -24,10 +24,14 @@ def guard(stage: Stage, commit: str, *, back: bool) -> None:
     if stage.name != "production":
         return
     if not _is_ancestor(commit, MAIN):
-        raise DeploymentError(f"production takes commits of main only, and {commit} is not one ({MAIN}; git fetch?)")
+        raise DeploymentError(
+            f"production takes commits of main only, and {commit} is not one ({MAIN}; git fetch?)"
+        )
     live = released(stage).partition("-")[0]
     if live and not back and not _is_ancestor(live, commit):
-        raise DeploymentError(f"production runs {live}, which is newer than {commit}: to go back, use make rollback")
+        raise DeploymentError(
+            f"production runs {live}, which is newer than {commit}: to go back, use make rollback"
+        )
 
 
 def _is_ancestor(older: str, newer: str) -> bool:
@@ -53,10 +57,17 @@ def fetched(stage: Stage, name: str, among: str = "releases") -> Iterator[Path]:
     bucket, s3 = stage.account()["ArtifactBucketName"], client("s3")
     pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"{among}/")
     entries = [entry for page in pages for entry in page.get("Contents", [])]
-    names = [Path(entry["Key"]).stem for entry in sorted(entries, key=lambda entry: entry["LastModified"])]
+    names = [
+        Path(entry["Key"]).stem
+        for entry in sorted(entries, key=lambda entry: entry["LastModified"])
+    ]
     found = [one for one in names if one.startswith(name)]
     if len(found) != 1:
-        raise DeploymentError("\n".join([f"not one artifact of {stage.name} begins with {name!r}; there are:", *names]))
+        raise DeploymentError(
+            "\n".join(
+                [f"not one artifact of {stage.name} begins with {name!r}; there are:", *names]
+            )
+        )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{found[0]}.zip"
         s3.download_file(bucket, f"releases/{path.name}", str(path))
@@ -65,7 +76,9 @@ def fetched(stage: Stage, name: str, among: str = "releases") -> Iterator[Path]:
         yield path
 
 
-def install(stage: Stage, path: Path, *, canary: bool, tables: Mapping[str, str] | None = None) -> None:
+def install(
+    stage: Stage, path: Path, *, canary: bool, tables: Mapping[str, str] | None = None
+) -> None:
     """Create or update the stack from an artifact; `tables` replace the stack's own, if None those in use stay."""
     account = stage.account()
     bucket = account["ArtifactBucketName"]
@@ -75,8 +88,13 @@ def install(stage: Stage, path: Path, *, canary: bool, tables: Mapping[str, str]
         parameters = stage.parameters(artifact.folder) | ({} if canary else {"Canary": "false"})
         template = artifact.folder / "template.yaml"
         content = yaml.safe_load(template.read_text("utf-8"))
-        content["Outputs"]["Artifact"] = {"Description": "What runs: commit and SHA-256.", "Value": artifact.name}
-        text = replace_tables(json.dumps(content), stage.restored_tables() if tables is None else tables)
+        content["Outputs"]["Artifact"] = {
+            "Description": "What runs: commit and SHA-256.",
+            "Value": artifact.name,
+        }
+        text = replace_tables(
+            json.dumps(content), stage.restored_tables() if tables is None else tables
+        )
         template.write_text(text, "utf-8")
         sam = partial(run, SAM, cwd=artifact.folder)
         sam("package", "--template-file", "template.yaml", "--output-template-file", "packaged.yaml",
@@ -85,10 +103,14 @@ def install(stage: Stage, path: Path, *, canary: bool, tables: Mapping[str, str]
         sam("deploy", "--template-file", "packaged.yaml", "--config-file", "samconfig.toml", "--config-env", stage.name,
             "--s3-bucket", bucket, "--role-arn", account["ExecutionRoleArn"], "--no-progressbar",
             "--parameter-overrides", *(f'{name}="{value}"' for name, value in parameters.items()))  # fmt: skip
-    client("cloudformation").update_termination_protection(StackName=stage.stack, EnableTerminationProtection=True)
+    client("cloudformation").update_termination_protection(
+        StackName=stage.stack, EnableTerminationProtection=True
+    )
 
 
-def promote(stage: Stage, path: Path, check: Callable[[], None], *, canary: bool, back: bool = False) -> None:
+def promote(
+    stage: Stage, path: Path, check: Callable[[], None], *, canary: bool, back: bool = False
+) -> None:
     """Install an artifact and check it; if the check fails, go back to what ran before (but not from a rollback)."""
     before = released(stage)
     install(stage, path, canary=canary)
@@ -109,7 +131,9 @@ def replace_tables(template: str, tables: Mapping[str, str]) -> str:
     """Let a template (JSON) use other tables than its own, which stay in it as they are."""
     for table, name in tables.items():
         arn = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/" + name
-        template = template.replace(f'{{"Ref": "{table}"}}', f'"{name}"').replace(f"${{{table}}}", name)
+        template = template.replace(f'{{"Ref": "{table}"}}', f'"{name}"').replace(
+            f"${{{table}}}", name
+        )
         template = template.replace(f"${{{table}.Arn}}", arn)
         get_att = rf'{{"Fn::GetAtt": (\["{table}", "Arn"\]|"{table}\.Arn")}}'
         template = re.sub(get_att, json.dumps({"Fn::Sub": arn}).replace("\\", r"\\"), template)

@@ -26,13 +26,22 @@ _UNDER_WAY = 10_000  # as many creations as the table takes in that time
 def restore(stage: StageName, table: Table = ANIMALS, at: datetime | None = None) -> str:
     """Restore a table as it was at a moment (UTC; without one the latest) into a new one, and print its name."""
     dynamodb = client("dynamodb")
-    source, target = stage.outputs()[f"{table}Name"], f"{stage.stack}-{table}-{datetime.now(UTC):%Y%m%d%H%M%S}"
-    moment: dict[str, Any] = {"RestoreDateTime": at.replace(tzinfo=UTC)} if at else {"UseLatestRestorableTime": True}
-    dynamodb.restore_table_to_point_in_time(SourceTableName=source, TargetTableName=target, **moment)
+    source, target = (
+        stage.outputs()[f"{table}Name"],
+        f"{stage.stack}-{table}-{datetime.now(UTC):%Y%m%d%H%M%S}",
+    )
+    moment: dict[str, Any] = (
+        {"RestoreDateTime": at.replace(tzinfo=UTC)} if at else {"UseLatestRestorableTime": True}
+    )
+    dynamodb.restore_table_to_point_in_time(
+        SourceTableName=source, TargetTableName=target, **moment
+    )
     while dynamodb.describe_table(TableName=target)["Table"]["TableStatus"] != "ACTIVE":
         time.sleep(10)
     # Time limit, recovery and protection do not come along.
-    if attribute := dynamodb.describe_time_to_live(TableName=source)["TimeToLiveDescription"].get("AttributeName"):
+    if attribute := dynamodb.describe_time_to_live(TableName=source)["TimeToLiveDescription"].get(
+        "AttributeName"
+    ):
         ttl = {"Enabled": True, "AttributeName": attribute}
         dynamodb.update_time_to_live(TableName=target, TimeToLiveSpecification=ttl)
     recovery = {"PointInTimeRecoveryEnabled": True}
@@ -46,7 +55,9 @@ def cut_over(stage: StageName, name: str, table: Table = ANIMALS, *, carry: bool
     """Let a stage use a restored table, or its own one again, after carrying over what is newer; safe to repeat."""
     stage.wait()
     old, own = _follow(name, stage.outputs()[f"{table}Name"]), stage.resources()[table]
-    tables = {other: one for other, one in {**stage.restored_tables(), table: name}.items() if one != own}
+    tables = {
+        other: one for other, one in {**stage.restored_tables(), table: name}.items() if one != own
+    }
     with _no_creations(stage) if table == ANIMALS else contextlib.nullcontext():
         if carry and name != old:
             carry_over(table, old, name)
@@ -77,7 +88,9 @@ def _no_creations(stage: Stage) -> Iterator[None]:
     finally:
         stage.wait()  # an interrupted deployment goes on by itself, and may still write to the old table
         if reserved:
-            functions.put_function_concurrency(FunctionName=create, ReservedConcurrentExecutions=reserved)
+            functions.put_function_concurrency(
+                FunctionName=create, ReservedConcurrentExecutions=reserved
+            )
         else:
             functions.delete_function_concurrency(FunctionName=create)
 
@@ -108,12 +121,18 @@ def raise_counter(stage: StageName, value: int) -> None:
 
 def never_repeat_ids(table: str, last: int) -> None:
     """Set a table's counter to a number, unless it is beyond that."""
-    _put(_table(table), {**_COUNTER, "value": last}, Attr("value").not_exists() | Attr("value").lt(last))
+    _put(
+        _table(table),
+        {**_COUNTER, "value": last},
+        Attr("value").not_exists() | Attr("value").lt(last),
+    )
 
 
 def counter(table: str) -> int:
     """Return the last id that a table has given."""
-    return int(_table(table).get_item(Key=_COUNTER, ConsistentRead=True).get("Item", {}).get("value", 0))
+    return int(
+        _table(table).get_item(Key=_COUNTER, ConsistentRead=True).get("Item", {}).get("value", 0)
+    )
 
 
 def _table(name: str) -> Any:
@@ -121,7 +140,9 @@ def _table(name: str) -> Any:
 
 
 def _items(table: Any, **options: Any) -> Iterator[Mapping[str, Any]]:
-    pages = table.meta.client.get_paginator("scan").paginate(TableName=table.name, ConsistentRead=True, **options)
+    pages = table.meta.client.get_paginator("scan").paginate(
+        TableName=table.name, ConsistentRead=True, **options
+    )
     return (item for page in pages for item in page["Items"])
 
 

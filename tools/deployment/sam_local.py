@@ -14,7 +14,13 @@ import httpx
 import yaml
 
 from tools.deployment import emulator
-from tools.deployment.service import SAM, DeploymentError, check_contract, serve_if_asked, temporary_keys
+from tools.deployment.service import (
+    SAM,
+    DeploymentError,
+    check_contract,
+    serve_if_asked,
+    temporary_keys,
+)
 from tools.deployment.stage import client
 from tools.local.service import create_tables, load_template
 from tools.packaging.targets import TARGETS
@@ -27,13 +33,21 @@ _START_S = 180.0
 def run() -> None:
     """Run the contract suite through `sam local`, in containers (SERVE=1: leave it up; SKIP_PULL=1: fetch no image)."""
     if not (address := _address()):
-        print("sam local: SKIPPED, nothing was tried: no Docker engine runs the base image (see above).")
+        print(
+            "sam local: SKIPPED, nothing was tried: no Docker engine runs the base image (see above)."
+        )
         return
     settings = {"SERVICES": "dynamodb,sts"}
-    with tempfile.TemporaryDirectory() as folder, emulator.running(Path(folder) / "store", address, settings) as store:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        emulator.running(Path(folder) / "store", address, settings) as store,
+    ):
         emulator.use(store)
         # Named as sam names them to the functions: by their logical ids.
-        create_tables(client("dynamodb"), [table._replace(name=name) for name, table in load_template().tables.items()])
+        create_tables(
+            client("dynamodb"),
+            [table._replace(name=name) for name, table in load_template().tables.items()],
+        )
         with _start_api(Path(folder), store) as base_url, temporary_keys("ApiKeysTable") as keys:
             serve_if_asked(base_url, keys)
             check_contract(base_url, keys, "sam-local")
@@ -45,13 +59,21 @@ def _address() -> str:
     In a Linux engine that is the bridge's. An engine in a virtual machine (macOS, Windows) passes connections on to the
     loopback address.
     """
-    command = ["docker", "run", "--rm", "--pull", "never" if os.environ.get("SKIP_PULL") else "missing"]
+    command = [
+        "docker",
+        "run",
+        "--rm",
+        "--pull",
+        "never" if os.environ.get("SKIP_PULL") else "missing",
+    ]
     command += ["--add-host", f"{_HOST}:host-gateway", "--entrypoint", "cat", _IMAGE, "/etc/hosts"]
     try:
         hosts = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return ""
-    address = next(line.split()[0] for line in hosts.splitlines() if _HOST in line and "." in line.split()[0])
+    address = next(
+        line.split()[0] for line in hosts.splitlines() if _HOST in line and "." in line.split()[0]
+    )
     with suppress(OSError), socket.create_server((address, 0)):
         return address
     return "127.0.0.1"
@@ -77,7 +99,11 @@ def _start_api(folder: Path, store: str) -> Iterator[str]:
     without = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL"}
     environment = {name: value for name, value in os.environ.items() if name not in without}
     environment |= {"HOME": str(folder), "SAM_CLI_TELEMETRY": "0"}
-    base_url, log, deadline = f"http://127.0.0.1:{port}/v1", folder / "start-api.log", time.monotonic() + _START_S
+    base_url, log, deadline = (
+        f"http://127.0.0.1:{port}/v1",
+        folder / "start-api.log",
+        time.monotonic() + _START_S,
+    )
     # A session of its own: Ctrl-C goes to every process of the terminal; this one is stopped by its parent alone.
     with log.open("w") as output, subprocess.Popen(
         command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
@@ -96,5 +122,8 @@ def _start_api(folder: Path, store: str) -> Iterator[str]:
 
 def _answers(base_url: str) -> bool:
     with suppress(httpx.TransportError):
-        return httpx.get(f"{base_url}/pets", timeout=30, trust_env=False).status_code == httpx.codes.UNAUTHORIZED
+        return (
+            httpx.get(f"{base_url}/pets", timeout=30, trust_env=False).status_code
+            == httpx.codes.UNAUTHORIZED
+        )
     return False

@@ -22,7 +22,13 @@ def run(*command: str, cwd: Path = ROOT) -> str:
     """Run a command and return what it printed."""
     environment = os.environ | {"SAM_CLI_TELEMETRY": "0"}
     done = subprocess.run(
-        command, cwd=cwd, env=environment, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True
+        command,
+        cwd=cwd,
+        env=environment,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
     )
     if done.returncode:
         raise DeploymentError(f"{done.stdout}{done.stderr}\nfailed: {' '.join(command)}")
@@ -35,7 +41,19 @@ def temporary_keys(table: str) -> Iterator[list[str]]:
     command, keys = (sys.executable, "-m", "tools", "keys"), []
     with ExitStack() as revoking:
         for label in ("check", "check two"):  # the same each time: every label is a metric
-            issued = json.loads(run(*command, "issue", "--table", table, "--label", label, "--expires", "1d", "--json"))
+            issued = json.loads(
+                run(
+                    *command,
+                    "issue",
+                    "--table",
+                    table,
+                    "--label",
+                    label,
+                    "--expires",
+                    "1d",
+                    "--json",
+                )
+            )
             revoking.callback(run, *command, "revoke", issued["id"], "--table", table)
             keys.append(issued["key"])
             if "GITHUB_ACTIONS" in os.environ:
@@ -60,6 +78,16 @@ def check_contract(base_url: str, keys: list[str], place: str, *arguments: str) 
         "CONTRACT_SECOND_API_KEY": keys[1],
         "CONTRACT_EXPECTED_FAILURES": f"tests/contract/expected_failures/{place}.yaml",
     }
-    command = [sys.executable, "-m", "pytest", "tests/contract", "-p", "no:cacheprovider", "-r", "fE", *arguments]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "tests/contract",
+        "-p",
+        "no:cacheprovider",
+        "-r",
+        "fE",
+        *arguments,
+    ]
     if subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode:
         raise DeploymentError(f"the contract suite failed against {base_url}")

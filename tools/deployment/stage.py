@@ -40,9 +40,18 @@ class Stage:
         if self.name not in stages:
             raise DeploymentError(f"samconfig.toml has no stage named {self.name}")
         template = yaml.safe_load((artifact / "template.yaml").read_text("utf-8"))["Parameters"]
-        defaults = {name: str(each["Default"]) for name, each in template.items() if "Default" in each}
-        kept = {name: value for name, value in self.used_parameters().items() if name in _KEPT and name in defaults}
-        given = dict(pair.split("=", 1) for pair in stages[self.name]["deploy"]["parameters"]["parameter_overrides"])
+        defaults = {
+            name: str(each["Default"]) for name, each in template.items() if "Default" in each
+        }
+        kept = {
+            name: value
+            for name, value in self.used_parameters().items()
+            if name in _KEPT and name in defaults
+        }
+        given = dict(
+            pair.split("=", 1)
+            for pair in stages[self.name]["deploy"]["parameters"]["parameter_overrides"]
+        )
         if email := os.environ.get("ALARM_EMAIL"):
             given["AlarmEmail"] = email
         boundary = {"PermissionsBoundary": self.account()["PermissionsBoundaryArn"]}
@@ -51,7 +60,9 @@ class Stage:
     def account(self) -> dict[str, str]:
         """Return the outputs of bootstrap.yaml's stack: the bucket of artifacts, and roles."""
         if not (outputs := _pairs(f"{self.stack}-bootstrap", "Output")):
-            raise DeploymentError(f"this account and region are not prepared: make bootstrap STAGE={self.name}")
+            raise DeploymentError(
+                f"this account and region are not prepared: make bootstrap STAGE={self.name}"
+            )
         return outputs
 
     def outputs(self) -> dict[str, str]:
@@ -74,13 +85,24 @@ class Stage:
 
     def resources(self) -> dict[str, str]:
         """Return the physical names of its stack's resources by their logical ids."""
-        pages = client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=self.stack)
+        pages = (
+            client("cloudformation")
+            .get_paginator("list_stack_resources")
+            .paginate(StackName=self.stack)
+        )
         summaries = [summary for page in pages for summary in page["StackResourceSummaries"]]
-        return {summary["LogicalResourceId"]: summary.get("PhysicalResourceId", "") for summary in summaries}
+        return {
+            summary["LogicalResourceId"]: summary.get("PhysicalResourceId", "")
+            for summary in summaries
+        }
 
     def functions(self) -> dict[str, str]:
         """Return the names of its functions by their logical ids."""
-        return {name: physical for name, physical in self.resources().items() if name.endswith("Function")}
+        return {
+            name: physical
+            for name, physical in self.resources().items()
+            if name.endswith("Function")
+        }
 
     def restored_tables(self) -> dict[str, str]:
         """Return the tables that it uses in place of the stack's own ones, by logical id: see restore.py."""
@@ -103,4 +125,6 @@ def _describe(stack: str) -> dict[str, Any]:
 
 
 def _pairs(stack: str, kind: str) -> dict[str, str]:
-    return {pair[f"{kind}Key"]: pair[f"{kind}Value"] for pair in _describe(stack).get(f"{kind}s", ())}
+    return {
+        pair[f"{kind}Key"]: pair[f"{kind}Value"] for pair in _describe(stack).get(f"{kind}s", ())
+    }

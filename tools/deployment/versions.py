@@ -17,15 +17,23 @@ def check(stage: Stage, path: Path) -> None:
     """Refuse a stage whose parameters, throttling or functions are not what an artifact asks for."""
     with release.unpacked(path) as artifact:
         asked, made = stage.parameters(artifact.folder), artifact.code
-        resources = yaml.safe_load((artifact.folder / "template.yaml").read_text("utf-8"))["Resources"]
+        resources = yaml.safe_load((artifact.folder / "template.yaml").read_text("utf-8"))[
+            "Resources"
+        ]
     used, api = stage.used_parameters(), stage.resources()["Api"]
-    throttling = client("apigateway").get_stage(restApiId=api, stageName=stage.name)["methodSettings"]["*/*"]
-    compared = {f"parameter {name}": (used.get(name), asked[name]) for name in asked.keys() - {"Canary"}}
+    throttling = client("apigateway").get_stage(restApiId=api, stageName=stage.name)[
+        "methodSettings"
+    ]["*/*"]
+    compared = {
+        f"parameter {name}": (used.get(name), asked[name]) for name in asked.keys() - {"Canary"}
+    }
     compared["throttling rate"] = throttling["throttlingRateLimit"], asked["ThrottlingRate"]
     compared["throttling burst"] = throttling["throttlingBurstLimit"], asked["ThrottlingBurst"]
     for name, function in stage.functions().items():
         # It holds every parameter that the function depends on: see template.yaml.
-        version = Template(resources[name]["Properties"]["VersionDescription"]["Fn::Sub"]).substitute(asked)
+        version = Template(
+            resources[name]["Properties"]["VersionDescription"]["Fn::Sub"]
+        ).substitute(asked)
         of_function = {"version": version, "code": made[name], "layer": made["CommonLayer"]}
         pairs = _function(function, of_function | {"concurrency": asked["ReservedConcurrency"]})
         compared |= {f"{name}: {what}": pair for what, pair in pairs.items()}
@@ -51,7 +59,10 @@ def _function(function: str, asked: Mapping[str, str]) -> dict[str, tuple[Any, A
     settings = functions.meta.service_model.operation_model("CreateFunction").input_shape.members
     changed = set(settings) & {*live, *latest["Configuration"]} - {"Description"}
     return {
-        **{setting: (live.get(setting), latest["Configuration"].get(setting)) for setting in changed},
+        **{
+            setting: (live.get(setting), latest["Configuration"].get(setting))
+            for setting in changed
+        },
         "shares of other versions": (routing.get("AdditionalVersionWeights", {}), {}),
         "version": (live["Description"], asked["version"]),
         "reserved concurrency": (reserved, asked["concurrency"]),
@@ -65,10 +76,17 @@ def prune(stage: StageName, keep: int = 3) -> None:
     functions, kept = client("lambda"), set(stage.resources().values())
     for name in stage.functions().values():
         pages = functions.get_paginator("list_versions_by_function").paginate(FunctionName=name)
-        versions = [one for page in pages for one in page["Versions"] if one["Version"] != "$LATEST"]
-        in_use = {one["Version"] for one in sorted(versions, key=lambda one: -int(one["Version"]))[:keep]}
+        versions = [
+            one for page in pages for one in page["Versions"] if one["Version"] != "$LATEST"
+        ]
+        in_use = {
+            one["Version"] for one in sorted(versions, key=lambda one: -int(one["Version"]))[:keep]
+        }
         for alias in functions.list_aliases(FunctionName=name)["Aliases"]:
-            in_use |= {alias["FunctionVersion"], *alias.get("RoutingConfig", {}).get("AdditionalVersionWeights", {})}
+            in_use |= {
+                alias["FunctionVersion"],
+                *alias.get("RoutingConfig", {}).get("AdditionalVersionWeights", {}),
+            }
         for version in versions:
             if version["Version"] in in_use or version["FunctionArn"] in kept:
                 kept |= {layer["Arn"] for layer in version.get("Layers", ())}

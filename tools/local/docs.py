@@ -19,4 +19,9 @@ def page(files: str, note: str, settings: Mapping[str, Any]) -> bytes:
     # In a script, "</" could end the element: https://html.spec.whatwg.org/multipage/scripting.html#restrictions-for-contents-of-script-elements
     script = json.dumps(settings).replace("</", "<\\/")
     text = Path(__file__).with_name("docs.html").read_text("utf-8")
-    return text.replace("{{files}}", files).replace("{{note}}", note).replace("{{settings}}", script).encode()
+    return (
+        text.replace("{{files}}", files)
+        .replace("{{note}}", note)
+        .replace("{{settings}}", script)
+        .encode()
+    )

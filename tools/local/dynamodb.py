@@ -73,12 +73,20 @@ class Database:
         """Answer a request as DynamoDB does: the SDK calls this before it would send."""
         body: Any = request.body
         try:
-            return _response(request, 200, self._perform(event_name.rpartition(".")[2], json.loads(body)))
+            return _response(
+                request, 200, self._perform(event_name.rpartition(".")[2], json.loads(body))
+            )
         except Refusal as error:
             status, refusal = 400, error
         except sqlite3.Error as error:
-            status, refusal = 500, Refusal(f"The local store {self._path}: {error}", "InternalServerError")
-        answer = {"__type": f"com.amazonaws.dynamodb.v20120810#{refusal.code}", "message": refusal.message}
+            status, refusal = (
+                500,
+                Refusal(f"The local store {self._path}: {error}", "InternalServerError"),
+            )
+        answer = {
+            "__type": f"com.amazonaws.dynamodb.v20120810#{refusal.code}",
+            "message": refusal.message,
+        }
         return _response(request, status, json.dumps(answer | refusal.members))
 
     def _perform(self, operation: str, request: dict[str, Any]) -> str:
@@ -100,8 +108,12 @@ class Database:
         if not self._is_open:
             raise sqlite3.ProgrammingError("it is closed")
         uri = f"{self._path.absolute().as_uri()}?mode=rw"
-        connection = sqlite3.connect(uri, timeout=10, isolation_level=None, check_same_thread=False, uri=True)
-        connection.executescript("PRAGMA synchronous = FULL; PRAGMA fullfsync = ON")  # the latter is for macOS
+        connection = sqlite3.connect(
+            uri, timeout=10, isolation_level=None, check_same_thread=False, uri=True
+        )
+        connection.executescript(
+            "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON"
+        )  # the latter is for macOS
         return connection
 
 

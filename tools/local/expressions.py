@@ -10,8 +10,16 @@ Value = dict[str, str]  # one member, named after its type
 Item = dict[str, Value]
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,37}")  # DynamoDB keeps 38 digits
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ReservedWords.html
-RESERVED_WORDS = frozenset(Path(__file__).with_name("reserved_words.txt").read_text("ascii").split())
-_COMPARATORS = {"=": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+RESERVED_WORDS = frozenset(
+    Path(__file__).with_name("reserved_words.txt").read_text("ascii").split()
+)
+_COMPARATORS = {
+    "=": operator.eq,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 _NAME, _VALUE = r"(#\w+|[A-Za-z]\w*)", r"(:\w+)"
 _COMPARISON = rf"{_NAME}\s*(=|<=|<|>=|>)\s*{_VALUE}"
 _TEST = rf"(attribute_exists|attribute_not_exists)\s*\(\s*{_NAME}\s*\)|{_COMPARISON}"
@@ -52,39 +60,56 @@ def order(value: Value) -> bytes:
     magnitude = bytes([129 + len(digits), *map(int, digits.rstrip("0"))])
     # Of two negative numbers the larger magnitude comes first; the last byte puts -15 before -10.
     is_negative = value["N"].startswith("-")
-    return b"\x7f" + bytes(255 - byte for byte in magnitude) + b"\xff" if is_negative else b"\x81" + magnitude
+    return (
+        b"\x7f" + bytes(255 - byte for byte in magnitude) + b"\xff"
+        if is_negative
+        else b"\x81" + magnitude
+    )
 
 
 class Expressions:
     """The expressions of one request."""
 
     def __init__(self, request: dict[str, Any]) -> None:
-        names, values = request.get("ExpressionAttributeNames"), request.get("ExpressionAttributeValues")
+        names, values = (
+            request.get("ExpressionAttributeNames"),
+            request.get("ExpressionAttributeValues"),
+        )
         self._names: dict[str, str] = names or {}
         self._values = known(values or {})
         self._texts = {name: text for name, text in request.items() if name.endswith("Expression")}
         used = re.findall(r"[#:]\w+", " ".join(self._texts.values()))
         if {} in (names, values) or {*used} != {*self._names, *self._values}:
-            raise Refusal(f"The expressions use {used}, but names and values are defined for {names} and {values}")
+            raise Refusal(
+                f"The expressions use {used}, but names and values are defined for {names} and {values}"
+            )
 
     def condition(self, item: Item) -> bool:
         """Tell whether the condition holds for an item; without one it does."""
         if "ConditionExpression" not in self._texts:
             return True
-        holds = False  # and each test is read, even where one holds: a mistake in it is always found
-        for function, tested, name, comparator, value in _parts(self._texts["ConditionExpression"], r"\sOR\s", _TEST):
+        holds = (
+            False  # and each test is read, even where one holds: a mistake in it is always found
+        )
+        for function, tested, name, comparator, value in _parts(
+            self._texts["ConditionExpression"], r"\sOR\s", _TEST
+        ):
             if function:
                 holds |= (self._attribute(tested) in item) is (function == "attribute_exists")
             else:
                 left, right = item.get(self._attribute(name), {}), self._values[value]
-                holds |= left.keys() == right.keys() and _COMPARATORS[comparator](order(left), order(right))
+                holds |= left.keys() == right.keys() and _COMPARATORS[comparator](
+                    order(left), order(right)
+                )
         return holds
 
     def key_conditions(self, keys: tuple[str, ...]) -> Item:
         """Read what the hash of the key is equal to and, if there is a condition for it, the range is greater than."""
         comparators = dict(zip(keys, "=>", strict=False))
         conditions: Item = {}
-        for name, comparator, value in _parts(self._texts["KeyConditionExpression"], r"\sAND\s", _COMPARISON):
+        for name, comparator, value in _parts(
+            self._texts["KeyConditionExpression"], r"\sAND\s", _COMPARISON
+        ):
             attribute = self._attribute(name)
             if attribute in conditions or comparator != comparators.get(attribute):
                 raise unknown(f"this condition of a query: {name} {comparator}")

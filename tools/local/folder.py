@@ -32,7 +32,9 @@ class DataFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             file = self._service.open("a+")
         except OSError as error:
-            raise LocalError(f"nothing can be stored in {self.path}: {error}. Use another: DATA=...") from error
+            raise LocalError(
+                f"nothing can be stored in {self.path}: {error}. Use another: DATA=..."
+            ) from error
         with file:
             for _ in range(20):  # another command may be looking whether it is held
                 if _try_lock(file, fcntl.LOCK_EX):
@@ -41,7 +43,9 @@ class DataFolder:
                     return
                 time.sleep(0.05)
             by = f"`make run` ({self.base_url() or 'starting'})"
-            raise LocalError(f"{self.path} is in use by {by}. Stop that first, or use another folder: DATA=.local2")
+            raise LocalError(
+                f"{self.path} is in use by {by}. Stop that first, or use another folder: DATA=.local2"
+            )
 
     def base_url(self) -> str | None:
         """Find the service that runs on this folder, once it answers. Keys are sent to it, so to no other machine."""

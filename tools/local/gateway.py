@@ -41,11 +41,21 @@ Handler = Callable[[dict[str, Any], Any], Any]
 def load_handlers(template: Template) -> Mapping[str, Handler]:
     """Import every handler, by logical id, and what they share, afresh; if one cannot be, the modules before stay."""
     functions = template.functions.values()
-    folders = {folder.resolve() for folder in (*template.layers, *(function.code for function in functions))}
+    folders = {
+        folder.resolve()
+        for folder in (*template.layers, *(function.code for function in functions))
+    }
     sys.path[:0] = [str(folder) for folder in folders if str(folder) not in sys.path]
     importlib.invalidate_caches()
-    files = {name: Path(getattr(module, "__file__", None) or "") for name, module in list(sys.modules.items())}
-    before = {name: sys.modules.pop(name) for name, file in files.items() if not folders.isdisjoint(file.parents)}
+    files = {
+        name: Path(getattr(module, "__file__", None) or "")
+        for name, module in list(sys.modules.items())
+    }
+    before = {
+        name: sys.modules.pop(name)
+        for name, file in files.items()
+        if not folders.isdisjoint(file.parents)
+    }
     try:
         return {function.logical_id: _handler(function) for function in functions}
     except LocalError:
@@ -80,10 +90,19 @@ class Gateway:
                 body += chunk
                 if len(body) > _MAX_BODY_BYTES:
                     return self._own("REQUEST_TOO_LARGE", request_id)
-            route, parameters = self.template.find(request.method, request.scope["raw_path"].decode("latin-1"))
+            route, parameters = self.template.find(
+                request.method, request.scope["raw_path"].decode("latin-1")
+            )
         except (ClientDisconnect, LookupError):  # who has gone reads no response
             return self._own("MISSING_AUTHENTICATION_TOKEN", request_id)
-        event = proxy_event(request, bytes(body), route, parameters, stage=self.template.stage, request_id=request_id)
+        event = proxy_event(
+            request,
+            bytes(body),
+            route,
+            parameters,
+            stage=self.template.stage,
+            request_id=request_id,
+        )
         made = await self._integrate(self.template.functions[route.function], event, request_id)
         made.headers["x-amzn-RequestId"] = request_id
         return made
@@ -92,19 +111,27 @@ class Gateway:
         """Call a function's handler in this thread."""
         deadline = time.monotonic() + seconds
         # Of Lambda's context, handlers use this alone.
-        context = SimpleNamespace(get_remaining_time_in_millis=lambda: int((deadline - time.monotonic()) * 1000))
+        context = SimpleNamespace(
+            get_remaining_time_in_millis=lambda: int((deadline - time.monotonic()) * 1000)
+        )
         return self._handlers[function.logical_id](event, context)
 
-    async def _integrate(self, function: Function, event: dict[str, Any], request_id: str) -> Response:
+    async def _integrate(
+        self, function: Function, event: dict[str, Any], request_id: str
+    ) -> Response:
         """Invoke a function, within its own time."""
         seconds = function.timeout_s
-        invocation = asyncio.get_running_loop().run_in_executor(self._executor, self.invoke, function, event, seconds)
+        invocation = asyncio.get_running_loop().run_in_executor(
+            self._executor, self.invoke, function, event, seconds
+        )
         try:
             async with asyncio.timeout(seconds):
                 return response(await invocation)
         except (Exception, SystemExit) as error:
             # As Lambda's runtime logs it. A thread that overruns cannot be stopped.
-            timed_out = invocation.cancelled()  # or else the function itself has raised TimeoutError
+            timed_out = (
+                invocation.cancelled()
+            )  # or else the function itself has raised TimeoutError
             line = {"level": "ERROR", "message": "The function failed.", "request_id": request_id}
             if timed_out:
                 line["message"] = f"Task timed out after {seconds:.2f} seconds"
@@ -117,22 +144,40 @@ class Gateway:
         """Make a response of API Gateway's own, as the template says; headers are in single quotes there."""
         made = self.template.gateway_responses[kind]
         ((media_type, body),) = made["ResponseTemplates"].items()
-        headers = {name: value.strip("'") for name, value in made["ResponseParameters"]["Headers"].items()}
+        headers = {
+            name: value.strip("'") for name, value in made["ResponseParameters"]["Headers"].items()
+        }
         headers |= {"Content-Type": media_type, "x-amzn-RequestId": request_id}
         return Response(body, made.get("StatusCode", HTTPStatus.BAD_GATEWAY), headers)
 
 
 def proxy_event(  # noqa: PLR0913 - what an event is made of
-    request: Request, body: bytes, route: Route, parameters: Mapping[str, str], *, stage: str, request_id: str
+    request: Request,
+    body: bytes,
+    route: Route,
+    parameters: Mapping[str, str],
+    *,
+    stage: str,
+    request_id: str,
 ) -> dict[str, Any]:
     """Make the event that API Gateway would send to the function of a route.
 
     Differences: header names are in lower case, as ASGI has them; `requestContext.path` does not begin with the stage,
     as behind a custom domain; and an identity that nobody has proved has no members of value null.
     """
-    path, client, now = request.scope["raw_path"].decode("latin-1"), request.scope["client"][0], datetime.now(UTC)
-    sent = {n: request.headers.getlist(n) for n in request.headers if not n.startswith("x-forwarded-")}
-    forwarded = {"For": [client], "Port": [str(request.url.port or 80)], "Proto": ["http"]}  # whatever the client sent
+    path, client, now = (
+        request.scope["raw_path"].decode("latin-1"),
+        request.scope["client"][0],
+        datetime.now(UTC),
+    )
+    sent = {
+        n: request.headers.getlist(n) for n in request.headers if not n.startswith("x-forwarded-")
+    }
+    forwarded = {
+        "For": [client],
+        "Port": [str(request.url.port or 80)],
+        "Proto": ["http"],
+    }  # whatever the client sent
     headers = sent | {f"X-Forwarded-{name}": values for name, values in forwarded.items()}
     query = {name: request.query_params.getlist(name) for name in request.query_params}
     try:
@@ -171,9 +216,21 @@ def proxy_event(  # noqa: PLR0913 - what an event is made of
 def response(result: Any) -> Response:
     """Make the HTTP response of what a function returned, in the form that this project uses; ValueError for others."""
     match {"headers": {}, "body": "", "isBase64Encoded": False} | result:
-        case {"statusCode": int(status), "headers": dict(headers), "body": str(body), "isBase64Encoded": False, **more}:
-            made = Response(body.encode(), status, {name: str(value) for name, value in headers.items()})
+        case {
+            "statusCode": int(status),
+            "headers": dict(headers),
+            "body": str(body),
+            "isBase64Encoded": False,
+            **more,
+        }:
+            made = Response(
+                body.encode(), status, {name: str(value) for name, value in headers.items()}
+            )
             made.headers.setdefault("Content-Type", "application/json")  # API Gateway's default
-            if status in range(200, 600) and not more and all(map(str.isprintable, chain(*made.headers.items()))):
+            if (
+                status in range(200, 600)
+                and not more
+                and all(map(str.isprintable, chain(*made.headers.items())))
+            ):
                 return made
     raise ValueError(f"not a response: {result!r:.300}")

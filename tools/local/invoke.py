@@ -15,7 +15,9 @@ from tools.local.folder import DataFolder
 
 
 def invoke(
-    event: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="An API Gateway proxy event.")],
+    event: Annotated[
+        Path, typer.Argument(exists=True, dir_okay=False, help="An API Gateway proxy event.")
+    ],
 ) -> None:
     """Run one handler with an event; its response goes to stdout, its log to stderr."""
     from tools.local.service import load_template, open_store
@@ -27,7 +29,11 @@ def invoke(
             from animal_store.api_key import is_well_formed
 
             # The keys in `events/` are examples that open nothing.
-            text = re.sub(r"\w+", lambda word: key if is_well_formed(word[0]) else word[0], event.read_text("utf-8"))
+            text = re.sub(
+                r"\w+",
+                lambda word: key if is_well_formed(word[0]) else word[0],
+                event.read_text("utf-8"),
+            )
             content = json.loads(text)
             route, _ = template.find(content.get("httpMethod"), content.get("path", ""))
             # Longer than the function's own seconds: a person may be at a breakpoint.

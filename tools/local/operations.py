@@ -14,7 +14,9 @@ from tools.local.expressions import Expressions, Item, Refusal, known, order, un
 Execute = Callable[..., sqlite3.Cursor]
 Request = dict[str, Any]
 
-_MAX_KEY = 2048  # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
+_MAX_KEY = (
+    2048  # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
+)
 _FAILED = "ConditionalCheckFailedException"
 _AFTER = b"\xff"
 _READ = "SELECT item FROM rows WHERE place = ?"
@@ -32,12 +34,16 @@ class _Index:
 
     def place(self, item: Item) -> bytes:
         """Return the place of an item; of the first attributes of a key alone, where the items with them begin."""
-        place = self.begin  # then the attributes, each ended by a zero byte; none begins with `_AFTER`
+        place = (
+            self.begin
+        )  # then the attributes, each ended by a zero byte; none begins with `_AFTER`
         for name in self.names:
             if name in item:
                 part = order(item[name]) if item[name].keys() == {self.types[name]} else b""
                 if not 0 < len(part) <= _MAX_KEY:
-                    raise Refusal(f"The key {name} must be a {self.types[name]} of 1 to {_MAX_KEY} bytes")
+                    raise Refusal(
+                        f"The key {name} must be a {self.types[name]} of 1 to {_MAX_KEY} bytes"
+                    )
                 place += part.replace(b"\0", b"\0" + _AFTER) + b"\0"
         return place
 
@@ -53,7 +59,10 @@ def _read_indexes(number: int, description: str) -> dict[str | None, _Index]:
     types = {each["AttributeName"]: each["AttributeType"] for each in table["AttributeDefinitions"]}
     indexes: dict[str | None, _Index] = {}
     for described in (table, *table.get("GlobalSecondaryIndexes", [])):
-        name, keys = described.get("IndexName"), tuple(key["AttributeName"] for key in described["KeySchema"])
+        name, keys = (
+            described.get("IndexName"),
+            tuple(key["AttributeName"] for key in described["KeySchema"]),
+        )
         names = tuple(dict.fromkeys(keys + (indexes[None].keys if indexes else ())))
         indexes[name] = _Index(f"{number}\0{name or ''}\0".encode(), keys, names, types)
     return indexes
@@ -82,9 +91,13 @@ class _Call:
         holds, changes = expressions.condition(old), expressions.changes(item | old)
         if not holds:
             is_shown = old and self.request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
-            raise Refusal("The conditional request failed", _FAILED, **({"Item": old} if is_shown else {}))
+            raise Refusal(
+                "The conditional request failed", _FAILED, **({"Item": old} if is_shown else {})
+            )
         if fixed := changes.keys() & {*indexes[None].keys}:
-            raise Refusal(f"Cannot update attribute {fixed.pop()}. This attribute is part of the key")
+            raise Refusal(
+                f"Cannot update attribute {fixed.pop()}. This attribute is part of the key"
+            )
         new = item if is_put else {**item, **old, **changes}
         for index in indexes.values():
             before, after = index.row(old), index.row(new)
@@ -92,7 +105,9 @@ class _Call:
                 self.execute("DELETE FROM rows WHERE place = ?", (before,))
             if after:
                 self.execute("REPLACE INTO rows VALUES (?, ?)", (after, _json(new)))
-        returned = {"ALL_NEW": new, "UPDATED_NEW": changes}.get(self.request.get("ReturnValues", ""))
+        returned = {"ALL_NEW": new, "UPDATED_NEW": changes}.get(
+            self.request.get("ReturnValues", "")
+        )
         return _json({"Attributes": returned}) if returned else "{}"
 
     def transact_write_items(self) -> str:
@@ -113,10 +128,16 @@ class _Call:
             except Refusal as refusal:
                 if refusal.code != _FAILED:
                     raise
-                reason |= {"Code": "ConditionalCheckFailed", "Message": refusal.message, **refusal.members}
+                reason |= {
+                    "Code": "ConditionalCheckFailed",
+                    "Message": refusal.message,
+                    **refusal.members,
+                }
         codes = [reason["Code"] for reason in reasons]
         if {*codes} != {"None"}:
-            message = "Transaction cancelled, please refer cancellation reasons for specific reasons "
+            message = (
+                "Transaction cancelled, please refer cancellation reasons for specific reasons "
+            )
             message += f"[{', '.join(codes)}]"
             raise Refusal(message, "TransactionCanceledException", CancellationReasons=reasons)
         return "{}"
@@ -126,7 +147,10 @@ class _Call:
             raise Refusal("Consistent reads are not supported on global secondary indexes")
         index = self._indexes()[self.request.get("IndexName")]
         conditions = Expressions(self.request).key_conditions(index.keys)
-        begin, low = index.place({index.keys[0]: conditions[index.keys[0]]}), index.place(conditions)
+        begin, low = (
+            index.place({index.keys[0]: conditions[index.keys[0]]}),
+            index.place(conditions),
+        )
         return self._page(index, low + _AFTER if low != begin else begin, begin + _AFTER)
 
     def scan(self) -> str:
@@ -135,7 +159,9 @@ class _Call:
 
     def create_table(self) -> str:
         for index in self.request.get("GlobalSecondaryIndexes", []):
-            _check_parameters("GlobalSecondaryIndexes", {"IndexName", "KeySchema", "Projection"}, index)
+            _check_parameters(
+                "GlobalSecondaryIndexes", {"IndexName", "KeySchema", "Projection"}, index
+            )
         name, table = self.request["TableName"], _json(self.request | {"TableStatus": "ACTIVE"})
         insert = "INSERT OR IGNORE INTO tables (name, description) VALUES (?, ?)"
         if not self.execute(insert, (name, table)).rowcount:
@@ -145,7 +171,9 @@ class _Call:
     def describe_table(self) -> str:
         return f'{{"Table":{self._table()[1]}}}'
 
-    def update_time_to_live(self) -> str:  # DynamoDB deletes what has expired some day, the store never does
+    def update_time_to_live(
+        self,
+    ) -> str:  # DynamoDB deletes what has expired some day, the store never does
         return _json({"TimeToLiveSpecification": self.request["TimeToLiveSpecification"]})
 
     def _table(self) -> tuple[int, str]:
@@ -161,7 +189,9 @@ class _Call:
     def place(self) -> bytes:
         """Return the place of the item that the request names."""
         table = self._indexes()[None]
-        key: Item = self.request.get("Key") or {name: self.request["Item"].get(name, {}) for name in table.keys}
+        key: Item = self.request.get("Key") or {
+            name: self.request["Item"].get(name, {}) for name in table.keys
+        }
         if key.keys() != {*table.keys}:
             raise Refusal("The provided key element does not match the schema")
         return table.place(known(key))
@@ -170,8 +200,13 @@ class _Call:
         """Read the items from one place to before another, up to the limit; DynamoDB would also stop at 1 MB."""
         if "ExclusiveStartKey" in self.request:
             start = index.place(known(self.request["ExclusiveStartKey"]))
-            if self.request["ExclusiveStartKey"].keys() != {*index.names} or not low <= start < high:
-                raise Refusal("The provided starting key is invalid, or outside the boundaries of the query")
+            if (
+                self.request["ExclusiveStartKey"].keys() != {*index.names}
+                or not low <= start < high
+            ):
+                raise Refusal(
+                    "The provided starting key is invalid, or outside the boundaries of the query"
+                )
             low = start + _AFTER
         limit, last = self.request.get("Limit", -1), ""
         statement = "SELECT item FROM rows WHERE place >= ? AND place < ? ORDER BY place LIMIT ?"
@@ -189,7 +224,9 @@ class _Call:
         if self.execute(insert, (token, content, now + 10 * 60)).rowcount:
             return False
         if (content,) not in self.execute("SELECT content FROM tokens WHERE token = ?", (token,)):
-            raise Refusal("The token belongs to another transaction", "IdempotentParameterMismatchException")
+            raise Refusal(
+                "The token belongs to another transaction", "IdempotentParameterMismatchException"
+            )
         return True
 
 

@@ -15,8 +15,19 @@ from pathlib import Path
 from typing import Any
 
 STATUS_PAGE = Path(__file__).with_name("status.html")
-_SHOWN = ("timestamp", "Operation", "Status", "Code", "Latency", "StoreCalls", "ColdStart", "KeyLabel")
-Sink = Callable[[str], object]  # takes what was written in one piece, a line as a rule, from whichever thread wrote it
+_SHOWN = (
+    "timestamp",
+    "Operation",
+    "Status",
+    "Code",
+    "Latency",
+    "StoreCalls",
+    "ColdStart",
+    "KeyLabel",
+)
+Sink = Callable[
+    [str], object
+]  # takes what was written in one piece, a line as a rule, from whichever thread wrote it
 
 
 def log_to_terminal() -> None:
@@ -40,14 +51,21 @@ def redirected(*sinks: Sink) -> Iterator[None]:
 def summary(trace: str) -> str:
     """Shorten a traceback to its last line and its last place in code that is not a library's."""
     places = re.findall(r'File "(/(?:(?!site-packages|lib/python3)[^"])+)", line (\d+)', trace)
-    return " ".join((trace.strip().rpartition("\n")[2], *("({}, line {})".format(*place) for place in places[-1:])))
+    return " ".join(
+        (
+            trace.strip().rpartition("\n")[2],
+            *("({}, line {})".format(*place) for place in places[-1:]),
+        )
+    )
 
 
 def show_exception(say: Sink, log: Path, line: str) -> None:
     """Say of an exception in a line of the log what happened, where, and where to read on."""
     if '"exception"' in line:
         with suppress(AttributeError, KeyError, TypeError, ValueError):  # a line of another kind
-            say(f"          {summary(json.loads(line)['exception'])}; the whole traceback is in {log}")
+            say(
+                f"          {summary(json.loads(line)['exception'])}; the whole traceback is in {log}"
+            )
 
 
 class Metrics:
@@ -69,5 +87,8 @@ class Metrics:
     def summary(self, base_url: str) -> dict[str, Any]:
         """Return how many requests had which status, and the last requests, the latest first."""
         with self._lock:
-            counts = [{"Operation": o, "Status": s, "Requests": n} for (o, s), n in sorted(self._counts.items())]
+            counts = [
+                {"Operation": o, "Status": s, "Requests": n}
+                for (o, s), n in sorted(self._counts.items())
+            ]
             return {"base_url": base_url, "counts": counts, "last": [*self._last]}

@@ -28,7 +28,10 @@ def main() -> int:
     try:
         with ExitStack() as stack:
             _run(stack)
-    except (LocalError, OSError) as error:  # OSError: a full disk, a file of the folder that cannot be written
+    except (
+        LocalError,
+        OSError,
+    ) as error:  # OSError: a full disk, a file of the folder that cannot be written
         print(f"make run: {error}")
     return 1
 
@@ -49,7 +52,9 @@ def _run(stack: ExitStack) -> None:
     from tools.local.service import load_template, open_store
 
     metrics, path = Metrics(), Path(os.environ.get("TEMPLATE") or ROOT / "template.yaml")
-    log = stack.enter_context(folder.log.open("w", encoding="utf-8", errors="backslashreplace", buffering=1))
+    log = stack.enter_context(
+        folder.log.open("w", encoding="utf-8", errors="backslashreplace", buffering=1)
+    )
     log_to_terminal()
     stack.enter_context(redirected(log.write, metrics, partial(show_exception, _say, folder.log)))
     store, template = stack.enter_context(open_store(folder)), load_template(path)
@@ -60,7 +65,9 @@ def _run(stack: ExitStack) -> None:
         application.gateway = store.load(load_template(path))
 
     if os.environ.get("RELOAD", "0") not in {"", "0"}:
-        threading.Thread(target=_keep_reloaded, args=[reload, path, folder.log], daemon=True).start()
+        threading.Thread(
+            target=_keep_reloaded, args=[reload, path, folder.log], daemon=True
+        ).start()
     options: Any = {"log_config": None, "proxy_headers": False, "ws": "none", "lifespan": "off"}
     server = uvicorn.Server(uvicorn.Config(application, timeout_graceful_shutdown=1, **options))
     print(origin + template.base_path, end="", file=service, flush=True)
@@ -105,7 +112,11 @@ def _keep_reloaded(reload: Callable[[], None], template: Path, log: Path) -> Non
     seen: dict[Path, int] = {}
     while True:
         with suppress(OSError):  # a file is being replaced
-            files = [template, *template.parent.glob("functions/**/*.py"), *template.parent.glob("layers/**/*.py")]
+            files = [
+                template,
+                *template.parent.glob("functions/**/*.py"),
+                *template.parent.glob("layers/**/*.py"),
+            ]
             before, seen = seen, {file: file.stat().st_mtime_ns for file in files}
             try:
                 if before not in ({}, seen):
@@ -122,7 +133,9 @@ def reset() -> int:
     try:
         with folder.held_by_service():
             folder.store.mkdir(exist_ok=True)
-            old = folder.store.rename(folder.path / f"store.{datetime.now(UTC):%Y%m%d-%H%M%S-%f}.old")
+            old = folder.store.rename(
+                folder.path / f"store.{datetime.now(UTC):%Y%m%d-%H%M%S-%f}.old"
+            )
     except (LocalError, OSError) as error:
         print(f"make reset: {error}")
         return 1

@@ -37,13 +37,18 @@ def client() -> "DynamoDBClient":
     from botocore.config import Config
     from botocore.session import Session
 
-    config = Config(connect_timeout=3, read_timeout=10, retries={"mode": "standard", "total_max_attempts": 2})
+    config = Config(
+        connect_timeout=3, read_timeout=10, retries={"mode": "standard", "total_max_attempts": 2}
+    )
     return cast("DynamoDBClient", Session().create_client("dynamodb", config=config))
 
 
 def table_request(table: Table) -> dict[str, Any]:
     """Make the parameters of CreateTable; a table's other properties protect data on AWS."""
-    return {"TableName": table.name, **{name: v for name, v in table.properties.items() if name in _CREATED_WITH}}
+    return {
+        "TableName": table.name,
+        **{name: v for name, v in table.properties.items() if name in _CREATED_WITH},
+    }
 
 
 def create_tables(dynamodb: "DynamoDBClient", tables: Iterable[Table]) -> None:
@@ -51,7 +56,9 @@ def create_tables(dynamodb: "DynamoDBClient", tables: Iterable[Table]) -> None:
     for table in tables:
         with suppress(dynamodb.exceptions.ResourceInUseException):
             dynamodb.create_table(**table_request(table))
-            dynamodb.get_waiter("table_exists").wait(TableName=table.name, WaiterConfig={"Delay": 1})
+            dynamodb.get_waiter("table_exists").wait(
+                TableName=table.name, WaiterConfig={"Delay": 1}
+            )
             if expiry := table.properties.get("TimeToLiveSpecification"):
                 dynamodb.update_time_to_live(TableName=table.name, TimeToLiveSpecification=expiry)
 
@@ -120,4 +127,6 @@ def open_store(folder: DataFolder) -> Iterator[Store]:
                 database.attach(dynamodb)
                 yield Store(folder, dynamodb, database.attach)
     except (BotoCoreError, ClientError) as error:
-        raise LocalError(f"the store at {endpoint or folder.path} does not answer as it should: {error}") from error
+        raise LocalError(
+            f"the store at {endpoint or folder.path} does not answer as it should: {error}"
+        ) from error

@@ -73,45 +73,80 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     """YAML with the short forms of CloudFormation's intrinsic functions; of all but `!Ref` only the name is kept."""
 
 
-_Loader.add_multi_constructor("!", lambda _, name, node: {"Ref": node.value} if name == "Ref" else {f"Fn::{name}": ""})
+_Loader.add_multi_constructor(
+    "!", lambda _, name, node: {"Ref": node.value} if name == "Ref" else {f"Fn::{name}": ""}
+)
 
 
 def load(path: Path, parameters: Mapping[str, str]) -> Template:
     """Read a SAM template; template parameters that are not given take their defaults."""
     try:
         document = yaml.load(path.read_text("utf-8"), Loader=_Loader)  # noqa: S506 - is safe
-        defaults = {name: parameter.get("Default") for name, parameter in document["Parameters"].items()}
+        defaults = {
+            name: parameter.get("Default") for name, parameter in document["Parameters"].items()
+        }
         # Resources have names like those that CloudFormation makes.
         names = {name: f"{STACK_NAME}-{name}" for name in document["Resources"]}
         return _read(path.parent, _resolved(document, {**defaults, **parameters, **names}))
     # Half written, while `make run RELOAD=1` watches, for instance; `make check` says where the mistake is.
-    except (OSError, yaml.YAMLError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+    except (
+        OSError,
+        yaml.YAMLError,
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise LocalError(f"{path} cannot be used: {type(error).__name__}: {error}") from error
 
 
 def _read(folder: Path, document: dict[str, Any]) -> Template:
     def of_type(kind: str) -> dict[str, Any]:
-        found = {name: resource for name, resource in document["Resources"].items() if resource["Type"] == kind}
+        found = {
+            name: resource
+            for name, resource in document["Resources"].items()
+            if resource["Type"] == kind
+        }
         for name, resource in found.items():
             # All functions share a process, and so its variables and layers.
             if {"Condition", "Environment", "Layers"} & {*resource, *resource["Properties"]}:
-                raise LocalError(f"{name} has a condition, variables or layers of its own, which cannot be local")
+                raise LocalError(
+                    f"{name} has a condition, variables or layers of its own, which cannot be local"
+                )
         return {name: resource["Properties"] for name, resource in found.items()}
 
-    (api,), functions = of_type("AWS::Serverless::Api").values(), of_type("AWS::Serverless::Function")
-    events = [(event["Properties"], name) for name, own in functions.items() for event in own["Events"].values()]
+    (api,), functions = (
+        of_type("AWS::Serverless::Api").values(),
+        of_type("AWS::Serverless::Function"),
+    )
+    events = [
+        (event["Properties"], name)
+        for name, own in functions.items()
+        for event in own["Events"].values()
+    ]
     routes = [Route(event["Method"].upper(), event["Path"], name) for event, name in events]
     shared = document["Globals"]["Function"]
     return Template(
         stage=api["StageName"],
-        routes=sorted(routes, key=lambda route: route.resource.replace("{", "\x7f")),  # fixed segments go first
+        routes=sorted(
+            routes, key=lambda route: route.resource.replace("{", "\x7f")
+        ),  # fixed segments go first
         functions={
-            name: Function.model_validate(shared | own | {"logical_id": name, "CodeUri": folder / own["CodeUri"]})
+            name: Function.model_validate(
+                shared | own | {"logical_id": name, "CodeUri": folder / own["CodeUri"]}
+            )
             for name, own in functions.items()
         },
-        layers=[folder / layer["ContentUri"] for layer in of_type("AWS::Serverless::LayerVersion").values()],
+        layers=[
+            folder / layer["ContentUri"]
+            for layer in of_type("AWS::Serverless::LayerVersion").values()
+        ],
         gateway_responses=api["GatewayResponses"],
-        tables={name: Table(f"{STACK_NAME}-{name}", each) for name, each in of_type("AWS::DynamoDB::Table").items()},
+        tables={
+            name: Table(f"{STACK_NAME}-{name}", each)
+            for name, each in of_type("AWS::DynamoDB::Table").items()
+        },
     )
 
 

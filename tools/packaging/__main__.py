@@ -24,7 +24,9 @@ def _sam_build(target: Target) -> None:
         "PATH": f"{SAM.parent}{os.pathsep}{os.environ['PATH']}",
         "ARCHITECTURE": target.name,
     }
-    done = subprocess.run(command, cwd=ROOT, env=environment, check=False, capture_output=True, text=True)
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, check=False, capture_output=True, text=True
+    )
     if done.returncode:
         raise SystemExit(f"{done.stdout}{done.stderr}\nsam build failed for {target.name}")
 
@@ -50,7 +52,9 @@ def build(target: Target) -> None:
     sha256 = artifact.pack(target.build_dir, target.artifact)
     print(f"{target.name}: built in {target.build_dir.relative_to(ROOT)}")
     print(f"  layer: {size:,} bytes zipped (limit {LAYER_LIMIT:,}), {libraries} libraries")
-    print(f"  artifact: {target.artifact.relative_to(ROOT)}, of {artifact.commit()}\n  sha256: {sha256}")
+    print(
+        f"  artifact: {target.artifact.relative_to(ROOT)}, of {artifact.commit()}\n  sha256: {sha256}"
+    )
 
 
 if __name__ == "__main__":

@@ -62,7 +62,9 @@ def _zip(entries: Mapping[str, bytes]) -> bytes:
 def commit() -> str:
     """Name what is checked out: the commit, with `-dirty` if files differ from it."""
     command = ["git", "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
-    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        command, cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def pack(build: Path, output: Path, config: Path = ROOT / "samconfig.toml") -> str:

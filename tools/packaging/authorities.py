@@ -12,7 +12,9 @@ def write(bundle: Path, directory: Path) -> None:
     """Write every certificate of a bundle, as `openssl rehash` would link it; what the directory has already stays."""
     directory.mkdir(exist_ok=True)
     for certificate in _CERTIFICATE.findall(bundle.read_text()):
-        name = subprocess.run(_SUBJECT_HASH, input=certificate, capture_output=True, text=True, check=True).stdout
+        name = subprocess.run(
+            _SUBJECT_HASH, input=certificate, capture_output=True, text=True, check=True
+        ).stdout
         number = 0
         while (path := directory / f"{name.strip()}.{number}").exists():
             number += 1

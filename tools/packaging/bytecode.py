@@ -27,6 +27,14 @@ def compile_tree(directory: Path, deployed_at: str) -> None:
         shutil.rmtree(cache)
     # A process of its own with one worker that takes the files in order: the same source gives the same bytes.
     command = [sys.executable, "-I", "-m", "compileall", "-q", "-f", "-j", "1"]
-    command += ["--invalidation-mode", "unchecked-hash", "-s", str(directory), "-p", deployed_at, str(directory)]
+    command += [
+        "--invalidation-mode",
+        "unchecked-hash",
+        "-s",
+        str(directory),
+        "-p",
+        deployed_at,
+        str(directory),
+    ]
     if subprocess.run(command, check=False).returncode:
         raise SystemExit(f"cannot compile {directory}")

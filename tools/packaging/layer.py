@@ -48,7 +48,9 @@ def trim(python: Path, drops: Mapping[str, set[str]] = DROPS) -> None:
     for pattern, keep in drops.items():
         found = list(python.glob(pattern))
         if not found or keep - {path.name for path in found}:
-            raise SystemExit(f"DROPS in tools/packaging/layer.py no longer fits the installed libraries: {pattern}")
+            raise SystemExit(
+                f"DROPS in tools/packaging/layer.py no longer fits the installed libraries: {pattern}"
+            )
         for path in found:
             if path.name not in keep:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -57,9 +59,15 @@ def trim(python: Path, drops: Mapping[str, set[str]] = DROPS) -> None:
 def keep_licences(python: Path, output: Path) -> None:
     """Copy the libraries' licence texts, which have to go along, to where no start looks for modules."""
     for records in sorted(python.glob("*.dist-info")):
-        texts = [file for file in records.rglob("*") if re.match(r"(licen[cs]e|notice)\b", file.name, re.IGNORECASE)]
+        texts = [
+            file
+            for file in records.rglob("*")
+            if re.match(r"(licen[cs]e|notice)\b", file.name, re.IGNORECASE)
+        ]
         if not texts:
-            raise SystemExit(f"{records.stem} brings no licence text: look it up, add it in tools/packaging/layer.py")
+            raise SystemExit(
+                f"{records.stem} brings no licence text: look it up, add it in tools/packaging/layer.py"
+            )
         (output / records.stem).mkdir(parents=True)
         for text in texts:
             shutil.copyfile(text, output / records.stem / text.name)
@@ -67,19 +75,34 @@ def keep_licences(python: Path, output: Path) -> None:
 
 def _install(target: Target, python: Path) -> None:
     """Install the locked libraries, hashes checked, for the target's processor whatever this machine's is."""
-    command = [str(sbom.UV), "pip", "install", "--quiet", "--target", str(python), "--link-mode", "copy"]
+    command = [
+        str(sbom.UV),
+        "pip",
+        "install",
+        "--quiet",
+        "--target",
+        str(python),
+        "--link-mode",
+        "copy",
+    ]
     command += ["--python", sys.executable, "--python-platform", target.platform]
     command += ["--python-version", f"{PYTHON[0]}.{PYTHON[1]}", "--require-hashes", "--no-deps"]
     command += ["--only-binary", ":all:", "--requirements", "-"]
-    if subprocess.run(command, check=False, text=True, input=sbom.export("requirements.txt")).returncode:
-        raise SystemExit("Cannot install the layer's libraries (see above): is a Python package registry reachable?")
+    if subprocess.run(
+        command, check=False, text=True, input=sbom.export("requirements.txt")
+    ).returncode:
+        raise SystemExit(
+            "Cannot install the layer's libraries (see above): is a Python package registry reachable?"
+        )
 
 
 def _compile_models(package: Path) -> None:
     """Put the compiled models where `animal_store.validators` looks first, so that no function loads pydantic."""
     from animal_store.models import compile_core_schemas
 
-    source = f'"""Made by `make build` from models.py."""\n\nCORE_SCHEMAS = {compile_core_schemas()}\n'
+    source = (
+        f'"""Made by `make build` from models.py."""\n\nCORE_SCHEMAS = {compile_core_schemas()}\n'
+    )
     (package / "core_schemas.py").write_text(source)
 
 
@@ -91,11 +114,17 @@ def build(target: Target, output: Path) -> None:
     python.mkdir(parents=True)
     _install(target, python)
     keep_licences(python, output / "licences")
-    shutil.copytree(SOURCE / "animal_store", python / "animal_store", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        SOURCE / "animal_store",
+        python / "animal_store",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
     _compile_models(python / "animal_store")
     trim(python)
     for name, text in EMPTIED.items():
-        (python / name).write_text(f"# Emptied by `make build`: see EMPTIED in tools/packaging/layer.py.\n{text}\n")
+        (python / name).write_text(
+            f"# Emptied by `make build`: see EMPTIED in tools/packaging/layer.py.\n{text}\n"
+        )
     sdk_data.reduce(python / "botocore/data")
     authorities.write(python / "botocore/cacert.pem", python / "animal_store/authorities")
     # What vulnerability scanners read.

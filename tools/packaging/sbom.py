@@ -18,12 +18,23 @@ _NOT_SHIPPED = ("boto3", "s3transfer", "pydantic", "annotated-types", "typing-in
 
 # SPDX expressions of libraries whose metadata says something else, with their licence files looked at.
 _SPDX = {"aws-lambda-powertools": "MIT-0", "python-dateutil": "Apache-2.0 OR BSD-3-Clause"}
-_LOOKED_AT = re.compile(r"(MIT|MIT-0|Apache-2\.0|BSD-2-Clause|BSD-3-Clause|PSF-2\.0|ISC)( (AND|OR) (?=[A-Z])|$)")
+_LOOKED_AT = re.compile(
+    r"(MIT|MIT-0|Apache-2\.0|BSD-2-Clause|BSD-3-Clause|PSF-2\.0|ISC)( (AND|OR) (?=[A-Z])|$)"
+)
 
 
 def export(file_format: str) -> str:
     """Return what ships, as `requirements.txt` (with hashes) or `cyclonedx1.5`."""
-    command = [str(UV), "export", "--quiet", "--locked", "--no-dev", "--no-emit-project", "--format", file_format]
+    command = [
+        str(UV),
+        "export",
+        "--quiet",
+        "--locked",
+        "--no-dev",
+        "--no-emit-project",
+        "--format",
+        file_format,
+    ]
     command += [f"--no-emit-package={name}" for name in _NOT_SHIPPED]
     done = subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.PIPE, text=True)
     if done.returncode:
@@ -38,15 +49,21 @@ def bill_of_materials() -> dict[str, Any]:
     bill["metadata"].pop("timestamp", None)
     for library in bill["components"]:
         name, stated = library["name"], metadata(library["name"]).json
-        licence = _SPDX.get(name) or stated.get("license_expression") or stated.get("license", "none")
+        licence = (
+            _SPDX.get(name) or stated.get("license_expression") or stated.get("license", "none")
+        )
         library["licenses"] = [{"expression": licence}]
     return bill
 
 
 def unknown_licences(bill: dict[str, Any]) -> list[str]:
     """List libraries whose licence has not been looked at, or is not an SPDX expression."""
-    licences = {library["name"]: library["licenses"][0]["expression"] for library in bill["components"]}
-    return [f"{name}: {licence}" for name, licence in licences.items() if _LOOKED_AT.sub("", licence)]
+    licences = {
+        library["name"]: library["licenses"][0]["expression"] for library in bill["components"]
+    }
+    return [
+        f"{name}: {licence}" for name, licence in licences.items() if _LOOKED_AT.sub("", licence)
+    ]
 
 
 def write(output: Path) -> int:

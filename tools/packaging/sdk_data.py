@@ -16,7 +16,9 @@ from botocore.endpoint_provider import EndpointProvider
 from tools import ROOT
 
 _LAYER = (path.read_text() for path in sorted((ROOT / "layers/common/animal_store").glob("*.py")))
-_METHODS = {method for text in _LAYER for method in re.findall(r"dynamodb\.client\.(\w+)(?![\w.])", text)}
+_METHODS = {
+    method for text in _LAYER for method in re.findall(r"dynamodb\.client\.(\w+)(?![\w.])", text)
+}
 OPERATIONS = tuple(sorted(method.title().replace("_", "") for method in _METHODS))
 """What the layer calls."""
 

@@ -19,6 +19,14 @@ class Target(NamedTuple):
 
 
 _BUILDS = ROOT / ".aws-sam"
-_ARM64 = Target("arm64", "aarch64-manylinux2014", 183, _BUILDS / "build", _BUILDS / "animal-store-arm64.zip")
-_X86_64 = Target("x86_64", "x86_64-manylinux2014", 62, _BUILDS / "build-x86_64", _BUILDS / "animal-store-x86_64.zip")
+_ARM64 = Target(
+    "arm64", "aarch64-manylinux2014", 183, _BUILDS / "build", _BUILDS / "animal-store-arm64.zip"
+)
+_X86_64 = Target(
+    "x86_64",
+    "x86_64-manylinux2014",
+    62,
+    _BUILDS / "build-x86_64",
+    _BUILDS / "animal-store-x86_64.zip",
+)
 TARGETS = {target.name: target for target in (_ARM64, _X86_64)}

@@ -19,8 +19,16 @@ _PYTHON = str(ROOT / ".tools/sam/bin/python")
 
 def translate(parameters: Mapping[str, str], template: Path = TEMPLATE) -> dict[str, Any]:
     """Translate a SAM template as AWS does when it is deployed; code that is not in S3 yet gets an address there."""
-    command = [_PYTHON, "-m", "tools.packaging.translate", str(template.resolve()), json.dumps(dict(parameters))]
-    result: dict[str, Any] = json.loads(subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout)
+    command = [
+        _PYTHON,
+        "-m",
+        "tools.packaging.translate",
+        str(template.resolve()),
+        json.dumps(dict(parameters)),
+    ]
+    result: dict[str, Any] = json.loads(
+        subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
+    )
     return result
 
 
@@ -36,8 +44,14 @@ def _main(template: str, parameters: str) -> None:
         for name in {"CodeUri", "ContentUri"} & resource.get("Properties", {}).keys():
             if not str(resource["Properties"][name]).startswith("s3://"):
                 resource["Properties"][name] = "s3://local/path"
-    session = boto3.Session(region_name="us-east-1")  # its partition is all that the translator takes from it
-    print(json.dumps(Translator({}, Parser(), boto_session=session).translate(source, json.loads(parameters))))
+    session = boto3.Session(
+        region_name="us-east-1"
+    )  # its partition is all that the translator takes from it
+    print(
+        json.dumps(
+            Translator({}, Parser(), boto_session=session).translate(source, json.loads(parameters))
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -14,7 +14,11 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 from pydantic import BaseModel, ConfigDict, Field
 
-OPERATIONS = {("GET", "/v1/pets"): "listPets", ("POST", "/v1/pets"): "createPet", ("GET", "/v1/pets/{petId}"): "getPet"}
+OPERATIONS = {
+    ("GET", "/v1/pets"): "listPets",
+    ("POST", "/v1/pets"): "createPet",
+    ("GET", "/v1/pets/{petId}"): "getPet",
+}
 KEY_CACHE_SECONDS = 60
 
 PetStatus = Literal["available", "pending", "sold"]
@@ -67,7 +71,9 @@ def list_pets(page: Page) -> tuple[list[Pet], dict[str, str]]:
     if not last:
         return pets, {}
     cursor = base64.urlsafe_b64encode(str(last).encode()).decode()
-    parameters = f"limit={page.limit}&cursor={cursor}" + (f"&status={page.status}" if page.status else "")
+    parameters = f"limit={page.limit}&cursor={cursor}" + (
+        f"&status={page.status}" if page.status else ""
+    )
     return pets, {"Link": f'</v1/pets?{parameters}>; rel="next"'}
 
 

@@ -12,9 +12,15 @@ def handler(event: dict, _context: object) -> dict:
         return answer(201, pet)
     if event["pathParameters"]:
         pet = store.get(event["pathParameters"]["petId"])
-        return answer(200, pet) if pet else answer(404, {"code": "not_found", "message": "no animal", "status": 404})
+        return (
+            answer(200, pet)
+            if pet
+            else answer(404, {"code": "not_found", "message": "no animal", "status": 404})
+        )
     parameters = event["queryStringParameters"] or {}
-    pets, last = store.query(parameters.get("limit", 20), parameters.get("status"), parameters.get("cursor"))
+    pets, last = store.query(
+        parameters.get("limit", 20), parameters.get("status"), parameters.get("cursor")
+    )
     response = answer(200, pets)
     if last:
         response["headers"]["Link"] = f'</v1/pets?cursor={last}>; rel="next"'
@@ -22,4 +28,8 @@ def handler(event: dict, _context: object) -> dict:
 
 
 def answer(status: int, body: object) -> dict:
-    return {"statusCode": status, "headers": {"Content-Type": "application/json"}, "body": json.dumps(body)}
+    return {
+        "statusCode": status,
+        "headers": {"Content-Type": "application/json"},
+        "body": json.dumps(body),
+    }

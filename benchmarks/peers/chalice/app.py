@@ -10,7 +10,9 @@ from pydantic import ValidationError
 
 app = handler = Chalice(app_name="animal-store")
 app.register_middleware(ConvertToMiddleware(animals.logger.inject_lambda_context))
-app.register_middleware(ConvertToMiddleware(animals.metrics.log_metrics(capture_cold_start_metric=True)))
+app.register_middleware(
+    ConvertToMiddleware(animals.metrics.log_metrics(capture_cold_start_metric=True))
+)
 
 
 @app.middleware("http")

@@ -13,8 +13,12 @@ from mangum import Mangum
 bearer = HTTPBearer(auto_error=False)
 
 
-def authenticate(credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]) -> None:
-    if credentials is None or not animals.is_authorized(f"{credentials.scheme} {credentials.credentials}"):
+def authenticate(
+    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)],
+) -> None:
+    if credentials is None or not animals.is_authorized(
+        f"{credentials.scheme} {credentials.credentials}"
+    ):
         raise HTTPException(401, "Missing or invalid API key.")
 
 
@@ -22,7 +26,9 @@ app = FastAPI(title="Animal store", dependencies=[Depends(authenticate)])
 
 
 @app.middleware("http")
-async def observe(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
+async def observe(
+    request: Request, call_next: Callable[[Request], Awaitable[Response]]
+) -> Response:
     started = time.perf_counter()
     response = await call_next(request)
     route = request.scope.get("route")
@@ -42,7 +48,9 @@ def create_pet(new: NewPet) -> Pet:
     return animals.create_pet(new)
 
 
-@app.get("/v1/pets/{petId}", operation_id="getPet", deprecated=True, response_model_exclude_none=True)
+@app.get(
+    "/v1/pets/{petId}", operation_id="getPet", deprecated=True, response_model_exclude_none=True
+)
 def get_pet(petId: int) -> Pet:  # noqa: N803 - the interface's own spelling
     pet = animals.get_pet(petId)
     if pet is None:

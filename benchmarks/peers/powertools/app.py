@@ -21,7 +21,9 @@ def observe(app: APIGatewayRestResolver, next_middleware: NextMiddleware) -> Res
     started = time.perf_counter()
     response = next_middleware(app)
     event = app.current_event
-    animals.record(animals.OPERATIONS[event.http_method, event.resource], response.status_code, started)
+    animals.record(
+        animals.OPERATIONS[event.http_method, event.resource], response.status_code, started
+    )
     return response
 
 

@@ -25,13 +25,18 @@ def generate(environment: Literal["live", "test"]) -> str:
     Args:
         environment: What the prefix says: "live" for production, "test" for everything else.
     """
-    body = f"animal_{environment}_" + "".join(secrets.choice(_ALPHABET) for _ in range(_RANDOM_LENGTH))
+    body = f"animal_{environment}_" + "".join(
+        secrets.choice(_ALPHABET) for _ in range(_RANDOM_LENGTH)
+    )
     return body + _checksum(body)
 
 
 def is_well_formed(key: str) -> bool:
     """Tell whether the text has the format of a key, checksum included; it says nothing about the key's validity."""
-    return _FORMAT.fullmatch(key) is not None and _checksum(key[:-_CHECKSUM_LENGTH]) == key[-_CHECKSUM_LENGTH:]
+    return (
+        _FORMAT.fullmatch(key) is not None
+        and _checksum(key[:-_CHECKSUM_LENGTH]) == key[-_CHECKSUM_LENGTH:]
+    )
 
 
 def digest(key: str) -> str:

@@ -33,7 +33,9 @@ _CONFLICT_ATTEMPTS = 6
 _CONFLICT_SECONDS = 0.05
 # Reasons for cancelling a transaction that may succeed when it is tried again
 # (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html).
-_TRANSIENT_REASONS = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError", "TransactionConflict"})
+_TRANSIENT_REASONS = frozenset(
+    {"ProvisionedThroughputExceeded", "ThrottlingError", "TransactionConflict"}
+)
 
 Item = dict[str, dict[str, str]]
 """An item of the table in DynamoDB's own JSON."""
@@ -79,7 +81,10 @@ def list_pets(limit: int, status: PetStatus | None, after: int) -> Page:
     """
     query: dict[str, Any]
     if status is None:
-        query = {"ConsistentRead": True, "KeyConditionExpression": "pk = :partition AND id > :after"}
+        query = {
+            "ConsistentRead": True,
+            "KeyConditionExpression": "pk = :partition AND id > :after",
+        }
     else:
         query = {
             "IndexName": "by-status",
@@ -90,7 +95,10 @@ def list_pets(limit: int, status: PetStatus | None, after: int) -> Page:
         dynamodb.client.query,
         PET_QUERY,
         TableName=settings.ANIMALS_TABLE,
-        ExpressionAttributeValues={":partition": {"S": status or "pet"}, ":after": {"N": str(after)}},
+        ExpressionAttributeValues={
+            ":partition": {"S": status or "pet"},
+            ":after": {"N": str(after)},
+        },
         # One more than asked for tells whether a page follows. 101 of the largest animals stay far below the 1 MB at
         # which DynamoDB itself cuts a page (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Query.html).
         Limit=limit + 1,
@@ -134,7 +142,9 @@ def create_pet(new: NewPet, caller: Caller, idempotency_key: str | None) -> Crea
     if idempotency_key is None:
         _put(pet, item)
         return Creation(pet, replayed=False)
-    return _put_once(pet, item, new, hashlib.sha256(f"{caller.key_hash}#{idempotency_key}".encode()).hexdigest())
+    return _put_once(
+        pet, item, new, hashlib.sha256(f"{caller.key_hash}#{idempotency_key}".encode()).hexdigest()
+    )
 
 
 def _next_id() -> int:
@@ -244,7 +254,10 @@ def _taken(pet: Pet) -> RuntimeError:
 
 def _item(pet: Pet, caller: Caller) -> Item:
     """Make the table's item of an animal: the reverse of `Pet`'s aliases, with who added it and when."""
-    item = {name: {"N": str(value)} if isinstance(value, int) else {"S": str(value)} for name, value in pet.items()}
+    item = {
+        name: {"N": str(value)} if isinstance(value, int) else {"S": str(value)}
+        for name, value in pet.items()
+    }
     item["pk"] = {"S": "pet"}
     item["createdBy"] = {"S": caller.key_id}
     item["createdAt"] = {"N": str(int(time.time()))}

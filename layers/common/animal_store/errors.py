@@ -28,7 +28,9 @@ class ServiceError(Exception):
     """
 
     code: ClassVar[str] = "internal_error"
-    message: ClassVar[str] = "The service failed. Quote the response header x-amzn-RequestId when you report this."
+    message: ClassVar[str] = (
+        "The service failed. Quote the response header x-amzn-RequestId when you report this."
+    )
     headers: ClassVar[dict[str, str]] = {}
 
     def __init__(self, message: str | None = None) -> None:

@@ -14,7 +14,9 @@ from animal_store.pet_status import PetStatus
 Int64 = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 # White space is what Unicode, ECMAScript or Python calls so, spelled out because `\s` differs in each of their engines.
 _WHITE_SPACE = r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
-Name = Annotated[str, Field(min_length=1, max_length=256, pattern=rf"^[\s\S]*[^{_WHITE_SPACE}][\s\S]*$")]
+Name = Annotated[
+    str, Field(min_length=1, max_length=256, pattern=rf"^[\s\S]*[^{_WHITE_SPACE}][\s\S]*$")
+]
 
 
 @with_config(ConfigDict(strict=True))
@@ -88,14 +90,21 @@ class ApiKeyItem(TypedDict):
 
 def compile_core_schemas() -> dict[str, Any]:
     """Compile what comes from outside, by name, into pydantic_core's schemas: plain data without Python objects."""
-    return {model.__name__: _plain(TypeAdapter(model).core_schema) for model in (NewPet, PetQuery, PetItem, ApiKeyItem)}
+    return {
+        model.__name__: _plain(TypeAdapter(model).core_schema)
+        for model in (NewPet, PetQuery, PetItem, ApiKeyItem)
+    }
 
 
 def _plain(schema: Any) -> Any:
     """Leave out what only pydantic itself reads: classes, references and metadata."""
     match schema:
         case dict():
-            return {key: _plain(value) for key, value in schema.items() if key not in {"cls", "metadata", "ref"}}
+            return {
+                key: _plain(value)
+                for key, value in schema.items()
+                if key not in {"cls", "metadata", "ref"}
+            }
         case list() | tuple():
             return [_plain(value) for value in schema]
     return schema

@@ -75,7 +75,9 @@ _Outcome = tuple[Response, Caller | None, ServiceError | None]
 Handler = Callable[[Event, Any], dict[str, Any]]
 
 
-def operation(name: str, deprecation: Deprecation | None = None) -> Callable[[Callable[[Request], Response]], Handler]:
+def operation(
+    name: str, deprecation: Deprecation | None = None
+) -> Callable[[Callable[[Request], Response]], Handler]:
     """Turn a function that implements one operation into a Lambda handler.
 
     The function gets only requests of authenticated callers, and raises a `ServiceError` to refuse one.
@@ -88,7 +90,9 @@ def operation(name: str, deprecation: Deprecation | None = None) -> Callable[[Ca
     def decorate(function: Callable[[Request], Response]) -> Handler:
         def handler(event: Event, context: Any) -> dict[str, Any]:
             started = time.monotonic()
-            budget = dynamodb.Budget(deadline=started + context.get_remaining_time_in_millis() / 1000)
+            budget = dynamodb.Budget(
+                deadline=started + context.get_remaining_time_in_millis() / 1000
+            )
             dynamodb.budget.set(budget)
             response, caller, error = _run(function, event)
             telemetry.write(

@@ -112,13 +112,21 @@ class Request:
         media_types = header(self._event, "Content-Type")
         if media_types and [_media_type(value) for value in media_types] != ["application/json"]:
             raise UnsupportedMediaType
-        if any(coding.strip().lower() != "identity" for coding in header(self._event, "Content-Encoding")):
-            raise UnsupportedMediaType("The body must not be compressed: send it without Content-Encoding.")
+        if any(
+            coding.strip().lower() != "identity"
+            for coding in header(self._event, "Content-Encoding")
+        ):
+            raise UnsupportedMediaType(
+                "The body must not be compressed: send it without Content-Encoding."
+            )
         text = self._event.get("body")
         if not text:
             raise InvalidRequest("The body is required.")
         content = base64.b64decode(text) if self._event.get("isBase64Encoded") else text
-        if len(content if isinstance(content, bytes) else content.encode(errors="surrogatepass")) > _MAX_BODY_BYTES:
+        if (
+            len(content if isinstance(content, bytes) else content.encode(errors="surrogatepass"))
+            > _MAX_BODY_BYTES
+        ):
             raise PayloadTooLarge
         return _validate(model, _parse_json(content))
 
@@ -217,7 +225,9 @@ def _validate(model: Validator[Model], value: object) -> Model:
         return model.python(value)
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=False)
-        problems = [_problem(detail["loc"], detail["type"], detail.get("ctx", {})) for detail in details]
+        problems = [
+            _problem(detail["loc"], detail["type"], detail.get("ctx", {})) for detail in details
+        ]
         raise InvalidRequest(" ".join(problems)) from None
 
 

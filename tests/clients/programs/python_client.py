@@ -27,15 +27,25 @@ def openapi_generator(url, key):
     def call(name, body=None, **options):
         pets = api.PetsApi(api.ApiClient(api.Configuration(host=url, access_token=key)))
         try:
-            response = getattr(pets, f"{name}_with_http_info")(**options, **({"new_pet": body} if body else {}))
+            response = getattr(pets, f"{name}_with_http_info")(
+                **options, **({"new_pet": body} if body else {})
+            )
         except api.ApiException as error:
             return error.status, error.data, None
-        return response.status_code, response.data, urllib3.HTTPHeaderDict(response.headers).get("Link")  # in any case
+        return (
+            response.status_code,
+            response.data,
+            urllib3.HTTPHeaderDict(response.headers).get("Link"),
+        )  # in any case
 
     return api.NewPet, call
 
 
-connect, (base_url, scripted, names), key = globals()[sys.argv[1]], sys.argv[2:], os.environ["API_KEY"]
+connect, (base_url, scripted, names), key = (
+    globals()[sys.argv[1]],
+    sys.argv[2:],
+    os.environ["API_KEY"],
+)
 new, call = connect(base_url, key)
 once = {"idempotency_key": str(uuid.uuid4())}
 call("create_pet", body=new(name="Mia", category_id=1), **once)
@@ -47,14 +57,25 @@ failures = [
     connect(f"{scripted}/413", key)[1]("create_pet", body=new(name="Rex", category_id=1)),
     *(connect(f"{scripted}/{status}", key)[1]("list_pets") for status in (429, 500, 502, 503, 504)),
 ]
-created = [call("create_pet", body=new(name=name, category_id=2**53 + 1))[1] for name in json.loads(names)]
+created = [
+    call("create_pet", body=new(name=name, category_id=2**53 + 1))[1] for name in json.loads(names)
+]
 listed, query = [], {}
 while query is not None:
     _, page, link = call("list_pets", limit=2, **query)
     listed += page
-    query = {"cursor": parse_qs(urlsplit(link[1 : link.index(">")]).query)["cursor"][0]} if link else None
+    query = (
+        {"cursor": parse_qs(urlsplit(link[1 : link.index(">")]).query)["cursor"][0]}
+        if link
+        else None
+    )
 newer = connect(f"{scripted}/newer", key)[1]("list_pets")[1]
-shown = {"created": created, "listed": listed, "read": [call("get_pet", pet_id=created[0].id)[1]], "newer": newer}
+shown = {
+    "created": created,
+    "listed": listed,
+    "read": [call("get_pet", pet_id=created[0].id)[1]],
+    "newer": newer,
+}
 seen = {name: [(pet.id, pet.name, pet.category_id) for pet in pets] for name, pets in shown.items()}
 errors = {status: getattr(error, "code", None) or None for status, error, _ in failures}
 print(json.dumps({**seen, "errors": errors}))

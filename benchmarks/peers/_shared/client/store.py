@@ -9,10 +9,14 @@ ANIMALS, API_KEYS = os.environ["ANIMALS_TABLE"], os.environ["API_KEYS_TABLE"]
 
 
 def get_key(digest: str) -> dict:
-    return dynamodb.get_item(TableName=API_KEYS, Key={"hash": {"S": digest}}, ConsistentRead=True).get("Item", {})
+    return dynamodb.get_item(
+        TableName=API_KEYS, Key={"hash": {"S": digest}}, ConsistentRead=True
+    ).get("Item", {})
 
 
-def query(limit: int | str, status: str | None, after: int | str | None) -> tuple[list[dict], int | None]:
+def query(
+    limit: int | str, status: str | None, after: int | str | None
+) -> tuple[list[dict], int | None]:
     request = {"TableName": ANIMALS, "Limit": int(limit)}
     if status:
         request |= {"IndexName": "by-status", "KeyConditionExpression": "#status = :value"}
@@ -54,7 +58,11 @@ def get(pet_id: int | str) -> dict | None:
 
 
 def from_item(item: dict) -> dict:
-    pet = {"id": int(item["id"]["N"]), "name": item["name"]["S"], "categoryId": int(item["categoryId"]["N"])}
+    pet = {
+        "id": int(item["id"]["N"]),
+        "name": item["name"]["S"],
+        "categoryId": int(item["categoryId"]["N"]),
+    }
     if "status" in item:
         pet["status"] = item["status"]["S"]
     return pet

@@ -15,13 +15,25 @@ def get_key(digest: str) -> dict:
 
 
 def query(limit: int, status: str | None, after: int | None) -> tuple[list[dict], int | None]:
-    request = {"Limit": limit, "KeyConditionExpression": Key("pk").eq("pet"), "ConsistentRead": True}
+    request = {
+        "Limit": limit,
+        "KeyConditionExpression": Key("pk").eq("pet"),
+        "ConsistentRead": True,
+    }
     if status:
-        request = {"Limit": limit, "KeyConditionExpression": Key("status").eq(status), "IndexName": "by-status"}
+        request = {
+            "Limit": limit,
+            "KeyConditionExpression": Key("status").eq(status),
+            "IndexName": "by-status",
+        }
     if after:
-        request["ExclusiveStartKey"] = {"pk": "pet", "id": after} | ({"status": status} if status else {})
+        request["ExclusiveStartKey"] = {"pk": "pet", "id": after} | (
+            {"status": status} if status else {}
+        )
     page = animals_table.query(**request)
-    return page["Items"], int(page["LastEvaluatedKey"]["id"]) if "LastEvaluatedKey" in page else None
+    return page["Items"], int(
+        page["LastEvaluatedKey"]["id"]
+    ) if "LastEvaluatedKey" in page else None
 
 
 def next_id() -> int:
@@ -36,7 +48,9 @@ def next_id() -> int:
 
 
 def put(pet: dict) -> None:
-    animals_table.put_item(Item={"pk": "pet", **pet}, ConditionExpression="attribute_not_exists(pk)")
+    animals_table.put_item(
+        Item={"pk": "pet", **pet}, ConditionExpression="attribute_not_exists(pk)"
+    )
 
 
 def get(pet_id: int) -> dict | None:

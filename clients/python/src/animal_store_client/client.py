@@ -47,11 +47,17 @@ class Client:
         scheme, host = self._pets.scheme, self._pets.host
         others = self._pets.userinfo or self._pets.query or self._pets.fragment
         if scheme not in {"http", "https"} or not host or others:
-            raise ValueError("This is not a base URL: https://, a host and a path that ends with /v1")
+            raise ValueError(
+                "This is not a base URL: https://, a host and a path that ends with /v1"
+            )
         if scheme == "http" and host not in _LOOPBACK:
-            raise ValueError(f"The base URL is http://{host}, where anyone on the way could read the key: use https://")
+            raise ValueError(
+                f"The base URL is http://{host}, where anyone on the way could read the key: use https://"
+            )
         if not api_key or not api_key.isascii() or not api_key.isprintable() or " " in api_key:
-            raise ValueError("The API key is empty, or has a character that no key has, such as a line break")
+            raise ValueError(
+                "The API key is empty, or has a character that no key has, such as a line break"
+            )
         self._timeout_s = timeout_s
         self._attempts = attempts
         self._max_retry_after_s = max_retry_after_s
@@ -96,12 +102,19 @@ class Client:
             url = self._next(response)
             # Without this, a broken service could keep a caller in the list for ever.
             if ids != sorted(set(ids)) or (url and not page) or not isinstance(body, list):
-                raise InvalidResponseError(f"The page after animal {last_id} is not a page, or does not advance")
+                raise InvalidResponseError(
+                    f"The page after animal {last_id} is not a page, or does not advance"
+                )
             yield from page
             last_id = ids[-1]
 
     def create(
-        self, name: str, category_id: int, status: PetStatus | None = None, *, idempotency_key: str | None = None
+        self,
+        name: str,
+        category_id: int,
+        status: PetStatus | None = None,
+        *,
+        idempotency_key: str | None = None,
     ) -> Pet:
         """Add an animal. Retries never add it twice.
 
@@ -115,7 +128,9 @@ class Client:
             AnimalStoreError: The animal is refused, or the service does not answer.
         """
         body = {"name": name, "categoryId": category_id} | ({"status": status} if status else {})
-        headers = {"Idempotency-Key": str(uuid.uuid4()) if idempotency_key is None else idempotency_key}
+        headers = {
+            "Idempotency-Key": str(uuid.uuid4()) if idempotency_key is None else idempotency_key
+        }
         response, value = self._request("POST", self._pets, headers=headers, json=body)
         return Pet.from_json(value, replayed="Idempotency-Replayed" in response.headers)
 
@@ -127,7 +142,9 @@ class Client:
             NotFoundError: There is no such animal.
             AnimalStoreError: The service does not answer.
         """
-        return Pet.from_json(self._request("GET", self._pets.copy_with(path=f"{self._pets.path}/{pet_id}"))[1])
+        return Pet.from_json(
+            self._request("GET", self._pets.copy_with(path=f"{self._pets.path}/{pet_id}"))[1]
+        )
 
     def _next(self, response: httpx.Response) -> httpx.URL | None:
         """Return the URL of the next page; never one that would take the key to another origin."""
@@ -137,22 +154,33 @@ class Client:
         try:
             url = response.url.join(link)
         except httpx.InvalidURL as error:
-            raise InvalidResponseError(f"The link to the next page is not a URL: {link[:200]}") from error
+            raise InvalidResponseError(
+                f"The link to the next page is not a URL: {link[:200]}"
+            ) from error
         if (url.scheme, url.netloc, url.userinfo) != (self._pets.scheme, self._pets.netloc, b""):
-            raise InvalidResponseError(f"The next page is said to be at {link[:200]}, which is another origin")
+            raise InvalidResponseError(
+                f"The next page is said to be at {link[:200]}, which is another origin"
+            )
         return url
 
     def _request(self, method: str, url: httpx.URL, **options: Any) -> tuple[httpx.Response, Any]:
         """Send a request until there is a response or no hope; return the response and its JSON."""
         for attempt in stamina.retry_context(
-            self._backoff, attempts=self._attempts, timeout=None, wait_initial=0.2, wait_max=10, wait_jitter=1
+            self._backoff,
+            attempts=self._attempts,
+            timeout=None,
+            wait_initial=0.2,
+            wait_max=10,
+            wait_jitter=1,
         ):
             with attempt:
                 response, body = self._attempt(method, url, **options)
         try:
             return response, json.loads(body)
         except (ValueError, RecursionError) as error:
-            raise InvalidResponseError(f"{url}: something else than JSON of up to {_MAX_BODY_BYTES} bytes") from error
+            raise InvalidResponseError(
+                f"{url}: something else than JSON of up to {_MAX_BODY_BYTES} bytes"
+            ) from error
 
     def _backoff(self, error: Exception) -> bool | float:
         """Decide whether to try again: False, True for exponential backoff, or after so many seconds."""
@@ -161,7 +189,8 @@ class Client:
         if not error.may_pass or error.retry_after_s is None:
             return error.may_pass
         # Jitter, because the other clients were told the same.
-        return error.retry_after_s <= self._max_retry_after_s and error.retry_after_s + random.random()  # noqa: S311
+        jitter = random.random()  # noqa: S311
+        return error.retry_after_s <= self._max_retry_after_s and error.retry_after_s + jitter
 
     def _attempt(self, method: str, url: httpx.URL, **options: Any) -> tuple[httpx.Response, bytes]:
         """Send a request once, and read the body as it was sent: compressed, which nobody asked for, it is not JSON."""

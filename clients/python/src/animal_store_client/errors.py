@@ -42,7 +42,10 @@ class ApiError(AnimalStoreError):
         self.request_id = response.headers.get("x-amzn-RequestId", "")
         self.retry_after_s = _seconds(response.headers.get("Retry-After", ""))
         # Whether the same request may get another response later.
-        self.may_pass = self.status == httpx.codes.TOO_MANY_REQUESTS or self.status >= httpx.codes.INTERNAL_SERVER_ERROR
+        self.may_pass = (
+            self.status == httpx.codes.TOO_MANY_REQUESTS
+            or self.status >= httpx.codes.INTERNAL_SERVER_ERROR
+        )
         quoted = f" (request {self.request_id})" if self.request_id else ""
         super().__init__(f"{self.status} {self.code}: {self.message}{quoted}")
 
@@ -83,7 +86,9 @@ CLASSES: dict[int, type[ApiError]] = {
 
 def printable(text: str) -> str:
     """Escape what a terminal might obey instead of show."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
 
 
 def _seconds(retry_after: str) -> float | None:

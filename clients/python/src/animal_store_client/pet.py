@@ -39,5 +39,12 @@ class Pet:
         match value:
             case {"id": int(id_), "name": str(name), "categoryId": int(category_id), **others}:
                 status = others.get("status")
-                return cls(id_, name, category_id, None if status is None else str(status), dict(value), replayed)
+                return cls(
+                    id_,
+                    name,
+                    category_id,
+                    None if status is None else str(status),
+                    dict(value),
+                    replayed,
+                )
         raise InvalidResponseError(f"The response is not an animal: {str(value)[:200]}")

@@ -53,16 +53,23 @@ def failing_with(kind: type[Exception], **details: Any) -> Fault:
     return fault
 
 
-def answering(status: int, body: bytes, crc32: int | None = None, headers: dict[str, str] | None = None) -> Fault:
+def answering(
+    status: int, body: bytes, crc32: int | None = None, headers: dict[str, str] | None = None
+) -> Fault:
     """Answer with a body that the store would not send; the checksum is right unless given."""
-    sent: Any = {"x-amz-crc32": str(zlib.crc32(body) if crc32 is None else crc32), **(headers or {})}
+    sent: Any = {
+        "x-amz-crc32": str(zlib.crc32(body) if crc32 is None else crc32),
+        **(headers or {}),
+    }
     return lambda _: AWSResponse(_URL, status, sent, _Body(body))
 
 
 def error(status: int, code: str, **members: Any) -> Fault:
     """Answer with one of DynamoDB's errors."""
     name = f"com.amazonaws.dynamodb.v20120810#{code}"
-    return answering(status, json.dumps({"__type": name, "message": "from the store", **members}).encode())
+    return answering(
+        status, json.dumps({"__type": name, "message": "from the store", **members}).encode()
+    )
 
 
 def after(fault: Fault) -> Fault:
@@ -101,7 +108,9 @@ UNREADABLE: dict[str, Fault] = {
     "response empty": after(answering(200, b"")),
     "response of another checksum": after(answering(200, b"{}", crc32=1)),
     "checksum not a number": after(answering(200, b"{}", headers={"x-amz-crc32": "abc"})),
-    "error of another checksum": answering(400, b'{"__type": "x#ConditionalCheckFailedException"}', crc32=1),
+    "error of another checksum": answering(
+        400, b'{"__type": "x#ConditionalCheckFailedException"}', crc32=1
+    ),
     "response not JSON": after(answering(200, b"<html>")),
     "response not UTF-8": after(answering(200, b'{"Item": {"name": {"S": "\xff"}}}')),
     "error cut off": answering(400, b'{"__type": "Condition'),
@@ -124,9 +133,14 @@ class Wire:
     what the SDK's own validation, which the layer switches off, has against them.
     """
 
-    def __init__(self, client: "DynamoDBClient", database: Database, otherwise: Fault = Attempt.carry_out) -> None:
+    def __init__(
+        self, client: "DynamoDBClient", database: Database, otherwise: Fault = Attempt.carry_out
+    ) -> None:
         self._client, self.database, self._otherwise = client, database, otherwise
-        self._seams = {"before-send.dynamodb": self._send, "provide-client-params.dynamodb": self._check}
+        self._seams = {
+            "before-send.dynamodb": self._send,
+            "provide-client-params.dynamodb": self._check,
+        }
         self.faults: dict[str | int, deque[Fault]] = defaultdict(deque)
         self.sent: list[str] = []
         self.calls: list[tuple[str, dict[str, Any]]] = []
@@ -144,11 +158,15 @@ class Wire:
             cast("Any", self._client.meta.events).unregister(event, handler)
         refill_retries(self._client)
 
-    def _send(self, event_name: str, request: AWSPreparedRequest, **_: object) -> AWSResponse | None:
+    def _send(
+        self, event_name: str, request: AWSPreparedRequest, **_: object
+    ) -> AWSResponse | None:
         operation = event_name.rpartition(".")[2]
         self.sent.append(operation)
         faults = self.faults[operation] or self.faults[len(self.calls) - 1]
-        return (faults.popleft() if faults else self._otherwise)(Attempt(event_name, request, self.database))
+        return (faults.popleft() if faults else self._otherwise)(
+            Attempt(event_name, request, self.database)
+        )
 
     def _check(self, params: dict[str, Any], model: "OperationModel", **_: object) -> None:
         self.calls.append((model.name, params))

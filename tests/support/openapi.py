@@ -17,7 +17,9 @@ _INTERNALS = r"(?i)Traceback|pydantic|boto|dynamodb|lambda|\.py\b|/var/|/opt/|Ex
 # JSON Schema takes 1.0 for an integer; programs in many languages do not.
 _Validator = validators.extend(  # type: ignore[no-untyped-call]
     Draft202012Validator,
-    type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int),
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _, value: type(value) is int
+    ),
 )
 
 
@@ -61,14 +63,19 @@ def find(method: str, path: str) -> Operation | None:
     """Find the operation of a request by its path below the base URL, percent-encoded; None for an unknown route."""
     for each in operations():
         # An encoded slash: whether it splits the path is the server's own business.
-        if each.method == method and re.fullmatch(re.sub(r"{\w+}", "((?!%2[Ff])[^/])+", each.path), path):
+        if each.method == method and re.fullmatch(
+            re.sub(r"{\w+}", "((?!%2[Ff])[^/])+", each.path), path
+        ):
             return each
     return None
 
 
 def examples(media: Any) -> list[Any]:
     """Return the examples of the body of a request or response object."""
-    return [follow(example)["value"] for example in follow(media)["content"]["application/json"]["examples"].values()]
+    return [
+        follow(example)["value"]
+        for example in follow(media)["content"]["application/json"]["examples"].values()
+    ]
 
 
 @cache
@@ -120,7 +127,12 @@ def strict_json(text: str | bytes) -> Any:
 
 
 def problems(
-    operation: Operation | None, status: int, headers: Mapping[str, str], body: str | bytes, *, in_process: bool = False
+    operation: Operation | None,
+    status: int,
+    headers: Mapping[str, str],
+    body: str | bytes,
+    *,
+    in_process: bool = False,
 ) -> list[str]:
     """List where a response differs from the declared one: status, headers, body, and what no document can express.
 
@@ -129,7 +141,11 @@ def problems(
     if status not in (operation.statuses if operation else {404}):
         return [f"{status} is not declared"]
     # A response object with the headers of every error and the Error object.
-    response = operation.response(status) if operation else document()["components"]["responses"]["InternalError"]
+    response = (
+        operation.response(status)
+        if operation
+        else document()["components"]["responses"]["InternalError"]
+    )
     given = {name.lower(): value for name, value in headers.items()}
     media_type = given.pop("content-type", None)
     found = list(_problems_of_headers(response.get("headers", {}), given, undeclared=in_process))
@@ -141,14 +157,20 @@ def problems(
         value = strict_json(body)
     except ValueError as error:
         return [*found, f"the body is not JSON: {error}"]
-    return found + list(_problems_of_body(value, status, response["content"]["application/json"]["schema"]))
+    return found + list(
+        _problems_of_body(value, status, response["content"]["application/json"]["schema"])
+    )
 
 
-def _problems_of_headers(declared: dict[str, Any], given: dict[str, str], *, undeclared: bool) -> Iterator[str]:
+def _problems_of_headers(
+    declared: dict[str, Any], given: dict[str, str], *, undeclared: bool
+) -> Iterator[str]:
     for name, header in ((name, follow(header)) for name, header in declared.items()):
         text = given.pop(name.lower(), None)
         if text is not None:
-            value = int(text) if header["schema"]["type"] == "integer" and text.isdecimal() else text
+            value = (
+                int(text) if header["schema"]["type"] == "integer" and text.isdecimal() else text
+            )
             yield from (f"{name}: {error}" for error in errors(value, header["schema"]))
         elif header.get("required"):
             yield f"{name} is missing"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import installed, wait_for
+from tests.support.processes import installed, wait_for
 
 _CONFIGURATION = Path(__file__).with_name("dynamodb-local.xml")
 
@@ -22,8 +22,18 @@ def dynamodb_local() -> Iterator[str]:
     folder = installed("dynamodb-local") / "node_modules/amplify-dynamodb-simulator/emulator"
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = ["java", "-Xmx512m", "-XX:TieredStopAtLevel=1", f"-Dport={port}", "-Djava.library.path=DynamoDBLocal_lib"]
-    command += ["-cp", "DynamoDBLocal.jar:DynamoDBLocal_lib/*", "org.eclipse.jetty.xml.XmlConfiguration"]
+    command = [
+        "java",
+        "-Xmx512m",
+        "-XX:TieredStopAtLevel=1",
+        f"-Dport={port}",
+        "-Djava.library.path=DynamoDBLocal_lib",
+    ]
+    command += [
+        "-cp",
+        "DynamoDBLocal.jar:DynamoDBLocal_lib/*",
+        "org.eclipse.jetty.xml.XmlConfiguration",
+    ]
     with subprocess.Popen([*command, str(_CONFIGURATION)], cwd=folder) as process:
         try:
             wait_for(lambda: process.poll() is not None or _is_open(port), 60)

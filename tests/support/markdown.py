@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-_FENCE = re.compile(r"^```(?P<language>\w+) *(?P<mark>\S*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(
+    r"^```(?P<language>\w+) *(?P<mark>\S*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL
+)
 
 
 class Fence(NamedTuple):

@@ -16,8 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from tests import openapi
-from tests.example_key import EXAMPLE_KEY
+from tests.support import openapi
+from tests.support.example_key import EXAMPLE_KEY
 from tools import ROOT
 from tools.local import service, template
 from tools.local.dynamodb import Database
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 TEMPLATE = template.load(ROOT / "template.yaml", {"Stage": "staging"})
 ANIMALS, API_KEYS = (TEMPLATE.tables[name].name for name in ("AnimalsTable", "ApiKeysTable"))
-EVENTS = {path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "events").glob("*.json"))}
+EVENTS = {
+    path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "events").glob("*.json"))
+}
 SUCCESSES = [name for name in EVENTS if name.split("-")[1].startswith("2")]
 PETS: list[dict[str, Any]] = [
     {"id": 1, "name": "Rex", "categoryId": 3, "status": "available"},
@@ -42,7 +44,9 @@ for name in [name for name in os.environ if name.startswith("AWS_")]:
     del os.environ[name]
 for function in TEMPLATE.functions.values():
     os.environ.update(function.environment)
-os.environ.update(AWS_DEFAULT_REGION=template.REGION, AWS_ACCESS_KEY_ID="testing", AWS_SECRET_ACCESS_KEY="testing")
+os.environ.update(
+    AWS_DEFAULT_REGION=template.REGION, AWS_ACCESS_KEY_ID="testing", AWS_SECRET_ACCESS_KEY="testing"
+)
 
 Handler = Callable[[dict[str, Any], Any], dict[str, Any]]
 
@@ -71,7 +75,9 @@ class Response(NamedTuple):
 
 def operation_of(event: Mapping[str, Any]) -> openapi.Operation:
     """Find the operation that an event asks for."""
-    return cast("openapi.Operation", openapi.find(event["httpMethod"], event["path"].removeprefix("/v1")))
+    return cast(
+        "openapi.Operation", openapi.find(event["httpMethod"], event["path"].removeprefix("/v1"))
+    )
 
 
 @cache
@@ -83,7 +89,9 @@ def handler(folder: str) -> Handler:
 def function_of(event: Mapping[str, Any]) -> str:
     """Find the folder of the function that template.yaml routes an event to."""
     asked = (event["httpMethod"], event["resource"])
-    (function,) = (route.function for route in TEMPLATE.routes if (route.method, route.resource) == asked)
+    (function,) = (
+        route.function for route in TEMPLATE.routes if (route.method, route.resource) == asked
+    )
     return TEMPLATE.functions[function].code.name
 
 
@@ -92,17 +100,23 @@ def invoke(event: dict[str, Any], context: Context | None = None) -> Response:
     begin = time.monotonic()
     result = handler(function_of(event))(copy.deepcopy(event), context or Context())
     assert result["isBase64Encoded"] is False
-    return Response(result["statusCode"], result["headers"], result["body"], time.monotonic() - begin)
+    return Response(
+        result["statusCode"], result["headers"], result["body"], time.monotonic() - begin
+    )
 
 
 def problems(event: Mapping[str, Any], response: Response) -> list[str]:
     """List where the response to an event differs from what openapi.yaml declares for its operation."""
-    return openapi.problems(operation_of(event), response.status, response.headers, response.text, in_process=True)
+    return openapi.problems(
+        operation_of(event), response.status, response.headers, response.text, in_process=True
+    )
 
 
 # In memory where there is such a folder: nobody pulls the plug here, so no write need wait for the disk.
 _MEMORY = Path("/dev/shm")  # noqa: S108 - the folder in it has a name of its own
-_FOLDER = tempfile.TemporaryDirectory(prefix="animal-store-", dir=_MEMORY if _MEMORY.is_dir() else None)
+_FOLDER = tempfile.TemporaryDirectory(
+    prefix="animal-store-", dir=_MEMORY if _MEMORY.is_dir() else None
+)
 _numbers = itertools.count()
 _latest: list[Database] = []
 
@@ -128,8 +142,14 @@ def _prepared(*, pets: bool) -> Path:
     service.create_tables(dynamodb, TEMPLATE.tables.values())
     add_key(dynamodb, EXAMPLE_KEY)
     if pets:
-        for item in [*({"pk": "pet", **pet} for pet in PETS), {"pk": "counter", "id": 0, "value": len(PETS)}]:
-            typed: Any = {name: {"S" if isinstance(value, str) else "N": str(value)} for name, value in item.items()}
+        for item in [
+            *({"pk": "pet", **pet} for pet in PETS),
+            {"pk": "counter", "id": 0, "value": len(PETS)},
+        ]:
+            typed: Any = {
+                name: {"S" if isinstance(value, str) else "N": str(value)}
+                for name, value in item.items()
+            }
             dynamodb.put_item(TableName=ANIMALS, Item=typed)
     database.close()
     return database._path
@@ -158,7 +178,11 @@ def add_key(dynamodb: "DynamoDBClient", key: str, **members: Any) -> None:
     """Put a key into the key table."""
     from animal_store import api_key
 
-    item = {"hash": {"S": api_key.digest(key)}, "label": {"S": "tests"}, "created": {"N": "1764892800"}}
+    item = {
+        "hash": {"S": api_key.digest(key)},
+        "label": {"S": "tests"},
+        "created": {"N": "1764892800"},
+    }
     dynamodb.put_item(TableName=API_KEYS, Item=item | members)
 
 
@@ -172,4 +196,7 @@ def pets(dynamodb: "DynamoDBClient") -> list[dict[str, Any]]:
     """Read every animal as the service should answer it."""
     members = openapi.schema("Pet")["properties"].keys()
     found = [item for item in items(dynamodb) if item["pk"]["S"] == "pet"]
-    return [{name: item[name].get("S") or int(item[name]["N"]) for name in item.keys() & members} for item in found]
+    return [
+        {name: item[name].get("S") or int(item[name]["N"]) for name in item.keys() & members}
+        for item in found
+    ]

@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy, fixed_dictionaries, sampled_from
 
-from tests.functions import TEMPLATE
-from tests.local.dynamodb_local import dynamodb_local
+from tests.support.dynamodb_local import dynamodb_local
+from tests.support.handlers import TEMPLATE
 from tools.local.dynamodb import Database
 from tools.local.service import table_request
 
@@ -32,26 +32,70 @@ TEXTS = {
     ":status": [*["available", "pending", "sold"] * 20, ""],
     ":pet": ["pet"],
 }
-VALUES = {name: sampled_from([{"N" if name == ":number" else "S": text} for text in TEXTS[name]]) for name in TEXTS}
-TYPES = {"#name": ":string", "token": ":string", "#value": ":number", "expires": ":number", "#status": ":status"}
-ITEM = fixed_dictionaries({}, optional={name.strip("#"): VALUES[kind] for name, kind in TYPES.items()})
+VALUES = {
+    name: sampled_from([{"N" if name == ":number" else "S": text} for text in TEXTS[name]])
+    for name in TEXTS
+}
+TYPES = {
+    "#name": ":string",
+    "token": ":string",
+    "#value": ":number",
+    "expires": ":number",
+    "#status": ":status",
+}
+ITEM = fixed_dictionaries(
+    {}, optional={name.strip("#"): VALUES[kind] for name, kind in TYPES.items()}
+)
 
 # Ids differ from one partition to another: DynamoDB does not say how an index orders two animals with the same id.
-IDS = {"pet": "1 2 10 -3 -25 -30 9007199254740993 9007199254740992 1" + "0" * 20, "counter": "0", "\uffff": "5"}
+IDS = {
+    "pet": "1 2 10 -3 -25 -30 9007199254740993 9007199254740992 1" + "0" * 20,
+    "counter": "0",
+    "\uffff": "5",
+}
 KEYS: dict[str, list[Request]] = {
-    "AnimalsTable": [{"pk": {"S": pk}, "id": {"N": id_}} for pk, ids in IDS.items() for id_ in ids.split()],
+    "AnimalsTable": [
+        {"pk": {"S": pk}, "id": {"N": id_}} for pk, ids in IDS.items() for id_ in ids.split()
+    ],
     "ApiKeysTable": [{"hash": {"S": hash_}} for hash_ in ("a", "b", "c")],
 }
 WRONG_KEYS: list[Request] = [{"pk": {"S": pk}, "id": {"N": "1"}} for pk in ("", "p" * 2049)]
-WRONG_KEYS += [{"pk": {"S": "pet"}, "id": {"S": "1"}}, {"pk": {"S": "pet"}}, {"hash": {"S": ""}}, {"hash": {"N": "1"}}]
+WRONG_KEYS += [
+    {"pk": {"S": "pet"}, "id": {"S": "1"}},
+    {"pk": {"S": "pet"}},
+    {"hash": {"S": ""}},
+    {"hash": {"N": "1"}},
+]
 
-TESTS = [f"attribute_{exists}({name})" for name in (*TYPES, "pk", "id") for exists in ("exists", "not_exists")] * 10
-TESTS += [f"{name} {sign} {TYPES[name]}" for name in TYPES for sign in ("=", "<", "<=", ">", ">=")] * 10
-TESTS += ["expires > :string", "token <= :number", "", "pk", "attribute_exists(pk", "attribute_exists(pk, id)"]
-TESTS += ["token = :none", "#none = :string", "status = :string", "token == :string", "token = :string pk", "OR"]
+TESTS = [
+    f"attribute_{exists}({name})"
+    for name in (*TYPES, "pk", "id")
+    for exists in ("exists", "not_exists")
+] * 10
+TESTS += [
+    f"{name} {sign} {TYPES[name]}" for name in TYPES for sign in ("=", "<", "<=", ">", ">=")
+] * 10
+TESTS += [
+    "expires > :string",
+    "token <= :number",
+    "",
+    "pk",
+    "attribute_exists(pk",
+    "attribute_exists(pk, id)",
+]
+TESTS += [
+    "token = :none",
+    "#none = :string",
+    "status = :string",
+    "token == :string",
+    "token = :string pk",
+    "OR",
+]
 SETS = [f"{name} = {kind}" for name, kind in TYPES.items()] * 3
 # DynamoDB Local takes a status that is a number in an update. DynamoDB does not, and neither does the store.
-PAIRS = [(name, other) for name in TYPES for other in TYPES if TYPES[name] == TYPES[other]] + [("token", "pk")]
+PAIRS = [(name, other) for name in TYPES for other in TYPES if TYPES[name] == TYPES[other]] + [
+    ("token", "pk")
+]
 SETS += [f"{name} = if_not_exists({other}, {TYPES[name]})" for name, other in PAIRS]
 SETS += ["token", "token = :none", "status = :status", "#name = if_not_exists(pk, :string"]
 WRONG_UPDATES = ["", "SET", "token = :string", "SET pk = :string", "SET id = :number"]
@@ -64,7 +108,9 @@ QUERIES += ["{0} = {1} AND id > :number AND id > :number"]
 
 def some(*forms: str, begin: str = "", between: str = ", ") -> SearchStrategy[str]:
     """Make an expression of one to three parts, mostly about different attributes."""
-    parts = st.lists(sampled_from(forms), min_size=1, max_size=3, unique_by=lambda form: form.partition(" =")[0])
+    parts = st.lists(
+        sampled_from(forms), min_size=1, max_size=3, unique_by=lambda form: form.partition(" =")[0]
+    )
     return parts.map(lambda chosen: begin + between.join(chosen))
 
 
@@ -78,24 +124,41 @@ def requests(draw: DrawFn, method: str) -> Request:
     key = draw(sampled_from(KEYS[table] * 10 + WRONG_KEYS))
     made: Request = {"TableName": f"{table}@"}
     if method == "query":
-        made |= draw(fixed_dictionaries({}, optional={"Limit": st.integers(1, 3), "ConsistentRead": st.just(True)}))
+        made |= draw(
+            fixed_dictionaries(
+                {}, optional={"Limit": st.integers(1, 3), "ConsistentRead": st.just(True)}
+            )
+        )
         made |= (index := draw(sampled_from([{}, {"IndexName": "by-status"}])))
         if draw(st.booleans()):
             made["ExclusiveStartKey"] = key | ({"status": draw(VALUES[":status"])} if index else {})
         condition: str = draw(sampled_from(QUERIES))
-        made["KeyConditionExpression"] = condition.format(*(("#status", ":status") if index else ("pk", ":pet")))
+        made["KeyConditionExpression"] = condition.format(
+            *(("#status", ":status") if index else ("pk", ":pet"))
+        )
     else:
         made |= {"Item": draw(ITEM) | key} if method == "put_item" else {"Key": key}
         if method == "update_item":
-            made |= {"UpdateExpression": draw(UPDATES), "ReturnValues": draw(sampled_from(["ALL_NEW", "UPDATED_NEW"]))}
+            made |= {
+                "UpdateExpression": draw(UPDATES),
+                "ReturnValues": draw(sampled_from(["ALL_NEW", "UPDATED_NEW"])),
+            }
         if method != "get_item" and draw(st.booleans()):
             made |= {"ConditionExpression": draw(some(*TESTS, between=" OR "))}
-            made |= {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"} if draw(st.booleans()) else {}
-    used = re.findall(r"[#:]\w+", " ".join(made[name] for name in made if name.endswith("Expression")))
-    used += [":pet"] if used and not draw(st.integers(0, 29)) else []  # which is not used, but by a query
+            made |= (
+                {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"} if draw(st.booleans()) else {}
+            )
+    used = re.findall(
+        r"[#:]\w+", " ".join(made[name] for name in made if name.endswith("Expression"))
+    )
+    used += (
+        [":pet"] if used and not draw(st.integers(0, 29)) else []
+    )  # which is not used, but by a query
     both: Request = {"Names": {name: name[1:] for name in TYPES if name in used}}
     both["Values"] = {name: draw(VALUES[name]) for name in VALUES if name in used}
-    return made | {f"ExpressionAttribute{kind}": defined for kind, defined in both.items() if defined}
+    return made | {
+        f"ExpressionAttribute{kind}": defined for kind, defined in both.items() if defined
+    }
 
 
 def key_of(put: Request) -> str:
@@ -104,7 +167,11 @@ def key_of(put: Request) -> str:
 
 @st.composite
 def calls(draw: DrawFn) -> Call:
-    method = draw(sampled_from(["put_item", "update_item", "get_item", "transact_write_items", "query", "query"]))
+    method = draw(
+        sampled_from(
+            ["put_item", "update_item", "get_item", "transact_write_items", "query", "query"]
+        )
+    )
     if method != "transact_write_items":
         return method, draw(requests(method))
     puts = st.lists(requests("put_item"), min_size=1, max_size=3, unique_by=key_of)
@@ -124,7 +191,9 @@ class Engine:
     def start(self) -> None:
         self.history += 1
         for name, table in TEMPLATE.tables.items():
-            self.client.create_table(**table_request(table) | {"TableName": f"{name}-{self.history}"})
+            self.client.create_table(
+                **table_request(table) | {"TableName": f"{name}-{self.history}"}
+            )
 
     def outcome(self, method: str, parameters: Request) -> Any:
         """Send a request; return what is to be compared of the response."""
@@ -132,24 +201,39 @@ class Engine:
         try:
             response = getattr(self.client, method)(**own)
         except ClientError as error:
-            code, reasons = error.response["Error"]["Code"], error.response.get("CancellationReasons")
+            code, reasons = (
+                error.response["Error"]["Code"],
+                error.response.get("CancellationReasons"),
+            )
             # DynamoDB Local finds some mistakes late, as a reason of a cancellation; the store makes no difference.
-            return "invalid" if "Validation" in f"{code} {reasons}" else (code, reasons, error.response.get("Item"))
+            return (
+                "invalid"
+                if "Validation" in f"{code} {reasons}"
+                else (code, reasons, error.response.get("Item"))
+            )
         if method == "scan":  # in which order partitions come is DynamoDB's own affair
             response["Items"].sort(key=lambda item: json.dumps(item, sort_keys=True))
         # DynamoDB Local tells the second one unasked, and only now and then.
-        return {name: response[name] for name in response.keys() - {"ResponseMetadata", "ConsumedCapacity"}}
+        return {
+            name: response[name]
+            for name in response.keys() - {"ResponseMetadata", "ConsumedCapacity"}
+        }
 
 
 @pytest.fixture(scope="module")
 def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Engine, Engine]]:
-    with dynamodb_local() as url, closing(Database(tmp_path_factory.mktemp("store") / "store.sqlite")) as database:
+    with (
+        dynamodb_local() as url,
+        closing(Database(tmp_path_factory.mktemp("store") / "store.sqlite")) as database,
+    ):
         own = Engine()
         database.attach(own.client)
         yield Engine(endpoint_url=url), own
 
 
-@settings(max_examples=int(os.environ.get("ENGINE_HISTORIES", "40")), suppress_health_check=[*HealthCheck])
+@settings(
+    max_examples=int(os.environ.get("ENGINE_HISTORIES", "40")), suppress_health_check=[*HealthCheck]
+)
 @given(history=st.lists(calls(), min_size=40, max_size=40))
 def test_random_histories(engines: tuple[Engine, Engine], history: list[Call]) -> None:
     for engine in engines:
@@ -157,10 +241,19 @@ def test_random_histories(engines: tuple[Engine, Engine], history: list[Call]) -
     # Some are sent again; and at the end both have to store the same, in tables and index.
     stored: list[Call] = [("scan", {"TableName": f"{table}@"}) for table in KEYS]
     for status in ("available", "pending", "sold"):
-        query: Request = {"TableName": "AnimalsTable@", "IndexName": "by-status", "KeyConditionExpression": "#s = :s"}
-        query |= {"ExpressionAttributeNames": {"#s": "status"}, "ExpressionAttributeValues": {":s": {"S": status}}}
+        query: Request = {
+            "TableName": "AnimalsTable@",
+            "IndexName": "by-status",
+            "KeyConditionExpression": "#s = :s",
+        }
+        query |= {
+            "ExpressionAttributeNames": {"#s": "status"},
+            "ExpressionAttributeValues": {":s": {"S": status}},
+        }
         stored.append(("query", query))
     for call in [*history, *history[::5], *stored]:
         amazons, own = (engine.outcome(*call) for engine in engines)
         # Which of two mistakes is reported is open: here, that the token is another transaction's.
-        assert own == amazons or (amazons == "invalid" and own[0] == "IdempotentParameterMismatchException")
+        assert own == amazons or (
+            amazons == "invalid" and own[0] == "IdempotentParameterMismatchException"
+        )

@@ -12,12 +12,12 @@ import pytest
 from animal_store import api_key, auth, catalogue, operation
 from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]
 
-from tests import openapi
-from tests.example_key import EXAMPLE_KEY
-from tests.fault_injection import Wire
-from tests.functions import TEMPLATE
-from tests.template.conftest import parameters
-from tests.unit.conftest import Ask, lines
+from tests.support import openapi
+from tests.support.example_key import EXAMPLE_KEY
+from tests.support.fault_injection import Wire
+from tests.support.handlers import TEMPLATE
+from tests.support.requests import Ask, lines
+from tests.support.stack import parameters
 from tools import ROOT
 from tools.packaging.sdk_data import OPERATIONS
 
@@ -28,7 +28,9 @@ FOLDERS = {name: function.code.name for name, function in TEMPLATE.functions.ite
 
 def send_every_kind_of_request(ask: Ask, folder: str) -> None:
     """Make a function call DynamoDB in every way that it has."""
-    body = json.dumps({name: each["examples"][0] for name, each in openapi.schema("NewPet")["properties"].items()})
+    body = json.dumps(
+        {name: each["examples"][0] for name, each in openapi.schema("NewPet")["properties"].items()}
+    )
     for headers in ({}, {"Idempotency-Key": ["a"]}, {"Idempotency-Key": ["a"]}):
         ask(folder, body=body, headers=headers)
     ask(folder, multiValueQueryStringParameters={"status": ["sold"]})
@@ -46,17 +48,36 @@ class Access(NamedTuple):
 def accesses(action: str, params: dict[str, Any]) -> Iterator[Access]:
     """Yield what a call accesses; the parts of a transaction one by one, and together."""
     if action == "TransactWriteItems":
-        parts = [access for part in params["TransactItems"] for access in accesses("PutItem", part["Put"])]
+        parts = [
+            access
+            for part in params["TransactItems"]
+            for access in accesses("PutItem", part["Put"])
+        ]
         yield from parts
-        together = [set().union(*(getattr(part, field) for part in parts)) for field in ("partitions", "attributes")]
+        together = [
+            set().union(*(getattr(part, field) for part in parts))
+            for field in ("partitions", "attributes")
+        ]
         yield Access(*parts[0][:2], *together)
         return
-    (table,) = (name for name, table in TEMPLATE.tables.items() if table.name == params["TableName"])
-    item = params.get("Item") or params.get("Key") or {"pk": params["ExpressionAttributeValues"][":partition"]}
+    (table,) = (
+        name for name, table in TEMPLATE.tables.items() if table.name == params["TableName"]
+    )
+    item = (
+        params.get("Item")
+        or params.get("Key")
+        or {"pk": params["ExpressionAttributeValues"][":partition"]}
+    )
     condition = re.findall(r"[(\s](\w+)[)\s]", f" {params.get('ConditionExpression', '')} ")
-    named = {*item, *params.get("ExpressionAttributeNames", {}).values(), *condition} - {"OR", "AND", "NOT"}
+    named = {*item, *params.get("ExpressionAttributeNames", {}).values(), *condition} - {
+        "OR",
+        "AND",
+        "NOT",
+    }
     index = f"/index/{params['IndexName']}" if "IndexName" in params else ""
-    yield Access(f"dynamodb:{action}", f"{table}{index}", {(item.get("pk") or item["hash"])["S"]}, named)
+    yield Access(
+        f"dynamodb:{action}", f"{table}{index}", {(item.get("pk") or item["hash"])["S"]}, named
+    )
 
 
 def allows(statement: dict[str, Any], access: Access) -> bool:
@@ -67,7 +88,10 @@ def allows(statement: dict[str, Any], access: Access) -> bool:
         return False
     values = {"dynamodb:LeadingKeys": access.partitions, "dynamodb:Attributes": access.attributes}
     return all(
-        any((fnmatch.fnmatchcase if operator.endswith("StringLike") else str.__eq__)(value, each) for each in patterns)
+        any(
+            (fnmatch.fnmatchcase if operator.endswith("StringLike") else str.__eq__)(value, each)
+            for each in patterns
+        )
         for operator, keys in statement.get("Condition", {}).items()
         for key, patterns in keys.items()
         for value in values[key]
@@ -77,11 +101,17 @@ def allows(statement: dict[str, Any], access: Access) -> bool:
 def statements(function: str) -> list[dict[str, Any]]:
     """Return what a function's role says of DynamoDB."""
     role = RESOURCES[RESOURCES[function]["Properties"]["Role"]["Fn::GetAtt"][0]]
-    granted = [each for policy in role["Properties"]["Policies"] for each in policy["PolicyDocument"]["Statement"]]
+    granted = [
+        each
+        for policy in role["Properties"]["Policies"]
+        for each in policy["PolicyDocument"]["Statement"]
+    ]
     return [statement for statement in granted if str(statement["Action"]).startswith("dynamodb:")]
 
 
-def test_roles_allow_what_their_functions_do_and_no_more(ask: Ask, wire: Wire, fresh: Callable[[], None]) -> None:
+def test_roles_allow_what_their_functions_do_and_no_more(
+    ask: Ask, wire: Wire, fresh: Callable[[], None]
+) -> None:
     made: dict[str, list[Access]] = {}
     sent: set[str] = set()
     for function, folder in FOLDERS.items():
@@ -91,23 +121,36 @@ def test_roles_allow_what_their_functions_do_and_no_more(ask: Ask, wire: Wire, f
         made[function] = [access for call in wire.calls for access in accesses(*call)]
         sent |= {name for name, _ in wire.calls}
     assert sent == set(OPERATIONS)
-    of_table = [access for own in made.values() for access in own if access.resource == "AnimalsTable"]
+    of_table = [
+        access for own in made.values() for access in own if access.resource == "AnimalsTable"
+    ]
     actions = {access.action for access in of_table}
-    partitions, attributes = (set().union(*parts) for parts in zip(*(each[2:] for each in of_table), strict=True))
+    partitions, attributes = (
+        set().union(*parts) for parts in zip(*(each[2:] for each in of_table), strict=True)
+    )
 
     for function, own in made.items():
         granted = statements(function)
         for access in own:
             assert any(allows(statement, access) for statement in granted), (function, access)
         for statement in granted:
-            assert any(allows(statement, access) for access in own), f"{function} does not need {statement['Sid']}"
+            assert any(allows(statement, access) for access in own), (
+                f"{function} does not need {statement['Sid']}"
+            )
         # Neither rows of the table that are another function's, nor attributes that it does not write.
-        for action, partition, attribute in itertools.product(actions, partitions, {*attributes, "owner"}):
+        for action, partition, attribute in itertools.product(
+            actions, partitions, {*attributes, "owner"}
+        ):
             same = [access for access in own if access[:2] == (action, "AnimalsTable")]
             does = any(partition in access.partitions for access in same)
-            does &= action.endswith(("GetItem", "Query")) or any(attribute in access.attributes for access in same)
+            does &= action.endswith(("GetItem", "Query")) or any(
+                attribute in access.attributes for access in same
+            )
             tried = Access(action, "AnimalsTable", {partition}, {attribute})
-            assert does or not any(allows(statement, tried) for statement in granted), (function, tried)
+            assert does or not any(allows(statement, tried) for statement in granted), (
+                function,
+                tried,
+            )
 
 
 def test_alarms_and_dashboard_watch_metrics_that_the_layer_counts(
@@ -126,21 +169,40 @@ def test_alarms_and_dashboard_watch_metrics_that_the_layer_counts(
         for dimensions in directive["Dimensions"]
         for metric in directive["Metrics"]
     }
-    stats = [each.get("MetricStat", {}) for each in RESOURCES["DeploymentAlarm"]["Properties"]["Metrics"]]
-    for metric in [stat["Metric"] for stat in stats if stat.get("Metric", {}).get("Namespace") == "AnimalStore"]:
+    stats = [
+        each.get("MetricStat", {}) for each in RESOURCES["DeploymentAlarm"]["Properties"]["Metrics"]
+    ]
+    for metric in [
+        stat["Metric"] for stat in stats if stat.get("Metric", {}).get("Namespace") == "AnimalStore"
+    ]:
         dimensions = {dimension["Name"]: dimension["Value"] for dimension in metric["Dimensions"]}
-        assert (dimensions["Operation"], dimensions["Code"], *dimensions, metric["MetricName"]) in counted
+        assert (
+            dimensions["Operation"],
+            dimensions["Code"],
+            *dimensions,
+            metric["MetricName"],
+        ) in counted
     body = RESOURCES["Dashboard"]["Properties"]["DashboardBody"]["Fn::Sub"]
     searches = re.findall(r"SEARCH\('\{AnimalStore,([\w,]+)\}.*?MetricName=\\\"(\w+)\\\"", body)
     assert len(searches) == body.count("SEARCH(") > 0
-    assert {(*names.split(","), metric) for names, metric in searches} <= {each[2:] for each in counted}
+    assert {(*names.split(","), metric) for names, metric in searches} <= {
+        each[2:] for each in counted
+    }
 
 
 def test_the_firewall_lets_every_key_through_that_the_layer_looks_up() -> None:
-    (rule,) = (rule for rule in RESOURCES["WebAcl"]["Properties"]["Rules"] if "Allow" in rule["Action"])
+    (rule,) = (
+        rule for rule in RESOURCES["WebAcl"]["Properties"]["Rules"] if "Allow" in rule["Action"]
+    )
     pattern = rule["Statement"]["RegexMatchStatement"]["RegexString"]
     schemes, ends = ("Bearer ", "bEARER  ", "Basic ", "Bearer", ""), ("", "  ", "x")
-    for key in (EXAMPLE_KEY, api_key.generate("live"), "", EXAMPLE_KEY[:-2], EXAMPLE_KEY.replace("test", "dead")):
+    for key in (
+        EXAMPLE_KEY,
+        api_key.generate("live"),
+        "",
+        EXAMPLE_KEY[:-2],
+        EXAMPLE_KEY.replace("test", "dead"),
+    ):
         for header in [f"{scheme}{key}{end}" for scheme in schemes for end in ends]:
             match = auth._BEARER.fullmatch(header)
             accepted = match is not None and api_key.is_well_formed(match[1])
@@ -156,7 +218,9 @@ LIMITS = {
 
 
 def test_limits_in_the_document_are_those_of_the_stages() -> None:
-    defaults = {name: parameter.get("Default") for name, parameter in DOCUMENT["Parameters"].items()}
+    defaults = {
+        name: parameter.get("Default") for name, parameter in DOCUMENT["Parameters"].items()
+    }
     stages = [defaults | parameters(stage) for stage in ("production", "staging")]
     for parameter, name in LIMITS.items():
         row = " | ".join([name, *(f"{int(values[parameter]):,}" for values in stages)])

@@ -35,7 +35,9 @@ class RunningService:
 
     def tool(self, *arguments: str) -> str:
         """Run another of the tools' commands against this service; its output."""
-        return subprocess.check_output([*COMMAND, *arguments], cwd=ROOT, env=environment(self.data), text=True)
+        return subprocess.check_output(
+            [*COMMAND, *arguments], cwd=ROOT, env=environment(self.data), text=True
+        )
 
     def printed(self) -> list[str]:
         """The lines that it has printed."""
@@ -44,12 +46,16 @@ class RunningService:
 
 def environment(data: Path, **variables: str) -> dict[str, str]:
     """The environment of a program that is to use a folder, whatever the machine's own settings are."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "MAKE"))}
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "MAKE"))
+    }
     return {**inherited, "PORT": "0", "DATA": str(data), "PYTHONUNBUFFERED": "1", **variables}
 
 
 @contextmanager
-def run_service(data: Path, console: int | None = None, **variables: str) -> Iterator[RunningService]:
+def run_service(
+    data: Path, console: int | None = None, **variables: str
+) -> Iterator[RunningService]:
     """Start a service and wait until it answers; stop it at the end if it still runs.
 
     Its output goes to a file of its folder, or to a file descriptor; the variables are for its environment.
@@ -71,7 +77,9 @@ def run_service(data: Path, console: int | None = None, **variables: str) -> Ite
         key = folder.api_key.read_text().strip()
         # As many connections as threads, none that the service is about to close, which it does after 5 idle seconds.
         options: Any = {"timeout": 30, "limits": httpx.Limits(keepalive_expiry=2)}
-        with httpx.Client(base_url=base_url, headers={"Authorization": f"Bearer {key}"}, **options) as http:
+        with httpx.Client(
+            base_url=base_url, headers={"Authorization": f"Bearer {key}"}, **options
+        ) as http:
             yield RunningService(data, process, path, base_url, key, http)
     finally:
         process.terminate()
@@ -93,7 +101,12 @@ def wait_for(condition: Any, timeout_s: float = 10.0) -> None:
 def run(*command: str | Path, cwd: Path, timeout_s: float = 120, **variables: str) -> str:
     """Run a program and give what it printed, which is the message of the AssertionError if it fails."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    output: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "timeout": timeout_s}
+    output: Any = {
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.STDOUT,
+        "text": True,
+        "timeout": timeout_s,
+    }
     done = subprocess.run(command, check=False, cwd=cwd, env=inherited | variables, **output)
     assert done.returncode == 0, done.stdout
     return str(done.stdout)
@@ -107,7 +120,9 @@ def installed(name: str) -> Path:
 
 def link_node_modules(folder: Path) -> None:
     """Give the programs of a folder the packages of locks/clients-npm; skip the test where JavaScript cannot be run."""
-    found = re.match(r"v(\d+)", run("node", "--version", cwd=ROOT)) if shutil.which("node") else None
+    found = (
+        re.match(r"v(\d+)", run("node", "--version", cwd=ROOT)) if shutil.which("node") else None
+    )
     if not found or int(found[1]) < OLDEST_NODE or not shutil.which("npm"):
         pytest.skip(f"Node.js {OLDEST_NODE} or later, and npm, are not installed")
     (folder / "node_modules").symlink_to(installed("clients-npm") / "node_modules")

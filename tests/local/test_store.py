@@ -15,7 +15,7 @@ import pytest
 from botocore.exceptions import ClientError
 from botocore.session import Session
 
-from tests.functions import ANIMALS, copy_database
+from tests.support.handlers import ANIMALS, copy_database
 from tools.local import LocalError
 from tools.local.dynamodb import Database
 
@@ -33,7 +33,11 @@ class Store(Database):
     def count(self) -> int:
         """Count on, and return the number."""
         one = {"UpdateExpression": "ADD n :one", "ExpressionAttributeValues": {":one": {"N": "1"}}}
-        return int(self.ask("UpdateItem", Key=COUNTER, ReturnValues="ALL_NEW", **one)["Attributes"]["n"]["N"])
+        return int(
+            self.ask("UpdateItem", Key=COUNTER, ReturnValues="ALL_NEW", **one)["Attributes"]["n"][
+                "N"
+            ]
+        )
 
 
 @pytest.fixture
@@ -49,19 +53,30 @@ def test_writers_do_not_overwrite_each_other_and_wait_for_the_disk(store: Store)
         numbers = list(threads.map(lambda number: (store, other)[number % 2].count(), range(200)))
 
     assert sorted(numbers) == list(range(1, 201))
-    settings = [store._idle[0].execute(f"PRAGMA {name}").fetchone() for name in ("synchronous", "journal_mode")]
+    settings = [
+        store._idle[0].execute(f"PRAGMA {name}").fetchone()
+        for name in ("synchronous", "journal_mode")
+    ]
     assert settings == [(2,), ("wal",)]
 
 
 def test_a_page_is_the_same_work_among_many_animals(store: Store) -> None:
     work = []
-    values = {"ExpressionAttributeNames": {"#s": "status"}, "ExpressionAttributeValues": {":s": {"S": "sold"}}}
+    values = {
+        "ExpressionAttributeNames": {"#s": "status"},
+        "ExpressionAttributeValues": {":s": {"S": "sold"}},
+    }
     for ids in range(10), range(10, 300):
         for number in ids:
-            store.ask("PutItem", Item={"pk": {"S": "pet"}, "id": {"N": str(number)}, "status": {"S": "sold"}})
+            store.ask(
+                "PutItem",
+                Item={"pk": {"S": "pet"}, "id": {"N": str(number)}, "status": {"S": "sold"}},
+            )
         steps: list[None] = []
         store._idle[0].set_progress_handler(partial(steps.append, None), 1)
-        store.ask("Query", IndexName="by-status", KeyConditionExpression="#s = :s", Limit=5, **values)
+        store.ask(
+            "Query", IndexName="by-status", KeyConditionExpression="#s = :s", Limit=5, **values
+        )
         store._idle[0].set_progress_handler(None, 1)
         work.append(len(steps))
 
@@ -79,9 +94,14 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_damaged_file_is_refused_and_left_as_it_is(tmp_path: Path, store: Store, damage: str) -> None:
+def test_damaged_file_is_refused_and_left_as_it_is(
+    tmp_path: Path, store: Store, damage: str
+) -> None:
     for number in range(15):  # more than SQLite leaves in the log
-        store.ask("PutItem", Item={"pk": {"S": "pet"}, "id": {"N": str(number)}, "name": {"S": "x" * 300_000}})
+        store.ask(
+            "PutItem",
+            Item={"pk": {"S": "pet"}, "id": {"N": str(number)}, "name": {"S": "x" * 300_000}},
+        )
     damaged, log = tmp_path / "damaged", Path(f"{store._path}-wal").read_bytes()
     if damage.endswith("kill"):
         (tmp_path / "damaged-wal").write_bytes(log)
@@ -109,11 +129,23 @@ def test_store_that_is_taken_away_or_closed_answers_with_an_error(store: Store) 
 REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
     "DeleteTable": ("DeleteTable", {}),
     "FilterExpression": ("Scan", {"FilterExpression": "n = m"}),
-    "ReturnValues": ("UpdateItem", {"Key": COUNTER, "UpdateExpression": "SET n = m", "ReturnValues": "ALL_OLD"}),
-    "Delete of TransactWriteItems": ("TransactWriteItems", {"TransactItems": [{"Delete": {"Key": COUNTER}}]}),
+    "ReturnValues": (
+        "UpdateItem",
+        {"Key": COUNTER, "UpdateExpression": "SET n = m", "ReturnValues": "ALL_OLD"},
+    ),
+    "Delete of TransactWriteItems": (
+        "TransactWriteItems",
+        {"TransactItems": [{"Delete": {"Key": COUNTER}}]},
+    ),
     "1.5": ("PutItem", {"Item": {**COUNTER, "n": {"N": "1.5"}}}),
-    "AND": ("PutItem", {"Item": COUNTER, "ConditionExpression": "attribute_exists(n) AND attribute_exists(m)"}),
-    "list_append": ("UpdateItem", {"Key": COUNTER, "UpdateExpression": "SET n = list_append(n, m)"}),
+    "AND": (
+        "PutItem",
+        {"Item": COUNTER, "ConditionExpression": "attribute_exists(n) AND attribute_exists(m)"},
+    ),
+    "list_append": (
+        "UpdateItem",
+        {"Key": COUNTER, "UpdateExpression": "SET n = list_append(n, m)"},
+    ),
 }
 
 
@@ -127,9 +159,13 @@ def test_what_the_store_does_not_know_is_refused_by_name(store: Store, named: st
     assert store.ask("Scan")["Count"] == 0
 
 
-def test_transaction_is_whole_and_its_token_lasts_ten_minutes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transaction_is_whole_and_its_token_lasts_ten_minutes(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     free = {"ConditionExpression": "attribute_not_exists(pk)"}
-    puts = [{"Put": {"TableName": ANIMALS, "Item": {**COUNTER, "pk": {"S": pk}}, **free}} for pk in "ab"]
+    puts = [
+        {"Put": {"TableName": ANIMALS, "Item": {**COUNTER, "pk": {"S": pk}}, **free}} for pk in "ab"
+    ]
     now, codes = time.time(), []
     for later, sent in (0, puts[1:]), (599, puts[1:]), (601, puts):
         monkeypatch.setattr(time, "time", lambda later=later: now + later)
@@ -138,4 +174,7 @@ def test_transaction_is_whole_and_its_token_lasts_ten_minutes(store: Store, monk
 
     assert codes == ["None", "ConditionalCheckFailed"]
     assert store.ask("Scan")["Items"] == [puts[1]["Put"]["Item"]]
-    assert "multiple operations" in store.ask("TransactWriteItems", TransactItems=puts[:1] * 2)["message"]
+    assert (
+        "multiple operations"
+        in store.ask("TransactWriteItems", TransactItems=puts[:1] * 2)["message"]
+    )

@@ -45,7 +45,9 @@ def hang_up(request: Request, _: int) -> Response:
 def forward(origin: str, request: Request) -> Response:
     """Answer as the service at an origin does, which believes that it was asked by the name of this server."""
     url, headers = origin + request.full_path, dict(request.headers)
-    answer = httpx.request(request.method, url, headers=headers, content=request.data, trust_env=False)
+    answer = httpx.request(
+        request.method, url, headers=headers, content=request.data, trust_env=False
+    )
     return Response(answer.content, answer.status_code, dict(answer.headers))
 
 

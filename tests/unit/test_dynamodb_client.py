@@ -16,10 +16,18 @@ from animal_store.models import NewPet
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsError, SSLError
 
-from tests import fault_injection as faults
-from tests import functions
-from tests.fault_injection import LOST_REQUEST, Attempt, Fault, Wire, answering, error, failing_with
-from tests.unit.conftest import Clock
+from tests.support import fault_injection as faults
+from tests.support import handlers
+from tests.support.fault_injection import (
+    LOST_REQUEST,
+    Attempt,
+    Fault,
+    Wire,
+    answering,
+    error,
+    failing_with,
+)
+from tests.support.requests import Clock
 
 pytestmark = pytest.mark.usefixtures("wire", "budget")
 
@@ -38,7 +46,10 @@ RETRIED = faults.TRANSIENT | {
     "500 of another name": error(500, "SomethingNewException"),
     "500 without a body": answering(500, b""),
     "502 of a proxy": answering(502, b"<html>Bad Gateway</html>"),
-    **{code: error(400, code) for code in ("RequestLimitExceeded", "Throttling", "ThrottlingException")},
+    **{
+        code: error(400, code)
+        for code in ("RequestLimitExceeded", "Throttling", "ThrottlingException")
+    },
     "transaction in progress": error(400, "TransactionInProgressException"),
 }
 REFUSALS = ["AccessDeniedException", "ResourceNotFoundException", "ValidationException", "Other"]
@@ -61,12 +72,16 @@ def test_failure_is_retried_and_counted_or_told_as_it_is(
         catalogue.get_pet(17)
 
     assert budget.calls == len(wire.sent) == attempts
-    assert isinstance(raised.value, ClientError) or raised.value.__cause__ is not None  # for the log
+    assert (
+        isinstance(raised.value, ClientError) or raised.value.__cause__ is not None
+    )  # for the log
 
 
 def asking_to_wait(milliseconds: str) -> Fault:
     """Throttle with the header by which AWS asks for a longer pause."""
-    return answering(400, b'{"__type": "ThrottlingException"}', headers={"x-amz-retry-after": milliseconds})
+    return answering(
+        400, b'{"__type": "ThrottlingException"}', headers={"x-amz-retry-after": milliseconds}
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,7 +99,14 @@ def asking_to_wait(milliseconds: str) -> Fault:
     ],
 )
 def test_each_attempt_could_last_its_longest_within_the_invocation(
-    before: float, during: float, fault: Fault, attempts: int, *, clock: Clock, wire: Wire, budget: Budget
+    before: float,
+    during: float,
+    fault: Fault,
+    attempts: int,
+    *,
+    clock: Clock,
+    wire: Wire,
+    budget: Budget,
 ) -> None:
     started = []
 
@@ -108,11 +130,17 @@ def test_client_has_the_timeouts_of_the_budget_and_names_the_service() -> None:
     config: Any = dynamodb.client.meta.config
 
     assert (dynamodb._CONNECT_SECONDS, dynamodb._READ_SECONDS) == (1, 2)
-    assert (config.connect_timeout, config.read_timeout, config.user_agent) == (1, 2, "animal-store/1.0")
+    assert (config.connect_timeout, config.read_timeout, config.user_agent) == (
+        1,
+        2,
+        "animal-store/1.0",
+    )
 
 
 @pytest.mark.parametrize("operation", ["UpdateItem", "PutItem"])
-def test_response_with_a_wrong_checksum_is_asked_for_again(operation: str, wire: Wire, budget: Budget) -> None:
+def test_response_with_a_wrong_checksum_is_asked_for_again(
+    operation: str, wire: Wire, budget: Budget
+) -> None:
     wire.fail(operation, answering(200, b"{}", crc32=1))
 
     catalogue.create_pet(REX, CALLER, None)
@@ -122,20 +150,26 @@ def test_response_with_a_wrong_checksum_is_asked_for_again(operation: str, wire:
 
 def written(wire: Wire) -> list[dict[str, Any]]:
     """Read what the store has but for the counter and the animals of the events."""
-    items = functions.items(functions.client(wire.database))
-    return [item for item in items if item["id"]["N"] not in "12345" and item["pk"]["S"] != "counter"]
+    items = handlers.items(handlers.client(wire.database))
+    return [
+        item for item in items if item["id"]["N"] not in "12345" and item["pk"]["S"] != "counter"
+    ]
 
 
 def cancelled(*codes: str) -> Any:
-    return error(400, "TransactionCanceledException", CancellationReasons=[{"Code": code} for code in codes])
+    return error(
+        400, "TransactionCanceledException", CancellationReasons=[{"Code": code} for code in codes]
+    )
 
 
 @pytest.mark.parametrize("key", [None, "order-17"])
 @pytest.mark.parametrize("lost", [[], [LOST_REQUEST]])
-def test_animal_under_the_same_id_is_never_overwritten(key: str | None, lost: list[Fault], wire: Wire) -> None:
+def test_animal_under_the_same_id_is_never_overwritten(
+    key: str | None, lost: list[Fault], wire: Wire
+) -> None:
     catalogue.create_pet(MIA, CALLER, None)
     before, counter = written(wire), {"pk": {"S": "counter"}, "id": {"N": "0"}, "value": {"N": "5"}}
-    functions.client(wire.database).put_item(TableName=functions.ANIMALS, Item=counter)
+    handlers.client(wire.database).put_item(TableName=handlers.ANIMALS, Item=counter)
     wire.fail("TransactWriteItems" if key else "PutItem", *lost)
 
     with pytest.raises(RuntimeError, match=r"^the counter gave id 6, which is taken$"):
@@ -149,10 +183,14 @@ def test_key_is_kept_for_a_day_by_its_hash(clock: Clock, budget: Budget, wire: W
     budget.deadline += 2 * DAY
 
     assert next(item for item in written(wire) if item["pk"]["S"] != "pet") == {
-        "pk": {"S": "idempotency#" + hashlib.sha256(f"{CALLER.key_hash}#order-17".encode()).hexdigest()},
+        "pk": {
+            "S": "idempotency#" + hashlib.sha256(f"{CALLER.key_hash}#order-17".encode()).hexdigest()
+        },
         "id": {"N": "0"},
         "petId": {"N": "6"},
-        "fingerprint": {"S": hashlib.sha256(b'{"name":"Rex","categoryId":3,"status":"available"}').hexdigest()},
+        "fingerprint": {
+            "S": hashlib.sha256(b'{"name":"Rex","categoryId":3,"status":"available"}').hexdigest()
+        },
         "expires": {"N": str(int(clock.wall) + DAY)},
     }
     clock.advance(DAY - 1)
@@ -163,7 +201,8 @@ def test_key_is_kept_for_a_day_by_its_hash(clock: Clock, budget: Budget, wire: W
 
 
 @pytest.mark.parametrize(
-    "codes", [("None", "TransactionConflict"), ("ThrottlingError",), ("ProvisionedThroughputExceeded",)]
+    "codes",
+    [("None", "TransactionConflict"), ("ThrottlingError",), ("ProvisionedThroughputExceeded",)],
 )
 def test_transaction_that_may_succeed_later_is_tried_six_times(
     codes: tuple[str, ...], wire: Wire, clock: Clock
@@ -176,11 +215,17 @@ def test_transaction_that_may_succeed_later_is_tried_six_times(
     assert catalogue.create_pet(REX, CALLER, "key") == ({"id": 7, **REX}, False)
 
     assert wire.sent.count("TransactWriteItems") == 12
-    assert [pause > 0.05 * 2 ** (number % 5) for number, pause in enumerate(clock.pauses)] == [False] * 10
+    assert [pause > 0.05 * 2 ** (number % 5) for number, pause in enumerate(clock.pauses)] == [
+        False
+    ] * 10
 
 
-@pytest.mark.parametrize("codes", [(), ("ValidationError", "None"), ("None", "ItemCollectionSizeLimitExceeded")])
-def test_transaction_cancelled_for_another_reason_is_told_as_it_is(codes: tuple[str, ...], wire: Wire) -> None:
+@pytest.mark.parametrize(
+    "codes", [(), ("ValidationError", "None"), ("None", "ItemCollectionSizeLimitExceeded")]
+)
+def test_transaction_cancelled_for_another_reason_is_told_as_it_is(
+    codes: tuple[str, ...], wire: Wire
+) -> None:
     wire.fail("TransactWriteItems", cancelled(*codes))
 
     with pytest.raises(ClientError, match="TransactionCanceledException"):
@@ -197,7 +242,11 @@ def test_page_is_one_consistent_query_that_reads_one_animal_more_than_it_shows(
 
     assert ([pet["id"] for pet in page.pets], page.has_next) == (ids, status is None)
     ((operation, parameters),) = wire.calls
-    assert (operation, parameters["Limit"], "FilterExpression" in parameters) == ("Query", len(ids) + 1, False)
+    assert (operation, parameters["Limit"], "FilterExpression" in parameters) == (
+        "Query",
+        len(ids) + 1,
+        False,
+    )
     assert parameters.get("IndexName") == ("by-status" if status else None)
     assert parameters.get("ConsistentRead", False) is (status is None)  # an index cannot be
     catalogue.get_pet(1)
@@ -208,7 +257,9 @@ def test_own_creation_is_not_a_replay_when_the_store_has_forgotten_its_token(wir
     def repeated(attempt: Attempt) -> AWSResponse:
         attempt.carry_out()
         request: Any = attempt.request
-        request.body = json.dumps(json.loads(request.body) | {"ClientRequestToken": "another"}).encode()
+        request.body = json.dumps(
+            json.loads(request.body) | {"ClientRequestToken": "another"}
+        ).encode()
         return attempt.carry_out()
 
     wire.fail("TransactWriteItems", repeated)

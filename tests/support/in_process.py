@@ -21,8 +21,12 @@ from tools.local.service import KEY_TABLE, load_template, open_store
 
 async def _send(asgi: httpx.ASGITransport, request: httpx.Request) -> httpx.Response:
     response = await asgi.handle_async_request(request)
-    content = b"" if request.method == "HEAD" else await response.aread()  # a server sends no body either
-    return httpx.Response(response.status_code, headers=response.headers, stream=httpx.ByteStream(content))
+    content = (
+        b"" if request.method == "HEAD" else await response.aread()
+    )  # a server sends no body either
+    return httpx.Response(
+        response.status_code, headers=response.headers, stream=httpx.ByteStream(content)
+    )
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,9 @@ class Target:
 @contextmanager
 def own_layer(**variables: str) -> Iterator[None]:
     """Let code load a copy of the layer of its own, in an environment of its own; then everything is as before."""
-    layer = {name: module for name, module in sys.modules.items() if name.startswith("animal_store")}
+    layer = {
+        name: module for name, module in sys.modules.items() if name.startswith("animal_store")
+    }
     with mock.patch.dict(os.environ, variables), mock.patch.object(sys, "path", [*sys.path]):
         try:
             yield
@@ -54,6 +60,12 @@ def service_in_process(data: Path) -> Iterator[Target]:
         with own_layer():
             store = stack.enter_context(open_store(DataFolder(data)))
             application, key = Application(store.load(template), Metrics()), store.key(template)
-        second_key, _ = KeyTable(store.dynamodb, template.tables[KEY_TABLE].name).issue("second", "test")
-        send = partial(stack.enter_context(start_blocking_portal()).call, _send, httpx.ASGITransport(application))
+        second_key, _ = KeyTable(store.dynamodb, template.tables[KEY_TABLE].name).issue(
+            "second", "test"
+        )
+        send = partial(
+            stack.enter_context(start_blocking_portal()).call,
+            _send,
+            httpx.ASGITransport(application),
+        )
         yield Target("http://127.0.0.1:3000/v1", key, second_key, httpx.MockTransport(send))
