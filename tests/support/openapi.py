@@ -70,6 +70,17 @@ def find(method: str, path: str) -> Operation | None:
     return None
 
 
+def patterns(part: Any = None) -> list[str]:
+    """List every regular expression in the document, or in a part of it."""
+    part = document() if part is None else part
+    if isinstance(part, list):
+        return [pattern for each in part for pattern in patterns(each)]
+    if not isinstance(part, dict):
+        return []
+    own = part.get("pattern")
+    return [own] if isinstance(own, str) else patterns(list(part.values()))
+
+
 def examples(media: Any) -> list[Any]:
     """Return the examples of the body of a request or response object."""
     return [
