@@ -1,4 +1,4 @@
-"""getPet, `GET /v1/pets/{petId}`: one animal. Deprecated; `GET /v1/pets` with the `status` filter replaces it."""
+"""getPet, `GET /v1/pets/{petId}`: one animal. Deprecated in favour of `GET /v1/pets?status=...`."""
 
 from animal_store import catalogue
 from animal_store.errors import NotFound

@@ -8,7 +8,7 @@ from animal_store.request import Request
 
 @operation("listPets")
 def handler(request: Request) -> Response:
-    """Return a page of animals; a `Link` header (RFC 8288) leads to the next page, if there is one."""
+    """Return a page of animals; a `Link` header (RFC 8288) leads to the next one, if any."""
     limit = request.integer("limit", minimum=1, maximum=100, default=20)
     status = request.choice("status", PET_STATUSES)
     start = request.parameter("cursor")

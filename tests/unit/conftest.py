@@ -53,11 +53,11 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-def budget(clock: Clock) -> dynamodb.Budget:
+def invocation(clock: Clock) -> dynamodb.Invocation:
     """Give an invocation's budget of 10 seconds to code that is called without its handler."""
-    budget = dynamodb.Budget(deadline=clock.uptime + 10)
-    dynamodb.budget.set(budget)
-    return budget
+    invocation = dynamodb.Invocation(deadline=clock.uptime + 10)
+    dynamodb.invocation.set(invocation)
+    return invocation
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ KEY_ID = api_key.digest(EXAMPLE_KEY)[:12]
 
 
 def authenticate(key: str = EXAMPLE_KEY, form: str = "Bearer {}", times: int = 1) -> auth.Caller:
-    dynamodb.budget.set(dynamodb.Budget(math.inf))
+    dynamodb.invocation.set(dynamodb.Invocation(math.inf))
     return auth.authenticate([form.replace("{}", key)] * times)
 
 

@@ -54,7 +54,9 @@ def ask(certificate: trustme.LeafCert, monkeypatch: pytest.MonkeyPatch) -> None:
         )
         client = dynamodb._client()
         for _ in range(2):
-            dynamodb.budget.set(dynamodb.Budget(time.monotonic() + dynamodb._ATTEMPT_SECONDS + 1))
+            dynamodb.invocation.set(
+                dynamodb.Invocation(time.monotonic() + dynamodb._ATTEMPT_SECONDS + 1)
+            )
             assert (
                 dynamodb.call(client.get_item, TableName="t", Key={"pk": {"S": "x"}})["Raw"]
                 == b"{}"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from animal_store import catalogue, dynamodb
 from animal_store.auth import Caller
-from animal_store.dynamodb import Budget
+from animal_store.dynamodb import Invocation
 from animal_store.errors import ServiceUnavailable
 from animal_store.models import NewPet
 from botocore.awsrequest import AWSResponse
@@ -29,7 +29,7 @@ from tests.support.fault_injection import (
 )
 from tests.support.requests import Clock
 
-pytestmark = pytest.mark.usefixtures("wire", "budget")
+pytestmark = pytest.mark.usefixtures("wire", "invocation")
 
 REX: NewPet = {"name": "Rex", "categoryId": 3, "status": "available"}
 MIA: NewPet = {"name": "Mia", "categoryId": 2**63 - 1}
@@ -64,14 +64,14 @@ REFUSALS = ["AccessDeniedException", "ResourceNotFoundException", "ValidationExc
     ],
 )
 def test_failure_is_retried_and_counted_or_told_as_it_is(
-    fault: Fault, expected: type[Exception], attempts: int, wire: Wire, budget: Budget
+    fault: Fault, expected: type[Exception], attempts: int, wire: Wire, invocation: Invocation
 ) -> None:
     wire.fail("GetItem", *[fault] * 9)
 
     with pytest.raises(expected) as raised:
         catalogue.get_pet(17)
 
-    assert budget.calls == len(wire.sent) == attempts
+    assert invocation.calls == len(wire.sent) == attempts
     assert (
         isinstance(raised.value, ClientError) or raised.value.__cause__ is not None
     )  # for the log
@@ -106,7 +106,7 @@ def test_each_attempt_could_last_its_longest_within_the_invocation(
     *,
     clock: Clock,
     wire: Wire,
-    budget: Budget,
+    invocation: Invocation,
 ) -> None:
     started = []
 
@@ -121,8 +121,8 @@ def test_each_attempt_could_last_its_longest_within_the_invocation(
     with pytest.raises(ServiceUnavailable) as raised:
         catalogue.get_pet(17)
 
-    assert budget.calls == len(started) == attempts
-    assert all(moment <= budget.deadline - ATTEMPT for moment in started)
+    assert invocation.calls == len(started) == attempts
+    assert all(moment <= invocation.deadline - ATTEMPT for moment in started)
     assert isinstance(raised.value.__cause__, TimeoutError) is (attempts == 0)
 
 
@@ -139,13 +139,13 @@ def test_client_has_the_timeouts_of_the_budget_and_names_the_service() -> None:
 
 @pytest.mark.parametrize("operation", ["UpdateItem", "PutItem"])
 def test_response_with_a_wrong_checksum_is_asked_for_again(
-    operation: str, wire: Wire, budget: Budget
+    operation: str, wire: Wire, invocation: Invocation
 ) -> None:
     wire.fail(operation, answering(200, b"{}", crc32=1))
 
     catalogue.create_pet(REX, CALLER, None)
 
-    assert budget.calls == len(wire.sent) == 3
+    assert invocation.calls == len(wire.sent) == 3
 
 
 def written(wire: Wire) -> list[dict[str, Any]]:
@@ -178,9 +178,11 @@ def test_animal_under_the_same_id_is_never_overwritten(
     assert written(wire) == before
 
 
-def test_key_is_kept_for_a_day_by_its_hash(clock: Clock, budget: Budget, wire: Wire) -> None:
+def test_key_is_kept_for_a_day_by_its_hash(
+    clock: Clock, invocation: Invocation, wire: Wire
+) -> None:
     catalogue.create_pet(REX, CALLER, "order-17")
-    budget.deadline += 2 * DAY
+    invocation.deadline += 2 * DAY
 
     assert next(item for item in written(wire) if item["pk"]["S"] != "pet") == {
         "pk": {

@@ -39,7 +39,7 @@ def test_invocation_may_spend_what_lambda_leaves_it(
     assert handlers.invoke(EVENTS["list-200"], Context(left)).status == status
 
     assert len(wire.sent) == calls
-    assert dynamodb.budget.get().deadline == clock.uptime + left
+    assert dynamodb.invocation.get().deadline == clock.uptime + left
 
 
 def bug(_: Attempt) -> Any:

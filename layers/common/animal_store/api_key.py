@@ -1,7 +1,8 @@
-"""The format of API keys: `animal_live_` or `animal_test_`, 32 random characters, 6 characters of checksum.
+"""The format of API keys: `animal_live_` or `animal_test_`, 32 random characters, 6 of checksum.
 
-A typo or a scanner's noise is refused without a database read, and secret scanners can find a leaked key (the format
-follows GitHub's tokens: https://github.blog/engineering/platform-security/behind-githubs-new-authentication-token-formats/).
+A typo or a scanner's noise is refused without a database read, and secret scanners can find a
+leaked key. The format follows GitHub's tokens:
+https://github.blog/engineering/platform-security/behind-githubs-new-authentication-token-formats/
 """
 
 import hashlib
@@ -14,7 +15,7 @@ _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _RANDOM_LENGTH = 32  # 62 ** 32: 190 bits
 _CHECKSUM_LENGTH = 6  # 62 ** 6 > 2 ** 32
 ID_LENGTH = 12
-"""How much of the hash people and logs call a key by: 48 bits, which no two keys of one table share by chance."""
+"""How much of its hash is a key's id: 48 bits, which no two keys of one table share by chance."""
 
 _FORMAT = re.compile(rf"animal_(?:live|test)_[0-9A-Za-z]{{{_RANDOM_LENGTH + _CHECKSUM_LENGTH}}}")
 
@@ -32,7 +33,7 @@ def generate(environment: Literal["live", "test"]) -> str:
 
 
 def is_well_formed(key: str) -> bool:
-    """Tell whether the text has the format of a key, checksum included; it says nothing about the key's validity."""
+    """Tell whether the text has the format of a key, checksum included; it may still be unknown."""
     return (
         _FORMAT.fullmatch(key) is not None
         and _checksum(key[:-_CHECKSUM_LENGTH]) == key[-_CHECKSUM_LENGTH:]
@@ -42,7 +43,7 @@ def is_well_formed(key: str) -> bool:
 def digest(key: str) -> str:
     """Compute what is stored of a key: the SHA-256 of the whole text, in hexadecimal.
 
-    A plain hash is enough, because the key is random and too long to guess (no salt, no stretching needed).
+    A plain hash is enough: the key is random and too long to guess, so it needs no salt.
     """
     return hashlib.sha256(key.encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Authentication: the API key of the Authorization header (RFC 6750, section 2.1), looked up by its hash."""
+"""Authentication: the API key of the Authorization header (RFC 6750), looked up by its hash."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Caller:
     """The holder of a valid key.
 
     Args:
-        key_hash: The SHA-256 of the key in hexadecimal; it identifies the caller in the store.
-        label: The name that the operator gave the key; it identifies the caller in logs and metrics.
+        key_hash: The SHA-256 of the key in hexadecimal; the store knows the caller by it.
+        label: The name that the operator gave the key; logs and metrics know the caller by it.
     """
 
     key_hash: str
@@ -34,15 +34,15 @@ class Caller:
 
     @property
     def key_id(self) -> str:
-        """The key's id, as `keys list` shows it: it identifies the caller in the log and in new animals."""
+        """The key's id, as `keys list` shows it: the log and new animals record it."""
         return self.key_hash[: api_key.ID_LENGTH]
 
 
 class _Cache:
     """Keys looked up within the last minute; the oldest is dropped when it is full.
 
-    The clock is the wall clock: the monotonic one may stand still while Lambda freezes the execution environment, and a
-    revoked key would stay valid.
+    The clock is the wall clock: the monotonic one may stand still while Lambda freezes the
+    execution environment, and a revoked key would stay valid.
     """
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ def authenticate(authorization: list[str]) -> Caller:
 
 
 def _find(key_hash: str) -> ApiKey | None:
-    """Look a key up in the cache, then in the store: a revocation takes effect within `_CACHE_SECONDS`."""
+    """Look a key up in the cache, then in the store."""
     entry = _known.get(key_hash) or _unknown.get(key_hash)
     if entry is None:
         asked = time.time()
@@ -102,7 +102,7 @@ def look_up(key_hash: str) -> ApiKey | None:
 
     Raises:
         ServiceUnavailable: The key store does not answer, or its response cannot be read.
-        ClientError: The key store refuses the request: the service is misconfigured, and retrying does not help.
+        ClientError: The key store refuses the request: the service is misconfigured.
     """
     try:
         return dynamodb.read(

@@ -49,8 +49,8 @@ _FIRST_ERROR = 300  # the SDK's own bound of success
 _SERVER_ERROR = 500
 
 
-class Budget:
-    """The time that one invocation has for the store, and the calls that it has made.
+class Invocation:
+    """How long one invocation may wait for the store, and what it has asked of it so far.
 
     Args:
         deadline: When Lambda ends the function, in seconds of `time.monotonic()`.
@@ -60,16 +60,16 @@ class Budget:
         self.deadline = deadline
         self.calls = 0
         """Calls made so far, the SDK's own retries included."""
-        self.corrupt = False
+        self.last_response_is_corrupt = False
         """Whether the last response differs from its checksum."""
 
-    def has(self, seconds: float) -> bool:
+    def has_left(self, seconds: float) -> bool:
         """Tell whether that many seconds are left."""
         return time.monotonic() + seconds <= self.deadline
 
 
-budget: ContextVar[Budget] = ContextVar("budget")
-"""The budget of the invocation that runs in this thread; `operation` sets it."""
+invocation: ContextVar[Invocation] = ContextVar("invocation")
+"""The invocation that runs in this thread; `operation` sets it."""
 
 
 def _client() -> DynamoDBClient:
@@ -105,12 +105,13 @@ def _client() -> DynamoDBClient:
 
 def _count_and_stop_in_time(response: tuple[Any, Any] | None, **_: object) -> bool | None:
     """Prevent a retry (False) that could outlast the invocation; None leaves the decision to the SDK."""
-    spent = budget.get()
-    spent.calls += 1
-    spent.corrupt = _is_corrupt(response)
-    if response and response[0].status_code < _FIRST_ERROR and not spent.corrupt:
+    current = invocation.get()
+    current.calls += 1
+    current.last_response_is_corrupt = _is_corrupt(response)
+    succeeded = response is not None and response[0].status_code < _FIRST_ERROR
+    if succeeded and not current.last_response_is_corrupt:
         return None
-    return None if spent.has(_longest_pause(response) + _ATTEMPT_SECONDS) else False
+    return None if current.has_left(_longest_pause(response) + _ATTEMPT_SECONDS) else False
 
 
 def _is_corrupt(response: tuple[Any, Any] | None) -> bool:
@@ -154,7 +155,7 @@ def call(method: Callable[..., Any], **parameters: Any) -> Any:
         ServiceUnavailable: The store is throttled, out of reach, or there is no time left to ask it.
         ClientError: The store refused the request: a condition that does not hold, or a bug.
     """
-    if not budget.get().has(_ATTEMPT_SECONDS):
+    if not invocation.get().has_left(_ATTEMPT_SECONDS):
         raise ServiceUnavailable from TimeoutError("no time left to call the store")
     try:
         response = method(**parameters)
@@ -186,7 +187,7 @@ def _refuse_corrupt() -> None:
     Raises:
         ServiceUnavailable: The last response differs.
     """
-    if budget.get().corrupt:
+    if invocation.get().last_response_is_corrupt:
         raise ServiceUnavailable from ValueError("the store's response does not match its checksum")
 
 

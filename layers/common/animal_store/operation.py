@@ -50,7 +50,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Deprecation:
-    """The headers of a deprecated operation. Its successor is the collection that its resource is in.
+    """The headers of a deprecated operation, whose successor is the collection of its resource.
 
     Args:
         since: When it was deprecated, in seconds since 1970 (RFC 9745).
@@ -80,7 +80,8 @@ def operation(
 ) -> Callable[[Callable[[Request], Response]], Handler]:
     """Turn a function that implements one operation into a Lambda handler.
 
-    The function gets only requests of authenticated callers, and raises a `ServiceError` to refuse one.
+    The function gets requests of authenticated callers alone; it raises a `ServiceError` to refuse
+    one.
 
     Args:
         name: The interface's name of the operation (`listPets`).
@@ -90,16 +91,15 @@ def operation(
     def decorate(function: Callable[[Request], Response]) -> Handler:
         def handler(event: Event, context: Any) -> dict[str, Any]:
             started = time.monotonic()
-            budget = dynamodb.Budget(
-                deadline=started + context.get_remaining_time_in_millis() / 1000
-            )
-            dynamodb.budget.set(budget)
+            seconds_left = context.get_remaining_time_in_millis() / 1000
+            invocation = dynamodb.Invocation(deadline=started + seconds_left)
+            dynamodb.invocation.set(invocation)
             response, caller, error = _run(function, event)
             telemetry.write(
                 name,
                 response.status,
                 latency_ms=(time.monotonic() - started) * 1000,
-                store_calls=budget.calls,
+                store_calls=invocation.calls,
                 cold_start=_is_cold_start(),
                 request_id=event["requestContext"]["requestId"],
                 code=error.code if error else None,

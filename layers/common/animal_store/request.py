@@ -170,8 +170,8 @@ def collection_url(event: dict[str, Any]) -> str:
     the resource's is the stage, or the base path of a custom domain.
     """
     context = event["requestContext"]
-    told = header(event, "X-Forwarded-Proto")[-1:]
-    scheme = told[0] if told and told[0] in _DEFAULT_PORT else "https"
+    forwarded = header(event, "X-Forwarded-Proto")[-1:]
+    scheme = forwarded[0] if forwarded and forwarded[0] in _DEFAULT_PORT else "https"
     ports = [port for port in header(event, "X-Forwarded-Port")[-1:] if _is_port(port)]
     # sam local writes the port into the name too. (An IPv6 address has colons of its own, inside brackets.)
     host = re.sub(r":[0-9]*$", "", context["domainName"])
