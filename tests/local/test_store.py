@@ -133,9 +133,9 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
         "UpdateItem",
         {"Key": COUNTER, "UpdateExpression": "SET n = m", "ReturnValues": "ALL_OLD"},
     ),
-    "Delete of TransactWriteItems": (
+    "Get of TransactWriteItems": (
         "TransactWriteItems",
-        {"TransactItems": [{"Delete": {"Key": COUNTER}}]},
+        {"TransactItems": [{"Get": {"Key": COUNTER}}]},
     ),
     "1.5": ("PutItem", {"Item": {**COUNTER, "n": {"N": "1.5"}}}),
     "AND": (

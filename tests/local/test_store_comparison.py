@@ -138,12 +138,11 @@ def requests(draw: DrawFn, method: str) -> Request:
         )
     else:
         made |= {"Item": draw(ITEM) | key} if method == "put_item" else {"Key": key}
+        if method in {"update_item", "Update"}:
+            made["UpdateExpression"] = draw(UPDATES)
         if method == "update_item":
-            made |= {
-                "UpdateExpression": draw(UPDATES),
-                "ReturnValues": draw(sampled_from(["ALL_NEW", "UPDATED_NEW"])),
-            }
-        if method != "get_item" and draw(st.booleans()):
+            made["ReturnValues"] = draw(sampled_from(["ALL_NEW", "UPDATED_NEW"]))
+        if method == "ConditionCheck" or (method != "get_item" and draw(st.booleans())):
             made |= {"ConditionExpression": draw(some(*TESTS, between=" OR "))}
             made |= (
                 {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"} if draw(st.booleans()) else {}
@@ -161,23 +160,28 @@ def requests(draw: DrawFn, method: str) -> Request:
     }
 
 
-def key_of(put: Request) -> str:
-    return str([put["Item"].get(name) for name in ("pk", "id", "hash")])
+def key_of(action: Request) -> str:
+    (parameters,) = action.values()
+    key = parameters.get("Item") or parameters["Key"]
+    return str([key.get(name) for name in ("pk", "id", "hash")])
+
+
+METHODS = ["put_item", "update_item", "delete_item", "get_item", "transact_write_items"]
+METHODS += ["transact_write_items", "query", "query"]
+ACTIONS = {name: requests(name) for name in ("Update", "Delete", "ConditionCheck")}
+ACTIONS["Put"] = requests("put_item")
+ACTION = st.one_of([fixed_dictionaries({name: ACTIONS[name]}) for name in ACTIONS])
+TRANSACTION = fixed_dictionaries(
+    {"TransactItems": st.lists(ACTION, min_size=1, max_size=3, unique_by=key_of)},
+    optional={"ClientRequestToken": sampled_from(["one@", "two@"])},
+)
 
 
 @st.composite
 def calls(draw: DrawFn) -> Call:
-    method = draw(
-        sampled_from(
-            ["put_item", "update_item", "get_item", "transact_write_items", "query", "query"]
-        )
-    )
-    if method != "transact_write_items":
-        return method, draw(requests(method))
-    puts = st.lists(requests("put_item"), min_size=1, max_size=3, unique_by=key_of)
-    actions = [{"Put": put} for put in draw(puts)]
-    token = draw(sampled_from([{}, {"ClientRequestToken": "one@"}, {"ClientRequestToken": "two@"}]))
-    return method, {"TransactItems": actions} | token
+    method = draw(sampled_from(METHODS))
+    parameters = TRANSACTION if method == "transact_write_items" else requests(method)
+    return method, draw(parameters)
 
 
 class Engine:
@@ -205,6 +209,8 @@ class Engine:
                 error.response["Error"]["Code"],
                 error.response.get("CancellationReasons"),
             )
+            for reason in reasons or []:  # which DynamoDB Local words in two ways
+                reason.pop("Message", None)
             # DynamoDB Local finds some mistakes late, as a reason of a cancellation; the store makes no difference.
             return (
                 "invalid"

@@ -1,17 +1,21 @@
 """The service as one ASGI application: the API as API Gateway would answer, and pages about it."""
 
+import asyncio
 import json
 import logging
 import re
 import time
 from http import HTTPStatus
+from pathlib import PurePath
 from typing import Any
 from urllib.parse import unquote
 
+import h11
 import yaml
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tools import ROOT
 from tools.local import docs
@@ -19,83 +23,108 @@ from tools.local.gateway import Gateway
 from tools.local.output import STATUS_PAGE, Metrics
 
 _KEY = re.compile(r"(animal_(?:live|test)_)[0-9A-Za-z]+")
+_HOSTS = {"127.0.0.1", "localhost"}
+_RECEIVE_SECONDS = 10
+_MEDIA_TYPES = {
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".json": "application/json",
+    ".yaml": "application/yaml",
+}
 _NOTE = (
-    "Press <b>Authorize</b> and paste the API key that <code>make run</code> printed, then open an operation and press "
-    '<b>Execute</b>. What the service has done since: <a href="/status">status</a>.'
+    "Press <b>Authorize</b> and paste the API key that <code>make run</code> printed, then open an "
+    "operation and press <b>Execute</b>. "
+    'What the service has done since: <a href="/status">status</a>.'
 )
 _log = logging.getLogger(__name__)
+
+
+class Connection(H11Protocol):
+    """uvicorn's HTTP connection; a client that does not complete a request in time is disconnected.
+
+    uvicorn itself limits only the time between one response and the first byte of the next request.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start to look at a new connection every `_RECEIVE_SECONDS`."""
+        super().connection_made(transport)
+        self._end_if_stuck(None)
+
+    def _end_if_stuck(self, before: Any) -> None:
+        """End it if it is receiving the same request as the last time."""
+        if self.transport.is_closing():
+            return
+        state = (self.conn.their_state, self.cycle)
+        if state == before and self.conn.their_state in (h11.IDLE, h11.SEND_BODY):
+            self.transport.abort()
+        else:
+            self.loop.call_later(_RECEIVE_SECONDS, self._end_if_stuck, state)
 
 
 class Application:
     """The ASGI application; its gateway may be exchanged for another at any time."""
 
     def __init__(self, gateway: Gateway, metrics: Metrics) -> None:
-        self.gateway = gateway
-        self._pages: dict[str, Any] = {  # functions of the request
-            "/": lambda _: RedirectResponse("/docs"),
-            "/docs": lambda _: _page(
-                docs.page("/docs", _NOTE, {"url": "/openapi.yaml"}), "text/html"
-            ),
-            "/docs/swagger-ui.js": lambda _: _page(
-                docs.swagger_ui()["swagger-ui.js"], "text/javascript"
-            ),
-            "/docs/swagger-ui.css": lambda _: _page(
-                docs.swagger_ui()["swagger-ui.css"], "text/css"
-            ),
-            "/openapi.yaml": lambda req: _page(
-                yaml.safe_dump(self._openapi(req), sort_keys=False), "application/yaml"
-            ),
-            "/openapi.json": lambda req: _page(json.dumps(self._openapi(req)), "application/json"),
-            "/status": lambda _: _page(STATUS_PAGE.read_bytes(), "text/html"),
-            "/status.json": lambda req: _page(
-                json.dumps(metrics.summary(self._base_url(req))), "application/json"
-            ),
-        }
+        self.gateway, self._metrics = gateway, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, and log it."""
         begin, request = time.monotonic(), Request(scope, receive)
-        page = self._pages.get(scope["path"]) if request.method in {"GET", "HEAD"} else None
-        # A page of another site that lets its name point to this machine (DNS rebinding) comes with that name.
-        if request.headers.get("host", "").lower().partition(":")[0] not in {
-            "127.0.0.1",
-            "localhost",
-        }:
+        host = request.headers.get("host", "").lower().partition(":")[0]
+        if host not in _HOSTS:  # a page of another site whose name leads here (DNS rebinding)
             response = Response("Invalid host header", 400)
         else:
-            response = page(request) if page else await self.gateway.handle(request)
+            page = self._page(request) if request.method in {"GET", "HEAD"} else None
+            response = page or await self.gateway.handle(request)
         await response(scope, receive, send)
-        target = b"?".join(filter(None, (scope["raw_path"], scope["query_string"]))).decode(
-            "latin-1"
+        target = scope["raw_path"].decode("latin-1")
+        if scope["query_string"]:
+            target += "?" + scope["query_string"].decode("latin-1")
+        is_refused = response.status_code == HTTPStatus.UNAUTHORIZED
+        _log.info(
+            "%s  %s  %s %s  %.0f ms%s",
+            time.strftime("%H:%M:%S"),
+            response.status_code,
+            request.method,
+            _shown(target),
+            (time.monotonic() - begin) * 1000,
+            "  (needs: Authorization: Bearer API_KEY)" if is_refused else "",
         )
-        hint = (
-            "  (needs: Authorization: Bearer API_KEY)"
-            if response.status_code == HTTPStatus.UNAUTHORIZED
-            else ""
-        )
-        line = f"{time.strftime('%H:%M:%S')}  {response.status_code}  {request.method} {_shown(target)}"
-        _log.info("%s  %.0f ms%s", line, (time.monotonic() - begin) * 1000, hint)
+
+    def _page(self, request: Request) -> Response | None:
+        """Make one of the pages about the service; None for any other path."""
+        files: dict[str, Any] = {  # functions that return the content
+            "/docs": lambda: docs.page("/docs", _NOTE, {"url": "/openapi.yaml"}),
+            "/docs/swagger-ui.js": lambda: docs.swagger_ui()["swagger-ui.js"],
+            "/docs/swagger-ui.css": lambda: docs.swagger_ui()["swagger-ui.css"],
+            "/openapi.yaml": lambda: yaml.safe_dump(self._openapi(request), sort_keys=False),
+            "/openapi.json": lambda: json.dumps(self._openapi(request)),
+            "/status": STATUS_PAGE.read_bytes,
+            "/status.json": lambda: json.dumps(self._metrics.summary(self._base_url(request))),
+        }
+        path = request.scope["path"]
+        if path == "/":
+            return RedirectResponse("/docs")
+        if path not in files:
+            return None
+        media_type = _MEDIA_TYPES.get(PurePath(path).suffix, "text/html")
+        headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+        return Response(files[path](), media_type=media_type, headers=headers)
 
     def _base_url(self, request: Request) -> str:
         return f"http://{request.headers['host']}{self.gateway.template.base_path}"
 
     def _openapi(self, request: Request) -> Any:
-        """Read the document, with this server in the place of the stages; afresh, while it is being written."""
+        """Read the document again, as it may have changed, with this server as its only one."""
         document = yaml.safe_load((ROOT / "openapi.yaml").read_text("utf-8"))
-        return document | {
-            "servers": [{"url": self._base_url(request), "description": "this machine"}]
-        }
-
-
-def _page(content: str | bytes, media_type: str) -> Response:
-    headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-    return Response(content, media_type=media_type, headers=headers)
+        document["servers"] = [{"url": self._base_url(request), "description": "this machine"}]
+        return document
 
 
 def _shown(target: str) -> str:
     """Write a request target for the terminal: on one line, not too long, and without a key."""
+    target = target[:1000]  # decoding it again and again takes the square of its length
     while (decoded := unquote(target)) != target:
         target = decoded
-    return "".join(
-        c if c.isprintable() else f"\\x{ord(c):02x}" for c in _KEY.sub(r"\1...", target)[:200]
-    )
+    shown = _KEY.sub(r"\1...", target)[:200]
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in shown)

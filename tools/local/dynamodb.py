@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _APPLICATION_ID = 0x616E696D
 _VERSION = 1
 _PAGE_SIZE = 4096
+_GONE = "it was removed or replaced while in use; start the service again"
 # As in DynamoDB, an index has rows of its own, with the whole item in each. The table itself is its first index.
 _SCHEMA = f"""
 PRAGMA page_size = {_PAGE_SIZE};
@@ -43,20 +44,22 @@ CREATE INDEX tokens_by_expiry ON tokens (expires);
 
 
 class Database:
-    """An embedded DynamoDB in a file (of a data folder: `store/FILE`), created if there is none, left if damaged."""
+    """An embedded DynamoDB in a file, `store/FILE` of a data folder: created if missing, refused if damaged."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._idle: deque[sqlite3.Connection] = deque()
         self._writing = threading.Lock()
-        self._is_open = True
+        self._refusal = ""  # why nothing is answered any more
         try:
             _create(path)
             _check(path)
+            self._identity = _identity(path)
         except (OSError, sqlite3.Error) as error:
+            folder = shlex.quote(str(path.parent.parent))
+            why = f"{path} is not a local store that can be used: {error}. Nothing was changed."
             advice = "Put a good copy in its place, or start with an empty store: make reset DATA="
-            why = f"{path} is not a local store that can be used: {error}. Nothing was changed.\n{advice}"
-            raise LocalError(why + shlex.quote(str(path.parent.parent))) from error
+            raise LocalError(f"{why}\n{advice}{folder}") from error
 
     def attach(self, client: "DynamoDBClient") -> None:
         """Answer every request of a client, in place of the network; after `close`, with an error."""
@@ -65,29 +68,27 @@ class Database:
 
     def close(self) -> None:
         """Close the file; no request may be under way."""
-        self._is_open = False
+        if self._idle:
+            with suppress(sqlite3.Error):
+                self._refuse_if_gone(self._idle[0])
+        self._refusal = "it is closed"
         while self._idle:
             self._idle.pop().close()
 
     def answer(self, event_name: str, request: AWSPreparedRequest, **_: object) -> AWSResponse:
         """Answer a request as DynamoDB does: the SDK calls this before it would send."""
         body: Any = request.body
+        operation = event_name.rpartition(".")[2]
         try:
-            return _response(
-                request, 200, self._perform(event_name.rpartition(".")[2], json.loads(body))
-            )
+            return _response(request, 200, self._perform(operation, json.loads(body)))
         except Refusal as error:
             status, refusal = 400, error
         except sqlite3.Error as error:
-            status, refusal = (
-                500,
-                Refusal(f"The local store {self._path}: {error}", "InternalServerError"),
-            )
-        answer = {
-            "__type": f"com.amazonaws.dynamodb.v20120810#{refusal.code}",
-            "message": refusal.message,
-        }
-        return _response(request, status, json.dumps(answer | refusal.members))
+            why = f"The local store {self._path}: {error}"
+            status, refusal = 500, Refusal(why, "InternalServerError")
+        kind = f"com.amazonaws.dynamodb.v20120810#{refusal.code}"
+        answer = {"__type": kind, "message": refusal.message, **refusal.members}
+        return _response(request, status, json.dumps(answer))
 
     def _perform(self, operation: str, request: dict[str, Any]) -> str:
         try:
@@ -96,25 +97,45 @@ class Database:
             connection = self._connect()
         try:
             if operation in READS:
+                self._refuse_if_gone(connection)
                 return perform(connection.execute, operation, request)
             with self._writing, connection:  # it commits at the end, or rolls back what is refused
+                self._refuse_if_gone(connection)
                 connection.execute("BEGIN IMMEDIATE")
                 return perform(connection.execute, operation, request)
         finally:
             self._idle.append(connection)
 
+    def _refuse_if_gone(self, connection: sqlite3.Connection | None = None) -> None:
+        """Refuse to use a file that has been removed or replaced, even if it comes back."""
+        if self._refusal:
+            raise sqlite3.ProgrammingError(self._refusal)
+        if _identity(self._path) == self._identity:
+            return
+        if connection:
+            # Empty the log into its own file, wherever that is: it would corrupt another store.
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._refusal = _GONE
+        raise sqlite3.ProgrammingError(_GONE)
+
     def _connect(self) -> sqlite3.Connection:
-        """Open the file, which exists: a store that is taken away while it is used does not come back empty."""
-        if not self._is_open:
-            raise sqlite3.ProgrammingError("it is closed")
+        self._refuse_if_gone()
         uri = f"{self._path.absolute().as_uri()}?mode=rw"
         connection = sqlite3.connect(
             uri, timeout=10, isolation_level=None, check_same_thread=False, uri=True
         )
-        connection.executescript(
-            "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON"
-        )  # the latter is for macOS
+        # The latter is for macOS.
+        connection.executescript("PRAGMA synchronous = FULL; PRAGMA fullfsync = ON")
         return connection
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from another of the same name; None if there is no file."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _response(request: AWSPreparedRequest, status: int, text: str) -> AWSResponse:
@@ -127,8 +148,12 @@ def _response(request: AWSPreparedRequest, status: int, text: str) -> AWSRespons
 def _create(path: Path) -> None:
     """Create an empty store where there is none, in one step: no unfinished file ever has its name."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    log = Path(f"{path}-wal")
+    is_log_left = log.exists() and log.stat().st_size > 0
     if path.exists():
         return
+    if is_log_left:
+        raise sqlite3.DatabaseError(f"it is missing, but its log is there: {log}")
     new = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
     try:
         with closing(sqlite3.connect(new)) as connection:

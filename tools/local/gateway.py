@@ -17,7 +17,7 @@ import sys
 import time
 import traceback
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -27,7 +27,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from tools.local import LocalError
 from tools.local.output import summary
@@ -35,6 +35,7 @@ from tools.local.template import Function, Route, Template
 
 # https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-execution-service-limits-table.html
 _MAX_BODY_BYTES = 10 * 1024 * 1024
+_MAX_HEAD_BYTES = 10_240  # of the request line and all header values together
 Handler = Callable[[dict[str, Any], Any], Any]
 
 
@@ -83,8 +84,12 @@ class Gateway:
         self.template, self._handlers, self._executor = template, handlers, ThreadPoolExecutor(64)
 
     async def handle(self, request: Request) -> Response:
-        """Answer a request as API Gateway would; never raises for anything that a client or a function does."""
+        """Answer a request as API Gateway would, whatever a client or a function does."""
         request_id, body = str(uuid.uuid4()), bytearray()
+        if _head_bytes(request) > _MAX_HEAD_BYTES:
+            # Before API Gateway looks for a route or a gateway response. AWS documents no status.
+            content = {"message": "Request Header Fields Too Large"}
+            return JSONResponse(content, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         try:
             async for chunk in request.stream():
                 body += chunk
@@ -93,7 +98,7 @@ class Gateway:
             route, parameters = self.template.find(
                 request.method, request.scope["raw_path"].decode("latin-1")
             )
-        except (ClientDisconnect, LookupError):  # who has gone reads no response
+        except (ClientDisconnect, LookupError):  # a client that has disconnected reads no response
             return self._own("MISSING_AUTHENTICATION_TOKEN", request_id)
         event = proxy_event(
             request,
@@ -165,21 +170,16 @@ def proxy_event(  # noqa: PLR0913 - what an event is made of
     Differences: header names are in lower case, as ASGI has them; `requestContext.path` does not begin with the stage,
     as behind a custom domain; and an identity that nobody has proved has no members of value null.
     """
-    path, client, now = (
-        request.scope["raw_path"].decode("latin-1"),
-        request.scope["client"][0],
-        datetime.now(UTC),
-    )
-    sent = {
-        n: request.headers.getlist(n) for n in request.headers if not n.startswith("x-forwarded-")
+    path, client = request.scope["raw_path"].decode("latin-1"), request.scope["client"][0]
+    now = datetime.now(UTC)
+    sent = _values_by_name(request.headers.items())
+    headers = {name: sent[name] for name in sent if not name.startswith("x-forwarded-")}
+    headers |= {  # whatever the client sent
+        "X-Forwarded-For": [client],
+        "X-Forwarded-Port": [str(request.url.port or 80)],
+        "X-Forwarded-Proto": ["http"],
     }
-    forwarded = {
-        "For": [client],
-        "Port": [str(request.url.port or 80)],
-        "Proto": ["http"],
-    }  # whatever the client sent
-    headers = sent | {f"X-Forwarded-{name}": values for name, values in forwarded.items()}
-    query = {name: request.query_params.getlist(name) for name in request.query_params}
+    query = _values_by_name(request.query_params.multi_items())
     try:
         text, is_base64 = body.decode(), False
     except UnicodeDecodeError:
@@ -211,6 +211,19 @@ def proxy_event(  # noqa: PLR0913 - what an event is made of
         "body": text or None,
         "isBase64Encoded": is_base64,
     }
+
+
+def _head_bytes(request: Request) -> int:
+    """Return the size of a request line and all header values, as API Gateway limits it."""
+    target = len(request.scope["raw_path"]) + len(request.scope["query_string"])
+    return len(request.method) + target + sum(len(value) for _, value in request.headers.raw)
+
+
+def _values_by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    values: dict[str, list[str]] = {}
+    for name, value in pairs:
+        values.setdefault(name, []).append(value)
+    return values
 
 
 def response(result: Any) -> Response:

@@ -1,4 +1,4 @@
-"""The operations of the embedded DynamoDB, and all that is known of their parameters, in a transaction of SQLite."""
+"""The operations of the embedded DynamoDB, and the parameters that each knows, in a transaction of SQLite."""
 
 import json
 import sqlite3
@@ -74,14 +74,15 @@ class _Call:
 
     execute: Execute
     request: Request
+    action: str = ""  # what a write does: the name that it has in a transaction
 
     def get_item(self) -> str:
         row = self.execute(_READ, (self.place(),)).fetchone()
         return f'{{"Item":{row[0]}}}' if row else "{}"
 
     def write_item(self) -> str:
-        """Put or update an item if the condition holds."""
-        item = known(self.request["Item" if (is_put := "Item" in self.request) else "Key"])
+        """Put, update or delete an item, or only check it, if the condition holds."""
+        item = known(self.request["Item" if self.action == "Put" else "Key"])
         indexes, place = self._indexes(), self.place()
         for index in indexes.values():
             index.row(item)  # refuses the wrong type of a key, before the condition is tested
@@ -91,48 +92,41 @@ class _Call:
         holds, changes = expressions.condition(old), expressions.changes(item | old)
         if not holds:
             is_shown = old and self.request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
-            raise Refusal(
-                "The conditional request failed", _FAILED, **({"Item": old} if is_shown else {})
-            )
+            shown = {"Item": old} if is_shown else {}
+            raise Refusal("The conditional request failed", _FAILED, **shown)
         if fixed := changes.keys() & {*indexes[None].keys}:
-            raise Refusal(
-                f"Cannot update attribute {fixed.pop()}. This attribute is part of the key"
-            )
-        new = item if is_put else {**item, **old, **changes}
+            message = f"Cannot update attribute {fixed.pop()}. This attribute is part of the key"
+            raise Refusal(message)
+        results = {"Put": item, "Update": item | old | changes, "Delete": {}, "ConditionCheck": old}
+        new = results[self.action]
         for index in indexes.values():
             before, after = index.row(old), index.row(new)
             if before != after:
                 self.execute("DELETE FROM rows WHERE place = ?", (before,))
             if after:
                 self.execute("REPLACE INTO rows VALUES (?, ?)", (after, _json(new)))
-        returned = {"ALL_NEW": new, "UPDATED_NEW": changes}.get(
-            self.request.get("ReturnValues", "")
-        )
-        return _json({"Attributes": returned}) if returned else "{}"
+        returned = {"ALL_NEW": new, "UPDATED_NEW": changes}
+        attributes = returned.get(self.request.get("ReturnValues", ""))
+        return _json({"Attributes": attributes}) if attributes else "{}"
 
     def transact_write_items(self) -> str:
         actions = self.request["TransactItems"]
         token = self.request.get("ClientRequestToken")  # to SQLite, no None is the same as another
         if self._is_repeated(token, sha256(json.dumps(actions, sort_keys=True).encode()).digest()):
             return "{}"
+        calls = []
         for action in actions:
-            _check_parameters("TransactWriteItems", {"Put"}, action)
-            _check_parameters("Put", _PUT, action["Put"])
-        puts = [_Call(self.execute, action["Put"]) for action in actions]
-        if len({put.place() for put in puts}) < len(puts):
+            _check_parameters("TransactWriteItems", {*_ACTIONS}, action)
+            if len(action) != 1:
+                raise Refusal(
+                    "A part of a transaction is one Put, Update, Delete or ConditionCheck"
+                )
+            ((name, request),) = action.items()
+            _check_parameters(name, _ACTIONS[name], request)
+            calls.append(_Call(self.execute, request, name))
+        if len({call.place() for call in calls}) < len(calls):
             raise Refusal("Transaction request cannot include multiple operations on one item")
-        reasons: list[dict[str, Any]] = [{"Code": "None"} for _ in puts]
-        for reason, put in zip(reasons, puts, strict=True):
-            try:
-                put.write_item()
-            except Refusal as refusal:
-                if refusal.code != _FAILED:
-                    raise
-                reason |= {
-                    "Code": "ConditionalCheckFailed",
-                    "Message": refusal.message,
-                    **refusal.members,
-                }
+        reasons = [call.cancellation_reason() for call in calls]
         codes = [reason["Code"] for reason in reasons]
         if {*codes} != {"None"}:
             message = (
@@ -141,6 +135,17 @@ class _Call:
             message += f"[{', '.join(codes)}]"
             raise Refusal(message, "TransactionCanceledException", CancellationReasons=reasons)
         return "{}"
+
+    def cancellation_reason(self) -> dict[str, Any]:
+        """Write an item as part of a transaction; return why that cancels it, or the code None."""
+        try:
+            self.write_item()
+        except Refusal as refusal:
+            if refusal.code != _FAILED:
+                raise
+            code = "ConditionalCheckFailed"
+            return {"Code": code, "Message": refusal.message, **refusal.members}
+        return {"Code": "None"}
 
     def query(self) -> str:
         if "IndexName" in self.request and self.request.get("ConsistentRead"):
@@ -233,13 +238,20 @@ class _Call:
 READS = {"GetItem", "Query", "Scan", "DescribeTable"}
 _EXPRESSIONS = {"ExpressionAttributeNames", "ExpressionAttributeValues"}
 _WRITE = {"TableName", "ConditionExpression", "ReturnValuesOnConditionCheckFailure", *_EXPRESSIONS}
-_PUT = {"Item", *_WRITE}
+# What a transaction is made of; the first three are operations too: PutItem, for instance.
+_ACTIONS = {
+    "Put": {"Item", *_WRITE},
+    "Update": {"Key", "UpdateExpression", *_WRITE},
+    "Delete": {"Key", *_WRITE},
+    "ConditionCheck": {"Key", *_WRITE},
+}
 _PAGE = {"TableName", "ConsistentRead", "Limit", "ExclusiveStartKey"}
 _TABLE = {"TableName", "AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode"}
 _OPERATIONS: dict[str, tuple[Callable[[_Call], str], set[str]]] = {
     "GetItem": (_Call.get_item, {"TableName", "Key", "ConsistentRead"}),
-    "PutItem": (_Call.write_item, _PUT),
-    "UpdateItem": (_Call.write_item, {"Key", "UpdateExpression", "ReturnValues", *_WRITE}),
+    "PutItem": (_Call.write_item, _ACTIONS["Put"]),
+    "UpdateItem": (_Call.write_item, {"ReturnValues", *_ACTIONS["Update"]}),
+    "DeleteItem": (_Call.write_item, _ACTIONS["Delete"]),
     "TransactWriteItems": (_Call.transact_write_items, {"TransactItems", "ClientRequestToken"}),
     "Query": (_Call.query, {"IndexName", "KeyConditionExpression", *_EXPRESSIONS, *_PAGE}),
     "Scan": (_Call.scan, _PAGE),
@@ -261,7 +273,7 @@ def perform(execute: Execute, operation: str, request: Request) -> str:
         raise unknown(f"the operation {operation}")
     method, parameters = _OPERATIONS[operation]
     _check_parameters(operation, parameters, request)
-    return method(_Call(execute, request))
+    return method(_Call(execute, request, operation.removesuffix("Item")))
 
 
 def _check_parameters(operation: str, allowed: set[str], request: Request) -> None:

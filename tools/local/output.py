@@ -41,9 +41,18 @@ def log_to_terminal() -> None:
 
 @contextmanager
 def redirected(*sinks: Sink) -> Iterator[None]:
-    """Give what this process writes to stdout and stderr, as functions do, to the sinks."""
+    """Give what this process writes to stdout and stderr, as functions do, to the sinks.
+
+    What a sink cannot write, as on a full disk, is lost: no request fails for it.
+    """
+
+    def write(text: str) -> None:
+        for sink in sinks:
+            with suppress(OSError):
+                sink(text)
+
     stream: Any = TextIOBase()
-    stream.write = lambda text: [sink(text) for sink in sinks]
+    stream.write = write
     with redirect_stdout(stream), redirect_stderr(stream):
         yield
 
