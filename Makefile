@@ -195,7 +195,7 @@ cut-over: .venv/.installed .tools/sam/.installed ## let a stage use a restored t
 .PHONY: rehearse
 rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## try production's deployment on an emulator of AWS, and staging's beside it (STAGE=staging: that alone; SERVE=1: leave it up)
 	@$(MAKE) build ARCH=x86_64
-	@$(DEPLOYMENT) rehearse $(or $(STAGE),production staging)
+	@$(PYTEST_CMD) tests/rehearsal -vx --durations=0 --durations-min=1 $(addprefix --stage=,$(or $(STAGE),production staging))
 
 .PHONY: sam-local
 sam-local: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## try the functions in containers, with Docker (SKIP_PULL=1: fetch no image; SERVE=1: leave it up)

@@ -16,8 +16,8 @@ from typing import Any
 
 from animal_store_client import Client
 
+from tests.rehearsal import emulator
 from tests.support.processes import RunningService, run_service
-from tools.deployment import emulator
 from tools.local import template
 
 ANIMALS = int(os.environ.get("ANIMALS", "100000"))

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,13 @@ from tools.deployment import bootstrap, release, restore, versions
 from tools.deployment.service import DeploymentError
 from tools.deployment.stage import Stage
 from tools.local.service import load_template, table_request
+from tools.packaging.artifact import Artifact
 from tools.packaging.translate import TEMPLATE
+
+
+def artifact(name: str) -> Artifact:
+    return Artifact(Path(name), Path(), name, name)
+
 
 PRODUCTION = Stage("production")
 
@@ -55,12 +62,12 @@ def test_production_takes_newer_commits_of_main(
     monkeypatch.setattr(release, "ROOT", tmp_path)
     monkeypatch.setattr(release, "MAIN", "main")
     monkeypatch.setattr(release, "released", lambda _: f"{newer}-sha256")
-    release.guard(PRODUCTION, newer, back=False)
-    release.guard(PRODUCTION, older, back=True)
-    release.guard(Stage("staging"), beside, back=False)
+    release.guard(PRODUCTION, newer, is_rollback=False)
+    release.guard(PRODUCTION, older, is_rollback=True)
+    release.guard(Stage("staging"), beside, is_rollback=False)
     for commit, back in ((older, False), (beside, False), (beside, True), (f"{newer}-dirty", True)):
         with pytest.raises(DeploymentError, match="production"):
-            release.guard(PRODUCTION, commit, back=back)
+            release.guard(PRODUCTION, commit, is_rollback=back)
 
 
 def test_only_protected_environments_are_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,9 +116,9 @@ def test_a_failed_check_goes_back_unless_superseded(
     ran: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done, passes = ["old"], ran[-1] == "new"
-    monkeypatch.setattr(release, "install", lambda _, path, **__: done.append(path.name))
+    monkeypatch.setattr(release, "install", lambda _, each, **__: done.append(each.path.name))
     monkeypatch.setattr(release, "released", lambda _: done[-1])
-    monkeypatch.setattr(release, "fetched", lambda _, name: contextlib.nullcontext(Path(name)))
+    monkeypatch.setattr(release, "fetched", lambda _, name: contextlib.nullcontext(artifact(name)))
 
     def check() -> None:
         if ran[-1] == "another":
@@ -120,7 +127,7 @@ def test_a_failed_check_goes_back_unless_superseded(
             raise DeploymentError("failed")
 
     with contextlib.nullcontext() if passes else pytest.raises(DeploymentError, match="failed"):
-        release.promote(PRODUCTION, Path("new"), check, canary=True)
+        release.deploy_and_check(PRODUCTION, artifact("new"), check, canary=True)
     assert done == ran
     passed = boto3.client("s3").list_objects_v2(Bucket="bucket").get("Contents", [])
     assert [each["Key"] for each in passed] == ["passed/new"] * passes
@@ -224,3 +231,8 @@ def test_revocations_are_carried_over(aws: Any) -> None:
         for item in aws("keys-restored").scan()["Items"]
     }
     assert found == {"kept": "as it was", "revoked": 1, "issued": "new", "deleted": "as it was"}
+
+
+def test_a_stage_is_deployed_without_what_only_tests_need() -> None:
+    program = "import sys; sys.modules['pytest'] = None; import tools.deployment.__main__"
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,1 +1,1 @@
-"""`make rehearse`: the deployment of a stage, tried on an emulator of AWS on this machine."""
+"""Deploy a stage, roll it back, check it and restore its tables."""

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tools.deployment import bootstrap, rehearsal, release, restore, sam_local, versions
+from tools.deployment import bootstrap, release, restore, sam_local, versions
 from tools.deployment.service import DeploymentError, check_contract, run, temporary_keys
 from tools.deployment.stage import Stage, StageName, client
-from tools.packaging.artifact import digest
+from tools.packaging.artifact import Artifact, digest
 from tools.packaging.targets import TARGETS
 
 Attested = Annotated[
@@ -25,7 +25,6 @@ app.command()(versions.prune)
 app.command()(restore.restore)
 app.command("cut-over")(restore.cut_over)
 app.command("raise-counter")(restore.raise_counter)
-app.command()(rehearsal.rehearse)
 app.command("sam-local")(sam_local.run)
 
 
@@ -39,46 +38,55 @@ def deploy(
     """Deploy an artifact, check it, and go back if the check fails."""
     if sha256 and sha256 != digest(artifact.read_bytes()):
         raise DeploymentError(f"{artifact} does not have the SHA-256 {sha256}")
-    _promote(stage, artifact, attested, back=False, canary=True)
+    with release.opened(artifact) as opened:
+        _deploy(stage, opened, attested, is_rollback=False, canary=True)
 
 
 @app.command()
 def rollback(
     stage: StageName, commit: str, *, canary: bool = False, attested: Attested = ""
 ) -> None:
-    """Deploy an artifact again that has passed on the stage, at once; cancels a deployment that is under way."""
-    with release.fetched(stage, commit, "passed") as path:
+    """Deploy an artifact that has passed on the stage again; cancels a deployment under way."""
+    with release.fetched(stage, commit, "passed") as artifact:
         if stage.status() == "UPDATE_IN_PROGRESS":
             client("cloudformation").cancel_update_stack(StackName=stage.stack)
-        _promote(stage, path, attested, back=True, canary=canary)
+        _deploy(stage, artifact, attested, is_rollback=True, canary=canary)
 
 
-def _promote(stage: Stage, path: Path, attested: str, *, back: bool, canary: bool) -> None:
-    with release.unpacked(path) as artifact:
-        commit = artifact.commit
-    if attested:  # by the pipeline, on main
-        run("gh", "attestation", "verify", str(path), "--repo", attested, "--deny-self-hosted-runners",
-            "--signer-workflow", f"{attested}/.github/workflows/deploy.yml", "--source-ref", "refs/heads/main",
-            "--source-digest", commit)  # fmt: skip
+def _deploy(
+    stage: Stage, artifact: Artifact, attested: str, *, is_rollback: bool, canary: bool
+) -> None:
+    if attested:
+        _verify(artifact, attested)
     stage.wait()
-    release.guard(stage, commit, back=back)
-    release.promote(stage, path, lambda: _check(stage, path), canary=canary, back=back)
+    release.guard(stage, artifact.commit, is_rollback=is_rollback)
+    release.deploy_and_check(
+        stage, artifact, lambda: _check(stage, artifact), canary=canary, is_rollback=is_rollback
+    )
     print(f"{stage.name} runs {release.released(stage)}: {stage.outputs()['BaseUrl']}")
+
+
+def _verify(artifact: Artifact, repository: str) -> None:
+    """Refuse an artifact that was not built by the repository's pipeline, on main."""
+    run("gh", "attestation", "verify", str(artifact.path), "--repo", repository,
+        "--signer-workflow", f"{repository}/.github/workflows/deploy.yml",
+        "--source-ref", "refs/heads/main", "--source-digest", artifact.commit,
+        "--deny-self-hosted-runners")  # fmt: skip
 
 
 @app.command()
 def check(stage: StageName) -> None:
-    """Compare what is live with what was asked for, and run the contract suite (production: only what reads)."""
-    with release.fetched(stage, release.released(stage)) as path:
-        _check(stage, path)
+    """Compare a stage with what was asked for, and run the contract suite (production: only reads)."""
+    with release.fetched(stage, release.released(stage)) as artifact:
+        _check(stage, artifact)
 
 
-def _check(stage: Stage, path: Path) -> None:
-    versions.check(stage, path)
+def _check(stage: Stage, artifact: Artifact) -> None:
+    versions.check(stage, artifact)
     outputs = stage.outputs()
     with temporary_keys(outputs["ApiKeysTableName"]) as keys:
-        only = ["-m", "smoke_read_only"] if stage.name == "production" else []
-        check_contract(outputs["BaseUrl"], keys, "aws", *only)
+        read_only = ["-m", "smoke_read_only"] if stage.name == "production" else []
+        check_contract(outputs["BaseUrl"], keys, "aws", *read_only)
 
 
 if __name__ == "__main__":

@@ -19,8 +19,8 @@ from tools.packaging.artifact import Artifact, digest, unpack
 MAIN = "origin/main"
 
 
-def guard(stage: Stage, commit: str, *, back: bool) -> None:
-    """Refuse to give production what is not on main, or, unless the way is back, what is older than what it runs."""
+def guard(stage: Stage, commit: str, *, is_rollback: bool) -> None:
+    """Refuse to give production a commit that is not on main, or an older one, except in a rollback."""
     if stage.name != "production":
         return
     if not _is_ancestor(commit, MAIN):
@@ -28,7 +28,7 @@ def guard(stage: Stage, commit: str, *, back: bool) -> None:
             f"production takes commits of main only, and {commit} is not one ({MAIN}; git fetch?)"
         )
     live = released(stage).partition("-")[0]
-    if live and not back and not _is_ancestor(live, commit):
+    if live and not is_rollback and not _is_ancestor(live, commit):
         raise DeploymentError(
             f"production runs {live}, which is newer than {commit}: to go back, use make rollback"
         )
@@ -45,81 +45,95 @@ def released(stage: Stage) -> str:
 
 
 @contextlib.contextmanager
-def unpacked(path: Path) -> Iterator[Artifact]:
+def opened(path: Path) -> Iterator[Artifact]:
     """Unpack an artifact for as long as the context lasts."""
     with tempfile.TemporaryDirectory() as folder:
         yield unpack(path, Path(folder) / "artifact")
 
 
 @contextlib.contextmanager
-def fetched(stage: Stage, name: str, among: str = "releases") -> Iterator[Path]:
-    """Get an artifact from the stage's bucket, by its commit or whole name; `among` all, or those that `passed`."""
+def fetched(stage: Stage, name: str, among: str = "releases") -> Iterator[Artifact]:
+    """Open an artifact of the stage's bucket, by the beginning of its name.
+
+    Args:
+        stage: Whose bucket.
+        name: The artifact's commit or whole name.
+        among: `releases` for all that were deployed, `passed` for those that passed their checks.
+    """
     bucket, s3 = stage.account()["ArtifactBucketName"], client("s3")
     pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"{among}/")
     entries = [entry for page in pages for entry in page.get("Contents", [])]
-    names = [
-        Path(entry["Key"]).stem
-        for entry in sorted(entries, key=lambda entry: entry["LastModified"])
-    ]
+    entries.sort(key=lambda entry: entry["LastModified"])
+    names = [Path(entry["Key"]).stem for entry in entries]
     found = [one for one in names if one.startswith(name)]
     if len(found) != 1:
-        raise DeploymentError(
-            "\n".join(
-                [f"not one artifact of {stage.name} begins with {name!r}; there are:", *names]
-            )
-        )
+        message = f"not one artifact of {stage.name} begins with {name!r}; there are:"
+        raise DeploymentError("\n".join([message, *names]))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{found[0]}.zip"
         s3.download_file(bucket, f"releases/{path.name}", str(path))
         if not path.stem.endswith(digest(path.read_bytes())):
             raise DeploymentError(f"s3://{bucket}/releases/{path.name} is not what its name says")
-        yield path
+        with opened(path) as artifact:
+            yield artifact
 
 
 def install(
-    stage: Stage, path: Path, *, canary: bool, tables: Mapping[str, str] | None = None
+    stage: Stage, artifact: Artifact, *, canary: bool, tables: Mapping[str, str] | None = None
 ) -> None:
-    """Create or update the stack from an artifact; `tables` replace the stack's own, if None those in use stay."""
+    """Create or update the stack from an artifact.
+
+    Args:
+        stage: The stage.
+        artifact: What it is to run.
+        canary: Whether CodeDeploy shifts traffic, if the artifact's parameters say so.
+        tables: What replaces the stack's own tables, by logical id; None keeps those in use.
+    """
     account = stage.account()
     bucket = account["ArtifactBucketName"]
-    with unpacked(path) as artifact:
-        # Before anything else, so that whatever runs can be deployed again.
-        client("s3").upload_file(str(path), bucket, f"releases/{artifact.name}.zip")
-        parameters = stage.parameters(artifact.folder) | ({} if canary else {"Canary": "false"})
-        template = artifact.folder / "template.yaml"
-        content = yaml.safe_load(template.read_text("utf-8"))
-        content["Outputs"]["Artifact"] = {
-            "Description": "What runs: commit and SHA-256.",
-            "Value": artifact.name,
-        }
-        text = replace_tables(
-            json.dumps(content), stage.restored_tables() if tables is None else tables
-        )
-        template.write_text(text, "utf-8")
-        sam = partial(run, SAM, cwd=artifact.folder)
-        sam("package", "--template-file", "template.yaml", "--output-template-file", "packaged.yaml",
-            "--s3-bucket", bucket, "--s3-prefix", "code", "--force-upload", "--no-progressbar")  # fmt: skip
-        stage.prepare(artifact.folder / "packaged.yaml", parameters)
-        sam("deploy", "--template-file", "packaged.yaml", "--config-file", "samconfig.toml", "--config-env", stage.name,
-            "--s3-bucket", bucket, "--role-arn", account["ExecutionRoleArn"], "--no-progressbar",
-            "--parameter-overrides", *(f'{name}="{value}"' for name, value in parameters.items()))  # fmt: skip
+    # Before anything else, so that whatever runs can be deployed again.
+    client("s3").upload_file(str(artifact.path), bucket, f"releases/{artifact.name}.zip")
+    parameters = stage.parameters(artifact.folder) | ({} if canary else {"Canary": "false"})
+    template = yaml.safe_load((artifact.folder / "template.yaml").read_text("utf-8"))
+    template["Outputs"]["Artifact"] = {
+        "Description": "What runs: commit and SHA-256.",
+        "Value": artifact.name,
+    }
+    tables = stage.restored_tables() if tables is None else tables
+    text = replace_tables(json.dumps(template), tables)
+    (artifact.folder / "deployed.json").write_text(text, "utf-8")
+    sam = partial(run, SAM, cwd=artifact.folder)
+    sam("package", "--template-file", "deployed.json", "--output-template-file", "packaged.yaml",
+        "--s3-bucket", bucket, "--s3-prefix", "code", "--force-upload", "--no-progressbar")  # fmt: skip
+    sam("deploy", "--template-file", "packaged.yaml", "--config-file", "samconfig.toml",
+        "--config-env", stage.name, "--s3-bucket", bucket,
+        "--role-arn", account["ExecutionRoleArn"], "--no-progressbar",
+        "--parameter-overrides", *(f'{name}="{value}"' for name, value in parameters.items()))  # fmt: skip
     client("cloudformation").update_termination_protection(
         StackName=stage.stack, EnableTerminationProtection=True
     )
 
 
-def promote(
-    stage: Stage, path: Path, check: Callable[[], None], *, canary: bool, back: bool = False
+def deploy_and_check(
+    stage: Stage,
+    artifact: Artifact,
+    check: Callable[[], None],
+    *,
+    canary: bool,
+    is_rollback: bool = False,
 ) -> None:
-    """Install an artifact and check it; if the check fails, go back to what ran before (but not from a rollback)."""
+    """Install an artifact and check it; if the check fails, install what ran before.
+
+    Not in a rollback: what ran before it is what it left. Nor if somebody has deployed meanwhile.
+    """
     before = released(stage)
-    install(stage, path, canary=canary)
+    install(stage, artifact, canary=canary)
     installed = released(stage)
     try:
         check()
     except Exception as error:
-        # Not from a rollback: what ran before it is what it left. Nor if somebody else has deployed meanwhile.
-        if back or not before or before == installed or released(stage) != installed:
+        superseded = released(stage) != installed
+        if is_rollback or not before or before == installed or superseded:
             raise
         with fetched(stage, before) as previous:
             install(stage, previous, canary=False)

@@ -61,8 +61,8 @@ def cut_over(stage: StageName, name: str, table: Table = ANIMALS, *, carry: bool
     with _no_creations(stage) if table == ANIMALS else contextlib.nullcontext():
         if carry and name != old:
             carry_over(table, old, name)
-        with release.fetched(stage, release.released(stage)) as path:
-            release.install(stage, path, canary=False, tables=tables)
+        with release.fetched(stage, release.released(stage)) as artifact:
+            release.install(stage, artifact, canary=False, tables=tables)
 
 
 def _follow(name: str, in_use: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import yaml
 
-from tools.deployment import emulator
+from tests.rehearsal import emulator
 from tools.deployment.service import (
     SAM,
     DeploymentError,

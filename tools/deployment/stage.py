@@ -4,7 +4,7 @@ import os
 import time
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,11 +23,9 @@ client: Callable[..., Any] = boto3.client
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stage by its name in samconfig.toml; the rehearsal changes a packaged template in place, and parameters."""
+    """A stage by its name in samconfig.toml."""
 
     name: str
-    prepare: Callable[[Path, dict[str, str]], None] = lambda *_: None
-    overrides: dict[str, str] = field(default_factory=dict)
 
     @property
     def stack(self) -> str:
@@ -55,7 +53,7 @@ class Stage:
         if email := os.environ.get("ALARM_EMAIL"):
             given["AlarmEmail"] = email
         boundary = {"PermissionsBoundary": self.account()["PermissionsBoundaryArn"]}
-        return {**defaults, **kept, **given, **boundary, **self.overrides}
+        return {**defaults, **kept, **given, **boundary}
 
     def account(self) -> dict[str, str]:
         """Return the outputs of bootstrap.yaml's stack: the bucket of artifacts, and roles."""

@@ -2,24 +2,21 @@
 
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from string import Template
 from typing import Any
 
 import yaml
 
-from tools.deployment import release
 from tools.deployment.service import DeploymentError
 from tools.deployment.stage import Stage, StageName, client
+from tools.packaging.artifact import Artifact
 
 
-def check(stage: Stage, path: Path) -> None:
+def check(stage: Stage, artifact: Artifact) -> None:
     """Refuse a stage whose parameters, throttling or functions are not what an artifact asks for."""
-    with release.unpacked(path) as artifact:
-        asked, made = stage.parameters(artifact.folder), artifact.code
-        resources = yaml.safe_load((artifact.folder / "template.yaml").read_text("utf-8"))[
-            "Resources"
-        ]
+    asked, made = stage.parameters(artifact.folder), artifact.code
+    template = yaml.safe_load((artifact.folder / "template.yaml").read_text("utf-8"))
+    resources = template["Resources"]
     used, api = stage.used_parameters(), stage.resources()["Api"]
     throttling = client("apigateway").get_stage(restApiId=api, stageName=stage.name)[
         "methodSettings"

@@ -21,8 +21,9 @@ _EARLIEST = (1980, 1, 1, 0, 0, 0)  # of the zip format
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """An artifact that has been unpacked: `folder` holds what `pack` put in."""
+    """An artifact, the file `path`, that has been unpacked: `folder` holds what `pack` put in."""
 
+    path: Path
     folder: Path
     commit: str
     sha256: str
@@ -85,4 +86,4 @@ def pack(build: Path, output: Path, config: Path = ROOT / "samconfig.toml") -> s
 def unpack(path: Path, folder: Path) -> Artifact:
     """Unpack an artifact into a new folder."""
     shutil.unpack_archive(path, folder, "zip")
-    return Artifact(folder, (folder / "COMMIT").read_text(), digest(path.read_bytes()))
+    return Artifact(path, folder, (folder / "COMMIT").read_text(), digest(path.read_bytes()))

@@ -1,0 +1,74 @@
+"""Expand a SAM template as CloudFormation does, and change it to what the emulator takes.
+
+The emulator's process runs this with the Python of the sam command, where AWS's translator is
+installed: JSON on stdin (template and parameters) to JSON on stdout (template). `emulator.yaml`
+says what the emulator lacks.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import boto3
+import yaml
+
+LIMITATIONS = Path(__file__).with_name("emulator.yaml")
+Template = dict[str, Any]
+
+
+def adapt(template: Template) -> Template:
+    """Leave out and replace what the emulator refuses."""
+    resources = template["Resources"]
+    limitations = yaml.safe_load(LIMITATIONS.read_text("utf-8"))
+    refused = tuple(limitations["Left out, because it cannot be on the emulator"])
+    for name in list(resources):
+        if resources[name]["Type"].startswith(refused):
+            del resources[name]
+    for resource in resources.values():
+        resource.pop("UpdatePolicy", None)  # of an alias: how CodeDeploy moves it
+        others = resource.get("DependsOn", [])
+        others = [others] if isinstance(others, str) else others
+        resource["DependsOn"] = [other for other in others if other in resources]
+        if "Metrics" in resource.get("Properties", {}):
+            _reduce_to_one_metric(resource["Properties"])
+    if "Api" in resources:
+        _lift_gateway_responses(resources)
+    return template
+
+
+def _reduce_to_one_metric(alarm: dict[str, Any]) -> None:
+    """Let an alarm watch the first of its metrics, so that what refers to it can stay."""
+    stats = [query["MetricStat"] for query in alarm.pop("Metrics") if "MetricStat" in query]
+    first = stats[0]
+    statistic = "ExtendedStatistic" if first["Stat"].startswith("p") else "Statistic"
+    alarm |= first["Metric"] | {"Period": first["Period"], statistic: first["Stat"]}
+
+
+def _lift_gateway_responses(resources: dict[str, Any]) -> None:
+    """Make a resource of each gateway response, there before the deployment that takes it up."""
+    kinds = [(resource["Type"], resource) for resource in resources.values()]
+    deployment = dict(kinds)["AWS::ApiGateway::Deployment"]
+    body = resources["Api"]["Properties"]["Body"]
+    for kind, response in body["x-amazon-apigateway-gateway-responses"].items():
+        properties = {key[0].upper() + key[1:]: value for key, value in response.items()}
+        properties |= {"RestApiId": {"Ref": "Api"}, "ResponseType": kind}
+        name = f"Api{kind.title().replace('_', '')}Response"
+        resources[name] = {"Type": "AWS::ApiGateway::GatewayResponse", "Properties": properties}
+        deployment["DependsOn"].append(name)
+
+
+def main() -> None:
+    """Read a template and its parameters, and write the template that the emulator is to create."""
+    from samtranslator.parser.parser import Parser  # type: ignore[import-not-found]
+    from samtranslator.translator.translator import Translator  # type: ignore[import-not-found]
+
+    request = json.load(sys.stdin)
+    # The partition is all that the translator takes from the session.
+    translator = Translator({}, Parser(), boto_session=boto3.Session(region_name="us-east-1"))
+    template = translator.translate(request["template"], request["parameters"])
+    json.dump(adapt(template), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
