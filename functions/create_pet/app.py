@@ -9,6 +9,7 @@ from animal_store.validators import NEW_PET
 @operation("createPet")
 def handler(request: Request) -> Response:
     """Return the animal as it was added; repeating the Idempotency-Key does not add it again."""
+    request.refuse_other_parameters()
     idempotency_key = request.idempotency_key()
     creation = catalogue.create_pet(request.body(NEW_PET), request.caller, idempotency_key)
     headers = {"Idempotency-Replayed": "true"} if creation.replayed else {}

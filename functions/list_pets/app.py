@@ -12,6 +12,7 @@ def handler(request: Request) -> Response:
     limit = request.integer("limit", minimum=1, maximum=100, default=20)
     status = request.choice("status", PET_STATUSES)
     start = request.parameter("cursor")
+    request.refuse_other_parameters()
     page = catalogue.list_pets(
         limit, status, after=0 if start is None else cursor.decode(start, status)
     )

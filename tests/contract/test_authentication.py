@@ -66,7 +66,7 @@ def assert_unauthorized(response: httpx.Response) -> None:
     assert_error(response, "unauthorized")
     # API Gateway gives the challenge another name on its way out.
     names = ("WWW-Authenticate", "x-amzn-remapped-www-authenticate")
-    assert "Bearer" in [response.headers.get(name) for name in names]
+    assert 'Bearer realm="animal-store"' in [response.headers.get(name) for name in names]
 
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)

@@ -119,4 +119,6 @@ def test_too_large(client: Client, body: bytes) -> None:
 @pytest.mark.parametrize("coding", ["gzip", "br"])
 def test_compressed(client: Client, coding: str) -> None:
     """A body that is declared to be compressed is answered with 415."""
-    assert_error(client.post(VALID, ("Content-Encoding", coding)), "unsupported_media_type")
+    response = client.post(VALID, ("Content-Encoding", coding))
+    assert_error(response, "unsupported_media_type")
+    assert response.headers["Accept-Encoding"] == "identity"

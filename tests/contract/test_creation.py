@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.contract.client import Client, Pet, assert_error, eventually
+from tests.contract.client import JSON, Client, Pet, assert_error, eventually
 from tests.contract.seeded_pets import STATUSES, SeededPets
 
 PAW = "\N{PAW PRINTS}"
@@ -160,6 +160,12 @@ def test_unknown_members_ignored(client: Client, extra: Pet) -> None:
     assert pet == new | {"id": pet["id"]}
     assert pet["id"] > before
     assert client.get(pet["id"]).json() == pet
+
+
+def test_parameter_refused(client: Client) -> None:
+    """A parameter in the query string is refused, by name: createPet has none."""
+    response = client.request("POST", "/pets?dryRun=1", [JSON], b'{"name": "x", "categoryId": 1}')
+    assert_error(response, "invalid_request", naming="dryRun")
 
 
 def test_refused_adds_nothing(client: Client, seeded_pets: SeededPets) -> None:

@@ -92,9 +92,7 @@ def test_exactly_full_last_page(
     assert "Link" not in response.headers
 
 
-@pytest.mark.parametrize(
-    "query", ["", "limit=3", "limit=2&status=available", "status=pending", "limit=1&colour=red"]
-)
+@pytest.mark.parametrize("query", ["", "limit=3", "limit=2&status=available", "status=pending"])
 @pytest.mark.usefixtures("seeded_pets")
 def test_link(client: Client, query: str) -> None:
     """The link has rel="next" alone, leads to where the client came from, keeps limit and filter, and works."""
@@ -103,7 +101,7 @@ def test_link(client: Client, query: str) -> None:
     url = response.links["next"]["url"]
     assert url.startswith(f"{client.base_url}/pets?")
     sent, kept = httpx.QueryParams(query), httpx.URL(url).params
-    assert {**kept.remove("cursor")} == {"limit": "20", **sent.remove("colour")}
+    assert {**kept.remove("cursor")} == {"limit": "20", **sent}
     following = client.request("GET", url)
     assert following.status_code == 200
     assert following.json()[0]["id"] > response.json()[-1]["id"]

@@ -53,7 +53,7 @@ class InvalidRequest(ServiceError):
 
 
 class Unauthorized(ServiceError):
-    """The API key is missing or not valid (RFC 9110, section 15.5.2, asks for the challenge).
+    """The API key is missing or not valid (the challenge: RFC 9110, 15.5.2, and RFC 6750, 3).
 
     Args:
         key_id: The id of a key that was valid once. It is for the log, never for the client.
@@ -61,7 +61,7 @@ class Unauthorized(ServiceError):
 
     code = "unauthorized"
     message = "Missing or invalid API key."
-    headers: ClassVar[dict[str, str]] = {"WWW-Authenticate": "Bearer"}
+    headers: ClassVar[dict[str, str]] = {"WWW-Authenticate": 'Bearer realm="animal-store"'}
 
     def __init__(self, key_id: str | None = None) -> None:
         super().__init__()
@@ -83,10 +83,18 @@ class PayloadTooLarge(ServiceError):
 
 
 class UnsupportedMediaType(ServiceError):
-    """The body is not declared to be JSON, or is compressed."""
+    """The body is not declared to be JSON."""
 
     code = "unsupported_media_type"
     message = "Content-Type must be application/json."
+
+
+class UnsupportedContentCoding(ServiceError):
+    """The body is compressed (RFC 9110, section 15.5.16, asks for the codings that are accepted)."""
+
+    code = "unsupported_media_type"
+    message = "The body must not be compressed: send it without Content-Encoding."
+    headers: ClassVar[dict[str, str]] = {"Accept-Encoding": "identity"}
 
 
 class IdempotencyKeyReused(ServiceError):

@@ -12,7 +12,12 @@ from urllib.parse import unquote, urlencode
 from pydantic_core import ValidationError
 
 from animal_store.auth import Caller
-from animal_store.errors import InvalidRequest, PayloadTooLarge, UnsupportedMediaType
+from animal_store.errors import (
+    InvalidRequest,
+    PayloadTooLarge,
+    UnsupportedContentCoding,
+    UnsupportedMediaType,
+)
 from animal_store.validators import Validator
 
 Model = TypeVar("Model")
@@ -25,6 +30,7 @@ _IDEMPOTENCY_KEY = re.compile(r'"(?P<quoted>[!-~]{1,255})"|(?P<bare>[!#-~]([!-~]
 _DEFAULT_PORT = {"http": "80", "https": "443"}
 _PORT = re.compile(r"[1-9][0-9]{0,4}")
 _PORT_MAX = 65535
+_MAX_NAMES_LENGTH = 200
 # Five times the largest animal: a name of 256 characters, each written as two escapes of six.
 _MAX_BODY_BYTES = 16 * 1024
 
@@ -53,6 +59,8 @@ class Request:
 
     def __init__(self, event: dict[str, Any], caller: Caller) -> None:
         self._event = event
+        self._query: dict[str, list[str]] = event.get("multiValueQueryStringParameters") or {}
+        self._known: set[str] = set()
         self.caller = caller
 
     def path_parameter(self, name: str) -> str:
@@ -66,13 +74,13 @@ class Request:
         Raises:
             InvalidRequest: It is given more than once.
         """
-        values = (self._event.get("multiValueQueryStringParameters") or {}).get(name)
+        self._known.add(name)
+        values = self._query.get(name)
         if not values:
             return None
         if len(values) > 1:
             raise InvalidRequest(f"{name}: must be given once.")
-        value: str = values[0]
-        return value
+        return values[0]
 
     def integer(self, name: str, minimum: int, maximum: int, default: int) -> int:
         """Return an integer of the query string: decimal digits alone, no sign, space or point.
@@ -101,11 +109,24 @@ class Request:
                 return allowed
         raise InvalidRequest(f"{name}: must be one of {', '.join(choices)}.")
 
+    def refuse_other_parameters(self) -> None:
+        """Refuse a query string with parameters that have not been read until now; names are case-sensitive.
+
+        A filter or a page number that is dropped silently would give wrong data.
+
+        Raises:
+            InvalidRequest: There are such parameters.
+        """
+        unknown = ", ".join(repr(name) for name in self._query if name not in self._known)
+        if unknown:
+            raise InvalidRequest(f"Unknown query parameters: {unknown[:_MAX_NAMES_LENGTH]}.")
+
     def body(self, model: Validator[Model]) -> Model:
         """Read the body as JSON (RFC 8259). Members that the model does not have are ignored.
 
         Raises:
-            UnsupportedMediaType: The body is declared to be something other than JSON, or is compressed.
+            UnsupportedMediaType: The body is declared to be something other than JSON.
+            UnsupportedContentCoding: The body is compressed.
             PayloadTooLarge: The body is larger than 16 KB. It is not parsed: 6 MB would take a second.
             InvalidRequest: The body is missing, is not JSON, or lacks members or has invalid ones.
         """
@@ -116,9 +137,7 @@ class Request:
             coding.strip().lower() != "identity"
             for coding in header(self._event, "Content-Encoding")
         ):
-            raise UnsupportedMediaType(
-                "The body must not be compressed: send it without Content-Encoding."
-            )
+            raise UnsupportedContentCoding
         text = self._event.get("body")
         if not text:
             raise InvalidRequest("The body is required.")
