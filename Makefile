@@ -14,6 +14,7 @@ export UV_PROJECT_ENVIRONMENT := .venv
 export UV_SYSTEM_CERTS ?= true
 export NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
 export PYTHON
+ANIMAL_STORE := .venv/bin/animal-store
 
 .PHONY: help
 help: ## list the commands
@@ -68,30 +69,30 @@ lock: $(UV) ## bring every lock file up to date with pyproject.toml and locks/*.
 
 .PHONY: run
 run: install ## serve the API on this machine (PORT=3000 DATA=.local RELOAD=1)
-	@PARENT=$$PPID PYTHONDONTWRITEBYTECODE= exec .venv/bin/python -m tools run
+	@PARENT=$$PPID PYTHONDONTWRITEBYTECODE= exec $(ANIMAL_STORE) run
 
 .PHONY: reset
 reset: install ## empty the local store (DATA=.local)
-	@exec .venv/bin/python -m tools reset
+	@exec $(ANIMAL_STORE) reset
 
 .PHONY: keys
 keys: install ## API keys of the running service or a stage: make keys ARGS="issue --label bob --stage staging"
-	@exec .venv/bin/python -m tools keys $(or $(ARGS),list)
+	@exec $(ANIMAL_STORE) keys $(or $(ARGS),list)
 
 # sam needs a region and credentials even for commands that do not call AWS.
 SAM_OFFLINE := SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=eu-central-1 AWS_ACCESS_KEY_ID=none AWS_SECRET_ACCESS_KEY=none
 
 .PHONY: seed
 seed: install ## add made-up animals to the running service or another: make seed COUNT=1000 BASE_URL=... (key: API_KEY)
-	@.venv/bin/python -m tools seed --count $(or $(COUNT),100) $(ARGS)
+	@$(ANIMAL_STORE) seed --count $(or $(COUNT),100) $(ARGS)
 
 .PHONY: export
 export: install ## write all animals to stdout: make export ARGS="--format csv --status sold --output sold.csv"
-	@.venv/bin/python -m tools export $(ARGS)
+	@$(ANIMAL_STORE) export $(ARGS)
 
 .PHONY: docs
 docs: .venv/.installed ## write the documentation page for publishing: build/docs
-	@.venv/bin/python -m tools docs
+	@$(ANIMAL_STORE) docs
 
 .PHONY: check
 check: .venv/.installed .tools/.templates-checked ## format, lint, types: what CI checks before any test
@@ -138,6 +139,10 @@ test-all: test test-slow ## every test that this machine can run
 reliability: install ## faults, crashes, model check and attack: nothing lost, doubled or leaked; about 10 minutes (QUICK=1: one)
 	@$(PYTEST_CMD) tests/reliability tests/local/test_crashes.py -k "not $(if $(QUICK),long,quick)" $(if $(QUICK),,--long)
 
+.PHONY: faults
+faults: install .tools/sam/.installed ## plant known faults, one at a time: each must fail its suite (ONLY=text, SAMPLE=12)
+	@$(ANIMAL_STORE) faults $(if $(ONLY),--only "$(ONLY)") $(if $(SAMPLE),--sample $(SAMPLE))
+
 .PHONY: clients
 clients: install ## the tests of generated clients, examples and the documentation page
 	@$(PYTEST_CMD) tests/clients tests/docs
@@ -148,7 +153,7 @@ hooks: .tools/pre-commit/.installed ## run `make check` before every commit
 
 .PHONY: audit
 audit: .venv/.installed ## how everything is locked, known vulnerabilities, licences, API keys in the tree (status 2: OSV not asked)
-	@.venv/bin/python -m tools.audit
+	@$(ANIMAL_STORE) audit
 
 # -- AWS ---------------------------------------------------------------------------------------------------------------
 
@@ -157,40 +162,39 @@ audit: .venv/.installed ## how everything is locked, known vulnerabilities, lice
 ifdef AWS_REGION
 export AWS_DEFAULT_REGION ?= $(AWS_REGION)
 endif
-DEPLOYMENT := .venv/bin/python -m tools.deployment
 
 .PHONY: build
 build: .venv/.installed .tools/sam/.installed ## build for AWS, without Docker: arm64 (release) and x86_64 (ARCH=... for one)
-	@.venv/bin/python -m tools.packaging $(ARCH)
+	@$(ANIMAL_STORE) build $(ARCH)
 
 .PHONY: bootstrap
 bootstrap: .venv/.installed .tools/sam/.installed ## prepare an AWS account: make bootstrap STAGE=staging REPOSITORY=owner/name
-	@$(DEPLOYMENT) bootstrap "$$STAGE" "$$REPOSITORY" $(ARGS)
+	@$(ANIMAL_STORE) bootstrap "$$STAGE" "$$REPOSITORY" $(ARGS)
 
 .PHONY: deploy
 deploy: .venv/.installed .tools/sam/.installed ## build, deploy and check a stage: make deploy STAGE=staging (ARTIFACT=file: no build)
 	@$(if $(ARTIFACT),,$(MAKE) build ARCH=arm64)
-	@$(DEPLOYMENT) deploy "$$STAGE" $(if $(ARTIFACT),--artifact "$$ARTIFACT") $(ARGS)
+	@$(ANIMAL_STORE) deploy "$$STAGE" $(if $(ARTIFACT),--artifact "$$ARTIFACT") $(ARGS)
 
 .PHONY: rollback
 rollback: .venv/.installed .tools/sam/.installed ## deploy an earlier artifact again: make rollback STAGE=production COMMIT=...
-	@$(DEPLOYMENT) rollback "$$STAGE" "$$COMMIT" $(ARGS)
+	@$(ANIMAL_STORE) rollback "$$STAGE" "$$COMMIT" $(ARGS)
 
 .PHONY: check-stage
 check-stage: .venv/.installed ## compare what a stage runs with what was asked for, and test it: make check-stage STAGE=staging
-	@$(DEPLOYMENT) check "$$STAGE"
+	@$(ANIMAL_STORE) check-stage "$$STAGE"
 
 .PHONY: prune
 prune: .venv/.installed ## delete a stage's old versions of code: make prune STAGE=production KEEP=3
-	@$(DEPLOYMENT) prune "$$STAGE" --keep $(or $(KEEP),3)
+	@$(ANIMAL_STORE) prune "$$STAGE" --keep $(or $(KEEP),3)
 
 .PHONY: restore
 restore: .venv/.installed ## restore a stage's animals into a new table: make restore STAGE=production AT=2027-01-31T02:30:00
-	@$(DEPLOYMENT) restore "$$STAGE" $(if $(AT),--at "$$AT") $(ARGS)
+	@$(ANIMAL_STORE) restore "$$STAGE" $(if $(AT),--at "$$AT") $(ARGS)
 
 .PHONY: cut-over
 cut-over: .venv/.installed .tools/sam/.installed ## let a stage use a restored table: make cut-over STAGE=production TABLE=...
-	@$(DEPLOYMENT) cut-over "$$STAGE" "$$TABLE" $(ARGS)
+	@$(ANIMAL_STORE) cut-over "$$STAGE" "$$TABLE" $(ARGS)
 
 .PHONY: rehearse
 rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## try production's deployment on an emulator of AWS, and staging's beside it (STAGE=staging: that alone; SERVE=1: leave it up)
@@ -200,7 +204,7 @@ rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## 
 .PHONY: sam-local
 sam-local: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## try the functions in containers, with Docker (SKIP_PULL=1: fetch no image; SERVE=1: leave it up)
 	@$(MAKE) build ARCH=x86_64
-	@$(DEPLOYMENT) sam-local
+	@$(ANIMAL_STORE) sam-local
 
 .PHONY: contract
 contract: install ## the contract suite against BASE_URL with API_KEY (PYTEST="-m smoke_read_only": only read)

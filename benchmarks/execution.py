@@ -43,8 +43,8 @@ _INTERMEDIATE.issue_cert("127.0.0.1", key_type=trustme.KeyType.RSA).configure_ce
 
 # What Lambda sets: https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html
 _VARIABLES = {
-    "AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7EXAMPLE",
-    "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+    "AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7EXAMPLE",  # pragma: allowlist secret
+    "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",  # pragma: allowlist secret
     "AWS_SESSION_TOKEN": "benchmark" * 40,  # as long as one of Lambda's
     **dict.fromkeys(("AWS_REGION", "AWS_DEFAULT_REGION"), "eu-central-1"),
     "AWS_EXECUTION_ENV": "AWS_Lambda_python3.13",

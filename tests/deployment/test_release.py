@@ -234,5 +234,5 @@ def test_revocations_are_carried_over(aws: Any) -> None:
 
 
 def test_a_stage_is_deployed_without_what_only_tests_need() -> None:
-    program = "import sys; sys.modules['pytest'] = None; import tools.deployment.__main__"
+    program = "import sys; sys.modules['pytest'] = None; import tools.cli"
     subprocess.run([sys.executable, "-c", program], check=True)

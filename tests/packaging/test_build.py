@@ -19,7 +19,7 @@ import yaml
 
 from tools import ROOT
 from tools.packaging import artifact, authorities, layer, sbom
-from tools.packaging.__main__ import foreign_libraries
+from tools.packaging.build import foreign_libraries
 from tools.packaging.bytecode import compile_tree
 from tools.packaging.targets import PYTHON, TARGETS
 

@@ -1,4 +1,4 @@
-"""`python -m tools docs`: a copy of the API page that any web server can publish, and a browser open as a file.
+"""`animal-store docs`: a copy of the API page that any web server can publish, and a browser open as a file.
 
 Operations cannot be tried on it: the service allows no other site's pages to call it (no CORS).
 """

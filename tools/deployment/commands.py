@@ -1,12 +1,9 @@
-"""Deploy, check and maintain a stage: `python -m tools.deployment COMMAND`; the Makefile has a target for each."""
+"""The commands that deploy, check and maintain a stage."""
 
-import signal
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from botocore.exceptions import BotoCoreError, ClientError
 
 from tools.deployment import bootstrap, release, restore, sam_local, versions
 from tools.deployment.service import DeploymentError, check_contract, run, temporary_keys
@@ -19,7 +16,7 @@ Attested = Annotated[
 ]
 
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
+app = typer.Typer()
 app.command()(bootstrap.bootstrap)
 app.command()(versions.prune)
 app.command()(restore.restore)
@@ -74,7 +71,7 @@ def _verify(artifact: Artifact, repository: str) -> None:
         "--deny-self-hosted-runners")  # fmt: skip
 
 
-@app.command()
+@app.command("check-stage")
 def check(stage: StageName) -> None:
     """Compare a stage with what was asked for, and run the contract suite (production: only reads)."""
     with release.fetched(stage, release.released(stage)) as artifact:
@@ -87,12 +84,3 @@ def _check(stage: Stage, artifact: Artifact) -> None:
     with temporary_keys(outputs["ApiKeysTableName"]) as keys:
         read_only = ["-m", "smoke_read_only"] if stage.name == "production" else []
         check_contract(outputs["BaseUrl"], keys, "aws", *read_only)
-
-
-if __name__ == "__main__":
-    # As Ctrl-C does: everything that was started is stopped.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        app()
-    except (DeploymentError, BotoCoreError, ClientError) as error:
-        sys.exit(str(error))

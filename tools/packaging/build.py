@@ -1,10 +1,12 @@
-"""Build with `sam build`, without Docker, check the build and pack it: `python -m tools.packaging [arm64] [x86_64]`."""
+"""Build with `sam build`, without Docker, check the build and pack it."""
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from tools import ROOT
 from tools.packaging import artifact, sbom
@@ -38,7 +40,7 @@ def foreign_libraries(directory: Path, target: Target) -> Iterator[str]:
             yield f"{path.relative_to(directory)}: not built for {target.name}"
 
 
-def build(target: Target) -> None:
+def build_target(target: Target) -> None:
     """Build for one processor and print the figures."""
     _sam_build(target)
     for function in target.build_dir.glob("*Function"):
@@ -57,9 +59,14 @@ def build(target: Target) -> None:
     )
 
 
-if __name__ == "__main__":
+def build(
+    architectures: Annotated[
+        list[str] | None, typer.Argument(help="arm64, x86_64, or by default both.")
+    ] = None,
+) -> None:
+    """Build for AWS: arm64 is what a release ships, x86_64 what this machine may be."""
     require_python()
-    if unknown := set(sys.argv[1:]) - set(TARGETS):
+    if unknown := set(architectures or ()) - set(TARGETS):
         raise SystemExit(f"{min(unknown)} is not an architecture: {' or '.join(TARGETS)}")
-    for name in sys.argv[1:] or TARGETS:
-        build(TARGETS[name])
+    for name in architectures or TARGETS:
+        build_target(TARGETS[name])
