@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -12,13 +13,15 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.requests import Request
 from starlette.routing import request_response
 
 from tests.support.in_process import own_layer
 from tools import ROOT
 from tools.local import LocalError, template
-from tools.local.gateway import Gateway, load_handlers
+from tools.local.gateway import Gateway, load_handlers, proxy_event
 from tools.local.output import redirected, show_exception
+from tools.local.template import Route
 
 ECHO = """
 import json
@@ -61,43 +64,76 @@ def get(gateway: Gateway, path: str = "/v1/pets", **headers: str) -> httpx.Respo
     return asyncio.run(client.get(path))
 
 
-def test_functions_get_events_and_share_one_copy_of_the_layer(project: Path) -> None:
-    gateway = load(
-        project, ECHO, "Path: /v1/pets, Method: GET", 'Path: "/v1/{kind}/{id}", Method: GET'
-    )
+def test_functions_share_one_copy_of_the_layer(project: Path) -> None:
+    handlers: list[Any] = [*load(project, ECHO)._handlers.values()]
 
-    response = get(
-        gateway,
-        "/v1/a%2Fb%2520/1?q=1&q=2",
-        **{"X-Forwarded-For": "6.6.6.6", "X-Forwarded-Proto": "https"},
-    )
-
-    stage, event, left = response.json()
-    assert (stage, event["pathParameters"]) == ("local", {"kind": "a/b%20", "id": "1"})
-    assert (event["queryStringParameters"], event["multiValueQueryStringParameters"]) == (
-        {"q": "2"},
-        {"q": ["1", "2"]},
-    )
-    forwarded = {
-        name: value
-        for name, value in event["headers"].items()
-        if name.lower().startswith("x-forwarded-")
-    }
-    assert forwarded == {
-        "X-Forwarded-For": "192.0.2.1",
-        "X-Forwarded-Port": "3000",
-        "X-Forwarded-Proto": "http",
-    }
-    assert event["requestContext"]["identity"]["sourceIp"] == "192.0.2.1"
-    assert event["requestContext"]["requestId"] == response.headers["x-amzn-RequestId"]
-    assert 9000 < left <= 10_000
-    assert (
-        gateway.template.find("GET", "/v1/pets/1")[0].function == "GetPetFunction"
-    )  # a fixed segment goes first
-    handlers: list[Any] = [*gateway._handlers.values()]
-    assert {id(handler.__globals__["settings"]) for handler in handlers} == {
+    assert len(handlers) > 1
+    assert {id(each.__globals__["settings"]) for each in handlers} == {
         id(sys.modules["animal_store.settings"])
     }
+
+
+def test_functions_get_events(project: Path) -> None:
+    gateway = load(
+        project, ECHO, "Path: /v1/pets, Method: GET", "Path: '/v1/{kind}/{id}', Method: GET"
+    )
+    sent = {"X-Forwarded-For": "6.6.6.6", "X-Forwarded-Proto": "https"}
+
+    response = get(gateway, "/v1/a%2Fb%2520/1?q=1&q=2", **sent)
+
+    stage, event, milliseconds_left = response.json()
+    assert stage == "local"
+    assert event["pathParameters"] == {"kind": "a/b%20", "id": "1"}
+    assert event["queryStringParameters"] == {"q": "2"}
+    assert event["multiValueQueryStringParameters"] == {"q": ["1", "2"]}
+    assert event["headers"]["X-Forwarded-For"] == "192.0.2.1"
+    assert event["headers"]["X-Forwarded-Port"] == "3000"
+    assert event["headers"]["X-Forwarded-Proto"] == "http"
+    assert "x-forwarded-for" not in event["headers"]
+    assert event["requestContext"]["identity"]["sourceIp"] == "192.0.2.1"
+    assert event["requestContext"]["requestId"] == response.headers["x-amzn-RequestId"]
+    assert 9000 < milliseconds_left <= 10_000
+
+
+def test_fixed_segment_goes_before_a_parameter(project: Path) -> None:
+    gateway = load(
+        project, ECHO, "Path: /v1/pets, Method: GET", "Path: '/v1/{kind}/{id}', Method: GET"
+    )
+
+    route, _ = gateway.template.find("GET", "/v1/pets/1")
+
+    assert route.function == "GetPetFunction"
+
+
+def test_request_beyond_api_gateways_quota_is_refused(project: Path) -> None:
+    gateway = load(project, ECHO)
+
+    assert get(gateway, "/v1/pets?" + "x" * 10_000).status_code == 200
+    for refused in (get(gateway, "/v1/pets?" + "x" * 10_240), get(gateway, A="x" * 10_240)):
+        assert refused.status_code == 431
+        assert refused.json() == {"message": "Request Header Fields Too Large"}
+
+
+def cpu_seconds(count: int) -> float:
+    """Return how long it takes to make an event with so many headers and parameters."""
+    scope = {
+        "type": "http",
+        "raw_path": b"/",
+        "client": ("192.0.2.1", 80),
+        "server": ("127.0.0.1", 3000),
+        "method": "GET",
+        "path": "/",
+        "http_version": "1.1",
+        "headers": [(b"x%d" % number, b"") for number in range(count)],
+        "query_string": b"&".join(b"x%d=" % number for number in range(count)),
+    }
+    begin = time.process_time()
+    proxy_event(Request(scope), b"", Route("GET", "/", ""), {}, stage="", request_id="")
+    return time.process_time() - begin
+
+
+def test_many_headers_and_parameters_take_linear_time() -> None:
+    assert cpu_seconds(10_000) < 50 * min(cpu_seconds(1000) for _ in range(3))
 
 
 @pytest.mark.parametrize(

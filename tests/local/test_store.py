@@ -116,7 +116,7 @@ def test_damaged_file_is_refused_and_left_as_it_is(
     assert damaged.read_bytes() == content
 
 
-def test_store_that_is_taken_away_or_closed_answers_with_an_error(store: Store) -> None:
+def test_closed_store_answers_with_an_error(store: Store) -> None:
     client: Any = Session().create_client("dynamodb")
     store.attach(client)
     assert client.describe_table(TableName=ANIMALS)["Table"]
@@ -124,6 +124,44 @@ def test_store_that_is_taken_away_or_closed_answers_with_an_error(store: Store) 
 
     with pytest.raises(ClientError, match="it is closed"):
         client.describe_table(TableName=ANIMALS)
+
+
+@pytest.mark.parametrize("is_asked", [True, False], ids=["asked", "closed at once"])
+def test_file_that_is_replaced_is_not_used_any_more(
+    tmp_path: Path, store: Store, is_asked: bool
+) -> None:
+    store.count()
+    moved = store._path.rename(tmp_path / "moved")
+    copy_database(store._path)
+
+    if is_asked:
+        assert "removed or replaced" in store.ask("Scan")["message"]
+        assert "removed or replaced" in store.ask("PutItem", Item=COUNTER)["message"]
+    store.close()
+
+    with closing(Store(moved)) as old, closing(Store(store._path)) as new:
+        assert old.count() == 2  # what was acknowledged is in the file, not in its log
+        assert new.count() == 1
+
+
+def test_file_that_is_removed_stays_refused_when_it_comes_back(
+    tmp_path: Path, store: Store
+) -> None:
+    store.count()
+    moved = store._path.rename(tmp_path / "moved")
+    assert store.ask("UpdateItem", Key=COUNTER)["message"].endswith("start the service again")
+    moved.rename(store._path)
+
+    assert store.ask("Scan")["message"].endswith("start the service again")
+
+
+def test_log_of_a_missing_file_does_not_meet_a_new_one(tmp_path: Path) -> None:
+    (tmp_path / "store.sqlite-wal").write_bytes(b"log")
+
+    with pytest.raises(LocalError, match=r"it is missing, but its log is there: .*-wal\."):
+        Database(tmp_path / "store.sqlite")
+
+    assert not (tmp_path / "store.sqlite").exists()
 
 
 REFUSED: dict[str, tuple[str, dict[str, Any]]] = {

@@ -11,10 +11,11 @@ from typing import Any
 from urllib.parse import unquote
 
 import h11
+import uvicorn
 import yaml
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tools import ROOT
@@ -59,6 +60,14 @@ class Connection(H11Protocol):
             self.transport.abort()
         else:
             self.loop.call_later(_RECEIVE_SECONDS, self._end_if_stuck, state)
+
+
+def server(application: ASGIApp) -> uvicorn.Server:
+    """Make the HTTP server of an application."""
+    # Beyond that size, larger than what the gateway refuses, uvicorn answers in plain text.
+    options: Any = {"http": Connection, "h11_max_incomplete_event_size": 64 * 1024}
+    options |= {"log_config": None, "proxy_headers": False, "ws": "none", "lifespan": "off"}
+    return uvicorn.Server(uvicorn.Config(application, timeout_graceful_shutdown=1, **options))
 
 
 class Application:

@@ -69,12 +69,11 @@ def summary(trace: str) -> str:
 
 
 def show_exception(say: Sink, log: Path, line: str) -> None:
-    """Say of an exception in a line of the log what happened, where, and where to read on."""
+    """Say of an exception in a line of the log what caused it, where, and where to read on."""
     if '"exception"' in line:
         with suppress(AttributeError, KeyError, TypeError, ValueError):  # a line of another kind
-            say(
-                f"          {summary(json.loads(line)['exception'])}; the whole traceback is in {log}"
-            )
+            cause = json.loads(line)["exception"].partition("\n\nThe above exception was")[0]
+            say(f"          {summary(cause)}; the whole traceback is in {log}")
 
 
 class Metrics:

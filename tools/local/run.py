@@ -11,7 +11,6 @@ from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from tools import ROOT
 from tools.local import LocalError
@@ -46,9 +45,7 @@ def _run(stack: ExitStack) -> None:
         threading.Thread(target=_end_with, args=[int(parent)], daemon=True).start()
 
     # Late: these take longer than to find that the port or the folder is taken.
-    import uvicorn
-
-    from tools.local.app import Application, Connection
+    from tools.local.app import Application, server
     from tools.local.service import load_template, open_store
 
     metrics, path = Metrics(), Path(os.environ.get("TEMPLATE") or ROOT / "template.yaml")
@@ -68,13 +65,9 @@ def _run(stack: ExitStack) -> None:
         threading.Thread(
             target=_keep_reloaded, args=[reload, path, folder.log], daemon=True
         ).start()
-    options: Any = {"log_config": None, "proxy_headers": False, "ws": "none", "lifespan": "off"}
-    # Larger than what the gateway refuses by itself: beyond it, uvicorn answers in plain text.
-    options |= {"http": Connection, "h11_max_incomplete_event_size": 64 * 1024}
-    server = uvicorn.Server(uvicorn.Config(application, timeout_graceful_shutdown=1, **options))
     print(origin + template.base_path, end="", file=service, flush=True)
     _say(_greeting(origin, origin + template.base_path, key))
-    server.run(sockets=[listener])
+    server(application).run(sockets=[listener])
 
 
 def _listen(port: str) -> socket.socket:
