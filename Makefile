@@ -122,7 +122,7 @@ format: .venv/.installed ## format and auto-fix
 PYTEST_CMD := .venv/bin/python -m pytest
 
 .PHONY: test tests
-test: install .tools/sam/.installed ## after each change: every test that is not slow, with every branch of what ships covered
+test: install .tools/sam/.installed $(if $(shell command -v npm),.tools/iam/.installed) ## after each change: every test that is not slow, with every branch of what ships covered
 	@echo "make test: about a minute on two idle cores"
 	@SECONDS=0; $(PYTEST_CMD) -n auto -m "not slow" --cov; echo "make test: $$SECONDS s"
 

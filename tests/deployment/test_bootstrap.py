@@ -1,103 +1,129 @@
-"""What bootstrap.yaml gives to deployments: enough for template.yaml, and no way to more."""
-
-import re
-from fnmatch import fnmatchcase
-from functools import cache
+"""Who may become a role of bootstrap.yaml, and the most that its roles can ever be."""
 
 from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]
-from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untyped]
 
-from tests.support.stack import Template, as_list, of_type, parameters
+from tests.support.iam import Policy
+from tests.support.stack import properties_by_name
 from tools import ROOT
-from tools.packaging.translate import translate
 
 BOOTSTRAP = cfn_yaml.load(str(ROOT / "bootstrap.yaml"))
-ROLES = of_type(BOOTSTRAP, "AWS::IAM::Role")
-DEPLOY, EXECUTION = (
-    ROLES[f"{name}Role"]["Policies"][0]["PolicyDocument"] for name in ("Deploy", "Execution")
-)
+ROLES = properties_by_name(BOOTSTRAP, "AWS::IAM::Role")
+BUCKET = properties_by_name(BOOTSTRAP, "AWS::S3::Bucket")["ArtifactBucket"]
 BOUNDARY = BOOTSTRAP["Resources"]["Boundary"]["Properties"]["PolicyDocument"]
-
-# Needed for what our template does not have: imports and replicas of tables, protection of data in logs.
-UNUSED = re.compile(
-    r"dynamodb:(\w*Item|Query|Scan|DescribeImport|\w+TableReplica)|logs:\w*LogDelivery|iam:DeleteRolePermissionsBoundary"
-)
+HERE = "${AWS::Region}:${AWS::AccountId}"
+ROLES_OF_THE_STACK = "arn:${AWS::Partition}:iam::${AWS::AccountId}:role/animal-store-${Stage}-*"
 
 
-@cache
-def stack() -> Template:
-    return translate(parameters("production"))
+def granting(role: str, action: str) -> Policy:
+    """Return the one statement of a role that names an action."""
+    (policy,) = ROLES[role]["Policies"]
+    (statement,) = [
+        each for each in policy["PolicyDocument"]["Statement"] if action in each["Action"]
+    ]
+    return dict(statement)
 
 
-def allowing(policy: Template, action: str) -> list[Template]:
-    """The statements that have an action."""
-    return [
-        each
-        for each in policy["Statement"]
-        if any(fnmatchcase(action, one) for one in as_list(each["Action"]))
+def test_only_jobs_of_the_stages_environment_become_the_role_that_deploys() -> None:
+    assert ROLES["DeployRole"]["AssumeRolePolicyDocument"]["Statement"] == [
+        {
+            "Effect": "Allow",
+            "Action": "sts:AssumeRoleWithWebIdentity",
+            "Principal": {
+                "Federated": {
+                    "Fn::Sub": "arn:${AWS::Partition}:iam::${AWS::AccountId}:oidc-provider/"
+                    "token.actions.githubusercontent.com"
+                }
+            },
+            "Condition": {
+                "StringEquals": {
+                    "token.actions.githubusercontent.com:aud": "sts.amazonaws.com",
+                    "token.actions.githubusercontent.com:sub": [
+                        {"Fn::Sub": "repo:${Owner}/${Repository}:environment:${Stage}"},
+                        {
+                            "Fn::Sub": "repo:${Owner}@${OwnerId}/${Repository}@${RepositoryId}"
+                            ":environment:${Stage}"
+                        },
+                    ],
+                }
+            },
+        }
     ]
 
 
-def test_cloudformation_may_do_what_each_resource_of_the_stack_needs() -> None:
-    kinds = {resource["Type"] for resource in stack()["Resources"].values()}
-    services = {kind.split("::")[1].lower() for kind in kinds}
-    for kind in kinds:
-        handlers = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", kind).schema["handlers"]
-        needed = {
-            action
-            for name, handler in handlers.items()
-            if name != "list"
-            for action in handler["permissions"]
-        }
-        # Of other services (KMS, EC2, ...) only properties that we do not set need something.
-        ours = {
-            action
-            for action in needed
-            if action.partition(":")[0] in services and not UNUSED.fullmatch(action)
-        }
-        assert not {action for action in ours if not allowing(EXECUTION, action)}, kind
-    assert "*" in [
-        statement["Resource"] for statement in allowing(EXECUTION, "codedeploy:StopDeployment")
-    ]
-    assert allowing(DEPLOY, "cloudformation:TagResource") == allowing(
-        DEPLOY, "cloudformation:CreateChangeSet"
-    )
+def test_only_aws_services_become_the_other_roles() -> None:
+    for role, service in {
+        "ApiGatewayLoggingRole": "apigateway.amazonaws.com",
+        "ExecutionRole": "cloudformation.amazonaws.com",
+    }.items():
+        assert ROLES[role]["AssumeRolePolicyDocument"]["Statement"] == [
+            {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": service}}
+        ]
+    assert ROLES.keys() == {"ApiGatewayLoggingRole", "DeployRole", "ExecutionRole"}
 
 
-def test_no_role_can_be_made_or_changed_into_one_without_the_boundary() -> None:
-    for action in (
-        "AttachRolePolicy",
-        "CreateRole",
-        "DetachRolePolicy",
-        "PutRolePermissionsBoundary",
-        "PutRolePolicy",
-    ):
-        (granting,) = allowing(EXECUTION, f"iam:{action}")
-        assert granting["Condition"] == {
-            "StringEquals": {"iam:PermissionsBoundary": {"Ref": "Boundary"}}
-        }
-    for action in (
-        "DeleteRolePermissionsBoundary",
-        "CreatePolicy",
-        "CreateUser",
-        "CreateAccessKey",
-    ):
-        assert not allowing(EXECUTION, f"iam:{action}")
-    (passing,) = allowing(EXECUTION, "iam:PassRole")
+def test_the_roles_have_no_policy_but_their_own_and_a_path_that_they_cannot_change() -> None:
+    for role in ("DeployRole", "ExecutionRole"):
+        assert "ManagedPolicyArns" not in ROLES[role]
+        assert ROLES[role]["Path"] == "/animal-store-bootstrap/"
+
+
+def test_roles_are_passed_only_to_the_services_that_need_them() -> None:
+    assert granting("DeployRole", "iam:PassRole") == {
+        "Sid": "LetCloudFormationAct",
+        "Effect": "Allow",
+        "Action": "iam:PassRole",
+        "Resource": {"Fn::GetAtt": ["ExecutionRole", "Arn"]},
+        "Condition": {"StringEquals": {"iam:PassedToService": "cloudformation.amazonaws.com"}},
+    }
     services = ["lambda.amazonaws.com", "codedeploy.amazonaws.com"]
-    assert passing["Condition"] == {"StringEquals": {"iam:PassedToService": services}}
-    # Nor can these roles themselves: role/animal-store-<stage>-* is not on their path.
-    assert {role["Path"] for role in ROLES.values()} == {"/animal-store-bootstrap/"}
+    assert granting("ExecutionRole", "iam:PassRole") == {
+        "Sid": "GiveRolesToFunctionsAndCodeDeploy",
+        "Effect": "Allow",
+        "Action": "iam:PassRole",
+        "Resource": {"Fn::Sub": ROLES_OF_THE_STACK},
+        "Condition": {"StringEquals": {"iam:PassedToService": services}},
+    }
 
 
-def test_the_boundary_leaves_the_stacks_roles_what_they_have() -> None:
-    policies = [
-        policy
-        for role in of_type(stack(), "AWS::IAM::Role").values()
-        for policy in role.get("Policies", [])
+def test_a_role_is_made_and_given_policies_only_with_the_boundary_and_under_its_prefix() -> None:
+    assert granting("ExecutionRole", "iam:CreateRole") == {
+        "Sid": "RolesWithTheBoundary",
+        "Effect": "Allow",
+        "Action": [
+            "iam:AttachRolePolicy",
+            "iam:CreateRole",
+            "iam:DeleteRolePolicy",
+            "iam:DetachRolePolicy",
+            "iam:PutRolePermissionsBoundary",
+            "iam:PutRolePolicy",
+        ],
+        "Resource": {"Fn::Sub": ROLES_OF_THE_STACK},
+        "Condition": {"StringEquals": {"iam:PermissionsBoundary": {"Ref": "Boundary"}}},
+    }
+
+
+def test_the_boundary_is_this_and_no_more() -> None:
+    allowed = [(each["Effect"], each["Action"], each["Resource"]) for each in BOUNDARY["Statement"]]
+    tables = f"arn:${{AWS::Partition}}:dynamodb:{HERE}:table/animal-store-${{Stage}}-*"
+    logs = f"arn:${{AWS::Partition}}:logs:{HERE}:log-group:animal-store-${{Stage}}-*"
+    functions = f"arn:${{AWS::Partition}}:lambda:{HERE}:function:animal-store-${{Stage}}-*"
+    shift = ["lambda:GetAlias", "lambda:GetProvisionedConcurrencyConfig", "lambda:UpdateAlias"]
+    assert allowed == [
+        ("Allow", ["dynamodb:*Item", "dynamodb:Query"], {"Fn::Sub": tables}),
+        ("Allow", ["logs:CreateLogStream", "logs:PutLogEvents"], {"Fn::Sub": logs}),
+        ("Allow", ["xray:PutTelemetryRecords", "xray:PutTraceSegments"], "*"),
+        ("Allow", shift, {"Fn::Sub": functions}),
+        ("Allow", "cloudwatch:DescribeAlarms", "*"),
     ]
-    for statement in [
-        each for policy in policies for each in policy["PolicyDocument"]["Statement"]
-    ]:
-        assert all(allowing(BOUNDARY, action) for action in as_list(statement["Action"])), statement
-    assert not allowing(BOUNDARY, "iam:PassRole")
+
+
+def test_artifacts_are_closed_to_the_public_and_kept() -> None:
+    assert BUCKET["PublicAccessBlockConfiguration"] == {
+        "BlockPublicAcls": True,
+        "BlockPublicPolicy": True,
+        "IgnorePublicAcls": True,
+        "RestrictPublicBuckets": True,
+    }
+    assert BUCKET["VersioningConfiguration"] == {"Status": "Enabled"}
+    statements = BOOTSTRAP["Resources"]["ArtifactBucketPolicy"]["Properties"]["PolicyDocument"]
+    assert [each["Effect"] for each in statements["Statement"]] == ["Deny"]

@@ -2,8 +2,9 @@
 
 import json
 import re
+import string
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tools import ROOT
@@ -18,7 +19,7 @@ def parameters(stage: str) -> dict[str, str]:
     )
 
 
-def of_type(stack: Template, kind: str) -> dict[str, Any]:
+def properties_by_name(stack: Template, kind: str) -> dict[str, Any]:
     return {
         name: each.get("Properties", {})
         for name, each in stack["Resources"].items()
@@ -26,8 +27,8 @@ def of_type(stack: Template, kind: str) -> dict[str, Any]:
     }
 
 
-def only(stack: Template, kind: str) -> Any:
-    (properties,) = of_type(stack, kind).values()
+def properties_of(stack: Template, kind: str) -> Any:
+    (properties,) = properties_by_name(stack, kind).values()
     return properties
 
 
@@ -36,7 +37,7 @@ def as_list(value: Any) -> list[Any]:
 
 
 def statements(stack: Template) -> Iterator[tuple[str, dict[str, Any]]]:
-    for name, role in of_type(stack, "AWS::IAM::Role").items():
+    for name, role in properties_by_name(stack, "AWS::IAM::Role").items():
         for policy in role.get("Policies", []):
             for statement in policy["PolicyDocument"]["Statement"]:
                 yield name, statement
@@ -49,3 +50,23 @@ def references(value: Any) -> set[str]:
         *re.findall(r'"(?:Ref|Fn::GetAtt)": \[?"([\w:]+)', text),
         *re.findall(r"\$\{([\w:]+)[.}]", text),
     }
+
+
+class _Substitution(string.Template):
+    idpattern = r"[\w:.]+"
+
+
+def resolve(value: Any, names: Mapping[str, str]) -> Any:
+    """Put values where a template refers to names, such as `Stage`, `AWS::Region` or `Role.Arn`."""
+    match value:
+        case list():
+            return [resolve(each, names) for each in value]
+        case {"Ref": name} | {"Fn::GetAtt": str(name)}:
+            return names[name]
+        case {"Fn::GetAtt": [resource, attribute]}:
+            return names[f"{resource}.{attribute}"]
+        case {"Fn::Sub": text}:
+            return _Substitution(text).substitute(names)
+        case dict():
+            return {key: resolve(each, names) for key, each in value.items()}
+    return value

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support import openapi
-from tests.support.stack import Template, of_type, only, references
+from tests.support.stack import Template, properties_by_name, properties_of, references
 from tools.packaging.sdk_data import OPERATIONS
 
 ALARM = "AWS::CloudWatch::Alarm"
@@ -32,7 +32,7 @@ def math(alarm: dict[str, Any]) -> tuple[dict[str, Any], str]:
 
 
 def test_every_alarm_watches_metrics_that_exist_and_uses_each(stack: Template) -> None:
-    for name, alarm in of_type(stack, ALARM).items():
+    for name, alarm in properties_by_name(stack, ALARM).items():
         metrics, expression = math(alarm)
         for stat in metrics.values():
             dimensions = {dimension["Name"] for dimension in stat["Metric"]["Dimensions"]}
@@ -47,15 +47,15 @@ def test_every_alarm_watches_metrics_that_exist_and_uses_each(stack: Template) -
 
 
 def test_one_alarm_is_for_codedeploy_alone_and_all_others_page(stack: Template) -> None:
-    groups = of_type(stack, "AWS::CodeDeploy::DeploymentGroup").values()
+    groups = properties_by_name(stack, "AWS::CodeDeploy::DeploymentGroup").values()
     of_codedeploy = set().union(*(references(group["AlarmConfiguration"]) for group in groups))
     silent = {
         name
-        for name, alarm in of_type(stack, ALARM).items()
+        for name, alarm in properties_by_name(stack, ALARM).items()
         if references(alarm.get("AlarmActions")) != {"AlarmTopic"}
     }
     assert silent == of_codedeploy == {"DeploymentAlarm"}
-    assert of_type(stack, ALARM)["DeploymentAlarm"]["Threshold"] == 0
+    assert properties_by_name(stack, ALARM)["DeploymentAlarm"]["Threshold"] == 0
     assert all(
         "Canary10Percent5Minutes" in json.dumps(group["DeploymentConfigName"]) for group in groups
     )
@@ -63,10 +63,12 @@ def test_one_alarm_is_for_codedeploy_alone_and_all_others_page(stack: Template) 
 
 
 def test_alarms_watch_every_function_and_every_call_of_dynamodb(stack: Template) -> None:
-    alarms = {name: json.dumps(math(alarm)[0]) for name, alarm in of_type(stack, ALARM).items()}
+    alarms = {
+        name: json.dumps(math(alarm)[0]) for name, alarm in properties_by_name(stack, ALARM).items()
+    }
     for name in ("DeploymentAlarm", "FunctionThrottlesAlarm"):
         assert re.findall(r'"\$\{(\w+)\}:live"', alarms[name]) == [
-            *of_type(stack, "AWS::Lambda::Function")
+            *properties_by_name(stack, "AWS::Lambda::Function")
         ]
     operations = re.findall(r'"Name": "Operation", "Value": "(\w+)"', alarms["DeploymentAlarm"])
     assert set(operations) == {operation.id for operation in openapi.operations()}
@@ -74,7 +76,7 @@ def test_alarms_watch_every_function_and_every_call_of_dynamodb(stack: Template)
     assert set(watched) == set(OPERATIONS)
     assert (
         references(stack["Outputs"]["LogGroups"]["Value"])
-        == of_type(stack, "AWS::Logs::LogGroup").keys()
+        == properties_by_name(stack, "AWS::Logs::LogGroup").keys()
     )
 
 
@@ -131,7 +133,7 @@ def test_somebody_is_paged(
     for name in (
         ("ServerErrorsAlarm", "QuietErrorsAlarm") if alarms == "Errors" else (f"{alarms}Alarm",)
     ):
-        alarm = of_type(stack, ALARM)[name]
+        alarm = properties_by_name(stack, ALARM)[name]
         metrics, expression = math(alarm)
         # Every period is like this; a rate a minute becomes the sum of a period.
         factors = {
@@ -144,9 +146,9 @@ def test_somebody_is_paged(
 
 
 def test_the_flood_alarm_counts_what_the_access_log_has(stack: Template) -> None:
-    log_filter = only(stack, "AWS::Logs::MetricFilter")
+    log_filter = properties_of(stack, "AWS::Logs::MetricFilter")
     (counted,) = log_filter["MetricTransformations"]
-    watched = math(of_type(stack, ALARM)["FloodAlarm"])[0]["refused"]["Metric"]
+    watched = math(properties_by_name(stack, ALARM)["FloodAlarm"])[0]["refused"]["Metric"]
     assert (watched["Namespace"], watched["MetricName"]) == (
         counted["MetricNamespace"],
         counted["MetricName"],
@@ -154,14 +156,16 @@ def test_the_flood_alarm_counts_what_the_access_log_has(stack: Template) -> None
     assert [dimension["Name"] for dimension in watched["Dimensions"]] == [
         each["Key"] for each in counted["Dimensions"]
     ]
-    fields = json.loads(only(stack, "AWS::ApiGateway::Stage")["AccessLogSetting"]["Format"])
+    fields = json.loads(
+        properties_of(stack, "AWS::ApiGateway::Stage")["AccessLogSetting"]["Format"]
+    )
     assert set(re.findall(r"\$\.(\w+)", json.dumps(log_filter))) <= fields.keys()
 
 
 def test_the_dashboard_can_be_drawn_and_shows_every_alarm(stack: Template) -> None:
-    body = only(stack, "AWS::CloudWatch::Dashboard")["DashboardBody"]["Fn::Sub"]
+    body = properties_of(stack, "AWS::CloudWatch::Dashboard")["DashboardBody"]["Fn::Sub"]
     widgets = json.loads(re.sub(r"\$\{([^}]+)\}", r"<\1>", body))["widgets"]
     assert all(widget["x"] + widget["width"] <= 24 for widget in widgets)
     assert sorted(widgets[0]["properties"]["alarms"]) == sorted(
-        f"<{name}.Arn>" for name in of_type(stack, ALARM)
+        f"<{name}.Arn>" for name in properties_by_name(stack, ALARM)
     )

@@ -9,7 +9,15 @@ import pytest
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untyped]
 
 from tests.support import openapi
-from tests.support.stack import Template, as_list, of_type, only, parameters, references, statements
+from tests.support.stack import (
+    Template,
+    as_list,
+    parameters,
+    properties_by_name,
+    properties_of,
+    references,
+    statements,
+)
 from tools import ROOT
 from tools.packaging.translate import TEMPLATE, translate
 
@@ -30,7 +38,7 @@ def problems(
 def test_each_operation_of_the_interface_has_a_route_to_the_alias_of_its_own_function(
     stack: Template,
 ) -> None:
-    paths = only(stack, API)["Body"]["paths"]
+    paths = properties_of(stack, API)["Body"]["paths"]
     routes = {
         (method, path): route for path, item in paths.items() for method, route in item.items()
     }
@@ -39,14 +47,14 @@ def test_each_operation_of_the_interface_has_a_route_to_the_alias_of_its_own_fun
         (function,) = re.findall(
             r"\$\{(\w+)Aliaslive\}", route["x-amazon-apigateway-integration"]["uri"]["Fn::Sub"]
         )
-        functions[function] = of_type(stack, FUNCTION)[function]["Description"].replace(
+        functions[function] = properties_by_name(stack, FUNCTION)[function]["Description"].replace(
             " (deprecated)", ""
         )
         assert functions[function].endswith(f": {method.upper()} {path}")
     assert sorted(functions.values()) == sorted(
         f"{each.id}: {each.method} /v1{each.path}" for each in OPERATIONS
     )
-    assert functions.keys() == of_type(stack, FUNCTION).keys()
+    assert functions.keys() == properties_by_name(stack, FUNCTION).keys()
 
 
 def test_codedeploy_shifts_the_alias_unless_the_canary_is_off(stack: Template) -> None:
@@ -59,9 +67,9 @@ def test_a_changed_parameter_reaches_the_alias(stack: Template) -> None:
     """A version's description is create-only in CloudFormation's schema: a changed one replaces the version."""
     schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", VERSION).schema
     assert "/properties/Description" in schema["createOnlyProperties"]
-    versions = of_type(stack, VERSION).values()
+    versions = properties_by_name(stack, VERSION).values()
     descriptions = {version["FunctionName"]["Ref"]: version["Description"] for version in versions}
-    for name, function in of_type(stack, FUNCTION).items():
+    for name, function in properties_by_name(stack, FUNCTION).items():
         # Concurrency is the one property that a version does not have.
         versioned = {
             key: value for key, value in function.items() if key != "ReservedConcurrentExecutions"
@@ -84,9 +92,9 @@ def test_a_change_outside_the_code_reaches_the_alias(
 ) -> None:
     changed = tmp_path / "template.yaml"
     changed.write_text(TEMPLATE.read_text().replace(before, after))
-    versions = of_type(translate(parameters("production"), changed), VERSION)
+    versions = properties_by_name(translate(parameters("production"), changed), VERSION)
     assert len(versions) == len(OPERATIONS)
-    assert not versions.keys() & of_type(stack, VERSION).keys()
+    assert not versions.keys() & properties_by_name(stack, VERSION).keys()
 
 
 def test_roles_are_bounded_and_a_wildcard_stands_only_where_aws_knows_no_resource(
@@ -94,11 +102,11 @@ def test_roles_are_bounded_and_a_wildcard_stands_only_where_aws_knows_no_resourc
 ) -> None:
     of_functions = {
         role
-        for function in of_type(stack, FUNCTION).values()
+        for function in properties_by_name(stack, FUNCTION).values()
         for role in references(function["Role"])
     }
     assert len(of_functions) == len(OPERATIONS)
-    for name, role in of_type(stack, "AWS::IAM::Role").items():
+    for name, role in properties_by_name(stack, "AWS::IAM::Role").items():
         assert "PermissionsBoundary" in references(role["PermissionsBoundary"])
         assert ("Policies" in role, "ManagedPolicyArns" in role) == (
             name in of_functions,
@@ -142,7 +150,7 @@ def test_a_stolen_key_can_do_what_security_md_says_and_no_more(stack: Template) 
 
 
 def test_requests_are_limited_and_logged(stack: Template) -> None:
-    stage = only(stack, "AWS::ApiGateway::Stage")
+    stage = properties_of(stack, "AWS::ApiGateway::Stage")
     (settings,) = stage["MethodSettings"]
     assert {"ThrottlingRate", "ThrottlingBurst"} == references(settings)
     # API Gateway's own log would quote Authorization headers, and be kept for ever.
@@ -154,15 +162,17 @@ def test_requests_are_limited_and_logged(stack: Template) -> None:
 
 def test_connections_are_encrypted_and_a_domain_is_the_only_way_in(stack: Template) -> None:
     for kind in (API, "AWS::ApiGateway::DomainName"):
-        assert re.match(r"SecurityPolicy_TLS13_1_[23]_", only(stack, kind)["SecurityPolicy"])
-        assert only(stack, kind)["EndpointAccessMode"] == "STRICT"
-    (server,) = only(stack, API)["Body"]["servers"]
+        assert re.match(
+            r"SecurityPolicy_TLS13_1_[23]_", properties_of(stack, kind)["SecurityPolicy"]
+        )
+        assert properties_of(stack, kind)["EndpointAccessMode"] == "STRICT"
+    (server,) = properties_of(stack, API)["Body"]["servers"]
     settings = server["x-amazon-apigateway-endpoint-configuration"]
     assert settings == {"disableExecuteApiEndpoint": {"Fn::If": ["HasDomain", True, False]}}
 
 
 def test_every_error_of_the_gateway_is_the_error_object(stack: Template) -> None:
-    responses = only(stack, API)["Body"]["x-amazon-apigateway-gateway-responses"]
+    responses = properties_of(stack, API)["Body"]["x-amazon-apigateway-gateway-responses"]
     model = botocore.session.get_session().get_service_model("apigateway")
     assert responses.keys() == set(model.shape_for("GatewayResponseType").enum)  # type: ignore[attr-defined]
     for kind, response in responses.items():
@@ -188,7 +198,7 @@ def test_every_error_of_the_gateway_is_the_error_object(stack: Template) -> None
 def test_the_firewall_refuses_what_has_no_key_or_comes_too_fast_as_declared(
     stack: Template,
 ) -> None:
-    acl = only(stack, "AWS::WAFv2::WebACL")
+    acl = properties_of(stack, "AWS::WAFv2::WebACL")
     *rates, well_formed, of_get_pet = sorted(acl["Rules"], key=lambda rule: rule["Priority"])
     assert "Allow" in well_formed["Action"]
     limits = [rule["Statement"]["RateBasedStatement"] for rule in rates]
