@@ -15,6 +15,7 @@ from moto import mock_aws
 from typer.testing import CliRunner
 
 from tests.support.handlers import TEMPLATE
+from tools.admin import key_table
 from tools.admin import keys as command
 from tools.admin.key_table import (
     KeyAdministrationError,
@@ -115,6 +116,20 @@ def test_revoke_by_key_hash_or_its_beginning(keys: KeyTable) -> None:
         )
         assert keys.revoke(record.id) == revoked == keys.get(record.hash)  # it stays as it was
     assert keys.get(issued[4][1].hash) == issued[4][1]
+
+
+def test_of_two_revocations_at_once_the_first_stays(
+    keys: KeyTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, valid = keys.issue("bob", "test")
+    first = keys.revoke(valid.id)
+    # Another person has found the key valid, and revokes it a second later.
+    monkeypatch.setattr(KeyTable, "all", lambda _: [valid])
+    monkeypatch.setattr(key_table, "time", Mock(time=lambda: 9_999_999_999))
+
+    second = KeyTable(keys.dynamodb, NAME, lambda: "carol").revoke(valid.id)
+
+    assert second == first
 
 
 def test_revoke_refuses(keys: KeyTable) -> None:

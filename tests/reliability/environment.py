@@ -15,7 +15,7 @@ from botocore.awsrequest import AWSResponse
 
 from tests.reliability.socket_faults import CLOSED_EARLY, SOCKET_FAULTS, STALLS
 from tests.support import handlers
-from tests.support.fault_injection import TRANSIENT, UNREADABLE, Attempt, Fault, Wire, after
+from tests.support.fault_injection import TRANSIENT, UNREADABLE, Attempt, Fault, FaultyStore, after
 from tests.support.handlers import EVENTS, Response
 from tools.local.dynamodb import Database
 
@@ -82,11 +82,11 @@ def _invoke(
 
     with log.open("a") as file:
         os.dup2(file.fileno(), 1)
-    wire = Wire(dynamodb.client, Database(database))
+    store = FaultyStore(dynamodb.client, Database(database))
     if plan:
-        wire.fail(plan.call, *[FAULTS[plan.fault]] * plan.attempts)
+        store.fail(plan.call, *[FAULTS[plan.fault]] * plan.attempts)
     response = handlers.invoke(event)
-    sender.send(Outcome(response, [operation for operation, _ in wire.calls]))
+    sender.send(Outcome(response, [operation for operation, _ in store.calls]))
 
 
 for _event in EVENTS.values():

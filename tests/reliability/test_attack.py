@@ -21,7 +21,7 @@ import httpx
 import pytest
 
 from tests.support import handlers, openapi
-from tests.support.fault_injection import Wire
+from tests.support.fault_injection import FaultyStore
 from tests.support.handlers import EVENTS, SUCCESSES
 from tests.support.processes import RunningService
 
@@ -204,7 +204,7 @@ def test_random_events(long: bool, monkeypatch: pytest.MonkeyPatch, record_prope
         random.Random(1),
         handlers.new_database(),
     )
-    wire = Wire(dynamodb.client, database)
+    store = FaultyStore(dynamodb.client, database)
     monkeypatch.setattr(telemetry.logger().registered_handler, "stream", log)
     with contextlib.redirect_stdout(log):
         for name in source.choices(SUCCESSES, k=count):
@@ -214,7 +214,7 @@ def test_random_events(long: bool, monkeypatch: pytest.MonkeyPatch, record_prope
             path = event["path"].removeprefix("/v1")
             check(event["httpMethod"], path, base_url, (got.status, got.headers, got.text))
             assert got.seconds < _LATE_S
-    wire.detach()
+    store.detach()
     handlers.discard(database)
     record_property("events of API Gateway, changed at random", count)
     record_property("log lines and metrics of these searched for secrets", search(log.getvalue()))

@@ -27,7 +27,7 @@ from tests.support.fault_injection import (
     THROTTLED,
     Attempt,
     Fault,
-    Wire,
+    FaultyStore,
     after,
     error,
 )
@@ -124,7 +124,7 @@ class Histories(RuleBasedStateMachine):
 
         super().__init__()
         Histories.now = 1_800_000_000.0
-        self.wire = Wire(dynamodb.client, handlers.new_database(), self.send)
+        self.store = FaultyStore(dynamodb.client, handlers.new_database(), self.send)
         self.running: list[Running] = []
         self.pets: dict[int, Pet] = {}
         self.made: dict[
@@ -132,8 +132,8 @@ class Histories(RuleBasedStateMachine):
         ] = {}  # the latest animal of each key, and when it was made
 
     def teardown(self) -> None:
-        self.wire.detach()
-        handlers.discard(self.wire.database)
+        self.store.detach()
+        handlers.discard(self.store.database)
         self.printed.readouterr()  # to forget it
 
     def send(self, attempt: Attempt) -> AWSResponse | None:
@@ -235,7 +235,7 @@ class Histories(RuleBasedStateMachine):
     def look(self) -> None:
         """Compare the store with what was seen before."""
         of_kind: dict[str, list[Any]] = {"pet": [], "counter": [], "idempotency": []}
-        dynamodb = handlers.client(self.wire.database)
+        dynamodb = handlers.client(self.store.database)
         for item in handlers.items(dynamodb):
             of_kind[item["pk"]["S"].partition("#")[0]].append(item)
         pets = {pet["id"]: pet for pet in handlers.pets(dynamodb)}

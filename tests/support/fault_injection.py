@@ -126,7 +126,7 @@ def refill_retries(client: "DynamoDBClient") -> None:
     events.emit("after-call.dynamodb.GetItem", context=context, http_response=success, parsed={})
 
 
-class Wire:
+class FaultyStore:
     """The way of one client to the store; `otherwise` is what happens to a request that is not to fail.
 
     It notes the operation of each request that is sent, operation and parameters of each call as the layer made it, and

@@ -32,12 +32,12 @@ class Clock:
         self.uptime += seconds
 
 
-def lines(output: io.StringIO) -> list[dict[str, Any]]:
+def log_entries(output: io.StringIO) -> list[dict[str, Any]]:
     """Read what is printed: one JSON object on each line."""
     return [json.loads(line) for line in output.getvalue().splitlines()]
 
 
-def event_of(
+def make_event(
     folder: str, headers: dict[str, list[str]] | None = None, **members: Any
 ) -> dict[str, Any]:
     """Make a proxy event of a function: the plainest successful one, with other headers and members."""
@@ -47,5 +47,5 @@ def event_of(
     return event | members
 
 
-Ask = Callable[..., Response]
-"""Sends a request with a valid key, unless `headers` say otherwise: takes what `event_of` takes."""
+Send = Callable[..., Response]
+"""Sends a request with a valid key, unless `headers` say otherwise: takes what `make_event` takes."""

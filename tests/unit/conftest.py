@@ -1,4 +1,4 @@
-"""The world of the unit tests: an embedded store with the tables of template.yaml, a clock, and no network."""
+"""Fixtures for the unit tests: an embedded store with the template's tables, a clock, no network."""
 
 import io
 from collections.abc import Callable, Iterator
@@ -10,8 +10,8 @@ from botocore import endpoint
 from botocore.retries.standard import ExponentialBackoff
 
 from tests.support import handlers
-from tests.support.fault_injection import Wire
-from tests.support.requests import Ask, Clock, event_of
+from tests.support.fault_injection import FaultyStore
+from tests.support.requests import Clock, Send, make_event
 
 for function in handlers.TEMPLATE.functions.values():
     handlers.handler(function.code.name)
@@ -28,12 +28,12 @@ def no_network() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def fresh(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Make the execution environment a new one, that has looked no key up; give what does so again."""
+def forget_keys() -> Callable[[], None]:
+    """Empty the caches of keys, as in a new execution environment; return a function that does it again."""
 
     def forget() -> None:
-        monkeypatch.setattr(auth, "_known", auth._Cache())
-        monkeypatch.setattr(auth, "_unknown", auth._Cache())
+        auth._known._entries.clear()
+        auth._unknown._entries.clear()
 
     forget()
     return forget
@@ -41,7 +41,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Give the clock of the layer and of the SDK's pauses between retries, which are as long as they ever are."""
+    """Return the clock of the layer and of the SDK, whose pauses between retries are as long as can be."""
     clock = Clock()
     longest = property(
         lambda _: lambda: 1.0, lambda backoff, value: vars(backoff).update(_random=value)
@@ -54,7 +54,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture
 def invocation(clock: Clock) -> dynamodb.Invocation:
-    """Give an invocation's budget of 10 seconds to code that is called without its handler."""
+    """Return an invocation of 10 seconds, for code that is called without its handler."""
     invocation = dynamodb.Invocation(deadline=clock.uptime + 10)
     dynamodb.invocation.set(invocation)
     return invocation
@@ -62,7 +62,7 @@ def invocation(clock: Clock) -> dynamodb.Invocation:
 
 @pytest.fixture
 def output(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    """Give what is printed to the function's log group: log lines and metrics."""
+    """Return what the functions print: log lines, which are the metrics too."""
     output = io.StringIO()
     monkeypatch.setattr(telemetry, "sys", SimpleNamespace(stdout=output))
     monkeypatch.setattr(telemetry.logger().registered_handler, "stream", output)
@@ -70,16 +70,16 @@ def output(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
 
 
 @pytest.fixture
-def wire() -> Iterator[Wire]:
-    """Give the layer's way to a store with the events' key and animals; what it sends must be valid to the SDK."""
-    wire = Wire(dynamodb.client, handlers.new_database(pets=True))
-    yield wire
-    wire.detach()
-    handlers.discard(wire.database)
-    assert wire.invalid == []
+def store() -> Iterator[FaultyStore]:
+    """Return a store with the events' key and animals; every call of it must be valid to the SDK."""
+    store = FaultyStore(dynamodb.client, handlers.new_database(pets=True))
+    yield store
+    store.detach()
+    handlers.discard(store.database)
+    assert store.invalid == []
 
 
 @pytest.fixture
-def ask(wire: Wire) -> Ask:  # noqa: ARG001 - on which the functions' calls arrive at the store
-    """Give what sends requests to the functions."""
-    return lambda folder, **differences: handlers.invoke(event_of(folder, **differences))
+def send(store: FaultyStore) -> Send:  # noqa: ARG001 - the store that the functions call
+    """Return a function that sends a request to a function."""
+    return lambda folder, **differences: handlers.invoke(make_event(folder, **differences))

@@ -1,8 +1,9 @@
 """Who is let in, who is not, and how often the key store is asked."""
 
 import math
-from collections.abc import Callable
+import os
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from animal_store import api_key, auth, dynamodb
@@ -11,127 +12,200 @@ from botocore.exceptions import ClientError
 
 from tests.support import handlers
 from tests.support.example_key import EXAMPLE_KEY
-from tests.support.fault_injection import DENIED, THROTTLED, Attempt, Fault, Wire, answering
-from tests.support.requests import Clock
+from tests.support.fault_injection import (
+    DENIED,
+    THROTTLED,
+    Attempt,
+    Fault,
+    FaultyStore,
+    answering,
+)
+from tests.support.requests import Clock, Send
 
-pytestmark = pytest.mark.usefixtures("wire", "clock")
-
-UNKNOWN = api_key.generate("test")
 KEY_ID = api_key.digest(EXAMPLE_KEY)[:12]
+VALID = f"Bearer {EXAMPLE_KEY}"
+UNKNOWN = [api_key.generate("test") for _ in range(3)]
+REVOKED = api_key.generate("test")
+EXPIRED = api_key.generate("test")
 
 
-def authenticate(key: str = EXAMPLE_KEY, form: str = "Bearer {}", times: int = 1) -> auth.Caller:
-    dynamodb.invocation.set(dynamodb.Invocation(math.inf))
-    return auth.authenticate([form.replace("{}", key)] * times)
+@pytest.fixture(autouse=True)
+def _endless_invocation(invocation: dynamodb.Invocation, store: FaultyStore) -> None:  # noqa: ARG001 - to be asked
+    invocation.deadline = math.inf
 
 
-def is_refused(key: str = EXAMPLE_KEY, key_id: str | None = None, **headers: Any) -> bool:
-    """Tell that there is no access, and no word about why; the log gets the id of a key that was valid once."""
-    with pytest.raises(Unauthorized, match=r"^Missing or invalid API key\.$") as raised:
-        authenticate(key, **headers)
-    return raised.value.key_id == key_id
+def is_accepted(key: str) -> bool:
+    try:
+        auth.authenticate([f"Bearer {key}"])
+    except Unauthorized:
+        return False
+    return True
 
 
-def test_valid_key_tells_who_calls_by_its_hash_alone(wire: Wire) -> None:
-    assert authenticate() == auth.Caller(api_key.digest(EXAMPLE_KEY), "tests")
+def change_key(store: FaultyStore, **members: Any) -> None:
+    """Overwrite the record of the events' key."""
+    handlers.add_key(handlers.client(store.database), EXAMPLE_KEY, **members)
 
-    ((operation, parameters),) = wire.calls
-    assert (operation, parameters["ConsistentRead"]) == ("GetItem", True)
-    assert parameters["Key"] == {"hash": {"S": api_key.digest(EXAMPLE_KEY)}}
+
+def test_valid_key_is_looked_up_by_its_hash(store: FaultyStore) -> None:
+    caller = auth.authenticate([VALID])
+
+    assert caller == auth.Caller(api_key.digest(EXAMPLE_KEY), "tests")
+    request = {
+        "TableName": handlers.API_KEYS,
+        "Key": {"hash": {"S": api_key.digest(EXAMPLE_KEY)}},
+        "ConsistentRead": True,
+    }
+    assert store.calls == [("GetItem", request)]
+
+
+@pytest.mark.parametrize("values", [[], [VALID, VALID], [EXAMPLE_KEY], [f"{VALID[:-1]}x"]])
+def test_header_without_exactly_one_key_is_refused_without_asking_the_store(
+    values: list[str], store: FaultyStore
+) -> None:
+    with pytest.raises(Unauthorized):
+        auth.authenticate(values)
+
+    assert store.sent == []
 
 
 @pytest.mark.parametrize(
-    "headers", [{"times": 0}, {"times": 2}, {"form": "{}"}, {"key": f"{EXAMPLE_KEY[:-1]}x"}]
+    "key",
+    ["x", UNKNOWN[0], EXPIRED, REVOKED],
+    ids=["malformed", "unknown", "expired", "revoked"],
 )
-def test_any_other_header_is_refused_without_asking_the_store(
-    headers: dict[str, Any], wire: Wire
+def test_invalid_keys_get_the_same_response_as_no_key(
+    key: str, store: FaultyStore, send: Send
 ) -> None:
-    assert is_refused(**headers)
-    assert wire.sent == []
+    tables = handlers.client(store.database)
+    handlers.add_key(tables, EXPIRED, expires={"N": "1"})
+    handlers.add_key(tables, REVOKED, revoked={"N": "1"})
+
+    refused = send("create_pet", headers={"Authorization": [f"Bearer {key}"]})
+
+    assert refused.status == 401
+    assert refused == send("create_pet", headers={"Authorization": []})
 
 
-def test_key_is_valid_until_the_second_at_which_it_expires_in_the_cache_too(
-    clock: Clock, wire: Wire, fresh: Callable[[], None]
+def test_no_variable_of_the_environment_is_a_key(
+    send: Send, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    handlers.add_key(
-        handlers.client(wire.database), EXAMPLE_KEY, expires={"N": str(int(clock.wall) + 50)}
-    )
-    authenticate()
+    environment = MagicMock()
+    environment.get.return_value = environment.__getitem__.return_value = UNKNOWN[0]
+    monkeypatch.setattr(os, "environ", environment)
+
+    refused = send("list_pets", headers={"Authorization": [f"Bearer {UNKNOWN[0]}"]})
+
+    assert refused.status == 401
+
+
+@pytest.mark.parametrize("looked_up_before", [True, False])
+def test_key_is_refused_from_the_second_at_which_it_expires(
+    looked_up_before: bool, clock: Clock, store: FaultyStore
+) -> None:
+    change_key(store, expires={"N": str(int(clock.wall) + 50)})
     clock.advance(49)
-    assert authenticate().key_id == KEY_ID
-
+    assert not looked_up_before or is_accepted(EXAMPLE_KEY)
     clock.advance(1)
 
-    assert is_refused(key_id=KEY_ID)
-    assert len(wire.sent) == 1
-    fresh()
-    assert is_refused(key_id=KEY_ID)
+    with pytest.raises(Unauthorized) as raised:
+        auth.authenticate([VALID])
+
+    assert raised.value.key_id == KEY_ID
+    assert store.sent == ["GetItem"]
 
 
 @pytest.mark.parametrize("revoked", [{"N": "0"}, {"N": "9999999999"}, {"S": "yesterday"}])
 def test_revoked_key_is_refused_whatever_is_written_there(
-    revoked: dict[str, str], wire: Wire
+    revoked: dict[str, str], store: FaultyStore
 ) -> None:
-    handlers.add_key(handlers.client(wire.database), EXAMPLE_KEY, revoked=revoked)
-    assert is_refused(key_id=KEY_ID)
+    change_key(store, revoked=revoked)
+
+    with pytest.raises(Unauthorized) as raised:
+        auth.authenticate([VALID])
+
+    assert raised.value.key_id == KEY_ID
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_key_is_looked_up_once_in_60_seconds_from_before_the_look_up(
-    known: bool, wire: Wire, clock: Clock
+@pytest.mark.parametrize(("seconds", "look_ups"), [(57.9, 1), (58, 2), (-3, 2)])
+@pytest.mark.parametrize("key", [EXAMPLE_KEY, UNKNOWN[0]], ids=["known", "unknown"])
+def test_look_up_counts_for_60_seconds_from_before_it(
+    seconds: float, look_ups: int, key: str, clock: Clock, store: FaultyStore
 ) -> None:
     """So issue and revocation take effect within that time."""
 
-    def slow(attempt: Attempt) -> Any:
+    def two_seconds_late(attempt: Attempt) -> Any:
         clock.advance(2)
         return attempt.carry_out()
 
-    wire.fail("GetItem", slow)
-    for passed, look_ups in ((0, 1), (57.9, 1), (0.1, 2), (-3600, 3)):
-        clock.advance(passed)
-        assert authenticate() if known else is_refused(UNKNOWN)
-        assert len(wire.sent) == look_ups
+    store.fail("GetItem", two_seconds_late)
+    before = is_accepted(key)
+    clock.advance(seconds)
+
+    assert is_accepted(key) is before
+    assert len(store.sent) == look_ups
 
 
-def test_caches_are_bounded_and_a_flood_of_unknown_keys_leaves_known_ones(
-    wire: Wire, monkeypatch: pytest.MonkeyPatch, clock: Clock
+def test_flood_of_unknown_keys_leaves_the_known_ones_in_their_cache(
+    store: FaultyStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(auth, "_CACHE_ENTRIES", 3)
-    known, flood = ([api_key.generate("live") for _ in range(4)] for _ in range(2))
-    for key in known:
-        handlers.add_key(handlers.client(wire.database), key)
-    for number in (0, 1, 0, 2, 3):
-        clock.advance(60)  # so that it is looked up
-        authenticate(known[number])
-    assert all(is_refused(key) for key in flood)
+    monkeypatch.setattr(auth, "_CACHE_ENTRIES", 2)
+    assert is_accepted(EXAMPLE_KEY)
+    for key in UNKNOWN:
+        assert not is_accepted(key)
 
-    # The one that was looked up longest ago goes.
-    assert list(auth._known._entries) == [api_key.digest(known[number]) for number in (0, 2, 3)]
-    assert list(auth._unknown._entries) == [api_key.digest(key) for key in flood[1:]]
+    assert is_accepted(EXAMPLE_KEY)
+    assert len(store.sent) == 4
+
+
+def test_full_cache_drops_the_key_that_was_looked_up_longest_ago(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auth, "_CACHE_ENTRIES", 2)
+    for key in UNKNOWN[:2]:
+        assert not is_accepted(key)
+    clock.advance(60)  # so that the first one is looked up again
+    assert not is_accepted(UNKNOWN[0])
+    assert not is_accepted(UNKNOWN[2])
+
+    kept = [api_key.digest(UNKNOWN[0]), api_key.digest(UNKNOWN[2])]
+    assert list(auth._unknown._entries) == kept
 
 
 ITEM = b'{"Item": {"label": {"S": "x"}, %s}}'
 
 
+@pytest.mark.parametrize("key", [EXAMPLE_KEY, UNKNOWN[0]], ids=["known", "unknown"])
 @pytest.mark.parametrize(
-    ("expected", "fault"),
+    ("fault", "expected"),
     [
-        (ClientError, DENIED),  # the service is set up wrongly: retrying does not help
-        (ServiceUnavailable, THROTTLED),
-        (ServiceUnavailable, answering(200, b"[]")),
-        (ServiceUnavailable, answering(200, b'{"Item": {"hash": {"S": "00"}}}')),
-        (ServiceUnavailable, answering(200, ITEM % b'"expires": {"N": "soon"}')),
-        (ServiceUnavailable, answering(200, ITEM % b'"expires": {"S": "2020-01-01"}')),
+        (DENIED, ClientError),
+        (THROTTLED, ServiceUnavailable),
+        (answering(200, b"[]"), ServiceUnavailable),
+        (answering(200, b'{"Item": {"hash": {"S": "00"}}}'), ServiceUnavailable),
+        (answering(200, ITEM % b'"expires": {"N": "soon"}'), ServiceUnavailable),
+        (answering(200, ITEM % b'"expires": {"S": "2020-01-01"}'), ServiceUnavailable),
     ],
+    ids=["denied", "throttled", "list", "no label", "no time", "text"],
 )
 def test_failure_of_the_key_store_is_neither_access_nor_refusal_and_is_forgotten(
-    expected: type[Exception], fault: Fault, wire: Wire
+    fault: Fault, expected: type[Exception], key: str, store: FaultyStore
 ) -> None:
-    for key in (UNKNOWN, EXAMPLE_KEY):
-        wire.fail("GetItem", fault, fault, fault)
-        with pytest.raises(expected):
-            authenticate(key)
-        wire.faults.clear()
+    store.fail("GetItem", fault, fault, fault)
 
-    assert authenticate().label == "tests"
-    assert is_refused(UNKNOWN)
+    with pytest.raises(expected):
+        is_accepted(key)
+
+    store.faults.clear()
+    assert is_accepted(key) is (key == EXAMPLE_KEY)
+
+
+def test_key_that_was_valid_a_minute_ago_does_not_open_while_the_key_store_is_down(
+    clock: Clock, store: FaultyStore
+) -> None:
+    assert is_accepted(EXAMPLE_KEY)
+    clock.advance(60)
+    store.fail("GetItem", THROTTLED, THROTTLED, THROTTLED)
+
+    with pytest.raises(ServiceUnavailable):
+        is_accepted(EXAMPLE_KEY)

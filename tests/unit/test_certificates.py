@@ -44,7 +44,7 @@ def trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> trustme.CA:
 
 
 def ask(certificate: trustme.LeafCert, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ask a server with this certificate twice, on two connections, without the SDK's retries."""
+    """Send a server with this certificate twice, on two connections, without the SDK's retries."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     certificate.configure_cert(context)
     with serve(lambda *_: Response("{}"), context) as server:

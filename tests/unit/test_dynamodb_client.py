@@ -22,14 +22,14 @@ from tests.support.fault_injection import (
     LOST_REQUEST,
     Attempt,
     Fault,
-    Wire,
+    FaultyStore,
     answering,
     error,
     failing_with,
 )
 from tests.support.requests import Clock
 
-pytestmark = pytest.mark.usefixtures("wire", "invocation")
+pytestmark = pytest.mark.usefixtures("store", "invocation")
 
 REX: NewPet = {"name": "Rex", "categoryId": 3, "status": "available"}
 MIA: NewPet = {"name": "Mia", "categoryId": 2**63 - 1}
@@ -64,14 +64,18 @@ REFUSALS = ["AccessDeniedException", "ResourceNotFoundException", "ValidationExc
     ],
 )
 def test_failure_is_retried_and_counted_or_told_as_it_is(
-    fault: Fault, expected: type[Exception], attempts: int, wire: Wire, invocation: Invocation
+    fault: Fault,
+    expected: type[Exception],
+    attempts: int,
+    store: FaultyStore,
+    invocation: Invocation,
 ) -> None:
-    wire.fail("GetItem", *[fault] * 9)
+    store.fail("GetItem", *[fault] * 9)
 
     with pytest.raises(expected) as raised:
         catalogue.get_pet(17)
 
-    assert invocation.calls == len(wire.sent) == attempts
+    assert invocation.calls == len(store.sent) == attempts
     assert (
         isinstance(raised.value, ClientError) or raised.value.__cause__ is not None
     )  # for the log
@@ -105,7 +109,7 @@ def test_each_attempt_could_last_its_longest_within_the_invocation(
     attempts: int,
     *,
     clock: Clock,
-    wire: Wire,
+    store: FaultyStore,
     invocation: Invocation,
 ) -> None:
     started = []
@@ -116,7 +120,7 @@ def test_each_attempt_could_last_its_longest_within_the_invocation(
         return fault(attempt)
 
     clock.advance(before)
-    wire.fail("GetItem", *[slow] * 9)
+    store.fail("GetItem", *[slow] * 9)
 
     with pytest.raises(ServiceUnavailable) as raised:
         catalogue.get_pet(17)
@@ -139,18 +143,18 @@ def test_client_has_the_timeouts_of_the_budget_and_names_the_service() -> None:
 
 @pytest.mark.parametrize("operation", ["UpdateItem", "PutItem"])
 def test_response_with_a_wrong_checksum_is_asked_for_again(
-    operation: str, wire: Wire, invocation: Invocation
+    operation: str, store: FaultyStore, invocation: Invocation
 ) -> None:
-    wire.fail(operation, answering(200, b"{}", crc32=1))
+    store.fail(operation, answering(200, b"{}", crc32=1))
 
     catalogue.create_pet(REX, CALLER, None)
 
-    assert invocation.calls == len(wire.sent) == 3
+    assert invocation.calls == len(store.sent) == 3
 
 
-def written(wire: Wire) -> list[dict[str, Any]]:
+def written(store: FaultyStore) -> list[dict[str, Any]]:
     """Read what the store has but for the counter and the animals of the events."""
-    items = handlers.items(handlers.client(wire.database))
+    items = handlers.items(handlers.client(store.database))
     return [
         item for item in items if item["id"]["N"] not in "12345" and item["pk"]["S"] != "counter"
     ]
@@ -165,26 +169,29 @@ def cancelled(*codes: str) -> Any:
 @pytest.mark.parametrize("key", [None, "order-17"])
 @pytest.mark.parametrize("lost", [[], [LOST_REQUEST]])
 def test_animal_under_the_same_id_is_never_overwritten(
-    key: str | None, lost: list[Fault], wire: Wire
+    key: str | None, lost: list[Fault], store: FaultyStore
 ) -> None:
     catalogue.create_pet(MIA, CALLER, None)
-    before, counter = written(wire), {"pk": {"S": "counter"}, "id": {"N": "0"}, "value": {"N": "5"}}
-    handlers.client(wire.database).put_item(TableName=handlers.ANIMALS, Item=counter)
-    wire.fail("TransactWriteItems" if key else "PutItem", *lost)
+    before, counter = (
+        written(store),
+        {"pk": {"S": "counter"}, "id": {"N": "0"}, "value": {"N": "5"}},
+    )
+    handlers.client(store.database).put_item(TableName=handlers.ANIMALS, Item=counter)
+    store.fail("TransactWriteItems" if key else "PutItem", *lost)
 
     with pytest.raises(RuntimeError, match=r"^the counter gave id 6, which is taken$"):
         catalogue.create_pet(REX, CALLER, key)
 
-    assert written(wire) == before
+    assert written(store) == before
 
 
 def test_key_is_kept_for_a_day_by_its_hash(
-    clock: Clock, invocation: Invocation, wire: Wire
+    clock: Clock, invocation: Invocation, store: FaultyStore
 ) -> None:
     catalogue.create_pet(REX, CALLER, "order-17")
     invocation.deadline += 2 * DAY
 
-    assert next(item for item in written(wire) if item["pk"]["S"] != "pet") == {
+    assert next(item for item in written(store) if item["pk"]["S"] != "pet") == {
         "pk": {
             "S": "idempotency#" + hashlib.sha256(f"{CALLER.key_hash}#order-17".encode()).hexdigest()
         },
@@ -207,16 +214,16 @@ def test_key_is_kept_for_a_day_by_its_hash(
     [("None", "TransactionConflict"), ("ThrottlingError",), ("ProvisionedThroughputExceeded",)],
 )
 def test_transaction_that_may_succeed_later_is_tried_six_times(
-    codes: tuple[str, ...], wire: Wire, clock: Clock
+    codes: tuple[str, ...], store: FaultyStore, clock: Clock
 ) -> None:
-    wire.fail("TransactWriteItems", *[cancelled(*codes)] * 11)
+    store.fail("TransactWriteItems", *[cancelled(*codes)] * 11)
 
     with pytest.raises(ServiceUnavailable):
         catalogue.create_pet(REX, CALLER, "key")
-    assert written(wire) == []
+    assert written(store) == []
     assert catalogue.create_pet(REX, CALLER, "key") == ({"id": 7, **REX}, False)
 
-    assert wire.sent.count("TransactWriteItems") == 12
+    assert store.sent.count("TransactWriteItems") == 12
     assert [pause > 0.05 * 2 ** (number % 5) for number, pause in enumerate(clock.pauses)] == [
         False
     ] * 10
@@ -226,24 +233,24 @@ def test_transaction_that_may_succeed_later_is_tried_six_times(
     "codes", [(), ("ValidationError", "None"), ("None", "ItemCollectionSizeLimitExceeded")]
 )
 def test_transaction_cancelled_for_another_reason_is_told_as_it_is(
-    codes: tuple[str, ...], wire: Wire
+    codes: tuple[str, ...], store: FaultyStore
 ) -> None:
-    wire.fail("TransactWriteItems", cancelled(*codes))
+    store.fail("TransactWriteItems", cancelled(*codes))
 
     with pytest.raises(ClientError, match="TransactionCanceledException"):
         catalogue.create_pet(REX, CALLER, "key")
 
-    assert wire.sent.count("TransactWriteItems") == 1
+    assert store.sent.count("TransactWriteItems") == 1
 
 
 @pytest.mark.parametrize(("status", "ids"), [(None, [2, 3]), ("available", [4])])
 def test_page_is_one_consistent_query_that_reads_one_animal_more_than_it_shows(
-    status: Any, ids: list[int], wire: Wire
+    status: Any, ids: list[int], store: FaultyStore
 ) -> None:
     page = catalogue.list_pets(len(ids), status, after=1)
 
     assert ([pet["id"] for pet in page.pets], page.has_next) == (ids, status is None)
-    ((operation, parameters),) = wire.calls
+    ((operation, parameters),) = store.calls
     assert (operation, parameters["Limit"], "FilterExpression" in parameters) == (
         "Query",
         len(ids) + 1,
@@ -252,10 +259,12 @@ def test_page_is_one_consistent_query_that_reads_one_animal_more_than_it_shows(
     assert parameters.get("IndexName") == ("by-status" if status else None)
     assert parameters.get("ConsistentRead", False) is (status is None)  # an index cannot be
     catalogue.get_pet(1)
-    assert wire.calls[1][1]["ConsistentRead"] is True
+    assert store.calls[1][1]["ConsistentRead"] is True
 
 
-def test_own_creation_is_not_a_replay_when_the_store_has_forgotten_its_token(wire: Wire) -> None:
+def test_own_creation_is_not_a_replay_when_the_store_has_forgotten_its_token(
+    store: FaultyStore,
+) -> None:
     def repeated(attempt: Attempt) -> AWSResponse:
         attempt.carry_out()
         request: Any = attempt.request
@@ -264,6 +273,6 @@ def test_own_creation_is_not_a_replay_when_the_store_has_forgotten_its_token(wir
         ).encode()
         return attempt.carry_out()
 
-    wire.fail("TransactWriteItems", repeated)
+    store.fail("TransactWriteItems", repeated)
 
     assert not catalogue.create_pet(REX, CALLER, "key").replayed

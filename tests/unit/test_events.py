@@ -16,9 +16,9 @@ import pytest
 from animal_store import dynamodb
 
 from tests.support import handlers, openapi
-from tests.support.fault_injection import LOST_REQUEST, TRANSIENT, UNREADABLE, Fault, Wire
+from tests.support.fault_injection import LOST_REQUEST, TRANSIENT, UNREADABLE, Fault, FaultyStore
 from tests.support.handlers import EVENTS, SUCCESSES, Response
-from tests.support.requests import Ask
+from tests.support.requests import Send
 
 # Too large for a file, failures, and what API Gateway answers by itself.
 WITHOUT_EVENT = {413, 429, 500, 502, 503, 504}
@@ -26,7 +26,7 @@ ATTEMPTS = 3
 
 
 @pytest.mark.parametrize("operation", openapi.operations(), ids=lambda operation: operation.id)
-@pytest.mark.usefixtures("wire")
+@pytest.mark.usefixtures("store")
 def test_events_show_each_status_of_an_operation_and_each_example_of_an_error(
     operation: openapi.Operation,
 ) -> None:
@@ -49,23 +49,23 @@ def test_events_show_each_status_of_an_operation_and_each_example_of_an_error(
         )
 
 
-def test_an_animal_with_every_member_is_kept_whole(ask: Ask) -> None:
+def test_an_animal_with_every_member_is_kept_whole(send: Send) -> None:
     members = openapi.schema("NewPet")["properties"]
     new: dict[str, Any] = {name: schema["examples"][0] for name, schema in members.items()}
 
-    pet = ask("create_pet", body=json.dumps(new)).body
+    pet = send("create_pet", body=json.dumps(new)).body
 
-    assert pet == {"id": 6, **new} == ask("get_pet", pathParameters={"petId": "6"}).body
-    assert pet in ask("list_pets").body
+    assert pet == {"id": 6, **new} == send("get_pet", pathParameters={"petId": "6"}).body
+    assert pet in send("list_pets").body
 
 
-def test_requests_leave_nothing_in_memory(wire: Wire) -> None:
+def test_requests_leave_nothing_in_memory(store: FaultyStore) -> None:
     """Send every event again and again; count the blocks of memory that stay."""
 
     def blocks_after(rounds: int) -> int:
         for name in [*EVENTS] * rounds:
             handlers.invoke(EVENTS[name])
-        for record in (wire.sent, wire.calls):
+        for record in (store.sent, store.calls):
             record.clear()
         gc.collect()
         return sys.getallocatedblocks()
@@ -78,15 +78,15 @@ def test_requests_leave_nothing_in_memory(wire: Wire) -> None:
 
 def run(name: str, call: int = 0, *faults: Fault) -> tuple[Response, list[str], list[str]]:
     """Send an event, one of whose calls meets faults; return the response, what a new store keeps, and the calls."""
-    wire = Wire(dynamodb.client, handlers.new_database(pets=True))
-    wire.fail(call, *faults)
+    store = FaultyStore(dynamodb.client, handlers.new_database(pets=True))
+    store.fail(call, *faults)
     response = handlers.invoke(EVENTS[name])
-    wire.detach()
-    assert wire.invalid == []
-    items = handlers.items(handlers.client(wire.database))
-    handlers.discard(wire.database)
+    store.detach()
+    assert store.invalid == []
+    items = handlers.items(handlers.client(store.database))
+    handlers.discard(store.database)
     state = sorted(str(steady(item)) for item in items if item["pk"]["S"] != "counter")
-    return response, state, [operation for operation, _ in wire.calls]
+    return response, state, [operation for operation, _ in store.calls]
 
 
 def steady(item: dict[str, Any]) -> list[Any]:
@@ -110,15 +110,15 @@ def without_id(response: Response) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("name", SUCCESSES)
 @pytest.mark.usefixtures("clock")
-def test_each_failure_of_each_call(name: str, fresh: Callable[[], None]) -> None:
+def test_each_failure_of_each_call(name: str, forget_keys: Callable[[], None]) -> None:
     """A failure is made up for, or the response is 503; and either all of the operation is done, or nothing."""
     good, done, calls = run(name)
-    fresh()
+    forget_keys()
     _, nothing, _ = run(name, 0, *[LOST_REQUEST] * ATTEMPTS)
     for call, (fault, fail), attempts in itertools.product(
         range(len(calls)), (TRANSIENT | UNREADABLE).items(), range(1, ATTEMPTS + 1)
     ):
-        fresh()
+        forget_keys()
         response, state, _ = run(name, call, *[fail] * attempts)
 
         context = f"{calls[call]} (call {call + 1}), {fault}, {attempts} times: {response}"

@@ -9,7 +9,7 @@ from animal_store.models import NewPet
 from animal_store.request import Request, collection_url
 from animal_store.validators import NEW_PET
 
-from tests.support.requests import event_of
+from tests.support.requests import make_event
 
 REX = '{"name": "Rex", "categoryId": 3, "status": "sold"}'
 NAME = "name: must have"
@@ -22,7 +22,7 @@ HOST = "a1.execute-api.eu-central-1.amazonaws.com"
 def read_body(body: str | bytes) -> NewPet:
     """Read a body; bytes as API Gateway gives them, in base64."""
     content = base64.b64encode(body).decode() if isinstance(body, bytes) else body
-    event = event_of("create_pet", body=content, isBase64Encoded=isinstance(body, bytes))
+    event = make_event("create_pet", body=content, isBase64Encoded=isinstance(body, bytes))
     return Request(event, Caller("0" * 64, "unit tests")).body(NEW_PET)
 
 
@@ -100,7 +100,7 @@ def test_url_of_the_collection_is_the_one_by_which_the_client_came(
         told = (
             {"x-forwarded-proto": ["x", scheme], "X-Forwarded-Port": ["x", port]} if port else None
         )
-        event = event_of(name) | {"multiValueHeaders": told}
+        event = make_event(name) | {"multiValueHeaders": told}
         event["requestContext"] |= {"domainName": domain, "path": path}
 
         assert collection_url(event) == expected

@@ -14,9 +14,9 @@ from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]
 
 from tests.support import openapi
 from tests.support.example_key import EXAMPLE_KEY
-from tests.support.fault_injection import Wire
+from tests.support.fault_injection import FaultyStore
 from tests.support.handlers import TEMPLATE
-from tests.support.requests import Ask, lines
+from tests.support.requests import Send, log_entries
 from tests.support.stack import parameters
 from tools import ROOT
 from tools.packaging.sdk_data import OPERATIONS
@@ -26,14 +26,14 @@ RESOURCES = DOCUMENT["Resources"]
 FOLDERS = {name: function.code.name for name, function in TEMPLATE.functions.items()}
 
 
-def send_every_kind_of_request(ask: Ask, folder: str) -> None:
+def send_every_kind_of_request(send: Send, folder: str) -> None:
     """Make a function call DynamoDB in every way that it has."""
     body = json.dumps(
         {name: each["examples"][0] for name, each in openapi.schema("NewPet")["properties"].items()}
     )
     for headers in ({}, {"Idempotency-Key": ["a"]}, {"Idempotency-Key": ["a"]}):
-        ask(folder, body=body, headers=headers)
-    ask(folder, multiValueQueryStringParameters={"status": ["sold"]})
+        send(folder, body=body, headers=headers)
+    send(folder, multiValueQueryStringParameters={"status": ["sold"]})
 
 
 class Access(NamedTuple):
@@ -110,16 +110,16 @@ def statements(function: str) -> list[dict[str, Any]]:
 
 
 def test_roles_allow_what_their_functions_do_and_no_more(
-    ask: Ask, wire: Wire, fresh: Callable[[], None]
+    send: Send, store: FaultyStore, forget_keys: Callable[[], None]
 ) -> None:
     made: dict[str, list[Access]] = {}
     sent: set[str] = set()
     for function, folder in FOLDERS.items():
-        fresh()
-        wire.calls.clear()
-        send_every_kind_of_request(ask, folder)
-        made[function] = [access for call in wire.calls for access in accesses(*call)]
-        sent |= {name for name, _ in wire.calls}
+        forget_keys()
+        store.calls.clear()
+        send_every_kind_of_request(send, folder)
+        made[function] = [access for call in store.calls for access in accesses(*call)]
+        sent |= {name for name, _ in store.calls}
     assert sent == set(OPERATIONS)
     of_table = [
         access for own in made.values() for access in own if access.resource == "AnimalsTable"
@@ -154,17 +154,17 @@ def test_roles_allow_what_their_functions_do_and_no_more(
 
 
 def test_alarms_and_dashboard_watch_metrics_that_the_layer_counts(
-    ask: Ask, output: io.StringIO, monkeypatch: pytest.MonkeyPatch
+    send: Send, output: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for folder in FOLDERS.values():
         monkeypatch.setattr(operation, "_cold_start", True)
-        send_every_kind_of_request(ask, folder)
+        send_every_kind_of_request(send, folder)
         with monkeypatch.context() as broken:
             broken.setattr(catalogue, folder, None)
-            ask(folder)
+            send(folder)
     counted = {
         (line["Operation"], line.get("Code"), *dimensions, metric["Name"])
-        for line in lines(output)
+        for line in log_entries(output)
         for directive in line.get("_aws", {}).get("CloudWatchMetrics", [])
         for dimensions in directive["Dimensions"]
         for metric in directive["Metrics"]

@@ -14,8 +14,8 @@ import pytest
 from animal_store import api_key, telemetry
 
 from tests.support import handlers
-from tests.support.fault_injection import Wire
-from tests.support.requests import Ask
+from tests.support.fault_injection import FaultyStore
+from tests.support.requests import Send
 from tools import ROOT
 
 LINE = {
@@ -129,7 +129,7 @@ for _ in range(2):
     assert "ColdStart" not in second
 
 
-def test_table_tells_which_animals_a_key_added(ask: Ask, wire: Wire) -> None:
+def test_table_tells_which_animals_a_key_added(send: Send, store: FaultyStore) -> None:
     """By the runbook's command; its query of the log is checked in tests/docs/test_runbook.py."""
     section = (
         (ROOT / "docs/runbook.md")
@@ -139,11 +139,11 @@ def test_table_tells_which_animals_a_key_added(ask: Ask, wire: Wire) -> None:
     )
     (attribute,) = re.findall(r"--filter-expression '(\w+) = :key'", section)
     (columns,) = re.findall(r"--projection-expression '(.+)'", section)
-    key, tables = api_key.generate("test"), handlers.client(wire.database)
+    key, tables = api_key.generate("test"), handlers.client(store.database)
     handlers.add_key(tables, key)
-    ask("create_pet")  # with another key
+    send("create_pet")  # with another key
     for headers in ({}, {"Idempotency-Key": ["key"]}):
-        ask("create_pet", headers={"Authorization": [f"Bearer {key}"], **headers})
+        send("create_pet", headers={"Authorization": [f"Bearer {key}"], **headers})
     added = [
         item
         for item in handlers.items(tables)
