@@ -213,7 +213,6 @@ def test_random_events(long: bool, monkeypatch: pytest.MonkeyPatch, record_prope
             base_url = "https://{domainName}/{stage}/v1".format_map(event["requestContext"])
             path = event["path"].removeprefix("/v1")
             check(event["httpMethod"], path, base_url, (got.status, got.headers, got.text))
-            assert got.seconds < _LATE_S
     store.detach()
     handlers.discard(database)
     record_property("events of API Gateway, changed at random", count)

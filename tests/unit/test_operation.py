@@ -93,14 +93,15 @@ def bug(_: Attempt) -> Any:
         ),
     ],
 )
+@pytest.mark.usefixtures("clock")
 def test_cause_of_a_failure_is_for_the_log_and_not_for_the_client(
     fault: Fault,
     code: str,
+    cause: str,
+    *,
     level: str,
     message: str,
-    cause: str,
     store: FaultyStore,
-    clock: Clock,  # noqa: ARG001 - so that nothing waits
     send: Send,
     output: io.StringIO,
 ) -> None:
@@ -126,7 +127,7 @@ def test_cause_of_a_failure_is_for_the_log_and_not_for_the_client(
     ],
 )
 def test_line_of_a_request_says_who_asked_for_what(
-    folder: str, facts: dict[str, Any], clock: Clock, store: FaultyStore, send: Send, output: Any
+    folder: str, facts: dict[str, Any], *, clock: Clock, store: FaultyStore, send: Send, output: Any
 ) -> None:
     def slow(attempt: Attempt) -> Any:
         clock.advance(0.0125)
