@@ -1,14 +1,25 @@
-"""The errors that the client raises: one base, and one class per kind of failure that callers treat differently."""
+"""The errors that the clients raise: one class for each failure that callers treat differently."""
 
 import json
 import time
 from email.utils import parsedate_to_datetime
+from typing import Any
 
 import httpx
 
 
 class AnimalStoreError(Exception):
-    """Base of every error that the client raises. Its text is safe to print: control characters are escaped."""
+    """Base of every error that the clients raise; control characters in its text are escaped.
+
+    Attributes:
+        idempotency_key: Of a creation that failed: repeated with it, the animal is added once.
+        may_pass: Whether the same request may get another response later.
+        retry_after_s: How long the service asked to wait; None if it did not.
+    """
+
+    idempotency_key: str | None = None
+    may_pass = False
+    retry_after_s: float | None = None
 
     def __init__(self, message: str) -> None:
         super().__init__(printable(message))
@@ -16,6 +27,8 @@ class AnimalStoreError(Exception):
 
 class NoResponseError(AnimalStoreError):
     """The service cannot be reached, or did not answer in time."""
+
+    may_pass = True
 
 
 class InvalidResponseError(AnimalStoreError):
@@ -25,29 +38,35 @@ class InvalidResponseError(AnimalStoreError):
 class ApiError(AnimalStoreError):
     """The API answered with an error.
 
-    Args:
-        response: Its status and headers.
-        content: Its body; anything that is not an Error object leaves `code` empty.
+    Attributes:
+        status: The HTTP status.
+        code: Of the Error object; empty if there is none.
+        message: Of the Error object, or what else is known.
+        request_id: Quote it to support.
     """
 
-    def __init__(self, response: httpx.Response, content: bytes) -> None:
+    status = 0
+    code = message = request_id = ""
+
+    @staticmethod
+    def from_response(response: httpx.Response, content: bytes) -> "ApiError":
+        """Make the error that a response stands for."""
         try:
-            body = json.loads(content)
+            body: Any = json.loads(content)
         except (ValueError, RecursionError):
             body = None
         members = body if isinstance(body, dict) else {}
-        self.status = response.status_code
-        self.code = str(members.get("code", ""))
-        self.message = str(members.get("message", response.reason_phrase))[:500]
-        self.request_id = response.headers.get("x-amzn-RequestId", "")
-        self.retry_after_s = _seconds(response.headers.get("Retry-After", ""))
-        # Whether the same request may get another response later.
-        self.may_pass = (
-            self.status == httpx.codes.TOO_MANY_REQUESTS
-            or self.status >= httpx.codes.INTERNAL_SERVER_ERROR
-        )
-        quoted = f" (request {self.request_id})" if self.request_id else ""
-        super().__init__(f"{self.status} {self.code}: {self.message}{quoted}")
+        status, code = response.status_code, str(members.get("code", ""))
+        message = str(members.get("message", response.reason_phrase))[:500]
+        if response.has_redirect_location:
+            message = f"a redirect to {response.headers['Location'][:200]}, which is not followed"
+        request_id = response.headers.get("x-amzn-RequestId", "")
+        quoted = f" (request {request_id})" if request_id else ""
+        error = _CLASSES.get(status, ApiError)(f"{status} {code}: {message}{quoted}")
+        error.status, error.code, error.message = status, code, message
+        error.request_id = request_id
+        error.retry_after_s = _seconds(response.headers.get("Retry-After", ""))
+        return error
 
 
 class InvalidRequestError(ApiError):
@@ -69,12 +88,16 @@ class IdempotencyKeyReusedError(ApiError):
 class TooManyRequestsError(ApiError):
     """429, after every attempt."""
 
+    may_pass = True
+
 
 class ServerError(ApiError):
     """5xx, after every attempt."""
 
+    may_pass = True
 
-CLASSES: dict[int, type[ApiError]] = {
+
+_CLASSES: dict[int, type[ApiError]] = {
     **dict.fromkeys((400, 413, 415), InvalidRequestError),
     401: AuthenticationError,
     404: NotFoundError,

@@ -1,4 +1,4 @@
-"""An animal as the API returns it."""
+"""An animal, and a page of them, as the API returns them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,6 +7,8 @@ from typing import Any, Literal, Self
 from animal_store_client.errors import InvalidResponseError
 
 PetStatus = Literal["available", "pending", "sold"]
+AnyStatus = PetStatus | str | None
+"""A status that may be newer than this client; None for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,34 +19,33 @@ class Pet:
         id: Given by the service.
         name: Exactly as it was created.
         category_id: Its category.
-        status: A `PetStatus`, or one that is newer than this client; None if the animal has none.
+        status: Its availability.
         raw: The JSON object as received, with members that are newer than this client.
-        replayed: True if `create` was answered from an earlier request with the same idempotency key.
+        replayed: True if `create` was answered from an earlier request with the same key.
     """
 
     id: int
     name: str
     category_id: int
-    status: str | None = None
+    status: AnyStatus = None
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     replayed: bool = field(default=False, repr=False, compare=False)
 
     @classmethod
     def from_json(cls, value: Any, *, replayed: bool = False) -> Self:
-        """Read an animal of a response.
-
-        Raises:
-            InvalidResponseError: It is not one.
-        """
+        """Read an animal of a response, or raise InvalidResponseError."""
         match value:
-            case {"id": int(id_), "name": str(name), "categoryId": int(category_id), **others}:
-                status = others.get("status")
-                return cls(
-                    id_,
-                    name,
-                    category_id,
-                    None if status is None else str(status),
-                    dict(value),
-                    replayed,
-                )
+            case {"id": int(id_), "name": str(name), "categoryId": int(category_id)}:
+                # Python counts True as an integer; JSON does not.
+                if type(id_) is type(category_id) is int:
+                    status = None if value.get("status") is None else str(value["status"])
+                    return cls(id_, name, category_id, status, dict(value), replayed)
         raise InvalidResponseError(f"The response is not an animal: {str(value)[:200]}")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of the list, and what `pages` takes to go on after it; None after the last one."""
+
+    pets: tuple[Pet, ...]
+    cursor: str | None

@@ -1,0 +1,225 @@
+"""The calls, without input and output: requests, what a response means, when to try again."""
+
+import json
+import logging
+import os
+import random
+import re
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Generic, TypeVar
+
+import httpx
+
+from animal_store_client import errors
+from animal_store_client.pet import Page, Pet
+
+try:
+    __version__ = version("animal-store-client")
+except PackageNotFoundError:  # imported from a checkout that is not installed
+    __version__ = "0"
+
+MAX_BODY_BYTES = 2**20  # a page of 100 animals with the longest names takes about a tenth
+_LOOPBACK = {"127.0.0.1", "::1", "localhost"}
+_LINK = re.compile(r'<([^>]*)>((?:[^<"]|"[^"]*")*)')  # a target and its parameters (RFC 8288, 3)
+_REL = re.compile(r';\s*rel\s*=\s*"?([^";,]*)', re.IGNORECASE)
+_log = logging.getLogger("animal_store_client")
+T = TypeVar("T")
+Http = TypeVar("Http", bound=httpx.Client | httpx.AsyncClient)
+
+
+class Core(Generic[Http]):
+    """What both clients are made of.
+
+    Args:
+        base_url: Starts with `https://` and ends with `/v1`. This machine's own (`127.0.0.1`,
+            `[::1]`, `localhost`) may start with `http://`.
+        api_key: Sent to this origin only.
+        timeout_s: For each attempt; API Gateway answers within 29 seconds.
+        deadline_s: For each call, over all attempts and pauses; in a list, for each page.
+        attempts: How often a request is sent at most. Requests that may be repeated are: every
+            creation carries an Idempotency-Key.
+        max_retry_after_s: The longest `Retry-After` that is waited for.
+        http_client: Sends the requests, with certificates or a proxy of your own, for instance.
+            You close it; a process that is forked after its first use needs another.
+
+    Raises:
+        ValueError: The base URL is not one or not encrypted, or the key cannot be a header.
+    """
+
+    _connect: type[Http]
+
+    def __init__(  # noqa: PLR0913
+        self,
+        base_url: str,
+        api_key: str,
+        *,
+        timeout_s: float = 35.0,
+        deadline_s: float = 120.0,
+        attempts: int = 6,
+        max_retry_after_s: float = 30.0,
+        http_client: Http | None = None,
+    ) -> None:
+        self._pets = httpx.URL(f"{base_url.rstrip('/')}/pets")
+        scheme, host = self._pets.scheme, self._pets.host
+        others = self._pets.userinfo or self._pets.query or self._pets.fragment
+        if scheme not in {"http", "https"} or not host or others:
+            raise ValueError("This is not a base URL: https://, a host and a path ending with /v1")
+        if scheme == "http" and host not in _LOOPBACK:
+            reason = "where anyone on the way could read the key: use https://"
+            raise ValueError(f"The base URL is http://{host}, {reason}")
+        if not api_key or not api_key.isascii() or not api_key.isprintable() or " " in api_key:
+            raise ValueError("The API key is empty, or has a character that no key has")
+        self.timeout_s, self.deadline_s = timeout_s, deadline_s
+        self.attempts, self.max_retry_after_s = attempts, max_retry_after_s
+        self.headers = {
+            "Authorization": f"Bearer {api_key}",
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",  # compressed, a body could be larger than it looks
+            "User-Agent": f"animal-store-client/{__version__}",
+        }
+        trust_env = host not in _LOOPBACK  # a proxy cannot reach this machine's own services
+        self._open: Callable[[], Http] = lambda: self._connect(trust_env=trust_env)
+        self._given = http_client is not None
+        self._http = http_client or self._open()
+        self._owner: object = None
+
+    def _connections(self, loop: object = None) -> Http:
+        """Return connections that no other process or event loop has used: a fork shares them."""
+        owner = (os.getpid(), loop)
+        if self._owner not in {None, owner}:
+            if self._given:
+                raise RuntimeError("The http_client belongs to another process or event loop")
+            self._http = self._open()
+        self._owner = owner
+        return self._http
+
+    def _pages(self, status: str | None, size: int, cursor: str | None) -> Iterator["Call[Page]"]:
+        """Yield the call for each page; the next one is known when the last one has its result."""
+        query = _without_none(limit=size, status=status, cursor=cursor)
+        url: httpx.URL | None = self._pets.copy_merge_params(query)
+        seen: set[str] = set()
+
+        def read(response: httpx.Response, value: Any) -> Page:
+            nonlocal url
+            if not isinstance(value, list):
+                raise errors.InvalidResponseError(f"The response is no page: {str(value)[:200]}")
+            url = self._next_url(response)
+            if str(url) in seen:
+                raise errors.InvalidResponseError("The next page is said to be an earlier one")
+            return Page(tuple(map(Pet.from_json, value)), url.params["cursor"] if url else None)
+
+        while url:
+            seen.add(str(url))
+            yield Call(self, "GET", url, read)
+
+    def _creation(
+        self, name: str, category_id: int, status: str | None, key: str | None
+    ) -> "Call[Pet]":
+        def read(response: httpx.Response, value: Any) -> Pet:
+            return Pet.from_json(value, replayed="Idempotency-Replayed" in response.headers)
+
+        body = _without_none(name=name, categoryId=category_id, status=status)
+        return Call(self, "POST", self._pets, read, body, str(uuid.uuid4()) if key is None else key)
+
+    def _reading(self, pet_id: int) -> "Call[Pet]":
+        url = self._pets.copy_with(path=f"{self._pets.path}/{pet_id}")
+        return Call(self, "GET", url, lambda _, value: Pet.from_json(value))
+
+    def _next_url(self, response: httpx.Response) -> httpx.URL | None:
+        """Return the URL of the next page; never one that would take the key to another origin."""
+        for target, parameters in _LINK.findall(response.headers.get("Link", "")):
+            rel = _REL.search(parameters)
+            if not rel or "next" not in rel[1].lower().split():
+                continue
+            try:
+                url = response.url.join(target)
+            except httpx.InvalidURL:
+                url = httpx.URL()
+            origin = (self._pets.scheme, self._pets.netloc, b"")
+            if (url.scheme, url.netloc, url.userinfo) != origin or "cursor" not in url.params:
+                raise errors.InvalidResponseError(
+                    f"The next page is said to be at {target[:200]}: another origin, or no cursor"
+                )
+            return url
+        return None
+
+
+def _without_none(**members: Any) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if value is not None}
+
+
+@dataclass
+class Call(Generic[T]):
+    """One call, from its first attempt to what `read` makes of its response and JSON."""
+
+    client: Core[Any]
+    method: str
+    url: httpx.URL
+    read: Callable[[httpx.Response, Any], T]
+    body: Any = None
+    idempotency_key: str | None = None
+
+    def __post_init__(self) -> None:
+        self._deadline = time.monotonic() + self.client.deadline_s
+        self._attempt = 1
+        self._may_be_done = False
+
+    def request(self) -> dict[str, Any]:
+        """Return what httpx's `stream` takes."""
+        headers = self.client.headers | _without_none(**{"Idempotency-Key": self.idempotency_key})
+        request = {"method": self.method, "url": self.url, "headers": headers, "json": self.body}
+        return request | {"follow_redirects": False}
+
+    def attempt_s(self) -> float:
+        """Return how long the next attempt may take."""
+        return max(0.001, min(self.client.timeout_s, self._deadline - time.monotonic()))
+
+    @contextmanager
+    def translate_failures(self) -> Iterator[None]:
+        """Raise what httpx and the network raise as the clients' own errors."""
+        try:
+            yield
+        except httpx.LocalProtocolError as error:
+            raise ValueError(str(error)) from error
+        except (httpx.TransportError, OSError) as error:
+            reason = str(error) or "it took too long"
+            text = f"{self.method} {self.url} got no response: {reason}"
+            raise errors.NoResponseError(text) from error
+
+    def result(self, response: httpx.Response, content: bytes) -> T:
+        """Return what a response stands for; the JSON of a 204 is None."""
+        status = response.status_code
+        # A deletion that was repeated, because its outcome was unknown, is done if it finds nothing.
+        deleted = self.method == "DELETE" and self._may_be_done and status == httpx.codes.NOT_FOUND
+        if deleted or status == httpx.codes.NO_CONTENT:
+            return self.read(response, None)
+        if not response.is_success:
+            raise errors.ApiError.from_response(response, content)
+        try:
+            value = json.loads(content if len(content) <= MAX_BODY_BYTES else b"")
+        except (ValueError, RecursionError) as error:
+            text = f"{self.url}: something else than JSON of up to {MAX_BODY_BYTES} bytes"
+            raise errors.InvalidResponseError(text) from error
+        return self.read(response, value)
+
+    def pause_s(self, error: errors.AnimalStoreError) -> float:
+        """Return how long to wait before the next attempt; raise the error if there is none."""
+        error.idempotency_key = self.idempotency_key
+        asked_s = error.retry_after_s or 0.0
+        # Random, because other clients failed at the same time and were told the same.
+        pause_s: float = asked_s + random.random() * min(10, 0.2 * 2**self._attempt)  # noqa: S311
+        late = (
+            time.monotonic() + pause_s >= self._deadline or asked_s > self.client.max_retry_after_s
+        )
+        if late or not error.may_pass or self._attempt >= self.client.attempts:
+            raise error
+        self._attempt += 1
+        self._may_be_done |= not isinstance(error, errors.TooManyRequestsError)
+        attempts = (self._attempt, self.client.attempts)
+        _log.warning("%s; attempt %d of %d in %.1f s", error, *attempts, pause_s)
+        return pause_s
