@@ -51,14 +51,15 @@ def accesses(action: str, params: dict[str, Any]) -> Iterator[Access]:
         parts = [
             access
             for part in params["TransactItems"]
-            for access in accesses("PutItem", part["Put"])
+            for name, own in part.items()  # Put, Update, Delete or ConditionCheck
+            for access in accesses(f"{name}Item", own)
         ]
         yield from parts
-        together = [
-            set().union(*(getattr(part, field) for part in parts))
-            for field in ("partitions", "attributes")
-        ]
-        yield Access(*parts[0][:2], *together)
+        for action_and_table in {part[:2] for part in parts}:
+            same = [part for part in parts if part[:2] == action_and_table]
+            partitions = set().union(*(part.partitions for part in same))
+            attributes = set().union(*(part.attributes for part in same))
+            yield Access(*action_and_table, partitions, attributes)
         return
     (table,) = (
         name for name, table in TEMPLATE.tables.items() if table.name == params["TableName"]
@@ -120,7 +121,10 @@ def test_roles_allow_what_their_functions_do_and_no_more(
         send_every_kind_of_request(send, folder)
         made[function] = [access for call in store.calls for access in accesses(*call)]
         sent |= {name for name, _ in store.calls}
-    assert sent == set(OPERATIONS)
+    assert sent == set(OPERATIONS), (
+        "The built layer describes other calls of DynamoDB than the functions make: see _METHODS in "
+        "tools/packaging/sdk_data.py."
+    )
     of_table = [
         access for own in made.values() for access in own if access.resource == "AnimalsTable"
     ]
@@ -132,10 +136,13 @@ def test_roles_allow_what_their_functions_do_and_no_more(
     for function, own in made.items():
         granted = statements(function)
         for access in own:
-            assert any(allows(statement, access) for statement in granted), (function, access)
+            assert any(allows(statement, access) for statement in granted), (
+                f"template.yaml: let the role of {function} do what the function does: {access}"
+            )
         for statement in granted:
             assert any(allows(statement, access) for access in own), (
-                f"{function} does not need {statement['Sid']}"
+                f"template.yaml: remove {statement['Sid']} from the role of {function}: "
+                "the function never does that."
             )
         # Neither rows of the table that are another function's, nor attributes that it does not write.
         for action, partition, attribute in itertools.product(
@@ -148,8 +155,9 @@ def test_roles_allow_what_their_functions_do_and_no_more(
             )
             tried = Access(action, "AnimalsTable", {partition}, {attribute})
             assert does or not any(allows(statement, tried) for statement in granted), (
-                function,
-                tried,
+                f"template.yaml: the role of {function} allows more than the function does: {tried}. "
+                "Name the partitions in dynamodb:LeadingKeys, and for a write the attributes in "
+                "dynamodb:Attributes."
             )
 
 
