@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from tests.support.handlers import TEMPLATE
 from tools.admin import key_table
 from tools.admin import keys as command
-from tools.admin.key_table import (
+from tools.key_table import (
     KeyAdministrationError,
     KeyRecord,
     KeyTable,

@@ -169,11 +169,14 @@ def test_what_cannot_be_used_is_named(service: RunningService, tmp_path: Path) -
         return done.output
 
     taken = httpx.URL(service.base_url).port
-    assert (
-        f"make run: cannot listen on port {taken}: it is taken. Use another: make run PORT=8080"
-        in said(PORT=taken)
+    assert f"make run: cannot listen on port {taken}: it is taken. Use another: PORT=8080" in said(
+        PORT=taken
     )
-    assert "cannot listen on port http: " in said(PORT="http")
+    for port in ("abc", "99999"):
+        assert f"cannot listen on port {port}: it is not a number from 0 to 65535" in said(
+            PORT=port
+        )
+    assert f"make reset: {tmp_path} has no store" in said("reset")
     assert f"{tmp_path}/none.yaml" in said(TEMPLATE=tmp_path / "none.yaml")
     assert f"nothing can be stored in {ROOT}/README.md: " in said(data=ROOT / "README.md")
     (tmp_path / "1/functions.log").mkdir(parents=True)

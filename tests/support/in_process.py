@@ -12,7 +12,7 @@ from unittest import mock
 import httpx
 from anyio.from_thread import start_blocking_portal
 
-from tools.admin.key_table import KeyTable
+from tools.key_table import KeyTable
 from tools.local.app import Application
 from tools.local.folder import DataFolder
 from tools.local.output import Metrics

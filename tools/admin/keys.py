@@ -14,7 +14,7 @@ import typer
 from animal_store_client.errors import printable
 
 from tools.admin import fail
-from tools.admin.key_table import (
+from tools.key_table import (
     KeyAdministrationError,
     KeyRecord,
     KeyTable,

@@ -37,7 +37,7 @@ def main() -> int:
 
 def _run(stack: ExitStack) -> None:
     folder = DataFolder()
-    listener = stack.enter_context(_listen(os.environ.get("PORT") or "3000"))
+    listener = stack.enter_context(listen(os.environ.get("PORT") or "3000"))
     # asyncio does this for sockets that it makes itself. Without it each response waits 40 ms for the client's ACK.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     service = stack.enter_context(folder.held_by_service())
@@ -70,13 +70,15 @@ def _run(stack: ExitStack) -> None:
     server(application).run(sockets=[listener])
 
 
-def _listen(port: str) -> socket.socket:
-    try:
-        return socket.create_server((HOST, int(port)), backlog=128)
-    except (OSError, OverflowError, ValueError) as error:
-        why = "it is taken" if getattr(error, "errno", None) == errno.EADDRINUSE else error
-        advice = "Use another: make run PORT=8080, or any free one: PORT=0"
-        raise LocalError(f"cannot listen on port {port}: {why}. {advice}") from error
+def listen(port: str) -> socket.socket:
+    """Listen on a port of this machine, or say why that cannot be done."""
+    why = "it is not a number from 0 to 65535"
+    with suppress(ValueError, OverflowError):
+        try:
+            return socket.create_server((HOST, int(port)), backlog=128)
+        except OSError as error:
+            why = "it is taken" if error.errno == errno.EADDRINUSE else str(error)
+    raise LocalError(f"cannot listen on port {port}: {why}. Use another: PORT=8080; any: PORT=0")
 
 
 def _greeting(origin: str, base_url: str, key: str) -> str:
@@ -125,9 +127,11 @@ def _keep_reloaded(reload: Callable[[], None], template: Path, log: Path) -> Non
 def reset() -> int:
     """Give the local store another name; the key of this machine is made known to the new one at the next start."""
     folder = DataFolder()
+    if not folder.store.exists():
+        print(f"make reset: {folder.path} has no store, so there is nothing to empty.")
+        return 1
     try:
         with folder.held_by_service():
-            folder.store.mkdir(exist_ok=True)
             old = folder.store.rename(
                 folder.path / f"store.{datetime.now(UTC):%Y%m%d-%H%M%S-%f}.old"
             )
