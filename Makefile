@@ -60,7 +60,7 @@ EXPORT = $(UV) export --quiet --locked --no-dev --no-emit-project --no-header --
 .PHONY: lock
 lock: $(UV) ## bring every lock file up to date with pyproject.toml and locks/*.in (UPGRADE=1: newest releases)
 	@$(UV) lock $(if $(UPGRADE),--upgrade)
-	@for name in uv sam ministack clients pre-commit checkov zizmor; do \
+	@for name in uv sam debugpy ministack clients pre-commit checkov zizmor; do \
 	  $(UV) pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header --no-annotate \
 	    $(if $(UPGRADE),--upgrade) -o locks/$$name.txt locks/$$name.in; done
 	@$(EXPORT) -o layers/common/requirements.txt >/dev/null
@@ -70,6 +70,23 @@ lock: $(UV) ## bring every lock file up to date with pyproject.toml and locks/*.
 .PHONY: run
 run: install ## serve the API on this machine (PORT=3000 DATA=.local RELOAD=1)
 	@PARENT=$$PPID PYTHONDONTWRITEBYTECODE= exec $(ANIMAL_STORE) run
+
+# The functions in Lambda containers: they are mounted from their sources, and share a layer built for this machine.
+MACHINE := $(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
+.aws-sam/local/.layer: uv.lock layers/common/animal_store/*.py tools/packaging/*.py | .venv/.installed
+	@echo "building the layer for sam local"
+	@.venv/bin/python -m tools.packaging.layer $(MACHINE) .aws-sam/local/layer
+	@touch $@
+
+.PHONY: sam-local sam-invoke sam-contract
+sam-local: install .tools/sam/.installed .aws-sam/local/.layer ## serve the API by `sam local start-api`, in containers (PORT=3000 DATA=.local)
+	@exec $(ANIMAL_STORE) sam-local
+
+sam-invoke: install .tools/sam/.installed .aws-sam/local/.layer $(if $(DEBUG),.tools/debugpy/.installed) ## invoke one function in a container: make sam-invoke EVENT=events/get-200.json (DEBUG=5890: wait for a debugger)
+	@exec $(ANIMAL_STORE) sam-invoke "$(EVENT)" $(if $(DEBUG),--debug $(DEBUG))
+
+sam-contract: install .tools/sam/.installed .aws-sam/local/.layer ## the contract suite and the documented commands through `sam local`
+	@$(PYTEST_CMD) tests/local/test_sam.py
 
 .PHONY: reset
 reset: install ## empty the local store (DATA=.local)
@@ -200,11 +217,6 @@ cut-over: .venv/.installed .tools/sam/.installed ## let a stage use a restored t
 rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## try production's deployment on an emulator of AWS, and staging's beside it (STAGE=staging: that alone; SERVE=1: leave it up)
 	@$(MAKE) build ARCH=x86_64
 	@$(PYTEST_CMD) tests/rehearsal -vx --durations=0 --durations-min=1 $(addprefix --stage=,$(or $(STAGE),production staging))
-
-.PHONY: sam-local
-sam-local: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## try the functions in containers, with Docker (SKIP_PULL=1: fetch no image; SERVE=1: leave it up)
-	@$(MAKE) build ARCH=x86_64
-	@$(ANIMAL_STORE) sam-local
 
 .PHONY: contract
 contract: install ## the contract suite against BASE_URL with API_KEY (PYTEST="-m smoke_read_only": only read)

@@ -5,7 +5,7 @@ import typer
 from tools import audit, planted_faults
 from tools.admin import animals, keys, publish_docs
 from tools.deployment import commands as deployment
-from tools.local import invoke
+from tools.local import invoke, sam
 from tools.local import run as service
 from tools.packaging import build
 
@@ -19,6 +19,8 @@ app.command("docs")(publish_docs.docs)
 app.command("build")(build.build)
 app.command("audit")(audit.audit)
 app.command("faults")(planted_faults.faults)
+app.command("sam-local")(sam.sam_local)
+app.command("sam-invoke")(sam.sam_invoke)
 
 
 @app.command()

@@ -8,7 +8,7 @@ import pytest
 
 from tests.contract.client import JSON, Client, assert_error
 from tests.support import openapi
-from tests.support.example_key import EXAMPLE_KEY
+from tools.local.events import EXAMPLE_KEY
 
 pytestmark = pytest.mark.smoke_read_only
 

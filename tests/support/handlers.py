@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from tests.support import openapi
-from tests.support.example_key import EXAMPLE_KEY
 from tools import ROOT
 from tools.local import service, template
 from tools.local.dynamodb import Database
+from tools.local.events import EXAMPLE_KEY, add_pets
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
@@ -30,15 +30,6 @@ EVENTS = {
     path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "events").glob("*.json"))
 }
 SUCCESSES = [name for name in EVENTS if name.split("-")[1].startswith("2")]
-PETS: list[dict[str, Any]] = [
-    {"id": 1, "name": "Rex", "categoryId": 3, "status": "available"},
-    {"id": 2, "name": "Mia", "categoryId": 1},
-    {"id": 3, "name": "Bo", "categoryId": 3, "status": "sold"},
-    {"id": 4, "name": "Kira", "categoryId": 9223372036854775807, "status": "available"},
-    {"id": 5, "name": "Otto", "categoryId": 2, "status": "pending"},
-]
-"""The animals that the events are about."""
-
 for name in [name for name in os.environ if name.startswith("AWS_")]:
     del os.environ[name]
 for function in TEMPLATE.functions.values():
@@ -137,15 +128,7 @@ def _prepared(*, pets: bool) -> Path:
     service.create_tables(dynamodb, TEMPLATE.tables.values())
     add_key(dynamodb, EXAMPLE_KEY)
     if pets:
-        for item in [
-            *({"pk": "pet", **pet} for pet in PETS),
-            {"pk": "counter", "id": 0, "value": len(PETS)},
-        ]:
-            typed: Any = {
-                name: {"S" if isinstance(value, str) else "N": str(value)}
-                for name, value in item.items()
-            }
-            dynamodb.put_item(TableName=ANIMALS, Item=typed)
+        add_pets(dynamodb, ANIMALS)
     database.close()
     return database._path
 

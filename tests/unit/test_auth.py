@@ -11,7 +11,6 @@ from animal_store.errors import ServiceUnavailable, Unauthorized
 from botocore.exceptions import ClientError
 
 from tests.support import handlers
-from tests.support.example_key import EXAMPLE_KEY
 from tests.support.fault_injection import (
     DENIED,
     THROTTLED,
@@ -21,6 +20,7 @@ from tests.support.fault_injection import (
     answering,
 )
 from tests.support.requests import Clock, Send
+from tools.local.events import EXAMPLE_KEY
 
 KEY_ID = api_key.digest(EXAMPLE_KEY)[:12]
 VALID = f"Bearer {EXAMPLE_KEY}"

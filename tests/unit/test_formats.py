@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from pydantic_core import ValidationError
 
-from tests.support.example_key import EXAMPLE_KEY
+from tools.local.events import EXAMPLE_KEY
 
 BASE_62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 FILTERS = st.sampled_from([None, *PET_STATUSES])

@@ -9,7 +9,6 @@ from animal_store import api_key, dynamodb, operation
 from animal_store.operation import Response
 
 from tests.support import handlers
-from tests.support.example_key import EXAMPLE_KEY
 from tests.support.fault_injection import (
     DENIED,
     THROTTLED,
@@ -20,6 +19,7 @@ from tests.support.fault_injection import (
 )
 from tests.support.handlers import EVENTS, SUCCESSES, Context
 from tests.support.requests import Clock, Send, log_entries, make_event
+from tools.local.events import EXAMPLE_KEY
 
 KEY_ID = api_key.digest(EXAMPLE_KEY)[:12]
 

@@ -13,12 +13,12 @@ from animal_store import api_key, auth, catalogue, operation
 from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]
 
 from tests.support import openapi
-from tests.support.example_key import EXAMPLE_KEY
 from tests.support.fault_injection import FaultyStore
 from tests.support.handlers import TEMPLATE
 from tests.support.requests import Send, log_entries
 from tests.support.stack import parameters
 from tools import ROOT
+from tools.local.events import EXAMPLE_KEY
 from tools.packaging.sdk_data import OPERATIONS
 
 DOCUMENT = cfn_yaml.load(str(ROOT / "template.yaml"))

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from tools.deployment import bootstrap, release, restore, sam_local, versions
+from tools.deployment import bootstrap, release, restore, versions
 from tools.deployment.service import DeploymentError, check_contract, run, temporary_keys
 from tools.deployment.stage import Stage, StageName, client
 from tools.packaging.artifact import Artifact, digest
@@ -22,7 +22,6 @@ app.command()(versions.prune)
 app.command()(restore.restore)
 app.command("cut-over")(restore.cut_over)
 app.command("raise-counter")(restore.raise_counter)
-app.command("sam-local")(sam_local.run)
 
 
 @app.command()

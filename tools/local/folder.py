@@ -42,9 +42,10 @@ class DataFolder:
                     yield file
                     return
                 time.sleep(0.05)
-            by = f"`make run` ({self.base_url() or 'starting'})"
+            service = self.base_url() or "which is starting"
             raise LocalError(
-                f"{self.path} is in use by {by}. Stop that first, or use another folder: DATA=.local2"
+                f"{self.path} is in use by `make run` or `make sam-local` ({service}). "
+                "Stop that first, or use another folder: DATA=.local2"
             )
 
     def base_url(self) -> str | None:

@@ -1,45 +1,50 @@
 """`animal-store invoke`: run one handler in this process, on the store of DATA, for instance under a debugger."""
 
 import json
-import re
 import sys
-from contextlib import redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from http import HTTPStatus
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from tools.local import LocalError
 from tools.local.folder import DataFolder
 
+EventFile = Annotated[
+    Path, typer.Argument(exists=True, dir_okay=False, help="An API Gateway proxy event.")
+]
 
-def invoke(
-    event: Annotated[
-        Path, typer.Argument(exists=True, dir_okay=False, help="An API Gateway proxy event.")
-    ],
-) -> None:
+
+def invoke(event: EventFile) -> None:
     """Run one handler with an event; its response goes to stdout, its log to stderr."""
+    from tools.local import events
     from tools.local.service import load_template, open_store
 
-    try:
-        template = load_template()
-        with redirect_stdout(sys.stderr), open_store(DataFolder()) as store:
-            gateway, key = store.load(template), store.key(template)
-            from animal_store.api_key import is_well_formed
+    with explained(str(event)), redirect_stdout(sys.stderr), open_store(DataFolder()) as store:
+        content = json.loads(event.read_text("utf-8"))
+        # Cursors belong to a stage.
+        template = load_template(stage=content.get("requestContext", {}).get("stage", "local"))
+        function, gateway = template.function_of(content), store.load(template)
+        events.prepare_for(content, gateway, store.dynamodb)
+        # Longer than the function's own seconds: a person may be at a breakpoint.
+        response = gateway.invoke(function, content, seconds=15 * 60)
+    show(response)
 
-            # The keys in `events/` are examples that open nothing.
-            text = re.sub(
-                r"\w+",
-                lambda word: key if is_well_formed(word[0]) else word[0],
-                event.read_text("utf-8"),
-            )
-            content = json.loads(text)
-            route, _ = template.find(content.get("httpMethod"), content.get("path", ""))
-            # Longer than the function's own seconds: a person may be at a breakpoint.
-            response = gateway.invoke(template.functions[route.function], content, seconds=15 * 60)
-    except (LocalError, LookupError, ValueError) as error:
-        print(f"{event}: {error}", file=sys.stderr)
+
+@contextmanager
+def explained(what: str) -> Iterator[None]:
+    """End a command with a message where what it was given cannot be used."""
+    try:
+        yield
+    except (LocalError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
+        print(f"{what}: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
+
+
+def show(response: Any) -> NoReturn:
+    """Print a response and end the command: with status 1 if it is a failure of the service."""
     print(json.dumps(response, indent=2, ensure_ascii=False))
     raise typer.Exit(response["statusCode"] >= HTTPStatus.INTERNAL_SERVER_ERROR)

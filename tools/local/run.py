@@ -19,6 +19,7 @@ from tools.local.output import Metrics, log_to_terminal, redirected, show_except
 
 HOST = "127.0.0.1"
 _CHECK_S = 0.3
+_LAST_PORT = 65535
 _say = logging.getLogger(__name__).info
 
 
@@ -66,29 +67,29 @@ def _run(stack: ExitStack) -> None:
             target=_keep_reloaded, args=[reload, path, folder.log], daemon=True
         ).start()
     print(origin + template.base_path, end="", file=service, flush=True)
-    _say(_greeting(origin, origin + template.base_path, key))
+    pages = f"\nDocs: {origin}/docs\nStatus: {origin}/status"
+    _say(greeting(origin + template.base_path, key, pages))
     server(application).run(sockets=[listener])
 
 
 def listen(port: str) -> socket.socket:
     """Listen on a port of this machine, or say why that cannot be done."""
     why = "it is not a number from 0 to 65535"
-    with suppress(ValueError, OverflowError):
-        try:
+    try:
+        if port.isdecimal() and int(port) <= _LAST_PORT:
             return socket.create_server((HOST, int(port)), backlog=128)
-        except OSError as error:
-            why = "it is taken" if error.errno == errno.EADDRINUSE else str(error)
+    except OSError as error:
+        why = "it is taken" if error.errno == errno.EADDRINUSE else str(error)
     raise LocalError(f"cannot listen on port {port}: {why}. Use another: PORT=8080; any: PORT=0")
 
 
-def _greeting(origin: str, base_url: str, key: str) -> str:
+def greeting(base_url: str, key: str, more: str = "") -> str:
+    """Say where a service is, and how to call it."""
     header = f'-H "Authorization: Bearer {key}"'
     body = '{"name": "Rex", "categoryId": 1, "status": "available"}'
     return f"""\
 Base URL: {base_url}
-API key: {key}
-Docs: {origin}/docs
-Status: {origin}/status
+API key: {key}{more}
 
 Try it (Ctrl-C stops the service; data survives restarts):
   curl -i {base_url}/pets {header} -H 'Content-Type: application/json' -d '{body}'

@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from tools.local.template import REGION, Table, Template
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
+    from tools.local.dynamodb import Database
     from tools.local.gateway import Gateway
 
 KEY_TABLE = "ApiKeysTable"
@@ -29,9 +30,9 @@ ENDPOINT_VARIABLE = "AWS_ENDPOINT_URL_DYNAMODB"
 _CREATED_WITH = {"AttributeDefinitions", "KeySchema", "BillingMode", "GlobalSecondaryIndexes"}
 
 
-def load_template(path: Path = ROOT / "template.yaml") -> Template:
+def load_template(path: Path = ROOT / "template.yaml", stage: str = "local") -> Template:
     """Read the template as the local service does."""
-    return templates.load(path, {"Stage": "local"})
+    return templates.load(path, {"Stage": stage})
 
 
 def client() -> "DynamoDBClient":
@@ -72,7 +73,7 @@ class Store:
 
     folder: DataFolder
     dynamodb: "DynamoDBClient"
-    attach: "Callable[[DynamoDBClient], object]"
+    database: "Database | None" = None
 
     def load(self, template: Template) -> "Gateway":
         """Load the handlers, and create the tables that are missing."""
@@ -80,8 +81,9 @@ class Store:
         from tools.local.gateway import Gateway, load_handlers
 
         handlers = load_handlers(template)
-        if layer := sys.modules.get("animal_store.dynamodb"):
-            self.attach(layer.client)
+        layer = sys.modules.get("animal_store.dynamodb")
+        if layer and self.database:
+            self.database.attach(layer.client)
         create_tables(self.dynamodb, template.tables.values())
         return Gateway(template, handlers)
 
@@ -120,11 +122,11 @@ def open_store(folder: DataFolder) -> Iterator[Store]:
     try:
         dynamodb = client()
         if endpoint:
-            yield Store(folder, dynamodb, lambda _: None)
+            yield Store(folder, dynamodb)
         else:
             with closing(Database(folder.database)) as database:
                 database.attach(dynamodb)
-                yield Store(folder, dynamodb, database.attach)
+                yield Store(folder, dynamodb, database)
     except (BotoCoreError, ClientError) as error:
         raise LocalError(
             f"the store at {endpoint or folder.path} does not answer as it should: {error}"

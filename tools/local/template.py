@@ -68,6 +68,10 @@ class Template(NamedTuple):
                 return route, {name: unquote(value) for name, value in found.groupdict().items()}
         raise LookupError(f"no function answers {method} {path}")
 
+    def function_of(self, event: Mapping[str, Any]) -> Function:
+        """Find the function to which API Gateway would send an event, or raise LookupError."""
+        return self.functions[self.find(event["httpMethod"], event["path"])[0].function]
+
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc] # in C it is ten times as fast
     """YAML with the short forms of CloudFormation's intrinsic functions; of all but `!Ref` only the name is kept."""

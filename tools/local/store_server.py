@@ -1,0 +1,62 @@
+"""The embedded store over HTTP, for functions in containers."""
+
+import secrets
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from types import SimpleNamespace
+from typing import Any
+
+from tools.local.dynamodb import Database
+
+_REFUSED = b'{"__type": "com.amazon.coral.service#UnrecognizedClientException", "message": ""}'
+
+
+@contextmanager
+def serve(database: Database, address: str) -> Iterator[tuple[int, str]]:
+    """Answer DynamoDB requests at an address of this machine; give the port, and the access key id that is accepted.
+
+    The id is as hard to guess as a secret key, so signatures need not be verified: who knows one knows the other.
+    """
+    access_key_id = secrets.token_hex(16)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"  # connections are kept
+        disable_nagle_algorithm = True
+        wbufsize = -1  # headers and body in one packet
+
+        def do_POST(self) -> None:
+            if f"Credential={access_key_id}/" not in self.headers.get("Authorization", ""):
+                self.close_connection = True  # the body is not read
+                self.respond(HTTPStatus.BAD_REQUEST, {}, _REFUSED)
+                return
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            sent: Any = SimpleNamespace(url=self.path, body=body)  # as much as the store reads
+            answer = database.answer(self.headers["X-Amz-Target"], sent)
+            self.respond(answer.status_code, dict(answer.headers), answer.content)
+
+        def respond(self, status: int, headers: dict[str, str], content: bytes) -> None:
+            self.send_response_only(status)
+            for name, value in (headers | {"Content-Length": str(len(content))}).items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(content)
+
+    with ThreadingHTTPServer((address, 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield server.server_port, access_key_id
+        finally:
+            server.shutdown()
+
+
+def bindable(address: str) -> str:
+    """Return the address if this machine has it; an engine in a virtual machine leads to the loopback address."""
+    try:
+        socket.create_server((address, 0)).close()
+    except OSError:
+        return "127.0.0.1"
+    return address
