@@ -86,6 +86,7 @@ sam-invoke: install .tools/sam/.installed .aws-sam/local/.layer $(if $(DEBUG),.t
 	@exec $(ANIMAL_STORE) sam-invoke "$(EVENT)" $(if $(DEBUG),--debug $(DEBUG))
 
 sam-contract: install .tools/sam/.installed .aws-sam/local/.layer ## the contract suite and the documented commands through `sam local`
+	@docker info >/dev/null
 	@$(PYTEST_CMD) tests/local/test_sam.py
 
 .PHONY: reset

@@ -184,8 +184,9 @@ def test_what_cannot_be_used_is_named(service: RunningService, tmp_path: Path) -
     endpoint = "http://127.0.0.1:1"
     assert f"the store at {endpoint} does not answer" in said(AWS_ENDPOINT_URL_DYNAMODB=endpoint)
     for name in ("run", "reset"):
-        assert f"{service.data} is in use by `make run` ({service.base_url}). Stop that" in said(
-            name, service.data
+        assert (
+            f"{service.data} is in use by `make run` or `make sam-local` ({service.base_url}). Stop that"
+            in said(name, service.data)
         )
     theirs = {"AWS_PROFILE": "none", "AWS_ENDPOINT_URL": endpoint, "AWS_ACCESS_KEY_ID": "theirs"}
     with (

@@ -54,9 +54,9 @@ def environment(data: Path, **variables: str) -> dict[str, str]:
 
 @contextmanager
 def run_service(
-    data: Path, console: int | None = None, **variables: str
+    data: Path, console: int | None = None, *, command: str = "run", **variables: str
 ) -> Iterator[RunningService]:
-    """Start a service and wait until it answers; stop it at the end if it still runs.
+    """Start a service (`run` or `sam-local`), wait until it answers, and stop it at the end.
 
     Its output goes to a file of its folder, or to a file descriptor; the variables are for its environment.
     """
@@ -64,14 +64,14 @@ def run_service(
     path, folder = data / "console", DataFolder(data)
     with path.open("w") as output:
         process = subprocess.Popen(
-            [*COMMAND, "run"],
+            [*COMMAND, command],
             cwd=ROOT,
             env=environment(data, **variables),
             stdout=output if console is None else console,
             stderr=subprocess.STDOUT,
         )
     try:
-        wait_for(lambda: folder.base_url() or process.poll() is not None, 60)
+        wait_for(lambda: folder.base_url() or process.poll() is not None, 240)
         base_url = folder.base_url()
         assert base_url, f"the service ended at once:\n{path.read_text()}"
         key = folder.api_key.read_text().strip()
