@@ -15,7 +15,7 @@ from moto import mock_aws
 from typer.testing import CliRunner
 
 from tests.support.handlers import TEMPLATE
-from tools.admin import key_table
+from tools import key_table
 from tools.admin import keys as command
 from tools.key_table import (
     KeyAdministrationError,
