@@ -8,7 +8,8 @@ from hypothesis import settings
 
 from tests.support.processes import RunningService, run_service
 
-# What takes long, or needs Node.js, a browser, Java or a build. Single tests that do are marked where they are.
+# What takes long, or needs Node.js, a browser, Java or a build. Single tests that do are marked
+# where they are.
 SLOW = (
     *("clients/test_generated.py", "packaging/", "reliability/"),
     *("docs/test_docs_page.py", "docs/test_examples.py", "local/test_store_comparison.py"),

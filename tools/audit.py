@@ -1,4 +1,4 @@
-"""`make audit`: how everything is locked, known vulnerabilities, licences of what ships, secrets."""
+"""Audit how everything is locked, known vulnerabilities, licences of what ships, and secrets."""
 
 import json
 import re

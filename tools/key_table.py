@@ -1,4 +1,4 @@
-"""The table of API keys, as its administrator sees it: issue, list, revoke. The functions may only look a key up."""
+"""The table of API keys for its administrator, who issues, lists and revokes them."""
 
 import getpass
 import os
@@ -95,8 +95,9 @@ class KeyTable:
     ) -> tuple[str, KeyRecord]:
         """Make a key and store its hash; return the key, which is nowhere else, and its record.
 
-        Of two keys that are issued under one label at the same moment, at most one stays valid: each issuer looks again
-        after writing its own record, so the later one sees the earlier. Nobody has seen a key that is taken back.
+        Of two keys that are issued under one label at the same moment, at most one stays valid:
+        each issuer looks again after writing its own record, so the later one sees the earlier.
+        Nobody has seen a key that is taken back.
         """
         if not re.fullmatch(r"[!-~]([ -~]{0,62}[!-~])?", label):
             raise KeyAdministrationError(
@@ -127,7 +128,7 @@ class KeyTable:
                 )
 
     def revoke(self, identifier: str) -> KeyRecord:
-        """Revoke a key, named by at least 8 characters of its hash or by itself; a revoked one stays as it was."""
+        """Revoke a key, named by itself or at least 8 characters of its hash; once is for good."""
         prefix = (
             api_key.digest(identifier) if api_key.is_well_formed(identifier) else identifier.lower()
         )
@@ -144,7 +145,8 @@ class KeyTable:
         answer = self.dynamodb.update_item(
             TableName=self.name,
             Key={"hash": {"S": digest}},
-            UpdateExpression="SET revoked = if_not_exists(revoked, :now), revokedBy = if_not_exists(revokedBy, :who)",
+            UpdateExpression="SET revoked = if_not_exists(revoked, :now), "
+            "revokedBy = if_not_exists(revokedBy, :who)",
             ConditionExpression="attribute_exists(#hash)",
             ExpressionAttributeNames={"#hash": "hash"},
             ExpressionAttributeValues={
@@ -157,7 +159,7 @@ class KeyTable:
 
 
 def _record(item: Any) -> KeyRecord:
-    """Read a record. A time that is there and cannot be read is taken for long ago: one bad record hides no other."""
+    """Read a record; a time that cannot be read counts as long ago, so that no other is hidden."""
     values: dict[str, Any] = {"label": "?", "created": 0}
     for name, value in item.items():
         if name in {"created", "expires", "revoked"}:
@@ -169,7 +171,7 @@ def _record(item: Any) -> KeyRecord:
 
 
 def parse_expiry(text: str, now: datetime) -> int | None:
-    """Read when a key expires, in seconds since 1970: at the end of a day (UTC), in days (`90d`), or `never` (None)."""
+    """Return when a key expires, in seconds since 1970: at a day's end (UTC), in days, or None."""
     if text == "never":
         return None
     try:

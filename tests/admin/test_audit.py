@@ -48,6 +48,7 @@ def test_this_tree_passes_and_every_lock_is_asked_for(osv_requests: list[Request
         ("locks/sam.txt", "annotated-types==", "annotated-types>="),
         ("locks/sam.txt", "annotated-types==", f"x @ https://evil.example/x.whl {HASH}\nx=="),
         ("locks/sam.txt", "annotated-types==", "--extra-index-url https://evil.example\nx=="),
+        ("locks/sam.txt", "annotated-types==", f"x==1 {HASH} @ https://evil.example\nx=="),
         ("locks/spectral/package-lock.json", '"integrity": "sha512', '"integrity": "sha1'),
         ("locks/spectral/package-lock.json", '"integrity"', '"resolved": "x", "integrity"'),
         ("uv.lock", 'hash = "sha256:', 'hash = "md5:'),

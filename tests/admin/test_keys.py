@@ -1,4 +1,4 @@
-"""API keys: how they are issued, listed and revoked, on moto."""
+"""API keys: how they are issued, listed and revoked, in a table simulated by moto."""
 
 import json
 import time
@@ -15,7 +15,6 @@ from moto import mock_aws
 from typer.testing import CliRunner
 
 from tests.support.handlers import TEMPLATE
-from tools import key_table
 from tools.admin import keys as command
 from tools.key_table import (
     KeyAdministrationError,
@@ -29,14 +28,15 @@ from tools.local.service import table_request
 
 NAME = f"{template.STACK_NAME}-ApiKeysTable"
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
-A = "a" * 64
+HASH = "a" * 64
+OTHER_HASH = "b" * 64
 
-Run = Callable[..., Any]
+RunCommand = Callable[..., Any]
 
 
 @pytest.fixture
 def keys() -> Iterator[KeyTable]:
-    """The table of keys, empty, on AWS as moto plays it."""
+    """Make an empty table of keys, administered by alice."""
     with mock_aws():
         client = boto3.client("dynamodb")
         client.create_table(**table_request(TEMPLATE.tables["ApiKeysTable"]))
@@ -45,6 +45,7 @@ def keys() -> Iterator[KeyTable]:
 
 def test_issued_key_is_stored_as_its_hash_alone(keys: KeyTable) -> None:
     key, record = keys.issue("mobile app (team blue)", "live", expires=1_900_000_000)
+
     assert key.startswith("animal_live_")
     assert api_keys.is_well_formed(key)
     assert keys.dynamodb.scan(TableName=NAME)["Items"] == [
@@ -56,118 +57,139 @@ def test_issued_key_is_stored_as_its_hash_alone(keys: KeyTable) -> None:
             "issuedBy": {"S": "alice"},
         }
     ]
-    with pytest.raises(ClientError, match="ConditionalCheckFailed"):  # nothing is written over
-        keys.put(KeyRecord(record.hash, "eve", 0))
 
 
-def test_a_label_belongs_to_one_valid_key(keys: KeyTable) -> None:
-    keys.put(KeyRecord(A, "expired", 1, expires=2))
-    keys.put(KeyRecord("b" * 64, "revoked", 1, revoked=2))
-    for label in ("expired", "revoked", "mobile app (team blue)"):
-        keys.issue(label, "test", 9_999_999_999)
-        with pytest.raises(KeyAdministrationError, match="belongs to the valid key"):
-            keys.issue(label, "test")
-    assert len(keys.all()) == 5
+def test_record_is_not_written_over(keys: KeyTable) -> None:
+    keys.put(KeyRecord(HASH, "bob", created=1))
+
+    with pytest.raises(ClientError, match="ConditionalCheckFailed"):
+        keys.put(KeyRecord(HASH, "eve", created=2))
 
 
-def test_of_two_keys_issued_at_once_one_stays(
+def test_label_of_a_valid_key_is_refused(keys: KeyTable) -> None:
+    keys.issue("bob", "test", expires=9_999_999_999)
+
+    with pytest.raises(KeyAdministrationError, match="belongs to the valid key"):
+        keys.issue("bob", "test")
+
+
+@pytest.mark.parametrize("ended", [{"expires": 2}, {"revoked": 2}])
+def test_label_of_an_invalid_key_can_be_used_again(ended: dict[str, int], keys: KeyTable) -> None:
+    keys.put(KeyRecord(HASH, "bob", 1, **ended))
+
+    keys.issue("bob", "test")
+
+    assert len(keys.all()) == 2
+
+
+def test_of_two_keys_issued_at_once_one_stays_valid(
     keys: KeyTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put = KeyTable.put
 
-    def put_late(
-        table: KeyTable, record: KeyRecord
-    ) -> None:  # both have found the label free by then
-        put(table, KeyRecord(A, "bob", 1))
+    def put_after_another(table: KeyTable, record: KeyRecord) -> None:
+        put(table, KeyRecord(HASH, "bob", created=1))
         put(table, record)
 
-    monkeypatch.setattr(KeyTable, "put", put_late)
+    monkeypatch.setattr(KeyTable, "put", put_after_another)
     with pytest.raises(KeyAdministrationError, match="belongs to the valid key aaaaaaaaaaaa"):
         keys.issue("bob", "test")
+
     assert [record.state(time.time()) for record in keys.all()] == ["active", "revoked"]
 
 
-def test_a_key_is_taken_back_if_the_second_look_is_interrupted(
+def test_key_is_revoked_if_its_issue_is_interrupted(
     keys: KeyTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        KeyTable, "_require_free_label", Mock(side_effect=[None, KeyboardInterrupt])
-    )
+    interrupted = Mock(side_effect=[None, KeyboardInterrupt])
+    monkeypatch.setattr(KeyTable, "_require_free_label", interrupted)
+
     with pytest.raises(KeyboardInterrupt):
         keys.issue("bob", "test")
-    assert [record.state(time.time()) for record in keys.all()] == ["revoked"]
+
+    assert keys.all()[0].state(time.time()) == "revoked"
 
 
-def test_labels_that_are_refused(keys: KeyTable) -> None:
-    for label in ("", "  ", " a", "a" * 65, "a\nb", "é", "\x1b[31m"):
-        with pytest.raises(KeyAdministrationError, match="--label"):
-            keys.issue(label, "test")
+@pytest.mark.parametrize("label", ["", "  ", " a", "a" * 65, "a\nb", "é", "\x1b[31m"])
+def test_label_is_refused(label: str, keys: KeyTable) -> None:
+    with pytest.raises(KeyAdministrationError, match="--label"):
+        keys.issue(label, "test")
 
 
-def test_revoke_by_key_hash_or_its_beginning(keys: KeyTable) -> None:
-    issued = [keys.issue(f"key {number}", "test") for number in range(5)]
-    names = (issued[0][0], issued[1][1].hash, issued[2][1].id.upper(), issued[3][1].hash[:8])
-    for name, (_, record) in zip(names, issued, strict=False):
-        revoked = KeyTable(keys.dynamodb, NAME, lambda: "carol").revoke(name)
-        assert (revoked.issuedBy, revoked.revokedBy, revoked.state(0)) == (
-            "alice",
-            "carol",
-            "revoked",
-        )
-        assert keys.revoke(record.id) == revoked == keys.get(record.hash)  # it stays as it was
-    assert keys.get(issued[4][1].hash) == issued[4][1]
+@pytest.mark.parametrize("name", [HASH, "aaaaaaaa", "AAAAAAAAAAAA"])
+def test_key_is_revoked_by_the_beginning_of_its_hash(name: str, keys: KeyTable) -> None:
+    keys.put(KeyRecord(HASH, "bob", created=1))
+    keys.put(KeyRecord(OTHER_HASH, "eve", created=2))
+
+    keys.revoke(name)
+
+    assert [record.state(0) for record in keys.all()] == ["revoked", "active"]
 
 
-def test_of_two_revocations_at_once_the_first_stays(
-    keys: KeyTable, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, valid = keys.issue("bob", "test")
-    first = keys.revoke(valid.id)
-    # Another person has found the key valid, and revokes it a second later.
-    monkeypatch.setattr(KeyTable, "all", lambda _: [valid])
-    monkeypatch.setattr(key_table, "time", Mock(time=lambda: 9_999_999_999))
+def test_key_is_revoked_by_itself(keys: KeyTable) -> None:
+    key, record = keys.issue("bob", "test")
 
-    second = KeyTable(keys.dynamodb, NAME, lambda: "carol").revoke(valid.id)
+    revoked = keys.revoke(key)
 
-    assert second == first
+    assert (revoked.hash, revoked.revokedBy) == (record.hash, "alice")
 
 
-def test_revoke_refuses(keys: KeyTable) -> None:
-    records = [KeyRecord(A[:-1] + "2", "eve", created=1), KeyRecord(A[:-1] + "1", "bob", created=2)]
-    for record in reversed(records):
-        keys.put(record)
-    for name in ("aaaaaaaa", "bbbbbbbb", api_keys.generate("test")):
-        with pytest.raises(KeyAdministrationError, match=r"(2|No) keys begin with this id"):
-            keys.revoke(name)
-    for name in ("aaaa", "animal_test_wrong"):
-        with pytest.raises(KeyAdministrationError, match="at least 8 characters"):
-            keys.revoke(name)
-    assert keys.all() == records
+def test_second_revocation_changes_nothing(keys: KeyTable) -> None:
+    first = KeyRecord(HASH, "bob", created=1, revoked=2, revokedBy="carol")
+    keys.put(first)
+
+    assert keys.revoke(HASH) == first
+    assert keys._revoke(HASH) == first  # as by an administrator who has not seen the first
 
 
-def test_a_record_that_cannot_be_read_is_invalid_and_hides_no_other(keys: KeyTable) -> None:
-    keys.dynamodb.put_item(
-        TableName=NAME, Item={"hash": {"S": A}, "expires": {"S": "soon"}, "odd": {"BOOL": True}}
-    )
-    assert keys.all() == [KeyRecord(A, "?", 0, expires=0)]
-    assert [KeyRecord(A, "", 1, expires).state(100) for expires in (0, 100, 101)] == [
-        "expired",
-        "expired",
-        "active",
-    ]
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("aaaaaaaa", "2 keys begin with this id"),
+        ("bbbbbbbb", "No keys begin with this id"),
+        (api_keys.generate("test"), "No keys begin with this id"),
+        ("aaaa", "at least 8 characters"),
+        ("animal_test_wrong", "at least 8 characters"),
+    ],
+)
+def test_revocation_is_refused(name: str, message: str, keys: KeyTable) -> None:
+    keys.put(KeyRecord("a" * 63 + "1", "bob", created=1))
+    keys.put(KeyRecord("a" * 63 + "2", "eve", created=2))
+
+    with pytest.raises(KeyAdministrationError, match=message):
+        keys.revoke(name)
 
 
-def test_expiry() -> None:
-    assert parse_expiry("90d", NOW) == datetime(2027, 2, 19, 12, tzinfo=UTC).timestamp()
-    assert parse_expiry("2026-11-21", NOW) == datetime(2026, 11, 22, tzinfo=UTC).timestamp()
-    for text in ("2026-11-20", "0d", "-1d", "90", "tomorrow", "2027-02-30", "9999-12-31", ""):
-        with pytest.raises(KeyAdministrationError, match="--expires"):
-            parse_expiry(text, NOW)
+def test_record_that_cannot_be_read_is_expired_and_hides_no_other(keys: KeyTable) -> None:
+    item: Any = {"hash": {"S": HASH}, "expires": {"S": "soon"}, "odd": {"BOOL": True}}
+    keys.dynamodb.put_item(TableName=NAME, Item=item)
+
+    assert keys.all() == [KeyRecord(HASH, "?", created=0, expires=0)]
+
+
+@pytest.mark.parametrize(("expires", "state"), [(0, "expired"), (100, "expired"), (101, "active")])
+def test_key_is_active_until_it_expires(expires: int, state: str) -> None:
+    assert KeyRecord(HASH, "bob", created=1, expires=expires).state(now=100) == state
+
+
+@pytest.mark.parametrize(
+    ("text", "end"), [("90d", "2027-02-19T12:00Z"), ("2026-11-21", "2026-11-22T00:00Z")]
+)
+def test_expiry_in_days_or_at_the_end_of_a_day(text: str, end: str) -> None:
+    assert parse_expiry(text, NOW) == datetime.fromisoformat(end).timestamp()
+
+
+@pytest.mark.parametrize(
+    "text", ["2026-11-20", "0d", "-1d", "90", "tomorrow", "2027-02-30", "9999-12-31", ""]
+)
+def test_expiry_is_refused(text: str) -> None:
+    with pytest.raises(KeyAdministrationError, match="--expires"):
+        parse_expiry(text, NOW)
 
 
 @pytest.fixture
-def run(keys: KeyTable) -> Run:  # noqa: ARG001 - the table must be there
-    """Give what runs the command on the table, and reads JSON."""
+def run(keys: KeyTable) -> RunCommand:  # noqa: ARG001 - the table must be there
+    """Return a function that runs `keys` on the table, and reads JSON."""
 
     def run(*arguments: str, status: int = 0) -> Any:
         done = CliRunner().invoke(command.app, [*arguments, "--table", NAME])
@@ -177,22 +199,48 @@ def run(keys: KeyTable) -> Run:  # noqa: ARG001 - the table must be there
     return run
 
 
-def test_records_say_by_arn_or_name_who_issued_and_revoked(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_record_names_who_issued_and_revoked_by_arn(run: RunCommand) -> None:
     issued = run("issue", "--label", "bob", "--json", "--expires", "2099-12-30")
     run("revoke", issued["id"])
-    monkeypatch.setenv(
-        "AWS_ENDPOINT_URL_DYNAMODB", "https://dynamodb.us-east-1.amazonaws.com"
-    )  # another DynamoDB
-    other = run("issue", "--label", "eve", "--json")
-    (revoked,) = (record for record in run("list", "--json") if record["label"] == "bob")
-    assert revoked["revokedBy"] == issued["issuedBy"] == "arn:aws:sts::123456789012:user/moto"
-    assert other["issuedBy"] == local_user()
-    assert other["expires"] == pytest.approx(time.time() + 365 * 86_400, abs=60)
-    assert run("issue", "--label", "app", "--json", "--expires", "never")["expires"] is None
-    for shown in (issued["id"], " bob ", "2099-12-31 00:00", "revoked", "user/moto"):
-        assert shown in run("list")
+
+    (record,) = run("list", "--json")
+    assert record["issuedBy"] == "arn:aws:sts::123456789012:user/moto"
+    assert record["revokedBy"] == "arn:aws:sts::123456789012:user/moto"
+
+
+def test_record_names_the_local_user_where_dynamodb_is_another(
+    run: RunCommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = "https://dynamodb.us-east-1.amazonaws.com"
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", url)
+
+    assert run("issue", "--label", "eve", "--json")["issuedBy"] == local_user()
+
+
+def test_key_expires_after_a_year_unless_asked_otherwise(run: RunCommand) -> None:
+    in_a_year = time.time() + 365 * 86_400
+
+    assert run("issue", "--label", "a", "--json")["expires"] == pytest.approx(in_a_year, abs=60)
+    assert run("issue", "--label", "b", "--json", "--expires", "never")["expires"] is None
+
+
+def test_list_shows_what_is_known_of_a_key(run: RunCommand, keys: KeyTable) -> None:
+    keys.put(KeyRecord(HASH, "bob", 1, 4_102_444_800, 2, "arn:aws:sts::1:user/alice"))
+
+    line = run("list").splitlines()[1]
+
+    assert line.split() == (
+        [
+            "aaaaaaaaaaaa",
+            "1970-01-01",
+            "00:00",
+            "2100-01-01",
+            "00:00",
+            "revoked",
+            "bob",
+            "user/alice",
+        ]
+    )
 
 
 def test_production_keys_are_live_and_a_stage_is_found_by_its_stack(keys: KeyTable) -> None:
@@ -200,18 +248,33 @@ def test_production_keys_are_live_and_a_stage_is_found_by_its_stack(keys: KeyTab
         "Resources": {"A": {"Type": "AWS::SNS::Topic"}},
         "Outputs": {"ApiKeysTableName": {"Value": NAME}},
     }
-    boto3.client("cloudformation").create_stack(
-        StackName="animal-store-production", TemplateBody=json.dumps(body)
-    )
+    cloudformation = boto3.client("cloudformation")
+    cloudformation.create_stack(StackName="animal-store-production", TemplateBody=json.dumps(body))
 
     done = CliRunner().invoke(command.app, ["issue", "--label", "bob", "--stage", "production"])
+
     assert done.stdout.startswith("animal_live_"), done.output
-    assert [record.label for record in keys.all()] == ["bob"]
+    assert keys.all()[0].label == "bob"
 
 
-def test_nothing_in_the_table_steers_the_terminal(run: Run, keys: KeyTable) -> None:
-    record = KeyRecord(A, "\x1b[2J\u202e\x9b[red]bob", created=1, issuedBy="\x1b]0;eve\x07")
-    keys.put(record)
-    for output in (run("list"), run("revoke", record.id), run("revoke", "\x1b[2J", status=1)):
-        assert output.replace("\n", "").isprintable()
-    assert "\\x1b[2J\\u202e\\x9b[red]bob" in run("list")
+def test_stage_without_a_region_says_what_to_set(
+    keys: KeyTable,  # noqa: ARG001 - nothing may reach AWS
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+
+    done = CliRunner().invoke(command.app, ["list", "--stage", "staging"])
+
+    assert done.exit_code == 1
+    assert "Set AWS_DEFAULT_REGION to the region of the stage" in done.output
+
+
+@pytest.mark.parametrize("arguments", [["list"], ["revoke", HASH], ["revoke", "\x1b[2J"]])
+def test_nothing_in_the_table_steers_the_terminal(
+    arguments: list[str], run: RunCommand, keys: KeyTable
+) -> None:
+    keys.put(KeyRecord(HASH, "\x1b[2J\u202e\x9b[red]bob", created=1, issuedBy="\x1b]0;eve\x07"))
+
+    printed = run(*arguments, status=int("\x1b[2J" in arguments))
+
+    assert printed.replace("\n", "").isprintable()

@@ -1,4 +1,4 @@
-"""The API page in a real browser, on a desk and a phone, light and dark; and the copy for publishing."""
+"""The API page in a real browser, wide and narrow, light and dark; and the copy to publish."""
 
 import json
 import shutil

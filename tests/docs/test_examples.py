@@ -1,4 +1,4 @@
-"""The examples of the documentation run as they stand in it, against a service that first fails, and a liar."""
+"""The examples of the documents run as they stand there, against services that misbehave."""
 
 import os
 import subprocess
@@ -41,7 +41,7 @@ INTERPRETERS = {
 def run_example(
     fence: Fence, folder: Path, base_url: str, api_key: str = "key"
 ) -> subprocess.CompletedProcess[str]:
-    """Run an example where the setup of docs/clients.md leaves a reader: in build/clients of the project."""
+    """Run an example where the setup of docs/clients.md leaves a reader: in build/clients."""
     for name in ("clients", "docs", "openapi.yaml", "scripts"):
         (folder / name).symlink_to(ROOT / name)
     scratch = folder / "build/clients"

@@ -1,4 +1,4 @@
-"""Start programs for tests: `make run` on a free port and stopped whatever happens, and the tools of `locks/`."""
+"""Start programs for tests: `make run` on a free port, and the tools of `locks/`."""
 
 import os
 import re
@@ -24,7 +24,7 @@ OLDEST_NODE = 20
 
 @dataclass
 class RunningService:
-    """A service that answers; its base URL ends in `/v1`, and `http` sends requests with its key to paths below it."""
+    """A service that answers; `http` sends requests with its key to paths below `/v1`."""
 
     data: Path
     process: subprocess.Popen[bytes]
@@ -45,7 +45,7 @@ class RunningService:
 
 
 def environment(data: Path, **variables: str) -> dict[str, str]:
-    """The environment of a program that is to use a folder, whatever the machine's own settings are."""
+    """Return the environment of a program that uses a folder, without the machine's settings."""
     inherited = {
         name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "MAKE"))
     }
@@ -58,7 +58,8 @@ def run_service(
 ) -> Iterator[RunningService]:
     """Start a service (`run` or `sam-local`), wait until it answers, and stop it at the end.
 
-    Its output goes to a file of its folder, or to a file descriptor; the variables are for its environment.
+    Its output goes to a file of its folder, or to a file descriptor; the variables are for its
+    environment.
     """
     data.mkdir(parents=True, exist_ok=True)
     path, folder = data / "console", DataFolder(data)
@@ -75,7 +76,8 @@ def run_service(
         base_url = folder.base_url()
         assert base_url, f"the service ended at once:\n{path.read_text()}"
         key = folder.api_key.read_text().strip()
-        # As many connections as threads, none that the service is about to close, which it does after 5 idle seconds.
+        # As many connections as threads, none that the service is about to close, which it does
+        # after 5 idle seconds.
         options: Any = {"timeout": 30, "limits": httpx.Limits(keepalive_expiry=2)}
         with httpx.Client(
             base_url=base_url, headers={"Authorization": f"Bearer {key}"}, **options
@@ -99,7 +101,7 @@ def wait_for(condition: Any, timeout_s: float = 10.0) -> None:
 
 
 def run(*command: str | Path, cwd: Path, timeout_s: float = 120, **variables: str) -> str:
-    """Run a program and give what it printed, which is the message of the AssertionError if it fails."""
+    """Return what a program printed; it is the message of the AssertionError if it fails."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     output: Any = {
         "stdout": subprocess.PIPE,
@@ -119,7 +121,7 @@ def installed(name: str) -> Path:
 
 
 def link_node_modules(folder: Path) -> None:
-    """Give the programs of a folder the packages of locks/clients-npm; skip the test where JavaScript cannot be run."""
+    """Link the packages of locks/clients-npm into a folder; skip the test without Node.js."""
     found = (
         re.match(r"v(\d+)", run("node", "--version", cwd=ROOT)) if shutil.which("node") else None
     )

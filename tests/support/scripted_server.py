@@ -1,4 +1,4 @@
-"""A server on loopback that answers as a test says, however wrongly, and keeps the requests that it got."""
+"""A server on loopback that answers as a test says, and keeps the requests that it got."""
 
 import json
 import socket
@@ -25,7 +25,7 @@ class Server(NamedTuple):
 
 
 def reply(body: Any, status: int = 200, **headers: str) -> Response:
-    """Make a response of bytes, of an iterator of bytes, or of JSON; in the headers' names `_` stands for `-`."""
+    """Make a response of bytes, an iterator of bytes, or JSON; `_` in headers' names means `-`."""
     content = body if isinstance(body, bytes | Iterator) else json.dumps(body)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return Response(content, status, named, content_type="application/json")
@@ -43,7 +43,7 @@ def hang_up(request: Request, _: int) -> Response:
 
 
 def forward(origin: str, request: Request) -> Response:
-    """Answer as the service at an origin does, which believes that it was asked by the name of this server."""
+    """Return what the service at an origin answers to the same request under this server's name."""
     url, headers = origin + request.full_path, dict(request.headers)
     answer = httpx.request(
         request.method, url, headers=headers, content=request.data, trust_env=False

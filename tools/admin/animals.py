@@ -23,7 +23,8 @@ from rich.progress import track
 from tools.admin import fail
 from tools.local.folder import DataFolder
 
-# What makes a spreadsheet take a cell for a formula: https://owasp.org/www-community/attacks/CSV_Injection
+# What makes a spreadsheet take a cell for a formula:
+# https://owasp.org/www-community/attacks/CSV_Injection
 _FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")  # and their full-width forms
 
 _NAMES = (

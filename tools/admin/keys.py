@@ -1,4 +1,4 @@
-"""Commands for API keys: issue, list, revoke; in the local store of a running `make run`, or in a stage's table."""
+"""Commands that issue, list and revoke API keys, in the local store or in a stage's table."""
 
 import json
 import os
@@ -38,7 +38,7 @@ Stage = Literal["staging", "production"]
 @contextmanager
 def _table(stage: Stage | None, name: str | None) -> Iterator[KeyTable]:
     """Find the table that the options mean, and turn the failures of what follows into messages."""
-    from botocore.exceptions import BotoCoreError, ClientError
+    from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
 
     try:
         if stage and name:
@@ -52,6 +52,8 @@ def _table(stage: Stage | None, name: str | None) -> Iterator[KeyTable]:
                 yield KeyTable(store.dynamodb, template.tables[KEY_TABLE].name)
     except (LocalError, KeyAdministrationError) as error:
         fail(str(error))
+    except NoRegionError:
+        fail("Set AWS_DEFAULT_REGION to the region of the stage.")
     except (BotoCoreError, ClientError) as error:
         fail(f"AWS does not answer as it should: {error}")
 
@@ -72,7 +74,7 @@ def _stage_table(stage: Stage | None) -> str:
 
 
 def _caller() -> str:
-    """Name the person at work: by ARN on AWS, as on this machine where the SDK has been given another DynamoDB."""
+    """Name the caller by ARN; by user name where the SDK has been given another DynamoDB."""
     if os.environ.get(ENDPOINT_VARIABLE):
         return local_user()
     import boto3

@@ -1,4 +1,4 @@
-"""`animal-store docs`: a copy of the API page that any web server can publish, and a browser open as a file.
+"""Write a copy of the API page that a web server can publish, or a browser open as a file.
 
 Operations cannot be tried on it: the service allows no other site's pages to call it (no CORS).
 """
@@ -14,12 +14,14 @@ import yaml
 from tools import ROOT
 from tools.local.docs import page, swagger_ui
 
-# Of the Swagger UI that Powertools packages without them (5.31.0), from its npm package swagger-ui-dist.
+# Of the Swagger UI that Powertools packages without them (5.31.0), from its npm package
+# swagger-ui-dist.
 _LICENSES = Path(__file__).with_name("swagger_ui_licenses")
 _NOTE = (
     'The document itself: <a href="openapi.yaml">openapi.yaml</a> (<a href="LICENSE">MIT</a>). '
     "To try the operations, run the service on your machine: <code>make run</code>. "
-    'Shown by Swagger UI (<a href="swagger-ui.LICENSE.txt">Apache-2.0</a>, <a href="swagger-ui.NOTICE.txt">notice</a>, '
+    'Shown by Swagger UI (<a href="swagger-ui.LICENSE.txt">Apache-2.0</a>, '
+    '<a href="swagger-ui.NOTICE.txt">notice</a>, '
     '<a href="swagger-ui-bundle.js.LICENSE.txt">parts</a>).'
     "<style>.swagger-ui :is(.auth-wrapper, .scheme-container) { display: none }</style>"
 )
@@ -44,7 +46,7 @@ def docs(
 
 
 def _resolve(value: Any, document: dict[str, Any]) -> Any:
-    """Put what a `$ref` stands for in its place: Swagger UI would ask for the page's own address, to look there."""
+    """Replace each `$ref` by what it stands for; Swagger UI would request the page to find it."""
     if isinstance(value, list):
         return [_resolve(item, document) for item in value]
     if not isinstance(value, dict):
