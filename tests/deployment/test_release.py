@@ -1,236 +1,276 @@
-"""What may be deployed, with which parameters, what a failed check goes back to, and what a restore carries over."""
+"""What may be deployed, with which parameters, and what a failed check goes back to."""
 
 import contextlib
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
 import boto3
 import pytest
-from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]
 from moto import mock_aws
 
-from tools.deployment import bootstrap, release, restore, versions
+from tools.deployment import bootstrap, release, versions
 from tools.deployment.service import DeploymentError
 from tools.deployment.stage import Stage
-from tools.local.service import load_template, table_request
 from tools.packaging.artifact import Artifact
-from tools.packaging.translate import TEMPLATE
-
-
-def artifact(name: str) -> Artifact:
-    return Artifact(Path(name), Path(), name, name)
-
 
 PRODUCTION = Stage("production")
+ACCOUNT = {
+    "ArtifactBucketName": "bucket",
+    "ExecutionRoleArn": "execution",
+    "PermissionsBoundaryArn": "boundary",
+}
+
+
+def artifact(name: str, folder: Path = Path()) -> Artifact:
+    """Make up an artifact that has been unpacked into a folder."""
+    return Artifact(Path(name), folder, name, name)
 
 
 @pytest.fixture
-def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A bucket of artifacts, tables in use, and restored ones (`animals`, `animals-restored`, `keys`, ...)."""
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    monkeypatch.setattr(
-        Stage,
-        "account",
-        lambda _: {"ArtifactBucketName": "bucket", "PermissionsBoundaryArn": "arn"},
-    )
-    with mock_aws():
-        boto3.client("s3").create_bucket(Bucket="bucket")
-        for name, table in (("animals", "AnimalsTable"), ("keys", "ApiKeysTable")):
-            request = table_request(load_template().tables[table])
-            for each in (name, f"{name}-restored"):
-                boto3.client("dynamodb").create_table(**request | {"TableName": each})
-        yield boto3.resource("dynamodb").Table
+def account(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prepare the account of every stage."""
+    monkeypatch.setattr(Stage, "account", lambda _: ACCOUNT)
 
 
-def test_production_takes_newer_commits_of_main(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Make a history: `older` and `newer` on main, where production runs `newer`, and `beside`."""
+
     def git(*arguments: str) -> str:
         command = ["git", "-c", "user.name=x", "-c", "user.email=x@example.com", *arguments]
         return subprocess.check_output(command, cwd=tmp_path, text=True).strip()
 
+    found = {}
     git("init", "--initial-branch", "main")
     for name in ("older", "newer", "beside"):
         git("commit", "--allow-empty", "--message", name)
-    older, newer, beside = git("rev-list", "--reverse", "HEAD").split()
-    git("reset", "--hard", newer)
+        found[name] = git("rev-parse", "HEAD")
+    git("reset", "--hard", found["newer"])
     monkeypatch.setattr(release, "ROOT", tmp_path)
     monkeypatch.setattr(release, "MAIN", "main")
-    monkeypatch.setattr(release, "released", lambda _: f"{newer}-sha256")
-    release.guard(PRODUCTION, newer, is_rollback=False)
-    release.guard(PRODUCTION, older, is_rollback=True)
-    release.guard(Stage("staging"), beside, is_rollback=False)
-    for commit, back in ((older, False), (beside, False), (beside, True), (f"{newer}-dirty", True)):
-        with pytest.raises(DeploymentError, match="production"):
-            release.guard(PRODUCTION, commit, is_rollback=back)
+    monkeypatch.setattr(release, "released", lambda _: f"{found['newer']}-sha256")
+    return {**found, "changed": f"{found['newer']}-dirty"}
 
 
-def test_only_protected_environments_are_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
-    environment: dict[str, Any] = {"deployment_branch_policy": None, "id": 2, "owner": {"id": 1}}
-    monkeypatch.setattr(bootstrap, "run", lambda *_: json.dumps(environment))
+@pytest.mark.parametrize(
+    ("stage", "commit", "is_rollback"),
+    [
+        ("production", "newer", False),
+        ("production", "older", True),
+        ("staging", "beside", False),
+    ],
+)
+def test_what_may_be_deployed(
+    commits: dict[str, str], stage: str, commit: str, is_rollback: bool
+) -> None:
+    release.guard(Stage(stage), commits[commit], is_rollback=is_rollback)
+
+
+@pytest.mark.parametrize(
+    ("commit", "is_rollback"),
+    [("older", False), ("beside", False), ("beside", True), ("changed", True)],
+)
+def test_what_production_refuses(commits: dict[str, str], commit: str, is_rollback: bool) -> None:
+    with pytest.raises(DeploymentError, match="production"):
+        release.guard(PRODUCTION, commits[commit], is_rollback=is_rollback)
+
+
+def test_an_environment_that_every_branch_may_use_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers = iter(['{"deployment_branch_policy": null}'])
+    monkeypatch.setattr(bootstrap, "run", lambda *_: next(answers))
     with pytest.raises(DeploymentError, match="only main"):
         bootstrap.identity(PRODUCTION, "octo/animals")
-    environment["deployment_branch_policy"] = {
-        "protected_branches": False,
-        "custom_branch_policies": True,
-    }
-    assert "RepositoryId=2" in bootstrap.identity(PRODUCTION, "octo/animals")
 
 
-@pytest.mark.usefixtures("aws")
+def test_a_protected_environment_is_trusted_by_its_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter(['{"deployment_branch_policy": {"x": 1}}', '{"id": 2, "owner": {"id": 1}}'])
+    monkeypatch.setattr(bootstrap, "run", lambda *_: next(answers))
+    identity = bootstrap.identity(PRODUCTION, "octo/animals")
+    assert identity == ["Owner=octo", "Repository=animals", "OwnerId=1", "RepositoryId=2"]
+
+
+@pytest.mark.usefixtures("account")
 def test_a_deployment_has_every_parameter_of_its_artifact(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "template.yaml").write_text(
         "Parameters: {MemorySize: {Default: 1}, AlarmEmail: {Default: ''}}"
     )
-    given = "production.deploy.parameters.parameter_overrides = ['Stage=production', 'Waf=true']"
-    (tmp_path / "samconfig.toml").write_text(given)
-    used = {
-        "MemorySize": "512",
-        "AlarmEmail": "a@example.com",
-        "Waf": "false",
-        "DomainName": "unknown.example.com",
-    }
+    (tmp_path / "samconfig.toml").write_text(
+        "production.deploy.parameters.parameter_overrides = ['Stage=production', 'Waf=true']"
+    )
+    used = {"MemorySize": "512", "AlarmEmail": "a@example.com", "Waf": "false", "DomainName": "x"}
     monkeypatch.setattr(Stage, "used_parameters", lambda _: used)
     monkeypatch.delenv("ALARM_EMAIL", raising=False)
-    expected = {
+
+    assert PRODUCTION.parameters(tmp_path) == {
         "Stage": "production",
         "MemorySize": "1",
         "Waf": "true",
-        "PermissionsBoundary": "arn",
+        "AlarmEmail": "a@example.com",
+        "PermissionsBoundary": "boundary",
     }
-    assert PRODUCTION.parameters(tmp_path) == expected | {"AlarmEmail": "a@example.com"}
-    monkeypatch.setenv("ALARM_EMAIL", "new@example.com")
-    assert PRODUCTION.parameters(tmp_path) == expected | {"AlarmEmail": "new@example.com"}
 
 
-@pytest.mark.usefixtures("aws")
-@pytest.mark.parametrize("ran", [["old", "new"], ["old", "new", "old"], ["old", "new", "another"]])
-def test_a_failed_check_goes_back_unless_superseded(
-    ran: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    done, passes = ["old"], ran[-1] == "new"
-    monkeypatch.setattr(release, "install", lambda _, each, **__: done.append(each.path.name))
-    monkeypatch.setattr(release, "released", lambda _: done[-1])
+@pytest.fixture
+def history(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Record what a stage has run; at first it runs `old`."""
+    ran = ["old"]
+    monkeypatch.setattr(release, "install", lambda _, each, **__: ran.append(each.commit))
+    monkeypatch.setattr(release, "released", lambda _: ran[-1])
     monkeypatch.setattr(release, "fetched", lambda _, name: contextlib.nullcontext(artifact(name)))
+    return ran
 
-    def check() -> None:
-        if ran[-1] == "another":
-            done.append("another")
-        if not passes:
-            raise DeploymentError("failed")
 
-    with contextlib.nullcontext() if passes else pytest.raises(DeploymentError, match="failed"):
-        release.deploy_and_check(PRODUCTION, artifact("new"), check, canary=True)
-    assert done == ran
-    passed = boto3.client("s3").list_objects_v2(Bucket="bucket").get("Contents", [])
-    assert [each["Key"] for each in passed] == ["passed/new"] * passes
+@pytest.mark.usefixtures("account")
+@mock_aws
+def test_what_passes_its_check_stays_and_can_be_rolled_back_to(history: list[str]) -> None:
+    s3 = boto3.client("s3", region_name="us-east-1")
+    s3.create_bucket(Bucket="bucket")
+
+    release.deploy_and_check(PRODUCTION, artifact("new"), lambda: None, canary=False)
+
+    assert history == ["old", "new"]
+    (entry,) = s3.list_objects_v2(Bucket="bucket")["Contents"]
+    assert entry["Key"] == "passed/new"
+
+
+@pytest.mark.parametrize(
+    ("is_rollback", "meanwhile", "expected"),
+    [
+        (False, [], ["old", "new", "old"]),
+        (False, ["another"], ["old", "new", "another"]),
+        (True, [], ["old", "new"]),
+    ],
+)
+def test_a_failed_check_goes_back_unless_superseded(
+    history: list[str], is_rollback: bool, meanwhile: list[str], expected: list[str]
+) -> None:
+    def fail() -> None:
+        history.extend(meanwhile)
+        raise DeploymentError("the check fails")
+
+    with pytest.raises(DeploymentError, match="the check fails"):
+        release.deploy_and_check(
+            PRODUCTION, artifact("new"), fail, canary=False, is_rollback=is_rollback
+        )
+    assert history == expected
+
+
+def test_a_canary_sees_requests(history: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextlib.contextmanager
+    def requests(_: object) -> Any:
+        history.append("requests begin")
+        yield
+        history.append("requests end")
+
+    monkeypatch.setattr(Stage, "outputs", lambda _: {})
+    monkeypatch.setattr(release, "requests_meanwhile", requests)
+    monkeypatch.setattr(release, "client", MagicMock())
+    monkeypatch.setattr(Stage, "account", lambda _: ACCOUNT)
+
+    release.deploy_and_check(PRODUCTION, artifact("new"), lambda: None, canary=True)
+
+    assert history == ["old", "requests begin", "new", "requests end"]
+
+
+@pytest.fixture
+def sam(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any]]:
+    """Take the place of the sam command, and keep each template that it is to deploy."""
+    deployed: list[dict[str, Any]] = []
+
+    def run(_: str, command: str, *__: str, cwd: Path) -> str:
+        if command == "deploy":
+            deployed.append(json.loads((cwd / "deployed.json").read_text()))
+        return "changes: arn:aws:cloudformation:eu-central-1:1:changeSet/samcli/1 created"
+
+    (tmp_path / "template.yaml").write_text(
+        "{Globals: {Function: {Environment: {Variables: {}}}}, Outputs: {}}"
+    )
+    monkeypatch.setattr(release, "run", run)
+    monkeypatch.setattr(Stage, "status", lambda _: "UPDATE_COMPLETE")
+    monkeypatch.setattr(Stage, "parameters", lambda *_: {})
+    monkeypatch.setattr(Stage, "restored_tables", lambda _: {})
+    return deployed
+
+
+@pytest.mark.usefixtures("account")
+def test_each_deployment_publishes_a_version_of_its_own(
+    sam: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(release, "client", MagicMock())
+
+    release.install(PRODUCTION, artifact("same", tmp_path), canary=True)
+    release.install(PRODUCTION, artifact("same", tmp_path), canary=True)
+
+    first, second = (each["Globals"]["Function"]["Environment"]["Variables"] for each in sam)
+    assert first != second
+
+
+@pytest.mark.usefixtures("account", "sam")
+def test_a_plan_names_the_changes_and_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cloudformation = MagicMock()
+    change = {"Action": "Modify", "LogicalResourceId": "Api", "Replacement": "True"}
+    pages = [{"Changes": [{"ResourceChange": change}]}]
+    cloudformation.get_paginator.return_value.paginate.return_value = pages
+    monkeypatch.setattr(release, "client", lambda _: cloudformation)
+
+    assert list(release.plan(PRODUCTION, artifact("new", tmp_path))) == ["Modify Api (replaced)"]
+
+    change_set = "arn:aws:cloudformation:eu-central-1:1:changeSet/samcli/1"
+    cloudformation.delete_change_set.assert_called_once_with(ChangeSetName=change_set)
+    cloudformation.execute_change_set.assert_not_called()
+
+
+def test_restored_tables_take_the_place_of_the_stacks_own_everywhere() -> None:
+    before = {
+        "AnimalsTable": {"Type": "AWS::DynamoDB::Table"},
+        "name": {"Ref": "AnimalsTable"},
+        "arns": [{"Fn::GetAtt": ["AnimalsTable", "Arn"]}, {"Fn::GetAtt": "AnimalsTable.Arn"}],
+        "index": {"Fn::Sub": "${AnimalsTable.Arn}/index/by-status of ${AnimalsTable}"},
+        "other": {"Ref": "ApiKeysTable"},
+    }
+    arn = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/restored"
+
+    assert release.replace_tables(before, {"AnimalsTable": "restored"}) == {
+        "AnimalsTable": {"Type": "AWS::DynamoDB::Table"},
+        "name": "restored",
+        "arns": [{"Fn::Sub": arn}, {"Fn::Sub": arn}],
+        "index": {"Fn::Sub": f"{arn}/index/by-status of restored"},
+        "other": {"Ref": "ApiKeysTable"},
+    }
 
 
 def test_what_did_not_reach_live_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    same = {
-        "MemorySize": 512,
-        "Architectures": ["arm64"],
-        "Layers": [{"Arn": "layer:1"}],
-        "CodeSha256": "qg==",
-    }
-    latest = {
-        "Configuration": same | {"Timeout": 5},
-        "Concurrency": {"ReservedConcurrentExecutions": 7},
-    }
-    live = {"Configuration": same | {"MemorySize": 1769, "Description": "v1"}}
+    layers = [{"Arn": "layer:1"}]
+    latest = {"MemorySize": 512, "Timeout": 5, "Layers": layers, "CodeSha256": "qg=="}
+    live = {"MemorySize": 1769, "Layers": layers, "CodeSha256": "qg==", "Description": "v1"}
     functions = MagicMock(meta=boto3.client("lambda", region_name="eu-central-1").meta)
-    functions.get_alias.return_value = {}
-    functions.get_function.side_effect = lambda **options: (
-        live if "Qualifier" in options else latest
-    )
+    functions.get_alias.return_value = {"RoutingConfig": {"AdditionalVersionWeights": {"2": 0.1}}}
+    functions.get_function.side_effect = [
+        {"Configuration": latest, "Concurrency": {"ReservedConcurrentExecutions": 3}},
+        {"Configuration": live},
+    ]
     functions.get_layer_version_by_arn.return_value = {"Content": {"CodeSha256": "uw=="}}
     monkeypatch.setattr(versions, "client", lambda _: functions)
-    asked = {"code": "ab", "concurrency": "7", "layer": "cc", "version": "v2"}
-    pairs = (
-        "MemorySize is 1769, not 512",
-        "Timeout is None, not 5",
+
+    expected = {"code": "ab", "layer": "cc", "reserved concurrency": "7"}
+    assert list(versions.wrong_settings("function", expected)) == [
         "code is aa, not ab",
         "layer is bb, not cc",
-    )
-    assert [*versions.differences(versions._function("f", asked))] == [
-        *pairs,
-        "version is v1, not v2",
+        "reserved concurrency is 3, not 7",
+        "other versions have a share: {'2': 0.1}",
+        "MemorySize is 1769, not 512",
+        "Timeout is None, not 5",
     ]
-
-
-def test_restored_tables_take_the_place_of_the_stacks_everywhere() -> None:
-    before = cfn_yaml.load(str(TEMPLATE))
-    tables = {"AnimalsTable": "restored-animals", "ApiKeysTable": "restored-keys"}
-    stack = json.loads(text := release.replace_tables(json.dumps(before), tables))
-    for table, name in tables.items():
-        assert stack["Resources"][table] == before["Resources"][table]
-        assert f'"{table}"' not in text.replace(f'"{table}": {{', "")  # no Ref and no GetAtt
-        assert f"${{{table}" not in text
-        assert stack["Outputs"][f"{table}Name"]["Value"] == name
-        assert name in stack["Globals"]["Function"]["Environment"]["Variables"].values()
-        assert text.count(f"AWS::AccountId}}:table/{name}") >= 3  # roles
-
-
-def test_an_interrupted_cut_over_can_be_repeated(aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    old, new = aws("animals"), aws("animals-restored")
-    for pk, number in (("pet", 1), ("pet", 6), ("pet", 7), ("idempotency#x", 0)):
-        old.put_item(Item={"pk": pk, "id": number})
-    restore.never_repeat_ids("animals", 7)
-    # At the restored moment, the creation of 6 was under way: it had taken its id. 1 was lost and has come back.
-    new.put_item(Item={"pk": "pet", "id": 1, "name": "as it was"})
-    restore.never_repeat_ids("animals-restored", 6)
-    in_use, no_creations = ["animals"], MagicMock(return_value=contextlib.nullcontext())
-
-    def install(*_: object, tables: dict[str, str], **__: object) -> None:
-        assert new.scan()["Count"] == old.scan()["Count"]
-        assert restore.counter("animals-restored") == restore.counter("animals")
-        in_use.append(tables["AnimalsTable"])
-        if len(in_use) == 2:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(Stage, "wait", lambda _: None)
-    monkeypatch.setattr(
-        Stage, "outputs", lambda _: {"AnimalsTableName": in_use[-1], "ApiKeysTableName": "keys"}
-    )
-    monkeypatch.setattr(
-        Stage, "resources", lambda _: {"AnimalsTable": "animals", "ApiKeysTable": "keys"}
-    )
-    monkeypatch.setattr(restore, "_no_creations", no_creations)
-    monkeypatch.setattr(release, "fetched", lambda *_: contextlib.nullcontext(Path()))
-    monkeypatch.setattr(release, "install", install)
-    with pytest.raises(KeyboardInterrupt):
-        restore.cut_over(PRODUCTION, "animals-restored")
-    old.put_item(
-        Item={"pk": "pet", "id": 8}
-    )  # creations went on, until the stack used the new table
-    restore.never_repeat_ids("animals", 8)
-    restore.cut_over(PRODUCTION, "animals-restored")
-
-    assert no_creations.call_count == 2
-    assert new.get_item(Key={"pk": "pet", "id": 1})["Item"]["name"] == "as it was"
-    restore.never_repeat_ids("animals-restored", 3)
-    assert restore.counter("animals-restored") == 8
-
-
-def test_revocations_are_carried_over(aws: Any) -> None:
-    for name, item in {"kept": {}, "revoked": {"revoked": 1}, "issued": {}}.items():
-        aws("keys").put_item(Item={"hash": name, "label": "new", **item})
-    for name in ("kept", "revoked", "deleted"):
-        aws("keys-restored").put_item(Item={"hash": name, "label": "as it was"})
-
-    restore.carry_over("ApiKeysTable", "keys", "keys-restored")
-    found = {
-        item["hash"]: item.get("revoked") or item["label"]
-        for item in aws("keys-restored").scan()["Items"]
-    }
-    assert found == {"kept": "as it was", "revoked": 1, "issued": "new", "deleted": "as it was"}
 
 
 def test_a_stage_is_deployed_without_what_only_tests_need() -> None:

@@ -34,8 +34,8 @@ class Rehearsal:
 
     @property
     def base_url(self) -> str:
-        """Where the emulator serves the stage."""
-        return f"{self.endpoint}/{self.stage.name}/v1"
+        """Where the stage is served."""
+        return self.stage.outputs()["BaseUrl"]
 
     def become_administrator(self) -> None:
         """Act as the account's root user."""

@@ -51,7 +51,8 @@ def expand_templates(changesets, engine, root, python):
 
     def expand(template, provided, previous):
         parameters = engine._transform_parameters(template, provided, previous)
-        request = json.dumps({"template": template, "parameters": parameters})
+        endpoint = f"http://127.0.0.1:{os.environ['GATEWAY_PORT']}"
+        request = json.dumps({"template": template, "parameters": parameters, "endpoint": endpoint})
         command = [python, "-m", "tests.rehearsal.transform"]
         return json.loads(subprocess.check_output(command, cwd=root, input=request.encode()))
 

@@ -117,7 +117,7 @@ def test_a_deployment_whose_check_fails_is_taken_back(first_stage: Rehearsal) ->
     changed = first_stage.pack("changed", change_layer(first_stage.folder))
     with release.opened(changed) as artifact:
         with pytest.raises(DeploymentError, match="the check fails"):
-            release.deploy_and_check(stage, artifact, fail, canary=True)
+            release.deploy_and_check(stage, artifact, fail, canary=False)
         with (
             pytest.raises(DeploymentError, match="not one artifact"),
             release.fetched(stage, artifact.name, "passed"),

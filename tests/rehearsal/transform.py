@@ -1,7 +1,7 @@
 """Expand a SAM template as CloudFormation does, and change it to what the emulator takes.
 
 The emulator's process runs this with the Python of the sam command, where AWS's translator is
-installed: JSON on stdin (template and parameters) to JSON on stdout (template). `emulator.yaml`
+installed: JSON on stdin (template, parameters, endpoint) to JSON on stdout (template). `emulator.yaml`
 says what the emulator lacks.
 """
 
@@ -17,8 +17,8 @@ LIMITATIONS = Path(__file__).with_name("emulator.yaml")
 Template = dict[str, Any]
 
 
-def adapt(template: Template) -> Template:
-    """Leave out and replace what the emulator refuses."""
+def adapt(template: Template, endpoint: str) -> Template:
+    """Leave out and replace what the emulator refuses, and serve the API at its endpoint."""
     resources = template["Resources"]
     limitations = yaml.safe_load(LIMITATIONS.read_text("utf-8"))
     refused = tuple(limitations["Left out, because it cannot be on the emulator"])
@@ -34,6 +34,7 @@ def adapt(template: Template) -> Template:
             _reduce_to_one_metric(resource["Properties"])
     if "Api" in resources:
         _lift_gateway_responses(resources)
+        template["Outputs"]["BaseUrl"]["Value"] = {"Fn::Sub": f"{endpoint}/${{Stage}}/v1"}
     return template
 
 
@@ -67,7 +68,7 @@ def main() -> None:
     # The partition is all that the translator takes from the session.
     translator = Translator({}, Parser(), boto_session=boto3.Session(region_name="us-east-1"))
     template = translator.translate(request["template"], request["parameters"])
-    json.dump(adapt(template), sys.stdout)
+    json.dump(adapt(template, request["endpoint"]), sys.stdout)
 
 
 if __name__ == "__main__":

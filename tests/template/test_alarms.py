@@ -14,7 +14,10 @@ ALARM = "AWS::CloudWatch::Alarm"
 # Dimensions that AWS publishes: an alarm on any other set never sees a value. (Ours: tests/unit/test_template.py.)
 DIMENSIONS = {
     "AWS/ApiGateway": [{"ApiName", "Stage"}],
-    "AWS/Lambda": [{"FunctionName", "Resource"}],
+    "AWS/Lambda": [
+        {"FunctionName", "Resource"},
+        {"FunctionName", "Resource", "ExecutedVersion"},
+    ],
     "AWS/WAFV2": [{"WebACL", "Region", "Rule"}],
     "SystemErrors": [{"TableName", "Operation"}],
     "ReadThrottleEvents": [{"TableName"}, {"TableName", "GlobalSecondaryIndexName"}],

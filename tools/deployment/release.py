@@ -2,21 +2,22 @@
 
 import contextlib
 import json
-import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from tools import ROOT
-from tools.deployment.service import SAM, DeploymentError, run
+from tools.deployment.service import SAM, DeploymentError, requests_meanwhile, run
 from tools.deployment.stage import Stage, client
 from tools.packaging.artifact import Artifact, digest, unpack
 
 MAIN = "origin/main"
+_ARN = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/"
 
 
 def guard(stage: Stage, commit: str, *, is_rollback: bool) -> None:
@@ -89,29 +90,64 @@ def install(
         canary: Whether CodeDeploy shifts traffic, if the artifact's parameters say so.
         tables: What replaces the stack's own tables, by logical id; None keeps those in use.
     """
-    account = stage.account()
-    bucket = account["ArtifactBucketName"]
+    bucket = stage.account()["ArtifactBucketName"]
     # Before anything else, so that whatever runs can be deployed again.
     client("s3").upload_file(str(artifact.path), bucket, f"releases/{artifact.name}.zip")
-    parameters = stage.parameters(artifact.folder) | ({} if canary else {"Canary": "false"})
-    template = yaml.safe_load((artifact.folder / "template.yaml").read_text("utf-8"))
+    tables = stage.restored_tables() if tables is None else tables
+    _sam_deploy(stage, artifact, tables, {} if canary else {"Canary": "false"})
+    client("cloudformation").update_termination_protection(
+        StackName=stage.stack, EnableTerminationProtection=True
+    )
+
+
+def plan(stage: Stage, artifact: Artifact) -> Iterator[str]:
+    """Name each resource that a deployment would add, change or remove; change nothing."""
+    if not stage.status():
+        raise DeploymentError(f"{stage.name} has no stack: a deployment adds all of template.yaml")
+    printed = _sam_deploy(stage, artifact, stage.restored_tables(), {}, "--no-execute-changeset")
+    change_set = next(word for word in printed.split() if ":changeSet/" in word)
+    cloudformation = client("cloudformation")
+    try:
+        pages = cloudformation.get_paginator("describe_change_set").paginate(
+            ChangeSetName=change_set
+        )
+        for page in pages:
+            for change in page["Changes"]:
+                resource = change["ResourceChange"]
+                replaced = " (replaced)" if resource.get("Replacement") == "True" else ""
+                yield f"{resource['Action']} {resource['LogicalResourceId']}{replaced}"
+    finally:
+        cloudformation.delete_change_set(ChangeSetName=change_set)
+
+
+def _sam_deploy(
+    stage: Stage,
+    artifact: Artifact,
+    tables: Mapping[str, str],
+    parameters: Mapping[str, str],
+    *options: str,
+) -> str:
+    """Upload an artifact's code, let CloudFormation deploy it, and return what sam printed."""
+    account = stage.account()
+    bucket, folder = account["ArtifactBucketName"], artifact.folder
+    template = yaml.safe_load((folder / "template.yaml").read_text("utf-8"))
+    # Lambda publishes no version of a function that is as it was at its newest version: the same
+    # change would fail after it was taken back.
+    variables = template["Globals"]["Function"]["Environment"]["Variables"]
+    variables["DEPLOYMENT"] = datetime.now(UTC).isoformat()
     template["Outputs"]["Artifact"] = {
         "Description": "What runs: commit and SHA-256.",
         "Value": artifact.name,
     }
-    tables = stage.restored_tables() if tables is None else tables
-    text = replace_tables(json.dumps(template), tables)
-    (artifact.folder / "deployed.json").write_text(text, "utf-8")
-    sam = partial(run, SAM, cwd=artifact.folder)
-    sam("package", "--template-file", "deployed.json", "--output-template-file", "packaged.yaml",
-        "--s3-bucket", bucket, "--s3-prefix", "code", "--force-upload", "--no-progressbar")  # fmt: skip
-    sam("deploy", "--template-file", "packaged.yaml", "--config-file", "samconfig.toml",
-        "--config-env", stage.name, "--s3-bucket", bucket,
-        "--role-arn", account["ExecutionRoleArn"], "--no-progressbar",
-        "--parameter-overrides", *(f'{name}="{value}"' for name, value in parameters.items()))  # fmt: skip
-    client("cloudformation").update_termination_protection(
-        StackName=stage.stack, EnableTerminationProtection=True
-    )
+    (folder / "deployed.json").write_text(json.dumps(replace_tables(template, tables)), "utf-8")
+    run(SAM, "package", "--template-file", "deployed.json", "--output-template-file",
+        "packaged.yaml", "--s3-bucket", bucket, "--s3-prefix", "code", "--force-upload",
+        "--no-progressbar", cwd=folder)  # fmt: skip
+    given = {**stage.parameters(folder), **parameters}
+    return run(SAM, "deploy", "--template-file", "packaged.yaml", "--config-file",
+        "samconfig.toml", "--config-env", stage.name, "--s3-bucket", bucket, "--role-arn",
+        account["ExecutionRoleArn"], "--no-progressbar", *options, "--parameter-overrides",
+        *(f'{name}="{value}"' for name, value in given.items()), cwd=folder)  # fmt: skip
 
 
 def deploy_and_check(
@@ -125,9 +161,17 @@ def deploy_and_check(
     """Install an artifact and check it; if the check fails, install what ran before.
 
     Not in a rollback: what ran before it is what it left. Nor if somebody has deployed meanwhile.
+
+    Args:
+        stage: The stage.
+        artifact: What it is to run.
+        check: Raises an exception if the stage does not do what it should.
+        canary: Whether traffic shifts step by step; the suite that only reads runs meanwhile.
+        is_rollback: Whether the artifact is one that ran before.
     """
     before = released(stage)
-    install(stage, artifact, canary=canary)
+    with requests_meanwhile(stage.outputs()) if canary and before else contextlib.nullcontext():
+        install(stage, artifact, canary=canary)
     installed = released(stage)
     try:
         check()
@@ -141,14 +185,25 @@ def deploy_and_check(
     client("s3").put_object(Bucket=stage.account()["ArtifactBucketName"], Key=f"passed/{installed}")
 
 
-def replace_tables(template: str, tables: Mapping[str, str]) -> str:
-    """Let a template (JSON) use other tables than its own, which stay in it as they are."""
+def replace_tables(part: Any, tables: Mapping[str, str]) -> Any:
+    """Let a part of a template use other tables than the stack's own, which stay as they are."""
+    if isinstance(part, list):
+        return [replace_tables(each, tables) for each in part]
+    if isinstance(part, dict):
+        return _name_of(part, tables) or {
+            key: replace_tables(value, tables) for key, value in part.items()
+        }
+    if isinstance(part, str):
+        for table, name in tables.items():
+            part = part.replace(f"${{{table}}}", name).replace(f"${{{table}.Arn}}", _ARN + name)
+    return part
+
+
+def _name_of(reference: Mapping[str, Any], tables: Mapping[str, str]) -> Any:
+    """Return the name or the ARN that a reference to a replaced table stands for."""
     for table, name in tables.items():
-        arn = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/" + name
-        template = template.replace(f'{{"Ref": "{table}"}}', f'"{name}"').replace(
-            f"${{{table}}}", name
-        )
-        template = template.replace(f"${{{table}.Arn}}", arn)
-        get_att = rf'{{"Fn::GetAtt": (\["{table}", "Arn"\]|"{table}\.Arn")}}'
-        template = re.sub(get_att, json.dumps({"Fn::Sub": arn}).replace("\\", r"\\"), template)
-    return template
+        if reference == {"Ref": table}:
+            return name
+        if reference in ({"Fn::GetAtt": [table, "Arn"]}, {"Fn::GetAtt": f"{table}.Arn"}):
+            return {"Fn::Sub": _ARN + name}
+    return None

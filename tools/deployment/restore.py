@@ -1,6 +1,7 @@
-"""Go back to a table as it was: restore it next to the one in use, carry over what is newer, and let the stage use it.
+"""Go back to a table as it was: restore it, carry over what is newer, and let the stage use it.
 
-DynamoDB restores into a new table always. The stack keeps its own one, and an output says which of them is in use.
+DynamoDB always restores into a new table. The stack keeps its own one, and an output says which of
+them is in use.
 """
 
 import contextlib
@@ -10,63 +11,99 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import boto3
+import stamina
 import typer
 from boto3.dynamodb.conditions import Attr, ConditionBase
+from botocore.exceptions import ClientError
 
 from tools.deployment import release
-from tools.deployment.stage import Stage, StageName, client
+from tools.deployment.stage import StageName, client
 
 ANIMALS, KEYS = "AnimalsTable", "ApiKeysTable"
 Table = Annotated[str, typer.Option(help="Its logical id in template.yaml.")]
+Into = Annotated[str, typer.Option(help="A new table that an interrupted restore has begun.")]
 _COUNTER = {"pk": "counter", "id": 0}
 _DRAIN_S = 15  # a request that has begun ends within the function's 10 s
 _UNDER_WAY = 10_000  # as many creations as the table takes in that time
+_RESTORE_POLLS = {"Delay": 10, "MaxAttempts": 24 * 360}  # for a day
+_SETTLE_S = 600.0
+# What a new table answers until everything of it is there.
+_NOT_READY = {
+    "ContinuousBackupsUnavailableException",
+    "LimitExceededException",
+    "ResourceInUseException",
+    "ResourceNotFoundException",
+}
 
 
-def restore(stage: StageName, table: Table = ANIMALS, at: datetime | None = None) -> str:
-    """Restore a table as it was at a moment (UTC; without one the latest) into a new one, and print its name."""
-    dynamodb = client("dynamodb")
-    source, target = (
-        stage.outputs()[f"{table}Name"],
-        f"{stage.stack}-{table}-{datetime.now(UTC):%Y%m%d%H%M%S}",
-    )
-    moment: dict[str, Any] = (
-        {"RestoreDateTime": at.replace(tzinfo=UTC)} if at else {"UseLatestRestorableTime": True}
-    )
-    dynamodb.restore_table_to_point_in_time(
-        SourceTableName=source, TargetTableName=target, **moment
-    )
-    while dynamodb.describe_table(TableName=target)["Table"]["TableStatus"] != "ACTIVE":
-        time.sleep(10)
-    # Time limit, recovery and protection do not come along.
-    if attribute := dynamodb.describe_time_to_live(TableName=source)["TimeToLiveDescription"].get(
-        "AttributeName"
+def restore(
+    stage: StageName, table: Table = ANIMALS, at: datetime | None = None, into: Into = ""
+) -> str:
+    """Restore a table as it was at a moment (UTC; without one the latest) into a new one."""
+    dynamodb, source = client("dynamodb"), stage.outputs()[f"{table}Name"]
+    target = into or f"{stage.stack}-{table}-{datetime.now(UTC):%Y%m%d%H%M%S}"
+    repeat = f"if interrupted, repeat with --into {target}"
+    print(f"restoring {source} into {target}; {repeat}", flush=True)
+    moment: dict[str, Any] = {"UseLatestRestorableTime": True}
+    if at:
+        moment = {"RestoreDateTime": at.replace(tzinfo=UTC)}
+    with contextlib.suppress(dynamodb.exceptions.TableAlreadyExistsException):
+        dynamodb.restore_table_to_point_in_time(
+            SourceTableName=source, TargetTableName=target, **moment
+        )
+    dynamodb.get_waiter("table_exists").wait(TableName=target, WaiterConfig=_RESTORE_POLLS)
+    for attempt in stamina.retry_context(
+        on=_is_not_ready, attempts=None, timeout=_SETTLE_S, wait_initial=1, wait_max=15
     ):
-        ttl = {"Enabled": True, "AttributeName": attribute}
-        dynamodb.update_time_to_live(TableName=target, TimeToLiveSpecification=ttl)
-    recovery = {"PointInTimeRecoveryEnabled": True}
-    dynamodb.update_continuous_backups(TableName=target, PointInTimeRecoverySpecification=recovery)
-    dynamodb.update_table(TableName=target, DeletionProtectionEnabled=True)
-    print(target)
+        with attempt:
+            _protect(source, target)
+    print(f"{target} is restored: make cut-over STAGE={stage.name} TABLE={target}")
     return target
 
 
+def _is_not_ready(error: Exception) -> bool:
+    return isinstance(error, ClientError) and error.response["Error"]["Code"] in _NOT_READY
+
+
+def _protect(source: str, target: str) -> None:
+    """Give a restored table what does not come along: time to live, recovery and protection."""
+    dynamodb = client("dynamodb")
+    dynamodb.update_continuous_backups(
+        TableName=target, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True}
+    )
+    dynamodb.update_table(TableName=target, DeletionProtectionEnabled=True)
+    expiry = dynamodb.describe_time_to_live(TableName=source)["TimeToLiveDescription"]
+    there = dynamodb.describe_time_to_live(TableName=target)["TimeToLiveDescription"]
+    if "AttributeName" in expiry and "AttributeName" not in there:
+        dynamodb.update_time_to_live(
+            TableName=target,
+            TimeToLiveSpecification={"Enabled": True, "AttributeName": expiry["AttributeName"]},
+        )
+
+
 def cut_over(stage: StageName, name: str, table: Table = ANIMALS, *, carry: bool = True) -> None:
-    """Let a stage use a restored table, or its own one again, after carrying over what is newer; safe to repeat."""
+    """Let a stage use a restored table, or its own one again; safe to repeat.
+
+    Nothing is added to the table that is left once it is closed, whichever function still uses it.
+    """
     stage.wait()
     old, own = _follow(name, stage.outputs()[f"{table}Name"]), stage.resources()[table]
-    tables = {
-        other: one for other, one in {**stage.restored_tables(), table: name}.items() if one != own
-    }
-    with _no_creations(stage) if table == ANIMALS else contextlib.nullcontext():
-        if carry and name != old:
-            carry_over(table, old, name)
-        with release.fetched(stage, release.released(stage)) as artifact:
-            release.install(stage, artifact, canary=False, tables=tables)
+    if table == ANIMALS and old != name:
+        _close(old)
+        time.sleep(_DRAIN_S)
+    if carry and old != name:
+        carry_over(table, old, name)
+    if table == ANIMALS:
+        _open(name)
+    tables = {**stage.restored_tables(), table: name}
+    if name == own:
+        del tables[table]
+    with release.fetched(stage, release.released(stage)) as artifact:
+        release.install(stage, artifact, canary=False, tables=tables)
 
 
 def _follow(name: str, in_use: str) -> str:
-    """Return the table that one takes the place of: noted on it as a tag, as a repeat may find it in use already."""
+    """Return the table that one takes the place of: its tag says so to a repeat, too."""
     dynamodb = client("dynamodb")
     arn = dynamodb.describe_table(TableName=name)["Table"]["TableArn"]
     if name != in_use:
@@ -75,35 +112,30 @@ def _follow(name: str, in_use: str) -> str:
     return next((str(tag["Value"]) for tag in tags if tag["Key"] == "follows"), name)
 
 
-@contextlib.contextmanager
-def _no_creations(stage: Stage) -> Iterator[None]:
-    """Refuse creations, so that nothing is written to the table that is left."""
-    functions, create = client("lambda"), stage.functions()["CreatePetFunction"]
-    # Not what it has now: that is 0 if a cut-over was interrupted.
-    reserved = int(stage.used_parameters()["ReservedConcurrency"])
-    functions.put_function_concurrency(FunctionName=create, ReservedConcurrentExecutions=0)
-    try:
-        time.sleep(_DRAIN_S)
-        yield
-    finally:
-        stage.wait()  # an interrupted deployment goes on by itself, and may still write to the old table
-        if reserved:
-            functions.put_function_concurrency(
-                FunctionName=create, ReservedConcurrentExecutions=reserved
-            )
-        else:
-            functions.delete_function_concurrency(FunctionName=create)
+def _close(name: str) -> None:
+    """Let a table give no more ids: creations are answered with 503."""
+    _table(name).update_item(
+        Key=_COUNTER,
+        UpdateExpression="SET closed = :now",
+        ExpressionAttributeValues={":now": int(time.time())},
+    )
+
+
+def _open(name: str) -> None:
+    """Let a table give ids: it may have been closed, or restored from one that was."""
+    _table(name).update_item(Key=_COUNTER, UpdateExpression="REMOVE closed")
 
 
 def carry_over(table: str, old: str, new: str) -> None:
-    """Copy what was written after the restored moment, and never give an id again; safe to repeat."""
+    """Copy what was written after the restored moment, and never give an id again."""
     source, target = _table(old), _table(new)
     if table == KEYS:
         for item in _items(source):
             # A revocation is carried over too: a key that was revoked must not come back.
             _put(target, item, None if "revoked" in item else Attr("hash").not_exists())
         return
-    # A creation that was under way at the restored moment had taken its id, and wrote its animal afterwards.
+    # A creation that was under way at the restored moment had taken its id, and wrote its animal
+    # afterwards.
     recent = Attr("id").gt(counter(new) - _UNDER_WAY) | Attr("pk").begins_with("idempotency#")
     there = {(item["pk"], item["id"]) for item in _items(target, FilterExpression=recent)}
     for item in _items(source, FilterExpression=recent):
@@ -119,20 +151,23 @@ def raise_counter(stage: StageName, value: int) -> None:
     print(f"the last id given is {counter(table)}")
 
 
-def never_repeat_ids(table: str, last: int) -> None:
+def never_repeat_ids(name: str, last: int) -> None:
     """Set a table's counter to a number, unless it is beyond that."""
-    _put(
-        _table(table),
-        {**_COUNTER, "value": last},
-        Attr("value").not_exists() | Attr("value").lt(last),
-    )
+    table = _table(name)
+    with contextlib.suppress(table.meta.client.exceptions.ConditionalCheckFailedException):
+        table.update_item(
+            Key=_COUNTER,
+            UpdateExpression="SET #value = :last",
+            ConditionExpression=Attr("value").not_exists() | Attr("value").lt(last),
+            ExpressionAttributeNames={"#value": "value"},
+            ExpressionAttributeValues={":last": last},
+        )
 
 
-def counter(table: str) -> int:
+def counter(name: str) -> int:
     """Return the last id that a table has given."""
-    return int(
-        _table(table).get_item(Key=_COUNTER, ConsistentRead=True).get("Item", {}).get("value", 0)
-    )
+    answer = _table(name).get_item(Key=_COUNTER, ConsistentRead=True)
+    return int(answer.get("Item", {}).get("value", 0))
 
 
 def _table(name: str) -> Any:
@@ -140,10 +175,9 @@ def _table(name: str) -> Any:
 
 
 def _items(table: Any, **options: Any) -> Iterator[Mapping[str, Any]]:
-    pages = table.meta.client.get_paginator("scan").paginate(
-        TableName=table.name, ConsistentRead=True, **options
-    )
-    return (item for page in pages for item in page["Items"])
+    paginator = table.meta.client.get_paginator("scan")
+    for page in paginator.paginate(TableName=table.name, ConsistentRead=True, **options):
+        yield from page["Items"]
 
 
 def _put(table: Any, item: Mapping[str, Any], condition: ConditionBase | None) -> None:

@@ -5,9 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from subprocess import DEVNULL
 
 from tools import ROOT
 
@@ -69,7 +72,38 @@ def serve_if_asked(base_url: str, keys: list[str]) -> None:
 
 
 def check_contract(base_url: str, keys: list[str], place: str, *arguments: str) -> None:
-    """Run the contract suite as it has to pass in a place, without the credentials of this process."""
+    """Run the contract suite as it has to pass in a place, without this process's credentials."""
+    with _suite(base_url, keys, place, "-r", "fE", *arguments) as process:
+        failed = process.wait()
+    if failed:
+        raise DeploymentError(f"the contract suite failed against {base_url}")
+
+
+@contextmanager
+def requests_meanwhile(outputs: Mapping[str, str]) -> Iterator[None]:
+    """Run what only reads of the contract suite against a stage, again and again.
+
+    A canary that nobody calls cannot fail. What the suite says is left to the check that follows:
+    old and new versions answer meanwhile.
+    """
+    ended = threading.Event()
+
+    def run_again(keys: list[str]) -> None:
+        while not ended.is_set():
+            with _suite(outputs["BaseUrl"], keys, "aws", "-m", "smoke_read_only", stdout=DEVNULL):
+                pass
+
+    with temporary_keys(outputs["ApiKeysTableName"]) as keys, ThreadPoolExecutor() as pool:
+        pool.submit(run_again, keys)
+        try:
+            yield
+        finally:
+            ended.set()
+
+
+def _suite(
+    base_url: str, keys: list[str], place: str, *arguments: str, stdout: int | None = None
+) -> subprocess.Popen[bytes]:
     environment = {
         "PATH": "/usr/bin:/bin",
         "PYTHONUTF8": "1",
@@ -78,16 +112,5 @@ def check_contract(base_url: str, keys: list[str], place: str, *arguments: str) 
         "CONTRACT_SECOND_API_KEY": keys[1],
         "CONTRACT_EXPECTED_FAILURES": f"tests/contract/expected_failures/{place}.yaml",
     }
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "tests/contract",
-        "-p",
-        "no:cacheprovider",
-        "-r",
-        "fE",
-        *arguments,
-    ]
-    if subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode:
-        raise DeploymentError(f"the contract suite failed against {base_url}")
+    command = [sys.executable, "-m", "pytest", "tests/contract", "-p", "no:cacheprovider"]
+    return subprocess.Popen([*command, *arguments], cwd=ROOT, env=environment, stdout=stdout)

@@ -94,6 +94,16 @@ class Stage:
             for summary in summaries
         }
 
+    def unconfirmed_subscriptions(self) -> list[str]:
+        """Return the addresses that get no alarms until they confirm that they want them."""
+        topic = self.resources()["AlarmTopic"]
+        answer = client("sns").list_subscriptions_by_topic(TopicArn=topic)
+        return [
+            str(each["Endpoint"])
+            for each in answer["Subscriptions"]
+            if each["SubscriptionArn"] == "PendingConfirmation"
+        ]
+
     def functions(self) -> dict[str, str]:
         """Return the names of its functions by their logical ids."""
         return {

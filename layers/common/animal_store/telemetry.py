@@ -45,7 +45,16 @@ def _directive(dimension: str, *metrics: str) -> dict[str, Any]:
 _WARM = _directive("Status", "Latency")
 _COLD = _directive("Status", "Latency", "ColdStart")
 _ERRORS = _directive("Code", "Errors")
+_ERRORS_OF_VERSION = _directive("Version", "Errors")
 _DEPRECATED_CALLS = _directive("KeyLabel", "DeprecatedCalls")
+
+
+def _errors_of_version(line: dict[str, Any]) -> list[dict[str, Any]]:
+    """Count a bug for its version too: by that a canary is judged (DeploymentAlarm in template.yaml)."""
+    if line["Code"] != "internal_error":
+        return []
+    line["Version"] = os.environ.get("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST")
+    return [_ERRORS_OF_VERSION]
 
 
 def write(  # noqa: PLR0913 - one argument for each fact of the line
@@ -101,6 +110,7 @@ def write(  # noqa: PLR0913 - one argument for each fact of the line
     if code:
         line |= {"Code": code, "Errors": 1}
         directives.append(_ERRORS)
+        directives += _errors_of_version(line)
     if key_label:
         line["KeyLabel"] = key_label
         if deprecated:
