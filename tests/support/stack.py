@@ -32,11 +32,8 @@ def properties_of(stack: Template, kind: str) -> Any:
     return properties
 
 
-def as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
-def statements(stack: Template) -> Iterator[tuple[str, dict[str, Any]]]:
+def role_statements(stack: Template) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each role's name with each statement of its policies."""
     for name, role in properties_by_name(stack, "AWS::IAM::Role").items():
         for policy in role.get("Policies", []):
             for statement in policy["PolicyDocument"]["Statement"]:
