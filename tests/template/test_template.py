@@ -302,7 +302,7 @@ def firewall(stack: Template) -> dict[str, Any]:
     """Return the firewall, with its rules by name."""
     acl = properties_of(stack, "AWS::WAFv2::WebACL")
     rules: dict[str, Any] = {rule["Name"]: rule for rule in acl["Rules"]}
-    return acl | {"Rules": rules}
+    return {**acl, "Rules": rules}
 
 
 def assert_refusal_is_declared(
