@@ -54,12 +54,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     """The service to test: as given, or one in this process."""
-    names = ("BASE_URL", "API_KEY", "SECOND_API_KEY")
-    base_url, api_key, second = (os.environ.get(f"CONTRACT_{name}", "") for name in names)
-    if bool(base_url) != bool(api_key):
+    base_url = os.environ.get("CONTRACT_BASE_URL")
+    api_key = os.environ.get("CONTRACT_API_KEY")
+    if base_url and api_key:
+        yield Target(base_url, api_key, os.environ.get("CONTRACT_SECOND_API_KEY"))
+    elif base_url or api_key:
         raise pytest.UsageError("CONTRACT_BASE_URL and CONTRACT_API_KEY belong together")
-    if base_url:
-        yield Target(base_url, api_key, second)
     else:
         with service_in_process(tmp_path_factory.mktemp("service")) as service:
             yield service

@@ -1,103 +1,109 @@
 """Bodies that are not what JSON (RFC 8259) is, or more of it than is good."""
 
-import json
-
 import pytest
 
-from tests.contract.client import JSON, Client, assert_error
+from tests.contract.client import JSON, Client, assert_error, short
 
 VALID = b'{"name": "x", "categoryId": 1}'
 LARGEST = 16 * 1024
-NO_NUMBERS = [
-    b"NaN",
-    b"Infinity",
-    b"-Infinity",
-    b"01",
-    b"+1",
-    b"0x1",
-    b"1_0",
-    b".5",
-    b"1.",
-    b"-",
-    b"9" * 5000,
-]
-NO_STRINGS = [rb"\ud83d", rb"\udc3ex", rb"\udc3e\ud83d", rb"\x41", rb"\u00", b"a\0", b"a\n", b"a\t"]
 
 REFUSED = [
-    *[
-        b"",
-        b" \r\n\t",
-        b"1",
-        b"true",
-        b"null",
-        b"[]",
-        b'"x"',
-        b"[" + VALID + b"]",
-        json.dumps(VALID.decode()).encode(),
-    ],
-    *[VALID[:-1], VALID[:11], VALID + b" x", VALID + b",", VALID + b"\n" + VALID],
-    *[
-        b'{"name": "x", "categoryId": 1,}',
-        b'{"name": "x" "categoryId": 1}',
-        b'{"name": "x", /**/ "categoryId": 1}',
-    ],
-    *[
-        b"{'name': 'x', 'categoryId': 1}",
-        b'{name: "x", categoryId: 1}',
-        b"name=x&categoryId=1",
-        b"name: x\n",
-    ],
+    # not an object
+    b"",
+    b" \r\n\t",
+    b"1",
+    b"true",
+    b"null",
+    b"[]",
+    b'"x"',
+    b"[" + VALID + b"]",
+    # not one object
+    VALID[:-1],
+    VALID[:11],
+    VALID + b" x",
+    VALID + b",",
+    VALID + VALID,
+    # not JSON
+    b'{"name": "x", "categoryId": 1,}',
+    b'{"name": "x" "categoryId": 1}',
+    b'{"name": "x", /**/ "categoryId": 1}',
+    b"{'name': 'x', 'categoryId': 1}",
+    b'{name: "x", categoryId: 1}',
+    b"name=x&categoryId=1",
+    b"name: x\n",
     # a member twice
-    *[
-        b'{"name": "x", "name": "x", "categoryId": 1}',
-        rb'{"name": "x", "n\u0061me": "y", "categoryId": 1}',
-    ],
-    *[VALID[:-1] + b', "categoryId": 2}', VALID[:-1] + b', "status": "sold", "status": "pending"}'],
-    # what only looks like a space, and other ways to encode characters
-    *[b'{"name": "x",\f"categoryId": 1}', '{"name": "x",\u00a0"categoryId": 1}'.encode()],
-    *[b"\xef\xbb\xbf" + VALID, VALID.decode().encode("utf-16-le")],
-    *[VALID.replace(b"1", number) for number in NO_NUMBERS],
-    *[VALID.replace(b"x", string) for string in NO_STRINGS],
-    # beyond what a parser should follow, and in a member that nobody reads
-    *[b"[" * 16_000, b'{"a":' * 3000],
-    *[VALID[:-1] + b', "weight": %b}' % number for number in (b"NaN", b"9" * 5000)],
+    b'{"name": "x", "name": "x", "categoryId": 1}',
+    rb'{"name": "x", "n\u0061me": "y", "categoryId": 1}',
+    b'{"name": "x", "categoryId": 1, "categoryId": 2}',
+    b'{"name": "x", "categoryId": 1, "status": "sold", "status": "pending"}',
+    # what only looks like a space
+    b'{"name": "x",\f"categoryId": 1}',
+    '{"name": "x",\u00a0"categoryId": 1}'.encode(),
+    # a byte order mark
+    b"\xef\xbb\xbf" + VALID,
+    # deeper than a parser should go
+    b"[" * 16_000,
+    b'{"a":' * 3000,
+    # in a member that nobody reads
+    b'{"name": "x", "categoryId": 1, "weight": NaN}',
+    b'{"name": "x", "categoryId": 1, "weight": ' + b"9" * 5000 + b"}",
+    # not numbers
+    b'{"name": "x", "categoryId": NaN}',
+    b'{"name": "x", "categoryId": Infinity}',
+    b'{"name": "x", "categoryId": -Infinity}',
+    b'{"name": "x", "categoryId": 01}',
+    b'{"name": "x", "categoryId": +1}',
+    b'{"name": "x", "categoryId": 0x1}',
+    b'{"name": "x", "categoryId": 1_0}',
+    b'{"name": "x", "categoryId": .5}',
+    b'{"name": "x", "categoryId": 1.}',
+    b'{"name": "x", "categoryId": -}',
+    b'{"name": "x", "categoryId": ' + b"9" * 5000 + b"}",
+    # not strings: halves of a surrogate pair, unknown escapes, control characters
+    rb'{"name": "\ud83d", "categoryId": 1}',
+    rb'{"name": "\udc3ex", "categoryId": 1}',
+    rb'{"name": "\udc3e\ud83d", "categoryId": 1}',
+    rb'{"name": "\x41", "categoryId": 1}',
+    rb'{"name": "\u00", "categoryId": 1}',
+    b'{"name": "a\0", "categoryId": 1}',
+    b'{"name": "a\n", "categoryId": 1}',
+    b'{"name": "a\t", "categoryId": 1}',
 ]
+
+# In no encoding like it, overlong, a surrogate, cut off, beyond Unicode.
+NOT_UTF_8 = [b"\xff\xfe", b"\xc0\xaf", b"\xed\xa0\xbd", b"\xf0\x9f\x90", b"\xf4\x90\x80\x80"]
 
 ACCEPTED = {
     "white-space-around": b" \r\n\t" + VALID + b"\n\n",
     "escaped-member-name": rb'{"n\u0061me": "x", "categoryId": 1}',
+    "escaped-character": rb'{"name": "\u0078", "categoryId": 1}',
     "other-order": b'{"categoryId":1,"name":"x"}',
-    "nested-a-little": VALID[:-1] + b', "deep": ' + b"[" * 50 + b"]" * 50 + b"}",
-    "largest": (VALID[:-1] + ', "note": "é'.encode()).ljust(LARGEST - 2, b"y") + b'"}',
-    "many-unknown-members": json.dumps(
-        {"name": "x", "categoryId": 1} | {f"m{n}": n for n in range(1000)}
-    ).encode(),
+    "nested-a-little": b'{"name": "x", "categoryId": 1, "y": ' + b"[" * 50 + b"]" * 50 + b"}",
+    "largest": '{"name": "x", "categoryId": 1, "y": "é'.encode().ljust(LARGEST - 2, b"y") + b'"}',
 }
 
 
-@pytest.mark.parametrize("body", REFUSED, ids=lambda body: repr(body)[2:50])
+@pytest.mark.parametrize("body", REFUSED, ids=short)
 def test_refused(client: Client, body: bytes) -> None:
-    """A body that is no JSON object, or that JSON leaves undefined, is answered with 400."""
+    """A body that is not a JSON object, or that JSON leaves undefined, is refused."""
     assert_error(client.post(body), "invalid_request")
 
 
-@pytest.mark.parametrize(
-    "characters", [b"\xff\xfe", b"\xc0\xaf", b"\xed\xa0\xbd", b"\xf0\x9f\x90", b"\xf4\x90\x80\x80"]
-)
+@pytest.mark.parametrize("characters", NOT_UTF_8)
 def test_not_utf_8(client: Client, characters: bytes) -> None:
-    """Bytes that no character has: in no encoding like it, overlong, a surrogate, cut off, beyond Unicode."""
+    """Bytes that are not a character are refused."""
     assert_error(client.post(VALID.replace(b"x", characters)), "invalid_request")
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32"])
 def test_other_encoding(client: Client, encoding: str) -> None:
     assert_error(client.post(VALID.decode().encode(encoding)), "invalid_request")
 
 
-def test_body_absent(client: Client) -> None:
+@pytest.mark.parametrize("headers", [[], [JSON]])
+def test_body_absent(client: Client, headers: list[tuple[str, str]]) -> None:
     """A creation needs a body."""
-    assert_error(client.request("POST", "/pets", [JSON]), "invalid_request")
-    assert_error(client.request("POST", "/pets"), "invalid_request")
+    assert_error(client.request("POST", "/pets", headers), "invalid_request")
 
 
 @pytest.mark.parametrize("body", ACCEPTED.values(), ids=ACCEPTED)
@@ -118,7 +124,7 @@ def test_too_large(client: Client, body: bytes) -> None:
 
 @pytest.mark.parametrize("coding", ["gzip", "br"])
 def test_compressed(client: Client, coding: str) -> None:
-    """A body that is declared to be compressed is answered with 415."""
+    """A body that is declared to be compressed is refused, and the answer says what is accepted."""
     response = client.post(VALID, ("Content-Encoding", coding))
     assert_error(response, "unsupported_media_type")
     assert response.headers["Accept-Encoding"] == "identity"

@@ -7,6 +7,7 @@ from functools import cache, reduce
 from operator import getitem
 from typing import Any, NamedTuple
 
+import pytest
 import yaml
 from jsonschema import Draft202012Validator, validators
 
@@ -57,6 +58,12 @@ def operations() -> tuple[Operation, ...]:
         for method, each in item.items()
         if method != "parameters"
     )
+
+
+each_operation = pytest.mark.parametrize(
+    "operation", operations(), ids=[operation.id for operation in operations()]
+)
+"""Runs a test with each operation."""
 
 
 def find(method: str, path: str) -> Operation | None:
