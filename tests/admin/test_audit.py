@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import typer
@@ -92,11 +93,20 @@ def test_status_is_2_when_only_the_advisory_database_is_missing(
     assert exit_status() == 2
 
 
+@pytest.mark.parametrize("environment", ["live", "test"])
+def test_key_of_this_service_is_found(
+    environment: Literal["live", "test"], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "ROOT", tmp_path)
+    file = tmp_path / "settings.py"
+    file.write_text(f"KEY = {api_key.generate(environment)}\n")
+
+    assert len(list(audit.secrets(file))) == 1
+
+
 @pytest.mark.parametrize(
     "secret",
     [
-        api_key.generate("live"),
-        api_key.generate("test"),
         "AKIA" + "Z3MGT7QK2ABCDEFG",
         "ghp_" + "a1B2" * 9,
         "-----BEGIN " + "PRIVATE KEY-----",
