@@ -11,7 +11,8 @@ from tests.support.processes import RunningService, run_service
 # What takes long, or needs Node.js, a browser, Java or a build. Single tests that do are marked
 # where they are.
 SLOW = (
-    *("clients/test_generated.py", "packaging/", "reliability/"),
+    *("clients/test_generated.py", "packaging/"),
+    *("reliability/test_attack.py", "reliability/test_model.py", "reliability/test_sockets.py"),
     *("docs/test_docs_page.py", "docs/test_examples.py", "local/test_store_comparison.py"),
 )
 

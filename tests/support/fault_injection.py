@@ -136,7 +136,7 @@ class FaultyStore:
     def __init__(
         self, client: "DynamoDBClient", database: Database, otherwise: Fault = Attempt.carry_out
     ) -> None:
-        self._client, self.database, self._otherwise = client, database, otherwise
+        self.client, self.database, self._otherwise = client, database, otherwise
         self._seams = {
             "before-send.dynamodb": self._send,
             "provide-client-params.dynamodb": self._check,
@@ -155,8 +155,8 @@ class FaultyStore:
     def detach(self) -> None:
         """Leave the client, and give it back its whole quota of retries, so that no test depends on others."""
         for event, handler in self._seams.items():
-            cast("Any", self._client.meta.events).unregister(event, handler)
-        refill_retries(self._client)
+            cast("Any", self.client.meta.events).unregister(event, handler)
+        refill_retries(self.client)
 
     def _send(
         self, event_name: str, request: AWSPreparedRequest, **_: object

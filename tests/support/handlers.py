@@ -91,6 +91,14 @@ def invoke(event: dict[str, Any], context: Context | None = None) -> Response:
     return Response(result["statusCode"], result["headers"], result["body"])
 
 
+def forget_keys() -> None:
+    """Empty the layer's caches of API keys, as they are in a new execution environment."""
+    from animal_store import auth
+
+    auth._known._entries.clear()
+    auth._unknown._entries.clear()
+
+
 def problems(event: Mapping[str, Any], response: Response) -> list[str]:
     """List where the response to an event differs from what openapi.yaml declares for its operation."""
     return openapi.problems(

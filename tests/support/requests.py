@@ -1,10 +1,14 @@
-"""What a unit test makes and reads: requests to the functions, the time, and the log."""
+"""What tests make and read: requests to the functions, the time, and the log."""
 
 import copy
 import io
 import json
 from collections.abc import Callable
 from typing import Any
+
+import pytest
+from botocore import endpoint
+from botocore.retries.standard import ExponentialBackoff
 
 from tests.support import handlers
 from tests.support.handlers import EVENTS, SUCCESSES, Response
@@ -32,6 +36,19 @@ class Clock:
         self.uptime += seconds
 
 
+def install_clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Give layer and SDK a clock; the SDK's pauses between retries are as long as can be."""
+    from animal_store import auth, catalogue, dynamodb, operation
+
+    clock = Clock()
+    for module in (auth, catalogue, dynamodb, operation, endpoint):
+        monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(
+        ExponentialBackoff, "delay_amount", lambda _, context: 2 ** (context.attempt_number - 1)
+    )
+    return clock
+
+
 def log_entries(output: io.StringIO) -> list[dict[str, Any]]:
     """Read what is printed: one JSON object on each line."""
     return [json.loads(line) for line in output.getvalue().splitlines()]
@@ -40,7 +57,7 @@ def log_entries(output: io.StringIO) -> list[dict[str, Any]]:
 def make_event(
     folder: str, headers: dict[str, list[str]] | None = None, **members: Any
 ) -> dict[str, Any]:
-    """Make a proxy event of a function: the plainest successful one, with other headers and members."""
+    """Change headers and members of the plainest event that a function answers with success."""
     names = [name for name in SUCCESSES if handlers.function_of(EVENTS[name]) == folder]
     event: dict[str, Any] = copy.deepcopy(EVENTS[min(names, key=len)])
     event["multiValueHeaders"] |= headers or {}
@@ -48,4 +65,4 @@ def make_event(
 
 
 Send = Callable[..., Response]
-"""Sends a request with a valid key, unless `headers` say otherwise: takes what `make_event` takes."""
+"""Sends what `make_event` makes of the same arguments."""

@@ -6,17 +6,15 @@ from types import SimpleNamespace
 
 import pytest
 import pytest_socket
-from botocore import endpoint
-from botocore.retries.standard import ExponentialBackoff
 
 from tests.support import handlers
 from tests.support.fault_injection import FaultyStore
-from tests.support.requests import Clock, Send, make_event
+from tests.support.requests import Clock, Send, install_clock, make_event
 
 for function in handlers.TEMPLATE.functions.values():
     handlers.handler(function.code.name)
 
-from animal_store import auth, catalogue, dynamodb, operation, telemetry  # noqa: E402 - they read the environment
+from animal_store import dynamodb, telemetry  # noqa: E402 - they read the environment
 
 
 @pytest.fixture(autouse=True)
@@ -29,27 +27,15 @@ def no_network() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def forget_keys() -> Callable[[], None]:
-    """Empty the caches of keys, as in a new execution environment; return a function that does it again."""
-
-    def forget() -> None:
-        auth._known._entries.clear()
-        auth._unknown._entries.clear()
-
-    forget()
-    return forget
+    """Begin with empty caches of keys; return the function that empties them."""
+    handlers.forget_keys()
+    return handlers.forget_keys
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Return the clock of the layer and of the SDK, whose pauses between retries are as long as can be."""
-    clock = Clock()
-    longest = property(
-        lambda _: lambda: 1.0, lambda backoff, value: vars(backoff).update(_random=value)
-    )
-    monkeypatch.setattr(ExponentialBackoff, "_random", longest, raising=False)
-    for module in (auth, catalogue, dynamodb, operation, endpoint):
-        monkeypatch.setattr(module, "time", clock)
-    return clock
+    """Return the clock of layer and SDK."""
+    return install_clock(monkeypatch)
 
 
 @pytest.fixture

@@ -62,7 +62,13 @@ def test_key_with_one_change_is_malformed(position: int, length: int, text: str)
 
 
 @pytest.mark.parametrize(
-    "body", ["animal_prod_" + "a" * 32, "Animal_live_" + "a" * 32, "animal_live_" + "\u0661" * 32]
+    "body",
+    [
+        "animal_prod_" + "a" * 32,
+        "Animal_live_" + "a" * 32,
+        "animal_live_" + "a" * 33,
+        "animal_live_" + "\u0661" * 32,
+    ],
 )
 def test_key_of_another_format_is_malformed_though_its_checksum_is_right(body: str) -> None:
     assert not api_key.is_well_formed(body + api_key._checksum(body))
