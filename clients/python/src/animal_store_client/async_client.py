@@ -13,10 +13,7 @@ from animal_store_client.pet import AnyStatus, Page, Pet
 
 
 class AsyncClient(Core[httpx.AsyncClient]):
-    """Calls the API from asyncio; methods, arguments and errors are those of `Client`.
-
-    A call that is cancelled sends nothing more.
-    """
+    """Calls the API from asyncio as `Client` does; a call that is cancelled sends nothing more."""
 
     _connect = httpx.AsyncClient
 
@@ -53,12 +50,12 @@ class AsyncClient(Core[httpx.AsyncClient]):
         idempotency_key: str | None = None,
     ) -> Pet:
         """Add an animal. Retries never add it twice."""
-        return await self._send(self._creation(name, category_id, status, idempotency_key))
+        return await self._send(self._create(name, category_id, status, idempotency_key))
 
     @deprecated("GET /pets/{petId} will be removed on 5 December 2030: use pets()")
     async def get(self, pet_id: int) -> Pet:
         """Return one animal."""
-        return await self._send(self._reading(pet_id))
+        return await self._send(self._get(pet_id))
 
     async def _send(self, call: Call[T]) -> T:
         while True:
@@ -70,8 +67,8 @@ class AsyncClient(Core[httpx.AsyncClient]):
 
     async def _attempt(self, call: Call[Any]) -> tuple[httpx.Response, bytes]:
         """Send a request once; return the response and as much of its body as the core takes."""
-        http, content = self._connections(asyncio.get_running_loop()), b""
-        timeout_s = call.attempt_s()
+        http, timeout_s = self._connections(asyncio.get_running_loop()), call.attempt_s()
+        content = b""
         request = http.stream(**call.request(), timeout=timeout_s)
         with call.translate_failures():
             async with asyncio.timeout(timeout_s), request as response:

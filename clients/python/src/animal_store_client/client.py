@@ -18,10 +18,7 @@ _attempt_end = ContextVar("_attempt_end", default=math.inf)
 
 
 class Client(Core[httpx.Client]):
-    """Calls the API; may be shared by threads and kept over a fork. Close it, or use it in `with`.
-
-    `Core` describes the arguments.
-    """
+    """Calls the API, as `Core` says; shared by threads and kept over a fork. Use it in `with`."""
 
     _connect = httpx.Client
 
@@ -39,15 +36,12 @@ class Client(Core[httpx.Client]):
     def pages(
         self, *, status: AnyStatus = None, page_size: int = 100, cursor: str | None = None
     ) -> Iterator[Page]:
-        """Yield the list page by page, asking for a page when it is needed.
+        """Yield the list page by page.
 
         Args:
             status: Only animals with this status.
             page_size: At most so many animals in a page, 1 to 100.
-            cursor: A page's, to go on after it with the same status.
-
-        Raises:
-            AnimalStoreError: A page cannot be had. Go on with the last page's cursor.
+            cursor: The last page's, to go on with the same status after the next one failed.
         """
         for call in self._pages(status, page_size, cursor):
             yield self._send(call)
@@ -71,17 +65,14 @@ class Client(Core[httpx.Client]):
             name: 1 to 256 characters, at least one of them not white space.
             category_id: A 64-bit integer.
             status: None for an animal without one.
-            idempotency_key: Give one to repeat the call itself, within 24 hours.
-
-        Raises:
-            AnimalStoreError: The animal is refused, or the service does not answer.
+            idempotency_key: A failed call's, to repeat that one; a key is kept for 24 hours.
         """
-        return self._send(self._creation(name, category_id, status, idempotency_key))
+        return self._send(self._create(name, category_id, status, idempotency_key))
 
     @deprecated("GET /pets/{petId} will be removed on 5 December 2030: use pets()")
     def get(self, pet_id: int) -> Pet:
         """Return one animal; raise NotFoundError if there is none."""
-        return self._send(self._reading(pet_id))
+        return self._send(self._get(pet_id))
 
     def _send(self, call: Call[T]) -> T:
         while True:
@@ -117,11 +108,9 @@ def _left_s(timeout_s: float | None = None) -> float:
 
 
 def _end_with_attempt(event: str, info: dict[str, Any]) -> None:
-    """Let no step of a connection outlast its attempt: httpcore's extension "trace" calls this.
-
-    httpx bounds each step, but not their number: each read while header lines drip or a
-    100 Continue comes again and again, and each connection to one of a host's addresses.
-    """
+    """Let no step of a connection outlast its attempt: httpcore's extension "trace" calls this."""
+    # httpx bounds each read, but not their number: header lines may drip, 100 Continue come again
+    # and again. It bounds each connection to one of a host's addresses, but not their sum.
     if event.endswith("connect_tcp.started"):
         addresses = socket.getaddrinfo(info["host"], info["port"], type=socket.SOCK_STREAM)
         info["timeout"] = _left_s() / len(addresses)

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 import httpx
 
 from animal_store_client import errors
-from animal_store_client.pet import Page, Pet
+from animal_store_client.pet import AnyStatus, Page, Pet
 
 try:
     __version__ = version("animal-store-client")
@@ -25,8 +25,8 @@ except PackageNotFoundError:  # imported from a checkout that is not installed
 
 MAX_BODY_BYTES = 2**20  # a page of 100 animals with the longest names takes about a tenth
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
-_LINK = re.compile(r'<([^>]*)>((?:[^<"]|"[^"]*")*)')  # a target and its parameters (RFC 8288, 3)
-_REL = re.compile(r';\s*rel\s*=\s*"?([^";,]*)', re.IGNORECASE)
+# A link's target and its relations (RFC 8288, section 3).
+_LINK = re.compile(r'<([^>]*)>(?:[^<"]|"[^"]*")*?;\s*rel\s*=\s*"?([^";,]*)', re.IGNORECASE)
 _log = logging.getLogger("animal_store_client")
 T = TypeVar("T")
 Http = TypeVar("Http", bound=httpx.Client | httpx.AsyncClient)
@@ -41,11 +41,10 @@ class Core(Generic[Http]):
         api_key: Sent to this origin only.
         timeout_s: For each attempt; API Gateway answers within 29 seconds.
         deadline_s: For each call, over all attempts and pauses; in a list, for each page.
-        attempts: How often a request is sent at most. Requests that may be repeated are: every
-            creation carries an Idempotency-Key.
+        attempts: How often a request is sent at most; creations carry an Idempotency-Key.
         max_retry_after_s: The longest `Retry-After` that is waited for.
-        http_client: Sends the requests, with certificates or a proxy of your own, for instance.
-            You close it; a process that is forked after its first use needs another.
+        http_client: With certificates or a proxy of your own, for instance. You close it, and make
+            a client with another in a process that is forked after its first use.
 
     Raises:
         ValueError: The base URL is not one or not encrypted, or the key cannot be a header.
@@ -70,8 +69,7 @@ class Core(Generic[Http]):
         if scheme not in {"http", "https"} or not host or others:
             raise ValueError("This is not a base URL: https://, a host and a path ending with /v1")
         if scheme == "http" and host not in _LOOPBACK:
-            reason = "where anyone on the way could read the key: use https://"
-            raise ValueError(f"The base URL is http://{host}, {reason}")
+            raise ValueError(f"The base URL http://{host} shows the key on its way: use https://")
         if not api_key or not api_key.isascii() or not api_key.isprintable() or " " in api_key:
             raise ValueError("The API key is empty, or has a character that no key has")
         self.timeout_s, self.deadline_s = timeout_s, deadline_s
@@ -98,7 +96,7 @@ class Core(Generic[Http]):
         self._owner = owner
         return self._http
 
-    def _pages(self, status: str | None, size: int, cursor: str | None) -> Iterator["Call[Page]"]:
+    def _pages(self, status: AnyStatus, size: int, cursor: str | None) -> Iterator["Call[Page]"]:
         """Yield the call for each page; the next one is known when the last one has its result."""
         query = _without_none(limit=size, status=status, cursor=cursor)
         url: httpx.URL | None = self._pets.copy_merge_params(query)
@@ -117,36 +115,32 @@ class Core(Generic[Http]):
             seen.add(str(url))
             yield Call(self, "GET", url, read)
 
-    def _creation(
-        self, name: str, category_id: int, status: str | None, key: str | None
-    ) -> "Call[Pet]":
+    def _create(self, name: str, category: int, status: AnyStatus, key: str | None) -> "Call[Pet]":
         def read(response: httpx.Response, value: Any) -> Pet:
             return Pet.from_json(value, replayed="Idempotency-Replayed" in response.headers)
 
-        body = _without_none(name=name, categoryId=category_id, status=status)
+        body = _without_none(name=name, categoryId=category, status=status)
         return Call(self, "POST", self._pets, read, body, str(uuid.uuid4()) if key is None else key)
 
-    def _reading(self, pet_id: int) -> "Call[Pet]":
+    def _get(self, pet_id: int) -> "Call[Pet]":
         url = self._pets.copy_with(path=f"{self._pets.path}/{pet_id}")
         return Call(self, "GET", url, lambda _, value: Pet.from_json(value))
 
     def _next_url(self, response: httpx.Response) -> httpx.URL | None:
         """Return the URL of the next page; never one that would take the key to another origin."""
-        for target, parameters in _LINK.findall(response.headers.get("Link", "")):
-            rel = _REL.search(parameters)
-            if not rel or "next" not in rel[1].lower().split():
-                continue
-            try:
-                url = response.url.join(target)
-            except httpx.InvalidURL:
-                url = httpx.URL()
-            origin = (self._pets.scheme, self._pets.netloc, b"")
-            if (url.scheme, url.netloc, url.userinfo) != origin or "cursor" not in url.params:
-                raise errors.InvalidResponseError(
-                    f"The next page is said to be at {target[:200]}: another origin, or no cursor"
-                )
-            return url
-        return None
+        links = _LINK.findall(response.headers.get("Link", ""))
+        targets = [target for target, relations in links if "next" in relations.lower().split()]
+        if not targets:
+            return None
+        try:
+            url = response.url.join(targets[0])
+        except httpx.InvalidURL:
+            url = httpx.URL()
+        origin = (self._pets.scheme, self._pets.netloc, b"")
+        if (url.scheme, url.netloc, url.userinfo) != origin or "cursor" not in url.params:
+            text = f"The next page is at {targets[0][:200]}: another origin, or no cursor"
+            raise errors.InvalidResponseError(text)
+        return url
 
 
 def _without_none(**members: Any) -> dict[str, Any]:
@@ -155,7 +149,7 @@ def _without_none(**members: Any) -> dict[str, Any]:
 
 @dataclass
 class Call(Generic[T]):
-    """One call, from its first attempt to what `read` makes of its response and JSON."""
+    """One call: `read` makes its result of the response and its JSON."""
 
     client: Core[Any]
     method: str
@@ -194,7 +188,7 @@ class Call(Generic[T]):
     def result(self, response: httpx.Response, content: bytes) -> T:
         """Return what a response stands for; the JSON of a 204 is None."""
         status = response.status_code
-        # A deletion that was repeated, because its outcome was unknown, is done if it finds nothing.
+        # A deletion that is repeated because its outcome is unknown is done if it finds nothing.
         deleted = self.method == "DELETE" and self._may_be_done and status == httpx.codes.NOT_FOUND
         if deleted or status == httpx.codes.NO_CONTENT:
             return self.read(response, None)
@@ -210,16 +204,15 @@ class Call(Generic[T]):
     def pause_s(self, error: errors.AnimalStoreError) -> float:
         """Return how long to wait before the next attempt; raise the error if there is none."""
         error.idempotency_key = self.idempotency_key
-        asked_s = error.retry_after_s or 0.0
+        limits, asked_s = self.client, error.retry_after_s or 0.0
         # Random, because other clients failed at the same time and were told the same.
-        pause_s: float = asked_s + random.random() * min(10, 0.2 * 2**self._attempt)  # noqa: S311
-        late = (
-            time.monotonic() + pause_s >= self._deadline or asked_s > self.client.max_retry_after_s
-        )
-        if late or not error.may_pass or self._attempt >= self.client.attempts:
+        wait_s: float = asked_s + random.random() * min(10, 0.2 * 2**self._attempt)  # noqa: S311
+        late = asked_s > limits.max_retry_after_s or time.monotonic() + wait_s > self._deadline
+        if late or not error.may_pass or self._attempt >= limits.attempts:
             raise error
         self._attempt += 1
         self._may_be_done |= not isinstance(error, errors.TooManyRequestsError)
-        attempts = (self._attempt, self.client.attempts)
-        _log.warning("%s; attempt %d of %d in %.1f s", error, *attempts, pause_s)
-        return pause_s
+        _log.warning(
+            "%s; attempt %d of %d in %.1f s", error, self._attempt, limits.attempts, wait_s
+        )
+        return wait_s

@@ -9,17 +9,11 @@ import httpx
 
 
 class AnimalStoreError(Exception):
-    """Base of every error that the clients raise; control characters in its text are escaped.
+    """Base of every error that the clients raise; control characters in its text are escaped."""
 
-    Attributes:
-        idempotency_key: Of a creation that failed: repeated with it, the animal is added once.
-        may_pass: Whether the same request may get another response later.
-        retry_after_s: How long the service asked to wait; None if it did not.
-    """
-
-    idempotency_key: str | None = None
-    may_pass = False
-    retry_after_s: float | None = None
+    idempotency_key: str | None = None  # of a failed creation: repeated with it, it adds once
+    may_pass = False  # whether the same request may get another response later
+    retry_after_s: float | None = None  # how long the service asked to wait
 
     def __init__(self, message: str) -> None:
         super().__init__(printable(message))
@@ -36,17 +30,12 @@ class InvalidResponseError(AnimalStoreError):
 
 
 class ApiError(AnimalStoreError):
-    """The API answered with an error.
-
-    Attributes:
-        status: The HTTP status.
-        code: Of the Error object; empty if there is none.
-        message: Of the Error object, or what else is known.
-        request_id: Quote it to support.
-    """
+    """The API answered with an error."""
 
     status = 0
-    code = message = request_id = ""
+    code = ""  # of the Error object; empty if there is none
+    message = ""  # of the Error object, or what else is known
+    request_id = ""  # to quote to support
 
     @staticmethod
     def from_response(response: httpx.Response, content: bytes) -> "ApiError":
