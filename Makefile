@@ -215,6 +215,11 @@ rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## 
 	@$(MAKE) build ARCH=x86_64
 	@$(PYTEST_CMD) tests/rehearsal -vx --durations=0 --durations-min=1 $(addprefix --stage=,$(or $(STAGE),production staging))
 
+.PHONY: first-flight
+first-flight: .venv/.installed .tools/sam/.installed ## the rehearsal's steps and more in a real, empty AWS account: make first-flight STAGE=staging
+	@$(MAKE) build ARCH=arm64
+	@$(PYTEST_CMD) tests/rehearsal -vx --durations=0 --durations-min=1 --aws --stage="$$STAGE"
+
 .PHONY: contract
 contract: install ## the contract suite against BASE_URL with API_KEY (PYTEST="-m smoke_read_only": only read)
 	@CONTRACT_BASE_URL="$${BASE_URL-}" CONTRACT_API_KEY="$${API_KEY-}" CONTRACT_SECOND_API_KEY="$${SECOND_API_KEY-}" \

@@ -33,7 +33,9 @@ def test_rights_are_only_where_a_role_is_taken_or_an_artifact_attested() -> None
         "deploy/staging": BECOME_THE_ROLE,
         "deploy/production": BECOME_THE_ROLE,
         "deploy-stage/deploy": BECOME_THE_ROLE,
+        "release/wheel": {"contents": "write"},
         "rollback/rollback": BECOME_THE_ROLE,
+        "weekly/check-stage": {"contents": "read", "id-token": "write"},
     }
 
 
@@ -47,7 +49,11 @@ def test_a_stage_takes_only_what_was_built_and_attested_here() -> None:
     assert deploy["production"]["needs"] == ["checks", "staging"]
     for stage in ("staging", "production"):
         given = deploy[stage]["with"]
-        assert given == {"stage": stage, "sha256": "${{ needs.checks.outputs.sha256 }}"}
+        assert given == {
+            "stage": stage,
+            "sha256": "${{ needs.checks.outputs.sha256 }}",
+            "canary": "${{ github.event_name == 'push' || inputs.canary }}",
+        }
     assert runs("make deploy")
     assert runs("make rollback")
     for command in runs("make deploy") + runs("make rollback"):
@@ -58,8 +64,14 @@ def test_a_stage_takes_only_what_was_built_and_attested_here() -> None:
 def test_a_stage_changes_from_main_and_in_its_environment() -> None:
     assert DEPLOY["environment"] == "${{ inputs.stage }}"
     # YAML 1.1 reads `on` as true.
-    assert WORKFLOWS["deploy"][True] == {"push": {"branches": ["main"]}}
-    assert WORKFLOWS["rollback"]["jobs"]["rollback"]["if"] == "github.ref == 'refs/heads/main'"
+    assert WORKFLOWS["deploy"][True]["push"] == {"branches": ["main"]}
+    of_main = "github.ref == 'refs/heads/main'"
+    for workflow, job in (
+        ("deploy", "checks"),
+        ("rollback", "rollback"),
+        ("weekly", "check-stage"),
+    ):
+        assert WORKFLOWS[workflow]["jobs"][job]["if"] == of_main
     assert all("pull_request_target" not in workflow[True] for workflow in WORKFLOWS.values())
 
 

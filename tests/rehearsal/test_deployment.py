@@ -1,9 +1,10 @@
 """The steps of a deployment, from an empty account to a deleted stack, each on top of the last.
 
-`make rehearse` takes them on an emulator of AWS. After the bootstrap everything is done in the role
-of the pipeline, with the functions behind the commands, up to the deletion.
+`make rehearse` takes them on an emulator of AWS, `make first-flight` in a real account, with the
+functions behind the commands and, unless a step is marked, in the role of the pipeline.
 """
 
+import json
 import shutil
 import threading
 import time
@@ -13,11 +14,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import boto3
 import httpx
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.rehearsal.conftest import BUILD, Rehearsal
+from tests.rehearsal.conftest import Rehearsal
+from tests.rehearsal.places import Emulator
 from tools.deployment import bootstrap, release, restore, versions
 from tools.deployment.service import DeploymentError, check_contract, serve_if_asked, temporary_keys
 from tools.deployment.stage import TABLES, client
@@ -27,30 +30,26 @@ REPOSITORY = ["Owner=octo", "OwnerId=1", "Repository=animals", "RepositoryId=2"]
 # A text of the layer that every operation answers with, and what a changed layer answers.
 TEXT = "Missing or invalid API key."
 CHANGED_TEXT = "Missing or invalid API key: this is the changed layer."
+NO_TOKEN = "nobody here has a token of GitHub's"
+ALARM_S = 600
 
 
-def in_full(rehearsal: Rehearsal, request: pytest.FixtureRequest) -> bool:
-    """Tell the first stage, which takes every step, from those beside it."""
-    return bool(request.config.getoption("stages")[0] == rehearsal.stage.name)
-
-
-@pytest.fixture
-def first_stage(rehearsal: Rehearsal, request: pytest.FixtureRequest) -> Rehearsal:
-    """Skip a step that is taken with one stage only."""
-    if not in_full(rehearsal, request):
-        pytest.skip("taken with the first stage only")
-    return rehearsal
-
-
-def change_layer(folder: Path) -> Path:
-    """Build a layer that answers with another text."""
-    build = shutil.copytree(BUILD, folder / "changed")
+def change_layer(rehearsal: Rehearsal, name: str, old: str, new: str) -> Path:
+    """Build a layer with another text in its errors."""
+    build = Path(shutil.copytree(rehearsal.build, rehearsal.folder / name))
     source = build / "CommonLayer/python/animal_store/errors.py"
     text = source.read_text("utf-8")
-    assert text.count(f'"{TEXT}"') == 1
-    source.write_text(text.replace(f'"{TEXT}"', f'"{CHANGED_TEXT}"'), "utf-8")
+    assert text.count(old) == 1
+    source.write_text(text.replace(old, new), "utf-8")
     compile_tree(build / "CommonLayer/python", "/opt/python")
     return build
+
+
+def deploy(rehearsal: Rehearsal, path: Path, *, canary: bool = False) -> None:
+    """Deploy an artifact that passes its check."""
+    with release.opened(path) as artifact:
+        check = partial(versions.check, rehearsal.stage, artifact)
+        release.deploy_and_check(rehearsal.stage, artifact, check, canary=canary)
 
 
 def assert_every_operation_answers(base_url: str, message: str) -> None:
@@ -60,62 +59,77 @@ def assert_every_operation_answers(base_url: str, message: str) -> None:
         assert httpx.request(method, base_url + path, timeout=30).json() == expected
 
 
+@pytest.mark.administrator
 def test_bootstrap(rehearsal: Rehearsal, request: pytest.FixtureRequest) -> None:
-    rehearsal.become_administrator()
-    once = f"CreateApiGatewayLoggingRole={str(in_full(rehearsal, request)).lower()}"
+    is_first = request.config.getoption("stages")[0] == rehearsal.stage.name
+    once = f"CreateApiGatewayLoggingRole={str(is_first).lower()}"
     bootstrap.create(rehearsal.stage, bootstrap.TEMPLATE, [*REPOSITORY, once])
 
 
+@pytest.mark.administrator
+@pytest.mark.only_emulated(NO_TOKEN)
 @pytest.mark.parametrize(
     "subject", ["octo/animals:ref:refs/heads/main", "octo@3/animals@2:environment:{stage}"]
 )
-def test_nobody_else_may_deploy(rehearsal: Rehearsal, subject: str) -> None:
+def test_nobody_else_may_deploy(rehearsal: Rehearsal, place: Emulator, subject: str) -> None:
     with pytest.raises(ClientError, match="AccessDenied"):
-        rehearsal.become_pipeline(subject.format(stage=rehearsal.stage.name))
+        place.become_job(rehearsal.stage, subject.format(stage=rehearsal.stage.name))
 
 
+@pytest.mark.administrator
+@pytest.mark.only_emulated(NO_TOKEN)
 @pytest.mark.parametrize(
     "subject", ["octo/animals:environment:{stage}", "octo@1/animals@2:environment:{stage}"]
 )
-def test_jobs_of_the_environment_may_deploy(rehearsal: Rehearsal, subject: str) -> None:
-    rehearsal.become_pipeline(subject.format(stage=rehearsal.stage.name))
+def test_jobs_of_the_environment_may_deploy(
+    rehearsal: Rehearsal, place: Emulator, subject: str
+) -> None:
+    place.become_job(rehearsal.stage, subject.format(stage=rehearsal.stage.name))
 
 
 def test_deploy(rehearsal: Rehearsal) -> None:
-    stage = rehearsal.stage
-    with release.opened(rehearsal.pack("first")) as artifact:
-        check = partial(versions.check, stage, artifact)
-        release.deploy_and_check(stage, artifact, check, canary=True)
-    rehearsal.deployed_first = release.released(stage)
+    deploy(rehearsal, rehearsal.pack("first"), canary=True)
+    rehearsal.deployed_first = release.released(rehearsal.stage)
 
 
 def test_the_contract_suite_passes(
     rehearsal: Rehearsal, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    selected = [] if in_full(rehearsal, request) else ["-m", "smoke_read_only"]
+    is_first = request.config.getoption("stages")[0] == rehearsal.stage.name
+    selected = [] if is_first else ["-m", "smoke_read_only"]
     with temporary_keys(rehearsal.stage.outputs()["ApiKeysTableName"]) as keys:
         with capsys.disabled():
             serve_if_asked(rehearsal.base_url, keys)
-        check_contract(rehearsal.base_url, keys, "rehearsal", *selected)
+        place = rehearsal.place.expected_failures
+        check_contract(rehearsal.base_url, keys, place, *selected)
     assert_every_operation_answers(rehearsal.base_url, TEXT)
 
 
-def test_a_changed_parameter_alone_reaches_live(first_stage: Rehearsal) -> None:
-    stage = first_stage.stage
-    with release.opened(first_stage.pack("memory", MemorySize="512")) as artifact:
-        check = partial(versions.check, stage, artifact)
-        release.deploy_and_check(stage, artifact, check, canary=True)
+@pytest.mark.in_full
+def test_a_plan_changes_nothing(rehearsal: Rehearsal) -> None:
+    before = release.released(rehearsal.stage)
+    with release.opened(rehearsal.pack("planned", MemorySize="512")) as artifact:
+        changes = list(release.plan(rehearsal.stage, artifact))
+    assert "Modify CreatePetFunction" in changes
+    assert release.released(rehearsal.stage) == before
+    assert rehearsal.stage.used_parameters()["MemorySize"] == "1024"
 
 
-def test_a_deployment_whose_check_fails_is_taken_back(first_stage: Rehearsal) -> None:
-    stage, before = first_stage.stage, release.released(first_stage.stage)
+@pytest.mark.in_full
+def test_a_changed_parameter_alone_reaches_live(rehearsal: Rehearsal) -> None:
+    deploy(rehearsal, rehearsal.pack("memory", MemorySize="512"), canary=True)
+
+
+@pytest.mark.in_full
+def test_a_deployment_whose_check_fails_is_taken_back(rehearsal: Rehearsal) -> None:
+    stage, before = rehearsal.stage, release.released(rehearsal.stage)
 
     def fail() -> None:
-        assert_every_operation_answers(first_stage.base_url, CHANGED_TEXT)
+        assert_every_operation_answers(rehearsal.base_url, CHANGED_TEXT)
         raise DeploymentError("the check fails")
 
-    changed = first_stage.pack("changed", change_layer(first_stage.folder))
-    with release.opened(changed) as artifact:
+    build = change_layer(rehearsal, "changed", TEXT, CHANGED_TEXT)
+    with release.opened(rehearsal.pack("changed", build)) as artifact:
         with pytest.raises(DeploymentError, match="the check fails"):
             release.deploy_and_check(stage, artifact, fail, canary=False)
         with (
@@ -124,19 +138,83 @@ def test_a_deployment_whose_check_fails_is_taken_back(first_stage: Rehearsal) ->
         ):
             pass
 
-    assert release.released(stage) == before
-    assert_every_operation_answers(first_stage.base_url, TEXT)
+    assert_every_operation_answers(rehearsal.base_url, TEXT)
     with release.fetched(stage, before) as artifact:
         versions.check(stage, artifact)
 
 
-def test_rollback(first_stage: Rehearsal) -> None:
-    stage = first_stage.stage
-    with release.fetched(stage, first_stage.deployed_first, "passed") as artifact:
+@pytest.mark.in_full
+def test_the_same_change_again(rehearsal: Rehearsal) -> None:
+    deploy(rehearsal, rehearsal.folder / "changed.zip")
+    assert_every_operation_answers(rehearsal.base_url, CHANGED_TEXT)
+
+
+@pytest.mark.in_full
+def test_rollback(rehearsal: Rehearsal) -> None:
+    stage = rehearsal.stage
+    with release.fetched(stage, rehearsal.deployed_first, "passed") as artifact:
         check = partial(versions.check, stage, artifact)
         release.deploy_and_check(stage, artifact, check, canary=False, is_rollback=True)
-    assert release.released(stage) == first_stage.deployed_first
+    assert_every_operation_answers(rehearsal.base_url, TEXT)
     assert stage.used_parameters()["MemorySize"] == "1024"
+
+
+@pytest.mark.in_full
+@pytest.mark.only_aws("the emulator has no CodeDeploy")
+def test_a_canary_that_fails_is_taken_back(rehearsal: Rehearsal) -> None:
+    before = release.released(rehearsal.stage)
+    build = change_layer(rehearsal, "broken", TEXT, '" + None + "')
+    path = rehearsal.pack("broken", build, DeploymentType="Canary10Percent5Minutes")
+    with pytest.raises(DeploymentError, match="failed"):
+        deploy(rehearsal, path, canary=True)
+    assert rehearsal.stage.status() == "UPDATE_ROLLBACK_COMPLETE"
+    assert release.released(rehearsal.stage) == before
+    assert_every_operation_answers(rehearsal.base_url, TEXT)
+
+
+@pytest.mark.in_full
+@pytest.mark.administrator
+@pytest.mark.only_aws("the emulator's API Gateway answers otherwise")
+def test_a_throttled_function_is_answered_with_503(rehearsal: Rehearsal) -> None:
+    functions, name = client("lambda"), rehearsal.stage.functions()["ListPetsFunction"]
+    headers = {"Authorization": f"Bearer animal_test_{'0' * 38}"}
+    functions.put_function_concurrency(FunctionName=name, ReservedConcurrentExecutions=0)
+    try:
+        time.sleep(10)
+        response = httpx.get(f"{rehearsal.base_url}/pets", headers=headers)
+    finally:
+        functions.delete_function_concurrency(FunctionName=name)
+    assert (response.status_code, response.json()["code"]) == (503, "service_unavailable")
+    assert response.headers["Retry-After"]
+
+
+@pytest.mark.in_full
+@pytest.mark.administrator
+@pytest.mark.only_aws("nothing on the emulator sets off an alarm")
+def test_an_alarm_arrives(rehearsal: Rehearsal) -> None:
+    resources = rehearsal.stage.resources()
+    topic = resources["AlarmTopic"]
+    queue = boto3.resource("sqs").create_queue(QueueName=f"{rehearsal.stage.stack}-alarms")
+    try:
+        arn = queue.attributes["QueueArn"]
+        allowed = {"Effect": "Allow", "Principal": "*", "Action": "sqs:SendMessage"}
+        statement = allowed | {
+            "Resource": arn,
+            "Condition": {"ArnEquals": {"aws:SourceArn": topic}},
+        }
+        policy = {"Version": "2012-10-17", "Statement": [statement]}
+        queue.set_attributes(Attributes={"Policy": json.dumps(policy)})
+        client("sns").subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn)
+        client("cloudwatch").set_alarm_state(
+            AlarmName=resources["ServerErrorsAlarm"], StateValue="ALARM", StateReason="first flight"
+        )
+        deadline = time.monotonic() + ALARM_S
+        received: list[Any] = []
+        while not received and time.monotonic() < deadline:
+            received = queue.receive_messages(WaitTimeSeconds=20)
+        assert "ServerErrorsAlarm" in received[0].body
+    finally:
+        queue.delete()
 
 
 class Writers:
@@ -169,42 +247,55 @@ class Writers:
         self._stop.set()
         self._pool.shutdown()
 
+    def list_all(self) -> list[dict[str, Any]]:
+        """Read every page of the list."""
+        page = self.http.get("/pets", params={"limit": 100}).raise_for_status()
+        pets: list[dict[str, Any]] = page.json()
+        while "next" in page.links:
+            page = self.http.get(page.links["next"]["url"]).raise_for_status()
+            pets += page.json()
+        return pets
+
 
 @pytest.fixture
-def writers(first_stage: Rehearsal) -> Iterator[Writers]:
+def writers(rehearsal: Rehearsal) -> Iterator[Writers]:
     """Let clients write for the time of a step."""
-    with temporary_keys(first_stage.stage.outputs()["ApiKeysTableName"]) as keys:
-        writers = Writers(first_stage.base_url, keys[0])
+    with temporary_keys(rehearsal.stage.outputs()["ApiKeysTableName"]) as keys:
+        writers = Writers(rehearsal.base_url, keys[0])
         yield writers
         writers.stop()
+        writers.http.close()
 
 
-def test_restore_and_cut_over_under_writers(first_stage: Rehearsal, writers: Writers) -> None:
-    stage, http = first_stage.stage, writers.http
+@pytest.mark.in_full
+def test_restore_and_cut_over_and_back_under_writers(
+    rehearsal: Rehearsal, writers: Writers
+) -> None:
+    stage = rehearsal.stage
+    own = stage.resources()["AnimalsTable"]
     writers.wait_for_more()
-    page = http.get("/pets", params={"limit": 10})
-    table = restore.restore(stage)
-    writers.wait_for_more()
-    restore.cut_over(stage, table)
+    restored = restore.restore(stage)
+    for table in (restored, own):
+        writers.wait_for_more()
+        restore.cut_over(stage, table)
+        assert stage.outputs()["AnimalsTableName"] == table
     writers.wait_for_more()
     writers.stop()
 
-    kept = page.json()
-    while "next" in page.links:
-        page = http.get(page.links["next"]["url"]).raise_for_status()
-        kept += page.json()
-    assert stage.outputs()["AnimalsTableName"] == table
+    kept = writers.list_all()
+    assert len({pet["id"] for pet in kept}) == len(kept)
     assert len({pet["id"] for pet in writers.created}) == len(writers.created)
     assert [pet for pet in writers.created if pet not in kept] == []
 
 
-def test_prune_leaves_what_is_in_use(first_stage: Rehearsal) -> None:
-    versions.prune(first_stage.stage, keep=1)
-    assert_every_operation_answers(first_stage.base_url, TEXT)
+@pytest.mark.in_full
+def test_prune_leaves_what_is_in_use(rehearsal: Rehearsal) -> None:
+    versions.prune(rehearsal.stage, keep=1)
+    assert_every_operation_answers(rehearsal.base_url, TEXT)
 
 
+@pytest.mark.administrator
 def test_delete(rehearsal: Rehearsal) -> None:
-    rehearsal.become_administrator()
     stage, cloudformation = rehearsal.stage, client("cloudformation")
     resources = stage.resources()
     with pytest.raises(ClientError, match=r"(?i)protect"):
