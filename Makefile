@@ -198,10 +198,6 @@ rollback: .venv/.installed .tools/sam/.installed ## deploy an earlier artifact a
 check-stage: .venv/.installed ## compare what a stage runs with what was asked for, and test it: make check-stage STAGE=staging
 	@$(ANIMAL_STORE) check-stage "$$STAGE"
 
-.PHONY: prune
-prune: .venv/.installed ## delete a stage's old versions of code: make prune STAGE=production KEEP=3
-	@$(ANIMAL_STORE) prune "$$STAGE" --keep $(or $(KEEP),3)
-
 .PHONY: restore
 restore: .venv/.installed ## restore a stage's animals into a new table: make restore STAGE=production AT=2027-01-31T02:30:00
 	@$(ANIMAL_STORE) restore "$$STAGE" $(if $(AT),--at "$$AT") $(ARGS)

@@ -288,12 +288,6 @@ def test_restore_and_cut_over_and_back_under_writers(
     assert [pet for pet in writers.created if pet not in kept] == []
 
 
-@pytest.mark.in_full
-def test_prune_leaves_what_is_in_use(rehearsal: Rehearsal) -> None:
-    versions.prune(rehearsal.stage, keep=1)
-    assert_every_operation_answers(rehearsal.base_url, TEXT)
-
-
 @pytest.mark.administrator
 def test_delete(rehearsal: Rehearsal) -> None:
     stage, cloudformation = rehearsal.stage, client("cloudformation")

@@ -18,7 +18,6 @@ Attested = Annotated[
 
 app = typer.Typer()
 app.command()(bootstrap.bootstrap)
-app.command()(versions.prune)
 app.command()(restore.restore)
 app.command("cut-over")(restore.cut_over)
 app.command("raise-counter")(restore.raise_counter)
@@ -78,7 +77,7 @@ def _verify(artifact: Artifact, repository: str) -> None:
 
 @app.command("check-stage")
 def check(stage: StageName) -> None:
-    """Compare a stage with what was asked for, and run the contract suite (production: only reads)."""
+    """Compare a stage with what was asked for, and test it (production: only what reads)."""
     with release.fetched(stage, release.released(stage)) as artifact:
         _check(stage, artifact)
     if unconfirmed := stage.unconfirmed_subscriptions():
