@@ -75,7 +75,7 @@ run: install ## serve the API on this machine (PORT=3000 DATA=.local RELOAD=1)
 MACHINE := $(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
 .aws-sam/local/.layer: uv.lock layers/common/animal_store/*.py tools/packaging/*.py | .venv/.installed
 	@echo "building the layer for sam local"
-	@.venv/bin/python -m tools.packaging.layer $(MACHINE) .aws-sam/local/layer
+	@.venv/bin/python -m tools.packaging.layer .aws-sam/local/layer $(MACHINE)
 	@touch $@
 
 .PHONY: sam-local sam-invoke sam-contract

@@ -236,3 +236,29 @@ def test_an_artifact_holds_code_that_is_addressed_by_its_digest(tmp_path: Path) 
         ROOT / "samconfig.toml"
     ).read_bytes()
     assert (tmp_path / "unpacked" / sbom.NAME).exists()
+
+
+def run_makefile(root: Path, output: Path) -> subprocess.CompletedProcess[str]:
+    """Build the layer as a plain `sam build` does."""
+    command = ["make", "-f", f"{root}/layers/common/Makefile", "build-CommonLayer"]
+    return subprocess.run(
+        [*command, f"ARTIFACTS_DIR={output}"], check=False, capture_output=True, text=True
+    )
+
+
+def test_layer_of_a_plain_sam_build_serves_both_processors(tmp_path: Path) -> None:
+    assert run_makefile(ROOT, tmp_path).returncode == 0
+
+    assert {path.name for path in tmp_path.rglob("*.so")} == {
+        "_pydantic_core.cpython-313-aarch64-linux-gnu.so",
+        "_pydantic_core.cpython-313-x86_64-linux-gnu.so",
+    }
+
+
+def test_sam_build_before_installation_says_what_to_do(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "layers/common", tmp_path / "layers/common")
+
+    failed = run_makefile(tmp_path, tmp_path / "layer")
+
+    assert failed.returncode != 0
+    assert f"run 'make install' in {tmp_path} first" in failed.stderr

@@ -22,9 +22,9 @@ def _sam_build(target: Target) -> None:
     command += [f"ParameterKey=Architecture,ParameterValue={target.name}"]
     environment = os.environ | {
         "SAM_CLI_TELEMETRY": "0",
-        # sam looks for the functions' Python on PATH; the layer's Makefile cannot see the template's parameter.
+        # sam looks for the functions' Python on PATH.
         "PATH": f"{SAM.parent}{os.pathsep}{os.environ['PATH']}",
-        "ARCHITECTURE": target.name,
+        "LAYER_ARCHITECTURE": target.name,
     }
     done = subprocess.run(
         command, cwd=ROOT, env=environment, check=False, capture_output=True, text=True

@@ -1,12 +1,13 @@
 """Pack the shared layer: locked libraries for the target, our package, nothing that is never loaded, bytecode.
 
-`layers/common/Makefile` runs it: `python -m tools.packaging.layer arm64 FOLDER`. The same input gives the same bytes.
+`layers/common/Makefile` runs it: `python -m tools.packaging.layer FOLDER arm64`. The same input gives the same bytes.
 """
 
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -133,5 +134,16 @@ def build(target: Target, output: Path) -> None:
     compile_tree(python, "/opt/python")
 
 
+def add_compiled_libraries(target: Target, output: Path) -> None:
+    """Add those of another processor, which have names of their own, so that the layer serves both."""
+    with tempfile.TemporaryDirectory() as folder:
+        _install(target, Path(folder))
+        for library in Path(folder).rglob("*.so"):
+            shutil.copy(library, output / "python" / library.relative_to(folder))
+
+
 if __name__ == "__main__":
-    build(TARGETS[sys.argv[1]], Path(sys.argv[2]))
+    output, first, *others = sys.argv[1:]
+    build(TARGETS[first], Path(output))
+    for name in others:
+        add_compiled_libraries(TARGETS[name], Path(output))
