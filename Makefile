@@ -69,7 +69,7 @@ lock: $(UV) ## bring every lock file up to date with pyproject.toml and locks/*.
 
 .PHONY: run
 run: install ## serve the API on this machine (PORT=3000 DATA=.local RELOAD=1)
-	@PARENT=$$PPID PYTHONDONTWRITEBYTECODE= exec $(ANIMAL_STORE) run
+	@PYTHONDONTWRITEBYTECODE= exec $(ANIMAL_STORE) run
 
 # The functions in Lambda containers: they are mounted from their sources, and share a layer built for this machine.
 MACHINE := $(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
@@ -79,7 +79,7 @@ MACHINE := $(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
 	@touch $@
 
 .PHONY: sam-local sam-invoke sam-contract
-sam-local: install .tools/sam/.installed .aws-sam/local/.layer ## serve the API by `sam local start-api`, in containers (PORT=3000 DATA=.local)
+sam-local: install .tools/sam/.installed .aws-sam/local/.layer ## serve the API by `sam local start-api`, in containers (PORT=3000 DATA=.local EVENTS=0)
 	@exec $(ANIMAL_STORE) sam-local
 
 sam-invoke: install .tools/sam/.installed .aws-sam/local/.layer $(if $(DEBUG),.tools/debugpy/.installed) ## invoke one function in a container: make sam-invoke EVENT=events/get-200.json (DEBUG=5890: wait for a debugger)

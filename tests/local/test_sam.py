@@ -1,53 +1,167 @@
 """`sam local` as its developers type it, in containers: skipped where no engine answers (`make sam-contract`)."""
 
 import json
+import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
+import httpx
 import pytest
 
 from tests.support import processes
-from tests.support.processes import RunningService, run_service
+from tests.support.handlers import EVENTS, TEMPLATE
+from tests.support.processes import RunningService, environment, run_service, wait_for
 from tools import ROOT
+from tools.local import LocalError, sam
 
 HAS_ENGINE = shutil.which("docker") and not subprocess.call(
     ["docker", "info"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
 )
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not HAS_ENGINE, reason="no container engine answers"),
-]
+needs_engine = pytest.mark.skipif(not HAS_ENGINE, reason="no container engine answers")
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
-    """Serve an empty store and the API by `make sam-local`."""
+    """Serve the API and an empty store by `make sam-local`."""
     processes.run("make", ".tools/sam/.installed", ".aws-sam/local/.layer", cwd=ROOT, timeout_s=600)
     with run_service(tmp_path_factory.mktemp("sam") / "data", command="sam-local") as service:
         yield service
 
 
-def test_contract_holds_through_sam_local(served: RunningService) -> None:
-    issued = json.loads(served.tool("keys", "issue", "--label", "second", "--json"))
-    variables = {
-        "BASE_URL": served.base_url,
-        "API_KEY": served.api_key,
-        "SECOND_API_KEY": issued["key"],
-        "EXPECTED_FAILURES": "tests/contract/expected_failures/sam-local.yaml",
-    }
-
-    printed = processes.run("make", "contract", cwd=ROOT, timeout_s=900, **variables)
-
-    assert "skipped" not in printed
+def typed(command: str, data: Path) -> dict[str, Any]:
+    """Type a command of a document; return the response that it prints."""
+    path = f"{ROOT}/.tools/sam/bin:{os.environ['PATH']}"
+    own = environment(data, PATH=path, SAM_CLI_TELEMETRY="0")
+    printed = subprocess.check_output(command, shell=True, cwd=ROOT, env=own, text=True)  # noqa: S602
+    response: dict[str, Any] = json.loads(printed)
+    return response
 
 
+def containers() -> set[str]:
+    """List the engine's containers."""
+    return set(subprocess.check_output(["docker", "ps", "-aq"], text=True).split())
+
+
+@pytest.mark.slow
+@needs_engine
 def test_animals_are_those_of_make_run(tmp_path: Path) -> None:
     with run_service(tmp_path) as service:
-        pet = service.http.post("/pets", json={"name": "Rex", "categoryId": 1}).json()
-    with run_service(tmp_path, command="sam-local") as service:
-        assert service.http.get(f"/pets/{pet['id']}").json() == pet
-        other = service.http.post("/pets", json={"name": "Mia", "categoryId": 1}).json()
+        first = service.http.post("/pets", json={"name": "Rex", "categoryId": 1}).json()
+    with run_service(tmp_path, command="sam-local", EVENTS="0") as service:
+        assert service.http.get("/pets").json() == [first]
+        second = service.http.post("/pets", json={"name": "Mia", "categoryId": 1}).json()
     with run_service(tmp_path) as service:
-        assert service.http.get(f"/pets/{other['id']}").json() == other
+        assert service.http.get("/pets").json() == [first, second]
+
+
+@pytest.mark.slow
+@needs_engine
+@pytest.mark.parametrize(
+    ("document", "command"),
+    [
+        ("events/README.md", "make -s sam-invoke EVENT=events/get-200.json"),
+        ("events/README.md", "sam local invoke GetPetFunction -e events/get-200.json"),
+        ("README.md", "sam local invoke GetPetFunction -e events/get-200.json"),
+        ("CONTRIBUTING.md", "make -s sam-invoke EVENT=events/create-201.json"),
+    ],
+)
+def test_documented_command_prints_the_response(
+    served: RunningService, document: str, command: str
+) -> None:
+    assert f"    {command.replace('make -s', 'make')}" in (ROOT / document).read_text()
+
+    assert typed(command, served.data)["statusCode"] in {200, 201}
+
+
+@pytest.fixture(scope="module")
+def lambda_url(served: RunningService) -> Iterator[str]:
+    """Type `sam local start-lambda` beside `make sam-local`; give its address."""
+    command = [".tools/sam/bin/sam", "local", "start-lambda", "--port", "3998"]
+    with subprocess.Popen(command, cwd=ROOT, env=environment(served.data)) as process:
+        try:
+            wait_for(lambda: _answers("http://127.0.0.1:3998"), 120)
+            yield "http://127.0.0.1:3998"
+        finally:
+            process.send_signal(signal.SIGINT)
+
+
+def _answers(url: str) -> bool:
+    try:
+        return bool(httpx.get(url))
+    except httpx.TransportError:
+        return False
+
+
+@pytest.mark.slow
+@needs_engine
+@pytest.mark.parametrize("name", EVENTS)
+def test_event_gets_the_response_of_its_name(lambda_url: str, name: str) -> None:
+    function = TEMPLATE.function_of(EVENTS[name]).logical_id
+
+    url = f"{lambda_url}/2015-03-31/functions/{function}/invocations"
+    response = httpx.post(url, json=EVENTS[name], timeout=60).json()
+
+    assert f"-{response['statusCode']}" in name
+
+
+@pytest.mark.slow
+@needs_engine
+def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
+    before, own = containers(), environment(tmp_path)
+    with subprocess.Popen(
+        ["make", "sam-local"],
+        cwd=ROOT,
+        env=own,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as make:
+        for line in make.stdout or ():
+            if line.startswith("Base URL: "):
+                break
+        assert containers() > before
+        os.killpg(make.pid, signal.SIGINT)
+        printed = make.communicate(timeout=20)[0]
+
+    assert containers() == before
+    assert "Traceback" not in printed
+
+
+@pytest.mark.slow
+@needs_engine
+def test_contract_holds_through_sam_local(tmp_path: Path) -> None:
+    # Without the events' key, which is invalid everywhere else.
+    with run_service(tmp_path, command="sam-local", EVENTS="0") as service:
+        processes.check_contract(service, "tests/contract/expected_failures/sam-local.yaml")
+
+
+@pytest.mark.slow
+@needs_engine
+def test_missing_image_is_named() -> None:
+    with (
+        mock.patch.object(sam, "_IMAGE", "127.0.0.1:1/lambda/python:3.13"),
+        pytest.raises(LocalError, match="cannot run 127"),
+    ):
+        sam._engine()
+
+
+@pytest.mark.parametrize("command", ["sam-local", f"sam-invoke {ROOT}/events/get-200.json"])
+def test_without_an_engine_it_says_what_to_do(tmp_path: Path, command: str) -> None:
+    own = environment(tmp_path, DOCKER_HOST="unix:///nonexistent", PATH="/usr/bin:/bin")
+    failed = subprocess.run(
+        [*processes.COMMAND, *command.split()],
+        cwd=ROOT,
+        env=own,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+    assert failed.returncode == 1
+    assert "no container engine answers. Start Docker" in failed.stderr

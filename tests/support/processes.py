@@ -1,5 +1,6 @@
 """Start programs for tests: `make run` on a free port, and the tools of `locks/`."""
 
+import json
 import os
 import re
 import shutil
@@ -33,10 +34,10 @@ class RunningService:
     api_key: str
     http: httpx.Client
 
-    def tool(self, *arguments: str) -> str:
+    def tool(self, *arguments: str, **variables: str) -> str:
         """Run another of the tools' commands against this service; its output."""
         return subprocess.check_output(
-            [*COMMAND, *arguments], cwd=ROOT, env=environment(self.data), text=True
+            [*COMMAND, *arguments], cwd=ROOT, env=environment(self.data, **variables), text=True
         )
 
     def printed(self) -> list[str]:
@@ -90,6 +91,15 @@ def run_service(
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def check_contract(service: RunningService, expected_failures: str = "", **own: str) -> None:
+    """Run the contract suite on a service, with a second key."""
+    key = json.loads(service.tool("keys", "issue", "--label", "second", "--json", **own))["key"]
+    variables = {"BASE_URL": service.base_url, "API_KEY": service.api_key, "SECOND_API_KEY": key}
+    variables["EXPECTED_FAILURES"] = expected_failures
+    output = run("make", "contract", cwd=ROOT, timeout_s=1200, **variables)
+    assert "skipped" not in output
 
 
 def wait_for(condition: Any, timeout_s: float = 10.0) -> None:

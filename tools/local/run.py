@@ -42,8 +42,6 @@ def _run(stack: ExitStack) -> None:
     # asyncio does this for sockets that it makes itself. Without it each response waits 40 ms for the client's ACK.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     service = stack.enter_context(folder.held_by_service())
-    if parent := os.environ.get("PARENT"):
-        threading.Thread(target=_end_with, args=[int(parent)], daemon=True).start()
 
     # Late: these take longer than to find that the port or the folder is taken.
     from tools.local.app import Application, server
@@ -96,13 +94,6 @@ Try it (Ctrl-C stops the service; data survives restarts):
   curl -i '{base_url}/pets?status=available&limit=5' {header}
   curl -i {base_url}/pets/1 {header}
 """
-
-
-def _end_with(parent: int) -> None:
-    """End when the parent does: `make` that is killed leaves its recipes running."""
-    while os.getppid() == parent:
-        time.sleep(_CHECK_S)
-    os._exit(0)
 
 
 def _keep_reloaded(reload: Callable[[], None], template: Path, log: Path) -> None:

@@ -5,13 +5,11 @@ import os
 import platform
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import httpx
@@ -23,23 +21,23 @@ from tools.local.gateway import Gateway
 from tools.local.invoke import EventFile, explained, show
 from tools.local.run import HOST, greeting, listen
 from tools.local.service import ENDPOINT_VARIABLE, Store, load_template, open_store
-from tools.local.store_server import bindable, serve
+from tools.local.store_server import serve
 from tools.local.template import REGION
 
 BUILD = ROOT / ".aws-sam/local"
-"""What the default sections of samconfig.toml name: template, variables of the functions, and the layer (Makefile)."""
-STORE_HOST = "store-of-make-sam-local"  # the error of a function that cannot reach it says this
+"""What samconfig.toml's default sections name (template, variables), and the layer that the Makefile builds."""
+STORE_HOST = "store-of-make-sam-local"  # a function that cannot reach it says so by this name
 _STAGE = "staging"
 _PROCESSOR = "arm64" if platform.machine() in {"aarch64", "arm64"} else "x86_64"
 _IMAGE = f"public.ecr.aws/lambda/python:3.13-{_PROCESSOR}"
 _DEBUGGER = ROOT / ".tools/debugpy/lib/python3.13/site-packages"
-_MOUNTED_DEBUGGER = "/tmp/lambci_debug_files"  # noqa: S108 - sam's own name for it
+_MOUNTED_DEBUGGER = "/tmp/lambci_debug_files/debugpy"  # noqa: S108 - where sam mounts it
 _START_S, _STOP_S = 180.0, 20.0
 
 
 def sam_local() -> None:
-    """Serve the API from containers until Ctrl-C (PORT, DATA), and the store to them and to other `sam local`."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    """Serve the API from containers (PORT, DATA, EVENTS=0), and the store to them and to any other `sam local`."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     with explained("make sam-local"), suppress(KeyboardInterrupt), ExitStack() as stack:
         folder = DataFolder()
@@ -47,16 +45,14 @@ def sam_local() -> None:
         with listen(os.environ.get("PORT") or "3000") as listener:
             port = listener.getsockname()[1]
         store, gateway = stack.enter_context(_prepared(folder, BUILD / "env.json"))
-        events.prepare(gateway, store.dynamodb)
+        if os.environ.get("EVENTS") != "0":
+            events.prepare(gateway, store.dynamodb)
         base_url, key = (
             f"http://{HOST}:{port}{gateway.template.base_path}",
             store.key(gateway.template),
         )
         command = ("start-api", "--port", str(port), "--warm-containers", "EAGER")
-        process = stack.enter_context(
-            _sam(*command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        )
-        Thread(target=_show_until_interrupted, args=[process], daemon=True).start()
+        process = stack.enter_context(_sam(*command))
         _wait_until_it_answers(process, base_url, key)
         print(base_url, end="", file=service, flush=True)
         print(greeting(base_url, key), flush=True)
@@ -66,20 +62,19 @@ def sam_local() -> None:
 
 def sam_invoke(event: EventFile, debug: str = "") -> None:
     """Invoke the function of an event's route in a container, and print its response."""
-    with explained(f"{event}"), ExitStack() as stack:
+    with explained(str(event)), ExitStack() as stack:
         content = json.loads(event.read_text("utf-8"))
-        variables = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "env.json"
+        # Of its own, because those of `make sam-local` may be in use.
+        variables = Path(stack.enter_context(tempfile.TemporaryDirectory()), "env.json")
         store, gateway = stack.enter_context(_prepared(DataFolder(), variables))
         events.prepare_for(content, gateway, store.dynamodb)
         function = gateway.template.function_of(content).logical_id
         command = ["invoke", function, "--event", str(event), "--env-vars", str(variables)]
         if debug:
-            listening = f"--listen 0.0.0.0:{debug} --wait-for-client"
-            command += ["--debug-port", debug, "--debugger-path", str(_DEBUGGER)]
-            command += ["--debug-args", f"{_MOUNTED_DEBUGGER}/debugpy {listening}"]
+            command += ["--debug-port", debug, "--debugger-path", str(_DEBUGGER), "--debug-args"]
+            command += [f"{_MOUNTED_DEBUGGER} --listen 0.0.0.0:{debug} --wait-for-client"]
         process = stack.enter_context(_sam(*command, stdout=subprocess.PIPE))
-        printed = process.communicate()[0]
-        response = json.loads(printed or "null")
+        response = json.loads(process.communicate()[0] or "null")
         if not isinstance(response, dict) or "statusCode" not in response:
             raise LocalError("the function gave no response (see above)")
     show(response)
@@ -88,13 +83,12 @@ def sam_invoke(event: EventFile, debug: str = "") -> None:
 @contextmanager
 def _prepared(folder: DataFolder, variables: Path) -> Iterator[tuple[Store, Gateway]]:
     """Serve the store to containers, and write what `sam local` needs."""
-    engine = _engine()
-    template = load_template(stage=_STAGE)
+    engine, template = _engine(), load_template(stage=_STAGE)
     with open_store(folder) as store:
         if not store.database:
             raise LocalError(f"containers use the store of DATA: unset {ENDPOINT_VARIABLE}")
         gateway = store.load(template)
-        with serve(store.database, bindable(engine["address"])) as (port, access_key_id):
+        with serve(store.database, engine["address"]) as (port, access_key_id):
             function = next(iter(template.functions.values()))  # all have the same variables
             environment = function.environment | {
                 ENDPOINT_VARIABLE: f"http://{STORE_HOST}:{port}",
@@ -104,8 +98,8 @@ def _prepared(folder: DataFolder, variables: Path) -> Iterator[tuple[Store, Gate
             }
             variables.touch(0o600)
             variables.write_text(json.dumps({"Parameters": environment}))
-            adapted = _adapt(engine["template"], gateway, environment)
-            (BUILD / "template.json").write_text(json.dumps(adapted))
+            _adapt(engine["template"], gateway, environment)
+            (BUILD / "template.json").write_text(json.dumps(engine["template"]))
             yield store, gateway
 
 
@@ -117,22 +111,21 @@ def _engine() -> Any:
     return json.loads(done.stdout)
 
 
-def _adapt(document: Any, gateway: Gateway, environment: dict[str, str]) -> Any:
-    """Name the sources of the functions, so that a change is seen, and the layer for this machine's processor."""
+def _adapt(document: Any, gateway: Gateway, environment: dict[str, str]) -> None:
+    """Name the functions' sources, so that a change is seen, and the layer for this machine's processor."""
     document["Parameters"]["Stage"]["Default"] = _STAGE
     document["Parameters"]["Architecture"]["Default"] = _PROCESSOR
     # A variable that the template does not declare is not passed on.
     document["Globals"]["Function"]["Environment"]["Variables"] = environment
-    for function in gateway.template.functions.values():
-        properties = document["Resources"][function.logical_id]["Properties"]
-        properties["CodeUri"] = str(function.code)
-    document["Resources"]["CommonLayer"]["Properties"]["ContentUri"] = str(BUILD / "layer")
-    return document
+    resources = document["Resources"]
+    for name, function in gateway.template.functions.items():
+        resources[name]["Properties"]["CodeUri"] = str(function.code)
+    resources["CommonLayer"]["Properties"]["ContentUri"] = str(BUILD / "layer")
 
 
 @contextmanager
 def _sam(*arguments: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a `sam local` command, which removes its containers at the end."""
+    """Run a `sam local` command; at the end it removes its containers."""
     # Without credentials, which sam would ask AWS about.
     without = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
     environment = {name: value for name, value in os.environ.items() if name not in without}
@@ -145,24 +138,16 @@ def _sam(*arguments: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
             yield process
         finally:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C would leave containers
-            process.terminate()
+            process.send_signal(signal.SIGINT)  # after SIGTERM sam prints tracebacks
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_STOP_S)
             process.kill()
 
 
-def _show_until_interrupted(process: subprocess.Popen[bytes]) -> None:
-    """Show what sam and the functions log; what sam prints while it ends (tracebacks) is of no use."""
-    for line in process.stdout or ():
-        if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
-            sys.stderr.buffer.write(line)
-            sys.stderr.flush()
-
-
 def _wait_until_it_answers(process: subprocess.Popen[bytes], base_url: str, key: str) -> None:
     """Wait until a function has read the store: sam's port is open before anything answers."""
-    deadline = time.monotonic() + _START_S
-    headers, status = {"Authorization": f"Bearer {key}"}, 0
+    deadline, status = time.monotonic() + _START_S, 0
+    headers = {"Authorization": f"Bearer {key}"}
     while status != httpx.codes.OK:
         if status == httpx.codes.SERVICE_UNAVAILABLE:
             raise LocalError("the containers do not reach the store on this machine (see above)")
@@ -170,5 +155,5 @@ def _wait_until_it_answers(process: subprocess.Popen[bytes], base_url: str, key:
             raise LocalError("sam local start-api does not answer (see above)")
         time.sleep(0.2)
         with suppress(httpx.TransportError):
-            request = f"{base_url}/pets?limit=1"
-            status = httpx.get(request, headers=headers, timeout=30, trust_env=False).status_code
+            answer = httpx.get(f"{base_url}/pets", headers=headers, timeout=30, trust_env=False)
+            status = answer.status_code

@@ -10,10 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
-from animal_store import api_key
-
 from tools import ROOT
-from tools.key_table import KeyRecord, KeyTable
 from tools.local import LocalError
 from tools.local import template as templates
 from tools.local.folder import DataFolder
@@ -89,6 +86,11 @@ class Store:
 
     def key(self, template: Template) -> str:
         """Find or make the key of this machine; one that an emptied store does not know is made known again."""
+        # Late: a template elsewhere has a layer of its own, which `load` imports first.
+        from animal_store import api_key
+
+        from tools.key_table import KeyRecord, KeyTable
+
         keys, path = KeyTable(self.dynamodb, template.tables[KEY_TABLE].name), self.folder.api_key
         key = path.read_text("utf-8", "replace").strip() if path.exists() else ""
         record = keys.get(api_key.digest(key))

@@ -1,7 +1,6 @@
 """The embedded store over HTTP, for functions in containers."""
 
 import secrets
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -45,7 +44,7 @@ def serve(database: Database, address: str) -> Iterator[tuple[int, str]]:
             self.end_headers()
             self.wfile.write(content)
 
-    with ThreadingHTTPServer((address, 0), Handler) as server:
+    with _server(address, Handler) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         try:
             yield server.server_port, access_key_id
@@ -53,10 +52,8 @@ def serve(database: Database, address: str) -> Iterator[tuple[int, str]]:
             server.shutdown()
 
 
-def bindable(address: str) -> str:
-    """Return the address if this machine has it; an engine in a virtual machine leads to the loopback address."""
+def _server(address: str, handler: type[BaseHTTPRequestHandler]) -> ThreadingHTTPServer:
     try:
-        socket.create_server((address, 0)).close()
-    except OSError:
-        return "127.0.0.1"
-    return address
+        return ThreadingHTTPServer((address, 0), handler)
+    except OSError:  # of an engine in a virtual machine, which leads to the loopback address
+        return ThreadingHTTPServer(("127.0.0.1", 0), handler)

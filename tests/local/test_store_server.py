@@ -1,0 +1,83 @@
+"""The store as containers reach it: one address, and one access key id."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import boto3
+import httpx
+import pytest
+from botocore.exceptions import ClientError
+
+from tools.local.dynamodb import Database
+from tools.local.store_server import serve
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[tuple[int, str]]:
+    """Serve an empty store; give its port and access key id."""
+    with (
+        closing(Database(tmp_path / "store.sqlite")) as database,
+        serve(database, "127.0.0.1") as it,
+    ):
+        yield it
+
+
+def client(port: int, access_key_id: str) -> Any:
+    """Make a client as the functions have one."""
+    return boto3.client(
+        "dynamodb",
+        endpoint_url=f"http://127.0.0.1:{port}",
+        region_name="us-east-1",
+        aws_access_key_id=access_key_id,
+        aws_secret_access_key="none",
+    )
+
+
+def test_the_sdk_reads_what_it_wrote(served: tuple[int, str]) -> None:
+    dynamodb = client(*served)
+    key = {"AttributeName": "id", "KeyType": "HASH"}
+    attribute = {"AttributeName": "id", "AttributeType": "N"}
+    dynamodb.create_table(
+        TableName="t",
+        KeySchema=[key],
+        AttributeDefinitions=[attribute],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    dynamodb.put_item(TableName="t", Item={"id": {"N": "1"}, "name": {"S": "é" * 5000}})
+
+    item = dynamodb.get_item(TableName="t", Key={"id": {"N": "1"}})["Item"]
+    assert item["name"] == {"S": "é" * 5000}
+
+
+def test_refusals_of_the_store_arrive(served: tuple[int, str]) -> None:
+    with pytest.raises(ClientError, match="ResourceNotFoundException"):
+        client(*served).get_item(TableName="none", Key={"id": {"N": "1"}})
+
+
+def test_other_credentials_are_refused(served: tuple[int, str]) -> None:
+    port, access_key_id = served
+
+    with pytest.raises(ClientError, match="UnrecognizedClientException"):
+        client(port, access_key_id[:-1]).list_tables()
+
+
+def test_requests_without_credentials_are_refused(served: tuple[int, str]) -> None:
+    url = f"http://127.0.0.1:{served[0]}/"
+
+    assert httpx.post(url, content=b"{}").status_code == 400
+    assert httpx.get(url).status_code == 501  # as a web page may send
+
+
+def test_only_the_given_address_answers(served: tuple[int, str]) -> None:
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", served[0]))
+
+
+def test_an_address_that_is_not_of_this_machine_leads_to_the_loopback_address(
+    tmp_path: Path,
+) -> None:
+    with closing(Database(tmp_path / "a")) as database, serve(database, "192.0.2.1") as (port, _):
+        socket.create_connection(("127.0.0.1", port)).close()
