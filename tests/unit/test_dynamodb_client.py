@@ -1,6 +1,6 @@
-"""What is asked of DynamoDB, how often it is tried, when it is given up, and what is made of its answers.
+"""What DynamoDB is asked, how often, until when, and what is made of its answers.
 
-Failures of each call, whatever it is, are in test_events.py. The store has the five animals of the events.
+Failures of each call, whatever it is, are in reliability/test_faults.py.
 """
 
 import hashlib
@@ -11,15 +11,15 @@ import pytest
 from animal_store import catalogue, dynamodb
 from animal_store.auth import Caller
 from animal_store.dynamodb import Invocation
-from animal_store.errors import ServiceUnavailable
+from animal_store.errors import IdempotencyKeyReused, ServiceUnavailable
 from animal_store.models import NewPet
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsError, SSLError
 
-from tests.support import fault_injection as faults
 from tests.support import handlers
 from tests.support.fault_injection import (
     LOST_REQUEST,
+    THROTTLED,
     Attempt,
     Fault,
     FaultyStore,
@@ -28,6 +28,8 @@ from tests.support.fault_injection import (
     failing_with,
 )
 from tests.support.requests import Clock
+from tools import ROOT
+from tools.local.events import PETS
 
 pytestmark = pytest.mark.usefixtures("store", "invocation")
 
@@ -35,135 +37,157 @@ REX: NewPet = {"name": "Rex", "categoryId": 3, "status": "available"}
 MIA: NewPet = {"name": "Mia", "categoryId": 2**63 - 1}
 CALLER = Caller("0123456789abcdef" * 4, "unit tests")
 DAY = 24 * 60 * 60
-ATTEMPT = dynamodb._ATTEMPT_SECONDS
-PAUSE = dynamodb._BACKOFF_SECONDS
-
-# Those that every call is forced through (test_events.py), and others that the SDK tries again.
-RETRIED = faults.TRANSIENT | {
-    "connect timeout": failing_with(ConnectTimeoutError),
-    "TLS": failing_with(SSLError, error=OSError("handshake")),
-    "503": error(503, "ServiceUnavailable"),
-    "500 of another name": error(500, "SomethingNewException"),
-    "500 without a body": answering(500, b""),
-    "502 of a proxy": answering(502, b"<html>Bad Gateway</html>"),
-    **{
-        code: error(400, code)
-        for code in ("RequestLimitExceeded", "Throttling", "ThrottlingException")
-    },
-    "transaction in progress": error(400, "TransactionInProgressException"),
-}
-REFUSALS = ["AccessDeniedException", "ResourceNotFoundException", "ValidationException", "Other"]
+ATTEMPT = 3.5  # the longest that one attempt takes
+PAUSE = 2  # the longest before the third
 
 
 @pytest.mark.parametrize(
     ("fault", "expected", "attempts"),
     [
-        *(pytest.param(fault, ServiceUnavailable, 3, id=name) for name, fault in RETRIED.items()),
-        pytest.param(failing_with(NoCredentialsError), ServiceUnavailable, 1, id="no credentials"),
-        *(pytest.param(error(400, code), ClientError, 1, id=code) for code in REFUSALS),
+        (failing_with(ConnectTimeoutError), ServiceUnavailable, 3),
+        (failing_with(SSLError, error=OSError("handshake")), ServiceUnavailable, 3),
+        (failing_with(NoCredentialsError), ServiceUnavailable, 1),
+        (answering(500, b""), ServiceUnavailable, 3),
+        (answering(502, b"<html>Bad Gateway</html>"), ServiceUnavailable, 3),
+        (error(500, "SomethingNewException"), ServiceUnavailable, 3),
+        (error(503, "ServiceUnavailable"), ServiceUnavailable, 3),
+        (error(400, "ProvisionedThroughputExceededException"), ServiceUnavailable, 3),
+        (error(400, "RequestLimitExceeded"), ServiceUnavailable, 3),
+        (error(400, "Throttling"), ServiceUnavailable, 3),
+        (error(400, "ThrottlingException"), ServiceUnavailable, 3),
+        (error(400, "TransactionInProgressException"), ServiceUnavailable, 3),
+        (error(400, "AccessDeniedException"), ClientError, 1),
+        (error(400, "ResourceNotFoundException"), ClientError, 1),
+        (error(400, "ValidationException"), ClientError, 1),
     ],
 )
-def test_failure_is_retried_and_counted_or_told_as_it_is(
-    fault: Fault,
-    expected: type[Exception],
-    attempts: int,
-    store: FaultyStore,
-    invocation: Invocation,
+def test_failure_is_retried_if_another_attempt_may_succeed(
+    fault: Fault, expected: type[Exception], attempts: int, store: FaultyStore
 ) -> None:
-    store.fail("GetItem", *[fault] * 9)
+    store.fail("GetItem", fault, fault, fault)
 
-    with pytest.raises(expected) as raised:
+    with pytest.raises(expected):
         catalogue.get_pet(17)
 
-    assert invocation.calls == len(store.sent) == attempts
-    assert (
-        isinstance(raised.value, ClientError) or raised.value.__cause__ is not None
-    )  # for the log
+    assert dynamodb.invocation.get().calls == len(store.sent) == attempts
 
 
 def asking_to_wait(milliseconds: str) -> Fault:
     """Throttle with the header by which AWS asks for a longer pause."""
-    return answering(
-        400, b'{"__type": "ThrottlingException"}', headers={"x-amz-retry-after": milliseconds}
-    )
+    body = b'{"__type": "ThrottlingException"}'
+    return answering(400, body, headers={"x-amz-retry-after": milliseconds})
 
 
 @pytest.mark.parametrize(
-    ("before", "during", "fault", "attempts"),
-    [
-        (10 - ATTEMPT + 0.001, 0, LOST_REQUEST, 0),
-        (10 - ATTEMPT, 0, LOST_REQUEST, 1),
-        (0, 10 - PAUSE - ATTEMPT + 0.001, LOST_REQUEST, 1),
-        (0, 10 - PAUSE - ATTEMPT, LOST_REQUEST, 2),
-        *((0, 3, fault, 2) for fault in (LOST_REQUEST, faults.THROTTLED, faults.SERVER_ERROR)),
-        *((0, 1.75, asking_to_wait(text), 3) for text in ("", "0", "soon")),
-        (0, 0.5, asking_to_wait("1500"), 3),
-        (0, 0.5, asking_to_wait("3000"), 2),
-        (0, 0.5, asking_to_wait("600000"), 1),
-    ],
+    ("seconds_left", "attempts"), [(ATTEMPT - 0.001, 0), (ATTEMPT, 1), (PAUSE + ATTEMPT, 2)]
 )
-def test_each_attempt_could_last_its_longest_within_the_invocation(
-    before: float,
-    during: float,
-    fault: Fault,
-    attempts: int,
-    *,
-    clock: Clock,
-    store: FaultyStore,
-    invocation: Invocation,
+def test_attempt_is_made_if_it_can_end_within_the_invocation(
+    seconds_left: float, attempts: int, clock: Clock, store: FaultyStore, invocation: Invocation
 ) -> None:
-    started = []
+    invocation.deadline = clock.uptime + seconds_left
+    store.fail("GetItem", LOST_REQUEST, LOST_REQUEST, LOST_REQUEST)
 
-    def slow(attempt: Attempt) -> Any:
-        started.append(clock.uptime)
-        clock.advance(during)
-        return fault(attempt)
-
-    clock.advance(before)
-    store.fail("GetItem", *[slow] * 9)
-
-    with pytest.raises(ServiceUnavailable) as raised:
+    with pytest.raises(ServiceUnavailable):
         catalogue.get_pet(17)
 
-    assert invocation.calls == len(started) == attempts
-    assert all(moment <= invocation.deadline - ATTEMPT for moment in started)
-    assert isinstance(raised.value.__cause__, TimeoutError) is (attempts == 0)
+    assert len(store.sent) == attempts
 
 
-def test_client_has_the_timeouts_of_the_budget_and_names_the_service() -> None:
+@pytest.mark.parametrize(
+    ("seconds", "fault", "attempts"),
+    [
+        (4.501, LOST_REQUEST, 1),
+        (4.5, LOST_REQUEST, 2),
+        (3, THROTTLED, 2),
+        (1.75, asking_to_wait("0"), 3),
+        (1.75, asking_to_wait("soon"), 3),
+        (0.5, asking_to_wait("1500"), 3),
+        (0.5, asking_to_wait("3000"), 2),
+        (0.5, asking_to_wait("600000"), 1),
+    ],
+)
+def test_slow_attempts_leave_time_for_fewer(
+    seconds: float, fault: Fault, attempts: int, clock: Clock, store: FaultyStore
+) -> None:
+    def slow(attempt: Attempt) -> Any:
+        clock.advance(seconds)
+        return fault(attempt)
+
+    store.fail("GetItem", slow, slow, slow)
+
+    with pytest.raises(ServiceUnavailable):
+        catalogue.get_pet(17)
+
+    assert len(store.sent) == attempts
+
+
+def test_pause_that_the_store_asks_for_is_5_seconds_at_most(
+    store: FaultyStore, invocation: Invocation
+) -> None:
+    invocation.deadline += 0.5 + PAUSE + 5 + ATTEMPT - 10
+    store.fail("GetItem", asking_to_wait("600000"))
+
+    catalogue.get_pet(17)
+
+    assert len(store.sent) == 2
+
+
+def test_client_has_the_timeouts_that_the_deadlines_count_on() -> None:
     config: Any = dynamodb.client.meta.config
 
-    assert (dynamodb._CONNECT_SECONDS, dynamodb._READ_SECONDS) == (1, 2)
-    assert (config.connect_timeout, config.read_timeout, config.user_agent) == (
-        1,
-        2,
-        "animal-store/1.0",
-    )
+    assert (config.connect_timeout, config.read_timeout) == (1, 2)
+    assert dynamodb._ATTEMPT_SECONDS == ATTEMPT
 
 
-@pytest.mark.parametrize("operation", ["UpdateItem", "PutItem"])
-def test_response_with_a_wrong_checksum_is_asked_for_again(
-    operation: str, store: FaultyStore, invocation: Invocation
-) -> None:
-    store.fail(operation, answering(200, b"{}", crc32=1))
-
-    catalogue.create_pet(REX, CALLER, None)
-
-    assert invocation.calls == len(store.sent) == 3
-
-
-def written(store: FaultyStore) -> list[dict[str, Any]]:
-    """Read what the store has but for the counter and the animals of the events."""
+def stored(store: FaultyStore, partition: str) -> list[dict[str, Any]]:
+    """Read the items of the partitions that begin so; but for the animals of the events."""
     items = handlers.items(handlers.client(store.database))
-    return [
-        item for item in items if item["id"]["N"] not in "12345" and item["pk"]["S"] != "counter"
+    items = [item for item in items if item["pk"]["S"].startswith(partition)]
+    return items[len(PETS) :] if partition == "pet" else items
+
+
+def test_animal_is_stored_with_who_added_it_and_when(clock: Clock, store: FaultyStore) -> None:
+    catalogue.create_pet(MIA, CALLER, "order-17")
+
+    assert stored(store, "pet") == [
+        {
+            "pk": {"S": "pet"},
+            "id": {"N": "6"},
+            "name": {"S": "Mia"},
+            "categoryId": {"N": "9223372036854775807"},
+            "createdBy": {"S": "0123456789ab"},
+            "createdAt": {"N": str(int(clock.wall))},
+        }
+    ]
+    assert "'createdBy = :key'" in (ROOT / "docs/runbook.md").read_text()
+
+
+def test_idempotency_key_is_stored_for_a_day_by_its_hash(clock: Clock, store: FaultyStore) -> None:
+    catalogue.create_pet(MIA, CALLER, "order-17")
+
+    key = hashlib.sha256(f"{CALLER.key_hash}#order-17".encode()).hexdigest()
+    body = hashlib.sha256(b'{"name":"Mia","categoryId":9223372036854775807}').hexdigest()
+    assert stored(store, "idempotency") == [
+        {
+            "pk": {"S": f"idempotency#{key}"},
+            "id": {"N": "0"},
+            "petId": {"N": "6"},
+            "fingerprint": {"S": body},
+            "expires": {"N": str(int(clock.wall) + DAY)},
+        }
     ]
 
 
-def cancelled(*codes: str) -> Any:
-    return error(
-        400, "TransactionCanceledException", CancellationReasons=[{"Code": code} for code in codes]
-    )
+def test_idempotency_key_is_free_again_after_a_day(clock: Clock, invocation: Invocation) -> None:
+    invocation.deadline += 2 * DAY
+    catalogue.create_pet(REX, CALLER, "order-17")
+    clock.advance(DAY - 1)
+    assert catalogue.create_pet(REX, CALLER, "order-17") == ({"id": 6, **REX}, True)
+    with pytest.raises(IdempotencyKeyReused):
+        catalogue.create_pet(MIA, CALLER, "order-17")
+    clock.advance(1)
+
+    assert catalogue.create_pet(MIA, CALLER, "order-17") == ({"id": 9, **MIA}, False)
 
 
 @pytest.mark.parametrize("key", [None, "order-17"])
@@ -172,41 +196,21 @@ def test_animal_under_the_same_id_is_never_overwritten(
     key: str | None, lost: list[Fault], store: FaultyStore
 ) -> None:
     catalogue.create_pet(MIA, CALLER, None)
-    before, counter = (
-        written(store),
-        {"pk": {"S": "counter"}, "id": {"N": "0"}, "value": {"N": "5"}},
-    )
-    handlers.client(store.database).put_item(TableName=handlers.ANIMALS, Item=counter)
+    before = stored(store, "pet")
+    counter = {"pk": {"S": "counter"}, "id": {"N": "0"}, "value": {"N": "5"}}
+    tables = handlers.client(store.database)
+    tables.put_item(TableName=handlers.ANIMALS, Item=counter)
     store.fail("TransactWriteItems" if key else "PutItem", *lost)
 
     with pytest.raises(RuntimeError, match=r"^the counter gave id 6, which is taken$"):
         catalogue.create_pet(REX, CALLER, key)
 
-    assert written(store) == before
+    assert stored(store, "pet") == before
 
 
-def test_key_is_kept_for_a_day_by_its_hash(
-    clock: Clock, invocation: Invocation, store: FaultyStore
-) -> None:
-    catalogue.create_pet(REX, CALLER, "order-17")
-    invocation.deadline += 2 * DAY
-
-    assert next(item for item in written(store) if item["pk"]["S"] != "pet") == {
-        "pk": {
-            "S": "idempotency#" + hashlib.sha256(f"{CALLER.key_hash}#order-17".encode()).hexdigest()
-        },
-        "id": {"N": "0"},
-        "petId": {"N": "6"},
-        "fingerprint": {
-            "S": hashlib.sha256(b'{"name":"Rex","categoryId":3,"status":"available"}').hexdigest()
-        },
-        "expires": {"N": str(int(clock.wall) + DAY)},
-    }
-    clock.advance(DAY - 1)
-    assert catalogue.create_pet(REX, CALLER, "order-17").replayed
-    clock.advance(1)
-    assert catalogue.create_pet(MIA, CALLER, "order-17") == ({"id": 8, **MIA}, False)
-    assert catalogue.create_pet(MIA, CALLER, "order-17") == ({"id": 8, **MIA}, True)
+def cancelled(*codes: str) -> Fault:
+    reasons = [{"Code": code} for code in codes]
+    return error(400, "TransactionCanceledException", CancellationReasons=reasons)
 
 
 @pytest.mark.parametrize(
@@ -216,23 +220,20 @@ def test_key_is_kept_for_a_day_by_its_hash(
 def test_transaction_that_may_succeed_later_is_tried_six_times(
     codes: tuple[str, ...], store: FaultyStore, clock: Clock
 ) -> None:
-    store.fail("TransactWriteItems", *[cancelled(*codes)] * 11)
+    store.fail("TransactWriteItems", *[cancelled(*codes)] * 6)
 
     with pytest.raises(ServiceUnavailable):
         catalogue.create_pet(REX, CALLER, "key")
-    assert written(store) == []
-    assert catalogue.create_pet(REX, CALLER, "key") == ({"id": 7, **REX}, False)
 
-    assert store.sent.count("TransactWriteItems") == 12
-    assert [pause > 0.05 * 2 ** (number % 5) for number, pause in enumerate(clock.pauses)] == [
-        False
-    ] * 10
+    assert store.sent == ["UpdateItem"] + ["TransactWriteItems"] * 6
+    for pause, longest in zip(clock.pauses, [0.05, 0.1, 0.2, 0.4, 0.8], strict=True):
+        assert pause <= longest
 
 
 @pytest.mark.parametrize(
     "codes", [(), ("ValidationError", "None"), ("None", "ItemCollectionSizeLimitExceeded")]
 )
-def test_transaction_cancelled_for_another_reason_is_told_as_it_is(
+def test_transaction_cancelled_for_another_reason_is_not_tried_again(
     codes: tuple[str, ...], store: FaultyStore
 ) -> None:
     store.fail("TransactWriteItems", cancelled(*codes))
@@ -240,39 +241,45 @@ def test_transaction_cancelled_for_another_reason_is_told_as_it_is(
     with pytest.raises(ClientError, match="TransactionCanceledException"):
         catalogue.create_pet(REX, CALLER, "key")
 
-    assert store.sent.count("TransactWriteItems") == 1
-
-
-@pytest.mark.parametrize(("status", "ids"), [(None, [2, 3]), ("available", [4])])
-def test_page_is_one_consistent_query_that_reads_one_animal_more_than_it_shows(
-    status: Any, ids: list[int], store: FaultyStore
-) -> None:
-    page = catalogue.list_pets(len(ids), status, after=1)
-
-    assert ([pet["id"] for pet in page.pets], page.has_next) == (ids, status is None)
-    ((operation, parameters),) = store.calls
-    assert (operation, parameters["Limit"], "FilterExpression" in parameters) == (
-        "Query",
-        len(ids) + 1,
-        False,
-    )
-    assert parameters.get("IndexName") == ("by-status" if status else None)
-    assert parameters.get("ConsistentRead", False) is (status is None)  # an index cannot be
-    catalogue.get_pet(1)
-    assert store.calls[1][1]["ConsistentRead"] is True
+    assert store.sent == ["UpdateItem", "TransactWriteItems"]
 
 
 def test_own_creation_is_not_a_replay_when_the_store_has_forgotten_its_token(
     store: FaultyStore,
 ) -> None:
-    def repeated(attempt: Attempt) -> AWSResponse:
+    def carry_out_twice(attempt: Attempt) -> AWSResponse:
         attempt.carry_out()
         request: Any = attempt.request
-        request.body = json.dumps(
-            json.loads(request.body) | {"ClientRequestToken": "another"}
-        ).encode()
+        body = json.loads(request.body) | {"ClientRequestToken": "another"}
+        request.body = json.dumps(body).encode()
         return attempt.carry_out()
 
-    store.fail("TransactWriteItems", repeated)
+    store.fail("TransactWriteItems", carry_out_twice)
 
-    assert not catalogue.create_pet(REX, CALLER, "key").replayed
+    assert catalogue.create_pet(REX, CALLER, "key") == ({"id": 6, **REX}, False)
+
+
+@pytest.mark.parametrize(
+    ("status", "ids", "query"),
+    [
+        (None, [2, 3], {"Limit": 3, "ConsistentRead": True}),
+        ("available", [4], {"Limit": 3, "IndexName": "by-status"}),
+    ],
+)
+def test_page_is_one_query_that_reads_one_animal_more_than_it_shows(
+    status: Any, ids: list[int], query: dict[str, Any], store: FaultyStore
+) -> None:
+    page = catalogue.list_pets(2, status, after=1)
+
+    assert [pet["id"] for pet in page.pets] == ids
+    assert page.has_next is (status is None)
+    ((operation, parameters),) = store.calls
+    assert operation == "Query"
+    assert parameters.items() >= query.items()
+    assert "FilterExpression" not in parameters
+
+
+def test_animal_is_read_consistently(store: FaultyStore) -> None:
+    catalogue.get_pet(1)
+
+    assert store.calls[0][1]["ConsistentRead"] is True
