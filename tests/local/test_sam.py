@@ -2,22 +2,33 @@
 
 import json
 import os
+import platform
 import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import httpx
 import pytest
+import typer
 
 from tests.support import processes
 from tests.support.handlers import EVENTS, TEMPLATE
-from tests.support.processes import RunningService, environment, run_service, wait_for
+from tests.support.in_process import own_layer
+from tests.support.processes import (
+    RunningService,
+    environment,
+    run_service,
+    store_client,
+    wait_for,
+)
 from tools import ROOT
 from tools.local import LocalError, sam
+from tools.local.folder import DataFolder
 
 HAS_ENGINE = shutil.which("docker") and not subprocess.call(
     ["docker", "info"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -125,11 +136,12 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
         for line in make.stdout or ():
             if line.startswith("Base URL: "):
                 break
-        assert containers() > before
+        started = containers() - before
         os.killpg(make.pid, signal.SIGINT)
         printed = make.communicate(timeout=20)[0]
 
-    assert containers() == before
+    assert started
+    assert not started & containers()
     assert "Traceback" not in printed
 
 
@@ -149,6 +161,60 @@ def test_missing_image_is_named() -> None:
         pytest.raises(LocalError, match="cannot run 127"),
     ):
         sam._engine()
+
+
+@pytest.fixture
+def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Prepare what `sam local` needs, on a machine with an engine; give the folder."""
+    names = [*TEMPLATE.functions, "CommonLayer"]
+    template = {
+        "Parameters": {"Stage": {}, "Architecture": {}},
+        "Globals": {"Function": {"Environment": {"Variables": {}}}},
+        "Resources": {name: {"Properties": {}} for name in names},
+    }
+    monkeypatch.setattr(sam, "BUILD", tmp_path)
+    monkeypatch.setattr(sam, "_engine", lambda: {"address": "127.0.0.1", "template": template})
+    with own_layer(), sam._prepared(DataFolder(tmp_path / "data"), tmp_path / "env.json"):
+        yield tmp_path
+
+
+def test_variables_open_the_store(prepared: Path) -> None:
+    file = prepared / "env.json"
+    variables = json.loads(file.read_text())["Parameters"]
+
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert variables["ANIMALS_TABLE"] == "animal-store-local-AnimalsTable"
+    port = variables["AWS_ENDPOINT_URL_DYNAMODB"].removeprefix("http://store-of-make-sam-local:")
+    store = store_client(int(port), variables["AWS_ACCESS_KEY_ID"])
+    assert store.describe_table(TableName=variables["ANIMALS_TABLE"])
+
+
+def test_template_is_for_this_machine(prepared: Path) -> None:
+    template = json.loads((prepared / "template.json").read_text())
+
+    architecture = {"aarch64": "arm64", "arm64": "arm64"}.get(platform.machine(), "x86_64")
+    assert template["Parameters"]["Architecture"]["Default"] == architecture
+    assert template["Parameters"]["Stage"]["Default"] == "staging"
+    resources = template["Resources"]
+    assert resources["GetPetFunction"]["Properties"]["CodeUri"] == f"{ROOT}/functions/get_pet"
+    assert resources["CommonLayer"]["Properties"]["ContentUri"] == f"{prepared}/layer"
+
+
+@pytest.mark.parametrize(
+    ("printed", "status"), [('{"statusCode": 404}', 0), ('{"statusCode": 503}', 1), ("", 1)]
+)
+def test_exit_status_tells_a_failure(
+    monkeypatch: pytest.MonkeyPatch, printed: str, status: int
+) -> None:
+    process = mock.Mock(communicate=lambda: (printed, None))
+    gateway = mock.Mock(template=TEMPLATE)
+    monkeypatch.setattr(sam, "_prepared", lambda *_: nullcontext((mock.Mock(), gateway)))
+    monkeypatch.setattr(sam, "_sam", lambda *_, **__: nullcontext(process))
+
+    with pytest.raises(typer.Exit) as ended:
+        sam.sam_invoke(ROOT / "events/get-401.json")
+
+    assert ended.value.exit_code == status
 
 
 @pytest.mark.parametrize("command", ["sam-local", f"sam-invoke {ROOT}/events/get-200.json"])

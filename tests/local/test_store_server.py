@@ -4,13 +4,12 @@ import socket
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
-import boto3
 import httpx
 import pytest
 from botocore.exceptions import ClientError
 
+from tests.support.processes import store_client
 from tools.local.dynamodb import Database
 from tools.local.store_server import serve
 
@@ -25,19 +24,8 @@ def served(tmp_path: Path) -> Iterator[tuple[int, str]]:
         yield it
 
 
-def client(port: int, access_key_id: str) -> Any:
-    """Make a client as the functions have one."""
-    return boto3.client(
-        "dynamodb",
-        endpoint_url=f"http://127.0.0.1:{port}",
-        region_name="us-east-1",
-        aws_access_key_id=access_key_id,
-        aws_secret_access_key="none",
-    )
-
-
 def test_the_sdk_reads_what_it_wrote(served: tuple[int, str]) -> None:
-    dynamodb = client(*served)
+    dynamodb = store_client(*served)
     key = {"AttributeName": "id", "KeyType": "HASH"}
     attribute = {"AttributeName": "id", "AttributeType": "N"}
     dynamodb.create_table(
@@ -54,14 +42,14 @@ def test_the_sdk_reads_what_it_wrote(served: tuple[int, str]) -> None:
 
 def test_refusals_of_the_store_arrive(served: tuple[int, str]) -> None:
     with pytest.raises(ClientError, match="ResourceNotFoundException"):
-        client(*served).get_item(TableName="none", Key={"id": {"N": "1"}})
+        store_client(*served).get_item(TableName="none", Key={"id": {"N": "1"}})
 
 
 def test_other_credentials_are_refused(served: tuple[int, str]) -> None:
     port, access_key_id = served
 
     with pytest.raises(ClientError, match="UnrecognizedClientException"):
-        client(port, access_key_id[:-1]).list_tables()
+        store_client(port, access_key_id[:-1]).list_tables()
 
 
 def test_requests_without_credentials_are_refused(served: tuple[int, str]) -> None:
@@ -81,3 +69,5 @@ def test_an_address_that_is_not_of_this_machine_leads_to_the_loopback_address(
 ) -> None:
     with closing(Database(tmp_path / "a")) as database, serve(database, "192.0.2.1") as (port, _):
         socket.create_connection(("127.0.0.1", port)).close()
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.2", port))

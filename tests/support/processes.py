@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import boto3
 import httpx
 import pytest
 
@@ -91,6 +92,17 @@ def run_service(
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def store_client(port: int, access_key_id: str) -> Any:
+    """Make a client of a store that is served on this machine."""
+    return boto3.client(
+        "dynamodb",
+        endpoint_url=f"http://127.0.0.1:{port}",
+        region_name="us-east-1",
+        aws_access_key_id=access_key_id,
+        aws_secret_access_key="none",
+    )
 
 
 def check_contract(service: RunningService, expected_failures: str = "", **own: str) -> None:
