@@ -1,8 +1,9 @@
 """Point the contract suite at a service, and read which cases are expected to fail there.
 
-Both come from the environment, which keeps keys out of the process list: CONTRACT_BASE_URL (ending in /v1) and
-CONTRACT_API_KEY; CONTRACT_SECOND_API_KEY for what is scoped to a key; and CONTRACT_EXPECTED_FAILURES, a YAML file of
-`pattern of case ids: reason`. Without a base URL the suite runs against the local service in this process.
+Both come from the environment, which keeps keys out of the process list: CONTRACT_BASE_URL (ending
+in /v1) and CONTRACT_API_KEY; CONTRACT_SECOND_API_KEY for what is scoped to a key; and
+CONTRACT_EXPECTED_FAILURES, a YAML file of `pattern of case ids: reason`. Without a base URL the
+suite runs against the local service in this process.
 """
 
 import os
@@ -24,14 +25,14 @@ _HERE = Path(__file__).parent
 
 
 def case_id(item: pytest.Item) -> str:
-    """Name a case: `test_paging.py::test_cursor_refused[forged]` is `paging.cursor_refused.forged`."""
-    module, function = item.path.stem, item.name
-    return f"{module}.{function}".replace("test_", "").replace("[", ".").rstrip("]")
+    """Name a case: `test_routes.py::test_head[/pets]` is `routes.head./pets`."""
+    name = item.path.stem + "." + item.name
+    return name.replace("test_", "").replace("[", ".").rstrip("]")
 
 
 @pytest.hookimpl(tryfirst=True)  # before -k and -m take cases away
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Expect the excused cases to fail: one that starts to pass, and an excuse for no case, fail the run."""
+    """Expect the excused cases to fail; a pattern without a match is an error."""
     path = os.environ.get("CONTRACT_EXPECTED_FAILURES")
     if not path:
         return

@@ -22,7 +22,7 @@ filters = pytest.mark.parametrize("status", FILTERS, ids=["none", *STATUSES])
 
 @dataclass(frozen=True)
 class SeededPets:
-    """The animals by ascending id, and for each filter the URL of the page that begins with them."""
+    """The animals by ascending id, and the URL of the page that each list has them on."""
 
     client: Client
     pets: Sequence[Pet]
@@ -62,7 +62,9 @@ def make(client: Client) -> SeededPets:
 
 def _start(client: Client, status: str | None, first: int) -> str:
     """Return the URL of the page that begins with a list's first animal from this id on."""
-    url = f"/pets?limit=100&status={status}" if status else "/pets?limit=100"
+    url = "/pets?limit=100"
+    if status:
+        url += "&status=" + status
     while before := [pet for pet in client.request("GET", url).json() if pet["id"] < first]:
         url = _after(client, with_limit(url, len(before)))
     return url
@@ -71,5 +73,5 @@ def _start(client: Client, status: str | None, first: int) -> str:
 def _after(client: Client, url: str) -> str:
     """Return the URL of the page that follows another, as soon as there is one."""
     following = eventually(lambda: next_url(client.request("GET", url)))
-    assert following is not None, f"no page follows {url}"
+    assert following, url
     return with_limit(following, 100)

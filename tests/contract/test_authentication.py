@@ -11,7 +11,7 @@ from tools.local.events import EXAMPLE_KEY
 
 pytestmark = pytest.mark.smoke_read_only
 
-NEVER_ISSUED = f"Bearer {EXAMPLE_KEY}"
+NEVER_ISSUED = "Bearer " + EXAMPLE_KEY
 
 # Values of the header `Authorization`, written with the valid key; without this header, None.
 REFUSED = [
@@ -47,7 +47,7 @@ def authorization(value: str | None, key: str) -> Headers:
         key_cut=key[:-1],
         key_mistyped=key[:-1] + ("1" if key[-1] == "0" else "0"),
         key_in_the_other_case=key.swapcase(),
-        key_in_base64=base64.b64encode(f"{key}:".encode()).decode(),
+        key_in_base64=base64.b64encode((key + ":").encode()).decode(),
     )
     return [("Authorization", written)]
 
@@ -72,25 +72,21 @@ def test_refused(client: Client, operation: openapi.Operation, value: str | None
     )
 
 
-@pytest.mark.parametrize("second", ["Bearer {key}", "Bearer x"])
-def test_refused_twice(client: Client, second: str) -> None:
-    """Two Authorization headers are refused, also when one of them or both are valid."""
-    headers = [("Authorization", second.format(key=client.api_key))]
-    assert_unauthorized(client.request("GET", "/pets", headers))
-
-
 @pytest.mark.parametrize(
-    ("name", "value"),
+    ("name", "value", "authenticate"),
     [
-        ("X-Api-Key", "{key}"),
-        ("Proxy-Authorization", "Bearer {key}"),
-        ("Cookie", "Authorization=Bearer {key}; api_key={key}"),
+        ("Authorization", "Bearer {key}", True),
+        ("Authorization", "Bearer x", True),
+        ("X-Api-Key", "{key}", False),
+        ("Proxy-Authorization", "Bearer {key}", False),
+        ("Cookie", "Authorization=Bearer {key}; api_key={key}", False),
     ],
 )
-def test_refused_in_another_header(client: Client, name: str, value: str) -> None:
-    """A key in any other header is not accepted."""
+def test_refused_header(client: Client, name: str, value: str, authenticate: bool) -> None:
+    """A key in a second Authorization header, or in another one, is refused."""
     headers = [(name, value.format(key=client.api_key))]
-    assert_unauthorized(client.request("GET", "/pets", headers, authenticate=False))
+    response = client.request("GET", "/pets", headers, authenticate=authenticate)
+    assert_unauthorized(response)
 
 
 @pytest.mark.parametrize("parameter", ["access_token", "api_key", "Authorization"])

@@ -39,8 +39,9 @@ REFUSED = [
     # what only looks like a space
     b'{"name": "x",\f"categoryId": 1}',
     '{"name": "x",\u00a0"categoryId": 1}'.encode(),
-    # a byte order mark
+    # a byte order mark, and another encoding
     b"\xef\xbb\xbf" + VALID,
+    VALID.decode().encode("utf-16-le"),
     # deeper than a parser should go
     b"[" * 16_000,
     b'{"a":' * 3000,
@@ -95,15 +96,14 @@ def test_not_utf_8(client: Client, characters: bytes) -> None:
     assert_error(client.post(VALID.replace(b"x", characters)), "invalid_request")
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
 def test_other_encoding(client: Client, encoding: str) -> None:
     assert_error(client.post(VALID.decode().encode(encoding)), "invalid_request")
 
 
-@pytest.mark.parametrize("headers", [[], [JSON]])
-def test_body_absent(client: Client, headers: list[tuple[str, str]]) -> None:
+def test_body_absent(client: Client) -> None:
     """A creation needs a body."""
-    assert_error(client.request("POST", "/pets", headers), "invalid_request")
+    assert_error(client.request("POST", "/pets", [JSON]), "invalid_request")
 
 
 @pytest.mark.parametrize("body", ACCEPTED.values(), ids=ACCEPTED)

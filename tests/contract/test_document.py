@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import requests
 import schemathesis
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, given, settings
 from schemathesis import Case, GenerationMode
 from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.core.failures import FailureGroup
@@ -69,7 +69,6 @@ def test_generated(client: Client, operation: openapi.Operation, mode: str) -> N
         max_examples=40,
         derandomize=True,
         database=None,
-        phases=[Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
     )
     @given(case=cases)

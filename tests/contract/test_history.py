@@ -2,7 +2,6 @@
 
 import time
 import uuid
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -27,7 +26,7 @@ class Walk(NamedTuple):
 
     start: float
     status: str | None
-    pets: Sequence[Pet]
+    pets: list[Pet]
 
 
 def record(client: Client, seeded_pets: SeededPets) -> tuple[list[Creation], list[Walk]]:
@@ -38,8 +37,7 @@ def record(client: Client, seeded_pets: SeededPets) -> tuple[list[Creation], lis
     def create(new: Pet, *headers: tuple[str, str]) -> None:
         response = client.post(new, *headers)
         assert response.status_code == 201, response.text
-        pet = response.json()
-        replayed = "Idempotency-Replayed" in response.headers
+        pet, replayed = response.json(), "Idempotency-Replayed" in response.headers
         creations.append(Creation(new, pet, replayed, time.monotonic()))
         assert client.get(pet["id"]).json() == pet
 
@@ -68,7 +66,7 @@ def record(client: Client, seeded_pets: SeededPets) -> tuple[list[Creation], lis
     return creations, walks
 
 
-def check_creations(creations: Sequence[Creation]) -> None:
+def check_creations(creations: list[Creation]) -> None:
     """Assert that ids are unique, and that a key made one animal, as it was sent."""
     ids: dict[str, int] = {}
     for new, pet, _, _ in creations:
@@ -79,17 +77,16 @@ def check_creations(creations: Sequence[Creation]) -> None:
     assert len(first) == len(ids), "not one request of each key was the first"
 
 
-def check_walk(walk: Walk, seeded: Sequence[Pet], creations: Sequence[Creation]) -> None:
+def check_walk(walk: Walk, seeded: list[Pet], creations: list[Creation]) -> None:
     """Assert that a list is in order, and has what was there before it, each animal once."""
     ids = [pet["id"] for pet in walk.pets]
     assert ids == sorted(set(ids)), "a list is not in order"
     assert walk.pets[: len(seeded)] == seeded, "an old animal is not listed"
     names = [pet["name"] for pet in walk.pets]
-    for creation in creations:
-        assert names.count(creation.new["name"]) <= 1, "a key made two animals"
-        # A filtered list may lag behind.
-        if walk.status is None and creation.end < walk.start:
-            assert creation.pet in walk.pets, "an acknowledged animal is not listed"
+    for new, pet, _, end in creations:
+        assert names.count(new["name"]) <= 1, "a key made two animals"
+        if end < walk.start and walk.status is None:  # a filtered list may lag behind
+            assert pet in walk.pets, "an acknowledged animal is not listed"
 
 
 def test_history(client: Client, seeded_pets: SeededPets) -> None:

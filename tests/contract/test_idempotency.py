@@ -1,7 +1,6 @@
 """Retrying a creation with an `Idempotency-Key`: the animal is added once."""
 
 import uuid
-from collections.abc import Callable
 
 import httpx
 import pytest
@@ -64,13 +63,12 @@ def test_other_body(
     assert names.count("other") == 0
 
 
-@pytest.mark.parametrize("change", [str.upper, "{}a".format])
-def test_other_key(client: Client, key: str, change: Callable[[str], str]) -> None:
-    """Two keys are two creations, also where they differ only in case."""
+def test_other_key(client: Client, key: str) -> None:
+    """Other keys are other creations, also where they differ only in case."""
     new = client.new()
-    first = create_first(client, new, f"a{key}")
-    second = create_first(client, new, change(f"a{key}"))
-    assert first.json()["id"] < second.json()["id"]
+    create_first(client, new, "a" + key)
+    create_first(client, new, "A" + key)
+    create_first(client, new, "a" + key + "a")
 
 
 @pytest.mark.parametrize("characters", ["", "!#$%&'()*+,-./:;<=>?@[]^_`{|}~\\\"x", "x" * 219])

@@ -6,38 +6,39 @@ from tests.contract.client import JSON, Client, assert_error
 from tests.support import openapi
 
 READS = [
-    ("GET", ""),
-    ("GET", "/"),
-    ("GET", "/store/orders"),
-    ("GET", "/store"),
-    ("GET", "/pet"),
-    ("GET", "/Pets"),
-    ("GET", "/petss"),
-    ("GET", "/pets/1/2"),
-    ("GET", "/%70ets/1/x"),
-    ("OPTIONS", "/pets"),
-    ("OPTIONS", "/pets/1"),
+    "GET ",
+    "GET /",
+    "GET /store/orders",
+    "GET /store",
+    "GET /pet",
+    "GET /Pets",
+    "GET /petss",
+    "GET /pets/1/2",
+    "GET /%70ets/1/x",
+    "OPTIONS /pets",
+    "OPTIONS /pets/1",
 ]
 WRITES = [
-    ("POST", "/store/orders"),
-    ("POST", "/pets/1"),
-    ("PUT", "/pets"),
-    ("PUT", "/pets/1"),
-    ("PATCH", "/pets"),
-    ("PATCH", "/pets/1"),
-    ("DELETE", "/pets"),
-    ("DELETE", "/pets/1"),
+    "POST /store/orders",
+    "POST /pets/1",
+    "PUT /pets",
+    "PUT /pets/1",
+    "PATCH /pets",
+    "PATCH /pets/1",
+    "DELETE /pets",
+    "DELETE /pets/1",
 ]
-UNKNOWN = [pytest.param(*read, marks=pytest.mark.smoke_read_only) for read in READS] + WRITES
+UNKNOWN = [pytest.param(read, marks=pytest.mark.smoke_read_only) for read in READS] + WRITES
 
 
 @pytest.mark.parametrize("authenticate", [True, False], ids=["with-key", "without-key"])
-@pytest.mark.parametrize(("method", "path"), UNKNOWN)
-def test_unknown(client: Client, method: str, path: str, authenticate: bool) -> None:
+@pytest.mark.parametrize("route", UNKNOWN)
+def test_unknown(client: Client, route: str, authenticate: bool) -> None:
     """Every unknown path, and every other method on a known path, gets the same Error."""
+    method, path = route.split(" ")
     if openapi.find(method, path):
         pytest.skip("is an operation")
-    content = None if (method, path) in READS else b"{}"
+    content = None if route in READS else b"{}"
     response = client.request(method, path, [JSON], content, authenticate=authenticate)
     assert_error(response, "not_found")
 

@@ -1,4 +1,4 @@
-"""The local service in the tests' own process: no socket, so its code counts for coverage and answers at once."""
+"""The local service in the tests' own process, without a socket."""
 
 import os
 import sys
@@ -21,9 +21,9 @@ from tools.local.service import KEY_TABLE, load_template, open_store
 
 async def _send(asgi: httpx.ASGITransport, request: httpx.Request) -> httpx.Response:
     response = await asgi.handle_async_request(request)
-    content = (
-        b"" if request.method == "HEAD" else await response.aread()
-    )  # a server sends no body either
+    content = await response.aread()
+    if request.method == "HEAD":
+        content = b""  # as a server does
     return httpx.Response(
         response.status_code, headers=response.headers, stream=httpx.ByteStream(content)
     )
@@ -40,16 +40,14 @@ class Target:
 
 
 @contextmanager
-def own_layer(**variables: str) -> Iterator[None]:
-    """Let code load a copy of the layer of its own, in an environment of its own; then everything is as before."""
-    layer = {
-        name: module for name, module in sys.modules.items() if name.startswith("animal_store")
-    }
-    with mock.patch.dict(os.environ, variables), mock.patch.object(sys, "path", [*sys.path]):
+def own_layer() -> Iterator[None]:
+    """Let code load a copy of the layer, in an environment of its own; then undo both."""
+    modules = dict(sys.modules)
+    with mock.patch.dict(os.environ), mock.patch.object(sys, "path", [*sys.path]):
         try:
             yield
         finally:
-            sys.modules.update(layer)
+            sys.modules.update(modules)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Read openapi.yaml for tests: its operations, its schemas, and whether a response is one that it declares."""
+"""Read openapi.yaml for tests: operations, schemas, and whether it declares a response."""
 
 import json
 import re
@@ -14,7 +14,10 @@ from jsonschema import Draft202012Validator, validators
 from tools import ROOT
 
 # Class names, paths, libraries and stores, none of which an error message may show.
-_INTERNALS = r"(?i)Traceback|pydantic|boto|dynamodb|lambda|\.py\b|/var/|/opt/|Exception|[a-z]Error\b|errors\.|<class"
+_INTERNALS = (
+    r"(?i)Traceback|pydantic|boto|dynamodb|lambda|\.py\b|/var/|/opt/"
+    r"|Exception|[a-z]Error\b|errors\.|<class"
+)
 # JSON Schema takes 1.0 for an integer; programs in many languages do not.
 _Validator = validators.extend(  # type: ignore[no-untyped-call]
     Draft202012Validator,
@@ -32,7 +35,7 @@ def document() -> dict[str, Any]:
 
 
 class Operation(NamedTuple):
-    """An operation: its operationId, its method in capitals, its path template, and its object in the document."""
+    """An operation: operationId, method in capitals, path template, and object in the document."""
 
     id: str
     method: str
@@ -67,25 +70,24 @@ each_operation = pytest.mark.parametrize(
 
 
 def find(method: str, path: str) -> Operation | None:
-    """Find the operation of a request by its path below the base URL, percent-encoded; None for an unknown route."""
+    """Return the operation of a request by its percent-encoded path; None for an unknown route."""
     for each in operations():
         # An encoded slash: whether it splits the path is the server's own business.
-        if each.method == method and re.fullmatch(
-            re.sub(r"{\w+}", "((?!%2[Ff])[^/])+", each.path), path
-        ):
+        template = re.sub(r"{\w+}", "((?!%2[Ff])[^/])+", each.path)
+        if each.method == method and re.fullmatch(template, path):
             return each
     return None
 
 
-def patterns(part: Any = None) -> list[str]:
-    """List every regular expression in the document, or in a part of it."""
-    part = document() if part is None else part
+def patterns(part: Any) -> Iterator[str]:
+    """Find every regular expression in a part of the document."""
+    if isinstance(part, dict):
+        if isinstance(part.get("pattern"), str):
+            yield part["pattern"]
+        part = list(part.values())
     if isinstance(part, list):
-        return [pattern for each in part for pattern in patterns(each)]
-    if not isinstance(part, dict):
-        return []
-    own = part.get("pattern")
-    return [own] if isinstance(own, str) else patterns(list(part.values()))
+        for each in part:
+            yield from patterns(each)
 
 
 def examples(media: Any) -> list[Any]:
@@ -98,7 +100,7 @@ def examples(media: Any) -> list[Any]:
 
 @cache
 def statuses_of_codes() -> dict[str, set[int]]:
-    """Return the statuses that each `code` of an Error goes with: the table in the description of `code`."""
+    """Return the statuses of each `code` of an Error: the table in its description."""
     description = schema("Error")["properties"]["code"]["description"]
     table = re.findall(r"^\| `(\w+)` \| ([\d, ]+) \|", description, re.MULTILINE)
     return {code: {int(status) for status in statuses.split(",")} for code, statuses in table}
@@ -117,21 +119,23 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def _merged(declared: dict[str, Any]) -> dict[str, Any]:
-    merged: dict[str, Any] = {"properties": {}, "required": []}
+    properties: dict[str, Any] = {}
+    required: list[str] = []
     for part in map(follow, declared.get("allOf", [declared])):
-        merged["properties"] |= {key: follow(value) for key, value in part["properties"].items()}
-        merged["required"] += part.get("required", [])
-    return merged
+        for name, value in part["properties"].items():
+            properties[name] = follow(value)
+        required += part.get("required", [])
+    return {"properties": properties, "required": required}
 
 
 def errors(value: object, schema: Mapping[str, Any]) -> list[str]:
-    """List what is wrong with a value by a schema of the document (JSON Schema 2020-12), with references into it."""
+    """List what is wrong with a value by a schema of the document (JSON Schema 2020-12)."""
     whole = {**schema, "components": document()["components"]}  # where the references lead
     return [error.message for error in _Validator(whole).iter_errors(value)]
 
 
 def strict_json(text: str | bytes) -> Any:
-    """Parse JSON as RFC 8259 defines it: no NaN, no Infinity, and no member twice; ValueError for anything else."""
+    """Parse JSON as RFC 8259 defines it: no NaN, and no member twice; ValueError for others."""
 
     def refuse(constant: str) -> None:
         raise ValueError(f"{constant} is not JSON")
@@ -152,9 +156,10 @@ def problems(
     *,
     in_process: bool = False,
 ) -> list[str]:
-    """List where a response differs from the declared one: status, headers, body, and what no document can express.
+    """List where a response differs from the declared one, and what no document can express.
 
-    Without an operation it is one of an unknown route: an Error of 404. `in_process`: no server has added headers.
+    Without an operation it is one of an unknown route: an Error of 404. `in_process`: no server has
+    added headers.
     """
     if status not in (operation.statuses if operation else {404}):
         return [f"{status} is not declared"]
@@ -183,24 +188,26 @@ def problems(
 def _problems_of_headers(
     declared: dict[str, Any], given: dict[str, str], *, undeclared: bool
 ) -> Iterator[str]:
-    for name, header in ((name, follow(header)) for name, header in declared.items()):
+    for name, reference in declared.items():
+        header = follow(reference)
         text = given.pop(name.lower(), None)
-        if text is not None:
-            value = (
-                int(text) if header["schema"]["type"] == "integer" and text.isdecimal() else text
-            )
-            yield from (f"{name}: {error}" for error in errors(value, header["schema"]))
-        elif header.get("required"):
-            yield f"{name} is missing"
+        if text is None:
+            if header.get("required"):
+                yield name + " is missing"
+            continue
+        is_number = header["schema"]["type"] == "integer" and text.isdecimal()
+        for error in errors(int(text) if is_number else text, header["schema"]):
+            yield name + ": " + error
     if undeclared:
-        yield from (f"{name} is not declared" for name in given)
+        for name in given:
+            yield name + " is not declared"
 
 
 def _problems_of_body(value: Any, status: int, schema: dict[str, Any]) -> Iterator[str]:
     if wrong := errors(value, schema):
         yield from wrong
         return
-    # The document leaves members open, for the sake of clients; the service answers no other than it names.
+    # The document leaves members open, for the sake of clients; the service uses none but these.
     members = _merged(follow(follow(schema).get("items", schema)))["properties"].keys()
     for each in value if isinstance(value, list) else [value]:
         if strange := each.keys() - members:

@@ -1,4 +1,4 @@
-"""Every error that a client can receive: one class for each that the functions return, and the list of all codes."""
+"""Every error that a client can receive: a class for each that is raised here, and all codes."""
 
 from types import MappingProxyType
 from typing import ClassVar
@@ -90,7 +90,7 @@ class UnsupportedMediaType(ServiceError):
 
 
 class UnsupportedContentCoding(ServiceError):
-    """The body is compressed (RFC 9110, section 15.5.16, asks for the codings that are accepted)."""
+    """The body is compressed (RFC 9110, 15.5.16, asks for the codings that are accepted)."""
 
     code = "unsupported_media_type"
     message = "The body must not be compressed: send it without Content-Encoding."

@@ -1,7 +1,8 @@
 """The resources of the interface, and the responses of the store that are read into them.
 
-They are typed dictionaries: what validation lets through is JSON already, and an absent `status` is simply not there.
-`validators` has the compiled validator of each that comes from outside. Nothing that runs in AWS imports this module.
+They are typed dictionaries: what validation lets through is JSON already, and an absent `status`
+is simply not there. `validators` has the compiled validator of each that comes from outside.
+Nothing that runs in AWS imports this module.
 """
 
 from typing import Annotated, Any, NotRequired
@@ -12,7 +13,8 @@ from typing_extensions import TypedDict  # pydantic needs it before Python 3.12
 from animal_store.pet_status import PetStatus
 
 Int64 = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
-# White space is what Unicode, ECMAScript or Python calls so, spelled out because `\s` differs in each of their engines.
+# White space is what Unicode, ECMAScript or Python calls so, spelled out because `\s` differs in
+# each of their engines. openapi.yaml has a pattern that is never stricter.
 _WHITE_SPACE = r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 Name = Annotated[
     str, Field(min_length=1, max_length=256, pattern=rf"^[\s\S]*[^{_WHITE_SPACE}][\s\S]*$")
@@ -21,7 +23,7 @@ Name = Annotated[
 
 @with_config(ConfigDict(strict=True))
 class NewPet(TypedDict):
-    """An animal as a client sends it. Strict: no text, boolean or fraction is taken for an integer."""
+    """An animal as a client sends it. No text, boolean or fraction is taken for an integer."""
 
     name: Name
     categoryId: Int64
@@ -31,8 +33,8 @@ class NewPet(TypedDict):
 class Pet(TypedDict):
     """An animal as the service returns it.
 
-    The validation aliases are DynamoDB's JSON (`{"id": {"N": "7"}, ...}`): a response of the store becomes animals in
-    one step, without the SDK's own decoding into `Decimal` and back.
+    The validation aliases are DynamoDB's JSON (`{"id": {"N": "7"}, ...}`): a response of the store
+    becomes animals in one step, without the SDK's own decoding into `Decimal` and back.
     """
 
     id: Annotated[Int64, Field(validation_alias=AliasPath("id", "N"))]
@@ -44,7 +46,8 @@ class Pet(TypedDict):
 class Error(TypedDict):
     """The body of every error response.
 
-    `code` is machine-readable (`errors.STATUS_OF_CODE`), `message` is for people, `status` repeats the HTTP status.
+    `code` is machine-readable (`errors.STATUS_OF_CODE`), `message` is for people, `status` repeats
+    the HTTP status.
     """
 
     code: str
@@ -61,8 +64,9 @@ class Number(TypedDict):
 class ApiKey(TypedDict):
     """What the store keeps of an API key in addition to its hash. Times are seconds since 1970.
 
-    `expires` and `revoked` have no alias path: with one, a value of another type (a date written by hand) would pass
-    for an absent one, and the key would stay valid. The value of `revoked` does not matter.
+    `expires` and `revoked` have no alias path: with one, a value of another type (a date written by
+    hand) would pass for an absent one, and the key would stay valid. The value of `revoked` does
+    not matter.
     """
 
     label: Annotated[str, Field(validation_alias=AliasPath("label", "S"))]
@@ -89,7 +93,7 @@ class ApiKeyItem(TypedDict):
 
 
 def compile_core_schemas() -> dict[str, Any]:
-    """Compile what comes from outside, by name, into pydantic_core's schemas: plain data without Python objects."""
+    """Compile what comes from outside, by name, into pydantic_core's schemas: plain data."""
     return {
         model.__name__: _plain(TypeAdapter(model).core_schema)
         for model in (NewPet, PetQuery, PetItem, ApiKeyItem)

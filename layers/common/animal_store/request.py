@@ -96,7 +96,7 @@ class Request:
         return int(text)
 
     def choice(self, name: str, choices: tuple[Choice, ...]) -> Choice | None:
-        """Return a parameter of the query string that is one of the choices, None when it is not given.
+        """Return a parameter of the query string that is one of the choices, None without it.
 
         Raises:
             InvalidRequest: It is given more than once, or is something else.
@@ -110,7 +110,7 @@ class Request:
         raise InvalidRequest(f"{name}: must be one of {', '.join(choices)}.")
 
     def refuse_other_parameters(self) -> None:
-        """Refuse a query string with parameters that have not been read until now; names are case-sensitive.
+        """Refuse a query string with other parameters than have been read; case counts.
 
         A filter or a page number that is dropped silently would give wrong data.
 
@@ -127,7 +127,8 @@ class Request:
         Raises:
             UnsupportedMediaType: The body is declared to be something other than JSON.
             UnsupportedContentCoding: The body is compressed.
-            PayloadTooLarge: The body is larger than 16 KB. It is not parsed: 6 MB would take a second.
+            PayloadTooLarge: The body is larger than 16 KB. It is not parsed: 6 MB would take a
+                second.
             InvalidRequest: The body is missing, is not JSON, or lacks members or has invalid ones.
         """
         media_types = header(self._event, "Content-Type")
@@ -150,13 +151,13 @@ class Request:
         return _validate(model, _parse_json(content))
 
     def idempotency_key(self) -> str | None:
-        """Return the Idempotency-Key, without the quotes that the IETF's draft asks for; None when there is none.
+        """Return the Idempotency-Key without the quotes that the IETF's draft asks for, or None.
 
         https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
 
         Raises:
-            InvalidRequest: The key is given twice, is empty, too long, has invisible characters, or has a
-                quote at one end only.
+            InvalidRequest: The key is given twice, is empty, too long, has invisible characters,
+                or has a quote at one end only.
         """
         keys = header(self._event, "Idempotency-Key")
         if not keys:
@@ -164,12 +165,13 @@ class Request:
         key = _IDEMPOTENCY_KEY.fullmatch(keys[0])
         if len(keys) > 1 or not key:
             raise InvalidRequest(
-                "Idempotency-Key: must be given once: 1 to 255 visible ASCII characters, bare or in double quotes."
+                "Idempotency-Key: must be given once: 1 to 255 visible ASCII characters, "
+                "bare or in double quotes."
             )
         return key["quoted"] or key["bare"]
 
     def collection_url(self, **parameters: str | int | None) -> str:
-        """Return the absolute URL of the collection with these query parameters; None leaves one out."""
+        """Return the absolute URL of the collection with these parameters; None leaves one out."""
         return f"{collection_url(self._event)}?" + urlencode(
             {name: value for name, value in parameters.items() if value is not None}
         )
@@ -185,14 +187,14 @@ def header(event: dict[str, Any], name: str) -> list[str]:
 def collection_url(event: dict[str, Any]) -> str:
     """Return the absolute URL of the collection (`.../v1/pets`) as the client addressed it.
 
-    Scheme and port come from the headers that API Gateway adds; values that are neither are ignored. The path before
-    the resource's is the stage, or the base path of a custom domain.
+    Scheme and port come from the headers that API Gateway adds; values that are neither are
+    ignored. The path before the resource's is the stage, or the base path of a custom domain.
     """
     context = event["requestContext"]
     forwarded = header(event, "X-Forwarded-Proto")[-1:]
     scheme = forwarded[0] if forwarded and forwarded[0] in _DEFAULT_PORT else "https"
     ports = [port for port in header(event, "X-Forwarded-Port")[-1:] if _is_port(port)]
-    # sam local writes the port into the name too. (An IPv6 address has colons of its own, inside brackets.)
+    # sam local writes the port into the name too. (An IPv6 address has colons inside brackets.)
     host = re.sub(r":[0-9]*$", "", context["domainName"])
     authority = ":".join([host, *(port for port in ports if port != _DEFAULT_PORT[scheme])])
     collection = event["resource"].partition("/{")[0]
@@ -206,7 +208,7 @@ def _is_port(text: str) -> bool:
 
 
 def positive_int64(text: str) -> int | None:
-    """Read an identifier of a path: decimal digits without a zero in front, 1 to 2^63 - 1; None for anything else."""
+    """Read an identifier of a path: 1 to 2^63 - 1, no leading zero; None for anything else."""
     return int(text) if _IDENTIFIER.fullmatch(text) and int(text) <= _INT64_MAX else None
 
 
@@ -216,7 +218,7 @@ def _media_type(content_type: str) -> str:
 
 
 def _parse_json(text: str | bytes) -> object:
-    """Parse JSON as strictly as RFC 8259 allows: no NaN, no duplicate members, no byte order mark."""
+    """Parse JSON as strictly as RFC 8259 allows: no NaN, duplicate members, byte order mark."""
     try:
         if isinstance(text, bytes):
             text = text.decode()
@@ -224,7 +226,8 @@ def _parse_json(text: str | bytes) -> object:
     except UnicodeDecodeError:
         raise InvalidRequest("The body is not valid UTF-8.") from None
     except (ValueError, RecursionError):
-        # ValueError: also an integer of more than 4300 digits (sys.set_int_max_str_digits). RecursionError: too deep.
+        # ValueError: also an integer of more than 4300 digits (sys.set_int_max_str_digits).
+        # RecursionError: too deep.
         raise InvalidRequest("The body is not valid JSON.") from None
 
 
