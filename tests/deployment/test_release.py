@@ -5,12 +5,10 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 from unittest.mock import MagicMock
 
 import boto3
 import pytest
-from moto import mock_aws
 
 from tools.deployment import bootstrap, release, versions
 from tools.deployment.service import DeploymentError
@@ -30,10 +28,14 @@ def artifact(name: str, folder: Path = Path()) -> Artifact:
     return Artifact(Path(name), folder, name, name)
 
 
-@pytest.fixture
-def account(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Prepare the account of every stage."""
+@pytest.fixture(autouse=True)
+def aws(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
+    """Take the place of every service of AWS."""
+    aws = MagicMock()
+    monkeypatch.setattr(release, "client", lambda _: aws)
+    monkeypatch.setattr(versions, "client", lambda _: aws)
     monkeypatch.setattr(Stage, "account", lambda _: ACCOUNT)
+    return aws
 
 
 @pytest.fixture
@@ -58,11 +60,7 @@ def commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 @pytest.mark.parametrize(
     ("stage", "commit", "is_rollback"),
-    [
-        ("production", "newer", False),
-        ("production", "older", True),
-        ("staging", "beside", False),
-    ],
+    [("production", "newer", False), ("production", "older", True), ("staging", "beside", False)],
 )
 def test_what_may_be_deployed(
     commits: dict[str, str], stage: str, commit: str, is_rollback: bool
@@ -82,20 +80,12 @@ def test_what_production_refuses(commits: dict[str, str], commit: str, is_rollba
 def test_an_environment_that_every_branch_may_use_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    answers = iter(['{"deployment_branch_policy": null}'])
-    monkeypatch.setattr(bootstrap, "run", lambda *_: next(answers))
+    answer = '{"deployment_branch_policy": null, "id": 2, "owner": {"id": 1}}'
+    monkeypatch.setattr(bootstrap, "run", lambda *_: answer)
     with pytest.raises(DeploymentError, match="only main"):
         bootstrap.identity(PRODUCTION, "octo/animals")
 
 
-def test_a_protected_environment_is_trusted_by_its_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = iter(['{"deployment_branch_policy": {"x": 1}}', '{"id": 2, "owner": {"id": 1}}'])
-    monkeypatch.setattr(bootstrap, "run", lambda *_: next(answers))
-    identity = bootstrap.identity(PRODUCTION, "octo/animals")
-    assert identity == ["Owner=octo", "Repository=animals", "OwnerId=1", "RepositoryId=2"]
-
-
-@pytest.mark.usefixtures("account")
 def test_a_deployment_has_every_parameter_of_its_artifact(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,17 +118,13 @@ def history(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return ran
 
 
-@pytest.mark.usefixtures("account")
-@mock_aws
-def test_what_passes_its_check_stays_and_can_be_rolled_back_to(history: list[str]) -> None:
-    s3 = boto3.client("s3", region_name="us-east-1")
-    s3.create_bucket(Bucket="bucket")
-
+def test_what_passes_its_check_stays_and_can_be_rolled_back_to(
+    history: list[str], aws: MagicMock
+) -> None:
     release.deploy_and_check(PRODUCTION, artifact("new"), lambda: None, canary=False)
 
     assert history == ["old", "new"]
-    (entry,) = s3.list_objects_v2(Bucket="bucket")["Contents"]
-    assert entry["Key"] == "passed/new"
+    aws.put_object.assert_called_once_with(Bucket="bucket", Key="passed/new")
 
 
 @pytest.mark.parametrize(
@@ -150,44 +136,38 @@ def test_what_passes_its_check_stays_and_can_be_rolled_back_to(history: list[str
     ],
 )
 def test_a_failed_check_goes_back_unless_superseded(
-    history: list[str], is_rollback: bool, meanwhile: list[str], expected: list[str]
+    history: list[str], aws: MagicMock, is_rollback: bool, meanwhile: list[str], expected: list[str]
 ) -> None:
     def fail() -> None:
         history.extend(meanwhile)
         raise DeploymentError("the check fails")
 
+    new = artifact("new")
     with pytest.raises(DeploymentError, match="the check fails"):
-        release.deploy_and_check(
-            PRODUCTION, artifact("new"), fail, canary=False, is_rollback=is_rollback
-        )
+        release.deploy_and_check(PRODUCTION, new, fail, canary=False, is_rollback=is_rollback)
     assert history == expected
+    aws.put_object.assert_not_called()
 
 
-def test_a_canary_sees_requests(history: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    @contextlib.contextmanager
-    def requests(_: object) -> Any:
-        history.append("requests begin")
-        yield
-        history.append("requests end")
-
-    monkeypatch.setattr(Stage, "outputs", lambda _: {})
+@pytest.mark.parametrize("canary", [True, False])
+@pytest.mark.usefixtures("history")
+def test_a_canary_sees_requests(monkeypatch: pytest.MonkeyPatch, canary: bool) -> None:
+    requests = MagicMock()
     monkeypatch.setattr(release, "requests_meanwhile", requests)
-    monkeypatch.setattr(release, "client", MagicMock())
-    monkeypatch.setattr(Stage, "account", lambda _: ACCOUNT)
+    monkeypatch.setattr(Stage, "outputs", lambda _: {})
 
-    release.deploy_and_check(PRODUCTION, artifact("new"), lambda: None, canary=True)
+    release.deploy_and_check(PRODUCTION, artifact("new"), lambda: None, canary=canary)
 
-    assert history == ["old", "requests begin", "new", "requests end"]
+    assert requests.called is canary
 
 
 @pytest.fixture
-def sam(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any]]:
-    """Take the place of the sam command, and keep each template that it is to deploy."""
-    deployed: list[dict[str, Any]] = []
+def sam(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, ...]]:
+    """Take the place of the sam command, and keep what it is told to do."""
+    commands: list[tuple[str, ...]] = []
 
-    def run(_: str, command: str, *__: str, cwd: Path) -> str:
-        if command == "deploy":
-            deployed.append(json.loads((cwd / "deployed.json").read_text()))
+    def run(_: str, *command: str, cwd: Path) -> str:
+        commands.append((*command, (cwd / "deployed.json").read_text()))
         return "changes: arn:aws:cloudformation:eu-central-1:1:changeSet/samcli/1 created"
 
     (tmp_path / "template.yaml").write_text(
@@ -197,37 +177,31 @@ def sam(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any]]
     monkeypatch.setattr(Stage, "status", lambda _: "UPDATE_COMPLETE")
     monkeypatch.setattr(Stage, "parameters", lambda *_: {})
     monkeypatch.setattr(Stage, "restored_tables", lambda _: {})
-    return deployed
+    return commands
 
 
-@pytest.mark.usefixtures("account")
-def test_each_deployment_publishes_a_version_of_its_own(
-    sam: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_each_deployment_publishes_versions_of_its_own(
+    sam: list[tuple[str, ...]], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(release, "client", MagicMock())
-
     release.install(PRODUCTION, artifact("same", tmp_path), canary=True)
     release.install(PRODUCTION, artifact("same", tmp_path), canary=True)
 
-    first, second = (each["Globals"]["Function"]["Environment"]["Variables"] for each in sam)
-    assert first != second
+    deployed = [json.loads(command[-1]) for command in sam if command[0] == "deploy"]
+    assert deployed[0]["Globals"] != deployed[1]["Globals"]
 
 
-@pytest.mark.usefixtures("account", "sam")
 def test_a_plan_names_the_changes_and_leaves_nothing_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    aws: MagicMock, sam: list[tuple[str, ...]], tmp_path: Path
 ) -> None:
-    cloudformation = MagicMock()
     change = {"Action": "Modify", "LogicalResourceId": "Api", "Replacement": "True"}
     pages = [{"Changes": [{"ResourceChange": change}]}]
-    cloudformation.get_paginator.return_value.paginate.return_value = pages
-    monkeypatch.setattr(release, "client", lambda _: cloudformation)
+    aws.get_paginator.return_value.paginate.return_value = pages
 
     assert list(release.plan(PRODUCTION, artifact("new", tmp_path))) == ["Modify Api (replaced)"]
 
+    assert "--no-execute-changeset" in sam[-1]
     change_set = "arn:aws:cloudformation:eu-central-1:1:changeSet/samcli/1"
-    cloudformation.delete_change_set.assert_called_once_with(ChangeSetName=change_set)
-    cloudformation.execute_change_set.assert_not_called()
+    aws.delete_change_set.assert_called_once_with(ChangeSetName=change_set)
 
 
 def test_restored_tables_take_the_place_of_the_stacks_own_everywhere() -> None:
@@ -249,24 +223,22 @@ def test_restored_tables_take_the_place_of_the_stacks_own_everywhere() -> None:
     }
 
 
-def test_what_did_not_reach_live_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    layers = [{"Arn": "layer:1"}]
-    latest = {"MemorySize": 512, "Timeout": 5, "Layers": layers, "CodeSha256": "qg=="}
-    live = {"MemorySize": 1769, "Layers": layers, "CodeSha256": "qg==", "Description": "v1"}
-    functions = MagicMock(meta=boto3.client("lambda", region_name="eu-central-1").meta)
-    functions.get_alias.return_value = {"RoutingConfig": {"AdditionalVersionWeights": {"2": 0.1}}}
-    functions.get_function.side_effect = [
-        {"Configuration": latest, "Concurrency": {"ReservedConcurrentExecutions": 3}},
+def test_what_did_not_reach_live_is_named(aws: MagicMock) -> None:
+    latest = {"MemorySize": 512, "Timeout": 5}
+    live = {"MemorySize": 1769, "Layers": [{"Arn": "layer:1"}], "CodeSha256": "qg=="}
+    aws.meta = boto3.client("lambda", region_name="eu-central-1").meta
+    aws.get_alias.return_value = {"RoutingConfig": {"AdditionalVersionWeights": {"2": 0.1}}}
+    aws.get_function.side_effect = [
+        {"Configuration": latest | {"Layers": live["Layers"]}},
         {"Configuration": live},
     ]
-    functions.get_layer_version_by_arn.return_value = {"Content": {"CodeSha256": "uw=="}}
-    monkeypatch.setattr(versions, "client", lambda _: functions)
+    aws.get_layer_version_by_arn.return_value = {"Content": {"CodeSha256": "uw=="}}
 
     expected = {"code": "ab", "layer": "cc", "reserved concurrency": "7"}
     assert list(versions.wrong_settings("function", expected)) == [
         "code is aa, not ab",
         "layer is bb, not cc",
-        "reserved concurrency is 3, not 7",
+        "reserved concurrency is 0, not 7",
         "other versions have a share: {'2': 0.1}",
         "MemorySize is 1769, not 512",
         "Timeout is None, not 5",
