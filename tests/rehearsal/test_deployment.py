@@ -90,6 +90,7 @@ def test_jobs_of_the_environment_may_deploy(
 def test_deploy(rehearsal: Rehearsal) -> None:
     deploy(rehearsal, rehearsal.pack("first"), canary=True)
     rehearsal.deployed_first = release.released(rehearsal.stage)
+    assert rehearsal.stage.unconfirmed_subscriptions() in ([], ["alarms@example.com"])
 
 
 def test_the_contract_suite_passes(
