@@ -8,6 +8,7 @@ import pytest
 from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untyped]
 
+from tests.support import pipeline_calls
 from tests.support.iam import ACCOUNT, REGION, Evaluation, Policy, Request, evaluate
 from tests.support.stack import parameters, properties_by_name, resolve
 from tools import ROOT
@@ -15,6 +16,7 @@ from tools.packaging.translate import translate
 
 BOOTSTRAP = cfn_yaml.load(str(ROOT / "bootstrap.yaml"))
 BOUNDARY = f"arn:aws:iam::{ACCOUNT}:policy/boundary"
+EXECUTION_ROLE = f"arn:aws:iam::{ACCOUNT}:role/animal-store-bootstrap/execution"
 NOTHING_REFUSED_OR_UNUSED = Evaluation(refused=[], unused=set())
 
 # What the resources of each type get as ARNs; {name} is a name that CloudFormation makes.
@@ -28,7 +30,7 @@ LOG_GROUP = f"arn:aws:logs:{HERE}:log-group:{{name}}"
 TOPIC = f"arn:aws:sns:{HERE}:{{name}}"
 WEB_ACL = f"arn:aws:wafv2:{HERE}:regional/webacl/{{stack}}/1a2b"
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/{{name}}"
-CODE = "arn:aws:s3:::artifacts/code/1a2b"
+CODE = "arn:aws:s3:::{stack}-bootstrap-artifactbucket-1a2b3c4d/code/1a2b"
 DEPLOYMENT_GROUP = f"arn:aws:codedeploy:{HERE}:deploymentgroup:{{name}}/{{name}}"
 DEPLOYMENTS = (
     f"arn:aws:codedeploy:{HERE}:application:{{name}}",
@@ -132,13 +134,13 @@ def policy(resource: str, stage: str) -> Policy:
     properties = BOOTSTRAP["Resources"][resource]["Properties"]
     document = properties["Policies"][0] if "Policies" in properties else properties
     names = {
-        "ArtifactBucket.Arn": "arn:aws:s3:::artifacts",
+        "ArtifactBucket.Arn": f"arn:aws:s3:::animal-store-{stage}-bootstrap-artifactbucket-1a2b3c4d",
         "AWS::AccountId": ACCOUNT,
         "AWS::Partition": "aws",
         "AWS::Region": REGION,
         "AWS::StackName": f"animal-store-{stage}-bootstrap",
         "Boundary": BOUNDARY,
-        "ExecutionRole.Arn": f"arn:aws:iam::{ACCOUNT}:role/animal-store-bootstrap/execution",
+        "ExecutionRole.Arn": EXECUTION_ROLE,
         "Stage": stage,
     }
     resolved: Policy = resolve(document["PolicyDocument"], names)
@@ -187,4 +189,35 @@ def test_cloudformation_may_make_each_resource_and_nothing_else(stage: str) -> N
 @pytest.mark.parametrize("stage", ["staging", "production"])
 def test_the_boundary_leaves_the_stacks_roles_what_they_have_and_nothing_else(stage: str) -> None:
     evaluation = evaluate(policy("Boundary", stage), of_the_roles(stage))
+    assert evaluation == NOTHING_REFUSED_OR_UNUSED
+
+
+# What the pipeline's calls need beside the permission of their name, and calls that are not rehearsed.
+TABLE = f"arn:aws:dynamodb:{HERE}:table/animal-store-{{stage}}-AnimalsTable-1A2B3C4D"
+STACK = f"arn:aws:cloudformation:{HERE}:stack/animal-store-{{stage}}/1a2b"
+BESIDE_THE_CALLS = [
+    # CreateChangeSet, with the role, the tags and the transform that it names
+    ("cloudformation:CreateChangeSet", TRANSFORM),
+    ("cloudformation:TagResource", STACK),
+    ("iam:PassRole", EXECUTION_ROLE),
+    # a deployment that is interrupted
+    ("cloudformation:CancelUpdateStack", STACK),
+    # a restore: amazondynamodb/latest/developerguide/backuprestore_IAM.html
+    ("dynamodb:BatchWriteItem", TABLE),
+    ("dynamodb:DeleteItem", TABLE),
+    ("dynamodb:Query", TABLE),
+]
+
+
+def of_the_pipeline(stage: str) -> Iterator[Request]:
+    """Yield what the commands call, as the rehearsal recorded it."""
+    recorded = [line.split() for line in pipeline_calls.listed()]
+    context = (("iam:PassedToService", "cloudformation.amazonaws.com"),)
+    for action, arn in [*recorded, *BESIDE_THE_CALLS]:
+        yield Request(action, (arn.format(stage=stage, account=ACCOUNT),), context)
+
+
+@pytest.mark.parametrize("stage", ["staging", "production"])
+def test_the_pipeline_may_make_its_calls_and_nothing_else(stage: str) -> None:
+    evaluation = evaluate(policy("DeployRole", stage), of_the_pipeline(stage))
     assert evaluation == NOTHING_REFUSED_OR_UNUSED

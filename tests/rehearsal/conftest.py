@@ -13,6 +13,7 @@ import pytest
 
 from tests.rehearsal import emulator
 from tests.rehearsal.places import Place, empty_account, emulated
+from tests.support.recorder import recording
 from tools import ROOT
 from tools.deployment.stage import Stage
 from tools.packaging import artifact
@@ -92,7 +93,8 @@ def place(
             yield account
     else:
         os.environ["ALARM_EMAIL"] = "alarms@example.com"
-        with emulated(tmp_path_factory.mktemp("rehearsal") / "emulator") as account:
+        folder = tmp_path_factory.mktemp("rehearsal")
+        with emulated(folder / "emulator") as account, recording(folder / "calls"):
             yield account
 
 

@@ -5,6 +5,7 @@ functions behind the commands and, unless a step is marked, in the role of the p
 """
 
 import json
+import os
 import shutil
 import threading
 import time
@@ -21,6 +22,7 @@ from botocore.exceptions import ClientError
 
 from tests.rehearsal.conftest import Rehearsal
 from tests.rehearsal.places import Emulator
+from tests.support import pipeline_calls
 from tools.deployment import bootstrap, release, restore, versions
 from tools.deployment.service import DeploymentError, check_contract, serve_if_asked, temporary_keys
 from tools.deployment.stage import TABLES, client
@@ -287,6 +289,14 @@ def test_restore_and_cut_over_and_back_under_writers(
     assert len({pet["id"] for pet in kept}) == len(kept)
     assert len({pet["id"] for pet in writers.created}) == len(writers.created)
     assert [pet for pet in writers.created if pet not in kept] == []
+
+
+@pytest.mark.in_full
+@pytest.mark.only_emulated("calls are recorded there")
+def test_no_call_was_made_whose_permission_is_not_evaluated(rehearsal: Rehearsal) -> None:
+    """See tests/deployment/test_permissions.py: a new call belongs into its list of calls."""
+    calls = Path(os.environ["RECORDED_CALLS"])
+    assert pipeline_calls.recorded(calls, rehearsal.stage.name) <= pipeline_calls.listed()
 
 
 @pytest.mark.administrator

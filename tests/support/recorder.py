@@ -1,7 +1,7 @@
-"""Record the calls that the SDK makes, in this process and in those that it starts, such as sam.
+"""Record what a role calls, in this process and in those that it starts, such as sam.
 
-A plugin of botocore, loaded by each client that is made while `recording` lasts. botocore calls
-its plugins experimental: should they go, nothing is recorded, and the comparison fails.
+A plugin of botocore, which each client loads that is made while `recording` lasts. botocore calls
+plugins experimental: should they go, nothing is recorded, and the comparison of calls fails.
 """
 
 import contextlib
@@ -11,32 +11,32 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[2]
 
 
 @contextlib.contextmanager
 def recording(calls: Path) -> Iterator[None]:
-    """Append to a file the calls of every client that is made meanwhile, one as JSON a line."""
-    os.environ |= {
+    """Append each call to a file, as a line of JSON: service, operation, and its parameters."""
+    variables = {
         "BOTOCORE_EXPERIMENTAL__PLUGINS": f"recorder={__name__}",
-        "PYTHONPATH": f"{ROOT}",
-        "RECORDED_CALLS": f"{calls}",
+        "PYTHONPATH": str(_ROOT),
+        "RECORDED_CALLS": str(calls),
     }
-    try:
-        yield
-    finally:
-        for name in ("BOTOCORE_EXPERIMENTAL__PLUGINS", "PYTHONPATH", "RECORDED_CALLS"):
-            del os.environ[name]
+    os.environ |= variables
+    yield
+    for name in variables:
+        del os.environ[name]
 
 
 def initialize_client_plugin(client: Any) -> None:
     """Let a client record its calls; botocore asks each plugin for this function."""
-    path, service = os.environ["RECORDED_CALLS"], client.meta.service_model.service_name
+    service, path = client.meta.service_model.service_name, Path(os.environ["RECORDED_CALLS"])
 
     def record(params: dict[str, Any], model: Any, **_: Any) -> None:
-        texts = {name: value for name, value in params.items() if isinstance(value, (str, int))}
-        texts.pop("TemplateBody", None)
-        with Path(path).open("a") as calls:
+        texts = {name: str(value) for name, value in params.items() if name != "TemplateBody"}
+        with path.open("a", encoding="utf-8") as calls:
             calls.write(json.dumps([service, model.name, texts]) + "\n")
 
-    client.meta.events.register("provide-client-params.*.*", record)
+    # Only a role's credentials have a session; the account's administrator has none here.
+    if os.environ.get("AWS_SESSION_TOKEN"):
+        client.meta.events.register("provide-client-params.*.*", record)
