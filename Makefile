@@ -1,5 +1,5 @@
 # The animal store's commands. `make` alone lists them.
-# Needs: make, git and one CPython >= 3.11 with venv, for `make build` openssl too; everything else is installed into
+# Needs: make, git and one CPython >= 3.11 with venv; everything else is installed into
 # .venv and .tools from lock files.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -54,16 +54,12 @@ install: .venv/.installed ## install what `make run` needs
 	  { echo "Cannot install $*: is an npm registry reachable (see the error above)?" >&2; exit 1; }
 	@touch $@
 
-# What ships in the layer, with hashes.
-EXPORT = $(UV) export --quiet --locked --no-dev --no-emit-project --no-header --no-annotate
-
 .PHONY: lock
 lock: $(UV) ## bring every lock file up to date with pyproject.toml and locks/*.in (UPGRADE=1: newest releases)
 	@$(UV) lock $(if $(UPGRADE),--upgrade)
 	@for name in uv sam debugpy ministack clients pre-commit checkov zizmor; do \
 	  $(UV) pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header --no-annotate \
 	    $(if $(UPGRADE),--upgrade) -o locks/$$name.txt locks/$$name.in; done
-	@$(EXPORT) -o layers/common/requirements.txt >/dev/null
 
 # -- every day ---------------------------------------------------------------------------------------------------------
 
@@ -117,8 +113,6 @@ check: .venv/.installed .tools/.templates-checked ## format, lint, types: what C
 	@.venv/bin/ruff format --check .
 	@.venv/bin/ruff check .
 	@.venv/bin/mypy
-	@$(EXPORT) | cmp -s - layers/common/requirements.txt || \
-	  { echo "layers/common/requirements.txt is not in step with uv.lock: make lock" >&2; exit 1; }
 	@scripts/lint-openapi
 	@scripts/lint-workflows
 
@@ -224,20 +218,20 @@ contract: install ## the contract suite against BASE_URL with API_KEY (PYTEST="-
 # -- speed -------------------------------------------------------------------------------------------------------------
 
 .PHONY: bench
-bench: .venv/.installed .tools/sam/.installed ## compare speed and size with other frameworks, on Linux (QUICK=1: cold ratio only, MEMORY=1: memory sizes)
-	@$(MAKE) build ARCH=$(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64) >&2
-	@.venv/bin/python -m benchmarks $(if $(QUICK),--quick) $(if $(MEMORY),--memory)
+bench: .venv/.installed .tools/sam/.installed ## compare speed and size with other frameworks, on Linux (QUICK=1: cold ratio only)
+	@$(MAKE) build ARCH=$(MACHINE) >&2
+	@.venv/bin/python -m benchmarks $(if $(QUICK),--quick)
 
-.PHONY: bench-local
-bench-local: install .tools/ministack/.installed ## measure `make run` among 100 and 100,000 animals and under load; about 15 minutes (ANIMALS=, SECONDS=)
-	@.venv/bin/python -m benchmarks.local
+.PHONY: bench-aws
+bench-aws: .venv/.installed ## cold and warm durations of a deployed stage, by memory size (STAGE=, API_KEY=); never run
+	@STAGE="$${STAGE:?}" API_KEY="$${API_KEY:?}" .venv/bin/python -m benchmarks.aws
 
 .PHONY: bench-lock
 bench-lock: $(UV) ## bring the benchmark's lock files up to date, with the libraries that we ship at our own versions
 	@$(UV) export --quiet --no-hashes --no-header --no-annotate --all-groups --no-emit-local -o .tools/constraints.txt
-	@for in in benchmarks/runtime.in benchmarks/peers/*/*.in; do \
+	@for in in benchmarks/*.in benchmarks/peers/*/*.in; do \
 	  $(UV) pip compile --quiet --python-version 3.13 --generate-hashes --no-header --no-annotate -c .tools/constraints.txt \
-	    $$([[ $$in != */vendored.in ]] || echo --no-deps) $(if $(UPGRADE),--upgrade) -o $${in%.in}.txt $$in; done
+	    $(if $(UPGRADE),--upgrade) -o $${in%.in}.txt $$in; done
 
 .PHONY: clean
 clean: ## remove what was installed and built (not .local, the local store)

@@ -1,24 +1,21 @@
-"""Compare the animal store with its peers, or, with `--quick`, count its cold start alone: run by `make bench`."""
+"""Compare the animal store with its peers, or, with `--quick`, count its cold start alone."""
 
 import json
 import shutil
 import sys
 
-from benchmarks import compare, memory, report
-from benchmarks.execution import MeasurementError
-from benchmarks.packages import BUILD, HERE, build_runtime
+from benchmarks import compare, report
+from benchmarks.packages import BUILD, HERE, MeasurementError, build_runtime
 
 if __name__ == "__main__":
     if not shutil.which("valgrind"):
         sys.exit("The benchmark needs Linux and valgrind (Debian: apt-get install valgrind).")
     try:
-        build_runtime()
+        openssl = build_runtime()
         if "--quick" in sys.argv:
             print(json.dumps(compare.cold_ratio()))
-        elif "--memory" in sys.argv:
-            (HERE / "MEMORY.md").write_text(memory.report())
         else:
-            figures = compare.compare()
+            figures = compare.compare(openssl)
             (HERE / "results.json").write_text(json.dumps(figures, indent=1) + "\n")
             (HERE / "RESULTS.md").write_text(report.markdown(figures))
     except MeasurementError as error:

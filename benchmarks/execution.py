@@ -1,4 +1,4 @@
-"""Execution environments: Lambda's runtime client runs a package and is handed events; what its process uses is read.
+"""Run a package under Lambda's own runtime client, hand it events, and read what it uses.
 
 Runtime API: https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
 """
@@ -21,10 +21,18 @@ from threading import Thread
 
 import trustme
 
-from benchmarks.fake_dynamodb import TEMPLATE, Cost, FakeDynamoDb
+from benchmarks.fake_dynamodb import TEMPLATE, FakeDynamoDb
 from benchmarks.loopback import Response, serve
 from benchmarks.operations import API_KEY, Operation
-from benchmarks.packages import AUTHORITY, FUNCTIONS, PYTHON, Package
+from benchmarks.packages import (
+    AUTHORITY,
+    EMPTY,
+    FUNCTIONS,
+    OPENSSL,
+    PYTHON,
+    MeasurementError,
+    Package,
+)
 
 VALGRIND = [
     "setarch",
@@ -54,17 +62,16 @@ _VARIABLES = {
     "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
     "AWS_XRAY_CONTEXT_MISSING": "LOG_ERROR",
     "AWS_XRAY_DAEMON_ADDRESS": "127.0.0.1:9",  # datagrams, which nobody needs to receive
+    "AWS_LAMBDA_LOG_FORMAT": "JSON",
+    "AWS_LAMBDA_LOG_LEVEL": "INFO",
     "PATH": os.defpath,
+    "LD_LIBRARY_PATH": str(OPENSSL),
     "LANG": "en_US.UTF-8",
     "TZ": ":UTC",
     # Not Lambda's: there nothing can be written to a package, and the order in sets of texts differs from run to run.
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONHASHSEED": "0",
 }
-
-
-class MeasurementError(Exception):
-    """What was to be measured does not do what it should; a figure of it would mean nothing."""
 
 
 class RuntimeApi:
@@ -106,101 +113,79 @@ class RuntimeApi:
 class Run:
     """What an execution environment did, from the start of its process on."""
 
-    us: list[float] = field(default_factory=list)  # for each invocation, as are the next two
+    us: list[float] = field(default_factory=list)  # for each invocation, as is the next
     cpu_us: list[float] = field(default_factory=list)
-    costs: list[Cost] = field(default_factory=list)
     first_answer_ms: float = 0
     peak_mb: float = 0
-    body_bytes: int = 0  # of the last invocation, as is the next
+    requests: int = 0  # to DynamoDB, of the last invocation, as are the next two
+    body_bytes: int = 0
     log_bytes: int = 0
     log: str = ""
     instructions: int = 0  # 0: not counted
 
 
-def observe(  # noqa: PLR0913
+def observe(
     package: Package,
     operation: Operation,
-    invocations: int,
+    invocations: int = 1,
     *,
-    animals: int = 1000,
     kept: int = sys.maxsize,
     wrapper: Sequence[str] = (),
-    pause: float = 0,
 ) -> Run:
-    """Start the function that answers an operation, ask it some times, and end it; every answer is checked.
+    """Start the function that answers an operation, ask it some times, check every answer, end it.
 
-    DynamoDB hangs up after each invocation but the first `kept`; the function runs under the command `wrapper`;
-    `pause` seconds lie between an answer and the next event.
+    DynamoDB hangs up after each invocation but the first `kept`; the function runs under the
+    command `wrapper`.
     """
-    print(
-        package.variant,
-        package.packaging,
-        operation.title,
-        "x",
-        invocations,
-        *wrapper[2:3],
-        file=sys.stderr,
-    )
+    print(package.variant, operation.title, "x", invocations, *wrapper[2:3], file=sys.stderr)
     run = Run()
-    with tempfile.TemporaryDirectory() as name:
+    task = package.functions[operation.function]
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         log = Path(name, "log")
-        with ExitStack() as stack:
-            dynamodb = stack.enter_context(
-                closing(FakeDynamoDb(Path(name, "tables"), animals, API_KEY))
+        dynamodb = stack.enter_context(closing(FakeDynamoDb(Path(name, "tables"), API_KEY)))
+        api = RuntimeApi()
+        variables = {
+            **TEMPLATE.functions[FUNCTIONS[operation.function]].environment,
+            **_VARIABLES,
+            "AWS_CA_BUNDLE": str(package.bundle),
+            "AWS_ENDPOINT_URL_DYNAMODB": stack.enter_context(serve(dynamodb.respond, _TLS)),
+            "AWS_LAMBDA_RUNTIME_API": stack.enter_context(serve(api.respond)).partition("//")[2],
+            "LAMBDA_TASK_ROOT": str(task),
+            "PYTHONPATH": str(package.libraries),
+            "_HANDLER": "app.handler",
+        }
+        python = [str(PYTHON), "-X", "frozen_modules=on", "-m", "awslambdaric", "app.handler"]
+        output = stack.enter_context(log.open("wb"))
+        started = time.perf_counter()
+        process = stack.enter_context(
+            subprocess.Popen(
+                [*wrapper, *python], cwd=task, env=variables, stdout=output, stderr=output
             )
-            api, task = RuntimeApi(), package.functions[operation.function]
-            variables = {
-                **_VARIABLES,
-                **TEMPLATE.functions[FUNCTIONS[operation.function]].environment,
-                "AWS_ENDPOINT_URL_DYNAMODB": f"https://{stack.enter_context(serve(dynamodb.respond, _TLS))}",
-                "AWS_LAMBDA_RUNTIME_API": stack.enter_context(serve(api.respond)),
-                "LAMBDA_TASK_ROOT": str(task),
-                "PYTHONPATH": str(package.layer / "python"),
-                "_HANDLER": "app.handler",
-            }
-            command = [
-                *wrapper,
-                str(PYTHON),
-                "-X",
-                "frozen_modules=on",
-                "-m",
-                "awslambdaric",
-                "app.handler",
-            ]
-            output = stack.enter_context(log.open("wb"))
-            started = time.perf_counter()
-            process = stack.enter_context(
-                subprocess.Popen(command, cwd=task, env=variables, stdout=output, stderr=output)
-            )
-            stack.callback(api.events.put, b"")
-            stack.callback(
-                process.terminate
-            )  # by default at once, but a simulator still writes what it has counted
-            Thread(target=_tell_end, args=(process, api.answers), daemon=True).start()
-            for number in range(invocations):
-                dynamodb.cost, dynamodb.hangs_up = Cost(), number >= kept
-                cpu, logged = _cpu_seconds(process), log.stat().st_size
-                api.events.put(json.dumps(operation.event(f"request-{number}")).encode())
-                response = json.loads(api.answers.get())
-                if package.variant != "empty" and not operation.is_right(response):
-                    raise MeasurementError(
-                        f"{package.variant}: {operation.name}: {response}\n{log.read_text()[-3000:]}"
-                    )
-                run.us.append((api.answered - api.handed_over) * 1e6)
-                run.cpu_us.append((_cpu_seconds(process) - cpu) * 1e6)
-                run.costs.append(dynamodb.cost)
-                run.first_answer_ms = run.first_answer_ms or (api.answered - started) * 1000
-                run.log_bytes, run.body_bytes = (
-                    log.stat().st_size - logged,
-                    len(response["body"].encode()),
-                )
-                time.sleep(pause)
-            status = Path(f"/proc/{process.pid}/status").read_text()
-            run.peak_mb = int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) * 1024 / 1e6
+        )
+        stack.callback(process.kill)  # if an answer is wrong
+        Thread(target=_tell_end, args=(process, api.answers), daemon=True).start()
+        for number in range(invocations):
+            dynamodb.requests, dynamodb.hangs_up = 0, number >= kept
+            cpu, logged = _cpu_seconds(process), log.stat().st_size
+            api.events.put(json.dumps(operation.event()).encode())
+            response = json.loads(api.answers.get())
+            if package.variant != EMPTY and not operation.is_right(response):
+                raise MeasurementError(f"{package.variant}: {response}\n{log.read_text()[-3000:]}")
+            run.us.append((api.answered - api.handed_over) * 1e6)
+            run.cpu_us.append((_cpu_seconds(process) - cpu) * 1e6)
+            run.first_answer_ms = run.first_answer_ms or (api.answered - started) * 1000
+            run.requests = dynamodb.requests
+            run.log_bytes = log.stat().st_size - logged
+            run.body_bytes = len(response["body"].encode())
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        run.peak_mb = int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) * 1024 / 1e6
+        # This ends it at once, but a simulator still writes what it has counted.
+        process.terminate()
+        api.events.put(b"")
+        process.wait()
         run.log = log.read_text()
-    run.instructions = int(
-        "".join(re.findall(r"I +refs: +([\d,]+)", run.log)).replace(",", "") or 0
-    )
+    counted = re.findall(r"I +refs: +([\d,]+)", run.log)
+    run.instructions = int(counted[0].replace(",", "")) if counted else 0
     return run
 
 

@@ -15,7 +15,7 @@ Response = tuple[int, bytes, Mapping[str, str]]
 def serve(
     respond: Callable[[str, Message, bytes], Response], tls: ssl.SSLContext | None = None
 ) -> Iterator[str]:
-    """Answer requests by path, headers and body for as long as the context lasts; its value is `host:port`."""
+    """Answer requests by path, headers and body for as long as the context lasts; its value is the origin."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -44,6 +44,6 @@ def serve(
             )
         Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         try:
-            yield f"127.0.0.1:{server.server_port}"
+            yield f"http{'s' if tls else ''}://127.0.0.1:{server.server_port}"
         finally:
             server.shutdown()

@@ -1,11 +1,11 @@
-"""The figures of `results.json` as Markdown: tables, and charts in the form that GitHub draws."""
+"""The figures of `results.json` as Markdown."""
 
-import json
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.operations import OPERATIONS
-from benchmarks.packages import VARIANTS
+from benchmarks.packages import BARE, BARE_ON_RUNTIME, TITLES
+from benchmarks.prices import GATEWAY, HTTP_API
 
 # Of each figure: its title, its key in a row, the unit that it is divided by, and its decimals.
 _COLUMNS = (
@@ -14,7 +14,7 @@ _COLUMNS = (
     ("cold, ms", "cold_ms", 1, 0),
     ("peak MB", "peak_mb", 1, 0),
     ("zipped MB", "zipped_mb", 1, 1),
-    ("unpacked MB", "unzipped_mb", 1, 1),
+    ("lines logged by a cold start", "cold_log_lines", 1, 0),
 )
 _TABLES = (
     ("Warm invocation, thousand instructions", "warm_instructions", 1e3, 0),
@@ -22,76 +22,57 @@ _TABLES = (
     ("Dollars per million requests", "usd_per_million", 1, 2),
     ("Bytes that a request logs", "log_bytes", 1, 0),
 )
+Column = tuple[str, Mapping[str, float], float, int]
+"""A title, the figures by variant, the unit that they are divided by, and decimals."""
+
 _HEAD = """\
 # Results of the benchmark
 
-Written by `make bench` on {date}: {machine[processor]}, {machine[cores]} cores, {machine[memory_gb]} GB,
-{machine[system]}; CPython {versions[python]}, boto3 {versions[boto3]}, {versions[valgrind]}.
-What is measured, and how: [README.md](README.md). All figures: [results.json](results.json). In brackets: the ratio to
-the bare handler, precompiled, which authenticates and logs nothing. Prices: {prices[region]}, {prices[date]}.
+Written by `make bench` on {date}: {machine};
+CPython {versions[python]}, {openssl}, boto3 {versions[boto3]}, {versions[valgrind]}.
+What is measured, and how: [README.md](README.md). All figures: [results.json](results.json).
+In brackets two ratios: to the bare handler that packages its SDK, and to the bare handler on the
+runtime's own boto3. Neither authenticates or logs. Prices: {prices[region]}, {prices[date]}.
 
 ## Cold start, and a get after DynamoDB has closed the connection"""
-_DYNAMODB = """\
-## What one operation asks of DynamoDB
-
-This service, API key known. A key that the execution environment has not looked up within the last minute costs one
-request and one read unit more."""
-_CHART = (
-    '```mermaid\nxychart-beta horizontal\n  title "{}, M instructions"\n  x-axis {}\n  bar {}\n```'
-)
 
 
 def markdown(figures: dict[str, Any]) -> str:
     """Write `RESULTS.md`."""
-    rows = [row for row in figures["rows"] if row["packaging"] == "precompiled"]
-    bare = next(row for row in rows if row["variant"] == "bare")
-    names = {variant: name for variant, (name, _) in VARIANTS.items()}
-    titles = {operation.name: operation.title for operation in OPERATIONS}
-    cells = [
-        [
-            names[row["variant"]],
-            row["packaging"],
-            *(cell for column in _COLUMNS for cell in _cells(row, bare, *column)),
-        ]
-        for row in figures["rows"]
-    ]
-    sections = [
-        _HEAD.format(**figures),
-        table(["", "packaging", *(title for title, *_ in _COLUMNS)], cells),
-    ]
-    cold, warm = ([row[key] for row in rows] for key in ("cold_instructions", "warm_instructions"))
-    for title, counts in (("Cold start", cold), ("List of 20", [each["list_20"] for each in warm])):
-        bars = [round(count / 1e6, 1) for count in counts]
-        sections.append(_CHART.format(title, json.dumps([row["variant"] for row in rows]), bars))
-    for each in _TABLES:
-        cells = [[names[row["variant"]], *_cells(row, bare, *each)] for row in rows]
-        sections += [f"## {each[0]}", table(["", *titles.values()], cells)]
-    keys = ("animals", "requests", "read_units", "write_units")
-    known = [row for row in figures["dynamodb"] if row["key"] == "key_known"]
-    costs = [[titles[row["operation"]], *(f"{row[key]:,g}" for key in keys)] for row in known]
-    sections += [
-        _DYNAMODB,
-        table(["operation", "animals", "requests", "read units", "write units"], costs),
-    ]
+    rows = {row["variant"]: row for row in figures["rows"]}
+    columns = []
+    for title, key, unit, decimals in _COLUMNS:
+        column = {variant: row[key] for variant, row in rows.items()}
+        columns.append((title, column, unit, decimals))
+    sections = [_HEAD.format(**figures), _table(columns)]
+    for heading, key, unit, decimals in _TABLES:
+        columns = []
+        for operation in OPERATIONS:
+            column = {variant: row[key][operation.name] for variant, row in rows.items()}
+            columns.append((operation.title, column, unit, decimals))
+        sections += [f"## {heading}", _table(columns)]
+        if key == "usd_per_million":
+            sections.append(
+                f"Of each, ${GATEWAY:.2f} is the gateway's share, a REST API; "
+                f"that of an HTTP API would be ${HTTP_API:.2f}."
+            )
     return "\n\n".join(sections) + "\n"
 
 
-def _cells(
-    row: dict[str, Any], bare: dict[str, Any], _title: str, key: str, unit: float, decimals: int
-) -> list[str]:
-    """Write a figure, or one for each operation, in brackets the ratio to the bare handler; `-`: not measured."""
-    figures, wholes = (
-        [*each.values()] if isinstance(each, dict) else [each] for each in (row[key], bare[key])
-    )
-    return [
-        "-"
-        if figure is None
-        else f"{figure / unit:,.{decimals}f}" + (f" ({figure / whole:.2f})" if whole else "")
-        for figure, whole in zip(figures, wholes, strict=True)
-    ]
+def _cell(figures: Mapping[str, float], variant: str, unit: float, decimals: int) -> str:
+    """Write the figure of a variant, with its ratios to both bare handlers."""
+    own = figures[variant]
+    cell = f"{own / unit:,.{decimals}f}"
+    if figures[BARE] and figures[BARE_ON_RUNTIME]:
+        cell += f" ({own / figures[BARE]:.2f}, {own / figures[BARE_ON_RUNTIME]:.2f})"
+    return cell
 
 
-def table(head: list[str], rows: Iterable[list[str]]) -> str:
-    """Write a table in Markdown, with numbers in all columns but the first."""
-    rule = ["---", *("---:" for _ in head[1:])]
-    return "\n".join("| " + " | ".join(row) + " |" for row in (head, rule, *rows))
+def _table(columns: list[Column]) -> str:
+    """Write a table with a row for each variant."""
+    head = ["", *(title for title, *_ in columns)]
+    lines = [head, ["---", *("---:" for _ in columns)]]
+    for variant, name in TITLES.items():
+        cells = [_cell(column, variant, *scale) for _, column, *scale in columns]
+        lines.append([name, *cells])
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -5,8 +5,10 @@ Failures of each call, whatever it is, are in reliability/test_faults.py.
 
 import hashlib
 import json
+import platform
 from typing import Any
 
+import botocore
 import pytest
 from animal_store import catalogue, dynamodb
 from animal_store.auth import Caller
@@ -283,3 +285,21 @@ def test_animal_is_read_consistently(store: FaultyStore) -> None:
     catalogue.get_pet(1)
 
     assert store.calls[0][1]["ConsistentRead"] is True
+
+
+def test_calls_name_the_versions_of_sdk_and_python_and_the_service(store: FaultyStore) -> None:
+    agents = []
+
+    def note(attempt: Attempt) -> AWSResponse:
+        request: Any = attempt.request
+        agents.append(request.headers["User-Agent"].decode())
+        return attempt.carry_out()
+
+    store.fail("GetItem", note)
+
+    catalogue.get_pet(1)
+
+    sdk, python, *_, service = agents[0].split()
+    assert sdk == f"Botocore/{botocore.__version__}"
+    assert python == f"Python/{platform.python_version()}"
+    assert service == "app/animal-store"

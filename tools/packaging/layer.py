@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tools import ROOT
-from tools.packaging import authorities, sbom, sdk_data
+from tools.packaging import sbom, sdk_data
 from tools.packaging.bytecode import compile_tree, require_python
 from tools.packaging.targets import PYTHON, TARGETS, Target
 
@@ -21,10 +21,16 @@ SOURCE = ROOT / "layers/common"
 EMPTIED = {
     "pydantic_core/core_schema.py": "CoreConfig = CoreSchema = CoreSchemaType = ErrorType = None",
     "botocore/docs/__init__.py": "",
-    "botocore/docs/docstring.py": "ClientMethodDocstring = PaginatorDocstring = WaiterDocstring = lambda **_: None",
+    "botocore/docs/docstring.py": (
+        "ClientMethodDocstring = PaginatorDocstring = WaiterDocstring = lambda **_: None"
+    ),
+    "urllib3/http2/__init__.py": "",
 }
-"""Modules that are loaded at each cold start and never used, with the names that their importers ask for: the types of
-schemas (94 M instructions of a cold start), the texts of `help()` (28 M)."""
+"""Modules that are loaded at each cold start and never used, with the names that importers ask for.
+
+They are the types of schemas (94 M instructions of a cold start), the texts of `help()` (28 M), and
+HTTP/2, for which urllib3 would import the standard library's reader of package metadata (18 M).
+"""
 
 DROPS: dict[str, set[str]] = {
     # Descriptions of 450 services (27 of 40 MB, and listed at each start): the functions speak to DynamoDB only.
@@ -42,6 +48,13 @@ DROPS: dict[str, set[str]] = {
     **{written_again: set() for written_again in EMPTIED},
 }
 """What does not ship, as globs below the layer's `python` directory; of what they match, these names stay."""
+
+
+AMAZON_ROOTS = (
+    *(f"Amazon Root CA {number}" for number in (1, 2, 3, 4)),
+    "Starfield Services Root Certificate Authority - G2",
+)
+"""The roots of Amazon Trust Services, all five as it advises (https://www.amazontrust.com/repository/)."""
 
 
 def trim(python: Path, drops: Mapping[str, set[str]] = DROPS) -> None:
@@ -72,6 +85,13 @@ def keep_licences(python: Path, output: Path) -> None:
         (output / records.stem).mkdir(parents=True)
         for text in texts:
             shutil.copyfile(text, output / records.stem / text.name)
+
+
+def write_amazon_roots(bundle: Path, output: Path) -> None:
+    """Write Amazon's authorities alone; OpenSSL parses every one of a bundle, 126 in the SDK's own."""
+    labelled = r'^# Label: "(.+)"\n(?:#.*\n)*(-----BEGIN[^#]+END CERTIFICATE-----\n)'
+    certificates = dict(re.findall(labelled, bundle.read_text(), re.MULTILINE))
+    output.write_text("".join(certificates[name] for name in AMAZON_ROOTS))
 
 
 def _install(target: Target, python: Path) -> None:
@@ -127,7 +147,7 @@ def build(target: Target, output: Path) -> None:
             f"# Emptied by `make build`: see EMPTIED in tools/packaging/layer.py.\n{text}\n"
         )
     sdk_data.reduce(python / "botocore/data")
-    authorities.write(python / "botocore/cacert.pem", python / "animal_store/authorities")
+    write_amazon_roots(python / "botocore/cacert.pem", output / "amazon-roots.pem")
     # What vulnerability scanners read.
     pins = re.findall(r"^[\w.-]+==[^\s;\\]+", sbom.export("requirements.txt"), re.MULTILINE)
     (python / "requirements.txt").write_text("\n".join((*pins, "")))

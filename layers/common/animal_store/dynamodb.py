@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import zlib
 from contextvars import ContextVar
@@ -13,7 +14,6 @@ from botocore.handlers import BUILTIN_HANDLERS
 from botocore.session import Session
 from pydantic_core import ValidationError
 
-from animal_store import certificates
 from animal_store.errors import ServiceUnavailable
 
 if TYPE_CHECKING:
@@ -74,14 +74,18 @@ invocation: ContextVar[Invocation] = ContextVar("invocation")
 
 def _client() -> DynamoDBClient:
     """Make the client: retries of the SDK's standard mode, within the deadline of the invocation."""
-    certificates.register()
-    # Gains are in instructions (M: million): a cold start takes about 735 M, a get 4 M (benchmarks/RESULTS.md).
-    # botocore's own session: boto3 adds resources and S3 transfers, which nothing here uses (108 M of a cold start).
+    # Gains are in instructions (M: million): a cold start takes about 720 M, a get 4 M
+    # (benchmarks/RESULTS.md). botocore's own session: boto3 adds resources and S3 transfers, which
+    # nothing here uses (108 M of a cold start).
     session = Session(include_builtin_handlers=False)
     for event, handler, *_ in BUILTIN_HANDLERS:
-        # The SDK's handlers for every service; those for one (`before-call.s3`) never run here (54 M of a cold start).
+        # The SDK's handlers for every service; those for one (`before-call.s3`) never run here
+        # (54 M of a cold start).
         if "." not in event:
             session.register(event, handler)
+    # At each cold start the SDK reports what is meant: that it has no endpoint rules (the layer has
+    # a list), and where its credentials come from.
+    logging.getLogger("botocore").setLevel(logging.WARNING)
     created = session.create_client(
         "dynamodb",
         config=Config(
@@ -89,14 +93,16 @@ def _client() -> DynamoDBClient:
             read_timeout=_READ_SECONDS,
             retries={"mode": "standard", "total_max_attempts": 3},
             tcp_keepalive=True,
-            # A fixed text: otherwise the SDK builds its own again for each call (1.0 M a call).
-            user_agent="animal-store/1.0",
-            # This layer alone writes the requests, and tests validate each of them (0.1 to 0.5 M a call).
+            # The SDK's own text, once: without this it builds one for each call (1.0 M a call).
+            user_agent=f"{session.user_agent()} app/animal-store",
+            # A wrong request is DynamoDB's to refuse: that is a 500, where the SDK's own error would
+            # be one of those that are a 503. The tests validate each request (0.3 M a call).
             parameter_validation=False,
         ),
     )
     client = cast("DynamoDBClient", created)
-    # The SDK's stubs have no type for handlers that return something; the SDK takes the first result that is not None.
+    # The SDK's stubs have no type for handlers that return something; the SDK takes the first
+    # result that is not None.
     client.meta.events.register_first("needs-retry.dynamodb", _count_and_stop_in_time)  # type: ignore[arg-type]
     for operation in ("GetItem", "Query"):
         client.meta.events.register(f"before-parse.dynamodb.{operation}", _keep_raw)
