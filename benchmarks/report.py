@@ -42,13 +42,13 @@ def markdown(figures: dict[str, Any]) -> str:
     rows = {row["variant"]: row for row in figures["rows"]}
     columns = []
     for title, key, unit, decimals in _COLUMNS:
-        column = {variant: row[key] for variant, row in rows.items()}
+        column = {variant: row[key] for variant, row in rows.items() if key in row}
         columns.append((title, column, unit, decimals))
     sections = [_HEAD.format(**figures), _table(columns)]
     for heading, key, unit, decimals in _TABLES:
         columns = []
         for operation in OPERATIONS:
-            column = {variant: row[key][operation.name] for variant, row in rows.items()}
+            column = {v: row[key][operation.name] for v, row in rows.items() if key in row}
             columns.append((operation.title, column, unit, decimals))
         sections += [f"## {heading}", _table(columns)]
         if key == "usd_per_million":
@@ -61,11 +61,13 @@ def markdown(figures: dict[str, Any]) -> str:
 
 def _cell(figures: Mapping[str, float], variant: str, unit: float, decimals: int) -> str:
     """Write the figure of a variant, with its ratios to both bare handlers."""
+    if variant not in figures:
+        return "not measured"
     own = figures[variant]
-    cell = f"{own / unit:,.{decimals}f}"
-    if figures[BARE] and figures[BARE_ON_RUNTIME]:
-        cell += f" ({own / figures[BARE]:.2f}, {own / figures[BARE_ON_RUNTIME]:.2f})"
-    return cell
+    ratios = []
+    for bare in (BARE, BARE_ON_RUNTIME):
+        ratios.append(f"{own / figures[bare]:.2f}" if figures.get(bare) else "-")  # noqa: PERF401
+    return f"{own / unit:,.{decimals}f} ({', '.join(ratios)})"
 
 
 def _table(columns: list[Column]) -> str:

@@ -39,27 +39,6 @@ def test_published_tables_are_those_of_the_published_figures() -> None:
     assert (ROOT / "benchmarks/RESULTS.md").read_text() == report.markdown(RESULTS)
 
 
-def ratio(key: str, operation: str | None = None, bare: str = "bare") -> str:
-    """Divide a figure of ours by that of a bare handler."""
-    ours, theirs = ROWS["ours"][key], ROWS[bare][key]
-    return f"{ours[operation] / theirs[operation] if operation else ours / theirs:.2f}"
-
-
-def test_sentences_quote_the_published_figures() -> None:
-    warm = "warm_instructions"
-    sentence = (
-        f"a cold start {ratio('cold_instructions')}, a list of 20 {ratio(warm, 'list_20')}, a list "
-        f"of 100 {ratio(warm, 'list_100')}, a creation {ratio(warm, 'create')}, a get "
-        f"{ratio(warm, 'get')}, a get on a new connection {ratio('reconnect_instructions')}"
-    )
-
-    readme = (ROOT / "benchmarks/README.md").read_text()
-    assert sentence in " ".join(readme.split())
-    assert f"{ratio('cold_ms')} of the time" in readme
-    for document in ("benchmarks/README.md", "docs/decisions.md"):
-        assert RESULTS["openssl"].rpartition(" 29")[0] in (ROOT / document).read_text()
-
-
 @pytest.mark.parametrize("version", ["OpenSSL 3.0.19 27 Jan 2026", "LibreSSL 3.5.0"])
 def test_another_openssl_than_amazons_is_refused(version: str) -> None:
     assert check_openssl("OpenSSL 3.5.9 29 Sep 2026") == RESULTS["openssl"]
