@@ -48,7 +48,10 @@ def markdown(figures: dict[str, Any]) -> str:
     for heading, key, unit, decimals in _TABLES:
         columns = []
         for operation in OPERATIONS:
-            column = {v: row[key][operation.name] for v, row in rows.items() if key in row}
+            column = {}
+            for variant, row in rows.items():
+                if operation.name in row.get(key, {}):
+                    column[variant] = row[key][operation.name]
             columns.append((operation.title, column, unit, decimals))
         sections += [f"## {heading}", _table(columns)]
         if key == "usd_per_million":
