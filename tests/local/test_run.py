@@ -1,4 +1,4 @@
-"""`make run` as a person meets it: what it prints, how it ends, what it keeps, and what it says when it cannot."""
+"""`make run` as a person meets it: what it prints, how it ends, what it keeps, what it refuses."""
 
 import json
 import os
@@ -27,7 +27,7 @@ from tools.local.service import ENDPOINT_VARIABLE, open_store
 
 
 def command(data: Path, *arguments: str, **variables: object) -> Result:
-    """Run a command in this process, with an environment of its own; `run` starts all but the server."""
+    """Run a command in this process, in an environment of its own; `run` starts no server."""
     own = environment(data, **{name: str(value) for name, value in variables.items()})
     with (
         mock.patch.dict(os.environ, own, clear=True),
@@ -200,10 +200,8 @@ def test_taken_port_is_named(service: RunningService, tmp_path: Path) -> None:
 
     said = command(tmp_path, "run", PORT=port).output
 
-    assert (
-        said
-        == f"make run: cannot listen on port {port}: it is taken. Use another: PORT=8080; any: PORT=0\n"
-    )
+    why = f"cannot listen on port {port}: it is taken"
+    assert said == f"make run: {why}. Use another: PORT=8080; any: PORT=0\n"
 
 
 @pytest.mark.parametrize("name", ["run", "reset", "sam-local"])

@@ -1,4 +1,4 @@
-"""`sam local` as its developers type it, in containers: skipped where no engine answers (`make sam-contract`)."""
+"""`sam local` as its developers type it; what needs containers is skipped without an engine."""
 
 import json
 import os

@@ -24,22 +24,6 @@ def served(tmp_path: Path) -> Iterator[tuple[int, str]]:
         yield it
 
 
-def test_the_sdk_reads_what_it_wrote(served: tuple[int, str]) -> None:
-    dynamodb = store_client(*served)
-    key = {"AttributeName": "id", "KeyType": "HASH"}
-    attribute = {"AttributeName": "id", "AttributeType": "N"}
-    dynamodb.create_table(
-        TableName="t",
-        KeySchema=[key],
-        AttributeDefinitions=[attribute],
-        BillingMode="PAY_PER_REQUEST",
-    )
-    dynamodb.put_item(TableName="t", Item={"id": {"N": "1"}, "name": {"S": "é" * 5000}})
-
-    item = dynamodb.get_item(TableName="t", Key={"id": {"N": "1"}})["Item"]
-    assert item["name"] == {"S": "é" * 5000}
-
-
 def test_refusals_of_the_store_arrive(served: tuple[int, str]) -> None:
     with pytest.raises(ClientError, match="ResourceNotFoundException"):
         store_client(*served).get_item(TableName="none", Key={"id": {"N": "1"}})

@@ -1,4 +1,4 @@
-"""Ask the container engine that sam finds how containers reach this machine, and read the template as sam does.
+"""Ask the engine that sam finds how containers reach this machine, and read the template.
 
 Run by sam's own Python: `python -m tools.local.engine IMAGE HOST`; it prints JSON.
 """

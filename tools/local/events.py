@@ -1,4 +1,4 @@
-"""What the files of `events/` are about: their API key, five animals, and a creation that one of them repeats."""
+"""What the files of `events/` are about: their API key, five animals, a repeated creation."""
 
 import io
 import json
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tools.local.gateway import Gateway
 
 EXAMPLE_KEY = "animal_test_AnExampleKeyThatOpensNothingHere0u1vgN"
-"""Nobody has issued it: it opens only a local store that has been prepared for the events, and those of tests."""
+"""Nobody has issued it: it opens only local stores that have been prepared for the events."""
 
 PETS: list[dict[str, Any]] = [
     {"id": 1, "name": "Rex", "categoryId": 3, "status": "available"},
@@ -29,7 +29,7 @@ PETS: list[dict[str, Any]] = [
 
 
 def add_pets(dynamodb: "DynamoDBClient", table: str) -> None:
-    """Add the animals to a store that has none; one that has animals keeps its own under these ids."""
+    """Add the animals to a store that has none; a store with animals keeps its own."""
     items = [{"pk": "counter", "id": 0, "value": len(PETS)}, *({"pk": "pet"} | pet for pet in PETS)]
     puts: Any = [{"Put": _new(table, item)} for item in items]
     with suppress(dynamodb.exceptions.TransactionCanceledException):

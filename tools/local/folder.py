@@ -27,7 +27,7 @@ class DataFolder:
 
     @contextmanager
     def held_by_service(self) -> Iterator[IO[str]]:
-        """Hold the folder as its one service, until the process ends; a base URL in the file says that it answers."""
+        """Hold the folder as its one service; a base URL in the file says that it answers."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             file = self._service.open("a+")
@@ -49,7 +49,7 @@ class DataFolder:
             )
 
     def base_url(self) -> str | None:
-        """Find the service that runs on this folder, once it answers. Keys are sent to it, so to no other machine."""
+        """Find the service on this folder that answers: on this machine, as keys are sent to it."""
         with suppress(OSError, UnicodeError), self._service.open() as file:
             if not _try_lock(file, fcntl.LOCK_SH) and _LOCAL_URL.fullmatch(url := file.read()):
                 return url

@@ -1,4 +1,4 @@
-"""`animal-store invoke`: run one handler in this process, on the store of DATA, for instance under a debugger."""
+"""`animal-store invoke`: run one handler in this process, on the store of DATA."""
 
 import json
 import sys

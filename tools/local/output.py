@@ -1,4 +1,4 @@
-"""Where output goes: the functions' to a log file and `/status`, the service's own to the terminal, from a thread."""
+"""Where output goes: the functions' to a log file and `/status`, the service's to the terminal."""
 
 import json
 import logging
@@ -31,7 +31,7 @@ Sink = Callable[
 
 
 def log_to_terminal() -> None:
-    """Print what is logged from a thread of its own: a terminal that is stopped (Ctrl-S) delays no request."""
+    """Print what is logged from a thread: a terminal that is stopped (Ctrl-S) delays no request."""
     logging.raiseExceptions = False  # what such a terminal has no room for is dropped
     lines: queue.Queue[logging.LogRecord] = queue.Queue(10_000)
     QueueListener(lines, logging.StreamHandler(sys.stdout)).start()
@@ -77,7 +77,7 @@ def show_exception(say: Sink, log: Path, line: str) -> None:
 
 
 class Metrics:
-    """What `/status` shows: a sink that counts the requests in the lines of which CloudWatch makes metrics on AWS."""
+    """What `/status` shows: a sink that counts requests by their lines of metrics."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -24,7 +24,7 @@ _say = logging.getLogger(__name__).info
 
 
 def main() -> int:
-    """Serve until a signal ends the process; the exit status is 1 after a failure that has been explained."""
+    """Serve until a signal ends the process; return 1 after a failure has been explained."""
     try:
         with ExitStack() as stack:
             _run(stack)
@@ -39,7 +39,7 @@ def main() -> int:
 def _run(stack: ExitStack) -> None:
     folder = DataFolder()
     listener = stack.enter_context(listen(os.environ.get("PORT") or "3000"))
-    # asyncio does this for sockets that it makes itself. Without it each response waits 40 ms for the client's ACK.
+    # As asyncio does for its own sockets: else each response waits 40 ms for the client's ACK.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     service = stack.enter_context(folder.held_by_service())
 
@@ -117,7 +117,7 @@ def _keep_reloaded(reload: Callable[[], None], template: Path, log: Path) -> Non
 
 
 def reset() -> int:
-    """Give the local store another name; the key of this machine is made known to the new one at the next start."""
+    """Give the local store another name; the next start makes this machine's key known again."""
     folder = DataFolder()
     if not folder.store.exists():
         print(f"make reset: {folder.path} has no store, so there is nothing to empty.")

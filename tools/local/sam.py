@@ -1,4 +1,4 @@
-"""`make sam-local` and `make sam-invoke`: the functions in containers, by AWS's `sam local`, on the local store."""
+"""`make sam-local` and `make sam-invoke`: functions in containers on the local store."""
 
 import json
 import os
@@ -25,7 +25,7 @@ from tools.local.store_server import serve
 from tools.local.template import REGION
 
 BUILD = ROOT / ".aws-sam/local"
-"""What samconfig.toml's default sections name (template, variables), and the layer that the Makefile builds."""
+"""What samconfig.toml's default sections name, and the layer that the Makefile builds."""
 STORE_HOST = "store-of-make-sam-local"  # a function that cannot reach it says so by this name
 _STAGE = "staging"
 _PROCESSOR = "arm64" if platform.machine() in {"aarch64", "arm64"} else "x86_64"
@@ -36,7 +36,7 @@ _START_S, _STOP_S = 180.0, 20.0
 
 
 def sam_local() -> None:
-    """Serve the API from containers (PORT, DATA, EVENTS=0), and the store to them and to any other `sam local`."""
+    """Serve the API from containers (PORT, DATA, EVENTS=0), and the store to any `sam local`."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     with explained("make sam-local"), suppress(KeyboardInterrupt), ExitStack() as stack:
@@ -112,7 +112,7 @@ def _engine() -> Any:
 
 
 def _adapt(document: Any, gateway: Gateway, environment: dict[str, str]) -> None:
-    """Name the functions' sources, so that a change is seen, and the layer for this machine's processor."""
+    """Name the functions' sources, so that a change is seen, and this machine's layer."""
     document["Parameters"]["Stage"]["Default"] = _STAGE
     document["Parameters"]["Architecture"]["Default"] = _PROCESSOR
     # A variable that the template does not declare is not passed on.
@@ -130,7 +130,7 @@ def _sam(*arguments: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
     without = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
     environment = {name: value for name, value in os.environ.items() if name not in without}
     environment |= {"SAM_CLI_TELEMETRY": "0", "AWS_DEFAULT_REGION": REGION}
-    # A session of its own: Ctrl-C goes to every process of the terminal; this one is stopped by its parent alone.
+    # A session of its own, or Ctrl-C in the terminal would reach it too: its parent stops it.
     options |= {"cwd": ROOT, "env": environment, "start_new_session": True}
     command = [f"{ROOT}/.tools/sam/bin/sam", "local", *arguments]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, **options) as process:

@@ -66,7 +66,7 @@ def create_tables(dynamodb: "DynamoDBClient", tables: Iterable[Table]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The DynamoDB of a data folder: a client for administration, and what gives other clients the same store."""
+    """The DynamoDB of a data folder: a client, and the database, if it is the embedded one."""
 
     folder: DataFolder
     dynamodb: "DynamoDBClient"
@@ -85,7 +85,7 @@ class Store:
         return Gateway(template, handlers)
 
     def key(self, template: Template) -> str:
-        """Find or make the key of this machine; one that an emptied store does not know is made known again."""
+        """Find or make the key of this machine; make it known to a store that was emptied."""
         # Late: a template elsewhere has a layer of its own, which `load` imports first.
         from animal_store import api_key
 
@@ -106,7 +106,7 @@ class Store:
 
 @contextmanager
 def open_store(folder: DataFolder) -> Iterator[Store]:
-    """Open the store of a folder, or the one that AWS_ENDPOINT_URL_DYNAMODB names; others may be using it."""
+    """Open the store of a folder or of AWS_ENDPOINT_URL_DYNAMODB; others may be using it."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     from tools.local.dynamodb import Database

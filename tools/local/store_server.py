@@ -16,9 +16,9 @@ _REFUSED = b'{"__type": "com.amazon.coral.service#UnrecognizedClientException", 
 
 @contextmanager
 def serve(database: Database, address: str) -> Iterator[tuple[int, str]]:
-    """Answer DynamoDB requests at an address of this machine; give the port, and the access key id that is accepted.
+    """Answer DynamoDB requests at an address; give the port and the access key id that is accepted.
 
-    The id is as hard to guess as a secret key, so signatures need not be verified: who knows one knows the other.
+    The id is as hard to guess as a secret key, so signatures are not verified.
     """
     access_key_id = secrets.token_hex(16)
 
