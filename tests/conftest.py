@@ -13,7 +13,12 @@ from tests.support.processes import RunningService, run_service
 SLOW = (
     *("clients/test_generated.py", "packaging/"),
     *("reliability/test_attack.py", "reliability/test_model.py", "reliability/test_sockets.py"),
-    *("docs/test_docs_page.py", "docs/test_examples.py", "local/test_store_comparison.py"),
+    *(
+        "docs/test_docs_page.py",
+        "docs/test_examples.py",
+        "docs/test_worked_examples.py",
+        "local/test_store_comparison.py",
+    ),
 )
 
 settings.register_profile("busy machine", deadline=None)  # where no example's time means anything

@@ -10,6 +10,7 @@ import typer
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from tests.support import openapi
 from tools import ROOT
 from tools.cli import app
 
@@ -60,3 +61,14 @@ def test_commands_exist(document: Path) -> None:
                 assert f"\n{argument}:" in MAKEFILE, words
             if program.endswith("animal-store") and not argument.startswith("-"):
                 assert argument in COMMANDS, words
+
+
+@pytest.mark.parametrize("operation", openapi.operations(), ids=lambda operation: operation.id)
+def test_documents_name_every_operation(operation: openapi.Operation) -> None:
+    row = f"| `{operation.method} /v1{operation.path}"
+    assert row in (ROOT / "README.md").read_text(), (
+        f"README.md, API at a glance: add a row for {operation.id}."
+    )
+    assert f"`{operation.id}`" in (ROOT / "SECURITY.md").read_text(), (
+        f"SECURITY.md, A stolen key: say that it reaches {operation.id}."
+    )

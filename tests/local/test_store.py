@@ -1,4 +1,4 @@
-"""The local store where Amazon's engine is no measure: damaged files, many writers, and what it refuses."""
+"""The local store where Amazon's engine is no measure: files, many writers, and refusals."""
 
 import json
 import random

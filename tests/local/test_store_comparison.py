@@ -1,4 +1,4 @@
-"""The local store and Amazon's DynamoDB Local get the same random requests, and must give the same responses.
+"""The local store must answer random requests as Amazon's DynamoDB Local does.
 
 ENGINE_HISTORIES says how many histories of 53 requests.
 """
@@ -47,7 +47,7 @@ ITEM = fixed_dictionaries(
     {}, optional={name.strip("#"): VALUES[kind] for name, kind in TYPES.items()}
 )
 
-# Ids differ from one partition to another: DynamoDB does not say how an index orders two animals with the same id.
+# Ids differ from one partition to another: how an index orders equal ids is not specified.
 IDS = {
     "pet": "1 2 10 -3 -25 -30 9007199254740993 9007199254740992 1" + "0" * 20,
     "counter": "0",
@@ -92,7 +92,7 @@ TESTS += [
     "OR",
 ]
 SETS = [f"{name} = {kind}" for name, kind in TYPES.items()] * 3
-# DynamoDB Local takes a status that is a number in an update. DynamoDB does not, and neither does the store.
+# Unlike DynamoDB and the store, DynamoDB Local lets an update set a status to a number.
 PAIRS = [(name, other) for name in TYPES for other in TYPES if TYPES[name] == TYPES[other]] + [
     ("token", "pk")
 ]
@@ -211,7 +211,7 @@ class Engine:
             )
             for reason in reasons or []:  # which DynamoDB Local words in two ways
                 reason.pop("Message", None)
-            # DynamoDB Local finds some mistakes late, as a reason of a cancellation; the store makes no difference.
+            # DynamoDB Local finds some mistakes late, as a reason of a cancellation.
             return (
                 "invalid"
                 if "Validation" in f"{code} {reasons}"

@@ -64,9 +64,11 @@ class Response(NamedTuple):
 
 def operation_of(event: Mapping[str, Any]) -> openapi.Operation:
     """Find the operation that an event asks for."""
-    return cast(
-        "openapi.Operation", openapi.find(event["httpMethod"], event["path"].removeprefix("/v1"))
+    found = openapi.find(event["httpMethod"], event["path"].removeprefix("/v1"))
+    assert found, (
+        f"openapi.yaml: add {event['httpMethod']} {event['path']}, which an event asks for."
     )
+    return found
 
 
 @cache
@@ -78,10 +80,10 @@ def handler(folder: str) -> Handler:
 def function_of(event: Mapping[str, Any]) -> str:
     """Find the folder of the function that template.yaml routes an event to."""
     asked = (event["httpMethod"], event["resource"])
-    (function,) = (
-        route.function for route in TEMPLATE.routes if (route.method, route.resource) == asked
-    )
-    return TEMPLATE.functions[function].code.name
+    for route in TEMPLATE.routes:
+        if (route.method, route.resource) == asked:
+            return TEMPLATE.functions[route.function].code.name
+    raise AssertionError(f"template.yaml: add a function for {' '.join(asked)}.")
 
 
 def invoke(event: dict[str, Any], context: Context | None = None) -> Response:

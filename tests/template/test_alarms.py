@@ -72,14 +72,18 @@ def test_alarms_watch_every_function_and_every_call_of_dynamodb(stack: Template)
     for name in ("DeploymentAlarm", "FunctionThrottlesAlarm"):
         assert re.findall(r'"\$\{(\w+)\}:live"', alarms[name]) == [
             *properties_by_name(stack, "AWS::Lambda::Function")
-        ]
+        ], f"template.yaml: let {name} watch every function."
     operations = re.findall(r'"Name": "Operation", "Value": "(\w+)"', alarms["DeploymentAlarm"])
-    assert set(operations) == {operation.id for operation in openapi.operations()}
+    assert set(operations) == {operation.id for operation in openapi.operations()}, (
+        "template.yaml: let DeploymentAlarm watch every operation."
+    )
     watched = re.findall(r'"Name": "Operation", "Value": "(\w+)"', alarms["TableErrorsAlarm"])
-    assert set(watched) == set(OPERATIONS)
-    assert (
-        references(stack["Outputs"]["LogGroups"]["Value"])
-        == properties_by_name(stack, "AWS::Logs::LogGroup").keys()
+    assert set(watched) == set(OPERATIONS), (
+        "template.yaml: let TableErrorsAlarm watch every call of DynamoDB."
+    )
+    groups = references(stack["Outputs"]["LogGroups"]["Value"])
+    assert groups == properties_by_name(stack, "AWS::Logs::LogGroup").keys(), (
+        "template.yaml: name every log group in the output LogGroups."
     )
 
 

@@ -133,8 +133,10 @@ def test_an_operation_leads_to_the_alias_of_its_own_function(
 
 def test_there_is_no_route_and_no_function_but_those_of_the_operations(stack: Template) -> None:
     items = properties_of(stack, API)["Body"]["paths"].values()
-    assert sum(len(item) for item in items) == len(OPERATIONS)
-    assert len(properties_by_name(stack, FUNCTION)) == len(OPERATIONS)
+    counts = (sum(len(item) for item in items), len(properties_by_name(stack, FUNCTION)))
+    assert counts == (len(OPERATIONS), len(OPERATIONS)), (
+        "template.yaml needs one route and one function for each operation of openapi.yaml."
+    )
 
 
 @pytest.mark.parametrize(("canary", "shifted"), [("true", len(OPERATIONS)), ("false", 0)])

@@ -33,7 +33,7 @@ def send_events(operation: openapi.Operation) -> list[tuple[str, Response]]:
 @pytest.mark.usefixtures("store")
 def test_event_gets_the_response_of_its_name(operation: openapi.Operation) -> None:
     for name, response in send_events(operation):
-        assert f"-{response.status}" in name
+        assert f"-{response.status}" in name, f"events/{name}.json got {response.status}."
         assert handlers.problems(EVENTS[name], response) == []
 
 
@@ -46,7 +46,9 @@ def test_events_show_each_status_and_each_example_of_an_error(
     for _, response in send_events(operation):
         shown.setdefault(response.status, []).append(response.body)
 
-    assert shown.keys() == operation.statuses - WITHOUT_EVENT
+    assert shown.keys() == operation.statuses - WITHOUT_EVENT, (
+        f"Add an event to events/ for each status of {operation.id}, named after both."
+    )
     for status in shown.keys() - {200, 201, 204}:
         for example in openapi.examples(operation.response(status)):
             assert example in shown[status], f"no event in events/ shows this {status}"

@@ -48,7 +48,9 @@ def test_schema_is_the_model_of_the_same_name(model: type, compared: set[str]) -
         )
     )
 
-    assert declared == own
+    assert declared == own, (
+        f"{model.__name__} differs between openapi.yaml and models.py: bring the two in step."
+    )
 
 
 def test_bounds_that_no_model_has_are_the_ones_of_the_functions() -> None:

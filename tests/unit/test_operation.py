@@ -59,7 +59,7 @@ def test_no_header_of_the_client_comes_back(name: str) -> None:
 
     response = handlers.invoke(EVENTS[name] | {"multiValueHeaders": headers})
 
-    assert response.status in {200, 201}
+    assert 200 <= response.status < 300
     assert "evil.example" not in str(response.headers)
 
 

@@ -1,7 +1,7 @@
 """An embedded DynamoDB: one SQLite file that answers a client of the SDK in its own process.
 
-What is acknowledged is on disk: each request is one transaction of SQLite, which waits for the disk at its end. The
-store knows what this project asks of DynamoDB; all else is refused by name, never ignored.
+What is acknowledged is on disk: each request is one transaction of SQLite, which waits for the
+disk at its end. The store knows what this project asks of DynamoDB, and refuses the rest by name.
 """
 
 import json
@@ -30,7 +30,7 @@ _APPLICATION_ID = 0x616E696D
 _VERSION = 1
 _PAGE_SIZE = 4096
 _GONE = "it was removed or replaced while in use; start the service again"
-# As in DynamoDB, an index has rows of its own, with the whole item in each. The table itself is its first index.
+# As in DynamoDB, an index has rows of its own, each with the whole item. The table is an index too.
 _SCHEMA = f"""
 PRAGMA page_size = {_PAGE_SIZE};
 PRAGMA application_id = {_APPLICATION_ID};
@@ -44,7 +44,10 @@ CREATE INDEX tokens_by_expiry ON tokens (expires);
 
 
 class Database:
-    """An embedded DynamoDB in a file, `store/FILE` of a data folder: created if missing, refused if damaged."""
+    """An embedded DynamoDB in a file (`store/FILE` of a data folder).
+
+    The file is created if it is missing, and refused if it is damaged.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -62,7 +65,7 @@ class Database:
             raise LocalError(f"{why}\n{advice}{folder}") from error
 
     def attach(self, client: "DynamoDBClient") -> None:
-        """Answer every request of a client, in place of the network; after `close`, with an error."""
+        """Answer every request of a client in place of the network; after `close`, an error."""
         # The SDK's stubs have no type for handlers that return something.
         client.meta.events.register_first("before-send.dynamodb", self.answer)  # type: ignore[arg-type]
 
@@ -146,7 +149,7 @@ def _response(request: AWSPreparedRequest, status: int, text: str) -> AWSRespons
 
 
 def _create(path: Path) -> None:
-    """Create an empty store where there is none, in one step: no unfinished file ever has its name."""
+    """Create an empty store if there is none, in one step: an unfinished file has another name."""
     path.parent.mkdir(parents=True, exist_ok=True)
     log = Path(f"{path}-wal")
     is_log_left = log.exists() and log.stat().st_size > 0

@@ -1,4 +1,4 @@
-"""DynamoDB's values and expressions, in the few forms in which this project writes them; any other is refused."""
+"""DynamoDB's values and expressions in the few forms that this project uses; others are refused."""
 
 import operator
 import re
@@ -30,7 +30,7 @@ _CHANGES = {
 
 
 class Refusal(Exception):
-    """An error that DynamoDB answers with: a message for people, a code for programs, and what else it carries."""
+    """An error of DynamoDB: a message for people, a code for programs, and other members."""
 
     def __init__(self, message: str, code: str = "ValidationException", **members: Any) -> None:
         super().__init__(message)
@@ -80,9 +80,7 @@ class Expressions:
         self._texts = {name: text for name, text in request.items() if name.endswith("Expression")}
         used = re.findall(r"[#:]\w+", " ".join(self._texts.values()))
         if {} in (names, values) or {*used} != {*self._names, *self._values}:
-            raise Refusal(
-                f"The expressions use {used}, but names and values are defined for {names} and {values}"
-            )
+            raise Refusal(f"The expressions use {used}; defined are {names} and {values}")
 
     def condition(self, item: Item) -> bool:
         """Tell whether the condition holds for an item; without one it does."""
@@ -104,7 +102,7 @@ class Expressions:
         return holds
 
     def key_conditions(self, keys: tuple[str, ...]) -> Item:
-        """Read what the hash of the key is equal to and, if there is a condition for it, the range is greater than."""
+        """Read what the hash key must equal and, if given, what the range key must exceed."""
         comparators = dict(zip(keys, "=>", strict=False))
         conditions: Item = {}
         for name, comparator, value in _parts(
@@ -147,7 +145,7 @@ class Expressions:
 
 
 def _parts(expression: str, separator: str, form: str) -> Iterator[tuple[str, ...]]:
-    """Split an expression, and yield the groups of each part; those that are not there are empty."""
+    """Split an expression, and yield the groups of each part; missing groups are empty."""
     for part in re.split(separator, expression):
         match = re.fullmatch(form, part.strip(), re.ASCII)
         if match is None:

@@ -1,7 +1,8 @@
-"""API Gateway's part: find the route, invoke the function with a proxy event, and answer for itself when none can.
+"""API Gateway's part: find the route and invoke its function, or answer in its place.
 
-The functions' handlers are imported into this process, once, with one copy of the layer for all of them. AWS gives each
-function an execution environment; here threads share one: they must not keep the state of a request in a variable.
+The functions' handlers are imported into this process, with one copy of the layer for all of them.
+On AWS each function has an execution environment. Here threads share one, so a handler must not
+keep the state of a request in a global variable.
 
 Proxy events have payload version 1.0:
 https://docs.aws.amazon.com/apigateway/latest/developerguide/set-up-lambda-proxy-integrations.html
@@ -40,7 +41,7 @@ Handler = Callable[[dict[str, Any], Any], Any]
 
 
 def load_handlers(template: Template) -> Mapping[str, Handler]:
-    """Import every handler, by logical id, and what they share, afresh; if one cannot be, the modules before stay."""
+    """Import every handler and the layer again, by logical id; a failure keeps the old modules."""
     functions = template.functions.values()
     folders = {
         folder.resolve()
@@ -146,7 +147,7 @@ class Gateway:
             return self._own("INTEGRATION_TIMEOUT" if timed_out else "DEFAULT_5XX", request_id)
 
     def _own(self, kind: str, request_id: str) -> Response:
-        """Make a response of API Gateway's own, as the template says; headers are in single quotes there."""
+        """Make a gateway response of the template, where headers are in single quotes."""
         made = self.template.gateway_responses[kind]
         ((media_type, body),) = made["ResponseTemplates"].items()
         headers = {
@@ -167,8 +168,8 @@ def proxy_event(  # noqa: PLR0913 - what an event is made of
 ) -> dict[str, Any]:
     """Make the event that API Gateway would send to the function of a route.
 
-    Differences: header names are in lower case, as ASGI has them; `requestContext.path` does not begin with the stage,
-    as behind a custom domain; and an identity that nobody has proved has no members of value null.
+    Differences: header names are in lower case, as in ASGI; `requestContext.path` does not begin
+    with the stage, as behind a custom domain; and members of the identity that are null are absent.
     """
     path, client = request.scope["raw_path"].decode("latin-1"), request.scope["client"][0]
     now = datetime.now(UTC)
@@ -227,7 +228,7 @@ def _values_by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def response(result: Any) -> Response:
-    """Make the HTTP response of what a function returned, in the form that this project uses; ValueError for others."""
+    """Make the HTTP response of what a function returned; ValueError if it is not a response."""
     match {"headers": {}, "body": "", "isBase64Encoded": False} | result:
         case {
             "statusCode": int(status),

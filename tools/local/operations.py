@@ -1,4 +1,4 @@
-"""The operations of the embedded DynamoDB, and the parameters that each knows, in a transaction of SQLite."""
+"""The operations of the embedded DynamoDB, and the parameters that each knows."""
 
 import json
 import sqlite3
@@ -33,10 +33,9 @@ class _Index:
     types: dict[str, str]
 
     def place(self, item: Item) -> bytes:
-        """Return the place of an item; of the first attributes of a key alone, where the items with them begin."""
-        place = (
-            self.begin
-        )  # then the attributes, each ended by a zero byte; none begins with `_AFTER`
+        """Return the place of an item; with a part of the key, where the items with it begin."""
+        place = self.begin
+        # Then the attributes, each ended by a zero byte; none begins with `_AFTER`.
         for name in self.names:
             if name in item:
                 part = order(item[name]) if item[name].keys() == {self.types[name]} else b""
@@ -48,7 +47,7 @@ class _Index:
         return place
 
     def row(self, item: Item) -> bytes | None:
-        """Return the place of an item that has every attribute of the key: others are not in the index."""
+        """Return the place of an item; None if it lacks a part of the key: the index omits it."""
         return self.place(item) if {*self.names} <= item.keys() else None
 
 
@@ -176,9 +175,8 @@ class _Call:
     def describe_table(self) -> str:
         return f'{{"Table":{self._table()[1]}}}'
 
-    def update_time_to_live(
-        self,
-    ) -> str:  # DynamoDB deletes what has expired some day, the store never does
+    def update_time_to_live(self) -> str:
+        # DynamoDB deletes what has expired within days; the store keeps it.
         return _json({"TimeToLiveSpecification": self.request["TimeToLiveSpecification"]})
 
     def _table(self) -> tuple[int, str]:
@@ -202,7 +200,7 @@ class _Call:
         return table.place(known(key))
 
     def _page(self, index: _Index, low: bytes, high: bytes) -> str:
-        """Read the items from one place to before another, up to the limit; DynamoDB would also stop at 1 MB."""
+        """Read items from `low` to before `high`, up to the limit; DynamoDB also stops at 1 MB."""
         if "ExclusiveStartKey" in self.request:
             start = index.place(known(self.request["ExclusiveStartKey"]))
             if (
@@ -219,7 +217,8 @@ class _Call:
         if len(items) == limit:
             end = json.loads(items[-1])
             last = f',"LastEvaluatedKey":{_json({name: end[name] for name in index.names})}'
-        return f'{{"Items":[{",".join(items)}],"Count":{len(items)},"ScannedCount":{len(items)}{last}}}'
+        counts = f'"Count":{len(items)},"ScannedCount":{len(items)}'
+        return f'{{"Items":[{",".join(items)}],{counts}{last}}}'
 
     def _is_repeated(self, token: str | None, content: bytes) -> bool:
         """Tell whether a transaction with this token has been carried out; remember it if not."""
@@ -268,7 +267,7 @@ _VALUES: dict[str, list[Any]] = {
 
 
 def perform(execute: Execute, operation: str, request: Request) -> str:
-    """Carry out a request, in a transaction unless the operation only reads; return the body of the response."""
+    """Carry out a request and return the body of the response. The caller begins a transaction."""
     if operation not in _OPERATIONS:
         raise unknown(f"the operation {operation}")
     method, parameters = _OPERATIONS[operation]

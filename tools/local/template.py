@@ -1,7 +1,7 @@
-"""Read what the local gateway needs from `template.yaml`: routes, functions, gateway responses, tables, the stage.
+"""Read what the local gateway needs of `template.yaml`.
 
-What is read uses no intrinsic function but `Ref`: any other is refused where it is read, never ignored. The rest of the
-template (policies, alarms, dashboards) may use whatever CloudFormation offers.
+Routes, functions, gateway responses, tables and the stage use no intrinsic function but `Ref`; any
+other is refused where it is read. The rest of the template may use what CloudFormation offers.
 """
 
 import re
@@ -31,7 +31,7 @@ class Function(BaseModel):
 
 
 class Route(NamedTuple):
-    """A method of a resource, such as `/v1/pets/{petId}`, and the logical id of the function behind it."""
+    """A method of a resource, such as `/v1/pets/{petId}`, and its function's logical id."""
 
     method: str
     resource: str
@@ -61,7 +61,7 @@ class Template(NamedTuple):
         return "/" + self.routes[0].resource.split("/")[1]
 
     def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
-        """Find the route of a request (its path percent-encoded) and its parameters, or raise LookupError."""
+        """Find the route and path parameters of a percent-encoded path, or raise LookupError."""
         for route in self.routes:
             found = re.fullmatch(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", route.resource), path)
             if found and route.method == method:
@@ -73,8 +73,9 @@ class Template(NamedTuple):
         return self.functions[self.find(event["httpMethod"], event["path"])[0].function]
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc] # in C it is ten times as fast
-    """YAML with the short forms of CloudFormation's intrinsic functions; of all but `!Ref` only the name is kept."""
+# Ten times as fast in C.
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """YAML with CloudFormation's short forms; of all but `!Ref` only the name is kept."""
 
 
 _Loader.add_multi_constructor(
@@ -92,7 +93,7 @@ def load(path: Path, parameters: Mapping[str, str]) -> Template:
         # Resources have names like those that CloudFormation makes.
         names = {name: f"{STACK_NAME}-{name}" for name in document["Resources"]}
         return _read(path.parent, _resolved(document, {**defaults, **parameters, **names}))
-    # Half written, while `make run RELOAD=1` watches, for instance; `make check` says where the mistake is.
+    # While it is being edited under `make run RELOAD=1`; `make check` says where the mistake is.
     except (
         OSError,
         yaml.YAMLError,
@@ -155,7 +156,7 @@ def _read(folder: Path, document: dict[str, Any]) -> Template:
 
 
 def _resolved(value: Any, references: Mapping[str, Any]) -> Any:
-    """Replace each `Ref` by what it stands for; what is not known stays as it is, and is no value of any use."""
+    """Replace each `Ref` by what it stands for; an unknown one stays, and is refused where used."""
     match value:
         case {"Ref": name}:
             return references.get(name, value)

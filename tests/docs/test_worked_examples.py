@@ -1,0 +1,64 @@
+"""CONTRIBUTING's worked examples: green as they are, and red without any part of them."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools import ROOT
+
+EXAMPLES = ROOT / "docs/examples"
+CLIENT = "clients/python/src/animal_store_client"
+LEFT_OUT = [  # of an example, what may be forgotten; which quick tests find it, and what they name
+    ("delete-pet", "openapi.yaml", "event", "openapi.yaml"),
+    ("delete-pet", "functions/delete_pet/app.py", "event", "functions/delete_pet/app.py"),
+    ("delete-pet", "layers/common/animal_store/catalogue.py", "event", "catalogue"),
+    ("delete-pet", "template.yaml", "event", "template.yaml"),
+    ("delete-pet", "README.md", "documents", "README.md"),
+    ("delete-pet", "SECURITY.md", "documents", "SECURITY.md"),
+    ("delete-pet", f"{CLIENT}/client.py", "clients", "clients/python"),
+    ("delete-pet", f"{CLIENT}/async_client.py", "clients", "clients/python"),
+    ("delete-pet", "events/*", "event", "events/"),
+    ("color", "openapi.yaml", "schema", "openapi.yaml"),
+    ("color", "layers/common/animal_store/models.py", "schema", "models.py"),
+    ("color", "template.yaml", "roles", "template.yaml"),
+    ("color", f"{CLIENT}/pet.py", "its_pet", "clients/python"),
+]
+
+
+def run_quick_tests(
+    folder: Path, example: str, tests: str = "", *options: str
+) -> subprocess.CompletedProcess[str]:
+    """Copy the tree, apply an example, and run what `make quick` runs, or a part of it."""
+    patch = str(EXAMPLES / f"{example}.patch")
+    checkout = ["git", "checkout-index", "--all", f"--prefix={folder}/"]
+    subprocess.run(checkout, cwd=ROOT, check=True)
+    subprocess.run(["git", "apply", *options, patch], cwd=folder, check=True)
+    (folder / ".tools").symlink_to(ROOT / ".tools")
+    pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", tests]
+    return subprocess.run(
+        [*pytest_, "@tests/quick.txt"],
+        cwd=folder,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": "clients/python/src"},
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("example", ["delete-pet", "color"])
+def test_example_is_complete(tmp_path: Path, example: str) -> None:
+    done = run_quick_tests(tmp_path, example)
+
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(("example", "part", "tests", "named"), LEFT_OUT)
+def test_part_that_is_left_out_is_named(
+    tmp_path: Path, example: str, part: str, tests: str, named: str
+) -> None:
+    done = run_quick_tests(tmp_path, example, tests, f"--exclude={part}")
+
+    assert done.returncode != 0
+    assert named in done.stdout + done.stderr
