@@ -201,7 +201,9 @@ def test_a_plan_names_the_changes_and_leaves_nothing_behind(
 
     assert "--no-execute-changeset" in sam[-1]
     change_set = "arn:aws:cloudformation:eu-central-1:1:changeSet/samcli/1"
-    aws.delete_change_set.assert_called_once_with(ChangeSetName=change_set)
+    aws.delete_change_set.assert_called_once_with(
+        StackName="animal-store-production", ChangeSetName=change_set
+    )
 
 
 def test_restored_tables_take_the_place_of_the_stacks_own_everywhere() -> None:

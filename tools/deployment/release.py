@@ -107,17 +107,17 @@ def plan(stage: Stage, artifact: Artifact) -> Iterator[str]:
     printed = _sam_deploy(stage, artifact, stage.restored_tables(), {}, "--no-execute-changeset")
     change_set = next(word for word in printed.split() if ":changeSet/" in word)
     cloudformation = client("cloudformation")
+    # By the stack's name too: the right to call it is asked of the stack.
+    named = {"StackName": stage.stack, "ChangeSetName": change_set}
     try:
-        pages = cloudformation.get_paginator("describe_change_set").paginate(
-            ChangeSetName=change_set
-        )
+        pages = cloudformation.get_paginator("describe_change_set").paginate(**named)
         for page in pages:
             for change in page["Changes"]:
                 resource = change["ResourceChange"]
                 replaced = " (replaced)" if resource.get("Replacement") == "True" else ""
                 yield f"{resource['Action']} {resource['LogicalResourceId']}{replaced}"
     finally:
-        cloudformation.delete_change_set(ChangeSetName=change_set)
+        cloudformation.delete_change_set(**named)
 
 
 def _sam_deploy(
