@@ -109,6 +109,13 @@ KINDS: list[type[errors.ServiceError]] = [
 LAYER = [{"code": kind.code, "message": str(kind()), "status": kind().status} for kind in KINDS]
 
 
+def test_both_names_of_the_challenge_have_the_same_value() -> None:
+    headers = COMPONENTS["headers"]
+    remapped = headers["X-Amzn-Remapped-WWW-Authenticate"]
+
+    assert remapped["schema"] == headers["WWW-Authenticate"]["schema"]
+
+
 def test_both_stages_end_in_the_version_and_the_default_server_is_this_machine() -> None:
     local, *stages = (server["url"] for server in openapi.document()["servers"])
 
