@@ -238,7 +238,7 @@ def dripping(head: bytes, drop: bytes) -> Script:
 
 
 @both
-@pytest.mark.parametrize("limits", [{"timeout_s": 0.4, "attempts": 2}, {"deadline_s": 0.8}])
+@pytest.mark.parametrize("limits", [{"timeout_s": 0.8, "attempts": 1}, {"deadline_s": 0.8}])
 @pytest.mark.parametrize(
     "script",
     [
@@ -246,13 +246,13 @@ def dripping(head: bytes, drop: bytes) -> Script:
         dripping(b"HTTP/1.1 200 OK\r\n", b"X-Header: x\r\n"),
         dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
         dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n", b" "),
-        always({}, 503, Retry_After="1"),
+        always({}, 503, Retry_After="9"),
     ],
 )
 def test_a_call_ends_in_time(listed_by: Any, script: Script, limits: dict[str, Any]) -> None:
     start = time.monotonic()
     failure(script, listed_by, **limits)
-    assert time.monotonic() - start < 2.5
+    assert time.monotonic() - start < 5
 
 
 @both
