@@ -227,12 +227,13 @@ def test_the_next_page_is_found_in_every_form_of_a_link(link: str) -> None:
 def dripping(head: bytes, drop: bytes) -> Script:
     """Return a script that sends a head, and then the same bytes for ten seconds."""
 
-    def script(request: Request, _: int) -> Response:
+    def script(request: Request, number: int) -> Response:
         connection = request.environ["werkzeug.socket"]
         connection.sendall(head)
         for _ in range(200):
             connection.sendall(drop)
             time.sleep(0.05)
+        return hang_up(request, number)
 
     return script
 
