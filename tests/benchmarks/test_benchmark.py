@@ -75,7 +75,7 @@ def test_only_a_right_list_is_measured(status: int, body: str, right: bool) -> N
     assert LIST_20.is_right({"statusCode": status, "body": body}) is right
 
 
-@pytest.mark.parametrize(("name", "right"), [("Rex", True), ("Mia", False)])
+@pytest.mark.parametrize(("name", "right"), [("Luna", True), ("Nobody", False)])
 def test_only_a_right_creation_is_measured(name: str, right: bool) -> None:
     body = json.dumps({"id": 301, "name": name})
 
