@@ -155,6 +155,10 @@ test-all: test test-slow ## every test that this machine can run
 reliability: install ## faults, broken connections, model check, attack and kills of `make run`; a few minutes (QUICK=1: fewer kills)
 	@$(PYTEST_CMD) tests/reliability tests/local/test_crashes.py -k "not $(if $(QUICK),long,quick)"
 
+.PHONY: faults
+faults: install .tools/sam/.installed ## plant known faults, one at a time: each must fail its suite (ONLY=text, SAMPLE=12)
+	@$(ANIMAL_STORE) faults $(if $(ONLY),--only "$(ONLY)") $(if $(SAMPLE),--sample $(SAMPLE))
+
 .PHONY: clients
 clients: install ## the tests of generated clients, examples and the documentation page
 	@$(PYTEST_CMD) tests/clients tests/docs
