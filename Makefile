@@ -147,7 +147,7 @@ tests: test
 .PHONY: test-slow test-all
 test-slow: install .tools/sam/.installed ## the others: builds, generated clients, the page in a browser, Amazon's engine, faults
 	@echo "make test-slow: some minutes"
-	@SECONDS=0; $(PYTEST_CMD) -m slow; echo "make test-slow: $$SECONDS s"
+	@SECONDS=0; $(PYTEST_CMD) -m slow; $(ANIMAL_STORE) faults --sample 12; echo "make test-slow: $$SECONDS s"
 
 test-all: test test-slow ## every test that this machine can run
 

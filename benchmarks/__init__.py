@@ -1,1 +1,1 @@
-"""How fast the animal store is, measured against what others would write in its place: `make bench`."""
+"""Compare the animal store with what others would write in its place: `make bench`."""

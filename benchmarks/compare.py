@@ -23,7 +23,8 @@ from benchmarks.packages import BARE, HERE, OURS, PEERS, TITLES, MeasurementErro
 COLD_RUNS = int(os.environ.get("COLD_RUNS", "20"))
 WARM_ROUNDS = int(os.environ.get("WARM_ROUNDS", "3"))
 
-# Enough invocations for caches to fill, then enough to spread the collector's rare full passes over.
+# Enough invocations for caches to fill, then enough to spread the collector's rare full passes
+# over.
 _WARM_UP, _WARM, _RECONNECTS = 20, 100, 10
 
 

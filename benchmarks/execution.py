@@ -42,7 +42,7 @@ VALGRIND = [
     "--cache-sim=no",
     "--cachegrind-out-file=/dev/null",
 ]
-"""Counts instructions, into the log; without randomised addresses, by which the counts would differ."""
+"""Counts instructions, into the log; with randomised addresses the counts would differ."""
 
 _TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)  # a chain of three, all RSA like those of DynamoDB
 _INTERMEDIATE = AUTHORITY.create_child_ca(key_type=trustme.KeyType.RSA)
@@ -68,7 +68,8 @@ _VARIABLES = {
     "LD_LIBRARY_PATH": str(OPENSSL),
     "LANG": "en_US.UTF-8",
     "TZ": ":UTC",
-    # Not Lambda's: there nothing can be written to a package, and the order in sets of texts differs from run to run.
+    # Not Lambda's: there nothing can be written to a package, and the order in sets of texts
+    # differs from run to run.
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONHASHSEED": "0",
 }
@@ -93,8 +94,10 @@ class RuntimeApi:
             self.answers.put(self._answer)
         event = self.events.get()
         self._handed += 1
-        # X-Ray's default rule samples the first request of each second: the first here, not those that follow at once.
-        trace = f"Root=1-67891233-abcdef012345678912345678;Parent=0123456789abcdef;Sampled={int(self._handed == 1)}"
+        # X-Ray's default rule samples the first request of each second: the first here, not those
+        # that follow at once.
+        root = "Root=1-67891233-abcdef012345678912345678;Parent=0123456789abcdef"
+        trace = f"{root};Sampled={int(self._handed == 1)}"
         deadline = (
             time.time() + 900
         )  # the longest that Lambda allows, so that a slow simulator does not meet it
@@ -102,7 +105,9 @@ class RuntimeApi:
             "Content-Type": "application/json",
             "Lambda-Runtime-Aws-Request-Id": f"00000000-0000-4000-8000-{self._handed:012d}",
             "Lambda-Runtime-Deadline-Ms": str(int(deadline * 1000)),
-            "Lambda-Runtime-Invoked-Function-Arn": "arn:aws:lambda:eu-central-1:123456789012:function:benchmark",
+            "Lambda-Runtime-Invoked-Function-Arn": (
+                "arn:aws:lambda:eu-central-1:123456789012:function:benchmark"
+            ),
             "Lambda-Runtime-Trace-Id": trace,
         }
         self.handed_over = time.perf_counter()
@@ -197,5 +202,6 @@ def _tell_end(process: subprocess.Popen[bytes], answers: Queue[bytes]) -> None:
 
 def _cpu_seconds(process: subprocess.Popen[bytes]) -> float:
     """Read the processor time that a process has used, threads that have ended included."""
-    # clock_getcpuclockid(3), which Python offers for threads only: the bits are the Linux kernel's interface.
+    # clock_getcpuclockid(3), which Python offers for threads only: the bits are the Linux kernel's
+    # interface.
     return time.clock_gettime((~process.pid << 3) | 2)

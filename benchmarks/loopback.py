@@ -15,7 +15,7 @@ Response = tuple[int, bytes, Mapping[str, str]]
 def serve(
     respond: Callable[[str, Message, bytes], Response], tls: ssl.SSLContext | None = None
 ) -> Iterator[str]:
-    """Answer requests by path, headers and body for as long as the context lasts; its value is the origin."""
+    """Answer requests by path, headers and body while the context lasts; give the origin."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

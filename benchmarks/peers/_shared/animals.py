@@ -1,6 +1,7 @@
-"""What the framework peers share: models, API keys, log line and metrics, as pydantic and Powertools teach.
+"""What the framework peers share: models, keys, log line, metrics, as the libraries teach.
 
-One copy for all of them, so that their figures differ by the framework, and by the kind of client in `store`, alone.
+One copy for all of them, so that their figures differ by the framework, and by the kind of client
+in `store`, alone.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""The tables by `boto3.client`, with items written and read by hand: the least that the SDK itself allows."""
+"""The tables by `boto3.client`, with items written and read by hand: the least work."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The measure: a hand-written handler with `boto3.client` and `json`; no models, authentication, logs or metrics."""
+"""The measure: a handler with `boto3.client` and `json`, without models, keys, logs, metrics."""
 
 import json
 

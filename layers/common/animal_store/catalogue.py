@@ -1,11 +1,11 @@
-"""The catalogue of animals in DynamoDB: a list takes one Query, an animal one GetItem, a creation two writes.
+"""The catalogue in DynamoDB: a list is one Query, a read one GetItem, a creation two writes.
 
 Everything lives in one table, so that a restore cannot hand out an id twice:
 
-    pk                       id       what
-    pet                      1, 2...  an animal; index `by-status` has those with a status, by status and id
-    counter                  0        the last id given; `closed` once another table has taken this one's place
-    idempotency#<hash>       0        the animal that was created with an Idempotency-Key
+    pk                       id       what pet                      1, 2...  an animal; index
+    `by-status` has those with a status, by status and id counter                  0        the last
+    id given; `closed` once another table has taken this one's place idempotency#<hash>       0
+    the animal that was created with an Idempotency-Key
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class Creation(NamedTuple):
 def list_pets(limit: int, status: PetStatus | None, after: int) -> Page:
     """List animals by ascending id.
 
-    The whole list is strongly consistent. A filtered one comes from an index, which DynamoDB updates a moment after the
-    table, and reads only what it returns, however rare the status.
+    The whole list is strongly consistent. A filtered one comes from an index, which DynamoDB
+    updates a moment after the table, and reads only what it returns, however rare the status.
 
     Args:
         limit: The most animals to return, 1 to 100.
@@ -99,8 +99,9 @@ def list_pets(limit: int, status: PetStatus | None, after: int) -> Page:
             ":partition": {"S": status or "pet"},
             ":after": {"N": str(after)},
         },
-        # One more than asked for tells whether a page follows. 101 of the largest animals stay far below the 1 MB at
-        # which DynamoDB itself cuts a page (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Query.html).
+        # One more than asked for tells whether a page follows. 101 of the largest animals stay far
+        # below the 1 MB at which DynamoDB itself cuts a page
+        # (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Query.html).
         Limit=limit + 1,
         **query,
     )["Items"]
@@ -125,13 +126,15 @@ def get_pet(pet_id: int) -> Pet | None:
 def create_pet(new: NewPet, caller: Caller, idempotency_key: str | None) -> Creation:
     """Add an animal under an id of its own.
 
-    With a key, the animal and the record of the key are written in one transaction: a crash at any point leaves both or
-    neither. A retry finds the record through the transaction's own condition, at the price of a gap in the ids.
+    With a key, the animal and the record of the key are written in one transaction: a crash at any
+    point leaves both or neither. A retry finds the record through the transaction's own condition,
+    at the price of a gap in the ids.
 
     Args:
         new: The animal.
         caller: Who adds it. The item records it with the time; no response contains either.
-        idempotency_key: Creations of one caller with the same value are one creation. None when the client sent none.
+        idempotency_key: Creations of one caller with the same value are one creation; None if
+            the client sent none.
 
     Raises:
         IdempotencyKeyReused: The key was used with a different animal.
@@ -148,9 +151,10 @@ def create_pet(new: NewPet, caller: Caller, idempotency_key: str | None) -> Crea
 
 
 def _next_id() -> int:
-    """Take the next id from the atomic counter. Ids are unique and ascending; a lost response leaves a gap.
+    """Take the next id from the atomic counter: unique, ascending; a lost response leaves a gap.
 
-    A cut-over to a restored table closes the counter of the table that it leaves, so that nothing is added there.
+    A cut-over to a restored table closes the counter of the table that it leaves, so that nothing
+    is added there.
     """
     try:
         response = dynamodb.call(
@@ -176,7 +180,8 @@ def _next_id() -> int:
 def _put(pet: Pet, item: Item) -> None:
     """Write an animal under an unused id.
 
-    When the response to the write is lost, the SDK's retry finds the first attempt's item: the token identifies it.
+    When the response to the write is lost, the SDK's retry finds the first attempt's item: the
+    token identifies it.
     """
     token = secrets.token_hex(16)
     try:
@@ -196,7 +201,7 @@ def _put(pet: Pet, item: Item) -> None:
 
 
 def _put_once(pet: Pet, item: Item, new: NewPet, record_key: str) -> Creation:
-    """Write an animal and the record of its key, or find what an earlier request with the key wrote."""
+    """Write an animal and the record of its key, or find what an earlier request wrote."""
     fingerprint = hashlib.sha256(to_json(new)).hexdigest()
     now = int(time.time())
     put_record = {
@@ -221,13 +226,17 @@ def _put_once(pet: Pet, item: Item, new: NewPet, record_key: str) -> Creation:
     transaction = [{"Put": put_record}, {"Put": put_pet}]
     for attempt in range(_CONFLICT_ATTEMPTS):
         if attempt:
-            # Another request with this key is being written at the same moment; its outcome decides.
-            time.sleep(random.uniform(0, _CONFLICT_SECONDS * 2 ** (attempt - 1)))  # noqa: S311 - only spreads retries
+            # Another request with this key is being written at the same moment; its outcome
+            # decides.
+            longest = _CONFLICT_SECONDS * 2 ** (attempt - 1)
+            time.sleep(random.uniform(0, longest))  # noqa: S311 - only spreads retries
         try:
-            # The SDK adds a ClientRequestToken: its own retry after a lost response is not a second transaction.
+            # The SDK adds a ClientRequestToken: its own retry after a lost response is not a second
+            # transaction.
             dynamodb.call(dynamodb.client.transact_write_items, TransactItems=transaction)
         except ClientError as error:
-            reasons: list[dict[str, Any]] = error.response.get("CancellationReasons", [])  # type: ignore[assignment]
+            response: Any = error.response
+            reasons: list[dict[str, Any]] = response.get("CancellationReasons", [])
             codes = [reason.get("Code") for reason in reasons]
             if codes[:1] == ["ConditionalCheckFailed"]:
                 return _replay(reasons[0]["Item"], pet, new, fingerprint)
@@ -241,10 +250,10 @@ def _put_once(pet: Pet, item: Item, new: NewPet, record_key: str) -> Creation:
 
 
 def _replay(record: Item, pet: Pet, new: NewPet, fingerprint: str) -> Creation:
-    """Return what the first creation returned: the body is the same, so only the id has to be looked up.
+    """Return what the first creation returned: the body is the same, so only its id is looked up.
 
-    A record with this request's own id was written by this request: the response was lost, and the store had
-    forgotten the token.
+    A record with this request's own id was written by this request: the response was lost, and the
+    store had forgotten the token.
     """
     if record["fingerprint"]["S"] != fingerprint:
         raise IdempotencyKeyReused
@@ -257,12 +266,12 @@ def _with_id(pet_id: int, new: NewPet) -> Pet:
 
 
 def _taken(pet: Pet) -> RuntimeError:
-    """Describe, for the log, an id that is in use: the counter is behind the animals, and an operator has to act."""
+    """Describe for the log an id that is in use: the counter is behind, an operator has to act."""
     return RuntimeError(f"the counter gave id {pet['id']}, which is taken")
 
 
 def _item(pet: Pet, caller: Caller) -> Item:
-    """Make the table's item of an animal: the reverse of `Pet`'s aliases, with who added it and when."""
+    """Make the item of an animal: the reverse of `Pet`'s aliases, with who added it and when."""
     item = {
         name: {"N": str(value)} if isinstance(value, int) else {"S": str(value)}
         for name, value in pet.items()

@@ -1,9 +1,10 @@
-"""The opaque `cursor` of a list: after which id the next page starts, sealed to its filter and its stage.
+"""The opaque `cursor` of a list: the id before the next page, sealed to filter and stage.
 
-18 bytes in base64url: the id (int64, big endian), and a checksum over it, the stage and the filter, which rejects
-corrupt cursors and those of another filter or stage. The table is left out, so that cursors survive a restore, which
-always makes a table with another name. The checksum is not a secret and needs none: a forged cursor only
-starts elsewhere in a list that its sender may read anyway.
+18 bytes in base64url: the id (int64, big endian), and a checksum over it, the stage and the filter,
+which rejects corrupt cursors and those of another filter or stage. The table is left out, so that
+cursors survive a restore, which always makes a table with another name. The checksum is not a
+secret and needs none: a forged cursor only starts elsewhere in a list that its sender may read
+anyway.
 """
 
 import base64
@@ -38,12 +39,14 @@ def decode(cursor: str, status: PetStatus | None) -> int:
     Raises:
         InvalidRequest: The cursor was not made by this stage for this filter.
     """
-    # First the format: the decoder skips characters that are not its own, or raises errors of its own.
+    # First the format: the decoder skips characters that are not its own, or raises errors of its
+    # own.
     if _FORMAT.fullmatch(cursor):
         position = base64.urlsafe_b64decode(cursor)[:_ID_BYTES]
         after = int.from_bytes(position, signed=True)
         if encode(after, status) == cursor:
             return after
     raise InvalidRequest(
-        "cursor: is not a cursor of this list; take it unchanged from the Link header of the previous page."
+        "cursor: is not a cursor of this list; "
+        "take it unchanged from the Link header of the previous page."
     )

@@ -1,4 +1,4 @@
-"""Access to DynamoDB: one SDK client per execution environment, and how long an invocation may wait for it."""
+"""Access to DynamoDB: one SDK client per execution environment, within an invocation's time."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ invocation: ContextVar[Invocation] = ContextVar("invocation")
 
 
 def _client() -> DynamoDBClient:
-    """Make the client: retries of the SDK's standard mode, within the deadline of the invocation."""
+    """Make the client: the SDK's standard retries, within the deadline of the invocation."""
     # Gains are in instructions (M: million): a cold start takes about 720 M, a get 4 M
     # (benchmarks/RESULTS.md). botocore's own session: boto3 adds resources and S3 transfers, which
     # nothing here uses (108 M of a cold start).
@@ -95,22 +95,23 @@ def _client() -> DynamoDBClient:
             tcp_keepalive=True,
             # The SDK's own text, once: without this it builds one for each call (1.0 M a call).
             user_agent=f"{session.user_agent()} app/animal-store",
-            # A wrong request is DynamoDB's to refuse: that is a 500, where the SDK's own error would
-            # be one of those that are a 503. The tests validate each request (0.3 M a call).
+            # A wrong request is DynamoDB's to refuse: that is a 500, where the SDK's own error
+            # would be one of those that are a 503. The tests validate each request (0.3 M a call).
             parameter_validation=False,
         ),
     )
     client = cast("DynamoDBClient", created)
     # The SDK's stubs have no type for handlers that return something; the SDK takes the first
     # result that is not None.
-    client.meta.events.register_first("needs-retry.dynamodb", _count_and_stop_in_time)  # type: ignore[arg-type]
+    events: Any = client.meta.events
+    events.register_first("needs-retry.dynamodb", _count_and_stop_in_time)
     for operation in ("GetItem", "Query"):
         client.meta.events.register(f"before-parse.dynamodb.{operation}", _keep_raw)
     return client
 
 
 def _count_and_stop_in_time(response: tuple[Any, Any] | None, **_: object) -> bool | None:
-    """Prevent a retry (False) that could outlast the invocation; None leaves the decision to the SDK."""
+    """Prevent a retry (False) that could outlast the invocation; None lets the SDK decide."""
     current = invocation.get()
     current.calls += 1
     current.last_response_is_corrupt = _is_corrupt(response)
@@ -121,14 +122,14 @@ def _count_and_stop_in_time(response: tuple[Any, Any] | None, **_: object) -> bo
 
 
 def _is_corrupt(response: tuple[Any, Any] | None) -> bool:
-    """Tell whether a response differs from its checksum. The SDK tries again then, but takes the last one as it is."""
+    """Tell whether a response differs from its checksum, which the SDK ignores in the last one."""
     if response is None or (checksum := response[0].headers.get("x-amz-crc32")) is None:
         return False
     return zlib.crc32(response[0].content) != int(checksum)
 
 
 def _longest_pause(response: tuple[Any, Any] | None) -> float:
-    """Return how long the SDK may pause after an attempt, in seconds; None is an attempt without a response."""
+    """Return how long the SDK may pause after an attempt (None: no response), in seconds."""
     asked = response[0].headers.get("x-amz-retry-after", "") if response else ""
     milliseconds = int(asked) if asked.isdecimal() else 0
     return _BACKOFF_SECONDS + min(milliseconds / 1000, _RETRY_AFTER_SECONDS)
@@ -139,8 +140,8 @@ def _keep_raw(
 ) -> None:
     """Keep the raw body of a successful response, past the SDK's generic parser.
 
-    It saves 4.3 M instructions of a list of 20 and 20.8 M of a list of 100. The event is the SDK's own for this;
-    errors are still parsed, and the SDK still checks the CRC-32 of the body.
+    It saves 4.3 M instructions of a list of 20 and 20.8 M of a list of 100. The event is the SDK's
+    own for this; errors are still parsed, and the SDK still checks the CRC-32 of the body.
     """
     if response_dict["status_code"] < _FIRST_ERROR:
         customized_response_dict["Raw"] = response_dict["body"]
@@ -158,7 +159,7 @@ def call(method: Callable[..., Any], **parameters: Any) -> Any:
         parameters: The method's parameters, in DynamoDB's own JSON.
 
     Raises:
-        ServiceUnavailable: The store is throttled, out of reach, or there is no time left to ask it.
+        ServiceUnavailable: The store is throttled or out of reach, or no time is left to ask it.
         ClientError: The store refused the request: a condition that does not hold, or a bug.
     """
     if not invocation.get().has_left(_ATTEMPT_SECONDS):
@@ -169,8 +170,8 @@ def call(method: Callable[..., Any], **parameters: Any) -> Any:
         _refuse_corrupt()
         code = error.response["Error"]["Code"]
         if code.isdigit():
-            # The HTTP status, which the SDK puts here when the body is truncated or corrupt. The message is then the
-            # body, which may hold an animal's name: not for the log.
+            # The HTTP status, which the SDK puts here when the body is truncated or corrupt. The
+            # message is then the body, which may hold an animal's name: not for the log.
             raise ServiceUnavailable from ValueError(
                 f"an error of the store is truncated or corrupt: HTTP {code}"
             )
@@ -188,7 +189,7 @@ def call(method: Callable[..., Any], **parameters: Any) -> Any:
 
 
 def _refuse_corrupt() -> None:
-    """Refuse a response that differs from its checksum, which the SDK takes as it is after the last attempt.
+    """Refuse a response that differs from its checksum, as the SDK does not for the last attempt.
 
     Raises:
         ServiceUnavailable: The last response differs.

@@ -1,6 +1,7 @@
 """Reads requests from API Gateway's REST proxy events.
 
-The event: https://docs.aws.amazon.com/lambda/latest/dg/services-apigateway.html#apigateway-example-event
+The event:
+https://docs.aws.amazon.com/lambda/latest/dg/services-apigateway.html#apigateway-example-event
 """
 
 import base64

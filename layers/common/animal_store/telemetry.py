@@ -1,7 +1,9 @@
 """Writes one line per request, which is its log entry and its metrics in one.
 
-CloudWatch reads the metrics from the log by the embedded metric format (EMF), which allows a line other members:
-https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
+CloudWatch reads the metrics from the log by the embedded metric format (EMF), which allows a line
+other members:
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/
+CloudWatch_Embedded_Metric_Format_Specification.html
 """
 
 from __future__ import annotations
@@ -22,9 +24,10 @@ if TYPE_CHECKING:
 
 @cache
 def logger() -> Logger:
-    """Return the structured log for failures. Never give it a key, an Authorization header or a body.
+    """Return the structured log for failures; it must get no key, Authorization header or body.
 
-    It is imported when something goes wrong: Powertools would add 26 M instructions to every cold start.
+    It is imported when something goes wrong: Powertools would add 26 M instructions to every cold
+    start.
     """
     from aws_lambda_powertools import Logger
 
@@ -41,7 +44,8 @@ def _directive(dimension: str, *metrics: str) -> dict[str, Any]:
     }
 
 
-# Requests are counted by the samples of Latency. Units are left out: every log line would repeat them.
+# Requests are counted by the samples of Latency. Units are left out: every log line would repeat
+# them.
 _WARM = _directive("Status", "Latency")
 _COLD = _directive("Status", "Latency", "ColdStart")
 _ERRORS = _directive("Code", "Errors")
@@ -50,7 +54,7 @@ _DEPRECATED_CALLS = _directive("KeyLabel", "DeprecatedCalls")
 
 
 def _errors_of_version(line: dict[str, Any]) -> list[dict[str, Any]]:
-    """Count a bug for its version too: by that a canary is judged (DeploymentAlarm in template.yaml)."""
+    """Count a bug for its version too: DeploymentAlarm of template.yaml judges a canary by it."""
     if line["Code"] != "internal_error":
         return []
     line["Version"] = os.environ.get("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST")
@@ -73,8 +77,8 @@ def write(  # noqa: PLR0913 - one argument for each fact of the line
 ) -> None:
     """Write the line of a request.
 
-    Not through the logger, which would cost 8 % of a get. Log bytes cost more than the rest of a request, so members
-    without a value are left out.
+    Not through the logger, which would cost 8 % of a get. Log bytes cost more than the rest of a
+    request, so members without a value are left out.
 
     Args:
         operation: The interface's name of the operation.

@@ -1,7 +1,8 @@
 """The compiled validators of what comes from outside: a client's body and the store's responses.
 
-Compiling a model into a core schema takes pydantic as a whole, a quarter of a cold start. `make build` therefore puts
-the compiled schemas next to this module; without them (in the source tree) the same function compiles them here.
+Compiling a model into a core schema takes pydantic as a whole, a quarter of a cold start. `make
+build` therefore puts the compiled schemas next to this module; without them (in the source tree)
+the same function compiles them here.
 """
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
@@ -12,7 +13,9 @@ if TYPE_CHECKING:
     from animal_store.models import ApiKeyItem, NewPet, PetItem, PetQuery
 
 try:
-    from animal_store.core_schemas import CORE_SCHEMAS  # type: ignore[import-not-found,unused-ignore]
+    from animal_store.core_schemas import (  # type: ignore[import-not-found,unused-ignore]
+        CORE_SCHEMAS,
+    )
 except ModuleNotFoundError:
     from animal_store.models import compile_core_schemas
 
