@@ -90,7 +90,7 @@ reset: install ## empty the local store (DATA=.local)
 	@exec $(ANIMAL_STORE) reset
 
 .PHONY: keys
-keys: install ## API keys of the running service or a stage: make keys ARGS="issue --label bob --stage staging"
+keys: install ## API keys of the local store or a stage: make keys ARGS="issue --label bob --stage staging"
 	@exec $(ANIMAL_STORE) keys $(or $(ARGS),list)
 
 # sam needs a region and credentials even for commands that do not call AWS.
@@ -109,7 +109,7 @@ docs: .venv/.installed ## write the documentation page for publishing: build/doc
 	@$(ANIMAL_STORE) docs
 
 .PHONY: check
-check: .venv/.installed .tools/.templates-checked ## format, lint, types: what CI checks before any test
+check: .venv/.installed .tools/.templates-checked ## format, lint, types, template, API document: what CI checks before any test
 	@.venv/bin/ruff format --check .
 	@.venv/bin/ruff check .
 	@.venv/bin/mypy
@@ -139,20 +139,20 @@ quick: install .tools/sam/.installed ## while you add an operation or a field: w
 
 .PHONY: test tests
 test: install .tools/sam/.installed $(if $(shell command -v npm),.tools/iam/.installed) ## after each change: every test that is not slow, with every branch of what ships covered
-	@echo "make test: about a minute on two idle cores"
+	@echo "make test: about a minute on two idle cores, some minutes on busy ones"
 	@SECONDS=0; $(PYTEST_CMD) -n auto -m "not slow" --cov; echo "make test: $$SECONDS s"
 
 tests: test
 
 .PHONY: test-slow test-all
-test-slow: install .tools/sam/.installed ## the others: builds, generated clients, the page in a browser, Amazon's engine, faults
+test-slow: install .tools/sam/.installed ## the others: builds, generated clients, the page in a browser, Amazon's engine, attack and model check
 	@echo "make test-slow: some minutes"
 	@SECONDS=0; $(PYTEST_CMD) -m slow; $(ANIMAL_STORE) faults --sample 12; echo "make test-slow: $$SECONDS s"
 
 test-all: test test-slow ## every test that this machine can run
 
 .PHONY: reliability
-reliability: install ## faults, broken connections, model check, attack and kills of `make run`; a few minutes (QUICK=1: fewer kills)
+reliability: install ## failing calls, broken connections, model check, attack, and kills of `make run` (QUICK=1: fewer kills)
 	@$(PYTEST_CMD) tests/reliability tests/local/test_crashes.py -k "not $(if $(QUICK),long,quick)"
 
 .PHONY: faults
@@ -168,7 +168,7 @@ hooks: .tools/pre-commit/.installed ## run `make check` before every commit
 	@.tools/pre-commit/bin/pre-commit install
 
 .PHONY: audit
-audit: .venv/.installed ## how everything is locked, known vulnerabilities, licences, API keys in the tree (status 2: OSV not asked)
+audit: .venv/.installed ## how everything is locked, known vulnerabilities, licences, secrets in the tree (status 2: OSV did not answer)
 	@$(ANIMAL_STORE) audit
 
 # -- AWS ---------------------------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ cut-over: .venv/.installed .tools/sam/.installed ## let a stage use a restored t
 	@$(ANIMAL_STORE) cut-over "$$STAGE" "$$TABLE" $(ARGS)
 
 .PHONY: rehearse
-rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## try production's deployment on an emulator of AWS, and staging's beside it (STAGE=staging: that alone; SERVE=1: leave it up)
+rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## try production's deployment on an emulator of AWS, and staging's beside it (STAGE=staging: that alone)
 	@$(MAKE) build ARCH=x86_64
 	@$(PYTEST_CMD) tests/rehearsal -vx --durations=0 --durations-min=1 $(addprefix --stage=,$(or $(STAGE),production staging))
 
