@@ -134,7 +134,7 @@ def policy(resource: str, stage: str) -> Policy:
     properties = BOOTSTRAP["Resources"][resource]["Properties"]
     document = properties["Policies"][0] if "Policies" in properties else properties
     names = {
-        "ArtifactBucket.Arn": f"arn:aws:s3:::animal-store-{stage}-bootstrap-artifactbucket-1a2b3c4d",
+        "ArtifactBucket.Arn": CODE.format(stack=f"animal-store-{stage}").removesuffix("/code/1a2b"),
         "AWS::AccountId": ACCOUNT,
         "AWS::Partition": "aws",
         "AWS::Region": REGION,
@@ -192,8 +192,9 @@ def test_the_boundary_leaves_the_stacks_roles_what_they_have_and_nothing_else(st
     assert evaluation == NOTHING_REFUSED_OR_UNUSED
 
 
-# What the pipeline's calls need beside the permission of their name, and calls that are not rehearsed.
-TABLE = f"arn:aws:dynamodb:{HERE}:table/animal-store-{{stage}}-AnimalsTable-1A2B3C4D"
+# What the pipeline's calls need beside the permission of their name, and what is not rehearsed.
+TABLE = f"arn:aws:dynamodb:{HERE}:table/animal-store-{{stage}}-AnimalsTable-1A2B3C4D5E6F"
+RESTORED = f"arn:aws:dynamodb:{HERE}:table/animal-store-{{stage}}-AnimalsTable-{{restored}}"
 STACK = f"arn:aws:cloudformation:{HERE}:stack/animal-store-{{stage}}/1a2b"
 BESIDE_THE_CALLS = [
     # CreateChangeSet, with the role, the tags and the transform that it names
@@ -203,9 +204,10 @@ BESIDE_THE_CALLS = [
     # a deployment that is interrupted
     ("cloudformation:CancelUpdateStack", STACK),
     # a restore: amazondynamodb/latest/developerguide/backuprestore_IAM.html
-    ("dynamodb:BatchWriteItem", TABLE),
-    ("dynamodb:DeleteItem", TABLE),
-    ("dynamodb:Query", TABLE),
+    ("dynamodb:RestoreTableToPointInTime", TABLE),
+    ("dynamodb:BatchWriteItem", RESTORED),
+    ("dynamodb:DeleteItem", RESTORED),
+    ("dynamodb:Query", RESTORED),
 ]
 
 
@@ -214,10 +216,21 @@ def of_the_pipeline(stage: str) -> Iterator[Request]:
     recorded = [line.split() for line in pipeline_calls.listed()]
     context = (("iam:PassedToService", "cloudformation.amazonaws.com"),)
     for action, arn in [*recorded, *BESIDE_THE_CALLS]:
-        yield Request(action, (arn.format(stage=stage, account=ACCOUNT),), context)
+        names = {"stage": stage, "account": ACCOUNT, "restored": "20270131023000"}
+        yield Request(action, (arn.format(**names),), context)
 
 
 @pytest.mark.parametrize("stage", ["staging", "production"])
 def test_the_pipeline_may_make_its_calls_and_nothing_else(stage: str) -> None:
     evaluation = evaluate(policy("DeployRole", stage), of_the_pipeline(stage))
     assert evaluation == NOTHING_REFUSED_OR_UNUSED
+
+
+def test_a_table_in_use_keeps_its_protection_and_its_items_from_deletion() -> None:
+    name = "arn:aws:dynamodb:{}:table/animal-store-production-AnimalsTable-{}"
+    in_use = (name.format(HERE, "20B3C4D5E6F7"), name.format(HERE, "2027013102300"))
+    actions = ("dynamodb:DeleteItem", "dynamodb:UpdateTable")
+    refused = evaluate(
+        policy("DeployRole", "production"), [Request(action, in_use) for action in actions]
+    ).refused
+    assert refused == [f"{action} on {table}" for action in actions for table in in_use]

@@ -30,7 +30,9 @@ pytestmark = pytest.mark.skipif(
     reason="the layer's bytecode is for Python 3.13; this Python refuses to build it",
 )
 
-# Calls a handler with an event, its key taken out, and tells what it answered and which modules came from elsewhere.
+MACHINE = "x86_64" if os.uname().machine == "x86_64" else "arm64"
+
+# Calls a handler with an event without a key; prints its answer and the modules from elsewhere.
 CALL = """
 import json, logging, sys, types
 logging.basicConfig(level=logging.INFO)  # as Lambda's runtime does for JSON logs, to stderr here
@@ -49,7 +51,7 @@ print("\\n", json.dumps([answer["statusCode"], json.loads(answer["body"])["code"
                         [file for file in files if file and not file.startswith(known)]]))
 """
 
-# Tells for each region where the SDK sends a signed request: plainly, by FIPS, dual-stack, and both.
+# Prints for each region where the SDK sends a request: plainly, by dual-stack, FIPS, and both.
 ENDPOINTS = """
 import itertools, json, sys
 path, regions = sys.argv[1:]
@@ -64,7 +66,8 @@ def stop(request, **_):
 sent = []
 session = Session()
 session.set_credentials("AKID", "SECRET")
-for region, fips, dual_stack in itertools.product(json.loads(regions), (False, True), (False, True)):
+both = (False, True)
+for region, fips, dual_stack in itertools.product(json.loads(regions), both, both):
     try:
         config = Config(use_fips_endpoint=fips, use_dualstack_endpoint=dual_stack)
         client = session.create_client("dynamodb", region_name=region, config=config)
@@ -109,38 +112,37 @@ def test_a_layer_is_for_its_processor_compiled_and_documented(built: Path, tmp_p
         assert not (built / "python" / unshipped).exists()
 
 
-def test_the_same_input_gives_the_same_bytes(built: Path, tmp_path: Path) -> None:
-    layer.build(TARGETS[built.name], tmp_path / "again")
-    assert artifact.zipped(tmp_path / "again") == artifact.zipped(built)
-    for name in ("first", "second"):
-        sbom.write(tmp_path / name)
-    assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
-
-
 @pytest.fixture(scope="module")
 def native(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The layer for this machine, and the functions."""
     directory = tmp_path_factory.mktemp("native")
-    machine = {"x86_64": "x86_64", "aarch64": "arm64"}.get(os.uname().machine)
-    if os.uname().sysname != "Linux" or machine is None:
-        pytest.skip("the layer holds Linux libraries for x86_64 and arm64")
-    layer.build(TARGETS[machine], directory / "opt")
+    if sys.platform != "linux":
+        pytest.skip("the layer holds libraries for Linux")
+    layer.build(TARGETS[MACHINE], directory / "opt")
     for source in (ROOT / "functions").glob("*/app.py"):
         shutil.copytree(source.parent, directory / source.parent.name)
         compile_tree(directory / source.parent.name, "/var/task")
     return directory
 
 
+def test_the_same_input_gives_the_same_bytes(native: Path, tmp_path: Path) -> None:
+    layer.build(TARGETS[MACHINE], tmp_path / "again")
+    assert artifact.zipped(tmp_path / "again") == artifact.zipped(native / "opt")
+    for name in ("first", "second"):
+        sbom.write(tmp_path / name)
+    assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
+
+
 @pytest.mark.parametrize("function", sorted(path.name for path in (ROOT / "functions").iterdir()))
 def test_a_function_answers_from_the_layer_alone(native: Path, function: str) -> None:
-    names = (
-        "ANIMALS_TABLE",
-        "API_KEYS_TABLE",
-        "STAGE",
-        "POWERTOOLS_SERVICE_NAME",
-        "POWERTOOLS_METRICS_NAMESPACE",
-    )
-    environment = dict.fromkeys(names, "it") | {"AWS_DEFAULT_REGION": "eu-central-1"}
+    environment = {
+        "ANIMALS_TABLE": "animals",
+        "API_KEYS_TABLE": "keys",
+        "AWS_DEFAULT_REGION": "eu-central-1",
+        "POWERTOOLS_METRICS_NAMESPACE": "AnimalStore",
+        "POWERTOOLS_SERVICE_NAME": "animal-store",
+        "STAGE": "staging",
+    }
     event = ROOT / f"events/{function.split('_', maxsplit=1)[0]}-401.json"
     files = (native / function, native / "opt/python", event)
     command = [sys.executable, "-I", "-S", "-B", "-c", CALL, *map(str, files)]
@@ -155,7 +157,7 @@ def test_a_function_answers_from_the_layer_alone(native: Path, function: str) ->
 
 def test_the_reduced_sdk_finds_the_endpoints_of_the_whole_one(native: Path) -> None:
     data = json.loads((Path(botocore.__file__).parent / "data/endpoints.json").read_bytes())
-    # The rules are those of a partition: two regions of each stand for all. The last one is opened after the release.
+    # The rules are those of a partition: two regions of each stand for all, one opened later too.
     regions = [
         region for partition in data["partitions"] for region in sorted(partition["regions"])[:2]
     ]
@@ -173,7 +175,7 @@ def test_the_reduced_sdk_finds_the_endpoints_of_the_whole_one(native: Path) -> N
     different = [
         where for where, (whole, reduced) in zip(variants, pairs, strict=True) if whole != reduced
     ]
-    # Dual-stack only, in partitions that are closed to the public: see `_endpoint` in tools/packaging/sdk_data.py.
+    # Dual-stack only, in partitions closed to the public: see `_endpoint` in sdk_data.py.
     assert all(
         re.match(r"(us|eu)-iso", region) and "dual" in variant for region, variant in different
     ), different

@@ -39,9 +39,7 @@ def use(endpoint: str, credentials: Mapping[str, str] = ROOT_USER) -> None:
 
 
 @contextlib.contextmanager
-def running(
-    folder: Path, host: str = "127.0.0.1", settings: Mapping[str, str] | None = None
-) -> Iterator[str]:
+def running(folder: Path) -> Iterator[str]:
     """Run an empty emulator in a new folder for as long as the context lasts; give its endpoint."""
     version = "{}.{}".format(*PYTHON)  # the emulator runs functions on its own Python
     packages = _ENVIRONMENT / f"lib/python{version}/site-packages"
@@ -50,7 +48,7 @@ def running(
     # An interpreter that finds what Lambda's Python finds: the standard library.
     base = _ENVIRONMENT / "bin/python"
     subprocess.run([base, "-m", "venv", "--without-pip", str(folder)], check=True)
-    listener = socket.create_server((host, 0))
+    listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     # Nothing of our environment: functions inherit this one. The last three keep the emulator
     # from starting a file server and a message broker, and from looking for containers.
@@ -63,11 +61,11 @@ def running(
         "MINISTACK_ACCOUNT_ID": ACCOUNT,
         "MINISTACK_REGION": _REGION,
         "AWS_ACCESS_KEY_ID": ACCOUNT,
+        "AUTH": "true",  # enforce permissions
         "LOG_LEVEL": "ERROR",
         "SFTP_ENABLED": "0",
         "IOT_MTLS_ENABLED": "0",
         "DOCKER_HOST": "unix:///nonexistent",
-        **(settings or {}),
     }
     limitations = yaml.safe_load(LIMITATIONS.read_text("utf-8"))
     command = [f"{folder}/bin/python", "-I", str(Path(__file__).with_name("emulator_process.py"))]
@@ -85,7 +83,7 @@ def running(
     ) as process:
         listener.close()
         try:
-            yield f"http://{host}:{port}"
+            yield f"http://127.0.0.1:{port}"
         finally:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.communicate(timeout=15)

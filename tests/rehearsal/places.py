@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import boto3
 import stamina
@@ -16,20 +16,6 @@ from tests.rehearsal import emulator
 from tools.deployment.stage import Stage, client
 
 PREFIX = "animal-store-"
-
-
-class Place(Protocol):
-    """An account, and the two who act in it."""
-
-    architecture: str
-    expected_failures: str
-    is_emulated: bool
-
-    def become_administrator(self) -> None:
-        """Act as the account's administrator."""
-
-    def become_pipeline(self, stage: Stage) -> None:
-        """Act in the role that deploys a stage."""
 
 
 class Emulator:
@@ -48,14 +34,14 @@ class Emulator:
         emulator.use(self._endpoint)
 
     def become_pipeline(self, stage: Stage) -> None:
-        """Act as a job of the stage's environment."""
-        self.become_job(stage, f"octo/animals:environment:{stage.name}")
-
-    def become_job(self, stage: Stage, subject: str) -> None:
-        """Act in the role that deploys, as a job whose token has this subject."""
+        """Act in the role that deploys, as a job of the stage's environment."""
         self.become_administrator()
-        issuer = {"iss": "https://token.actions.githubusercontent.com", "aud": "sts.amazonaws.com"}
-        parts = ({"alg": "none"}, issuer | {"sub": f"repo:{subject}"}, 0)
+        token = {
+            "iss": "https://token.actions.githubusercontent.com",
+            "aud": "sts.amazonaws.com",
+            "sub": f"repo:octo/animals:environment:{stage.name}",
+        }
+        parts = ({"alg": "none"}, token, 0)
         encoded = (base64.urlsafe_b64encode(json.dumps(part).encode()) for part in parts)
         answer = client("sts").assume_role_with_web_identity(
             RoleArn=stage.account()["DeployRoleArn"],
@@ -68,7 +54,7 @@ class Emulator:
 @contextmanager
 def emulated(folder: Path) -> Iterator[Emulator]:
     """Run an empty account on the emulator."""
-    with emulator.running(folder, settings={"AUTH": "true"}) as endpoint:
+    with emulator.running(folder) as endpoint:
         yield Emulator(endpoint)
 
 
@@ -115,6 +101,9 @@ class Account:
         for variable, member in _CREDENTIALS.items():
             os.environ[variable] = answer["Credentials"][member]
         boto3.setup_default_session()
+
+
+Place = Emulator | Account
 
 
 @contextmanager

@@ -21,7 +21,7 @@ _RESOURCES = (
     f"arn:aws:apigateway:{REGION}::/restapis/{{restApiId}}/stages/{{stageName}}",
     f"arn:aws:cloudformation:{_HERE}:stack/{{StackName}}/1a2b",
     f"arn:aws:dynamodb:{_HERE}:table/{{TableName}}",
-    f"arn:aws:dynamodb:{_HERE}:table/{{SourceTableName}}",
+    f"arn:aws:dynamodb:{_HERE}:table/{{TargetTableName}}",
     f"arn:aws:lambda:{_HERE}:function:{{FunctionName}}:{{Qualifier}}",
     f"arn:aws:lambda:{_HERE}:function:{{FunctionName}}",
     f"arn:aws:lambda:{_HERE}:layer:{{LayerName}}:{{VersionNumber}}",
@@ -33,6 +33,7 @@ _RESOURCES = (
     "{TopicArn}",
 )
 # What is made up anew each time: identifiers, versions, dates.
+_RESTORED = re.compile(r"(?<=Table-)\d{14}$")
 _MADE_UP = re.compile(r"[0-9A-Fa-f]{8,}(-dirty-[0-9a-f]+)?|(?<=:)\d+$")
 
 
@@ -47,6 +48,7 @@ def recorded(calls: Path, stage: str) -> set[str]:
             parameters.setdefault("StackName", f"animal-store-{stage}")
         call = f"{service}:{operation}"
         arn = _arn(parameters).replace(ACCOUNT, "{account}").replace(stage, "{stage}")
+        arn = _RESTORED.sub("{restored}", arn)
         permissions.add(f"{_PERMISSIONS.get(call, call)} {_MADE_UP.sub('1a2b3c4d', arn)}")
     return permissions
 

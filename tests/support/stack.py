@@ -1,7 +1,5 @@
 """Read the translated template, and the parameters of its stages."""
 
-import json
-import re
 import string
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -40,17 +38,22 @@ def role_statements(stack: Template) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield name, statement
 
 
-def references(value: Any) -> set[str]:
-    """Name each logical id, parameter and pseudo parameter that a value refers to."""
-    text = json.dumps(value)
-    return {
-        *re.findall(r'"(?:Ref|Fn::GetAtt)": \[?"([\w:]+)', text),
-        *re.findall(r"\$\{([\w:]+)[.}]", text),
-    }
-
-
 class _Substitution(string.Template):
     idpattern = r"[\w:.]+"
+
+
+def references(value: Any) -> set[str]:
+    """Name each logical id, parameter and pseudo parameter that a value refers to."""
+    match value:
+        case {"Ref": str(name)} | {"Fn::GetAtt": [str(name), *_]}:
+            return {name}
+        case {"Fn::Sub": str(text)}:
+            return {name.partition(".")[0] for name in _Substitution(text).get_identifiers()}
+        case dict():
+            return references(list(value.values()))
+        case list():
+            return set().union(*map(references, value))
+    return set()
 
 
 def resolve(value: Any, names: Mapping[str, str]) -> Any:

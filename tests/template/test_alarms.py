@@ -11,7 +11,7 @@ from tests.support.stack import Template, properties_by_name, properties_of, ref
 from tools.packaging.sdk_data import OPERATIONS
 
 ALARM = "AWS::CloudWatch::Alarm"
-# Dimensions that AWS publishes: an alarm on any other set never sees a value. (Ours: tests/unit/test_template.py.)
+# Dimensions that AWS publishes: an alarm on others never sees a value. (Ours: unit/test_roles.py.)
 DIMENSIONS = {
     "AWS/ApiGateway": [{"ApiName", "Stage"}],
     "AWS/Lambda": [
@@ -45,7 +45,7 @@ def test_every_alarm_watches_metrics_that_exist_and_uses_each(stack: Template) -
             assert dimensions in (known or [dimensions]), name
         assert set(re.findall(r"\b[a-z]\w*", expression)) == metrics.keys(), name
         assert alarm["TreatMissingData"] == "notBreaching"
-        # The newest period has no data yet, so FILL makes it 0: an alarm of that period alone never goes off.
+        # FILL makes the newest period, without data yet, 0: an alarm of it alone never goes off.
         assert "FILL(" not in expression or alarm["DatapointsToAlarm"] < alarm["EvaluationPeriods"]
 
 

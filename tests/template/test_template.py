@@ -6,7 +6,6 @@ from typing import Any
 
 import botocore.session
 import pytest
-from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untyped]
 
 from tests.support import openapi
 from tests.support.stack import (
@@ -145,11 +144,6 @@ def test_codedeploy_shifts_the_alias_unless_the_canary_is_off(canary: str, shift
     assert json.dumps(stack).count('"CodeDeployLambdaAliasUpdate"') == shifted
 
 
-def test_a_changed_description_replaces_a_version() -> None:
-    schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", VERSION).schema
-    assert "/properties/Description" in schema["createOnlyProperties"]
-
-
 @pytest.mark.parametrize("version", range(len(OPERATIONS)))
 def test_a_version_is_described_by_every_parameter_that_its_function_depends_on(
     stack: Template, version: int
@@ -205,16 +199,6 @@ def test_a_wildcard_stands_only_where_aws_knows_no_resource(stack: Template) -> 
         assert "*" not in json.dumps(statement["Action"])
         if statement["Sid"] != "SendTraces":
             assert "*" not in json.dumps(statement["Resource"])
-
-
-def test_functions_only_read_the_key_table(stack: Template) -> None:
-    of_keys = [
-        statement
-        for _, statement in role_statements(stack)
-        if "ApiKeysTable" in references(statement["Resource"])
-    ]
-    assert len(of_keys) == len(OPERATIONS)
-    assert {statement["Action"] for statement in of_keys} == {"dynamodb:GetItem"}
 
 
 # -- the way in ------------------------------------------------------------------------------------

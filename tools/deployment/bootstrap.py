@@ -18,18 +18,18 @@ def bootstrap(
     repository: str,
     parameters: Annotated[list[str] | None, typer.Argument()] = None,
 ) -> None:
-    """Prepare the account for a stage that OWNER/REPOSITORY deploys; PARAMETERS of bootstrap.yaml as NAME=VALUE."""
+    """Prepare the account for a stage of OWNER/REPOSITORY; PARAMETERS are NAME=VALUE."""
     create(stage, TEMPLATE, identity(stage, repository) + (parameters or []))
     print(*(f"{name}: {value}" for name, value in stage.account().items()), sep="\n")
 
 
 def identity(stage: Stage, repository: str) -> list[str]:
-    """Ask GitHub for the numbers by which jobs of the stage's environment are trusted, if it is protected."""
+    """Ask GitHub for the numbers by which the jobs of a protected environment are trusted."""
     environment = json.loads(run("gh", "api", f"repos/{repository}/environments/{stage.name}"))
     if not environment["deployment_branch_policy"]:
         raise DeploymentError(
-            f"every branch of {repository} would be trusted: first let only main use the environment {stage.name} "
-            "(Settings, Environments, Deployment branches and tags)"
+            f"every branch of {repository} would be trusted: first let only main use the "
+            f"environment {stage.name} (Settings, Environments, Deployment branches and tags)"
         )
     answer = json.loads(run("gh", "api", f"repos/{repository}"))
     owner, _, name = repository.partition("/")

@@ -21,7 +21,7 @@ _ARN = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/"
 
 
 def guard(stage: Stage, commit: str, *, is_rollback: bool) -> None:
-    """Refuse to give production a commit that is not on main, or an older one, except in a rollback."""
+    """Refuse production a commit that is not on main, or an older one, except in a rollback."""
     if stage.name != "production":
         return
     if not _is_ancestor(commit, MAIN):

@@ -1,4 +1,4 @@
-"""A deployed service, wherever it runs: issue keys for it, run the contract suite, or leave it up."""
+"""A deployed service: issue keys for it, run the contract suite, or leave it up."""
 
 import json
 import os

@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 from tools.deployment.service import DeploymentError
 
 TABLES = ("AnimalsTable", "ApiKeysTable")
-# Of the account, not of the repository: an artifact that does not name them leaves them as they are.
+# Of the account, not of the repository: an artifact that does not name them leaves them alone.
 _KEPT = ("AlarmEmail", "CertificateArn", "DomainName")
 client: Callable[..., Any] = boto3.client
 
@@ -33,7 +33,7 @@ class Stage:
         return f"animal-store-{self.name}"
 
     def parameters(self, artifact: Path) -> dict[str, str]:
-        """Return every parameter of its stack as an artifact has it, so that a rollback takes back changed ones."""
+        """Return all parameters as an artifact has them: a rollback takes back changed ones."""
         stages = tomllib.loads((artifact / "samconfig.toml").read_text("utf-8"))
         if self.name not in stages:
             raise DeploymentError(f"samconfig.toml has no stage named {self.name}")
@@ -113,7 +113,7 @@ class Stage:
         }
 
     def restored_tables(self) -> dict[str, str]:
-        """Return the tables that it uses in place of the stack's own ones, by logical id: see restore.py."""
+        """Return the restored tables that it uses, by logical id: see restore.py."""
         if not (outputs := self.outputs()):
             return {}
         own = self.resources()

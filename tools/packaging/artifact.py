@@ -1,4 +1,4 @@
-"""Pack a build into one file that every stage deploys: code, template, parameters, bill of materials, commit.
+"""Pack a build into one file for every stage: code, template, parameters, licences, commit.
 
 The same build gives the same bytes, so that stages and rollbacks can be compared by one digest.
 """

@@ -34,7 +34,7 @@ def _sam_build(target: Target) -> None:
 
 
 def foreign_libraries(directory: Path, target: Target) -> Iterator[str]:
-    """Name each compiled library that is not for that processor (`e_machine`, at byte 18 of an ELF header)."""
+    """Name each library that is not for that processor (`e_machine`, byte 18 of an ELF header)."""
     for path in sorted(directory.rglob("*.so*")):
         if path.read_bytes()[18:20] != target.elf_machine.to_bytes(2, "little"):
             yield f"{path.relative_to(directory)}: not built for {target.name}"
@@ -54,9 +54,8 @@ def build_target(target: Target) -> None:
     sha256 = artifact.pack(target.build_dir, target.artifact)
     print(f"{target.name}: built in {target.build_dir.relative_to(ROOT)}")
     print(f"  layer: {size:,} bytes zipped (limit {LAYER_LIMIT:,}), {libraries} libraries")
-    print(
-        f"  artifact: {target.artifact.relative_to(ROOT)}, of {artifact.commit()}\n  sha256: {sha256}"
-    )
+    print(f"  artifact: {target.artifact.relative_to(ROOT)}, of {artifact.commit()}")
+    print(f"  sha256: {sha256}")
 
 
 def build(

@@ -1,4 +1,4 @@
-"""Compile what ships to bytecode: code is read-only on Lambda, so each cold start would compile every module again."""
+"""Compile what ships: on Lambda, code is read-only and would be compiled at each start."""
 
 import shutil
 import subprocess
@@ -9,10 +9,12 @@ from tools.packaging.targets import PYTHON
 
 
 def require_python() -> None:
-    """End the program with a plain message unless this interpreter writes the bytecode that Lambda's reads."""
+    """End the program unless this interpreter writes the bytecode that Lambda's reads."""
     if sys.implementation.name != "cpython" or sys.version_info[:2] != PYTHON:
+        version = "{}.{}".format(*PYTHON)
         raise SystemExit(
-            f"The layer's bytecode must be compiled by CPython {PYTHON[0]}.{PYTHON[1]}; this is {sys.version}.\n"
+            f"The layer's bytecode must be compiled by CPython {version}; "
+            f"this is {sys.version}.\n"
             "Install it, then: make clean && make PYTHON=/path/to/python3.13 build"
         )
 
@@ -20,21 +22,14 @@ def require_python() -> None:
 def compile_tree(directory: Path, deployed_at: str) -> None:
     """Compile every module below a directory, and remove the bytecode that lay there.
 
-    Tracebacks show the modules below `deployed_at`. The files are `unchecked-hash` (PEP 552): Python takes them without
-    comparing the source's time, which packing changes.
+    Tracebacks show the modules below `deployed_at`. The files are `unchecked-hash` (PEP 552):
+    Python takes them without comparing the source's time, which packing changes.
     """
     for cache in sorted(directory.rglob("__pycache__")):
         shutil.rmtree(cache)
-    # A process of its own with one worker that takes the files in order: the same source gives the same bytes.
+    # One worker of its own takes the files in order: the same source gives the same bytes.
     command = [sys.executable, "-I", "-m", "compileall", "-q", "-f", "-j", "1"]
-    command += [
-        "--invalidation-mode",
-        "unchecked-hash",
-        "-s",
-        str(directory),
-        "-p",
-        deployed_at,
-        str(directory),
-    ]
+    command += ["--invalidation-mode", "unchecked-hash"]
+    command += ["-s", str(directory), "-p", deployed_at, str(directory)]
     if subprocess.run(command, check=False).returncode:
         raise SystemExit(f"cannot compile {directory}")

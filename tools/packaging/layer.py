@@ -1,6 +1,7 @@
-"""Pack the shared layer: locked libraries for the target, our package, nothing that is never loaded, bytecode.
+"""Pack the shared layer: locked libraries for the target, our package, bytecode; nothing unused.
 
-`layers/common/Makefile` runs it: `python -m tools.packaging.layer FOLDER arm64`. The same input gives the same bytes.
+`layers/common/Makefile` runs it: `python -m tools.packaging.layer FOLDER arm64`. The same input
+gives the same bytes.
 """
 
 import re
@@ -33,7 +34,7 @@ HTTP/2, for which urllib3 would import the standard library's reader of package 
 """
 
 DROPS: dict[str, set[str]] = {
-    # Descriptions of 450 services (27 of 40 MB, and listed at each start): the functions speak to DynamoDB only.
+    # Descriptions of 450 services (27 of 40 MB, listed at each start); we call DynamoDB only.
     "botocore/data/*/": {"dynamodb"},
     "botocore/data/dynamodb/*": {"2012-08-10"},  # not the API version that was replaced in 2012
     "botocore/data/*/*/examples-1.json": set(),  # texts for the SDK's own documentation
@@ -43,11 +44,11 @@ DROPS: dict[str, set[str]] = {
     "animal_store/models.py": set(),  # the layer has the models compiled
     "dateutil/zoneinfo": set(),  # a time zone database that is read only where the system has none
     "urllib3/contrib/emscripten": set(),  # the browser's transport
-    "*.dist-info": set(),  # nothing asks for them at run time; requirements.txt tells scanners names and versions
+    "*.dist-info": set(),  # not read at run time; requirements.txt tells scanners the versions
     **{for_developers: set() for for_developers in ("bin", "**/*.pyi", "**/py.typed", ".lock")},
     **{written_again: set() for written_again in EMPTIED},
 }
-"""What does not ship, as globs below the layer's `python` directory; of what they match, these names stay."""
+"""What does not ship, as globs below `python`; of what they match, these names stay."""
 
 
 AMAZON_ROOTS = (
@@ -58,12 +59,13 @@ AMAZON_ROOTS = (
 
 
 def trim(python: Path, drops: Mapping[str, set[str]] = DROPS) -> None:
-    """Remove what does not ship; stop if the libraries have changed so that a rule matches nothing."""
+    """Remove what does not ship; stop if a rule no longer matches anything."""
     for pattern, keep in drops.items():
         found = list(python.glob(pattern))
         if not found or keep - {path.name for path in found}:
             raise SystemExit(
-                f"DROPS in tools/packaging/layer.py no longer fits the installed libraries: {pattern}"
+                "DROPS in tools/packaging/layer.py no longer fits the installed libraries: "
+                f"{pattern}"
             )
         for path in found:
             if path.name not in keep:
@@ -71,7 +73,7 @@ def trim(python: Path, drops: Mapping[str, set[str]] = DROPS) -> None:
 
 
 def keep_licences(python: Path, output: Path) -> None:
-    """Copy the libraries' licence texts, which have to go along, to where no start looks for modules."""
+    """Copy the libraries' licence texts, which go along, to where no start looks for modules."""
     for records in sorted(python.glob("*.dist-info")):
         texts = [
             file
@@ -80,7 +82,8 @@ def keep_licences(python: Path, output: Path) -> None:
         ]
         if not texts:
             raise SystemExit(
-                f"{records.stem} brings no licence text: look it up, add it in tools/packaging/layer.py"
+                f"{records.stem} brings no licence text: look it up, "
+                "add it in tools/packaging/layer.py"
             )
         (output / records.stem).mkdir(parents=True)
         for text in texts:
@@ -88,37 +91,29 @@ def keep_licences(python: Path, output: Path) -> None:
 
 
 def write_amazon_roots(bundle: Path, output: Path) -> None:
-    """Write Amazon's authorities alone; OpenSSL parses every one of a bundle, 126 in the SDK's own."""
+    """Write Amazon's authorities alone; OpenSSL parses all of a bundle, 126 in the SDK's own."""
     labelled = r'^# Label: "(.+)"\n(?:#.*\n)*(-----BEGIN[^#]+END CERTIFICATE-----\n)'
     certificates = dict(re.findall(labelled, bundle.read_text(), re.MULTILINE))
     output.write_text("".join(certificates[name] for name in AMAZON_ROOTS))
 
 
 def _install(target: Target, python: Path) -> None:
-    """Install the locked libraries, hashes checked, for the target's processor whatever this machine's is."""
-    command = [
-        str(sbom.UV),
-        "pip",
-        "install",
-        "--quiet",
-        "--target",
-        str(python),
-        "--link-mode",
-        "copy",
-    ]
+    """Install the locked libraries for the target's processor, hashes checked."""
+    command = [str(sbom.UV), "pip", "install", "--quiet", "--link-mode", "copy"]
+    command += ["--target", str(python)]
     command += ["--python", sys.executable, "--python-platform", target.platform]
     command += ["--python-version", f"{PYTHON[0]}.{PYTHON[1]}", "--require-hashes", "--no-deps"]
     command += ["--only-binary", ":all:", "--requirements", "-"]
-    if subprocess.run(
-        command, check=False, text=True, input=sbom.export("requirements.txt")
-    ).returncode:
+    pins = sbom.export("requirements.txt")
+    if subprocess.run(command, check=False, text=True, input=pins).returncode:
         raise SystemExit(
-            "Cannot install the layer's libraries (see above): is a Python package registry reachable?"
+            "Cannot install the layer's libraries (see above): "
+            "is a Python package registry reachable?"
         )
 
 
 def _compile_models(package: Path) -> None:
-    """Put the compiled models where `animal_store.validators` looks first, so that no function loads pydantic."""
+    """Put the compiled models where `validators` looks first: no function loads pydantic."""
     from animal_store.models import compile_core_schemas
 
     source = (
@@ -155,7 +150,7 @@ def build(target: Target, output: Path) -> None:
 
 
 def add_compiled_libraries(target: Target, output: Path) -> None:
-    """Add those of another processor, which have names of their own, so that the layer serves both."""
+    """Add those of another processor, whose names differ, so that the layer serves both."""
     with tempfile.TemporaryDirectory() as folder:
         _install(target, Path(folder))
         for library in Path(folder).rglob("*.so"):

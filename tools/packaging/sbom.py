@@ -1,4 +1,4 @@
-"""What ships in the layer, as uv reads it from the lock: requirements, and a bill of materials with licences added."""
+"""What ships in the layer, by the lock: requirements, and a bill of materials with licences."""
 
 import json
 import re
@@ -12,11 +12,11 @@ from tools import ROOT
 UV = ROOT / ".tools/uv/bin/uv"
 NAME = "sbom.cdx.json"
 
-# Resources and S3 transfers: the layer makes its one client by botocore's own session. What compiles the models: the
-# layer has them compiled, and pydantic_core, which runs them.
+# Resources and S3 transfers: the layer makes its one client by botocore's own session. What
+# compiles the models: the layer has them compiled, and pydantic_core, which runs them.
 _NOT_SHIPPED = ("boto3", "s3transfer", "pydantic", "annotated-types", "typing-inspection")
 
-# SPDX expressions of libraries whose metadata says something else, with their licence files looked at.
+# SPDX expressions where the metadata says something else, with the licence files looked at.
 _SPDX = {"aws-lambda-powertools": "MIT-0", "python-dateutil": "Apache-2.0 OR BSD-3-Clause"}
 _LOOKED_AT = re.compile(
     r"(MIT|MIT-0|Apache-2\.0|BSD-2-Clause|BSD-3-Clause|PSF-2\.0|ISC)( (AND|OR) (?=[A-Z])|$)"
@@ -25,16 +25,8 @@ _LOOKED_AT = re.compile(
 
 def export(file_format: str) -> str:
     """Return what ships, as `requirements.txt` (with hashes) or `cyclonedx1.5`."""
-    command = [
-        str(UV),
-        "export",
-        "--quiet",
-        "--locked",
-        "--no-dev",
-        "--no-emit-project",
-        "--format",
-        file_format,
-    ]
+    command = [str(UV), "export", "--quiet", "--locked", "--no-dev", "--no-emit-project"]
+    command += ["--format", file_format]
     command += [f"--no-emit-package={name}" for name in _NOT_SHIPPED]
     done = subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.PIPE, text=True)
     if done.returncode:
@@ -43,7 +35,7 @@ def export(file_format: str) -> str:
 
 
 def bill_of_materials() -> dict[str, Any]:
-    """Return uv's bill with the licence of each library, and without the time and number of this run."""
+    """Return uv's bill with each library's licence, without the time and number of this run."""
     bill: dict[str, Any] = json.loads(export("cyclonedx1.5"))
     bill.pop("serialNumber", None)
     bill["metadata"].pop("timestamp", None)

@@ -1,6 +1,7 @@
-"""Reduce the SDK's own descriptions to what the layer calls: they are parsed as JSON at each cold start.
+"""Reduce the SDK's descriptions to what the layer calls: they are parsed at each cold start.
 
-The SDK reads the reduced files like its own; none of its code changes, and every region, FIPS and VPC endpoint stays.
+The SDK reads the reduced files like its own; none of its code changes, and every region, FIPS and
+VPC endpoint stays.
 """
 
 import gzip
@@ -41,9 +42,10 @@ def reduce(data: Path) -> None:
 
 
 def _endpoint(provider: EndpointProvider, region: str) -> dict[str, Any]:
-    """Evaluate the SDK's rules for a region once, instead of for each request (4 % of a get, 5 % of a creation).
+    """Evaluate the SDK's rules for a region once: 4 % of each get, 5 % of each creation.
 
-    The list of endpoints cannot express dual-stack in AWS's closed partitions (`us-iso...`), nor endpoints by account.
+    The list of endpoints cannot express dual-stack in AWS's closed partitions (`us-iso...`), nor
+    endpoints by account.
     """
     variants = []
     for fips, dual_stack in itertools.product((False, True), repeat=2):
@@ -54,7 +56,7 @@ def _endpoint(provider: EndpointProvider, region: str) -> dict[str, Any]:
 
 
 def _unpack(path: Path) -> Any:
-    """Read a compressed description without its texts and remove it: unpacked, it starts faster and zips as well."""
+    """Read a compressed description without its texts, and remove it: it starts faster."""
 
     def without_text(value: dict[str, Any]) -> dict[str, Any]:
         if isinstance(value.get("documentation"), str):  # a member of that name is an object

@@ -12,8 +12,8 @@ class Target(NamedTuple):
     """A processor architecture of Lambda."""
 
     name: str  # as in the template (`Architecture`)
-    platform: str  # as uv names it; manylinux2014 asks for glibc 2.17, Lambda's Amazon Linux 2023 has 2.34
-    elf_machine: int  # `e_machine` of its binaries (ELF specification, figure 4-3 and its processor supplements)
+    platform: str  # as uv names it; manylinux2014 asks for glibc 2.17, Amazon Linux 2023 has 2.34
+    elf_machine: int  # `e_machine` of its binaries (ELF specification, figure 4-3)
     build_dir: Path
     artifact: Path  # the file that stages deploy
 

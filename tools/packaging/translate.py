@@ -1,7 +1,8 @@
 """Turn template.yaml into the CloudFormation that AWS makes of it, without AWS.
 
-The translator is AWS's own (aws-sam-translator). It stays in the sam command's environment: in ours, its bounds on
-pydantic would decide which pydantic ships. So `translate` runs this module with that environment's Python.
+The translator is AWS's own (aws-sam-translator). It stays in the sam command's environment: in
+ours, its bounds on pydantic would decide which pydantic ships. So `translate` runs this module with
+that environment's Python.
 """
 
 import json
@@ -18,17 +19,9 @@ _PYTHON = str(ROOT / ".tools/sam/bin/python")
 
 
 def translate(parameters: Mapping[str, str], template: Path = TEMPLATE) -> dict[str, Any]:
-    """Translate a SAM template as AWS does when it is deployed; code that is not in S3 yet gets an address there."""
-    command = [
-        _PYTHON,
-        "-m",
-        "tools.packaging.translate",
-        str(template.resolve()),
-        json.dumps(dict(parameters)),
-    ]
-    result: dict[str, Any] = json.loads(
-        subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
-    )
+    """Translate a SAM template as AWS does; code that is not in S3 yet gets an address there."""
+    command = [_PYTHON, "-m", __name__, str(template.resolve()), json.dumps(dict(parameters))]
+    result: dict[str, Any] = json.loads(subprocess.check_output(command, cwd=ROOT))
     return result
 
 
@@ -38,20 +31,15 @@ def _main(template: str, parameters: str) -> None:
     from samtranslator.translator.translator import Translator  # type: ignore[import-not-found]
     from samtranslator.yaml_helper import yaml_parse  # type: ignore[import-not-found]
 
-    # Through JSON, so that what YAML anchors share becomes copies, as in the template that sam uploads.
+    # Through JSON, so that what YAML anchors share becomes copies, as in what sam uploads.
     source = json.loads(json.dumps(yaml_parse(Path(template).read_text(encoding="utf-8"))))
     for resource in source["Resources"].values():
         for name in {"CodeUri", "ContentUri"} & resource.get("Properties", {}).keys():
             if not str(resource["Properties"][name]).startswith("s3://"):
                 resource["Properties"][name] = "s3://local/path"
-    session = boto3.Session(
-        region_name="us-east-1"
-    )  # its partition is all that the translator takes from it
-    print(
-        json.dumps(
-            Translator({}, Parser(), boto_session=session).translate(source, json.loads(parameters))
-        )
-    )
+    # Its partition is all that the translator takes from the session.
+    translator = Translator({}, Parser(), boto_session=boto3.Session(region_name="us-east-1"))
+    print(json.dumps(translator.translate(source, json.loads(parameters))))
 
 
 if __name__ == "__main__":
