@@ -209,7 +209,7 @@ cut-over: .venv/.installed .tools/sam/.installed ## let a stage use a restored t
 	@$(ANIMAL_STORE) cut-over "$$STAGE" "$$TABLE" $(ARGS)
 
 .PHONY: rehearse
-rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## try production's deployment on an emulator of AWS, and staging's beside it (STAGE=staging: that alone)
+rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## try production's deployment on an emulator of AWS, and staging's beside it (STAGE=staging: that alone; SERVE=1: leave it up)
 	@$(MAKE) build ARCH=x86_64
 	@$(PYTEST_CMD) tests/rehearsal -vx --durations=0 --durations-min=1 $(addprefix --stage=,$(or $(STAGE),production staging))
 
