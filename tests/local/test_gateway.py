@@ -54,12 +54,14 @@ def load(project: Path, handler: str, before: str = "\0", after: str = "") -> Ga
     return Gateway(loaded, load_handlers(loaded))
 
 
-def get(gateway: Gateway, path: str = "/v1/pets", **headers: str) -> httpx.Response:
+def get(
+    gateway: Gateway, path: str = "/v1/pets", body: bytes = b"", **headers: str
+) -> httpx.Response:
     transport = httpx.ASGITransport(request_response(gateway.handle), client=("192.0.2.1", 80))
     client = httpx.AsyncClient(
         transport=transport, base_url="http://localhost:3000", headers=headers
     )
-    return asyncio.run(client.get(path))
+    return asyncio.run(client.request("GET", path, content=body))
 
 
 def test_functions_get_events(project: Path) -> None:
@@ -68,7 +70,7 @@ def test_functions_get_events(project: Path) -> None:
     )
     sent = {"X-Forwarded-For": "6.6.6.6", "X-Forwarded-Proto": "https"}
 
-    response = get(gateway, "/v1/a%2Fb%2520/1?q=1&q=2", **sent)
+    response = get(gateway, "/v1/a%2Fb%2520/1?q=1&q=2", b"", **sent)
 
     stage, event, milliseconds_left = response.json()
     assert stage == "local"
@@ -95,6 +97,7 @@ def test_request_beyond_api_gateways_quota_is_refused(project: Path) -> None:
     assert get(gateway, "/v1/pets?" + "x" * 10_000).status_code == 200
     assert get(gateway, "/v1/pets?" + "x" * 10_240).status_code == 431
     assert get(gateway, A="x" * 10_240).status_code == 431
+    assert get(gateway, body=bytes(10 * 1024 * 1024 + 1)).status_code == 413
 
 
 def cpu_seconds(count: int) -> float:
@@ -111,7 +114,7 @@ def cpu_seconds(count: int) -> float:
         "query_string": b"&".join(b"x%d=" % number for number in range(count)),
     }
     begin = time.process_time()
-    proxy_event(Request(scope), b"", Route("GET", "/", ""), {}, stage="", request_id="")
+    proxy_event(Request(scope), b"", Route("/", "GET", ""), {}, stage="", request_id="")
     return time.process_time() - begin
 
 

@@ -86,39 +86,37 @@ class Application:
             page = self._page(request) if request.method in {"GET", "HEAD"} else None
             response = page or await self.gateway.handle(request)
         await response(scope, receive, send)
-        target = scope["raw_path"].decode("latin-1")
-        if scope["query_string"]:
-            target += "?" + scope["query_string"].decode("latin-1")
+        target = b"?".join(filter(None, (scope["raw_path"], scope["query_string"])))
         is_refused = response.status_code == HTTPStatus.UNAUTHORIZED
         _log.info(
             "%s  %s  %s %s  %.0f ms%s",
             time.strftime("%H:%M:%S"),
             response.status_code,
             request.method,
-            _shown(target),
+            _shown(target.decode("latin-1")),
             (time.monotonic() - begin) * 1000,
             "  (needs: Authorization: Bearer API_KEY)" if is_refused else "",
         )
 
     def _page(self, request: Request) -> Response | None:
         """Make one of the pages about the service; None for any other path."""
-        files: dict[str, Any] = {  # functions that return the content
+        contents: dict[str, Any] = {
             "/docs": lambda: docs.page("/docs", _NOTE, {"url": "/openapi.yaml"}),
             "/docs/swagger-ui.js": lambda: docs.swagger_ui()["swagger-ui.js"],
             "/docs/swagger-ui.css": lambda: docs.swagger_ui()["swagger-ui.css"],
             "/openapi.yaml": lambda: yaml.safe_dump(self._openapi(request), sort_keys=False),
-            "/openapi.json": lambda: json.dumps(self._openapi(request)),
             "/status": STATUS_PAGE.read_bytes,
             "/status.json": lambda: json.dumps(self._metrics.summary(self._base_url(request))),
         }
         path = request.scope["path"]
         if path == "/":
             return RedirectResponse("/docs")
-        if path not in files:
+        if path not in contents:
             return None
         media_type = _MEDIA_TYPES.get(PurePath(path).suffix, "text/html")
-        headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-        return Response(files[path](), media_type=media_type, headers=headers)
+        return Response(
+            contents[path](), headers={"Cache-Control": "no-store"}, media_type=media_type
+        )
 
     def _base_url(self, request: Request) -> str:
         return f"http://{request.headers['host']}{self.gateway.template.base_path}"

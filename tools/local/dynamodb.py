@@ -65,7 +65,7 @@ class Database:
             raise LocalError(f"{why}\n{advice}{folder}") from error
 
     def attach(self, client: "DynamoDBClient") -> None:
-        """Answer every request of a client in place of the network; after `close`, an error."""
+        """Answer every request of a client in place of the network."""
         # The SDK's stubs have no type for handlers that return something.
         client.meta.events.register_first("before-send.dynamodb", self.answer)  # type: ignore[arg-type]
 
@@ -74,7 +74,6 @@ class Database:
         if self._idle:
             with suppress(sqlite3.Error):
                 self._refuse_if_gone(self._idle[0])
-        self._refusal = "it is closed"
         while self._idle:
             self._idle.pop().close()
 
@@ -152,7 +151,7 @@ def _create(path: Path) -> None:
     """Create an empty store if there is none, in one step: an unfinished file has another name."""
     path.parent.mkdir(parents=True, exist_ok=True)
     log = Path(f"{path}-wal")
-    is_log_left = log.exists() and log.stat().st_size > 0
+    is_log_left = log.exists() and log.stat().st_size > 0  # of a store that is being used, too
     if path.exists():
         return
     if is_log_left:

@@ -29,22 +29,16 @@ PETS: list[dict[str, Any]] = [
 
 
 def add_pets(dynamodb: "DynamoDBClient", table: str) -> None:
-    """Add the animals to a store that has none; a store with animals keeps its own."""
+    """Add the animals to a store that has none; a store with a counter keeps its own."""
     items = [{"pk": "counter", "id": 0, "value": len(PETS)}, *({"pk": "pet"} | pet for pet in PETS)]
-    puts: Any = [{"Put": _new(table, item)} for item in items]
-    with suppress(dynamodb.exceptions.TransactionCanceledException):
-        dynamodb.transact_write_items(TransactItems=puts)
-
-
-def _new(table: str, item: dict[str, Any]) -> dict[str, Any]:
-    typed = {
-        name: {"S" if isinstance(value, str) else "N": str(value)} for name, value in item.items()
-    }
-    return {
-        "TableName": table,
-        "Item": typed,
-        "ConditionExpression": "attribute_not_exists(pk)",
-    }
+    with suppress(dynamodb.exceptions.ConditionalCheckFailedException):
+        for item in items:
+            typed: Any = {
+                name: {"S" if isinstance(value, str) else "N": str(value)}
+                for name, value in item.items()
+            }
+            new = "attribute_not_exists(pk)"
+            dynamodb.put_item(TableName=table, Item=typed, ConditionExpression=new)
 
 
 def prepare_for(event: object, gateway: "Gateway", dynamodb: "DynamoDBClient") -> None:

@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from http import HTTPStatus
-from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -44,20 +43,15 @@ def load_handlers(template: Template) -> Mapping[str, Handler]:
     """Import every handler and the layer again, by logical id; a failure keeps the old modules."""
     functions = template.functions.values()
     folders = {
-        folder.resolve()
-        for folder in (*template.layers, *(function.code for function in functions))
+        folder.resolve() for folder in (*template.layers, *(each.code for each in functions))
     }
     sys.path[:0] = [str(folder) for folder in folders if str(folder) not in sys.path]
     importlib.invalidate_caches()
-    files = {
-        name: Path(getattr(module, "__file__", None) or "")
-        for name, module in list(sys.modules.items())
-    }
-    before = {
-        name: sys.modules.pop(name)
-        for name, file in files.items()
-        if not folders.isdisjoint(file.parents)
-    }
+    before = {}
+    for name, module in list(sys.modules.items()):
+        file = Path(getattr(module, "__file__", None) or "")
+        if not folders.isdisjoint(file.parents):
+            before[name] = sys.modules.pop(name)
     try:
         return {function.logical_id: _handler(function) for function in functions}
     except LocalError:
@@ -135,10 +129,8 @@ class Gateway:
                 return response(await invocation)
         except (Exception, SystemExit) as error:
             # As Lambda's runtime logs it. A thread that overruns cannot be stopped.
-            timed_out = (
-                invocation.cancelled()
-            )  # or else the function itself has raised TimeoutError
             line = {"level": "ERROR", "message": "The function failed.", "request_id": request_id}
+            timed_out = invocation.cancelled()  # else the function has raised TimeoutError
             if timed_out:
                 line["message"] = f"Task timed out after {seconds:.2f} seconds"
             else:
@@ -228,23 +220,10 @@ def _values_by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def response(result: Any) -> Response:
-    """Make the HTTP response of what a function returned; ValueError if it is not a response."""
-    match {"headers": {}, "body": "", "isBase64Encoded": False} | result:
-        case {
-            "statusCode": int(status),
-            "headers": dict(headers),
-            "body": str(body),
-            "isBase64Encoded": False,
-            **more,
-        }:
-            made = Response(
-                body.encode(), status, {name: str(value) for name, value in headers.items()}
-            )
-            made.headers.setdefault("Content-Type", "application/json")  # API Gateway's default
-            if (
-                status in range(200, 600)
-                and not more
-                and all(map(str.isprintable, chain(*made.headers.items())))
-            ):
-                return made
-    raise ValueError(f"not a response: {result!r:.300}")
+    """Make the HTTP response of what a function returned."""
+    headers = {name: str(value) for name, value in result.get("headers", {}).items()}
+    if not all(map(str.isprintable, headers.values())):
+        raise ValueError(f"not a response: {result!r:.300}")
+    made = Response(result["body"], result["statusCode"], headers)
+    made.headers.setdefault("Content-Type", "application/json")  # API Gateway's default
+    return made

@@ -14,9 +14,8 @@ from tools.local.expressions import Expressions, Item, Refusal, known, order, un
 Execute = Callable[..., sqlite3.Cursor]
 Request = dict[str, Any]
 
-_MAX_KEY = (
-    2048  # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
-)
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
+_MAX_KEY = 2048
 _FAILED = "ConditionalCheckFailedException"
 _AFTER = b"\xff"
 _READ = "SELECT item FROM rows WHERE place = ?"
@@ -58,10 +57,8 @@ def _read_indexes(number: int, description: str) -> dict[str | None, _Index]:
     types = {each["AttributeName"]: each["AttributeType"] for each in table["AttributeDefinitions"]}
     indexes: dict[str | None, _Index] = {}
     for described in (table, *table.get("GlobalSecondaryIndexes", [])):
-        name, keys = (
-            described.get("IndexName"),
-            tuple(key["AttributeName"] for key in described["KeySchema"]),
-        )
+        name = described.get("IndexName")
+        keys = tuple(key["AttributeName"] for key in described["KeySchema"])
         names = tuple(dict.fromkeys(keys + (indexes[None].keys if indexes else ())))
         indexes[name] = _Index(f"{number}\0{name or ''}\0".encode(), keys, names, types)
     return indexes
@@ -116,10 +113,6 @@ class _Call:
         calls = []
         for action in actions:
             _check_parameters("TransactWriteItems", {*_ACTIONS}, action)
-            if len(action) != 1:
-                raise Refusal(
-                    "A part of a transaction is one Put, Update, Delete or ConditionCheck"
-                )
             ((name, request),) = action.items()
             _check_parameters(name, _ACTIONS[name], request)
             calls.append(_Call(self.execute, request, name))
@@ -128,10 +121,7 @@ class _Call:
         reasons = [call.cancellation_reason() for call in calls]
         codes = [reason["Code"] for reason in reasons]
         if {*codes} != {"None"}:
-            message = (
-                "Transaction cancelled, please refer cancellation reasons for specific reasons "
-            )
-            message += f"[{', '.join(codes)}]"
+            message = f"Transaction cancelled: [{', '.join(codes)}]"
             raise Refusal(message, "TransactionCanceledException", CancellationReasons=reasons)
         return "{}"
 
@@ -151,10 +141,8 @@ class _Call:
             raise Refusal("Consistent reads are not supported on global secondary indexes")
         index = self._indexes()[self.request.get("IndexName")]
         conditions = Expressions(self.request).key_conditions(index.keys)
-        begin, low = (
-            index.place({index.keys[0]: conditions[index.keys[0]]}),
-            index.place(conditions),
-        )
+        hash_key = index.keys[0]
+        begin, low = index.place({hash_key: conditions[hash_key]}), index.place(conditions)
         return self._page(index, low + _AFTER if low != begin else begin, begin + _AFTER)
 
     def scan(self) -> str:
@@ -166,28 +154,18 @@ class _Call:
             _check_parameters(
                 "GlobalSecondaryIndexes", {"IndexName", "KeySchema", "Projection"}, index
             )
-        name, table = self.request["TableName"], _json(self.request | {"TableStatus": "ACTIVE"})
+        name, table = self.request["TableName"], _json(self.request)
         insert = "INSERT OR IGNORE INTO tables (name, description) VALUES (?, ?)"
         if not self.execute(insert, (name, table)).rowcount:
             raise Refusal(f"Table already exists: {name}", "ResourceInUseException")
         return f'{{"TableDescription":{table}}}'
 
-    def describe_table(self) -> str:
-        return f'{{"Table":{self._table()[1]}}}'
-
-    def update_time_to_live(self) -> str:
-        # DynamoDB deletes what has expired within days; the store keeps it.
-        return _json({"TimeToLiveSpecification": self.request["TimeToLiveSpecification"]})
-
-    def _table(self) -> tuple[int, str]:
-        """Return the number and the description of the table."""
-        found = "SELECT id, description FROM tables WHERE name = ?"
-        for number, description in self.execute(found, (self.request["TableName"],)):
-            return number, description
-        raise Refusal("Requested resource not found", "ResourceNotFoundException")
-
     def _indexes(self) -> dict[str | None, _Index]:
-        return _read_indexes(*self._table())
+        found = "SELECT id, description FROM tables WHERE name = ?"
+        row = self.execute(found, (self.request["TableName"],)).fetchone()
+        if row is None:
+            raise Refusal("Requested resource not found", "ResourceNotFoundException")
+        return _read_indexes(*row)
 
     def place(self) -> bytes:
         """Return the place of the item that the request names."""
@@ -202,14 +180,10 @@ class _Call:
     def _page(self, index: _Index, low: bytes, high: bytes) -> str:
         """Read items from `low` to before `high`, up to the limit; DynamoDB also stops at 1 MB."""
         if "ExclusiveStartKey" in self.request:
-            start = index.place(known(self.request["ExclusiveStartKey"]))
-            if (
-                self.request["ExclusiveStartKey"].keys() != {*index.names}
-                or not low <= start < high
-            ):
-                raise Refusal(
-                    "The provided starting key is invalid, or outside the boundaries of the query"
-                )
+            key = self.request["ExclusiveStartKey"]
+            start = index.place(known(key))
+            if key.keys() != {*index.names} or not low <= start < high:
+                raise Refusal("The provided starting key is invalid, or outside the query")
             low = start + _AFTER
         limit, last = self.request.get("Limit", -1), ""
         statement = "SELECT item FROM rows WHERE place >= ? AND place < ? ORDER BY place LIMIT ?"
@@ -234,7 +208,7 @@ class _Call:
         return True
 
 
-READS = {"GetItem", "Query", "Scan", "DescribeTable"}
+READS = {"GetItem", "Query", "Scan"}
 _EXPRESSIONS = {"ExpressionAttributeNames", "ExpressionAttributeValues"}
 _WRITE = {"TableName", "ConditionExpression", "ReturnValuesOnConditionCheckFailure", *_EXPRESSIONS}
 # What a transaction is made of; the first three are operations too: PutItem, for instance.
@@ -255,8 +229,6 @@ _OPERATIONS: dict[str, tuple[Callable[[_Call], str], set[str]]] = {
     "Query": (_Call.query, {"IndexName", "KeyConditionExpression", *_EXPRESSIONS, *_PAGE}),
     "Scan": (_Call.scan, _PAGE),
     "CreateTable": (_Call.create_table, _TABLE),
-    "DescribeTable": (_Call.describe_table, {"TableName"}),
-    "UpdateTimeToLive": (_Call.update_time_to_live, {"TableName", "TimeToLiveSpecification"}),
 }
 # Of some parameters, not every value is known.
 _VALUES: dict[str, list[Any]] = {

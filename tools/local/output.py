@@ -15,19 +15,7 @@ from pathlib import Path
 from typing import Any
 
 STATUS_PAGE = Path(__file__).with_name("status.html")
-_SHOWN = (
-    "timestamp",
-    "Operation",
-    "Status",
-    "Code",
-    "Latency",
-    "StoreCalls",
-    "ColdStart",
-    "KeyLabel",
-)
-Sink = Callable[
-    [str], object
-]  # takes what was written in one piece, a line as a rule, from whichever thread wrote it
+Sink = Callable[[str], object]  # takes what a thread wrote in one piece, as a rule a line
 
 
 def log_to_terminal() -> None:
@@ -60,12 +48,8 @@ def redirected(*sinks: Sink) -> Iterator[None]:
 def summary(trace: str) -> str:
     """Shorten a traceback to its last line and its last place in code that is not a library's."""
     places = re.findall(r'File "(/(?:(?!site-packages|lib/python3)[^"])+)", line (\d+)', trace)
-    return " ".join(
-        (
-            trace.strip().rpartition("\n")[2],
-            *("({}, line {})".format(*place) for place in places[-1:]),
-        )
-    )
+    place = "({}, line {})".format(*places[-1]) if places else ""
+    return f"{trace.strip().splitlines()[-1]} {place}"
 
 
 def show_exception(say: Sink, log: Path, line: str) -> None:
@@ -90,13 +74,13 @@ class Metrics:
             with self._lock, suppress(LookupError, TypeError, ValueError):  # a line of another kind
                 request = json.loads(line)
                 self._counts[request["Operation"], request["Status"]] += 1
-                self._last.appendleft({name: request[name] for name in _SHOWN if name in request})
+                self._last.appendleft(request)
 
     def summary(self, base_url: str) -> dict[str, Any]:
         """Return how many requests had which status, and the last requests, the latest first."""
         with self._lock:
             counts = [
-                {"Operation": o, "Status": s, "Requests": n}
-                for (o, s), n in sorted(self._counts.items())
+                {"Operation": operation, "Status": status, "Requests": requests}
+                for (operation, status), requests in sorted(self._counts.items())
             ]
             return {"base_url": base_url, "counts": counts, "last": [*self._last]}

@@ -46,22 +46,15 @@ def client() -> "DynamoDBClient":
 
 def table_request(table: Table) -> dict[str, Any]:
     """Make the parameters of CreateTable; a table's other properties protect data on AWS."""
-    return {
-        "TableName": table.name,
-        **{name: v for name, v in table.properties.items() if name in _CREATED_WITH},
-    }
+    created_with = {name: v for name, v in table.properties.items() if name in _CREATED_WITH}
+    return {"TableName": table.name, **created_with}
 
 
 def create_tables(dynamodb: "DynamoDBClient", tables: Iterable[Table]) -> None:
-    """Create the tables that do not exist yet, and wait until they can be used."""
+    """Create the tables that do not exist yet. What has expired stays: nothing waits for its end."""
     for table in tables:
         with suppress(dynamodb.exceptions.ResourceInUseException):
             dynamodb.create_table(**table_request(table))
-            dynamodb.get_waiter("table_exists").wait(
-                TableName=table.name, WaiterConfig={"Delay": 1}
-            )
-            if expiry := table.properties.get("TimeToLiveSpecification"):
-                dynamodb.update_time_to_live(TableName=table.name, TimeToLiveSpecification=expiry)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,10 +31,10 @@ class Function(BaseModel):
 
 
 class Route(NamedTuple):
-    """A method of a resource, such as `/v1/pets/{petId}`, and its function's logical id."""
+    """A resource, such as `/v1/pets/{petId}`, a method of it, and its function's logical id."""
 
-    method: str
     resource: str
+    method: str
     function: str
 
 
@@ -94,15 +94,7 @@ def load(path: Path, parameters: Mapping[str, str]) -> Template:
         names = {name: f"{STACK_NAME}-{name}" for name in document["Resources"]}
         return _read(path.parent, _resolved(document, {**defaults, **parameters, **names}))
     # While it is being edited under `make run RELOAD=1`; `make check` says where the mistake is.
-    except (
-        OSError,
-        yaml.YAMLError,
-        AttributeError,
-        LookupError,
-        RecursionError,
-        TypeError,
-        ValueError,
-    ) as error:
+    except (OSError, yaml.YAMLError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise LocalError(f"{path} cannot be used: {type(error).__name__}: {error}") from error
 
 
@@ -121,22 +113,17 @@ def _read(folder: Path, document: dict[str, Any]) -> Template:
                 )
         return {name: resource["Properties"] for name, resource in found.items()}
 
-    (api,), functions = (
-        of_type("AWS::Serverless::Api").values(),
-        of_type("AWS::Serverless::Function"),
-    )
-    events = [
-        (event["Properties"], name)
+    (api,) = of_type("AWS::Serverless::Api").values()
+    functions = of_type("AWS::Serverless::Function")
+    routes = [
+        Route(event["Properties"]["Path"], event["Properties"]["Method"].upper(), name)
         for name, own in functions.items()
         for event in own["Events"].values()
     ]
-    routes = [Route(event["Method"].upper(), event["Path"], name) for event, name in events]
     shared = document["Globals"]["Function"]
     return Template(
         stage=api["StageName"],
-        routes=sorted(
-            routes, key=lambda route: route.resource.replace("{", "\x7f")
-        ),  # fixed segments go first
+        routes=sorted(routes),  # fixed segments go first: "{" comes after every letter
         functions={
             name: Function.model_validate(
                 shared | own | {"logical_id": name, "CodeUri": folder / own["CodeUri"]}
