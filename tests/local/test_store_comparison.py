@@ -179,7 +179,7 @@ class Engine:
                 reason.pop("Message", None)
             return code, reasons, error.response.get("Item")
         if method == "scan":  # in which order partitions come is DynamoDB's own affair
-            response["Items"].sort(key=str)
+            response["Items"].sort(key=lambda item: json.dumps(item, sort_keys=True))
         del response["ResponseMetadata"]
         # DynamoDB Local tells it unasked, and only now and then.
         response.pop("ConsumedCapacity", None)
