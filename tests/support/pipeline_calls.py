@@ -34,7 +34,7 @@ _RESOURCES = (
 )
 # What is made up anew each time: identifiers, versions, dates.
 _RESTORED = re.compile(r"(?<=Table-)\d{14}$")
-_MADE_UP = re.compile(r"[0-9A-Fa-f]{8,}(-dirty-[0-9a-f]+)?|(?<=:)\d+$")
+_MADE_UP = re.compile(r"[0-9A-Fa-f]{8,}(-(dirty-)?[0-9a-f]+)?|(?<=:)\d+$")
 
 
 def recorded(calls: Path, stage: str) -> set[str]:
