@@ -65,20 +65,24 @@ def test_one_alarm_is_for_codedeploy_alone_and_all_others_page(stack: Template) 
     assert stack["Resources"]["AlarmSubscription"]["Condition"] == "HasAlarmEmail"
 
 
+def values_of(alarm: dict[str, Any], dimension: str) -> list[Any]:
+    """Return the values that a dimension has in an alarm's metrics."""
+    dimensions = [each for stat in math(alarm)[0].values() for each in stat["Metric"]["Dimensions"]]
+    return [each["Value"] for each in dimensions if each["Name"] == dimension]
+
+
 def test_alarms_watch_every_function_and_every_call_of_dynamodb(stack: Template) -> None:
-    alarms = {
-        name: json.dumps(math(alarm)[0]) for name, alarm in properties_by_name(stack, ALARM).items()
-    }
+    alarms = properties_by_name(stack, ALARM)
+    functions = properties_by_name(stack, "AWS::Lambda::Function")
+    live = [{"Fn::Sub": f"${{{function}}}:live"} for function in functions]
     for name in ("DeploymentAlarm", "FunctionThrottlesAlarm"):
-        assert re.findall(r'"\$\{(\w+)\}:live"', alarms[name]) == [
-            *properties_by_name(stack, "AWS::Lambda::Function")
-        ], f"template.yaml: let {name} watch every function."
-    operations = re.findall(r'"Name": "Operation", "Value": "(\w+)"', alarms["DeploymentAlarm"])
-    assert set(operations) == {operation.id for operation in openapi.operations()}, (
+        watched = values_of(alarms[name], "Resource")
+        assert watched == live, f"template.yaml: let {name} watch every function."
+    operations = {operation.id for operation in openapi.operations()}
+    assert set(values_of(alarms["DeploymentAlarm"], "Operation")) == operations, (
         "template.yaml: let DeploymentAlarm watch every operation."
     )
-    watched = re.findall(r'"Name": "Operation", "Value": "(\w+)"', alarms["TableErrorsAlarm"])
-    assert set(watched) == set(OPERATIONS), (
+    assert set(values_of(alarms["TableErrorsAlarm"], "Operation")) == set(OPERATIONS), (
         "template.yaml: let TableErrorsAlarm watch every call of DynamoDB."
     )
     groups = references(stack["Outputs"]["LogGroups"]["Value"])
