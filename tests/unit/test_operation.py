@@ -215,3 +215,27 @@ def test_request_leaves_no_secret_in_the_log_and_an_error_has_none(
     assert_has_no_secret(output.getvalue())
     if response.status != 201:
         assert_has_no_secret(response.text)
+
+
+def test_closed_table_answers_a_creation_with_503(store: FaultyStore, send: Send) -> None:
+    """See `cut_over` in tools/deployment/restore.py."""
+    before = send("list_pets").body
+    handlers.client(store.database).update_item(
+        TableName=handlers.TEMPLATE.tables["AnimalsTable"].name,
+        Key={"pk": {"S": "counter"}, "id": {"N": "0"}},
+        UpdateExpression="SET closed = :now",
+        ExpressionAttributeValues={":now": {"N": "1800000000"}},
+    )
+
+    response = send("create_pet", body='{"name": "Rex", "categoryId": 1}')
+
+    assert response.status == 503
+    assert response.body["code"] == "service_unavailable"
+    assert response.headers["Retry-After"]
+    assert send("list_pets").body == before
+
+
+def test_counter_that_the_role_may_not_change_is_an_error(store: FaultyStore, send: Send) -> None:
+    store.fail("UpdateItem", DENIED)
+
+    assert send("create_pet", body='{"name": "Rex", "categoryId": 1}').status == 500
