@@ -156,7 +156,7 @@ reliability: install ## failing calls, broken connections, model check, attack, 
 	@$(PYTEST_CMD) tests/reliability tests/local/test_crashes.py -k "not $(if $(QUICK),long,quick)"
 
 .PHONY: faults
-faults: install .tools/sam/.installed ## plant known faults, one at a time: each must fail its suite (ONLY=text, SAMPLE=12)
+faults: install .tools/sam/.installed $(if $(shell command -v npm),$(addsuffix /.installed,$(addprefix .tools/,iam dynamodb-local clients-npm))) ## plant known faults, one at a time: each must fail its suite (ONLY=text, SAMPLE=12)
 	@$(ANIMAL_STORE) faults $(if $(ONLY),--only "$(ONLY)") $(if $(SAMPLE),--sample $(SAMPLE))
 
 .PHONY: clients

@@ -33,7 +33,7 @@ def test_rights_are_only_where_a_role_is_taken_or_an_artifact_attested() -> None
         "deploy/staging": BECOME_THE_ROLE,
         "deploy/production": BECOME_THE_ROLE,
         "deploy-stage/deploy": BECOME_THE_ROLE,
-        "release/wheel": {"contents": "write"},
+        "release/attach": {"contents": "write"},
         "rollback/rollback": BECOME_THE_ROLE,
         "weekly/check-stage": {"contents": "read", "id-token": "write"},
     }
@@ -63,6 +63,7 @@ def test_a_stage_takes_only_what_was_built_and_attested_here() -> None:
 
 def test_a_stage_changes_from_main_and_in_its_environment() -> None:
     assert DEPLOY["environment"] == "${{ inputs.stage }}"
+    assert WORKFLOWS["weekly"]["jobs"]["check-stage"]["environment"] == "${{ matrix.stage }}"
     # YAML 1.1 reads `on` as true.
     assert WORKFLOWS["deploy"][True]["push"] == {"branches": ["main"]}
     of_main = "github.ref == 'refs/heads/main'"

@@ -182,6 +182,7 @@ def test_variables_open_the_store(prepared: Path) -> None:
     variables = json.loads(file.read_text())["Parameters"]
 
     assert file.stat().st_mode & 0o777 == 0o600
+    assert (prepared / "template.json").stat().st_mode & 0o777 == 0o600
     assert variables["ANIMALS_TABLE"] == "animal-store-local-AnimalsTable"
     port = variables["AWS_ENDPOINT_URL_DYNAMODB"].removeprefix("http://store-of-make-sam-local:")
     store = store_client(int(port), variables["AWS_ACCESS_KEY_ID"])

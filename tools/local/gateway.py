@@ -60,7 +60,8 @@ def load_handlers(template: Template) -> Mapping[str, Handler]:
 
 
 def _handler(function: Function) -> Handler:
-    os.environ.update(function.environment)
+    # AWS_CA_BUNDLE names a file of the built layer.
+    os.environ.update({k: v for k, v in function.environment.items() if k != "AWS_CA_BUNDLE"})
     module_name, _, attribute = function.handler.rpartition(".")
     path = function.code.resolve() / f"{module_name}.py"
     try:

@@ -96,11 +96,17 @@ def _prepared(folder: DataFolder, variables: Path) -> Iterator[tuple[Store, Gate
                 "AWS_SECRET_ACCESS_KEY": "none",
                 "AWS_SESSION_TOKEN": "",
             }
-            variables.touch(0o600)
-            variables.write_text(json.dumps({"Parameters": environment}))
+            _write_private(variables, {"Parameters": environment})
             _adapt(engine["template"], gateway, environment)
-            (BUILD / "template.json").write_text(json.dumps(engine["template"]))
+            _write_private(BUILD / "template.json", engine["template"])
             yield store, gateway
+
+
+def _write_private(path: Path, content: Any) -> None:
+    """Write a file that holds the store's access key id, so that only its owner can read it."""
+    path.unlink(missing_ok=True)
+    path.touch(0o600)
+    path.write_text(json.dumps(content))
 
 
 def _engine() -> Any:

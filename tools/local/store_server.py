@@ -24,6 +24,7 @@ def serve(database: Database, address: str) -> Iterator[tuple[int, str]]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"  # connections are kept
+        timeout = 30  # seconds without a byte; longer than a container is idle between two calls
         disable_nagle_algorithm = True
         wbufsize = -1  # headers and body in one packet
 
