@@ -79,7 +79,7 @@ sam-local: install .tools/sam/.installed .aws-sam/local/.layer ## serve the API 
 	@exec $(ANIMAL_STORE) sam-local
 
 sam-invoke: install .tools/sam/.installed .aws-sam/local/.layer $(if $(DEBUG),.tools/debugpy/.installed) ## invoke one function in a container: make sam-invoke EVENT=events/get-200.json (DEBUG=5890: wait for a debugger)
-	@exec $(ANIMAL_STORE) sam-invoke "$(EVENT)" $(if $(DEBUG),--debug $(DEBUG))
+	@$(call required,EVENT)exec $(ANIMAL_STORE) sam-invoke "$(EVENT)" $(if $(DEBUG),--debug $(DEBUG))
 
 sam-contract: install .tools/sam/.installed .aws-sam/local/.layer ## the contract suite and the documented commands through `sam local`
 	@docker info >/dev/null
@@ -183,30 +183,33 @@ endif
 build: .venv/.installed .tools/sam/.installed ## build for AWS, without Docker: arm64 (release) and x86_64 (ARCH=... for one)
 	@$(ANIMAL_STORE) build $(ARCH)
 
+# Before a recipe does anything: make expands all of its lines first.
+required = $(foreach name,$1,$(if $($(name)),,$(error give $(name): make $@ $(name)=...)))
+
 .PHONY: bootstrap
 bootstrap: .venv/.installed .tools/sam/.installed ## prepare an AWS account: make bootstrap STAGE=staging REPOSITORY=owner/name
-	@$(ANIMAL_STORE) bootstrap "$$STAGE" "$$REPOSITORY" $(ARGS)
+	@$(call required,STAGE REPOSITORY)$(ANIMAL_STORE) bootstrap "$$STAGE" "$$REPOSITORY" $(ARGS)
 
 .PHONY: deploy
 deploy: .venv/.installed .tools/sam/.installed ## build, deploy and check a stage: make deploy STAGE=staging (ARTIFACT=file: no build)
-	@$(if $(ARTIFACT),,$(MAKE) build ARCH=arm64)
+	@$(call required,STAGE)$(if $(ARTIFACT),,$(MAKE) build ARCH=arm64)
 	@$(ANIMAL_STORE) deploy "$$STAGE" $(if $(ARTIFACT),--artifact "$$ARTIFACT") $(ARGS)
 
 .PHONY: rollback
 rollback: .venv/.installed .tools/sam/.installed ## deploy an earlier artifact again: make rollback STAGE=production COMMIT=...
-	@$(ANIMAL_STORE) rollback "$$STAGE" "$$COMMIT" $(ARGS)
+	@$(call required,STAGE COMMIT)$(ANIMAL_STORE) rollback "$$STAGE" "$$COMMIT" $(ARGS)
 
 .PHONY: check-stage
 check-stage: .venv/.installed ## compare what a stage runs with what was asked for, and test it: make check-stage STAGE=staging
-	@$(ANIMAL_STORE) check-stage "$$STAGE"
+	@$(call required,STAGE)$(ANIMAL_STORE) check-stage "$$STAGE"
 
 .PHONY: restore
 restore: .venv/.installed ## restore a stage's animals into a new table: make restore STAGE=production AT=2027-01-31T02:30:00
-	@$(ANIMAL_STORE) restore "$$STAGE" $(if $(AT),--at "$$AT") $(ARGS)
+	@$(call required,STAGE)$(ANIMAL_STORE) restore "$$STAGE" $(if $(AT),--at "$$AT") $(ARGS)
 
 .PHONY: cut-over
 cut-over: .venv/.installed .tools/sam/.installed ## let a stage use a restored table: make cut-over STAGE=production TABLE=...
-	@$(ANIMAL_STORE) cut-over "$$STAGE" "$$TABLE" $(ARGS)
+	@$(call required,STAGE TABLE)$(ANIMAL_STORE) cut-over "$$STAGE" "$$TABLE" $(ARGS)
 
 .PHONY: rehearse
 rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## try production's deployment on an emulator of AWS, and staging's beside it (STAGE=staging: that alone; SERVE=1: leave it up)

@@ -84,15 +84,14 @@ def _protect(source: str, target: str) -> None:
 def cut_over(stage: StageName, name: str, table: Table = ANIMALS, *, carry: bool = True) -> None:
     """Let a stage use a restored table, or its own one again; safe to repeat.
 
-    Nothing is added to the table that is left once it is closed, whichever function still uses it.
+    Nothing is added to a table that is left once it is closed, whichever function still uses it.
     """
     stage.wait()
-    old, own = _follow(name, stage.outputs()[f"{table}Name"]), stage.resources()[table]
-    if table == ANIMALS and old != name:
-        _close(old)
-        time.sleep(_DRAIN_S)
-    if carry and old != name:
-        carry_over(table, old, name)
+    in_use, own = stage.outputs()[f"{table}Name"], stage.resources()[table]
+    left = _tables_left_for(name, in_use, table)
+    if table == ANIMALS:
+        _close(left, name)
+    _take_over(table, left, name, carry=carry)
     if table == ANIMALS:
         _open(name)
     tables = {**stage.restored_tables(), table: name}
@@ -100,25 +99,45 @@ def cut_over(stage: StageName, name: str, table: Table = ANIMALS, *, carry: bool
         del tables[table]
     with release.fetched(stage, release.released(stage)) as artifact:
         release.install(stage, artifact, canary=False, tables=tables)
+    if table == KEYS:  # what was issued or revoked during the deployment
+        _take_over(table, left, name, carry=carry)
 
 
-def _follow(name: str, in_use: str) -> str:
-    """Return the table that one takes the place of: its tag says so to a repeat, too."""
+def _tables_left_for(name: str, in_use: str, table: str) -> list[str]:
+    """Return the tables that may hold what a table lacks.
+
+    They are the one in use; the one that a cut-over which is being repeated has left, as the
+    table's tag says; and the one for which that in use was closed, if its deployment was taken back.
+    """
     dynamodb = client("dynamodb")
     arn = dynamodb.describe_table(TableName=name)["Table"]["TableArn"]
     if name != in_use:
         dynamodb.tag_resource(ResourceArn=arn, Tags=[{"Key": "follows", "Value": in_use}])
     tags = dynamodb.list_tags_of_resource(ResourceArn=arn)["Tags"]
-    return next((str(tag["Value"]) for tag in tags if tag["Key"] == "follows"), name)
+    left = {in_use, *(str(tag["Value"]) for tag in tags if tag["Key"] == "follows")}
+    if table == ANIMALS:
+        left.add(_counter_item(in_use).get("closed", name))
+    return sorted(left - {name})
 
 
-def _close(name: str) -> None:
-    """Let a table give no more ids: creations are answered with 503."""
-    _table(name).update_item(
-        Key=_COUNTER,
-        UpdateExpression="SET closed = :now",
-        ExpressionAttributeValues={":now": int(time.time())},
-    )
+def _close(names: list[str], successor: str) -> None:
+    """Let tables give no more ids, because another takes their place, and wait for what began."""
+    for name in names:
+        _table(name).update_item(
+            Key=_COUNTER,
+            UpdateExpression="SET closed = :successor",
+            ExpressionAttributeValues={":successor": successor},
+        )
+    if names:
+        time.sleep(_DRAIN_S)
+
+
+def _take_over(table: str, names: list[str], successor: str, *, carry: bool) -> None:
+    for name in names:
+        if carry:
+            carry_over(table, name, successor)
+        if table == ANIMALS:
+            never_repeat_ids(successor, counter(name))
 
 
 def _open(name: str) -> None:
@@ -127,7 +146,7 @@ def _open(name: str) -> None:
 
 
 def carry_over(table: str, old: str, new: str) -> None:
-    """Copy what was written after the restored moment, and never give an id again."""
+    """Copy what was written after the restored moment."""
     source, target = _table(old), _table(new)
     if table == KEYS:
         for item in _items(source):
@@ -141,7 +160,6 @@ def carry_over(table: str, old: str, new: str) -> None:
     for item in _items(source, FilterExpression=recent):
         if (item["pk"], item["id"]) not in there:
             _put(target, item, Attr("pk").not_exists())
-    never_repeat_ids(new, counter(old))
 
 
 def raise_counter(stage: StageName, value: int) -> None:
@@ -166,8 +184,12 @@ def never_repeat_ids(name: str, last: int) -> None:
 
 def counter(name: str) -> int:
     """Return the last id that a table has given."""
-    answer = _table(name).get_item(Key=_COUNTER, ConsistentRead=True)
-    return int(answer.get("Item", {}).get("value", 0))
+    return int(_counter_item(name).get("value", 0))
+
+
+def _counter_item(name: str) -> dict[str, Any]:
+    item: dict[str, Any] = _table(name).get_item(Key=_COUNTER, ConsistentRead=True).get("Item", {})
+    return item
 
 
 def _table(name: str) -> Any:
