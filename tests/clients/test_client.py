@@ -168,7 +168,6 @@ def test_a_creation_is_repeated_with_its_key_and_after_retry_after(
         (always({}, 429, Retry_After="31"), store.TooManyRequestsError, 1),
         (always(b"<html>", 502), store.ServerError, 2),
         (hang_up, store.NoResponseError, 2),
-        (always([], Link='<?cursor=x>; rel="next"'), store.InvalidResponseError, 2),
     ],
 )
 def test_only_what_may_pass_is_repeated(
@@ -205,6 +204,14 @@ def test_a_list_leads_nowhere_else_and_not_back(target: str) -> None:
 
     error, received = failure(script)
     assert (type(error), received) == (store.InvalidResponseError, 1)
+
+
+def test_a_list_that_goes_round_in_a_circle_is_refused() -> None:
+    def script(_: Request, number: int) -> Response:
+        return reply([], Link='<?cursor=x>; rel="next"') if number < 9 else error(400)
+
+    refused, received = failure(script)
+    assert (type(refused), received) == (store.InvalidResponseError, 2)
 
 
 @pytest.mark.parametrize(

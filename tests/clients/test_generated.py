@@ -1,4 +1,4 @@
-"""Clients generated as docs/clients.md says: they compile, and every operation and error arrives as it was sent."""
+"""Clients generated as docs/clients.md says compile, and get what the service sends."""
 
 import json
 import os
@@ -23,12 +23,19 @@ PROGRAMS = {
     "openapi-python-client": """
         mypy --strict --disable-error-code arg-type animal_store_api
         python python_client.py openapi_python_client""",
-    "openapi-generator-python": "mv python-client/openapi_client .; python python_client.py openapi_generator",
+    "openapi-generator-python": """
+        mv python-client/openapi_client .
+        python python_client.py openapi_generator""",
     "openapi-typescript": f"""
         {TSC} --exactOptionalPropertyTypes --noUncheckedIndexedAccess openapi_typescript.ts
         node openapi_typescript.js""",
     "openapi-generator-typescript": f"{TSC} typescript_fetch.ts; node typescript_fetch.js",
-    "openapi-generator-go": "mkdir go-client/cmd; mv main.go go-client/cmd; cd go-client; go vet ./cmd; go run ./cmd",
+    "openapi-generator-go": """
+        mkdir go-client/cmd
+        mv main.go go-client/cmd
+        cd go-client
+        go vet ./cmd
+        go run ./cmd""",
 }
 GENERATE = {
     fence.mark[10:]: fence.code
@@ -38,7 +45,7 @@ GENERATE = {
 
 
 def script(request: Request, _: int) -> Response:
-    """Answer as a later version of the service may: below `/503` with that error and a new code, or with an animal."""
+    """Answer as a later version may: with a newer animal, or below `/503` with that error."""
     kind = request.path.split("/")[1]
     special = {"newer": reply([NEWER]), "413": reply({"message": "Too long"}, 413)}
     return special.get(kind) or error(int(kind), "newer_code")

@@ -42,10 +42,3 @@ def test_aws_has_each_command(command: str) -> None:
     operations = client(service, region_name="eu-central-1").meta.method_to_api_mapping
     known = {name.replace("_", "-") for name in operations}
     assert operation in known | {"wait"}
-
-
-def test_each_log_field_of_the_queries_is_written() -> None:
-    telemetry = (ROOT / "layers/common/animal_store/telemetry.py").read_text()
-    for field in ("Operation", "Status", "Latency", "StoreCalls", "ColdStart", "KeyId", "KeyLabel"):
-        assert f'"{field}"' in telemetry
-        assert field in RUNBOOK

@@ -35,7 +35,7 @@ def test_nothing_in_a_url_gets_into_the_log_or_steers_the_terminal(
 ODD = st.sampled_from(["", " ", "0", "-1", "1e3", "9" * 400, str(2**63), "sold", "\ud800", "NaN"])
 TEXT = ODD | st.text() | st.just("evil.example")
 JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | TEXT, st.lists)
-HEADERS = ["Host", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "Content-Type"]
+HEADERS = ["Host", "X-Forwarded-Host", "X-Request-Id", "X-Forwarded-Port", "Content-Type"]
 MEMBERS = ["name", "categoryId", "status", "x"]
 
 

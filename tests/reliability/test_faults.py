@@ -32,7 +32,7 @@ class Outcome(NamedTuple):
 
 
 def run(name: str, call: int = 0, *faults: Fault) -> Outcome:
-    """Send an event to a new execution environment and a new store; one of its calls meets faults."""
+    """Send an event to a new execution environment and store; one of its calls meets faults."""
     from animal_store import dynamodb
 
     handlers.forget_keys()

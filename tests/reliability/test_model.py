@@ -1,4 +1,4 @@
-"""Random histories of creations, some at the same time, some that fail: docs/reliability.md lists the rules."""
+"""Random histories of creations, some at once, some that fail, by docs/reliability.md's rules."""
 
 import json
 import uuid

@@ -1,4 +1,4 @@
-"""Broken connections: what the SDK makes of real sockets. What it makes of the rest is in test_faults.py."""
+"""Broken connections: what the SDK makes of real sockets; the rest is in test_faults.py."""
 
 import contextlib
 import socket

@@ -1,6 +1,6 @@
-"""What lies between the SDK and the store: it passes requests on to the embedded store, unless it is told to fail.
+"""What lies between SDK and store: it passes requests on, unless it is told to fail.
 
-The SDK's own events are the seam, so that its retries, its parser and its checks all run as they do in AWS.
+The SDK's own events are the seam, so that its retries, parser and checks run as they do in AWS.
 """
 
 import json
@@ -127,10 +127,11 @@ def refill_retries(client: "DynamoDBClient") -> None:
 
 
 class FaultyStore:
-    """The way of one client to the store; `otherwise` is what happens to a request that is not to fail.
+    """The way of one client to the store; `otherwise` is what a request meets that is not to fail.
 
-    It notes the operation of each request that is sent, operation and parameters of each call as the layer made it, and
-    what the SDK's own validation, which the layer switches off, has against them.
+    It notes the operation of each request that is sent, operation and parameters of each call as
+    the layer made it, and what the SDK's own validation, which the layer switches off, has against
+    them.
     """
 
     def __init__(
@@ -149,11 +150,11 @@ class FaultyStore:
             cast("Any", client.meta.events).register(event, handler)
 
     def fail(self, call: str | int, *faults: Fault) -> None:
-        """Let requests meet these faults, one each: the next ones of an operation, or those of a call by its number."""
+        """Let requests meet a fault each: the next ones of an operation, or of a call's number."""
         self.faults[call].extend(faults)
 
     def detach(self) -> None:
-        """Leave the client, and give it back its whole quota of retries, so that no test depends on others."""
+        """Leave the client, and give it back its quota of retries: no test depends on others."""
         for event, handler in self._seams.items():
             cast("Any", self.client.meta.events).unregister(event, handler)
         refill_retries(self.client)

@@ -1,6 +1,6 @@
-"""Run the functions in this process as Lambda does: their environment, the events of `events/`, and their handlers.
+"""Run the functions in this process as Lambda does: environment, events of `events/`, handlers.
 
-Import this before anything of the layer: it reads its environment, and makes its client, when it is imported.
+Import this before anything of the layer, which reads its environment when it is imported.
 """
 
 import copy
@@ -73,7 +73,7 @@ def operation_of(event: Mapping[str, Any]) -> openapi.Operation:
 
 @cache
 def handler(folder: str) -> Handler:
-    """Load the handler of a function by the name of its folder; each one's module is named `app`."""
+    """Load the handler of a function by the name of its folder; each module is named `app`."""
     return cast("Handler", runpy.run_path(str(ROOT / "functions" / folder / "app.py"))["handler"])
 
 
@@ -102,13 +102,13 @@ def forget_keys() -> None:
 
 
 def problems(event: Mapping[str, Any], response: Response) -> list[str]:
-    """List where the response to an event differs from what openapi.yaml declares for its operation."""
+    """List where the response to an event differs from what openapi.yaml declares for it."""
     return openapi.problems(
         operation_of(event), response.status, response.headers, response.text, in_process=True
     )
 
 
-# In memory where there is such a folder: nobody pulls the plug here, so no write need wait for the disk.
+# In memory where there is such a folder: no write need wait for a disk.
 _MEMORY = Path("/dev/shm")  # noqa: S108 - the folder in it has a name of its own
 _FOLDER = tempfile.TemporaryDirectory(
     prefix="animal-store-", dir=_MEMORY if _MEMORY.is_dir() else None
@@ -126,7 +126,7 @@ def _client() -> "DynamoDBClient":
 
 
 def client(database: Database) -> "DynamoDBClient":
-    """Return the client of the SDK by which tests look into a store; it leads into the latest one."""
+    """Return the SDK's client by which tests look into a store: it leads into the latest one."""
     _latest[:] = [database]
     return _client()
 
@@ -144,7 +144,7 @@ def _prepared(*, pets: bool) -> Path:
 
 
 def copy_database(path: Path, *, pets: bool = False) -> None:
-    """Make the file of a store with the template's tables and the events' key, with or without the events' animals."""
+    """Make the file of a store with the template's tables and the events' key, or animals too."""
     shutil.copy(_prepared(pets=pets), path)
 
 

@@ -1,4 +1,4 @@
-"""Fixtures for the unit tests: an embedded store with the template's tables, a clock, no network."""
+"""Fixtures for the unit tests: an embedded store with the template's tables, no network."""
 
 import io
 from collections.abc import Callable, Iterator
@@ -57,7 +57,7 @@ def output(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
 
 @pytest.fixture
 def store() -> Iterator[FaultyStore]:
-    """Return a store with the events' key and animals; every call of it must be valid to the SDK."""
+    """Return a store with the events' key and animals; the SDK must find each call valid."""
     store = FaultyStore(dynamodb.client, handlers.new_database(pets=True))
     yield store
     store.detach()

@@ -27,7 +27,7 @@ TRUSTED = new_authority()
 
 @pytest.fixture(autouse=True)
 def no_network() -> None:
-    """Allow sockets, in place of the fixture that forbids them: every server here is on loopback."""
+    """Allow sockets, in place of the fixture that forbids them: each server is on loopback."""
 
 
 @pytest.fixture(autouse=True)

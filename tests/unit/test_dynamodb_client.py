@@ -16,7 +16,7 @@ from animal_store.dynamodb import Invocation
 from animal_store.errors import IdempotencyKeyReused, ServiceUnavailable
 from animal_store.models import NewPet
 from botocore.awsrequest import AWSResponse
-from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsError, SSLError
+from botocore.exceptions import ClientError, NoCredentialsError, SSLError
 
 from tests.support import handlers
 from tests.support.fault_injection import (
@@ -46,20 +46,16 @@ PAUSE = 2  # the longest before the third
 @pytest.mark.parametrize(
     ("fault", "expected", "attempts"),
     [
-        (failing_with(ConnectTimeoutError), ServiceUnavailable, 3),
         (failing_with(SSLError, error=OSError("handshake")), ServiceUnavailable, 3),
         (failing_with(NoCredentialsError), ServiceUnavailable, 1),
         (answering(500, b""), ServiceUnavailable, 3),
-        (answering(502, b"<html>Bad Gateway</html>"), ServiceUnavailable, 3),
         (error(500, "SomethingNewException"), ServiceUnavailable, 3),
-        (error(503, "ServiceUnavailable"), ServiceUnavailable, 3),
         (error(400, "ProvisionedThroughputExceededException"), ServiceUnavailable, 3),
         (error(400, "RequestLimitExceeded"), ServiceUnavailable, 3),
         (error(400, "Throttling"), ServiceUnavailable, 3),
         (error(400, "ThrottlingException"), ServiceUnavailable, 3),
         (error(400, "TransactionInProgressException"), ServiceUnavailable, 3),
         (error(400, "AccessDeniedException"), ClientError, 1),
-        (error(400, "ResourceNotFoundException"), ClientError, 1),
         (error(400, "ValidationException"), ClientError, 1),
     ],
 )
@@ -101,10 +97,8 @@ def test_attempt_is_made_if_it_can_end_within_the_invocation(
         (4.501, LOST_REQUEST, 1),
         (4.5, LOST_REQUEST, 2),
         (3, THROTTLED, 2),
-        (1.75, asking_to_wait("0"), 3),
         (1.75, asking_to_wait("soon"), 3),
         (0.5, asking_to_wait("1500"), 3),
-        (0.5, asking_to_wait("3000"), 2),
         (0.5, asking_to_wait("600000"), 1),
     ],
 )

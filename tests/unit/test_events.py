@@ -1,14 +1,11 @@
 """Each file of `events/` gets the response that its name promises and openapi.yaml declares."""
 
-import gc
 import json
-import sys
 from typing import Any
 
 import pytest
 
 from tests.support import handlers, openapi
-from tests.support.fault_injection import FaultyStore
 from tests.support.handlers import EVENTS, Response
 from tests.support.requests import Send
 
@@ -16,20 +13,15 @@ from tests.support.requests import Send
 WITHOUT_EVENT = {413, 429, 500, 502, 503, 504}
 
 
-operations = pytest.mark.parametrize(
-    "operation", openapi.operations(), ids=lambda operation: operation.id
-)
-
-
 def send_events(operation: openapi.Operation) -> list[tuple[str, Response]]:
-    """Send an operation's events twice; a creation with an Idempotency-Key is then a repeated one."""
+    """Send an operation's events twice; a creation with an Idempotency-Key is then repeated."""
     names = [name for name in EVENTS if handlers.operation_of(EVENTS[name]) == operation]
     if operation.method != "DELETE":
         names *= 2
     return [(name, handlers.invoke(EVENTS[name])) for name in names]
 
 
-@operations
+@openapi.each_operation
 @pytest.mark.usefixtures("store")
 def test_event_gets_the_response_of_its_name(operation: openapi.Operation) -> None:
     for name, response in send_events(operation):
@@ -37,7 +29,7 @@ def test_event_gets_the_response_of_its_name(operation: openapi.Operation) -> No
         assert handlers.problems(EVENTS[name], response) == []
 
 
-@operations
+@openapi.each_operation
 @pytest.mark.usefixtures("store")
 def test_events_show_each_status_and_each_example_of_an_error(
     operation: openapi.Operation,
@@ -63,22 +55,3 @@ def test_animal_with_every_member_is_kept_whole(send: Send) -> None:
     assert pet == {"id": 6, **new}
     assert pet == send("get_pet", pathParameters={"petId": "6"}).body
     assert pet in send("list_pets").body
-
-
-def blocks_of_memory_after(rounds: int, store: FaultyStore) -> int:
-    """Send every event so many times, and count the blocks of memory that stay."""
-    for _ in range(rounds):
-        for event in EVENTS.values():
-            handlers.invoke(event)
-    store.sent.clear()
-    store.calls.clear()
-    gc.collect()
-    return sys.getallocatedblocks()
-
-
-def test_requests_leave_nothing_in_memory(store: FaultyStore) -> None:
-    before = blocks_of_memory_after(15, store)  # until Python's own caches are full
-
-    after = blocks_of_memory_after(10, store)
-
-    assert (after - before) / 10 / len(EVENTS) < 3  # whatever a request leaves is more blocks

@@ -1,4 +1,4 @@
-"""What a request says, and in which words it is refused; which bodies and parameters are refused is in the contract."""
+"""What a request says, and in which words it is refused; what is refused is in the contract."""
 
 import base64
 

@@ -1,19 +1,18 @@
 """What template.yaml grants, watches and lets through, compared with what the layer does."""
 
-import io
 import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from animal_store import api_key, auth, catalogue, operation
+from animal_store import api_key, auth
 from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]
 
 from tests.support import openapi
 from tests.support.fault_injection import FaultyStore
 from tests.support.handlers import TEMPLATE
-from tests.support.requests import Send, log_entries
+from tests.support.requests import Send
 from tests.support.stack import parameters, resolve, role_statements
 from tools import ROOT
 from tools.local.events import EXAMPLE_KEY
@@ -107,75 +106,65 @@ def test_the_built_layer_describes_the_calls_that_functions_make(
     )
 
 
-def test_alarms_and_dashboard_watch_metrics_that_the_layer_counts(
-    send: Send, output: io.StringIO, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for folder in FOLDERS.values():
-        monkeypatch.setattr(operation, "_cold_start", True)
-        send_every_kind_of_request(send, folder)
-        with monkeypatch.context() as broken:
-            broken.setattr(catalogue, folder, None)
-            send(folder)
-    counted = {
-        (line["Operation"], line.get("Code"), *dimensions, metric["Name"])
-        for line in log_entries(output)
-        for directive in line.get("_aws", {}).get("CloudWatchMetrics", [])
-        for dimensions in directive["Dimensions"]
-        for metric in directive["Metrics"]
-    }
-    stats = [
-        each.get("MetricStat", {}) for each in RESOURCES["DeploymentAlarm"]["Properties"]["Metrics"]
-    ]
-    for metric in [
-        stat["Metric"] for stat in stats if stat.get("Metric", {}).get("Namespace") == "AnimalStore"
-    ]:
-        dimensions = {dimension["Name"]: dimension["Value"] for dimension in metric["Dimensions"]}
-        assert (
-            dimensions["Operation"],
-            "internal_error",
-            *dimensions,
-            metric["MetricName"],
-        ) in counted
+def test_alarms_and_dashboard_watch_metrics_that_the_layer_counts() -> None:
+    """Those of test_telemetry.py."""
+    metrics = RESOURCES["DeploymentAlarm"]["Properties"]["Metrics"]
+    watched = [metric["MetricStat"]["Metric"] for metric in metrics if "MetricStat" in metric]
     body = RESOURCES["Dashboard"]["Properties"]["DashboardBody"]["Fn::Sub"]
     searches = re.findall(r"SEARCH\('\{AnimalStore,([\w,]+)\}.*?MetricName=\\\"(\w+)\\\"", body)
-    assert len(searches) == body.count("SEARCH(") > 0
-    assert {(*names.split(","), metric) for names, metric in searches} <= {
-        each[2:] for each in counted
+
+    for metric in watched:
+        if metric["Namespace"] == "AnimalStore":
+            stage, operation, version = metric["Dimensions"]
+            assert (stage["Name"], operation["Name"]) == ("Stage", "Operation")
+            assert (version["Name"], metric["MetricName"]) == ("Version", "Errors")
+    assert len(searches) == body.count("SEARCH(")
+    assert set(searches) == {
+        ("Stage,Operation,Status", "Latency"),
+        ("Stage,Operation,Status", "ColdStart"),
+        ("Stage,Operation,Code", "Errors"),
+        ("Stage,Operation,KeyLabel", "DeprecatedCalls"),
     }
 
 
-def test_the_firewall_lets_every_key_through_that_the_layer_looks_up() -> None:
-    (rule,) = (
-        rule for rule in RESOURCES["WebAcl"]["Properties"]["Rules"] if "Allow" in rule["Action"]
+@pytest.mark.parametrize("scheme", ["Bearer ", "bEARER  ", "Basic ", "Bearer", ""])
+@pytest.mark.parametrize("end", ["", "  ", "x"])
+@pytest.mark.parametrize(
+    "key",
+    [EXAMPLE_KEY, api_key.generate("live"), EXAMPLE_KEY[:-2], EXAMPLE_KEY.replace("test", "dead")],
+    ids=["test", "live", "cut", "dead"],
+)
+def test_the_firewall_lets_every_key_through_that_the_layer_looks_up(
+    scheme: str, key: str, end: str
+) -> None:
+    (statement,) = (
+        rule["Statement"]
+        for rule in RESOURCES["WebAcl"]["Properties"]["Rules"]
+        if "Allow" in rule["Action"]
     )
-    pattern = rule["Statement"]["RegexMatchStatement"]["RegexString"]
-    schemes, ends = ("Bearer ", "bEARER  ", "Basic ", "Bearer", ""), ("", "  ", "x")
-    for key in (
-        EXAMPLE_KEY,
-        api_key.generate("live"),
-        "",
-        EXAMPLE_KEY[:-2],
-        EXAMPLE_KEY.replace("test", "dead"),
-    ):
-        for header in [f"{scheme}{key}{end}" for scheme in schemes for end in ends]:
-            match = auth._BEARER.fullmatch(header)
-            accepted = match is not None and api_key.is_well_formed(match[1])
-            assert (re.search(pattern, header) is not None) is accepted, header
+    pattern = statement["RegexMatchStatement"]["RegexString"]
+    header = f"{scheme}{key}{end}"
+
+    match = auth._BEARER.fullmatch(header)
+
+    accepted = match is not None and api_key.is_well_formed(match[1])
+    assert bool(re.search(pattern, header)) is accepted
 
 
-LIMITS = {
-    "ThrottlingRate": "requests per second for each operation, all clients together",
-    "ThrottlingBurst": "requests at once for each operation, all clients together (burst)",
-    "RequestsPerKey": "requests per minute with one API key",
-    "RequestsPerAddress": "requests per minute from one address",
-}
+@pytest.mark.parametrize(
+    ("parameter", "name"),
+    [
+        ("ThrottlingRate", "requests per second for each operation, all clients together"),
+        ("ThrottlingBurst", "requests at once for each operation, all clients together (burst)"),
+        ("RequestsPerKey", "requests per minute with one API key"),
+        ("RequestsPerAddress", "requests per minute from one address"),
+    ],
+)
+def test_limits_in_the_document_are_those_of_the_stages(parameter: str, name: str) -> None:
+    default = DOCUMENT["Parameters"][parameter].get("Default")
+    production, staging = (
+        int(parameters(stage).get(parameter, default)) for stage in ("production", "staging")
+    )
 
-
-def test_limits_in_the_document_are_those_of_the_stages() -> None:
-    defaults = {
-        name: parameter.get("Default") for name, parameter in DOCUMENT["Parameters"].items()
-    }
-    stages = [defaults | parameters(stage) for stage in ("production", "staging")]
-    for parameter, name in LIMITS.items():
-        row = " | ".join([name, *(f"{int(values[parameter]):,}" for values in stages)])
-        assert f"| {row} |" in openapi.document()["info"]["description"]
+    row = f"| {name} | {production:,} | {staging:,} |"
+    assert row in openapi.document()["info"]["description"]

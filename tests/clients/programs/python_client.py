@@ -1,4 +1,4 @@
-"""Use every operation through a generated Python client: GENERATOR BASE_URL SCRIPTED_ORIGIN NAMES, $API_KEY."""
+"""Use a generated client: GENERATOR BASE_URL SCRIPTED_ORIGIN NAMES, and the key in $API_KEY."""
 
 import json
 import os
@@ -32,20 +32,15 @@ def openapi_generator(url, key):
             )
         except api.ApiException as error:
             return error.status, error.data, None
-        return (
-            response.status_code,
-            response.data,
-            urllib3.HTTPHeaderDict(response.headers).get("Link"),
-        )  # in any case
+        headers = urllib3.HTTPHeaderDict(response.headers)  # their names in any case
+        return response.status_code, response.data, headers.get("Link")
 
     return api.NewPet, call
 
 
-connect, (base_url, scripted, names), key = (
-    globals()[sys.argv[1]],
-    sys.argv[2:],
-    os.environ["API_KEY"],
-)
+generator, base_url, scripted, names = sys.argv[1:]
+connect = globals()[generator]
+key = os.environ["API_KEY"]
 new, call = connect(base_url, key)
 once = {"idempotency_key": str(uuid.uuid4())}
 call("create_pet", body=new(name="Mia", category_id=1), **once)
@@ -64,11 +59,10 @@ listed, query = [], {}
 while query is not None:
     _, page, link = call("list_pets", limit=2, **query)
     listed += page
-    query = (
-        {"cursor": parse_qs(urlsplit(link[1 : link.index(">")]).query)["cursor"][0]}
-        if link
-        else None
-    )
+    query = None
+    if link:
+        url = link[1 : link.index(">")]
+        query = {"cursor": parse_qs(urlsplit(url).query)["cursor"][0]}
 newer = connect(f"{scripted}/newer", key)[1]("list_pets")[1]
 shown = {
     "created": created,
