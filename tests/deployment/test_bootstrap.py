@@ -127,3 +127,10 @@ def test_artifacts_are_closed_to_the_public_and_kept() -> None:
     assert BUCKET["VersioningConfiguration"] == {"Status": "Enabled"}
     statements = BOOTSTRAP["Resources"]["ArtifactBucketPolicy"]["Properties"]["PolicyDocument"]
     assert [each["Effect"] for each in statements["Statement"]] == ["Deny"]
+
+
+def test_no_right_reaches_the_other_stage() -> None:
+    lines = (ROOT / "bootstrap.yaml").read_text().splitlines()
+    arns = [line.strip() for line in lines if "arn:" in line and "animal-store-" in line]
+
+    assert [arn for arn in arns if "animal-store-${Stage}" not in arn] == []

@@ -7,6 +7,7 @@ functions behind the commands and, unless a step is marked, in the role of the p
 import json
 import os
 import shutil
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ from botocore.exceptions import ClientError
 from tests.rehearsal.conftest import Rehearsal
 from tests.support import pipeline_calls
 from tools.deployment import bootstrap, release, restore, versions
-from tools.deployment.service import DeploymentError, check_contract, serve_if_asked, temporary_keys
+from tools.deployment.service import DeploymentError, check_contract, temporary_keys
 from tools.deployment.stage import TABLES, client
 from tools.packaging.bytecode import compile_tree
 
@@ -59,6 +60,13 @@ def assert_every_operation_answers(base_url: str, message: str) -> None:
         assert httpx.request(method, base_url + path, timeout=30).json() == expected
 
 
+def serve_if_asked(base_url: str, keys: list[str]) -> None:
+    """Where SERVE is set, say where the service is, and leave it up until SIGINT or SIGTERM."""
+    if os.environ.get("SERVE"):
+        print(f"Base URL: {base_url}\nAPI key: {keys[0]}\nCtrl-C stops it.", flush=True)
+        signal.pause()
+
+
 @pytest.mark.administrator
 def test_bootstrap(rehearsal: Rehearsal, request: pytest.FixtureRequest) -> None:
     is_first = request.config.getoption("stages")[0] == rehearsal.stage.name
@@ -69,7 +77,7 @@ def test_bootstrap(rehearsal: Rehearsal, request: pytest.FixtureRequest) -> None
 def test_deploy(rehearsal: Rehearsal) -> None:
     deploy(rehearsal, rehearsal.pack("first"), canary=True)
     rehearsal.deployed_first = release.released(rehearsal.stage)
-    assert rehearsal.stage.unconfirmed_subscriptions() in ([], ["alarms@example.com"])
+    assert rehearsal.stage.unconfirmed_subscriptions() in ([], [os.environ["ALARM_EMAIL"]])
 
 
 def test_the_contract_suite_passes(
