@@ -17,7 +17,8 @@ import yaml
 
 pytest.register_assert_rewrite("tests.contract.client", "tests.contract.seeded_pets")
 
-from tests.contract.client import Client, connect  # noqa: E402 - after their assertions are rewritten
+# After their assertions are rewritten:
+from tests.contract.client import Client, connect  # noqa: E402
 from tests.contract.seeded_pets import SeededPets, make  # noqa: E402
 from tests.support.in_process import Target, service_in_process  # noqa: E402
 

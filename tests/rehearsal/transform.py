@@ -1,8 +1,8 @@
 """Expand a SAM template as CloudFormation does, and change it to what the emulator takes.
 
 The emulator's process runs this with the Python of the sam command, where AWS's translator is
-installed: JSON on stdin (template, parameters, endpoint) to JSON on stdout (template). `emulator.yaml`
-says what the emulator lacks.
+installed: JSON on stdin (template, parameters, endpoint) to JSON on stdout (template).
+`emulator.yaml` says what the emulator lacks.
 """
 
 import json

@@ -121,7 +121,8 @@ UNREADABLE: dict[str, Fault] = {
 def refill_retries(client: "DynamoDBClient") -> None:
     """Give a client back its whole quota of retries, as a new execution environment has it."""
     # The event after a call that succeeded on a retry: it gives back what the retry took.
-    events, success = cast("Any", client.meta.events), AWSResponse(_URL, 200, {}, _Body())  # type: ignore[arg-type]
+    make_response: Any = AWSResponse
+    events, success = cast("Any", client.meta.events), make_response(_URL, 200, {}, _Body())
     context = {"retry_quota_capacity": 500}
     events.emit("after-call.dynamodb.GetItem", context=context, http_response=success, parsed={})
 

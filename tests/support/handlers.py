@@ -121,7 +121,10 @@ _latest: list[Database] = []
 def _client() -> "DynamoDBClient":
     # One for all stores: to make it takes longer than most tests.
     made: Any = service.client()
-    made.meta.events.register("before-send.dynamodb", lambda **event: _latest[-1].answer(**event))  # noqa: PLW0108
+    events = made.meta.events
+    # Late: another store may be the latest by then.
+    send = lambda **sent: _latest[-1].answer(**sent)  # noqa: E731, PLW0108
+    events.register("before-send.dynamodb", send)
     return cast("DynamoDBClient", made)
 
 

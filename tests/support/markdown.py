@@ -1,4 +1,4 @@
-"""Take the fenced code blocks out of a Markdown file (https://spec.commonmark.org/0.31.2/#fenced-code-blocks)."""
+"""Take the fenced code blocks out of a Markdown file (https://spec.commonmark.org)."""
 
 import re
 from collections.abc import Iterator

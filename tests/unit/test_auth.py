@@ -30,7 +30,10 @@ EXPIRED = api_key.generate("test")
 
 
 @pytest.fixture(autouse=True)
-def _endless_invocation(invocation: dynamodb.Invocation, store: FaultyStore) -> None:  # noqa: ARG001 - to be asked
+def _endless_invocation(
+    invocation: dynamodb.Invocation,
+    store: FaultyStore,  # noqa: ARG001 - to be asked
+) -> None:
     invocation.deadline = math.inf
 
 

@@ -106,8 +106,8 @@ def cut_over(stage: StageName, name: str, table: Table = ANIMALS, *, carry: bool
 def _tables_left_for(name: str, in_use: str, table: str) -> list[str]:
     """Return the tables that may hold what a table lacks.
 
-    They are the one in use; the one that a cut-over which is being repeated has left, as the
-    table's tag says; and the one for which that in use was closed, if its deployment was taken back.
+    They are the one in use; the one that a repeated cut-over has left, as the table's tag says;
+    and the one for which that in use was closed, if its deployment was taken back.
     """
     dynamodb = client("dynamodb")
     arn = dynamodb.describe_table(TableName=name)["Table"]["TableArn"]

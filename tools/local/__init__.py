@@ -1,4 +1,4 @@
-"""`make run`: the whole service in one process, with an API Gateway made from `template.yaml` and an embedded store."""
+"""`make run`: the service in one process, with API Gateway and DynamoDB made from template.yaml."""
 
 
 class LocalError(Exception):

@@ -16,7 +16,7 @@ def swagger_ui() -> dict[str, bytes]:
 
 def page(files: str, note: str, settings: Mapping[str, Any]) -> bytes:
     """Make the page, with a note above (HTML), Swagger UI's files below a URL, and its settings."""
-    # In a script, "</" could end the element: https://html.spec.whatwg.org/multipage/scripting.html#restrictions-for-contents-of-script-elements
+    # In a script, "</" could end the element (HTML, 4.12.1.3).
     script = json.dumps(settings).replace("</", "<\\/")
     text = Path(__file__).with_name("docs.html").read_text("utf-8")
     return (

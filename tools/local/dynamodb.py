@@ -67,7 +67,8 @@ class Database:
     def attach(self, client: "DynamoDBClient") -> None:
         """Answer every request of a client in place of the network."""
         # The SDK's stubs have no type for handlers that return something.
-        client.meta.events.register_first("before-send.dynamodb", self.answer)  # type: ignore[arg-type]
+        events: Any = client.meta.events
+        events.register_first("before-send.dynamodb", self.answer)
 
     def close(self) -> None:
         """Close the file; no request may be under way."""

@@ -33,7 +33,8 @@ from tools.local import LocalError
 from tools.local.output import summary
 from tools.local.template import Function, Route, Template
 
-# https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-execution-service-limits-table.html
+# https://docs.aws.amazon.com/apigateway/latest/developerguide/
+# api-gateway-execution-service-limits-table.html
 _MAX_BODY_BYTES = 10 * 1024 * 1024
 _MAX_HEAD_BYTES = 10_240  # of the request line and all header values together
 Handler = Callable[[dict[str, Any], Any], Any]

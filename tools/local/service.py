@@ -51,7 +51,7 @@ def table_request(table: Table) -> dict[str, Any]:
 
 
 def create_tables(dynamodb: "DynamoDBClient", tables: Iterable[Table]) -> None:
-    """Create the tables that do not exist yet. What has expired stays: nothing waits for its end."""
+    """Create the tables that do not exist yet, without a time to live: nothing waits for it."""
     for table in tables:
         with suppress(dynamodb.exceptions.ResourceInUseException):
             dynamodb.create_table(**table_request(table))

@@ -55,7 +55,7 @@ AMAZON_ROOTS = (
     *(f"Amazon Root CA {number}" for number in (1, 2, 3, 4)),
     "Starfield Services Root Certificate Authority - G2",
 )
-"""The roots of Amazon Trust Services, all five as it advises (https://www.amazontrust.com/repository/)."""
+"""The roots of Amazon Trust Services, all five: https://www.amazontrust.com/repository/"""
 
 
 def trim(python: Path, drops: Mapping[str, set[str]] = DROPS) -> None:
