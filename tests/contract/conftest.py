@@ -59,6 +59,10 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     base_url = os.environ.get("CONTRACT_BASE_URL")
     api_key = os.environ.get("CONTRACT_API_KEY")
     if base_url and api_key:
+        try:
+            httpx.get(f"{base_url}/pets", timeout=30)
+        except httpx.TransportError as error:
+            pytest.exit(f"{base_url} does not answer: {error}", returncode=1)
         yield Target(base_url, api_key, os.environ.get("CONTRACT_SECOND_API_KEY"))
     elif base_url or api_key:
         raise pytest.UsageError("CONTRACT_BASE_URL and CONTRACT_API_KEY belong together")

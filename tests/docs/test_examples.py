@@ -42,7 +42,7 @@ def run_example(
     fence: Fence, folder: Path, base_url: str, api_key: str = "key"
 ) -> subprocess.CompletedProcess[str]:
     """Run an example where the setup of docs/clients.md leaves a reader: in build/clients."""
-    for name in ("clients", "docs", "openapi.yaml", "scripts"):
+    for name in (".venv", "clients", "docs", "openapi.yaml"):
         (folder / name).symlink_to(ROOT / name)
     scratch = folder / "build/clients"
     scratch.mkdir(parents=True)

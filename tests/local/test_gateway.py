@@ -119,7 +119,8 @@ def cpu_seconds(count: int) -> float:
 
 
 def test_many_headers_and_parameters_take_linear_time() -> None:
-    assert cpu_seconds(10_000) < 50 * min(cpu_seconds(1000) for _ in range(3))
+    # Ten times as many; a hundred times as long if each looks at all.
+    assert cpu_seconds(20_000) < 60 * cpu_seconds(2_000)
 
 
 @pytest.mark.parametrize(
