@@ -37,9 +37,14 @@ needs_engine = pytest.mark.skipif(not HAS_ENGINE, reason="no container engine an
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
-    """Serve the API and an empty store by `make sam-local`."""
+def layer() -> None:
+    """Build the layer as `make sam-local` does."""
     processes.run("make", ".tools/sam/.installed", ".aws-sam/local/.layer", cwd=ROOT, timeout_s=600)
+
+
+@pytest.fixture(scope="module")
+def served(layer: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:  # noqa: ARG001
+    """Serve the API and an empty store by `make sam-local`."""
     with run_service(tmp_path_factory.mktemp("sam") / "data", command="sam-local") as service:
         yield service
 
@@ -60,6 +65,7 @@ def containers() -> set[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("layer")
 @needs_engine
 def test_animals_are_those_of_make_run(tmp_path: Path) -> None:
     with run_service(tmp_path) as service:
