@@ -18,6 +18,7 @@ from tools.key_table import (
     KeyAdministrationError,
     KeyRecord,
     KeyTable,
+    aws_caller,
     local_user,
     parse_expiry,
 )
@@ -77,9 +78,7 @@ def _caller() -> str:
     """Name the caller by ARN; by user name where the SDK has been given another DynamoDB."""
     if os.environ.get(ENDPOINT_VARIABLE):
         return local_user()
-    import boto3
-
-    return str(boto3.client("sts").get_caller_identity()["Arn"])
+    return aws_caller()
 
 
 _LINE = "{:12}  {:16}  {:16}  {:7}  {:20}  {}"  # of the list

@@ -14,7 +14,7 @@ from subprocess import DEVNULL
 import boto3
 
 from tools import ROOT
-from tools.key_table import KeyAdministrationError, KeyRecord, KeyTable
+from tools.key_table import KeyAdministrationError, KeyRecord, KeyTable, aws_caller
 
 SAM = str(ROOT / ".tools/sam/bin/sam")
 _KEY_LIFE_S = 86_400
@@ -49,7 +49,7 @@ _LABELS = [f"check {number}" for number in range(1, 9)]
 @contextmanager
 def temporary_keys(table: str) -> Iterator[list[str]]:
     """Issue two keys, and revoke them at the end."""
-    keys, issued = KeyTable(boto3.client("dynamodb"), table, _caller), []
+    keys, issued = KeyTable(boto3.client("dynamodb"), table, aws_caller), []
     with ExitStack() as revoking:
         for _ in range(2):
             key, record = _issue(keys)
@@ -65,10 +65,6 @@ def _issue(keys: KeyTable) -> tuple[str, KeyRecord]:
         with suppress(KeyAdministrationError):  # another check has a key of this label
             return keys.issue(label, "test", int(time.time()) + _KEY_LIFE_S)
     raise DeploymentError(f"valid keys have all labels from {_LABELS[0]} to {_LABELS[-1]}")
-
-
-def _caller() -> str:
-    return str(boto3.client("sts").get_caller_identity()["Arn"])
 
 
 def check_contract(base_url: str, keys: list[str], place: str, *arguments: str) -> None:

@@ -133,7 +133,7 @@ class Database:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return what tells a file from another of the same name; None if there is no file."""
+    """Return the device and inode of a file, by which a replacement is noticed; None if absent."""
     try:
         status = path.stat()
     except FileNotFoundError:
