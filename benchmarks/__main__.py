@@ -9,7 +9,9 @@ from benchmarks.packages import BUILD, HERE, MeasurementError, build_runtime
 
 if __name__ == "__main__":
     if not shutil.which("valgrind"):
-        sys.exit("The benchmark needs Linux and valgrind (Debian: apt-get install valgrind).")
+        sys.exit(
+            "The benchmark needs Linux and valgrind (Debian: apt-get install valgrind)."
+        )
     try:
         openssl = build_runtime()
         if "--quick" in sys.argv:

@@ -22,12 +22,16 @@ def _report(client: Any, function: str, event: bytes) -> dict[str, Any]:
     answer = client.invoke(FunctionName=function, Payload=event, LogType="Tail")
     status = json.load(answer["Payload"]).get("statusCode")
     if status != LIST_20.status:
-        raise SystemExit(f"{function} answers {status}: is API_KEY a key of this stage?")
+        raise SystemExit(
+            f"{function} answers {status}: is API_KEY a key of this stage?"
+        )
     for line in base64.b64decode(answer["LogResult"]).decode().splitlines():
         if "platform.report" in line:
             metrics: dict[str, Any] = json.loads(line)["record"]["metrics"]
             return metrics
-    raise SystemExit("Lambda sent no report: are its logs JSON, and the system's level INFO?")
+    raise SystemExit(
+        "Lambda sent no report: are its logs JSON, and the system's level INFO?"
+    )
 
 
 def main() -> None:

@@ -18,7 +18,16 @@ import stamina
 from benchmarks import prices
 from benchmarks.execution import VALGRIND, Run, observe
 from benchmarks.operations import GET, LIST_20, OPERATIONS, REFUSED, Operation
-from benchmarks.packages import BARE, HERE, OURS, PEERS, TITLES, MeasurementError, Package, build
+from benchmarks.packages import (
+    BARE,
+    HERE,
+    OURS,
+    PEERS,
+    TITLES,
+    MeasurementError,
+    Package,
+    build,
+)
 
 COLD_RUNS = int(os.environ.get("COLD_RUNS", "20"))
 WARM_ROUNDS = int(os.environ.get("WARM_ROUNDS", "3"))
@@ -39,7 +48,9 @@ def compare(openssl: str) -> dict[str, Any]:
     _time_cold(packages)
     for operation in OPERATIONS:
         _time_warm(packages, operation)
-    locks = "\n".join(lock.read_text() for lock in [HERE / "runtime.txt", *PEERS.glob("*/*.txt")])
+    locks = "\n".join(
+        lock.read_text() for lock in [HERE / "runtime.txt", *PEERS.glob("*/*.txt")]
+    )
     processors = re.findall("model name\\s*: (.+)", Path("/proc/cpuinfo").read_text())
     system = platform.freedesktop_os_release()["PRETTY_NAME"]
     return {
@@ -48,7 +59,9 @@ def compare(openssl: str) -> dict[str, Any]:
         "openssl": openssl,
         "versions": {
             "python": platform.python_version(),
-            "valgrind": subprocess.check_output(["valgrind", "--version"], text=True).strip(),
+            "valgrind": subprocess.check_output(
+                ["valgrind", "--version"], text=True
+            ).strip(),
             **dict(sorted(re.findall(r"^([a-z0-9._-]+)==(\S+)", locks, re.MULTILINE))),
         },
         "prices": {"date": prices.DATE, "region": prices.REGION},
@@ -71,8 +84,12 @@ def _verify(package: Package) -> None:
     package.figures["cold_log_lines"] = len(log.splitlines())
     if package.variant in (OURS, "powertools", "fastapi"):
         observe(package, REFUSED)
-        if not all(text in log for text in ('"level"', "listPets", '"_aws"', '"Latency"')):
-            raise MeasurementError(f"{package.variant} writes no log line or no metrics:\n{log}")
+        if not all(
+            text in log for text in ('"level"', "listPets", '"_aws"', '"Latency"')
+        ):
+            raise MeasurementError(
+                f"{package.variant} writes no log line or no metrics:\n{log}"
+            )
 
 
 def _take_turns(
@@ -90,14 +107,22 @@ def _time_cold(packages: list[Package]) -> None:
     for package, runs in _take_turns(packages, LIST_20, 1, COLD_RUNS):
         quartiles = statistics.quantiles((run.first_answer_ms for run in runs), n=4)
         first, median, third = (round(value, 1) for value in quartiles)
-        package.figures.update(cold_ms=median, cold_ms_quartiles=[first, third], peak_mb=0.0)
+        package.figures.update(
+            cold_ms=median, cold_ms_quartiles=[first, third], peak_mb=0.0
+        )
 
 
 def _time_warm(packages: list[Package], operation: Operation) -> None:
     """Time warm invocations; price what they take."""
-    for package, runs in _take_turns(packages, operation, _WARM_UP + _WARM, WARM_ROUNDS):
-        cpu_us = statistics.median(statistics.mean(run.cpu_us[_WARM_UP:]) for run in runs)
-        warm_us = statistics.median(statistics.median(run.us[_WARM_UP:]) for run in runs)
+    for package, runs in _take_turns(
+        packages, operation, _WARM_UP + _WARM, WARM_ROUNDS
+    ):
+        cpu_us = statistics.median(
+            statistics.mean(run.cpu_us[_WARM_UP:]) for run in runs
+        )
+        warm_us = statistics.median(
+            statistics.median(run.us[_WARM_UP:]) for run in runs
+        )
         figures = {
             "warm_us": round(warm_us, 1),
             "warm_cpu_us": round(cpu_us, 1),
@@ -113,13 +138,20 @@ def _time_warm(packages: list[Package], operation: Operation) -> None:
 # Lambda's runtime client gives up connecting after a second, which a busy machine may need.
 @stamina.retry(on=MeasurementError, attempts=3, timeout=None)
 def _instructions(
-    package: Package, operation: Operation = LIST_20, invocations: int = 1, kept: int = sys.maxsize
+    package: Package,
+    operation: Operation = LIST_20,
+    invocations: int = 1,
+    kept: int = sys.maxsize,
 ) -> int:
     """Count the instructions from the start of the process until it has answered that often."""
-    return observe(package, operation, invocations, kept=kept, wrapper=VALGRIND).instructions
+    return observe(
+        package, operation, invocations, kept=kept, wrapper=VALGRIND
+    ).instructions
 
 
-def _warm(package: Package, operation: Operation, more: int = _WARM, **options: int) -> int:
+def _warm(
+    package: Package, operation: Operation, more: int = _WARM, **options: int
+) -> int:
     """Count the instructions of one more invocation of a function that has answered some."""
     before = _instructions(package, operation, _WARM_UP, **options)
     after = _instructions(package, operation, _WARM_UP + more, **options)
@@ -127,7 +159,8 @@ def _warm(package: Package, operation: Operation, more: int = _WARM, **options: 
 
 
 def _count(package: Package) -> None:
-    cold = sorted(_instructions(package) for _ in range(3))  # more than once: it does not vary
+    # More than once: it does not vary.
+    cold = sorted(_instructions(package) for _ in range(3))
     package.figures.update(
         cold_instructions=cold[1],
         cold_instructions_range=[cold[0], cold[2]],

@@ -44,7 +44,8 @@ VALGRIND = [
 ]
 """Counts instructions, into the log; with randomised addresses the counts would differ."""
 
-_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)  # a chain of three, all RSA like those of DynamoDB
+# A chain of three, all RSA like those of DynamoDB.
+_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 _INTERMEDIATE = AUTHORITY.create_child_ca(key_type=trustme.KeyType.RSA)
 _INTERMEDIATE.issue_cert("127.0.0.1", key_type=trustme.KeyType.RSA).configure_cert(_TLS)
 
@@ -98,9 +99,8 @@ class RuntimeApi:
         # that follow at once.
         root = "Root=1-67891233-abcdef012345678912345678;Parent=0123456789abcdef"
         trace = f"{root};Sampled={int(self._handed == 1)}"
-        deadline = (
-            time.time() + 900
-        )  # the longest that Lambda allows, so that a slow simulator does not meet it
+        # The longest that Lambda allows, so that a slow simulator does not meet it.
+        deadline = time.time() + 900
         headers = {
             "Content-Type": "application/json",
             "Lambda-Runtime-Aws-Request-Id": f"00000000-0000-4000-8000-{self._handed:012d}",
@@ -142,29 +142,53 @@ def observe(
     DynamoDB hangs up after each invocation but the first `kept`; the function runs under the
     command `wrapper`.
     """
-    print(package.variant, operation.title, "x", invocations, *wrapper[2:3], file=sys.stderr)
+    print(
+        package.variant,
+        operation.title,
+        "x",
+        invocations,
+        *wrapper[2:3],
+        file=sys.stderr,
+    )
     run = Run()
     task = package.functions[operation.function]
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         log = Path(name, "log")
-        dynamodb = stack.enter_context(closing(FakeDynamoDb(Path(name, "tables"), API_KEY)))
+        dynamodb = stack.enter_context(
+            closing(FakeDynamoDb(Path(name, "tables"), API_KEY))
+        )
         api = RuntimeApi()
         variables = {
             **TEMPLATE.functions[FUNCTIONS[operation.function]].environment,
             **_VARIABLES,
             "AWS_CA_BUNDLE": str(package.bundle),
-            "AWS_ENDPOINT_URL_DYNAMODB": stack.enter_context(serve(dynamodb.respond, _TLS)),
-            "AWS_LAMBDA_RUNTIME_API": stack.enter_context(serve(api.respond)).partition("//")[2],
+            "AWS_ENDPOINT_URL_DYNAMODB": stack.enter_context(
+                serve(dynamodb.respond, _TLS)
+            ),
+            "AWS_LAMBDA_RUNTIME_API": stack.enter_context(serve(api.respond)).partition(
+                "//"
+            )[2],
             "LAMBDA_TASK_ROOT": str(task),
             "PYTHONPATH": str(package.libraries),
             "_HANDLER": "app.handler",
         }
-        python = [str(PYTHON), "-X", "frozen_modules=on", "-m", "awslambdaric", "app.handler"]
+        python = [
+            str(PYTHON),
+            "-X",
+            "frozen_modules=on",
+            "-m",
+            "awslambdaric",
+            "app.handler",
+        ]
         output = stack.enter_context(log.open("wb"))
         started = time.perf_counter()
         process = stack.enter_context(
             subprocess.Popen(
-                [*wrapper, *python], cwd=task, env=variables, stdout=output, stderr=output
+                [*wrapper, *python],
+                cwd=task,
+                env=variables,
+                stdout=output,
+                stderr=output,
             )
         )
         stack.callback(process.kill)  # if an answer is wrong
@@ -175,7 +199,9 @@ def observe(
             api.events.put(json.dumps(operation.event()).encode())
             response = json.loads(api.answers.get())
             if package.variant != EMPTY and not operation.is_right(response):
-                raise MeasurementError(f"{package.variant}: {response}\n{log.read_text()[-3000:]}")
+                raise MeasurementError(
+                    f"{package.variant}: {response}\n{log.read_text()[-3000:]}"
+                )
             run.us.append((api.answered - api.handed_over) * 1e6)
             run.cpu_us.append((_cpu_seconds(process) - cpu) * 1e6)
             run.first_answer_ms = run.first_answer_ms or (api.answered - started) * 1000

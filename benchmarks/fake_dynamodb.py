@@ -53,7 +53,9 @@ class FakeDynamoDb:
         self._ask("PutItem", {"TableName": TEMPLATE.tables[table].name, "Item": item})
 
     def _ask(self, operation: str, body: dict[str, Any]) -> AWSResponse:
-        request: Any = SimpleNamespace(url="https://127.0.0.1/", body=json.dumps(body).encode())
+        request: Any = SimpleNamespace(
+            url="https://127.0.0.1/", body=json.dumps(body).encode()
+        )
         answer = self._database.answer(f"before-send.dynamodb.{operation}", request)
         if answer.status_code != 200:  # noqa: PLR2004
             raise RuntimeError(f"The embedded store refuses {operation}: {answer.text}")

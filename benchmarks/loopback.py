@@ -13,7 +13,8 @@ Response = tuple[int, bytes, Mapping[str, str]]
 
 @contextmanager
 def serve(
-    respond: Callable[[str, Message, bytes], Response], tls: ssl.SSLContext | None = None
+    respond: Callable[[str, Message, bytes], Response],
+    tls: ssl.SSLContext | None = None,
 ) -> Iterator[str]:
     """Answer requests by path, headers and body while the context lasts; give the origin."""
 

@@ -27,14 +27,18 @@ class Operation:
 
     def event(self) -> dict[str, Any]:
         """Make the proxy event of one request."""
-        event: dict[str, Any] = json.loads((ROOT / "events" / f"{self.example}.json").read_text())
+        event: dict[str, Any] = json.loads(
+            (ROOT / "events" / f"{self.example}.json").read_text()
+        )
         event["headers"] |= self.headers
         event["queryStringParameters"] = self.query
         event["multiValueQueryStringParameters"] = None
         for name, value in self.headers.items():
             event["multiValueHeaders"][name] = [value]
         if self.query:
-            event["multiValueQueryStringParameters"] = {k: [v] for k, v in self.query.items()}
+            event["multiValueQueryStringParameters"] = {
+                k: [v] for k, v in self.query.items()
+            }
         return event
 
     def is_right(self, response: dict[str, Any]) -> bool:
@@ -51,13 +55,23 @@ class Operation:
         return (
             len(pets) == self.count
             and [pet["name"] for pet in pets] == names
-            and (not self.query or "status" not in self.query or statuses == {self.query["status"]})
+            and (
+                not self.query
+                or "status" not in self.query
+                or statuses == {self.query["status"]}
+            )
         )
 
 
 LIST_20 = Operation("list_20", "list of 20", "list_pets", "list-200", count=20)
 CREATE = Operation(
-    "create", "create", "create_pet", "create-201", status=201, read_units=0, write_units=3
+    "create",
+    "create",
+    "create_pet",
+    "create-201",
+    status=201,
+    read_units=0,
+    write_units=3,
 )
 GET = Operation("get", "get", "get_pet", "get-200")
 OPERATIONS = (

@@ -25,7 +25,16 @@ OPENSSL = BUILD / "openssl"
 """The folder with OpenSSL's libraries."""
 _RUNTIME_SDK = BUILD / "runtime-sdk"
 # Bytecode that does not depend on modification times, which archives change.
-_COMPILE = (PYTHON, "-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "unchecked-hash")
+_COMPILE = (
+    PYTHON,
+    "-m",
+    "compileall",
+    "-q",
+    "-j",
+    "0",
+    "--invalidation-mode",
+    "unchecked-hash",
+)
 
 AUTHORITY = trustme.CA(key_type=trustme.KeyType.RSA)
 """What every measured function trusts, beside the authorities that it has."""
@@ -46,7 +55,10 @@ _SHARED = {
     "powertools": ("store.py", "animals.py"),
     "fastapi": ("store.py", "animals.py"),
 }
-FUNCTIONS = {function.code.name: logical_id for logical_id, function in TEMPLATE.functions.items()}
+FUNCTIONS = {
+    function.code.name: logical_id
+    for logical_id, function in TEMPLATE.functions.items()
+}
 
 
 class MeasurementError(Exception):
@@ -72,7 +84,9 @@ def build_runtime() -> str:
     Raises:
         MeasurementError: It is not the series that Amazon Linux 2023 has.
     """
-    interpreter = subprocess.check_output([ROOT / "scripts/find-python"], text=True).strip()
+    interpreter = subprocess.check_output(
+        [ROOT / "scripts/find-python"], text=True
+    ).strip()
     # Not uv's own `venv`, which puts a start-up hook of its own into site-packages.
     _run(interpreter, "-m", "venv", "--without-pip", BUILD / "runtime")
     _install(HERE / "runtime.txt", BUILD / "runtime/lib/python3.13/site-packages")
@@ -125,7 +139,11 @@ def build(variant: str) -> Package:
         # In place of the last one, so that as many are parsed as in production.
         others = bundle.read_text().rpartition("-----BEGIN CERTIFICATE-----")[0]
         bundle.write_text(others + AUTHORITY.cert_pem.bytes().decode())
-    figures = {"variant": variant, "packaging": "precompiled", "zipped_mb": round(zipped / 1e6, 3)}
+    figures = {
+        "variant": variant,
+        "packaging": "precompiled",
+        "zipped_mb": round(zipped / 1e6, 3),
+    }
     return Package(variant, libraries, bundle, functions, figures)
 
 
@@ -143,9 +161,19 @@ def _lay_out_peer(variant: str, libraries: Path, task: Path) -> None:
 
 def _install(requirements: Path, target: Path) -> None:
     uv = ROOT / ".tools/uv/bin/uv"
-    command = [uv, "pip", "install", "--quiet", "--require-hashes", "--link-mode", "copy"]
+    command = [
+        uv,
+        "pip",
+        "install",
+        "--quiet",
+        "--require-hashes",
+        "--link-mode",
+        "copy",
+    ]
     _run(*command, "--python", PYTHON, "--target", target, "-r", requirements)
 
 
 def _run(*command: str | Path) -> None:
-    subprocess.run(command, check=True, env={**os.environ, "UV_PYTHON_DOWNLOADS": "never"})
+    subprocess.run(
+        command, check=True, env={**os.environ, "UV_PYTHON_DOWNLOADS": "never"}
+    )

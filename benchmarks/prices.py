@@ -18,15 +18,21 @@ _TRANSFER_GB = 0.09  # to the internet, https://aws.amazon.com/ec2/pricing/on-de
 _TRACES = 5.00 * 0.05
 
 _STORE_SECONDS = 0.004  # a call of DynamoDB from Lambda, for which Lambda is paid too
-_WHOLE_CORE_MB = 1769  # https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
+_WHOLE_CORE_MB = (
+    1769  # https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
+)
 _HEADER_BYTES = 600  # of a response
-_ACCESS_LOG_BYTES = 420  # a line of API Gateway's access log, in the format of template.yaml
+_ACCESS_LOG_BYTES = (
+    420  # a line of API Gateway's access log, in the format of template.yaml
+)
 
 
 def usd_per_million(run: Run, operation: Operation, cpu_us: float) -> float:
     """Price a million invocations like the last of a run that take so much of a whole core."""
     memory = TEMPLATE.functions["GetPetFunction"].memory_mb
-    seconds = cpu_us / 1e6 / min(1.0, memory / _WHOLE_CORE_MB) + run.requests * _STORE_SECONDS
+    seconds = (
+        cpu_us / 1e6 / min(1.0, memory / _WHOLE_CORE_MB) + run.requests * _STORE_SECONDS
+    )
     usd = GATEWAY + _LAMBDA + _TRACES
     usd += seconds * 1e6 * memory / 1024 * _LAMBDA_GB_SECOND
     if run.requests:

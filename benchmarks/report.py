@@ -62,7 +62,9 @@ def markdown(figures: dict[str, Any]) -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def _cell(figures: Mapping[str, float], variant: str, unit: float, decimals: int) -> str:
+def _cell(
+    figures: Mapping[str, float], variant: str, unit: float, decimals: int
+) -> str:
     """Write the figure of a variant, with its ratios to both bare handlers."""
     if variant not in figures:
         return "not measured"

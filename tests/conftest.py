@@ -12,7 +12,11 @@ from tests.support.processes import RunningService, run_service
 # where they are.
 SLOW = (
     *("clients/test_generated.py", "packaging/"),
-    *("reliability/test_attack.py", "reliability/test_model.py", "reliability/test_sockets.py"),
+    *(
+        "reliability/test_attack.py",
+        "reliability/test_model.py",
+        "reliability/test_sockets.py",
+    ),
     *(
         "docs/test_docs_page.py",
         "docs/test_examples.py",
@@ -21,7 +25,8 @@ SLOW = (
     ),
 )
 
-settings.register_profile("busy machine", deadline=None)  # where no example's time means anything
+# Where no example's time means anything.
+settings.register_profile("busy machine", deadline=None)
 settings.load_profile("busy machine")
 
 

@@ -18,9 +18,7 @@ from detect_secrets.settings import transient_settings
 from tools import ROOT
 from tools.packaging import sbom
 
-OSV_URL = (
-    "https://api.osv.dev/v1/querybatch"  # https://google.github.io/osv.dev/post-v1-querybatch/
-)
+OSV_URL = "https://api.osv.dev/v1/querybatch"  # https://google.github.io/osv.dev/post-v1-querybatch/
 _INDEX = {"registry": "https://pypi.org/simple"}
 _FILE = re.compile(r"https://files\.pythonhosted\.org/packages/[0-9a-f/]+/[\w.+-]+")
 _SHA256 = re.compile(r"sha256:[0-9a-f]{64}")
@@ -31,10 +29,17 @@ _REQUIREMENT = re.compile(
     r"([A-Za-z0-9][\w.-]*)(?:\[[\w,.-]+\])?==([\w.!+-]+)(?: ; [^#@]+?)?"
     r"(?: +--hash=sha256:[0-9a-f]{64})+ *"
 )
-_API_KEY = re.compile(r"animal_(?:live|test)_(?!An(?:ExampleKey|otherKey))[0-9A-Za-z]{38}")
+_API_KEY = re.compile(
+    r"animal_(?:live|test)_(?!An(?:ExampleKey|otherKey))[0-9A-Za-z]{38}"
+)
 # Patterns of known issuers; what only looks random would find each hash of each lock file.
 _DETECTORS = (
-    *("AWSKeyDetector", "AzureStorageKeyDetector", "GitHubTokenDetector", "GitLabTokenDetector"),
+    *(
+        "AWSKeyDetector",
+        "AzureStorageKeyDetector",
+        "GitHubTokenDetector",
+        "GitLabTokenDetector",
+    ),
     *("JwtTokenDetector", "NpmDetector", "OpenAIDetector", "PrivateKeyDetector"),
     *("PypiTokenDetector", "SendGridDetector", "SlackDetector", "StripeDetector"),
 )
@@ -60,7 +65,9 @@ def audit() -> None:
             if not package.pinned
         ],
         "licences of what ships": sbom.unknown_licences(sbom.bill_of_materials()),
-        "secrets in the tree": [finding for path in tree() for finding in secrets(path)],
+        "secrets in the tree": [
+            finding for path in tree() for finding in secrets(path)
+        ],
     }
     title, status = "known vulnerabilities (OSV)", 0
     try:
@@ -69,7 +76,11 @@ def audit() -> None:
         print(f"{title}: NOT CHECKED: no answer from {OSV_URL}: {error!r}")
         status = 2
     for title, found in findings.items():
-        print(f"{title}: {f'{len(found)} findings' if found else 'ok'}", *found, sep="\n  ")
+        print(
+            f"{title}: {f'{len(found)} findings' if found else 'ok'}",
+            *found,
+            sep="\n  ",
+        )
     raise typer.Exit(1 if any(findings.values()) else status)
 
 
@@ -99,29 +110,45 @@ def read_lock(lock: Path) -> Iterator[Package]:
             yield Package("PyPI", name, version, pinned=bool(found))
     elif lock.suffix == ".json":
         for path, entry in json.loads(text)["packages"].items():
-            pinned = entry.get("integrity", "").startswith("sha512-") and "resolved" not in entry
+            pinned = (
+                entry.get("integrity", "").startswith("sha512-")
+                and "resolved" not in entry
+            )
             if path:  # not the root, which is package.json
-                yield Package("npm", path.rpartition("node_modules/")[2], entry["version"], pinned)
+                yield Package(
+                    "npm", path.rpartition("node_modules/")[2], entry["version"], pinned
+                )
     else:
         for entry in tomllib.loads(text)["package"]:
-            if entry["source"] not in ({"editable": "."}, {"editable": "clients/python"}):
+            if entry["source"] not in (
+                {"editable": "."},
+                {"editable": "clients/python"},
+            ):
                 files = [*entry.get("wheels", ()), *filter(None, [entry.get("sdist")])]
                 pinned = entry["source"] == _INDEX and all(map(_is_pinned, files))
                 yield Package("PyPI", entry["name"], entry["version"], pinned)
 
 
 def _is_pinned(file: dict[str, str]) -> bool:
-    return bool(_FILE.fullmatch(file.get("url", "")) and _SHA256.fullmatch(file.get("hash", "")))
+    return bool(
+        _FILE.fullmatch(file.get("url", "")) and _SHA256.fullmatch(file.get("hash", ""))
+    )
 
 
 def vulnerabilities(packages: list[Package]) -> Iterator[str]:
     """Ask the advisory database about all packages at once; `uv audit` asks about uv.lock alone."""
     asked = [package for package in packages if package.pinned]
     queries = [
-        {"package": {"ecosystem": each.ecosystem, "name": each.name}, "version": each.version}
+        {
+            "package": {"ecosystem": each.ecosystem, "name": each.name},
+            "version": each.version,
+        }
         for each in asked
     ]
-    body, headers = json.dumps({"queries": queries}).encode(), {"Content-Type": "application/json"}
+    body, headers = (
+        json.dumps({"queries": queries}).encode(),
+        {"Content-Type": "application/json"},
+    )
     request = urllib.request.Request(OSV_URL, body, headers)
     with urllib.request.urlopen(request, timeout=60) as response:  # noqa: S310
         results = json.load(response)["results"]

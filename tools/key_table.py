@@ -42,7 +42,9 @@ class KeyRecord:
         """Tell whether the key is accepted."""
         if self.revoked is not None:
             return "revoked"
-        return "expired" if self.expires is not None and self.expires <= now else "active"
+        return (
+            "expired" if self.expires is not None and self.expires <= now else "active"
+        )
 
 
 def local_user() -> str:
@@ -94,7 +96,8 @@ class KeyTable:
             TableName=self.name, ConsistentRead=True
         )
         return sorted(
-            map(_record, pages.search("Items")), key=lambda record: (record.created, record.hash)
+            map(_record, pages.search("Items")),
+            key=lambda record: (record.created, record.hash),
         )
 
     def issue(
@@ -137,7 +140,9 @@ class KeyTable:
     def revoke(self, identifier: str) -> KeyRecord:
         """Revoke a key, named by itself or at least 8 characters of its hash; once is for good."""
         prefix = (
-            api_key.digest(identifier) if api_key.is_well_formed(identifier) else identifier.lower()
+            api_key.digest(identifier)
+            if api_key.is_well_formed(identifier)
+            else identifier.lower()
         )
         if not re.fullmatch(r"[0-9a-f]{8,64}", prefix):
             raise KeyAdministrationError(
@@ -145,7 +150,9 @@ class KeyTable:
             )
         found = [record for record in self.all() if record.hash.startswith(prefix)]
         if len(found) != 1:
-            raise KeyAdministrationError(f"{len(found) or 'No'} keys begin with this id.")
+            raise KeyAdministrationError(
+                f"{len(found) or 'No'} keys begin with this id."
+            )
         return self._revoke(found[0].hash) if found[0].revoked is None else found[0]
 
     def _revoke(self, digest: str) -> KeyRecord:
@@ -185,7 +192,9 @@ def parse_expiry(text: str, now: datetime) -> int | None:
         if re.fullmatch(r"[1-9][0-9]{0,4}d", text):
             end = now + timedelta(days=int(text[:-1]))
         else:
-            end = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC) + timedelta(days=1)
+            end = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC) + timedelta(
+                days=1
+            )
     except (ValueError, OverflowError):
         end = now
     if end <= now:

@@ -31,24 +31,37 @@ def faults(only: str = "", sample: int = 0) -> None:
     chosen = [fault for fault in listed if only in " ".join(fault.values())]
     if sample:
         chosen = random.Random(time.strftime("%F")).sample(chosen, sample)  # noqa: S311
-    gone = [fault["name"] for fault in chosen if _read(fault["file"]).count(fault["text"]) != 1]
+    gone = [
+        fault["name"]
+        for fault in chosen
+        if _read(fault["file"]).count(fault["text"]) != 1
+    ]
     if gone or not chosen:
         sys.exit("\n".join(["their text is not in the file exactly once:", *gone]))
     suites, found = sorted({fault["suite"] for fault in chosen}), 0
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(_AT_ONCE) as pool:
         for number in range(_AT_ONCE):
-            tree, left_out = Path(folder) / str(number), shutil.ignore_patterns(*_LEFT_OUT)
+            tree, left_out = (
+                Path(folder) / str(number),
+                shutil.ignore_patterns(*_LEFT_OUT),
+            )
             shutil.copytree(ROOT, tree, ignore=left_out, symlinks=True)
             for name in _LINKED:
                 (tree / name).symlink_to(ROOT / name)
             _idle_trees.put(tree)
         without_fault = dict(zip(suites, pool.map(_run, suites), strict=True))
         print("| Fault | Found by | Seconds |\n|---|---|--:|", flush=True)
-        runs = pool.map(lambda f: _run(f["suite"], f["file"], f["text"], f["replacement"]), chosen)
+        runs = pool.map(
+            lambda f: _run(f["suite"], f["file"], f["text"], f["replacement"]), chosen
+        )
         for fault, (test, seconds) in zip(chosen, runs, strict=True):
             fails_anyway, _ = without_fault[fault["suite"]]
             found += bool(test and not fails_anyway)
-            result = f"FAILS WITHOUT IT: {fails_anyway}" if fails_anyway else test or "SURVIVED"
+            result = (
+                f"FAILS WITHOUT IT: {fails_anyway}"
+                if fails_anyway
+                else test or "SURVIVED"
+            )
             print(f"| {fault['name']} | {result} | {seconds:.0f} |", flush=True)
     print(f"\n{found} of {len(chosen)} planted faults were found.")
     raise typer.Exit(found < len(chosen))
@@ -64,8 +77,13 @@ def _run(
     """Return the first test that fails once a text is changed, empty if none does, and seconds."""
     tree, begin = _idle_trees.get(), time.monotonic()
     # The installed client is the original tree's, and bytecode could be that of another fault.
-    own = {"PYTHONPATH": str(tree / "clients/python/src"), "PYTHONDONTWRITEBYTECODE": "1"}
-    environment = {name: value for name, value in os.environ.items() if "MAKE" not in name} | own
+    own = {
+        "PYTHONPATH": str(tree / "clients/python/src"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    environment = {
+        name: value for name, value in os.environ.items() if "MAKE" not in name
+    } | own
     command = shlex.split(suite if suite.startswith("make ") else _PYTEST + suite)
     try:
         if text:

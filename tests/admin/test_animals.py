@@ -40,7 +40,12 @@ def tool(tmp_path: Path) -> Tool:
     """Give what runs a command with an environment; without one it finds no service."""
 
     def run(*arguments: str, **variables: str) -> Result:
-        environment = {"DATA": str(tmp_path), "BASE_URL": None, "API_KEY": None, **variables}
+        environment = {
+            "DATA": str(tmp_path),
+            "BASE_URL": None,
+            "API_KEY": None,
+            **variables,
+        }
         done = CliRunner().invoke(app, arguments, env=environment)
         assert "\x1b" not in done.output
         assert isinstance(done.exception, SystemExit | None), done.exception
@@ -53,7 +58,9 @@ def test_an_interrupted_run_is_continued(service: RunningService, tool: Tool) ->
     data = str(service.data)
     before = len(tool("export", DATA=data).stdout.splitlines())
     # The key of the environment is for named services.
-    first = tool("seed", "--count", "30", "--seed", "7", DATA=data, API_KEY="of-a-stage")
+    first = tool(
+        "seed", "--count", "30", "--seed", "7", DATA=data, API_KEY="of-a-stage"
+    )
     again = tool("seed", "--count", "40", "--seed", "7", DATA=data)
     assert "30 of 30 animals: 30 added, 0 already there" in first.stdout
     assert "40 of 40 animals: 10 added, 30 already there" in again.stdout
@@ -67,16 +74,27 @@ def strange(service: RunningService) -> list[int]:
         return [client.create(name, 2**63 - 1, "pending").id for name in STRANGE]
 
 
-def test_json_lines_are_exact(service: RunningService, tool: Tool, strange: list[int]) -> None:
+def test_json_lines_are_exact(
+    service: RunningService, tool: Tool, strange: list[int]
+) -> None:
     exported = tool("export", "--status", "pending", DATA=str(service.data)).stdout
     assert exported.isascii()
-    expected = {"id": strange[0], "name": STRANGE[0], "categoryId": 2**63 - 1, "status": "pending"}
+    expected = {
+        "id": strange[0],
+        "name": STRANGE[0],
+        "categoryId": 2**63 - 1,
+        "status": "pending",
+    }
     assert json.loads(exported.splitlines()[-6]) == expected
 
 
 @pytest.mark.parametrize(("options", "names"), [(["--raw"], STRANGE), ([], NEUTRAL)])
 def test_csv_runs_no_formula_unless_it_is_raw(
-    options: list[str], names: list[str], service: RunningService, tool: Tool, strange: list[int]
+    options: list[str],
+    names: list[str],
+    service: RunningService,
+    tool: Tool,
+    strange: list[int],
 ) -> None:
     output = service.data / "pets.csv"
     options = [*options, "--format", "csv", "--output", str(output)]
@@ -95,7 +113,9 @@ def test_failures_that_may_pass_are_shown_and_repeated(tool: Tool) -> None:
         return error(503, "\x1b[2J", Retry_After="0") if failed else reply(PET, 201)
 
     with serve(script) as server:
-        done = tool("seed", "--count", "3", "--base-url", server.base_url, API_KEY="key")
+        done = tool(
+            "seed", "--count", "3", "--base-url", server.base_url, API_KEY="key"
+        )
     assert "3 of 3 animals: 3 added" in done.stdout
     assert done.stderr.count(r"503 \x1b[2J: Sorry.; attempt 2 of 6 in 0.") == 2
 
@@ -104,14 +124,23 @@ def test_failures_that_may_pass_are_shown_and_repeated(tool: Tool) -> None:
     ("message", "script"),
     [
         (r"401 \x1b[2J: Sorry.", lambda *_: error(401, "\x1b[2J")),
-        ("another origin", lambda *_: reply([PET], Link='<//127.0.0.2/?cursor=x>; rel="next"')),
+        (
+            "another origin",
+            lambda *_: reply([PET], Link='<//127.0.0.2/?cursor=x>; rel="next"'),
+        ),
     ],
 )
 def test_a_failure_ends_the_export_and_leaves_no_file(
     message: str, script: Script, tool: Tool, tmp_path: Path
 ) -> None:
     with serve(script) as server:
-        done = tool("export", "--output", f"{tmp_path}/out", BASE_URL=server.base_url, API_KEY="k")
+        done = tool(
+            "export",
+            "--output",
+            f"{tmp_path}/out",
+            BASE_URL=server.base_url,
+            API_KEY="k",
+        )
     assert done.exit_code == 1
     assert message in done.stderr
     assert list(tmp_path.iterdir()) == []
@@ -126,7 +155,9 @@ def test_a_failure_ends_the_export_and_leaves_no_file(
         ("got no response", {"BASE_URL": "http://127.0.0.1:9/v1", "API_KEY": "key"}),
     ],
 )
-def test_a_wrong_call_says_what_to_do(message: str, variables: dict[str, str], tool: Tool) -> None:
+def test_a_wrong_call_says_what_to_do(
+    message: str, variables: dict[str, str], tool: Tool
+) -> None:
     done = tool("seed", **variables)
     assert message in done.stderr
     assert done.stderr.count("\n") == 1

@@ -23,7 +23,10 @@ def osv_requests(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Request]]:
 
     def answer(request: Request, _: int) -> Response:
         queries = request.json["queries"]
-        known = [{"vulns": [{"id": "X-1"}]} if "evil" in str(each) else {} for each in queries]
+        known = [
+            {"vulns": [{"id": "X-1"}]} if "evil" in str(each) else {}
+            for each in queries
+        ]
         return reply({"results": known})
 
     with serve(answer) as server:
@@ -37,27 +40,63 @@ def exit_status() -> int:
     return exited.value.exit_code
 
 
-def test_this_tree_passes_and_every_lock_is_asked_for(osv_requests: list[Request]) -> None:
+def test_this_tree_passes_and_every_lock_is_asked_for(
+    osv_requests: list[Request],
+) -> None:
     assert exit_status() == 0
     asked = {query["package"]["name"] for query in osv_requests[0].json["queries"]}
-    assert asked >= {"@stoplight/spectral-cli", "aws-sam-cli", "awslambdaric", "botocore", "zizmor"}
+    assert asked >= {
+        "@stoplight/spectral-cli",
+        "aws-sam-cli",
+        "awslambdaric",
+        "botocore",
+        "zizmor",
+    }
 
 
 @pytest.mark.parametrize(
     ("lock", "text", "replacement"),
     [
         ("locks/sam.txt", "annotated-types==", "annotated-types>="),
-        ("locks/sam.txt", "annotated-types==", f"x @ https://evil.example/x.whl {HASH}\nx=="),
-        ("locks/sam.txt", "annotated-types==", "--extra-index-url https://evil.example\nx=="),
-        ("locks/sam.txt", "annotated-types==", f"x==1 {HASH} @ https://evil.example\nx=="),
-        ("locks/spectral/package-lock.json", '"integrity": "sha512', '"integrity": "sha1'),
-        ("locks/spectral/package-lock.json", '"integrity"', '"resolved": "x", "integrity"'),
+        (
+            "locks/sam.txt",
+            "annotated-types==",
+            f"x @ https://evil.example/x.whl {HASH}\nx==",
+        ),
+        (
+            "locks/sam.txt",
+            "annotated-types==",
+            "--extra-index-url https://evil.example\nx==",
+        ),
+        (
+            "locks/sam.txt",
+            "annotated-types==",
+            f"x==1 {HASH} @ https://evil.example\nx==",
+        ),
+        (
+            "locks/spectral/package-lock.json",
+            '"integrity": "sha512',
+            '"integrity": "sha1',
+        ),
+        (
+            "locks/spectral/package-lock.json",
+            '"integrity"',
+            '"resolved": "x", "integrity"',
+        ),
         ("uv.lock", 'hash = "sha256:', 'hash = "md5:'),
         ("uv.lock", WHEEL, 'url = "https://evil.example/packages/'),
-        ("uv.lock", WHEEL, 'url = "https://files.pythonhosted.org.evil.example/packages/'),
+        (
+            "uv.lock",
+            WHEEL,
+            'url = "https://files.pythonhosted.org.evil.example/packages/',
+        ),
         ("uv.lock", WHEEL, 'path = "'),
         ("uv.lock", '"https://pypi.org/simple"', '"https://evil.example/simple"'),
-        ("uv.lock", 'source = { editable = "clients', 'source = { editable = "../clients'),
+        (
+            "uv.lock",
+            'source = { editable = "clients',
+            'source = { editable = "../clients',
+        ),
     ],
 )
 def test_entry_that_could_be_replaced_is_found(
@@ -95,7 +134,9 @@ def test_status_is_2_when_only_the_advisory_database_is_missing(
 
 @pytest.mark.parametrize("environment", ["live", "test"])
 def test_key_of_this_service_is_found(
-    environment: Literal["live", "test"], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    environment: Literal["live", "test"],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(audit, "ROOT", tmp_path)
     file = tmp_path / "settings.py"

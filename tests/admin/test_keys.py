@@ -93,7 +93,9 @@ def test_of_two_keys_issued_at_once_one_stays_valid(
         put(table, record)
 
     monkeypatch.setattr(KeyTable, "put", put_after_another)
-    with pytest.raises(KeyAdministrationError, match="belongs to the valid key aaaaaaaaaaaa"):
+    with pytest.raises(
+        KeyAdministrationError, match="belongs to the valid key aaaaaaaaaaaa"
+    ):
         keys.issue("bob", "test")
 
     assert [record.state(time.time()) for record in keys.all()] == ["active", "revoked"]
@@ -140,7 +142,8 @@ def test_second_revocation_changes_nothing(keys: KeyTable) -> None:
     keys.put(first)
 
     assert keys.revoke(HASH) == first
-    assert keys._revoke(HASH) == first  # as by an administrator who has not seen the first
+    # As by an administrator who has not seen the first.
+    assert keys._revoke(HASH) == first
 
 
 @pytest.mark.parametrize(
@@ -161,14 +164,18 @@ def test_revocation_is_refused(name: str, message: str, keys: KeyTable) -> None:
         keys.revoke(name)
 
 
-def test_record_that_cannot_be_read_is_expired_and_hides_no_other(keys: KeyTable) -> None:
+def test_record_that_cannot_be_read_is_expired_and_hides_no_other(
+    keys: KeyTable,
+) -> None:
     item: Any = {"hash": {"S": HASH}, "expires": {"S": "soon"}, "odd": {"BOOL": True}}
     keys.dynamodb.put_item(TableName=NAME, Item=item)
 
     assert keys.all() == [KeyRecord(HASH, "?", created=0, expires=0)]
 
 
-@pytest.mark.parametrize(("expires", "state"), [(0, "expired"), (100, "expired"), (101, "active")])
+@pytest.mark.parametrize(
+    ("expires", "state"), [(0, "expired"), (100, "expired"), (101, "active")]
+)
 def test_key_is_active_until_it_expires(expires: int, state: str) -> None:
     assert KeyRecord(HASH, "bob", created=1, expires=expires).state(now=100) == state
 
@@ -181,7 +188,8 @@ def test_expiry_in_days_or_at_the_end_of_a_day(text: str, end: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["2026-11-20", "0d", "-1d", "90", "tomorrow", "2027-02-30", "9999-12-31", ""]
+    "text",
+    ["2026-11-20", "0d", "-1d", "90", "tomorrow", "2027-02-30", "9999-12-31", ""],
 )
 def test_expiry_is_refused(text: str) -> None:
     with pytest.raises(KeyAdministrationError, match="--expires"):
@@ -221,8 +229,12 @@ def test_record_names_the_local_user_where_dynamodb_is_another(
 def test_key_expires_after_a_year_unless_asked_otherwise(run: RunCommand) -> None:
     in_a_year = time.time() + 365 * 86_400
 
-    assert run("issue", "--label", "a", "--json")["expires"] == pytest.approx(in_a_year, abs=60)
-    assert run("issue", "--label", "b", "--json", "--expires", "never")["expires"] is None
+    assert run("issue", "--label", "a", "--json")["expires"] == pytest.approx(
+        in_a_year, abs=60
+    )
+    assert (
+        run("issue", "--label", "b", "--json", "--expires", "never")["expires"] is None
+    )
 
 
 def test_list_shows_what_is_known_of_a_key(run: RunCommand, keys: KeyTable) -> None:
@@ -244,15 +256,21 @@ def test_list_shows_what_is_known_of_a_key(run: RunCommand, keys: KeyTable) -> N
     )
 
 
-def test_production_keys_are_live_and_a_stage_is_found_by_its_stack(keys: KeyTable) -> None:
+def test_production_keys_are_live_and_a_stage_is_found_by_its_stack(
+    keys: KeyTable,
+) -> None:
     body = {
         "Resources": {"A": {"Type": "AWS::SNS::Topic"}},
         "Outputs": {"ApiKeysTableName": {"Value": NAME}},
     }
     cloudformation = boto3.client("cloudformation")
-    cloudformation.create_stack(StackName="animal-store-production", TemplateBody=json.dumps(body))
+    cloudformation.create_stack(
+        StackName="animal-store-production", TemplateBody=json.dumps(body)
+    )
 
-    done = CliRunner().invoke(command.app, ["issue", "--label", "bob", "--stage", "production"])
+    done = CliRunner().invoke(
+        command.app, ["issue", "--label", "bob", "--stage", "production"]
+    )
 
     assert done.stdout.startswith("animal_live_"), done.output
     assert keys.all()[0].label == "bob"
@@ -270,11 +288,17 @@ def test_stage_without_a_region_says_what_to_set(
     assert "Set AWS_DEFAULT_REGION to the region of the stage" in done.output
 
 
-@pytest.mark.parametrize("arguments", [["list"], ["revoke", HASH], ["revoke", "\x1b[2J"]])
+@pytest.mark.parametrize(
+    "arguments", [["list"], ["revoke", HASH], ["revoke", "\x1b[2J"]]
+)
 def test_nothing_in_the_table_steers_the_terminal(
     arguments: list[str], run: RunCommand, keys: KeyTable
 ) -> None:
-    keys.put(KeyRecord(HASH, "\x1b[2J\u202e\x9b[red]bob", created=1, issuedBy="\x1b]0;eve\x07"))
+    keys.put(
+        KeyRecord(
+            HASH, "\x1b[2J\u202e\x9b[red]bob", created=1, issuedBy="\x1b]0;eve\x07"
+        )
+    )
 
     printed = run(*arguments, status=int("\x1b[2J" in arguments))
 

@@ -25,10 +25,14 @@ ROWS = {row["variant"]: row for row in RESULTS["rows"]}
     sys.version_info[:2] != (3, 13) or not shutil.which("valgrind"),
     reason="the benchmark needs 3.13 and valgrind",
 )
-def test_cold_start_takes_at_most_5_percent_more_than_published_and_logs_one_line() -> None:
+def test_cold_start_takes_at_most_5_percent_more_than_published_and_logs_one_line() -> (
+    None
+):
     published = ROWS["ours"]["cold_instructions"] / ROWS["bare"]["cold_instructions"]
 
-    output = subprocess.check_output(["make", "-s", "bench", "QUICK=1"], cwd=ROOT, text=True)
+    output = subprocess.check_output(
+        ["make", "-s", "bench", "QUICK=1"], cwd=ROOT, text=True
+    )
 
     counted = json.loads(output)
     assert counted["ratio"] <= 1.05 * published

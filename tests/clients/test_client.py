@@ -26,7 +26,9 @@ from tests.support.scripted_server import Script, error, hang_up, reply, serve
 
 REX = {"id": 1, "name": "Rex", "categoryId": 3}
 CODE = "\x1b[2J\u009b\u202e"
-STATUSES = {status for each in openapi.operations() for status in each.statuses if status >= 400}
+STATUSES = {
+    status for each in openapi.operations() for status in each.statuses if status >= 400
+}
 FORKING = """
 import os, sys
 from animal_store_client import Client
@@ -86,7 +88,9 @@ def test_every_operation_of_the_service(service: RunningService) -> None:
     with store.Client(service.base_url, service.api_key) as client:
         zoe = client.create("Zoë", 2**53 + 1, "sold")
         assert zoe == store.Pet(zoe.id, "Zoë", 2**53 + 1, "sold")
-        twin = client.create(zoe.name, zoe.category_id, zoe.status, idempotency_key="zoe")
+        twin = client.create(
+            zoe.name, zoe.category_id, zoe.status, idempotency_key="zoe"
+        )
         assert client.create("Zoë", 2**53 + 1, "sold", idempotency_key="zoe").replayed
         with pytest.raises(store.IdempotencyKeyReusedError):
             client.create("Leo", 1, idempotency_key="zoe")
@@ -103,7 +107,9 @@ def test_every_operation_of_the_service(service: RunningService) -> None:
 def test_every_operation_of_the_service_in_asyncio(service: RunningService) -> None:
     async def use() -> None:
         async with store.AsyncClient(service.base_url, service.api_key) as client:
-            mia, leo = await asyncio.gather(client.create("Mia", 1), client.create("Leo", 1))
+            mia, leo = await asyncio.gather(
+                client.create("Mia", 1), client.create("Leo", 1)
+            )
             with pytest.warns(DeprecationWarning, match="2030"):
                 assert await client.get(mia.id) == mia
             assert leo in [pet async for pet in client.pets(page_size=2)]
@@ -122,7 +128,9 @@ def test_both_clients_have_a_method_for_each_operation() -> None:
     for operation in openapi.operations():
         name = operation.id.removesuffix("Pet").replace("listPets", "pages")
         for kind in (store.Client, store.AsyncClient):
-            assert hasattr(kind, name), f"clients/python: add {name} to {kind.__name__}."
+            assert hasattr(kind, name), (
+                f"clients/python: add {name} to {kind.__name__}."
+            )
 
 
 def test_forked_processes_do_not_share_connections(service: RunningService) -> None:
@@ -134,7 +142,9 @@ def test_its_pet_has_the_members_of_the_document_and_keeps_newer_ones() -> None:
     newer = {**REX, "status": "lost", "species": "dog"}
     pet = store.Pet.from_json(newer)
     assert (pet.status, pet.raw) == ("lost", newer)
-    names = {field.name.replace("category_id", "categoryId") for field in fields(store.Pet)}
+    names = {
+        field.name.replace("category_id", "categoryId") for field in fields(store.Pet)
+    }
     assert names - {"raw", "replayed"} == openapi.schema("Pet")["properties"].keys(), (
         "clients/python: Pet has other members than that of openapi.yaml."
     )
@@ -148,13 +158,18 @@ def test_a_creation_is_repeated_with_its_key_and_after_retry_after(
     def script(_: Request, number: int) -> Response:
         times.append(time.monotonic())
         date = formatdate(time.time() + 2, usegmt=True)  # which has no fractions
-        failures = {1: error(503, "down", Retry_After="1"), 2: error(429, Retry_After=date)}
+        failures = {
+            1: error(503, "down", Retry_After="1"),
+            2: error(429, Retry_After=date),
+        }
         return failures.get(number) or reply(REX, 201)
 
     with serve(script) as server, store.Client(server.base_url, "key") as client:
         client.create("Rex", 3)
         client.create("Rex", 3)
-    first, second, third, other = [each.headers["Idempotency-Key"] for each in server.received]
+    first, second, third, other = [
+        each.headers["Idempotency-Key"] for each in server.received
+    ]
     assert first == second == third != other
     assert times[1] - times[0] >= 1
     assert times[2] - times[1] >= 1
@@ -246,7 +261,9 @@ def dripping(head: bytes, drop: bytes) -> Script:
 
 
 @both
-@pytest.mark.parametrize("limits", [{"timeout_s": 0.8, "attempts": 1}, {"deadline_s": 0.8}])
+@pytest.mark.parametrize(
+    "limits", [{"timeout_s": 0.8, "attempts": 1}, {"deadline_s": 0.8}]
+)
 @pytest.mark.parametrize(
     "script",
     [
@@ -257,7 +274,9 @@ def dripping(head: bytes, drop: bytes) -> Script:
         always({}, 503, Retry_After="9"),
     ],
 )
-def test_a_call_ends_in_time(listed_by: Any, script: Script, limits: dict[str, Any]) -> None:
+def test_a_call_ends_in_time(
+    listed_by: Any, script: Script, limits: dict[str, Any]
+) -> None:
     start = time.monotonic()
     failure(script, listed_by, **limits)
     assert time.monotonic() - start < 5
@@ -302,7 +321,9 @@ def test_a_failed_creation_names_its_key_in_another_process_too(script: Script) 
 
 
 @pytest.mark.parametrize("status", sorted(STATUSES))
-def test_errors_have_a_class_a_code_and_a_request_id_and_are_safe_to_print(status: int) -> None:
+def test_errors_have_a_class_a_code_and_a_request_id_and_are_safe_to_print(
+    status: int,
+) -> None:
     body = {"code": CODE, "message": "Sorry."}
     error, _ = failure(always(body, status, x_amzn_RequestId="42"), attempts=1)
     copied = pickle.loads(pickle.dumps(error))  # noqa: S301
@@ -320,7 +341,9 @@ def test_a_redirect_is_not_followed_and_says_where_it_pointed() -> None:
 
 def test_a_deletion_returns_none_and_takes_404_for_done_once_it_may_be() -> None:
     client = store.Client("https://x/v1", "key")
-    deletion = Call(client, "DELETE", httpx.URL("https://x/v1/pets/1"), lambda _, body: body)
+    deletion = Call(
+        client, "DELETE", httpx.URL("https://x/v1/pets/1"), lambda _, body: body
+    )
     assert deletion.result(httpx.Response(204), b"") is None
     with pytest.raises(store.NotFoundError):
         deletion.result(httpx.Response(404), b"")

@@ -52,7 +52,9 @@ def script(request: Request, _: int) -> Response:
 
 
 @pytest.mark.parametrize("name", GENERATE)
-def test_every_operation_and_error(name: str, tmp_path: Path, service: RunningService) -> None:
+def test_every_operation_and_error(
+    name: str, tmp_path: Path, service: RunningService
+) -> None:
     folder = tmp_path / "build/clients"
     if name.endswith("go") and not shutil.which("go"):
         pytest.skip("Go is not installed")
@@ -67,11 +69,17 @@ def test_every_operation_and_error(name: str, tmp_path: Path, service: RunningSe
         command = ("bash", "-euc", f'{GENERATE[name]}{PROGRAMS[name]} "$@"', "bash")
         arguments = (service.base_url, server.origin, json.dumps(NAMES))
         printed = run(
-            *command, *arguments, cwd=folder, PATH=path, API_KEY=service.api_key, timeout_s=300
+            *command,
+            *arguments,
+            cwd=folder,
+            PATH=path,
+            API_KEY=service.api_key,
+            timeout_s=300,
         )
 
     seen = json.loads(printed.splitlines()[-1])
-    category = 2**53 if name == "openapi-generator-typescript" else 2**53 + 1  # it rounds
+    # It rounds.
+    category = 2**53 if name == "openapi-generator-typescript" else 2**53 + 1
     assert [pet[1:] for pet in seen["created"]] == [[name, category] for name in NAMES]
     assert [pet for pet in seen["listed"] if pet in seen["created"]] == seen["created"]
     assert seen["read"] == seen["created"][:1]

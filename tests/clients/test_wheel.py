@@ -21,5 +21,7 @@ def test_the_wheel_installs_and_knows_its_version_and_license(tmp_path: Path) ->
     run(UV, "pip", "install", "--python", python, wheel, cwd=tmp_path)
     program = "import animal_store_client as store; print(store.AsyncClient, store.__version__)"
     assert run(python, "-c", program, cwd=tmp_path).endswith("AsyncClient'> 1.0.0\n")
-    (licence,) = tmp_path.glob("venv/lib/*/site-packages/animal_store_client-*/licenses/LICENSE")
+    (licence,) = tmp_path.glob(
+        "venv/lib/*/site-packages/animal_store_client-*/licenses/LICENSE"
+    )
     assert licence.read_text() == (ROOT / "LICENSE").read_text()

@@ -91,10 +91,14 @@ class Client:
 
 
 @contextmanager
-def connect(base_url: str, api_key: str, transport: httpx.BaseTransport | None) -> Iterator[Client]:
+def connect(
+    base_url: str, api_key: str, transport: httpx.BaseTransport | None
+) -> Iterator[Client]:
     """Open a client; without a transport, over the network."""
     # A cold start and a rehearsal on two cores are slow; a service that hangs is not waited for.
-    with httpx.Client(event_hooks={"response": [_check]}, timeout=30, transport=transport) as http:
+    with httpx.Client(
+        event_hooks={"response": [_check]}, timeout=30, transport=transport
+    ) as http:
         yield Client(http, base_url, api_key)
 
 
@@ -108,7 +112,9 @@ def _check(response: httpx.Response) -> None:
         return
     path = request.url.raw_path.decode().partition("?")[0].rpartition("/v1")[2]
     operation = openapi.find(request.method, path)
-    problems = openapi.problems(operation, response.status_code, response.headers, content)
+    problems = openapi.problems(
+        operation, response.status_code, response.headers, content
+    )
     assert problems == [], seen
 
 

@@ -65,7 +65,9 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
             pytest.exit(f"{base_url} does not answer: {error}", returncode=1)
         yield Target(base_url, api_key, os.environ.get("CONTRACT_SECOND_API_KEY"))
     elif base_url or api_key:
-        raise pytest.UsageError("CONTRACT_BASE_URL and CONTRACT_API_KEY belong together")
+        raise pytest.UsageError(
+            "CONTRACT_BASE_URL and CONTRACT_API_KEY belong together"
+        )
     else:
         with service_in_process(tmp_path_factory.mktemp("service")) as service:
             yield service

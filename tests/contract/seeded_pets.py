@@ -69,7 +69,9 @@ def _start(client: Client, status: str | None, first: int) -> str:
     url = "/pets?limit=100"
     if status:
         url += "&status=" + status
-    while before := [pet for pet in client.request("GET", url).json() if pet["id"] < first]:
+    while before := [
+        pet for pet in client.request("GET", url).json() if pet["id"] < first
+    ]:
         url = _after(client, with_limit(url, len(before)))
     return url
 

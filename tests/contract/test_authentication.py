@@ -62,7 +62,9 @@ def assert_unauthorized(response: httpx.Response) -> None:
 
 @openapi.each_operation
 @pytest.mark.parametrize("value", REFUSED, ids=short)
-def test_refused(client: Client, operation: openapi.Operation, value: str | None) -> None:
+def test_refused(
+    client: Client, operation: openapi.Operation, value: str | None
+) -> None:
     """Every operation refuses a key that is missing, invalid or not a bearer token."""
     headers = [*authorization(value, client.api_key), JSON]
     content = b'{"name": "x", "categoryId": 1}' if operation.method == "POST" else None
@@ -82,7 +84,9 @@ def test_refused(client: Client, operation: openapi.Operation, value: str | None
         ("Cookie", "Authorization=Bearer {key}; api_key={key}", False),
     ],
 )
-def test_refused_header(client: Client, name: str, value: str, authenticate: bool) -> None:
+def test_refused_header(
+    client: Client, name: str, value: str, authenticate: bool
+) -> None:
     """A key in a second Authorization header, or in another one, is refused."""
     headers = [(name, value.format(key=client.api_key))]
     response = client.request("GET", "/pets", headers, authenticate=authenticate)
@@ -120,4 +124,6 @@ def test_comes_first(client: Client, method: str, path: str, value: str | None) 
     wrong = [("Content-Type", "text/plain"), ("Idempotency-Key", "")]
     headers = [*authorization(value, client.api_key), *wrong]
     content = b"{" if method == "POST" else None
-    assert_unauthorized(client.request(method, path, headers, content, authenticate=False))
+    assert_unauthorized(
+        client.request(method, path, headers, content, authenticate=False)
+    )

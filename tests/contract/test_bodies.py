@@ -72,15 +72,27 @@ REFUSED = [
 ]
 
 # In no encoding like it, overlong, a surrogate, cut off, beyond Unicode.
-NOT_UTF_8 = [b"\xff\xfe", b"\xc0\xaf", b"\xed\xa0\xbd", b"\xf0\x9f\x90", b"\xf4\x90\x80\x80"]
+NOT_UTF_8 = [
+    b"\xff\xfe",
+    b"\xc0\xaf",
+    b"\xed\xa0\xbd",
+    b"\xf0\x9f\x90",
+    b"\xf4\x90\x80\x80",
+]
 
 ACCEPTED = {
     "white-space-around": b" \r\n\t" + VALID + b"\n\n",
     "escaped-member-name": rb'{"n\u0061me": "x", "categoryId": 1}',
     "escaped-character": rb'{"name": "\u0078", "categoryId": 1}',
     "other-order": b'{"categoryId":1,"name":"x"}',
-    "nested-a-little": b'{"name": "x", "categoryId": 1, "y": ' + b"[" * 50 + b"]" * 50 + b"}",
-    "largest": '{"name": "x", "categoryId": 1, "y": "é'.encode().ljust(LARGEST - 2, b"y") + b'"}',
+    "nested-a-little": b'{"name": "x", "categoryId": 1, "y": '
+    + b"[" * 50
+    + b"]" * 50
+    + b"}",
+    "largest": '{"name": "x", "categoryId": 1, "y": "é'.encode().ljust(
+        LARGEST - 2, b"y"
+    )
+    + b'"}',
 }
 
 
@@ -111,7 +123,11 @@ def test_accepted(client: Client, body: bytes) -> None:
     """JSON is taken however it is written."""
     response = client.post(body)
     assert response.status_code == 201, response.text
-    assert response.json() == {"id": response.json()["id"], "name": "x", "categoryId": 1}
+    assert response.json() == {
+        "id": response.json()["id"],
+        "name": "x",
+        "categoryId": 1,
+    }
 
 
 @pytest.mark.parametrize(

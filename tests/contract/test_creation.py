@@ -4,7 +4,15 @@ import json
 
 import pytest
 
-from tests.contract.client import JSON, Client, Headers, Pet, assert_error, eventually, short
+from tests.contract.client import (
+    JSON,
+    Client,
+    Headers,
+    Pet,
+    assert_error,
+    eventually,
+    short,
+)
 from tests.contract.seeded_pets import STATUSES, SeededPets
 
 PAW = "\N{PAW PRINTS}"
@@ -31,7 +39,8 @@ NAMES = [
 NUMBERS = [0, -1, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63)]
 
 WHITE_SPACE = (
-    "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+    "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0"
+    "\u1680\u2000\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 )
 NOT_NAMES = [
     *WHITE_SPACE,
@@ -67,7 +76,17 @@ NOT_INTEGERS = [
     b"9223372036854775807.0",
     b"1e400",
 ]
-NOT_STATUSES = ["adopted", None, "", "AVAILABLE", "sold ", 0, True, ["sold"], {"S": "sold"}]
+NOT_STATUSES = [
+    "adopted",
+    None,
+    "",
+    "AVAILABLE",
+    "sold ",
+    0,
+    True,
+    ["sold"],
+    {"S": "sold"},
+]
 
 
 def create_and_look(client: Client, seeded_pets: SeededPets, new: Pet) -> Pet:
@@ -94,7 +113,9 @@ def test_status(client: Client, seeded_pets: SeededPets, status: str | None) -> 
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_category_kept_exactly(client: Client, seeded_pets: SeededPets, number: int) -> None:
+def test_category_kept_exactly(
+    client: Client, seeded_pets: SeededPets, number: int
+) -> None:
     """Every int64 comes back digit by digit, beyond 2^53 too."""
     create_and_look(client, seeded_pets, client.new(categoryId=number))
 
@@ -156,7 +177,9 @@ def test_refused_adds_nothing(client: Client, seeded_pets: SeededPets) -> None:
     """A refused creation adds no animal, also where only a parameter is unknown: it has none."""
     new = client.new()
     assert_error(client.post({**new, "status": "x"}), "invalid_request")
-    response = client.request("POST", "/pets?dryRun=1", [JSON], json.dumps(new).encode())
+    response = client.request(
+        "POST", "/pets?dryRun=1", [JSON], json.dumps(new).encode()
+    )
     assert_error(response, "invalid_request", naming="dryRun")
     assert new["name"] not in [pet["name"] for pet in seeded_pets.walk()]
 

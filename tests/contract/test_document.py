@@ -16,7 +16,11 @@ from tests.support import openapi
 from tools import ROOT
 
 # Every response's own checks are the client's; these need to know what was asked.
-CHECKED = ["negative_data_rejection", "positive_data_acceptance", "missing_required_header"]
+CHECKED = [
+    "negative_data_rejection",
+    "positive_data_acceptance",
+    "missing_required_header",
+]
 
 
 @cache
@@ -25,7 +29,9 @@ def document() -> Any:
     load_all_checks()
     loaded = schemathesis.openapi.from_path(ROOT / "openapi.yaml")
     # The key is the client's (401 has its own tests), and getPet ignores unknown parameters.
-    loaded.config.generation.update(with_security_parameters=False, allow_extra_parameters=False)
+    loaded.config.generation.update(
+        with_security_parameters=False, allow_extra_parameters=False
+    )
     return loaded
 
 
@@ -62,7 +68,9 @@ def send(client: Client, case: Case[Any]) -> None:
 def test_generated(client: Client, operation: openapi.Operation, mode: str) -> None:
     """Send what openapi.yaml allows or forbids; no request gets a 5xx or an undeclared response."""
     found = document().find_operation_by_id(operation.id)
-    cases = found.as_strategy(generation_mode=GenerationMode(mode)).filter(is_expressible)
+    cases = found.as_strategy(generation_mode=GenerationMode(mode)).filter(
+        is_expressible
+    )
 
     # derandomize: the same requests in every run, so that a failure can be looked at again.
     @settings(

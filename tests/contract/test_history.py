@@ -29,7 +29,9 @@ class Walk(NamedTuple):
     pets: list[Pet]
 
 
-def record(client: Client, seeded_pets: SeededPets) -> tuple[list[Creation], list[Walk]]:
+def record(
+    client: Client, seeded_pets: SeededPets
+) -> tuple[list[Creation], list[Walk]]:
     """Let creations, retries of them at once and later, reads and lists race."""
     creations: list[Creation] = []
     walks: list[Walk] = []
@@ -46,7 +48,9 @@ def record(client: Client, seeded_pets: SeededPets) -> tuple[list[Creation], lis
         walks.append(Walk(start, status, list(seeded_pets.walk(status, limit=20))))
 
     deadline = time.monotonic() + SECONDS
-    keyed = [(client.new(), ("Idempotency-Key", str(uuid.uuid4()))) for _ in range(ROUNDS)]
+    keyed = [
+        (client.new(), ("Idempotency-Key", str(uuid.uuid4()))) for _ in range(ROUNDS)
+    ]
     with ThreadPoolExecutor(7) as pool:
         for number, (new, key) in enumerate(keyed):
             requests = [
@@ -71,7 +75,9 @@ def check_creations(creations: list[Creation]) -> None:
     ids: dict[str, int] = {}
     for new, pet, _, _ in creations:
         assert pet == {"id": pet["id"], **new}
-        assert ids.setdefault(pet["name"], pet["id"]) == pet["id"], "a key made two animals"
+        assert ids.setdefault(pet["name"], pet["id"]) == pet["id"], (
+            "a key made two animals"
+        )
     assert len(set(ids.values())) == len(ids), "an id was given twice"
     first = [creation for creation in creations if not creation.replayed]
     assert len(first) == len(ids), "not one request of each key was the first"

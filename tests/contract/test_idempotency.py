@@ -71,7 +71,9 @@ def test_other_key(client: Client, key: str) -> None:
     create_first(client, new, "a" + key + "a")
 
 
-@pytest.mark.parametrize("characters", ["", "!#$%&'()*+,-./:;<=>?@[]^_`{|}~\\\"x", "x" * 219])
+@pytest.mark.parametrize(
+    "characters", ["", "!#$%&'()*+,-./:;<=>?@[]^_`{|}~\\\"x", "x" * 219]
+)
 def test_quoted_is_bare(client: Client, key: str, characters: str) -> None:
     """A key of up to 255 visible characters is the same bare and in double quotes."""
     new, bare = client.new(), key + characters

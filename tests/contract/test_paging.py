@@ -9,13 +9,17 @@ from tests.contract.seeded_pets import STATUSES, SeededPets, filters
 
 @filters
 @pytest.mark.parametrize("limit", [1, 7, 100])
-def test_every_page_size(seeded_pets: SeededPets, status: str | None, limit: int) -> None:
+def test_every_page_size(
+    seeded_pets: SeededPets, status: str | None, limit: int
+) -> None:
     """Whatever the page size, a walk meets each animal of its list once, in ascending order."""
     assert seeded_pets.read(status, limit) == seeded_pets.with_status(status)
 
 
 @filters
-def test_full_last_page(client: Client, seeded_pets: SeededPets, status: str | None) -> None:
+def test_full_last_page(
+    client: Client, seeded_pets: SeededPets, status: str | None
+) -> None:
     """The last page has no link, also when it is full."""
     url = seeded_pets.starts[status]
     while following := next_url(client.request("GET", url)):
@@ -62,10 +66,14 @@ def test_changed_cursor_refused(client: Client, cursor: str, position: int) -> N
     assert_error(client.list("cursor=" + changed), "invalid_request", naming="cursor")
 
 
-@pytest.mark.parametrize("form", ["{}=", "{}%0A", "%20{}", "{}A", "{}%00", "{}%20", "%EF%BB%BF{}"])
+@pytest.mark.parametrize(
+    "form", ["{}=", "{}%0A", "%20{}", "{}A", "{}%00", "{}%20", "%EF%BB%BF{}"]
+)
 def test_longer_cursor_refused(client: Client, cursor: str, form: str) -> None:
     """A cursor with anything around it is refused, by name."""
-    assert_error(client.list("cursor=" + form.format(cursor)), "invalid_request", naming="cursor")
+    assert_error(
+        client.list("cursor=" + form.format(cursor)), "invalid_request", naming="cursor"
+    )
 
 
 @pytest.mark.parametrize("status", STATUSES)

@@ -35,7 +35,17 @@ UNKNOWN = [
 ]
 
 # Spellings of an id that exists which are not that id.
-OTHER_SPELLINGS = ["%2B{}", "+{}", "0{}", "%20{}", "{}%20", "{}%0A", "{}%00", "{}.0", "{},"]
+OTHER_SPELLINGS = [
+    "%2B{}",
+    "+{}",
+    "0{}",
+    "%20{}",
+    "{}%20",
+    "{}%0A",
+    "{}%00",
+    "{}.0",
+    "{},",
+]
 
 
 @pytest.mark.smoke_read_only

@@ -28,7 +28,9 @@ WRITES = [
     "DELETE /pets",
     "DELETE /pets/1",
 ]
-UNKNOWN = [pytest.param(read, marks=pytest.mark.smoke_read_only) for read in READS] + WRITES
+UNKNOWN = [
+    pytest.param(read, marks=pytest.mark.smoke_read_only) for read in READS
+] + WRITES
 
 
 @pytest.mark.parametrize("authenticate", [True, False], ids=["with-key", "without-key"])

@@ -11,14 +11,18 @@ ROLES = properties_by_name(BOOTSTRAP, "AWS::IAM::Role")
 BUCKET = properties_by_name(BOOTSTRAP, "AWS::S3::Bucket")["ArtifactBucket"]
 BOUNDARY = BOOTSTRAP["Resources"]["Boundary"]["Properties"]["PolicyDocument"]
 HERE = "${AWS::Region}:${AWS::AccountId}"
-ROLES_OF_THE_STACK = "arn:${AWS::Partition}:iam::${AWS::AccountId}:role/animal-store-${Stage}-*"
+ROLES_OF_THE_STACK = (
+    "arn:${AWS::Partition}:iam::${AWS::AccountId}:role/animal-store-${Stage}-*"
+)
 
 
 def granting(role: str, action: str) -> Policy:
     """Return the one statement of a role that names an action."""
     (policy,) = ROLES[role]["Policies"]
     (statement,) = [
-        each for each in policy["PolicyDocument"]["Statement"] if action in each["Action"]
+        each
+        for each in policy["PolicyDocument"]["Statement"]
+        if action in each["Action"]
     ]
     return dict(statement)
 
@@ -56,12 +60,18 @@ def test_only_aws_services_become_the_other_roles() -> None:
         "ExecutionRole": "cloudformation.amazonaws.com",
     }.items():
         assert ROLES[role]["AssumeRolePolicyDocument"]["Statement"] == [
-            {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": service}}
+            {
+                "Effect": "Allow",
+                "Action": "sts:AssumeRole",
+                "Principal": {"Service": service},
+            }
         ]
     assert ROLES.keys() == {"ApiGatewayLoggingRole", "DeployRole", "ExecutionRole"}
 
 
-def test_the_roles_have_no_policy_but_their_own_and_a_path_that_they_cannot_change() -> None:
+def test_the_roles_have_no_policy_but_their_own_and_a_path_that_they_cannot_change() -> (
+    None
+):
     for role in ("DeployRole", "ExecutionRole"):
         assert "ManagedPolicyArns" not in ROLES[role]
         assert ROLES[role]["Path"] == "/animal-store-bootstrap/"
@@ -73,7 +83,9 @@ def test_roles_are_passed_only_to_the_services_that_need_them() -> None:
         "Effect": "Allow",
         "Action": "iam:PassRole",
         "Resource": {"Fn::GetAtt": ["ExecutionRole", "Arn"]},
-        "Condition": {"StringEquals": {"iam:PassedToService": "cloudformation.amazonaws.com"}},
+        "Condition": {
+            "StringEquals": {"iam:PassedToService": "cloudformation.amazonaws.com"}
+        },
     }
     services = ["lambda.amazonaws.com", "codedeploy.amazonaws.com"]
     assert granting("ExecutionRole", "iam:PassRole") == {
@@ -85,7 +97,9 @@ def test_roles_are_passed_only_to_the_services_that_need_them() -> None:
     }
 
 
-def test_a_role_is_made_and_given_policies_only_with_the_boundary_and_under_its_prefix() -> None:
+def test_a_role_is_made_and_given_policies_only_with_the_boundary_and_under_its_prefix() -> (
+    None
+):
     assert granting("ExecutionRole", "iam:CreateRole") == {
         "Sid": "RolesWithTheBoundary",
         "Effect": "Allow",
@@ -103,11 +117,20 @@ def test_a_role_is_made_and_given_policies_only_with_the_boundary_and_under_its_
 
 
 def test_the_boundary_is_this_and_no_more() -> None:
-    allowed = [(each["Effect"], each["Action"], each["Resource"]) for each in BOUNDARY["Statement"]]
+    allowed = [
+        (each["Effect"], each["Action"], each["Resource"])
+        for each in BOUNDARY["Statement"]
+    ]
     tables = f"arn:${{AWS::Partition}}:dynamodb:{HERE}:table/animal-store-${{Stage}}-*"
     logs = f"arn:${{AWS::Partition}}:logs:{HERE}:log-group:animal-store-${{Stage}}-*"
-    functions = f"arn:${{AWS::Partition}}:lambda:{HERE}:function:animal-store-${{Stage}}-*"
-    shift = ["lambda:GetAlias", "lambda:GetProvisionedConcurrencyConfig", "lambda:UpdateAlias"]
+    functions = (
+        f"arn:${{AWS::Partition}}:lambda:{HERE}:function:animal-store-${{Stage}}-*"
+    )
+    shift = [
+        "lambda:GetAlias",
+        "lambda:GetProvisionedConcurrencyConfig",
+        "lambda:UpdateAlias",
+    ]
     assert allowed == [
         ("Allow", ["dynamodb:*Item", "dynamodb:Query"], {"Fn::Sub": tables}),
         ("Allow", ["logs:CreateLogStream", "logs:PutLogEvents"], {"Fn::Sub": logs}),
@@ -125,12 +148,16 @@ def test_artifacts_are_closed_to_the_public_and_kept() -> None:
         "RestrictPublicBuckets": True,
     }
     assert BUCKET["VersioningConfiguration"] == {"Status": "Enabled"}
-    statements = BOOTSTRAP["Resources"]["ArtifactBucketPolicy"]["Properties"]["PolicyDocument"]
+    statements = BOOTSTRAP["Resources"]["ArtifactBucketPolicy"]["Properties"][
+        "PolicyDocument"
+    ]
     assert [each["Effect"] for each in statements["Statement"]] == ["Deny"]
 
 
 def test_no_right_reaches_the_other_stage() -> None:
     lines = (ROOT / "bootstrap.yaml").read_text().splitlines()
-    arns = [line.strip() for line in lines if "arn:" in line and "animal-store-" in line]
+    arns = [
+        line.strip() for line in lines if "arn:" in line and "animal-store-" in line
+    ]
 
     assert [arn for arn in arns if "animal-store-${Stage}" not in arn] == []

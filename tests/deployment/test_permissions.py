@@ -42,12 +42,21 @@ ARNS = {
         f"{DOMAINS}/api.example.com/basepathmappings",
         f"{DOMAINS}/api.example.com/basepathmappings/(none)",
     ),
-    "AWS::ApiGateway::Deployment": (f"{API}/a1b2/deployments", f"{API}/a1b2/deployments/c3d4"),
+    "AWS::ApiGateway::Deployment": (
+        f"{API}/a1b2/deployments",
+        f"{API}/a1b2/deployments/c3d4",
+    ),
     "AWS::ApiGateway::DomainName": (DOMAINS, f"{DOMAINS}/api.example.com", TAGS),
     "AWS::ApiGateway::RestApi": (API, f"{API}/a1b2", TAGS),
-    "AWS::ApiGateway::Stage": (f"{API}/a1b2/stages", f"{API}/a1b2/stages/{{stage}}", TAGS),
+    "AWS::ApiGateway::Stage": (
+        f"{API}/a1b2/stages",
+        f"{API}/a1b2/stages/{{stage}}",
+        TAGS,
+    ),
     "AWS::CloudWatch::Alarm": (f"arn:aws:cloudwatch:{HERE}:alarm:{{name}}",),
-    "AWS::CloudWatch::Dashboard": (f"arn:aws:cloudwatch::{ACCOUNT}:dashboard/{{stack}}",),
+    "AWS::CloudWatch::Dashboard": (
+        f"arn:aws:cloudwatch::{ACCOUNT}:dashboard/{{stack}}",
+    ),
     "AWS::CodeDeploy::Application": DEPLOYMENTS,
     "AWS::CodeDeploy::DeploymentGroup": (*DEPLOYMENTS, ROLE),
     "AWS::DynamoDB::Table": (f"arn:aws:dynamodb:{HERE}:table/{{name}}",),
@@ -105,14 +114,22 @@ NOT_SET = {
 }
 # What CloudFormation and API Gateway ask for without a handler that says so.
 TRANSFORM = f"arn:aws:cloudformation:{REGION}:aws:transform/Serverless-2016-10-31"
-SERVICE_ROLE = f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/ops.apigateway.amazonaws.com/Role"
+SERVICE_ROLE = (
+    f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/ops.apigateway.amazonaws.com/Role"
+)
 BESIDE_THE_HANDLERS = [
     Request("cloudformation:CreateChangeSet", (TRANSFORM,)),
-    Request("cloudwatch:DescribeAlarms", (f"arn:aws:cloudwatch:{HERE}:alarm:of-others",)),
+    Request(
+        "cloudwatch:DescribeAlarms", (f"arn:aws:cloudwatch:{HERE}:alarm:of-others",)
+    ),
     Request("iam:CreateServiceLinkedRole", (SERVICE_ROLE,)),
 ]
 # What a shift of an alias without hooks needs of AWSCodeDeployRoleForLambdaLimited.
-OF_CODEDEPLOY = ("lambda:GetAlias", "lambda:GetProvisionedConcurrencyConfig", "lambda:UpdateAlias")
+OF_CODEDEPLOY = (
+    "lambda:GetAlias",
+    "lambda:GetProvisionedConcurrencyConfig",
+    "lambda:UpdateAlias",
+)
 
 
 @cache
@@ -134,7 +151,9 @@ def policy(resource: str, stage: str) -> Policy:
     properties = BOOTSTRAP["Resources"][resource]["Properties"]
     document = properties["Policies"][0] if "Policies" in properties else properties
     names = {
-        "ArtifactBucket.Arn": CODE.format(stack=f"animal-store-{stage}").removesuffix("/code/1a2b"),
+        "ArtifactBucket.Arn": CODE.format(stack=f"animal-store-{stage}").removesuffix(
+            "/code/1a2b"
+        ),
         "AWS::AccountId": ACCOUNT,
         "AWS::Partition": "aws",
         "AWS::Region": REGION,
@@ -153,7 +172,9 @@ def of_the_handlers(stage: str) -> Iterator[Request]:
         kind = resource["Type"]
         schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema(REGION, kind).schema
         actions = set(schema.get("tagging", {}).get("permissions", ()))
-        for operation in {"create", "read", "update", "delete"} & schema["handlers"].keys():
+        for operation in {"create", "read", "update", "delete"} & schema[
+            "handlers"
+        ].keys():
             actions |= set(schema["handlers"][operation]["permissions"])
         services = {kind.split("::")[1].lower()} | OTHER_SERVICES.get(kind, set())
         context = (
@@ -168,14 +189,19 @@ def of_the_handlers(stage: str) -> Iterator[Request]:
 def of_the_roles(stage: str) -> Iterator[Request]:
     """Yield what the stack's own roles are allowed."""
     made = resources(stage)
-    names = {f"{name}.Arn": arns(stage, name, each["Type"])[-1] for name, each in made.items()}
+    names = {
+        f"{name}.Arn": arns(stage, name, each["Type"])[-1]
+        for name, each in made.items()
+    }
     for role in properties_by_name({"Resources": made}, "AWS::IAM::Role").values():
         for document in resolve(role.get("Policies", []), names):
             for statement in document["PolicyDocument"]["Statement"]:
                 actions, arn = statement["Action"], statement["Resource"]
                 for action in [actions] if isinstance(actions, str) else actions:
                     yield Request(action, (arn,))
-    yield Request("cloudwatch:DescribeAlarms", arns(stage, "Any", "AWS::CloudWatch::Alarm"))
+    yield Request(
+        "cloudwatch:DescribeAlarms", arns(stage, "Any", "AWS::CloudWatch::Alarm")
+    )
     for action in OF_CODEDEPLOY:
         yield Request(action, arns(stage, "Any", "AWS::Lambda::Alias"))
 
@@ -183,18 +209,26 @@ def of_the_roles(stage: str) -> Iterator[Request]:
 @pytest.mark.parametrize("stage", ["staging", "production"])
 def test_cloudformation_may_make_each_resource_and_nothing_else(stage: str) -> None:
     requests = [*of_the_handlers(stage), *BESIDE_THE_HANDLERS]
-    assert evaluate(policy("ExecutionRole", stage), requests) == NOTHING_REFUSED_OR_UNUSED
+    assert (
+        evaluate(policy("ExecutionRole", stage), requests) == NOTHING_REFUSED_OR_UNUSED
+    )
 
 
 @pytest.mark.parametrize("stage", ["staging", "production"])
-def test_the_boundary_leaves_the_stacks_roles_what_they_have_and_nothing_else(stage: str) -> None:
+def test_the_boundary_leaves_the_stacks_roles_what_they_have_and_nothing_else(
+    stage: str,
+) -> None:
     evaluation = evaluate(policy("Boundary", stage), of_the_roles(stage))
     assert evaluation == NOTHING_REFUSED_OR_UNUSED
 
 
 # What the pipeline's calls need beside the permission of their name, and what is not rehearsed.
-TABLE = f"arn:aws:dynamodb:{HERE}:table/animal-store-{{stage}}-AnimalsTable-1A2B3C4D5E6F"
-RESTORED = f"arn:aws:dynamodb:{HERE}:table/animal-store-{{stage}}-AnimalsTable-{{restored}}"
+TABLE = (
+    f"arn:aws:dynamodb:{HERE}:table/animal-store-{{stage}}-AnimalsTable-1A2B3C4D5E6F"
+)
+RESTORED = (
+    f"arn:aws:dynamodb:{HERE}:table/animal-store-{{stage}}-AnimalsTable-{{restored}}"
+)
 STACK = f"arn:aws:cloudformation:{HERE}:stack/animal-store-{{stage}}/1a2b"
 BESIDE_THE_CALLS = [
     # CreateChangeSet, with the role, the tags and the transform that it names
@@ -233,6 +267,7 @@ def test_a_table_in_use_keeps_its_protection_and_its_items_from_deletion() -> No
     in_use = (name.format(HERE, "20B3C4D5E6F7"), name.format(HERE, "2027013102300"))
     actions = ("dynamodb:DeleteItem", "dynamodb:UpdateTable")
     refused = evaluate(
-        policy("DeployRole", "production"), [Request(action, in_use) for action in actions]
+        policy("DeployRole", "production"),
+        [Request(action, in_use) for action in actions],
     ).refused
     assert refused == [f"{action} on {table}" for action in actions for table in in_use]

@@ -43,7 +43,14 @@ def commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """Make a history: `older` and `newer` on main, where production runs `newer`, and `beside`."""
 
     def git(*arguments: str) -> str:
-        command = ["git", "-c", "user.name=x", "-c", "user.email=x@example.com", *arguments]
+        command = [
+            "git",
+            "-c",
+            "user.name=x",
+            "-c",
+            "user.email=x@example.com",
+            *arguments,
+        ]
         return subprocess.check_output(command, cwd=tmp_path, text=True).strip()
 
     found = {}
@@ -60,7 +67,11 @@ def commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 @pytest.mark.parametrize(
     ("stage", "commit", "is_rollback"),
-    [("production", "newer", False), ("production", "older", True), ("staging", "beside", False)],
+    [
+        ("production", "newer", False),
+        ("production", "older", True),
+        ("staging", "beside", False),
+    ],
 )
 def test_what_may_be_deployed(
     commits: dict[str, str], stage: str, commit: str, is_rollback: bool
@@ -72,7 +83,9 @@ def test_what_may_be_deployed(
     ("commit", "is_rollback"),
     [("older", False), ("beside", False), ("beside", True), ("changed", True)],
 )
-def test_what_production_refuses(commits: dict[str, str], commit: str, is_rollback: bool) -> None:
+def test_what_production_refuses(
+    commits: dict[str, str], commit: str, is_rollback: bool
+) -> None:
     with pytest.raises(DeploymentError, match="production"):
         release.guard(PRODUCTION, commits[commit], is_rollback=is_rollback)
 
@@ -95,7 +108,12 @@ def test_a_deployment_has_every_parameter_of_its_artifact(
     (tmp_path / "samconfig.toml").write_text(
         "production.deploy.parameters.parameter_overrides = ['Stage=production', 'Waf=true']"
     )
-    used = {"MemorySize": "512", "AlarmEmail": "a@example.com", "Waf": "false", "DomainName": "x"}
+    used = {
+        "MemorySize": "512",
+        "AlarmEmail": "a@example.com",
+        "Waf": "false",
+        "DomainName": "x",
+    }
     monkeypatch.setattr(Stage, "used_parameters", lambda _: used)
     monkeypatch.delenv("ALARM_EMAIL", raising=False)
 
@@ -112,9 +130,13 @@ def test_a_deployment_has_every_parameter_of_its_artifact(
 def history(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record what a stage has run; at first it runs `old`."""
     ran = ["old"]
-    monkeypatch.setattr(release, "install", lambda _, each, **__: ran.append(each.commit))
+    monkeypatch.setattr(
+        release, "install", lambda _, each, **__: ran.append(each.commit)
+    )
     monkeypatch.setattr(release, "released", lambda _: ran[-1])
-    monkeypatch.setattr(release, "fetched", lambda _, name: contextlib.nullcontext(artifact(name)))
+    monkeypatch.setattr(
+        release, "fetched", lambda _, name: contextlib.nullcontext(artifact(name))
+    )
     return ran
 
 
@@ -136,7 +158,11 @@ def test_what_passes_its_check_stays_and_can_be_rolled_back_to(
     ],
 )
 def test_a_failed_check_goes_back_unless_superseded(
-    history: list[str], aws: MagicMock, is_rollback: bool, meanwhile: list[str], expected: list[str]
+    history: list[str],
+    aws: MagicMock,
+    is_rollback: bool,
+    meanwhile: list[str],
+    expected: list[str],
 ) -> None:
     def fail() -> None:
         history.extend(meanwhile)
@@ -144,7 +170,9 @@ def test_a_failed_check_goes_back_unless_superseded(
 
     new = artifact("new")
     with pytest.raises(DeploymentError, match="the check fails"):
-        release.deploy_and_check(PRODUCTION, new, fail, canary=False, is_rollback=is_rollback)
+        release.deploy_and_check(
+            PRODUCTION, new, fail, canary=False, is_rollback=is_rollback
+        )
     assert history == expected
     aws.put_object.assert_not_called()
 
@@ -168,7 +196,9 @@ def sam(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, ...]
 
     def run(_: str, *command: str, cwd: Path) -> str:
         commands.append((*command, (cwd / "deployed.json").read_text()))
-        return "changes: arn:aws:cloudformation:eu-central-1:1:changeSet/samcli/1 created"
+        return (
+            "changes: arn:aws:cloudformation:eu-central-1:1:changeSet/samcli/1 created"
+        )
 
     (tmp_path / "template.yaml").write_text(
         "{Globals: {Function: {Environment: {Variables: {}}}}, Outputs: {}}"
@@ -197,7 +227,9 @@ def test_a_plan_names_the_changes_and_leaves_nothing_behind(
     pages = [{"Changes": [{"ResourceChange": change}]}]
     aws.get_paginator.return_value.paginate.return_value = pages
 
-    assert list(release.plan(PRODUCTION, artifact("new", tmp_path))) == ["Modify Api (replaced)"]
+    assert list(release.plan(PRODUCTION, artifact("new", tmp_path))) == [
+        "Modify Api (replaced)"
+    ]
 
     assert "--no-execute-changeset" in sam[-1]
     change_set = "arn:aws:cloudformation:eu-central-1:1:changeSet/samcli/1"
@@ -210,11 +242,16 @@ def test_restored_tables_take_the_place_of_the_stacks_own_everywhere() -> None:
     before = {
         "AnimalsTable": {"Type": "AWS::DynamoDB::Table"},
         "name": {"Ref": "AnimalsTable"},
-        "arns": [{"Fn::GetAtt": ["AnimalsTable", "Arn"]}, {"Fn::GetAtt": "AnimalsTable.Arn"}],
+        "arns": [
+            {"Fn::GetAtt": ["AnimalsTable", "Arn"]},
+            {"Fn::GetAtt": "AnimalsTable.Arn"},
+        ],
         "index": {"Fn::Sub": "${AnimalsTable.Arn}/index/by-status of ${AnimalsTable}"},
         "other": {"Ref": "ApiKeysTable"},
     }
-    arn = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/restored"
+    arn = (
+        "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/restored"
+    )
 
     assert release.replace_tables(before, {"AnimalsTable": "restored"}) == {
         "AnimalsTable": {"Type": "AWS::DynamoDB::Table"},
@@ -229,7 +266,9 @@ def test_what_did_not_reach_live_is_named(aws: MagicMock) -> None:
     latest = {"MemorySize": 512, "Timeout": 5}
     live = {"MemorySize": 1769, "Layers": [{"Arn": "layer:1"}], "CodeSha256": "qg=="}
     aws.meta = boto3.client("lambda", region_name="eu-central-1").meta
-    aws.get_alias.return_value = {"RoutingConfig": {"AdditionalVersionWeights": {"2": 0.1}}}
+    aws.get_alias.return_value = {
+        "RoutingConfig": {"AdditionalVersionWeights": {"2": 0.1}}
+    }
     aws.get_function.side_effect = [
         {"Configuration": latest | {"Layers": live["Layers"]}},
         {"Configuration": live},

@@ -42,7 +42,9 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     deployments: list[Any] = []
     nothing = contextlib.nullcontext()
     monkeypatch.setattr(release, "fetched", lambda *_: nothing)
-    monkeypatch.setattr(release, "install", lambda *_, tables, **__: deployments.append(tables))
+    monkeypatch.setattr(
+        release, "install", lambda *_, tables, **__: deployments.append(tables)
+    )
     return deployments
 
 
@@ -169,7 +171,9 @@ def test_the_stacks_own_table_comes_back(
     assert "closed" not in counter(tables("animals"))
 
 
-def test_animals_come_back_as_they_were_and_newer_ones_are_carried_over(tables: Any) -> None:
+def test_animals_come_back_as_they_were_and_newer_ones_are_carried_over(
+    tables: Any,
+) -> None:
     old, new = tables("animals"), tables("animals-restored")
     # At the restored moment, the creation of 6 was under way: it had taken its id.
     for pk, number in (("pet", 1), ("pet", 6), ("pet", 7), ("idempotency#x", 0)):
@@ -202,7 +206,10 @@ def test_the_counter_is_never_set_back() -> None:
     ids=["kept", "revoked", "issued", "deleted"],
 )
 def test_a_revocation_is_carried_over(
-    tables: Any, old: dict[str, Any] | None, restored: dict[str, Any] | None, expected: Any
+    tables: Any,
+    old: dict[str, Any] | None,
+    restored: dict[str, Any] | None,
+    expected: Any,
 ) -> None:
     for table, item in (("keys", old), ("keys-restored", restored)):
         if item is not None:
@@ -220,9 +227,14 @@ def dynamodb(monkeypatch: pytest.MonkeyPatch) -> Any:
     dynamodb = MagicMock()
     dynamodb.exceptions.TableAlreadyExistsException = KeyError
     not_yet: Any = {"Error": {"Code": "ContinuousBackupsUnavailableException"}}
-    dynamodb.update_continuous_backups.side_effect = [ClientError(not_yet, "Update"), {}]
+    dynamodb.update_continuous_backups.side_effect = [
+        ClientError(not_yet, "Update"),
+        {},
+    ]
     dynamodb.describe_time_to_live.side_effect = lambda TableName: {  # noqa: N803
-        "TimeToLiveDescription": {"AttributeName": "expires"} if TableName == "animals" else {}
+        "TimeToLiveDescription": {"AttributeName": "expires"}
+        if TableName == "animals"
+        else {}
     }
     monkeypatch.setattr(restore, "client", lambda _: dynamodb)
     monkeypatch.setattr(Stage, "outputs", lambda _: {"AnimalsTableName": "animals"})
@@ -233,7 +245,9 @@ def test_a_restore_protects_the_new_table_as_soon_as_it_can(dynamodb: Any) -> No
     restore.restore(PRODUCTION, into="new")
 
     assert dynamodb.update_continuous_backups.call_count == 2
-    dynamodb.update_table.assert_called_once_with(TableName="new", DeletionProtectionEnabled=True)
+    dynamodb.update_table.assert_called_once_with(
+        TableName="new", DeletionProtectionEnabled=True
+    )
     dynamodb.update_time_to_live.assert_called_once()
 
 

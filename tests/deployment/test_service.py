@@ -28,14 +28,23 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> Iterator[KeyTable]:
 
 def test_keys_are_valid_for_as_long_as_a_check_lasts(keys: KeyTable) -> None:
     with service.temporary_keys("keys"):
-        assert [record.state(time.time()) for record in keys.all()] == ["active", "active"]
+        assert [record.state(time.time()) for record in keys.all()] == [
+            "active",
+            "active",
+        ]
 
-    assert [record.state(time.time()) for record in keys.all()] == ["revoked", "revoked"]
+    assert [record.state(time.time()) for record in keys.all()] == [
+        "revoked",
+        "revoked",
+    ]
 
 
 @pytest.mark.usefixtures("keys")
 def test_two_checks_at_the_same_time_have_keys_of_their_own() -> None:
-    with service.temporary_keys("keys") as first, service.temporary_keys("keys") as second:
+    with (
+        service.temporary_keys("keys") as first,
+        service.temporary_keys("keys") as second,
+    ):
         assert len({*first, *second}) == 4
 
 
@@ -43,7 +52,10 @@ def test_a_check_says_that_no_label_is_left(keys: KeyTable) -> None:
     for number in range(1, 9):
         keys.put(KeyRecord(f"{number}" * 64, f"check {number}", created=1))
 
-    with pytest.raises(DeploymentError, match="all labels"), service.temporary_keys("keys"):
+    with (
+        pytest.raises(DeploymentError, match="all labels"),
+        service.temporary_keys("keys"),
+    ):
         pass
 
 
@@ -52,19 +64,26 @@ def test_a_canary_gets_requests_that_only_read(monkeypatch: pytest.MonkeyPatch) 
     suite = MagicMock()
     monkeypatch.setattr(service, "_suite", suite)
 
-    with service.requests_meanwhile({"ApiKeysTableName": "keys", "BaseUrl": "https://a/v1"}):
+    with service.requests_meanwhile(
+        {"ApiKeysTableName": "keys", "BaseUrl": "https://a/v1"}
+    ):
         while not suite.called:
             time.sleep(0.01)
 
     assert "smoke_read_only" in suite.call_args.args
 
 
-def test_an_address_that_has_not_confirmed_gets_no_alarms(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_that_has_not_confirmed_gets_no_alarms(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     sns = MagicMock()
     sns.list_subscriptions_by_topic.return_value = {
         "Subscriptions": [
             {"Endpoint": "a@example.com", "SubscriptionArn": "PendingConfirmation"},
-            {"Endpoint": "b@example.com", "SubscriptionArn": "arn:aws:sns:eu-west-1:1:alarms:2"},
+            {
+                "Endpoint": "b@example.com",
+                "SubscriptionArn": "arn:aws:sns:eu-west-1:1:alarms:2",
+            },
         ]
     }
     monkeypatch.setattr(stage, "client", lambda _: sns)

@@ -5,7 +5,9 @@ import yaml
 from tools import ROOT
 
 FOLDER = ROOT / ".github/workflows"
-WORKFLOWS = {path.stem: yaml.safe_load(path.read_text()) for path in FOLDER.glob("*.yml")}
+WORKFLOWS = {
+    path.stem: yaml.safe_load(path.read_text()) for path in FOLDER.glob("*.yml")
+}
 STEPS = [
     step
     for workflow in WORKFLOWS.values()
@@ -63,7 +65,10 @@ def test_a_stage_takes_only_what_was_built_and_attested_here() -> None:
 
 def test_a_stage_changes_from_main_and_in_its_environment() -> None:
     assert DEPLOY["environment"] == "${{ inputs.stage }}"
-    assert WORKFLOWS["weekly"]["jobs"]["check-stage"]["environment"] == "${{ matrix.stage }}"
+    assert (
+        WORKFLOWS["weekly"]["jobs"]["check-stage"]["environment"]
+        == "${{ matrix.stage }}"
+    )
     # YAML 1.1 reads `on` as true.
     assert WORKFLOWS["deploy"][True]["push"] == {"branches": ["main"]}
     of_main = "github.ref == 'refs/heads/main'"
@@ -73,7 +78,9 @@ def test_a_stage_changes_from_main_and_in_its_environment() -> None:
         ("weekly", "check-stage"),
     ):
         assert WORKFLOWS[workflow]["jobs"][job]["if"] == of_main
-    assert all("pull_request_target" not in workflow[True] for workflow in WORKFLOWS.values())
+    assert all(
+        "pull_request_target" not in workflow[True] for workflow in WORKFLOWS.values()
+    )
 
 
 def test_nothing_is_taken_from_a_cache_or_by_a_tag_that_can_be_moved() -> None:

@@ -29,14 +29,20 @@ def look(url: str, folder: Path, *api_key: str) -> dict[str, Any]:
         run("node", "page.mjs", url, chromium, *api_key, cwd=folder).splitlines()[-1]
     )
     for screen, page in seen.items():  # faint: text that cannot be read well
-        assert page == {**page, "operationsFirst": True, "errors": 0, "fits": True, "faint": []}, (
-            screen
-        )
+        assert page == {
+            **page,
+            "operationsFirst": True,
+            "errors": 0,
+            "fits": True,
+            "faint": [],
+        }, screen
         assert ("dark" in screen) == (page["background"] == "rgb(28, 32, 34)"), screen
     return seen
 
 
-def test_the_first_request_needs_no_scrolling(service: RunningService, tmp_path: Path) -> None:
+def test_the_first_request_needs_no_scrolling(
+    service: RunningService, tmp_path: Path
+) -> None:
     for screen, page in look(
         service.base_url.removesuffix("/v1") + "/docs", tmp_path, service.api_key
     ).items():
@@ -56,7 +62,9 @@ def test_the_published_copy_has_its_licenses_and_what_helps_when_a_request_fails
 
     for header in ("Idempotency-Key", "Retry-After", "x-amzn-RequestId"):
         assert header in above
-    assert (published / "openapi.yaml").read_bytes() == (ROOT / "openapi.yaml").read_bytes()
+    assert (published / "openapi.yaml").read_bytes() == (
+        ROOT / "openapi.yaml"
+    ).read_bytes()
     assert "Apache License" in (published / "swagger-ui.LICENSE.txt").read_text()
     assert "SmartBear" in (published / "swagger-ui.NOTICE.txt").read_text()
     assert "DOMPurify" in (published / "swagger-ui-bundle.js.LICENSE.txt").read_text()

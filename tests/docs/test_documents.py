@@ -14,7 +14,9 @@ from tests.support import openapi
 from tools import ROOT
 from tools.cli import app
 
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("[!.]*/*.md"), *ROOT.glob("clients/*/*.md")])
+DOCUMENTS = sorted(
+    [*ROOT.glob("*.md"), *ROOT.glob("[!.]*/*.md"), *ROOT.glob("clients/*/*.md")]
+)
 COMMANDS = typer.main.get_group(app).commands
 MAKEFILE = (ROOT / "Makefile").read_text()
 
@@ -27,9 +29,12 @@ def tokens(document: Path) -> Iterator[Token]:
 def anchors(document: Path) -> list[str]:
     """Name a document's headings as GitHub does in links to them."""
     lines = document.read_text().splitlines()
-    headings = [line.lstrip("#").strip().lower() for line in lines if line.startswith("#")]
+    headings = [
+        line.lstrip("#").strip().lower() for line in lines if line.startswith("#")
+    ]
     return [
-        "".join(c for c in text if c.isalnum() or c in " -_").replace(" ", "-") for text in headings
+        "".join(c for c in text if c.isalnum() or c in " -_").replace(" ", "-")
+        for text in headings
     ]
 
 
@@ -63,7 +68,9 @@ def test_commands_exist(document: Path) -> None:
                 assert argument in COMMANDS, words
 
 
-@pytest.mark.parametrize("operation", openapi.operations(), ids=lambda operation: operation.id)
+@pytest.mark.parametrize(
+    "operation", openapi.operations(), ids=lambda operation: operation.id
+)
 def test_documents_name_every_operation(operation: openapi.Operation) -> None:
     row = f"| `{operation.method} /v1{operation.path}"
     assert row in (ROOT / "README.md").read_text(), (

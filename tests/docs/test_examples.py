@@ -14,12 +14,20 @@ from tests.support.processes import RunningService, link_node_modules
 from tests.support.scripted_server import error, forward, reply, serve
 from tools import ROOT
 
-FILES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+FILES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 FENCES = [fence for file in FILES for fence in fences(file)]
 EXAMPLES = [fence for fence in FENCES if fence.mark == "example"]
 # What an example must print.
 PRINTED = {
-    "import os": ["category_id=3", "Rex is listed", "400 invalid_request name: must have"],
+    "import os": [
+        "category_id=3",
+        "Rex is listed",
+        "400 invalid_request name: must have",
+    ],
     "rex-1": ['"name":"Rex","categoryId":3,"status":"available"}'],
     "--include": ['rel="next"'],
     'while [ -n "$url" ]': ["]["],  # the end of a page and the beginning of the next
@@ -78,13 +86,16 @@ def test_example_survives_failures_and_a_stall(
             time.sleep(60)  # longer than a reader would wait: only a timeout goes on
         return forward(service.base_url.removesuffix("/v1"), request)
 
-    service.tool("seed", "--count", "10")  # more animals than fit on the examples' pages
+    # More animals than fit on the examples' pages.
+    service.tool("seed", "--count", "10")
     with serve(script) as server:
         done = run_example(fence, tmp_path, server.base_url, service.api_key)
 
     assert done.returncode == 0, done.stderr
     assert len(server.received) > 2
-    (expected,) = (texts for beginning, texts in PRINTED.items() if beginning in fence.code)
+    (expected,) = (
+        texts for beginning, texts in PRINTED.items() if beginning in fence.code
+    )
     assert [text for text in expected if text not in done.stdout] == []
 
 
@@ -113,5 +124,7 @@ def test_no_example_of_the_clients_is_left_out() -> None:
         if fence.name.startswith("clients.md")
     ]
 
-    assert [name for name, mark in marks if mark not in {"example", "setup", "generates"}] == []
+    assert [
+        name for name, mark in marks if mark not in {"example", "setup", "generates"}
+    ] == []
     assert len(PAGING) == 4

@@ -30,7 +30,9 @@ def test_each_alarm_has_a_section(stack: Template) -> None:
 
 
 def test_each_widget_is_explained(stack: Template) -> None:
-    body = properties_of(stack, "AWS::CloudWatch::Dashboard")["DashboardBody"]["Fn::Sub"]
+    body = properties_of(stack, "AWS::CloudWatch::Dashboard")["DashboardBody"][
+        "Fn::Sub"
+    ]
     for text in body.split('"title": "')[1:]:
         title = text.partition('"')[0]
         assert f"\n| {title} |" in RUNBOOK

@@ -12,7 +12,12 @@ EXAMPLES = ROOT / "docs/examples"
 CLIENT = "clients/python/src/animal_store_client"
 LEFT_OUT = [  # of an example, what may be forgotten; which quick tests find it, and what they name
     ("delete-pet", "openapi.yaml", "event", "openapi.yaml"),
-    ("delete-pet", "functions/delete_pet/app.py", "event", "functions/delete_pet/app.py"),
+    (
+        "delete-pet",
+        "functions/delete_pet/app.py",
+        "event",
+        "functions/delete_pet/app.py",
+    ),
     ("delete-pet", "layers/common/animal_store/catalogue.py", "event", "catalogue"),
     ("delete-pet", "template.yaml", "event", "template.yaml"),
     ("delete-pet", "README.md", "documents", "README.md"),
@@ -36,7 +41,16 @@ def run_quick_tests(
     subprocess.run(checkout, cwd=ROOT, check=True)
     subprocess.run(["git", "apply", *options, patch], cwd=folder, check=True)
     (folder / ".tools").symlink_to(ROOT / ".tools")
-    pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", tests]
+    pytest_ = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-k",
+        tests,
+    ]
     return subprocess.run(
         [*pytest_, "@tests/quick.txt"],
         cwd=folder,

@@ -20,7 +20,10 @@ from tools.local.output import Metrics, redirected
 @pytest.fixture(scope="module")
 def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     with service_in_process(tmp_path_factory.mktemp("service")) as target:
-        origin, headers = "http://127.0.0.1:3000", {"Authorization": f"Bearer {target.api_key}"}
+        origin, headers = (
+            "http://127.0.0.1:3000",
+            {"Authorization": f"Bearer {target.api_key}"},
+        )
         yield httpx.Client(base_url=origin, headers=headers, transport=target.transport)
 
 
@@ -47,7 +50,9 @@ def test_root_leads_to_the_documentation(http: httpx.Client) -> None:
 
 
 def test_document_is_the_projects_with_this_server_alone(http: httpx.Client) -> None:
-    served = yaml.safe_load(http.get("/openapi.yaml", headers={"Host": "localhost:81"}).text)
+    served = yaml.safe_load(
+        http.get("/openapi.yaml", headers={"Host": "localhost:81"}).text
+    )
 
     servers = served.pop("servers")
     assert servers == [{"url": "http://localhost:81/v1", "description": "this machine"}]
@@ -117,9 +122,12 @@ def test_log_is_one_line_without_a_key(
 def test_status_is_made_of_the_metrics(http: httpx.Client) -> None:
     metrics = Metrics()
     with redirected(metrics):
-        pet_id = http.post("/v1/pets", json={"name": "Rex", "categoryId": 1}).json()["id"]
+        pet_id = http.post("/v1/pets", json={"name": "Rex", "categoryId": 1}).json()[
+            "id"
+        ]
         http.get(f"/v1/pets/{pet_id}")
-        http.get("/v1/cats")  # API Gateway's own response: not in the functions' metrics
+        # API Gateway's own response: not in the functions' metrics.
+        http.get("/v1/cats")
     status = metrics.summary("http://127.0.0.1/v1")
 
     assert status["counts"] == [

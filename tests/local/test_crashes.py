@@ -25,7 +25,9 @@ def create_until_killed(
         ids.setdefault(name)
         headers = {"Idempotency-Key": name} if with_key else {}
         try:
-            response = http.post("/pets", headers=headers, json={"name": name, "categoryId": 1})
+            response = http.post(
+                "/pets", headers=headers, json={"name": name, "categoryId": 1}
+            )
         except httpx.TransportError:
             return name
         assert response.status_code == 201, response.text
@@ -35,7 +37,10 @@ def create_until_killed(
 
 @pytest.mark.parametrize(
     ("kills", "clients"),
-    [pytest.param(2, 8, id="quick"), pytest.param(20, 32, id="long", marks=pytest.mark.slow)],
+    [
+        pytest.param(2, 8, id="quick"),
+        pytest.param(20, 32, id="long", marks=pytest.mark.slow),
+    ],
 )
 def test_nothing_is_lost_or_doubled(tmp_path: Path, kills: int, clients: int) -> None:
     # By name; None where nothing was answered: these animals may be there.
@@ -44,12 +49,15 @@ def test_nothing_is_lost_or_doubled(tmp_path: Path, kills: int, clients: int) ->
     with_keys = [bool(number % 2) for number in range(clients)]
     for _ in range(kills):
         with run_service(tmp_path) as service, ThreadPoolExecutor(clients) as pool:
-            writing = pool.map(partial(create_until_killed, service.http, ids), names, with_keys)
+            writing = pool.map(
+                partial(create_until_killed, service.http, ids), names, with_keys
+            )
             time.sleep(random.uniform(0.3, 1))
             service.process.kill()
             # Every other client repeats what was not answered.
             names = [
-                name if number % 2 else uuid.uuid4().hex for number, name in enumerate(writing)
+                name if number % 2 else uuid.uuid4().hex
+                for number, name in enumerate(writing)
             ]
     with closing(Database(DataFolder(tmp_path).database)) as database:
         listed = pets(client(database))

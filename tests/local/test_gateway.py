@@ -37,9 +37,12 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         shutil.copytree(ROOT / name, tmp_path / name)
     for handler in tmp_path.glob("functions/*/app.py"):
         handler.write_text(ECHO)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # its age is compared in seconds
+    # Its age is compared in seconds.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     with own_layer():
-        for module in [module for module in sys.modules if module.startswith("animal_store")]:
+        for module in [
+            module for module in sys.modules if module.startswith("animal_store")
+        ]:
             del sys.modules[module]
         yield tmp_path
 
@@ -57,7 +60,9 @@ def load(project: Path, handler: str, before: str = "\0", after: str = "") -> Ga
 def get(
     gateway: Gateway, path: str = "/v1/pets", body: bytes = b"", **headers: str
 ) -> httpx.Response:
-    transport = httpx.ASGITransport(request_response(gateway.handle), client=("192.0.2.1", 80))
+    transport = httpx.ASGITransport(
+        request_response(gateway.handle), client=("192.0.2.1", 80)
+    )
     client = httpx.AsyncClient(
         transport=transport, base_url="http://localhost:3000", headers=headers
     )
@@ -66,7 +71,10 @@ def get(
 
 def test_functions_get_events(project: Path) -> None:
     gateway = load(
-        project, ECHO, "Path: /v1/pets, Method: GET", "Path: '/v1/{kind}/{id}', Method: GET"
+        project,
+        ECHO,
+        "Path: /v1/pets, Method: GET",
+        "Path: '/v1/{kind}/{id}', Method: GET",
     )
     sent = {"X-Forwarded-For": "6.6.6.6", "X-Forwarded-Proto": "https"}
 
@@ -145,7 +153,9 @@ def test_template_that_it_does_not_know(
         template.load(tmp_path / "template.yaml", {"Stage": "local"})
 
 
-def test_handler_that_cannot_be_loaded_leaves_the_old_one_working(project: Path) -> None:
+def test_handler_that_cannot_be_loaded_leaves_the_old_one_working(
+    project: Path,
+) -> None:
     old, shared = load(project, ECHO), sys.modules["animal_store.settings"]
 
     with pytest.raises(LocalError, match=r"SyntaxError: .*list_pets/app.py, line 2\)"):
@@ -163,14 +173,19 @@ def test_handler_that_cannot_be_loaded_leaves_the_old_one_working(project: Path)
     [
         ("raise ValueError('secret detail')", "ValueError: secret detail"),
         ("raise SystemExit", "SystemExit"),
-        (r"return {'statusCode': 200, 'headers': {'A': '1\r\nB: x'}}", "ValueError: not a respon"),
+        (
+            r"return {'statusCode': 200, 'headers': {'A': '1\r\nB: x'}}",
+            "ValueError: not a respon",
+        ),
     ],
 )
 def test_function_that_fails(project: Path, code: str, logged: str) -> None:
     gateway = load(project, f"def handler(event, context):\n    {code}\n")
     log, terminal = list[str](), list[str]()
 
-    with redirected(log.append, partial(show_exception, terminal.append, Path("functions.log"))):
+    with redirected(
+        log.append, partial(show_exception, terminal.append, Path("functions.log"))
+    ):
         failure = get(gateway)
 
     assert failure.status_code == 502

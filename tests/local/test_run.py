@@ -19,7 +19,13 @@ from tests.support import processes
 from tests.support.dynamodb_local import dynamodb_local
 from tests.support.handlers import EVENTS
 from tests.support.in_process import own_layer
-from tests.support.processes import COMMAND, RunningService, environment, run_service, wait_for
+from tests.support.processes import (
+    COMMAND,
+    RunningService,
+    environment,
+    run_service,
+    wait_for,
+)
 from tools import ROOT
 from tools.cli import app
 from tools.local.folder import DataFolder
@@ -83,13 +89,19 @@ def test_events_leave_the_animals_of_a_store_alone(tmp_path: Path) -> None:
         command(tmp_path, "invoke", f"{ROOT}/events/get-200.json")
 
         assert service.http.get("/pets/1").json() == pet
-        assert service.http.post("/pets", json={"name": "A", "categoryId": 1}).status_code == 201
+        assert (
+            service.http.post("/pets", json={"name": "A", "categoryId": 1}).status_code
+            == 201
+        )
 
 
 @pytest.mark.parametrize(
     ("event", "message"),
     [
-        ('{"httpMethod": "GET", "path": "/v1/cats"}', "no function answers GET /v1/cats\n"),
+        (
+            '{"httpMethod": "GET", "path": "/v1/cats"}',
+            "no function answers GET /v1/cats\n",
+        ),
         ("[]", "'list' object has no attribute"),
     ],
 )
@@ -152,13 +164,21 @@ def test_interrupted_while_it_starts_it_ends_quietly(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("variables", "message"),
     [
-        ({"PORT": "99999"}, "cannot listen on port 99999: it is not a number from 0 to 65535. Use"),
+        (
+            {"PORT": "99999"},
+            "cannot listen on port 99999: it is not a number from 0 to 65535. Use",
+        ),
         ({"TEMPLATE": "/none.yaml"}, "/none.yaml cannot be used: FileNotFoundError"),
         ({"DATA": f"{ROOT}/README.md"}, f"nothing can be stored in {ROOT}/README.md: "),
-        ({ENDPOINT_VARIABLE: "http://127.0.0.1:1"}, "the store at http://127.0.0.1:1 does not ans"),
+        (
+            {ENDPOINT_VARIABLE: "http://127.0.0.1:1"},
+            "the store at http://127.0.0.1:1 does not ans",
+        ),
     ],
 )
-def test_unusable_setting_is_named(tmp_path: Path, variables: dict[str, str], message: str) -> None:
+def test_unusable_setting_is_named(
+    tmp_path: Path, variables: dict[str, str], message: str
+) -> None:
     failed = command(tmp_path, "run", **variables)
 
     assert failed.exit_code == 1
@@ -184,11 +204,17 @@ def test_folder_in_use_is_named(service: RunningService, name: str) -> None:
 def test_reset_without_a_store_says_so(tmp_path: Path) -> None:
     said = command(tmp_path, "reset").output
 
-    assert said == f"make reset: {tmp_path} has no store, so there is nothing to empty.\n"
+    assert (
+        said == f"make reset: {tmp_path} has no store, so there is nothing to empty.\n"
+    )
 
 
 def test_own_settings_for_aws_are_not_used(tmp_path: Path) -> None:
-    theirs = {"AWS_PROFILE": "none", "AWS_ENDPOINT_URL": "http://a", "AWS_ACCESS_KEY_ID": "theirs"}
+    theirs = {
+        "AWS_PROFILE": "none",
+        "AWS_ENDPOINT_URL": "http://a",
+        "AWS_ACCESS_KEY_ID": "theirs",
+    }
     with mock.patch.dict(os.environ, theirs), open_store(DataFolder(tmp_path)):
         assert "AWS_PROFILE" not in os.environ
         assert "AWS_ENDPOINT_URL" not in os.environ
@@ -203,7 +229,10 @@ def test_reset_keeps_the_old_store_and_the_key(tmp_path: Path) -> None:
     said = command(tmp_path, "reset").output
 
     (old,) = tmp_path.glob("store.*.old")
-    assert said == f"{tmp_path}: the store is now {old}; the next start has an empty one.\n"
+    assert (
+        said
+        == f"{tmp_path}: the store is now {old}; the next start has an empty one.\n"
+    )
     assert (old / "dynamodb.sqlite").read_bytes() == content
     command(tmp_path, "run")
     assert folder.api_key.read_text() == key
@@ -229,7 +258,9 @@ def test_keys_are_sent_to_this_machine_alone(
 
 def test_changed_files_are_loaded_and_broken_ones_are_not(tmp_path: Path) -> None:
     for name in ("functions", "layers"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__")
+        )
     template = shutil.copyfile(ROOT / "template.yaml", tmp_path / "template.yaml")
     handler = tmp_path / "functions/list_pets/app.py"
     old = handler.read_text()
@@ -240,8 +271,12 @@ def test_changed_files_are_loaded_and_broken_ones_are_not(tmp_path: Path) -> Non
         handler.write_text(new)
         wait_for(lambda: service.http.get("/pets").status_code == 298, 60)
         handler.write_text(old + "undefined_name\n")
-        wait_for(lambda: printed(service, "Not reloaded, the old handlers still answer"), 60)
+        wait_for(
+            lambda: printed(service, "Not reloaded, the old handlers still answer"), 60
+        )
         assert service.http.get("/pets").status_code == 298
-        template.write_text(template.read_text().replace("Path: /v1/pets,", "Path: /v1/cats,"))
+        template.write_text(
+            template.read_text().replace("Path: /v1/pets,", "Path: /v1/cats,")
+        )
         handler.write_text(old)
         wait_for(lambda: service.http.get("/pets").status_code == 404, 60)

@@ -39,13 +39,24 @@ needs_engine = pytest.mark.skipif(not HAS_ENGINE, reason="no container engine an
 @pytest.fixture(scope="module")
 def layer() -> None:
     """Build the layer as `make sam-local` does."""
-    processes.run("make", ".tools/sam/.installed", ".aws-sam/local/.layer", cwd=ROOT, timeout_s=600)
+    processes.run(
+        "make",
+        ".tools/sam/.installed",
+        ".aws-sam/local/.layer",
+        cwd=ROOT,
+        timeout_s=600,
+    )
 
 
 @pytest.fixture(scope="module")
-def served(layer: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:  # noqa: ARG001
+def served(
+    layer: None,  # noqa: ARG001
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[RunningService]:
     """Serve the API and an empty store by `make sam-local`."""
-    with run_service(tmp_path_factory.mktemp("sam") / "data", command="sam-local") as service:
+    with run_service(
+        tmp_path_factory.mktemp("sam") / "data", command="sam-local"
+    ) as service:
         yield service
 
 
@@ -72,7 +83,9 @@ def test_animals_are_those_of_make_run(tmp_path: Path) -> None:
         first = service.http.post("/pets", json={"name": "Rex", "categoryId": 1}).json()
     with run_service(tmp_path, command="sam-local", EVENTS="0") as service:
         assert service.http.get("/pets").json() == [first]
-        second = service.http.post("/pets", json={"name": "Mia", "categoryId": 1}).json()
+        second = service.http.post(
+            "/pets", json={"name": "Mia", "categoryId": 1}
+        ).json()
     with run_service(tmp_path) as service:
         assert service.http.get("/pets").json() == [first, second]
 
@@ -156,7 +169,9 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
 def test_contract_holds_through_sam_local(tmp_path: Path) -> None:
     # Without the events' key, which is invalid everywhere else.
     with run_service(tmp_path, command="sam-local", EVENTS="0") as service:
-        processes.check_contract(service, "tests/contract/expected_failures/sam-local.yaml")
+        processes.check_contract(
+            service, "tests/contract/expected_failures/sam-local.yaml"
+        )
 
 
 @pytest.mark.slow
@@ -179,8 +194,13 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         "Resources": {name: {"Properties": {}} for name in names},
     }
     monkeypatch.setattr(sam, "BUILD", tmp_path)
-    monkeypatch.setattr(sam, "_engine", lambda: {"address": "127.0.0.1", "template": template})
-    with own_layer(), sam._prepared(DataFolder(tmp_path / "data"), tmp_path / "env.json"):
+    monkeypatch.setattr(
+        sam, "_engine", lambda: {"address": "127.0.0.1", "template": template}
+    )
+    with (
+        own_layer(),
+        sam._prepared(DataFolder(tmp_path / "data"), tmp_path / "env.json"),
+    ):
         yield tmp_path
 
 
@@ -191,7 +211,9 @@ def test_variables_open_the_store(prepared: Path) -> None:
     assert file.stat().st_mode & 0o777 == 0o600
     assert (prepared / "template.json").stat().st_mode & 0o777 == 0o600
     assert variables["ANIMALS_TABLE"] == "animal-store-local-AnimalsTable"
-    port = variables["AWS_ENDPOINT_URL_DYNAMODB"].removeprefix("http://store-of-make-sam-local:")
+    port = variables["AWS_ENDPOINT_URL_DYNAMODB"].removeprefix(
+        "http://store-of-make-sam-local:"
+    )
     store = store_client(int(port), variables["AWS_ACCESS_KEY_ID"])
     assert store.scan(TableName=variables["ANIMALS_TABLE"])
 
@@ -200,22 +222,30 @@ def test_template_is_for_this_machine(prepared: Path) -> None:
     template = json.loads((prepared / "template.json").read_text())
 
     architecture = template["Parameters"]["Architecture"]["Default"]
-    assert architecture == ("arm64" if platform.machine() in {"aarch64", "arm64"} else "x86_64")
+    assert architecture == (
+        "arm64" if platform.machine() in {"aarch64", "arm64"} else "x86_64"
+    )
     assert template["Parameters"]["Stage"]["Default"] == "staging"
     resources = template["Resources"]
-    assert resources["GetPetFunction"]["Properties"]["CodeUri"] == f"{ROOT}/functions/get_pet"
+    assert (
+        resources["GetPetFunction"]["Properties"]["CodeUri"]
+        == f"{ROOT}/functions/get_pet"
+    )
     assert resources["CommonLayer"]["Properties"]["ContentUri"] == f"{prepared}/layer"
 
 
 @pytest.mark.parametrize(
-    ("printed", "status"), [('{"statusCode": 404}', 0), ('{"statusCode": 503}', 1), ("", 1)]
+    ("printed", "status"),
+    [('{"statusCode": 404}', 0), ('{"statusCode": 503}', 1), ("", 1)],
 )
 def test_exit_status_tells_a_failure(
     monkeypatch: pytest.MonkeyPatch, printed: str, status: int
 ) -> None:
     process = mock.Mock(communicate=lambda: (printed, None))
     gateway = mock.Mock(template=TEMPLATE)
-    monkeypatch.setattr(sam, "_prepared", lambda *_: nullcontext((mock.Mock(), gateway)))
+    monkeypatch.setattr(
+        sam, "_prepared", lambda *_: nullcontext((mock.Mock(), gateway))
+    )
     monkeypatch.setattr(sam, "_sam", lambda *_, **__: nullcontext(process))
 
     with pytest.raises(typer.Exit) as ended:
@@ -224,7 +254,9 @@ def test_exit_status_tells_a_failure(
     assert ended.value.exit_code == status
 
 
-@pytest.mark.parametrize("command", ["sam-local", f"sam-invoke {ROOT}/events/get-200.json"])
+@pytest.mark.parametrize(
+    "command", ["sam-local", f"sam-invoke {ROOT}/events/get-200.json"]
+)
 def test_without_an_engine_it_says_what_to_do(tmp_path: Path, command: str) -> None:
     own = environment(tmp_path, DOCKER_HOST="unix:///nonexistent", PATH="/usr/bin:/bin")
     failed = subprocess.run(

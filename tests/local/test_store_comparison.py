@@ -26,12 +26,21 @@ from tools.local.service import table_request
 Request = dict[str, Any]
 Call = tuple[str, Request]  # a method of the client, and its parameters
 
-NUMBERS = "0 1 -1 2 10 -3 -25 -30 9007199254740993 9007199254740992 100000000000000000000"
+NUMBERS = (
+    "0 1 -1 2 10 -3 -25 -30 9007199254740993 9007199254740992 100000000000000000000"
+)
 NUMBER = sampled_from([{"N": number} for number in NUMBERS.split()])
-STRING = sampled_from([{"S": text} for text in ("", "a", "b", "B", "1", "\U0001f415", "\uffff")])
+STRING = sampled_from(
+    [{"S": text} for text in ("", "a", "b", "B", "1", "\U0001f415", "\uffff")]
+)
 STATUS = sampled_from([{"S": "available"}, {"S": "sold"}] * 20 + [{"S": ""}])
 NAMES = {"#name": "name", "#value": "value", "#status": "status"}
-VALUES = {":string": STRING, ":number": NUMBER, ":status": STATUS, ":pet": st.just({"S": "pet"})}
+VALUES = {
+    ":string": STRING,
+    ":number": NUMBER,
+    ":status": STATUS,
+    ":pet": st.just({"S": "pet"}),
+}
 
 # Ids differ from one partition to another: how an index orders equal ids is not specified.
 KEY = sampled_from(
@@ -44,7 +53,12 @@ KEY = sampled_from(
         {"pk": {"S": "pet"}},
     ]
 )
-ATTRIBUTES: dict[Any, Any] = {"name": STRING, "token": STRING, "value": NUMBER, "status": STATUS}
+ATTRIBUTES: dict[Any, Any] = {
+    "name": STRING,
+    "token": STRING,
+    "value": NUMBER,
+    "status": STATUS,
+}
 ITEM = st.builds(operator.or_, fixed_dictionaries({}, optional=ATTRIBUTES), KEY)
 
 CONDITION = sampled_from(
@@ -119,7 +133,9 @@ PAGE = {
 }
 ACTION = st.one_of(
     fixed_dictionaries({"Put": request({"Item": ITEM}, IF)}),
-    fixed_dictionaries({"Update": request({"Key": KEY, "UpdateExpression": UPDATE}, IF)}),
+    fixed_dictionaries(
+        {"Update": request({"Key": KEY, "UpdateExpression": UPDATE}, IF)}
+    ),
     fixed_dictionaries({"Delete": request({"Key": KEY}, IF)}),
     fixed_dictionaries(
         {"ConditionCheck": request({"Key": KEY, "ConditionExpression": CONDITION}, OLD)}
@@ -132,7 +148,8 @@ TRANSACTION = fixed_dictionaries(
 CALL = st.one_of(
     st.tuples(st.just("put_item"), request({"Item": ITEM}, IF)),
     st.tuples(
-        st.just("update_item"), request({"Key": KEY, "UpdateExpression": UPDATE, **RETURNED}, IF)
+        st.just("update_item"),
+        request({"Key": KEY, "UpdateExpression": UPDATE, **RETURNED}, IF),
     ),
     st.tuples(st.just("delete_item"), request({"Key": KEY}, IF)),
     st.tuples(st.just("get_item"), request({"Key": KEY}, {})),
@@ -162,7 +179,9 @@ class Engine:
     def start(self) -> None:
         self.history += 1
         table = table_request(TEMPLATE.tables["AnimalsTable"])
-        self.client.create_table(**table | {"TableName": f"AnimalsTable-{self.history}"})
+        self.client.create_table(
+            **table | {"TableName": f"AnimalsTable-{self.history}"}
+        )
 
     def outcome(self, method: str, parameters: Request) -> Any:
         """Send a request; return what is to be compared of the response."""
@@ -187,10 +206,14 @@ class Engine:
 
 
 @pytest.fixture(scope="module")
-def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Engine, Engine]]:
+def engines(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[Engine, Engine]]:
     with (
         dynamodb_local() as url,
-        closing(Database(tmp_path_factory.mktemp("store") / "store.sqlite")) as database,
+        closing(
+            Database(tmp_path_factory.mktemp("store") / "store.sqlite")
+        ) as database,
     ):
         own = Engine()
         database.attach(own.client)
@@ -198,7 +221,8 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Engine, 
 
 
 @settings(
-    max_examples=int(os.environ.get("ENGINE_HISTORIES", "40")), suppress_health_check=[*HealthCheck]
+    max_examples=int(os.environ.get("ENGINE_HISTORIES", "40")),
+    suppress_health_check=[*HealthCheck],
 )
 @given(history=st.lists(CALL, min_size=40, max_size=40))
 def test_random_histories(engines: tuple[Engine, Engine], history: list[Call]) -> None:

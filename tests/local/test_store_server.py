@@ -38,7 +38,10 @@ def test_only_the_given_address_answers(served: tuple[int, str]) -> None:
 def test_an_address_that_is_not_of_this_machine_leads_to_the_loopback_address(
     tmp_path: Path,
 ) -> None:
-    with closing(Database(tmp_path / "a")) as database, serve(database, "192.0.2.1") as (port, _):
+    with (
+        closing(Database(tmp_path / "a")) as database,
+        serve(database, "192.0.2.1") as (port, _),
+    ):
         socket.create_connection(("127.0.0.1", port)).close()
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.2", port))

@@ -82,32 +82,43 @@ print(json.dumps(sent))
 
 
 @pytest.fixture(scope="module", params=sorted(TARGETS))
-def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """The layer, freshly packed, for one processor after the other."""
     output: Path = tmp_path_factory.mktemp("layer") / request.param
     layer.build(TARGETS[request.param], output)
     return output
 
 
-def test_a_layer_is_for_its_processor_compiled_and_documented(built: Path, tmp_path: Path) -> None:
+def test_a_layer_is_for_its_processor_compiled_and_documented(
+    built: Path, tmp_path: Path
+) -> None:
     for target in TARGETS.values():
-        assert (list(foreign_libraries(built, target)) == []) is (target.name == built.name)
+        assert (list(foreign_libraries(built, target)) == []) is (
+            target.name == built.name
+        )
     modules = list(built.rglob("*.py"))
     assert len(modules) > 200
     assert all(Path(cache_from_source(str(module))).exists() for module in modules)
 
     sbom.write(tmp_path / sbom.NAME)
     bill = json.loads((tmp_path / sbom.NAME).read_text())
-    pins = [f"{library['name']}=={library['version']}" for library in bill["components"]]
+    pins = [
+        f"{library['name']}=={library['version']}" for library in bill["components"]
+    ]
     assert pins == (built / "python/requirements.txt").read_text().splitlines()
     assert all(library["licenses"][0]["expression"] for library in bill["components"])
     folders = list((built / "licences").iterdir())
-    names = {folder.name.removesuffix(".dist-info").lower().replace("_", "-") for folder in folders}
+    names = {
+        folder.name.removesuffix(".dist-info").lower().replace("_", "-")
+        for folder in folders
+    }
     assert names == {pin.replace("==", "-") for pin in pins}
     for folder in folders:
-        assert any("copyright" in text.read_text("utf-8").lower() for text in folder.iterdir()), (
-            folder.name
-        )
+        assert any(
+            "copyright" in text.read_text("utf-8").lower() for text in folder.iterdir()
+        ), folder.name
     for unshipped in ("boto3", "pydantic"):
         assert not (built / "python" / unshipped).exists()
 
@@ -133,7 +144,9 @@ def test_the_same_input_gives_the_same_bytes(native: Path, tmp_path: Path) -> No
     assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
 
 
-@pytest.mark.parametrize("function", sorted(path.name for path in (ROOT / "functions").iterdir()))
+@pytest.mark.parametrize(
+    "function", sorted(path.name for path in (ROOT / "functions").iterdir())
+)
 def test_a_function_answers_from_the_layer_alone(native: Path, function: str) -> None:
     environment = {
         "ANIMALS_TABLE": "animals",
@@ -147,7 +160,12 @@ def test_a_function_answers_from_the_layer_alone(native: Path, function: str) ->
     files = (native / function, native / "opt/python", event)
     command = [sys.executable, "-I", "-S", "-B", "-c", CALL, *map(str, files)]
     done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=60, check=False
+        command,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
     log_line, _, told = done.stdout.splitlines()
@@ -156,28 +174,51 @@ def test_a_function_answers_from_the_layer_alone(native: Path, function: str) ->
 
 
 def test_the_reduced_sdk_finds_the_endpoints_of_the_whole_one(native: Path) -> None:
-    data = json.loads((Path(botocore.__file__).parent / "data/endpoints.json").read_bytes())
+    data = json.loads(
+        (Path(botocore.__file__).parent / "data/endpoints.json").read_bytes()
+    )
     # The rules are those of a partition: two regions of each stand for all, one opened later too.
     regions = [
-        region for partition in data["partitions"] for region in sorted(partition["regions"])[:2]
+        region
+        for partition in data["partitions"]
+        for region in sorted(partition["regions"])[:2]
     ]
     regions += ["eu-central-1", "eu-unheard-of-9"]
     assert {"cn-north-1", "us-gov-west-1", "us-iso-east-1"} <= set(regions)
 
     def sent(path: Path) -> list[list[str] | None]:
-        command = [sys.executable, "-I", "-B", "-c", ENDPOINTS, str(path), json.dumps(regions)]
-        done = subprocess.run(command, env={}, stdout=subprocess.PIPE, timeout=120, check=True)
+        command = [
+            sys.executable,
+            "-I",
+            "-B",
+            "-c",
+            ENDPOINTS,
+            str(path),
+            json.dumps(regions),
+        ]
+        done = subprocess.run(
+            command, env={}, stdout=subprocess.PIPE, timeout=120, check=True
+        )
         found: list[list[str] | None] = json.loads(done.stdout)
         return found
 
-    pairs = zip(sent(Path(botocore.__file__).parents[1]), sent(native / "opt/python"), strict=True)
-    variants = itertools.product(regions, ("plain", "dual-stack", "FIPS", "FIPS, dual-stack"))
+    pairs = zip(
+        sent(Path(botocore.__file__).parents[1]),
+        sent(native / "opt/python"),
+        strict=True,
+    )
+    variants = itertools.product(
+        regions, ("plain", "dual-stack", "FIPS", "FIPS, dual-stack")
+    )
     different = [
-        where for where, (whole, reduced) in zip(variants, pairs, strict=True) if whole != reduced
+        where
+        for where, (whole, reduced) in zip(variants, pairs, strict=True)
+        if whole != reduced
     ]
     # Dual-stack only, in partitions closed to the public: see `_endpoint` in sdk_data.py.
     assert all(
-        re.match(r"(us|eu)-iso", region) and "dual" in variant for region, variant in different
+        re.match(r"(us|eu)-iso", region) and "dual" in variant
+        for region, variant in different
     ), different
 
 
@@ -224,13 +265,22 @@ def test_an_artifact_holds_code_that_is_addressed_by_its_digest(tmp_path: Path) 
     sha256 = artifact.pack(tmp_path / "build", tmp_path / "it.zip")
     unpacked = artifact.unpack(tmp_path / "it.zip", tmp_path / "unpacked")
 
-    assert unpacked.sha256 == sha256 == artifact.pack(tmp_path / "build", tmp_path / "again.zip")
+    assert (
+        unpacked.sha256
+        == sha256
+        == artifact.pack(tmp_path / "build", tmp_path / "again.zip")
+    )
     assert re.fullmatch(r"[0-9a-f]{40}(-dirty)?", unpacked.commit)
     code = (tmp_path / "unpacked/Code.zip").read_bytes()
-    assert unpacked.code == dict.fromkeys(("Code", "Layer"), hashlib.sha256(code).hexdigest())
+    assert unpacked.code == dict.fromkeys(
+        ("Code", "Layer"), hashlib.sha256(code).hexdigest()
+    )
     with zipfile.ZipFile(tmp_path / "unpacked/Code.zip") as archive:
-        assert archive.infolist()[0].external_attr >> 16 == 0o644  # Lambda runs as another user
-    packed = yaml.safe_load((tmp_path / "unpacked/template.yaml").read_text())["Resources"]
+        # Lambda runs as another user.
+        assert archive.infolist()[0].external_attr >> 16 == 0o644
+    packed = yaml.safe_load((tmp_path / "unpacked/template.yaml").read_text())[
+        "Resources"
+    ]
     uris = packed["Code"]["Properties"] | packed["Layer"]["Properties"]
     assert uris == {"CodeUri": "Code.zip", "ContentUri": "Layer.zip"}
     assert (tmp_path / "unpacked/samconfig.toml").read_bytes() == (
@@ -243,7 +293,10 @@ def run_makefile(root: Path, output: Path) -> subprocess.CompletedProcess[str]:
     """Build the layer as a plain `sam build` does."""
     command = ["make", "-f", f"{root}/layers/common/Makefile", "build-CommonLayer"]
     return subprocess.run(
-        [*command, f"ARTIFACTS_DIR={output}"], check=False, capture_output=True, text=True
+        [*command, f"ARTIFACTS_DIR={output}"],
+        check=False,
+        capture_output=True,
+        text=True,
     )
 
 

@@ -100,10 +100,14 @@ def place(
 
 @pytest.fixture(scope="session")
 def rehearsal(
-    request: pytest.FixtureRequest, place: Place, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    place: Place,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Rehearsal:
     """Give the stage that the steps are taken with."""
-    return Rehearsal(Stage(request.param), place, tmp_path_factory.mktemp(request.param))
+    return Rehearsal(
+        Stage(request.param), place, tmp_path_factory.mktemp(request.param)
+    )
 
 
 @pytest.fixture(autouse=True)

@@ -44,7 +44,9 @@ def running(folder: Path) -> Iterator[str]:
     version = "{}.{}".format(*PYTHON)  # the emulator runs functions on its own Python
     packages = _ENVIRONMENT / f"lib/python{version}/site-packages"
     if not packages.exists():
-        raise FileNotFoundError(f"no emulator with Python {version}: make clean, make rehearse")
+        raise FileNotFoundError(
+            f"no emulator with Python {version}: make clean, make rehearse"
+        )
     # An interpreter that finds what Lambda's Python finds: the standard library.
     base = _ENVIRONMENT / "bin/python"
     subprocess.run([base, "-m", "venv", "--without-pip", str(folder)], check=True)
@@ -68,7 +70,11 @@ def running(folder: Path) -> Iterator[str]:
         "DOCKER_HOST": "unix:///nonexistent",
     }
     limitations = yaml.safe_load(LIMITATIONS.read_text("utf-8"))
-    command = [f"{folder}/bin/python", "-I", str(Path(__file__).with_name("emulator_process.py"))]
+    command = [
+        f"{folder}/bin/python",
+        "-I",
+        str(Path(__file__).with_name("emulator_process.py")),
+    ]
     command += [str(packages), str(listener.fileno())]
     command += [str(ROOT), str(ROOT / ".tools/sam/bin/python")]
     command += limitations["Allowed, although the emulator refuses it"]

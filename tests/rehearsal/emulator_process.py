@@ -19,12 +19,17 @@ def serve_stages(app, gateway):
 
     async def serve(scope, receive, send):
         stage = scope["path"].split("/")[1] if scope["type"] == "http" else ""
-        for api in [api for api, stages in gateway._stages_v1.items() if stage in stages]:
+        for api in [
+            api for api, stages in gateway._stages_v1.items() if stage in stages
+        ]:
             given = [
                 (b"x-forwarded-port", os.environb[b"GATEWAY_PORT"]),
                 (b"x-forwarded-proto", b"http"),
             ]
-            headers, path = [*scope["headers"], *given], f"/_aws/execute-api/{api}{scope['path']}"
+            headers, path = (
+                [*scope["headers"], *given],
+                f"/_aws/execute-api/{api}{scope['path']}",
+            )
             scope = {**scope, "headers": headers, "path": path}
         await app(scope, receive, send)
 
@@ -40,7 +45,9 @@ def complete_events(gateway):
 
     def complete(*arguments, **options):
         event = build(*arguments, **options)
-        event["requestContext"]["domainName"] = event["headers"].get("host", "").partition(":")[0]
+        event["requestContext"]["domainName"] = (
+            event["headers"].get("host", "").partition(":")[0]
+        )
         return event
 
     gateway._build_lambda_event_v1 = complete
@@ -52,9 +59,13 @@ def expand_templates(changesets, engine, root, python):
     def expand(template, provided, previous):
         parameters = engine._transform_parameters(template, provided, previous)
         endpoint = f"http://127.0.0.1:{os.environ['GATEWAY_PORT']}"
-        request = json.dumps({"template": template, "parameters": parameters, "endpoint": endpoint})
+        request = json.dumps(
+            {"template": template, "parameters": parameters, "endpoint": endpoint}
+        )
         command = [python, "-m", "tests.rehearsal.transform"]
-        return json.loads(subprocess.check_output(command, cwd=root, input=request.encode()))
+        return json.loads(
+            subprocess.check_output(command, cwd=root, input=request.encode())
+        )
 
     changesets._apply_transforms = expand
 

@@ -42,7 +42,9 @@ class Emulator:
             "sub": f"repo:octo/animals:environment:{stage.name}",
         }
         parts = ({"alg": "none"}, token, 0)
-        encoded = (base64.urlsafe_b64encode(json.dumps(part).encode()) for part in parts)
+        encoded = (
+            base64.urlsafe_b64encode(json.dumps(part).encode()) for part in parts
+        )
         answer = client("sts").assume_role_with_web_identity(
             RoleArn=stage.account()["DeployRoleArn"],
             RoleSessionName="job",
@@ -94,9 +96,13 @@ class Account:
         policy["Statement"] = [policy["Statement"][0], trust]
         iam.update_assume_role_policy(RoleName=name, PolicyDocument=json.dumps(policy))
         # It takes some seconds until the trust is known everywhere.
-        for attempt in stamina.retry_context(on=ClientError, attempts=12, wait_initial=5):
+        for attempt in stamina.retry_context(
+            on=ClientError, attempts=12, wait_initial=5
+        ):
             with attempt:
-                answer = client("sts").assume_role(RoleArn=role, RoleSessionName="first-flight")
+                answer = client("sts").assume_role(
+                    RoleArn=role, RoleSessionName="first-flight"
+                )
         os.environ.pop("AWS_PROFILE", None)
         for variable, member in _CREDENTIALS.items():
             os.environ[variable] = answer["Credentials"][member]
@@ -110,7 +116,9 @@ Place = Emulator | Account
 def empty_account(stage: Stage) -> Iterator[Account]:
     """Give the account, which has nothing of the project; remove what was made in it at the end."""
     if stage.name == "production":
-        raise ValueError("the first flight ends with the removal of everything: not of production")
+        raise ValueError(
+            "the first flight ends with the removal of everything: not of production"
+        )
     if found := [*stacks(), *tables(), *log_groups()]:
         raise ValueError(f"this account is not empty: {', '.join(found)}")
     account = Account()
@@ -131,7 +139,9 @@ def stacks() -> list[str]:
 def tables() -> list[str]:
     """Name the project's tables."""
     pages = client("dynamodb").get_paginator("list_tables").paginate()
-    return [name for page in pages for name in page["TableNames"] if name.startswith(PREFIX)]
+    return [
+        name for page in pages for name in page["TableNames"] if name.startswith(PREFIX)
+    ]
 
 
 def log_groups() -> list[str]:

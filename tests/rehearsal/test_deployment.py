@@ -77,11 +77,16 @@ def test_bootstrap(rehearsal: Rehearsal, request: pytest.FixtureRequest) -> None
 def test_deploy(rehearsal: Rehearsal) -> None:
     deploy(rehearsal, rehearsal.pack("first"), canary=True)
     rehearsal.deployed_first = release.released(rehearsal.stage)
-    assert rehearsal.stage.unconfirmed_subscriptions() in ([], [os.environ["ALARM_EMAIL"]])
+    assert rehearsal.stage.unconfirmed_subscriptions() in (
+        [],
+        [os.environ["ALARM_EMAIL"]],
+    )
 
 
 def test_the_contract_suite_passes(
-    rehearsal: Rehearsal, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+    rehearsal: Rehearsal,
+    request: pytest.FixtureRequest,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     is_first = request.config.getoption("stages")[0] == rehearsal.stage.name
     selected = [] if is_first else ["-m", "smoke_read_only"]
@@ -94,10 +99,14 @@ def test_the_contract_suite_passes(
 
 
 @pytest.mark.in_full
-def test_a_changed_parameter_alone_is_planned_and_reaches_live(rehearsal: Rehearsal) -> None:
+def test_a_changed_parameter_alone_is_planned_and_reaches_live(
+    rehearsal: Rehearsal,
+) -> None:
     path = rehearsal.pack("memory", MemorySize="512")
     with release.opened(path) as artifact:
-        assert "Modify CreatePetFunction" in list(release.plan(rehearsal.stage, artifact))
+        assert "Modify CreatePetFunction" in list(
+            release.plan(rehearsal.stage, artifact)
+        )
     assert release.released(rehearsal.stage) == rehearsal.deployed_first
     deploy(rehearsal, path, canary=True)
 
@@ -160,13 +169,18 @@ def test_a_canary_that_fails_is_taken_back(rehearsal: Rehearsal) -> None:
 def test_a_throttled_function_is_answered_with_503(rehearsal: Rehearsal) -> None:
     functions, name = client("lambda"), rehearsal.stage.functions()["ListPetsFunction"]
     headers = {"Authorization": f"Bearer animal_test_{'0' * 38}"}
-    functions.put_function_concurrency(FunctionName=name, ReservedConcurrentExecutions=0)
+    functions.put_function_concurrency(
+        FunctionName=name, ReservedConcurrentExecutions=0
+    )
     try:
         time.sleep(10)
         response = httpx.get(f"{rehearsal.base_url}/pets", headers=headers)
     finally:
         functions.delete_function_concurrency(FunctionName=name)
-    assert (response.status_code, response.json()["code"]) == (503, "service_unavailable")
+    assert (response.status_code, response.json()["code"]) == (
+        503,
+        "service_unavailable",
+    )
     assert response.headers["Retry-After"]
 
 
@@ -176,7 +190,9 @@ def test_a_throttled_function_is_answered_with_503(rehearsal: Rehearsal) -> None
 def test_an_alarm_arrives(rehearsal: Rehearsal) -> None:
     resources = rehearsal.stage.resources()
     topic = resources["AlarmTopic"]
-    queue = boto3.resource("sqs").create_queue(QueueName=f"{rehearsal.stage.stack}-alarms")
+    queue = boto3.resource("sqs").create_queue(
+        QueueName=f"{rehearsal.stage.stack}-alarms"
+    )
     try:
         arn = queue.attributes["QueueArn"]
         allowed = {"Effect": "Allow", "Principal": "*", "Action": "sqs:SendMessage"}
@@ -188,7 +204,9 @@ def test_an_alarm_arrives(rehearsal: Rehearsal) -> None:
         queue.set_attributes(Attributes={"Policy": json.dumps(policy)})
         client("sns").subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn)
         client("cloudwatch").set_alarm_state(
-            AlarmName=resources["ServerErrorsAlarm"], StateValue="ALARM", StateReason="first flight"
+            AlarmName=resources["ServerErrorsAlarm"],
+            StateValue="ALARM",
+            StateReason="first flight",
         )
         deadline = time.monotonic() + ALARM_S
         received: list[Any] = []
@@ -272,10 +290,14 @@ def test_restore_and_cut_over_and_back_under_writers(
 
 @pytest.mark.in_full
 @pytest.mark.only_emulated("calls are recorded there")
-def test_the_calls_are_those_whose_permissions_are_evaluated(rehearsal: Rehearsal) -> None:
+def test_the_calls_are_those_whose_permissions_are_evaluated(
+    rehearsal: Rehearsal,
+) -> None:
     """A new call belongs into tests/support/pipeline_calls.txt (deployment/test_permissions.py)."""
     calls = Path(os.environ["RECORDED_CALLS"])
-    assert pipeline_calls.recorded(calls, rehearsal.stage.name) == pipeline_calls.listed()
+    assert (
+        pipeline_calls.recorded(calls, rehearsal.stage.name) == pipeline_calls.listed()
+    )
 
 
 @pytest.mark.administrator

@@ -34,13 +34,17 @@ def adapt(template: Template, endpoint: str) -> Template:
             _reduce_to_one_metric(resource["Properties"])
     if "Api" in resources:
         _lift_gateway_responses(resources)
-        template["Outputs"]["BaseUrl"]["Value"] = {"Fn::Sub": f"{endpoint}/${{Stage}}/v1"}
+        template["Outputs"]["BaseUrl"]["Value"] = {
+            "Fn::Sub": f"{endpoint}/${{Stage}}/v1"
+        }
     return template
 
 
 def _reduce_to_one_metric(alarm: dict[str, Any]) -> None:
     """Let an alarm watch the first of its metrics, so that what refers to it can stay."""
-    stats = [query["MetricStat"] for query in alarm.pop("Metrics") if "MetricStat" in query]
+    stats = [
+        query["MetricStat"] for query in alarm.pop("Metrics") if "MetricStat" in query
+    ]
     first = stats[0]
     statistic = "ExtendedStatistic" if first["Stat"].startswith("p") else "Statistic"
     alarm |= first["Metric"] | {"Period": first["Period"], statistic: first["Stat"]}
@@ -52,10 +56,15 @@ def _lift_gateway_responses(resources: dict[str, Any]) -> None:
     deployment = dict(kinds)["AWS::ApiGateway::Deployment"]
     body = resources["Api"]["Properties"]["Body"]
     for kind, response in body["x-amazon-apigateway-gateway-responses"].items():
-        properties = {key[0].upper() + key[1:]: value for key, value in response.items()}
+        properties = {
+            key[0].upper() + key[1:]: value for key, value in response.items()
+        }
         properties |= {"RestApiId": {"Ref": "Api"}, "ResponseType": kind}
         name = f"Api{kind.title().replace('_', '')}Response"
-        resources[name] = {"Type": "AWS::ApiGateway::GatewayResponse", "Properties": properties}
+        resources[name] = {
+            "Type": "AWS::ApiGateway::GatewayResponse",
+            "Properties": properties,
+        }
         deployment["DependsOn"].append(name)
 
 
@@ -66,7 +75,9 @@ def main() -> None:
 
     request = json.load(sys.stdin)
     # The partition is all that the translator takes from the session.
-    translator = Translator({}, Parser(), boto_session=boto3.Session(region_name="us-east-1"))
+    translator = Translator(
+        {}, Parser(), boto_session=boto3.Session(region_name="us-east-1")
+    )
     template = translator.translate(request["template"], request["parameters"])
     json.dump(adapt(template, request["endpoint"]), sys.stdout)
 

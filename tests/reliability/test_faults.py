@@ -43,8 +43,11 @@ def run(name: str, call: int = 0, *faults: Fault) -> Outcome:
     items = handlers.items(handlers.client(store.database))
     handlers.discard(store.database)
     if response.status == 201:
-        response = response._replace(text=response.text.partition(",")[2])  # after the id
-    return Outcome(response, sorted(map(without_what_varies, items), key=str), store.calls)
+        # After the id.
+        response = response._replace(text=response.text.partition(",")[2])
+    return Outcome(
+        response, sorted(map(without_what_varies, items), key=str), store.calls
+    )
 
 
 def without_what_varies(item: dict[str, Any]) -> dict[str, Any]:

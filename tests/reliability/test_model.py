@@ -71,7 +71,9 @@ class Creation:
     """A creation: what its calls meet, and another one that comes between two of its attempts."""
 
     key: str | None
-    status: str  # two creations with one key and different statuses have different bodies
+    status: (
+        str  # two creations with one key and different statuses have different bodies
+    )
     outcomes: list[str]  # of its calls of the animals' table; all that follow are done
     other: "tuple[int, Creation] | None"  # before which attempt, and which creation
     number: uuid.UUID = field(default_factory=uuid.uuid4)
@@ -92,7 +94,10 @@ class Creation:
 
 def creations(other: st.SearchStrategy[Any]) -> st.SearchStrategy[Creation]:
     outcomes = st.lists(st.sampled_from(list(OUTCOMES)), max_size=3)
-    keys, statuses = st.sampled_from([None, "a", "b"]), st.sampled_from(["available", "sold"])
+    keys, statuses = (
+        st.sampled_from([None, "a", "b"]),
+        st.sampled_from(["available", "sold"]),
+    )
     return st.builds(Creation, keys, statuses, outcomes, st.none() | other)
 
 
@@ -144,7 +149,9 @@ class Histories(RuleBasedStateMachine):
             assert FATAL.keys() & set(creation.met), "a failure without a reason"
         elif response.status == 422:
             pet_id, _ = self.made[str(creation.key)]
-            assert self.pets[pet_id]["name"] != creation.body["name"], "the body is the same"
+            assert self.pets[pet_id]["name"] != creation.body["name"], (
+                "the body is the same"
+            )
             assert owner or creation.other, "the key was free"
         else:
             self.check_created(creation, response)
@@ -183,7 +190,10 @@ class Histories(RuleBasedStateMachine):
     def check_store(self) -> None:
         """Compare the store with what was seen before, and note what is new."""
         tables = handlers.client(self.store.database)
-        items, pets = handlers.items(tables), {pet["id"]: pet for pet in handlers.pets(tables)}
+        items, pets = (
+            handlers.items(tables),
+            {pet["id"]: pet for pet in handlers.pets(tables)},
+        )
         assert self.pets.items() <= pets.items(), "an animal changed"
         counter = sum(number(items, "counter", "value"))
         assert max(pets, default=0) <= counter
@@ -201,7 +211,11 @@ class Histories(RuleBasedStateMachine):
 
 def number(items: Iterable[Any], partition: str, attribute: str) -> list[int]:
     """Return a number of every item whose partition begins so."""
-    return [int(item[attribute]["N"]) for item in items if item["pk"]["S"].startswith(partition)]
+    return [
+        int(item[attribute]["N"])
+        for item in items
+        if item["pk"]["S"].startswith(partition)
+    ]
 
 
 def test_histories(monkeypatch: pytest.MonkeyPatch) -> None:

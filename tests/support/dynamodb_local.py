@@ -19,7 +19,9 @@ def dynamodb_local() -> Iterator[str]:
     """Give its URL, or skip the test where Java or npm is missing."""
     if not (shutil.which("java") and shutil.which("npm")):
         pytest.skip("DynamoDB Local needs Java 17 and npm")
-    folder = installed("dynamodb-local") / "node_modules/amplify-dynamodb-simulator/emulator"
+    folder = (
+        installed("dynamodb-local") / "node_modules/amplify-dynamodb-simulator/emulator"
+    )
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [
@@ -37,7 +39,9 @@ def dynamodb_local() -> Iterator[str]:
     with subprocess.Popen([*command, str(_CONFIGURATION)], cwd=folder) as process:
         try:
             wait_for(lambda: process.poll() is not None or _is_open(port), 60)
-            assert process.poll() is None, "DynamoDB Local did not start; what it printed says why"
+            assert process.poll() is None, (
+                "DynamoDB Local did not start; what it printed says why"
+            )
             yield f"http://127.0.0.1:{port}"
         finally:
             process.kill()

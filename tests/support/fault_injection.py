@@ -11,7 +11,11 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
-from botocore.exceptions import ConnectionClosedError, EndpointConnectionError, ReadTimeoutError
+from botocore.exceptions import (
+    ConnectionClosedError,
+    EndpointConnectionError,
+    ReadTimeoutError,
+)
 from botocore.validate import ParamValidator
 
 from tools.local.dynamodb import Database
@@ -54,7 +58,10 @@ def failing_with(kind: type[Exception], **details: Any) -> Fault:
 
 
 def answering(
-    status: int, body: bytes, crc32: int | None = None, headers: dict[str, str] | None = None
+    status: int,
+    body: bytes,
+    crc32: int | None = None,
+    headers: dict[str, str] | None = None,
 ) -> Fault:
     """Answer with a body that the store would not send; the checksum is right unless given."""
     sent: Any = {
@@ -68,7 +75,8 @@ def error(status: int, code: str, **members: Any) -> Fault:
     """Answer with one of DynamoDB's errors."""
     name = f"com.amazonaws.dynamodb.v20120810#{code}"
     return answering(
-        status, json.dumps({"__type": name, "message": "from the store", **members}).encode()
+        status,
+        json.dumps({"__type": name, "message": "from the store", **members}).encode(),
     )
 
 
@@ -84,7 +92,9 @@ def after(fault: Fault) -> Fault:
 
 def _half(attempt: Attempt) -> AWSResponse | None:
     response = attempt.carry_out()
-    return answering(response.status_code, response.content[: len(response.content) // 2])(attempt)
+    return answering(
+        response.status_code, response.content[: len(response.content) // 2]
+    )(attempt)
 
 
 LOST_REQUEST = failing_with(ConnectionClosedError)
@@ -107,7 +117,9 @@ UNREADABLE: dict[str, Fault] = {
     "half of the response": _half,
     "response empty": after(answering(200, b"")),
     "response of another checksum": after(answering(200, b"{}", crc32=1)),
-    "checksum not a number": after(answering(200, b"{}", headers={"x-amz-crc32": "abc"})),
+    "checksum not a number": after(
+        answering(200, b"{}", headers={"x-amz-crc32": "abc"})
+    ),
     "error of another checksum": answering(
         400, b'{"__type": "x#ConditionalCheckFailedException"}', crc32=1
     ),
@@ -122,9 +134,14 @@ def refill_retries(client: "DynamoDBClient") -> None:
     """Give a client back its whole quota of retries, as a new execution environment has it."""
     # The event after a call that succeeded on a retry: it gives back what the retry took.
     make_response: Any = AWSResponse
-    events, success = cast("Any", client.meta.events), make_response(_URL, 200, {}, _Body())
+    events, success = (
+        cast("Any", client.meta.events),
+        make_response(_URL, 200, {}, _Body()),
+    )
     context = {"retry_quota_capacity": 500}
-    events.emit("after-call.dynamodb.GetItem", context=context, http_response=success, parsed={})
+    events.emit(
+        "after-call.dynamodb.GetItem", context=context, http_response=success, parsed={}
+    )
 
 
 class FaultyStore:
@@ -136,7 +153,10 @@ class FaultyStore:
     """
 
     def __init__(
-        self, client: "DynamoDBClient", database: Database, otherwise: Fault = Attempt.carry_out
+        self,
+        client: "DynamoDBClient",
+        database: Database,
+        otherwise: Fault = Attempt.carry_out,
     ) -> None:
         self.client, self.database, self._otherwise = client, database, otherwise
         self._seams = {
@@ -170,7 +190,9 @@ class FaultyStore:
             Attempt(event_name, request, self.database)
         )
 
-    def _check(self, params: dict[str, Any], model: "OperationModel", **_: object) -> None:
+    def _check(
+        self, params: dict[str, Any], model: "OperationModel", **_: object
+    ) -> None:
         self.calls.append((model.name, params))
         report = ParamValidator().validate(params, model.input_shape)  # type: ignore[arg-type]
         if report.has_errors():

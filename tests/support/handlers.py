@@ -25,9 +25,12 @@ if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
 TEMPLATE = template.load(ROOT / "template.yaml", {"Stage": "staging"})
-ANIMALS, API_KEYS = (TEMPLATE.tables[name].name for name in ("AnimalsTable", "ApiKeysTable"))
+ANIMALS, API_KEYS = (
+    TEMPLATE.tables[name].name for name in ("AnimalsTable", "ApiKeysTable")
+)
 EVENTS = {
-    path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "events").glob("*.json"))
+    path.stem: json.loads(path.read_text())
+    for path in sorted((ROOT / "events").glob("*.json"))
 }
 SUCCESSES = [name for name in EVENTS if name.split("-")[1].startswith("2")]
 for name in [name for name in os.environ if name.startswith("AWS_")]:
@@ -35,7 +38,9 @@ for name in [name for name in os.environ if name.startswith("AWS_")]:
 for function in TEMPLATE.functions.values():
     os.environ.update(function.environment)
 os.environ.update(
-    AWS_DEFAULT_REGION=template.REGION, AWS_ACCESS_KEY_ID="testing", AWS_SECRET_ACCESS_KEY="testing"
+    AWS_DEFAULT_REGION=template.REGION,
+    AWS_ACCESS_KEY_ID="testing",
+    AWS_SECRET_ACCESS_KEY="testing",
 )
 
 Handler = Callable[[dict[str, Any], Any], dict[str, Any]]
@@ -74,7 +79,10 @@ def operation_of(event: Mapping[str, Any]) -> openapi.Operation:
 @cache
 def handler(folder: str) -> Handler:
     """Load the handler of a function by the name of its folder; each module is named `app`."""
-    return cast("Handler", runpy.run_path(str(ROOT / "functions" / folder / "app.py"))["handler"])
+    return cast(
+        "Handler",
+        runpy.run_path(str(ROOT / "functions" / folder / "app.py"))["handler"],
+    )
 
 
 def function_of(event: Mapping[str, Any]) -> str:
@@ -104,7 +112,11 @@ def forget_keys() -> None:
 def problems(event: Mapping[str, Any], response: Response) -> list[str]:
     """List where the response to an event differs from what openapi.yaml declares for it."""
     return openapi.problems(
-        operation_of(event), response.status, response.headers, response.text, in_process=True
+        operation_of(event),
+        response.status,
+        response.headers,
+        response.text,
+        in_process=True,
     )
 
 
@@ -179,7 +191,9 @@ def add_key(dynamodb: "DynamoDBClient", key: str, **members: Any) -> None:
 
 def items(dynamodb: "DynamoDBClient") -> list[dict[str, Any]]:
     """Read the whole table of animals."""
-    pages = dynamodb.get_paginator("scan").paginate(TableName=ANIMALS, ConsistentRead=True)
+    pages = dynamodb.get_paginator("scan").paginate(
+        TableName=ANIMALS, ConsistentRead=True
+    )
     return [item for page in pages for item in page["Items"]]
 
 
@@ -188,6 +202,9 @@ def pets(dynamodb: "DynamoDBClient") -> list[dict[str, Any]]:
     members = openapi.schema("Pet")["properties"].keys()
     found = [item for item in items(dynamodb) if item["pk"]["S"] == "pet"]
     return [
-        {name: item[name].get("S") or int(item[name]["N"]) for name in item.keys() & members}
+        {
+            name: item[name].get("S") or int(item[name]["N"])
+            for name in item.keys() & members
+        }
         for item in found
     ]

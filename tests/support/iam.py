@@ -44,7 +44,9 @@ def evaluate(
     question = {
         "policy": policy,
         "boundary": boundary,
-        "requests": [request._asdict() | {"context": dict(request.context)} for request in asked],
+        "requests": [
+            request._asdict() | {"context": dict(request.context)} for request in asked
+        ],
     }
     answers = json.loads(
         subprocess.run(

@@ -57,7 +57,10 @@ def service_in_process(data: Path) -> Iterator[Target]:
     with ExitStack() as stack:
         with own_layer():
             store = stack.enter_context(open_store(DataFolder(data)))
-            application, key = Application(store.load(template), Metrics()), store.key(template)
+            application, key = (
+                Application(store.load(template), Metrics()),
+                store.key(template),
+            )
         second_key, _ = KeyTable(store.dynamodb, template.tables[KEY_TABLE].name).issue(
             "second", "test"
         )
@@ -66,4 +69,6 @@ def service_in_process(data: Path) -> Iterator[Target]:
             _send,
             httpx.ASGITransport(application),
         )
-        yield Target("http://127.0.0.1:3000/v1", key, second_key, httpx.MockTransport(send))
+        yield Target(
+            "http://127.0.0.1:3000/v1", key, second_key, httpx.MockTransport(send)
+        )

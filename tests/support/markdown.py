@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 _FENCE = re.compile(
-    r"^```(?P<language>\w+) *(?P<mark>\S*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL
+    r"^```(?P<language>\w+) *(?P<mark>\S*)\n(?P<code>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
 )
 
 
@@ -23,4 +24,6 @@ def fences(path: Path) -> Iterator[Fence]:
     """Find the blocks that have a language."""
     text = path.read_text("utf-8")
     for match in _FENCE.finditer(text):
-        yield Fence(f"{path.name}:{text.count(chr(10), 0, match.start()) + 1}", *match.groups())
+        yield Fence(
+            f"{path.name}:{text.count(chr(10), 0, match.start()) + 1}", *match.groups()
+        )

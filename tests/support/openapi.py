@@ -45,7 +45,9 @@ class Operation(NamedTuple):
     @property
     def statuses(self) -> set[int]:
         """The statuses that are declared."""
-        return {int(status) for status in self.object["responses"] if status != "default"}
+        return {
+            int(status) for status in self.object["responses"] if status != "default"
+        }
 
     def response(self, status: int) -> Any:
         """Return the response object of a status; KeyError if there is none."""
@@ -103,7 +105,10 @@ def statuses_of_codes() -> dict[str, set[int]]:
     """Return the statuses of each `code` of an Error: the table in its description."""
     description = schema("Error")["properties"]["code"]["description"]
     table = re.findall(r"^\| `(\w+)` \| ([\d, ]+) \|", description, re.MULTILINE)
-    return {code: {int(status) for status in statuses.split(",")} for code, statuses in table}
+    return {
+        code: {int(status) for status in statuses.split(",")}
+        for code, statuses in table
+    }
 
 
 def follow(value: Any) -> Any:
@@ -130,7 +135,10 @@ def _merged(declared: dict[str, Any]) -> dict[str, Any]:
 
 def errors(value: object, schema: Mapping[str, Any]) -> list[str]:
     """List what is wrong with a value by a schema of the document (JSON Schema 2020-12)."""
-    whole = {**schema, "components": document()["components"]}  # where the references lead
+    whole = {
+        **schema,
+        "components": document()["components"],
+    }  # where the references lead
     return [error.message for error in _Validator(whole).iter_errors(value)]
 
 
@@ -171,7 +179,9 @@ def problems(
     )
     given = {name.lower(): value for name, value in headers.items()}
     media_type = given.pop("content-type", None)
-    found = list(_problems_of_headers(response.get("headers", {}), given, undeclared=in_process))
+    found = list(
+        _problems_of_headers(response.get("headers", {}), given, undeclared=in_process)
+    )
     if "content" not in response:
         return [*found, "a body where none is declared"] if body else found
     if media_type != "application/json":
@@ -181,7 +191,9 @@ def problems(
     except ValueError as error:
         return [*found, f"the body is not JSON: {error}"]
     return found + list(
-        _problems_of_body(value, status, response["content"]["application/json"]["schema"])
+        _problems_of_body(
+            value, status, response["content"]["application/json"]["schema"]
+        )
     )
 
 
@@ -214,7 +226,11 @@ def _problems_of_body(value: Any, status: int, schema: dict[str, Any]) -> Iterat
             yield f"the members {strange} are not declared"
     if status >= 400:
         # What API Gateway makes may lack members, where the document says so.
-        allowed = statuses_of_codes().get(value["code"], set()) if "code" in value else {status}
+        allowed = (
+            statuses_of_codes().get(value["code"], set())
+            if "code" in value
+            else {status}
+        )
         if value.get("status", status) != status or status not in allowed:
             yield f"{value} with the status {status}"
         if not value["message"].strip() or re.search(_INTERNALS, value["message"]):

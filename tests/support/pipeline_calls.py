@@ -49,7 +49,9 @@ def recorded(calls: Path, stage: str) -> set[str]:
         call = f"{service}:{operation}"
         arn = _arn(parameters).replace(ACCOUNT, "{account}").replace(stage, "{stage}")
         arn = _RESTORED.sub("{restored}", arn)
-        permissions.add(f"{_PERMISSIONS.get(call, call)} {_MADE_UP.sub('1a2b3c4d', arn)}")
+        permissions.add(
+            f"{_PERMISSIONS.get(call, call)} {_MADE_UP.sub('1a2b3c4d', arn)}"
+        )
     return permissions
 
 

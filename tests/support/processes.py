@@ -38,7 +38,10 @@ class RunningService:
     def tool(self, *arguments: str, **variables: str) -> str:
         """Run another of the tools' commands against this service; its output."""
         return subprocess.check_output(
-            [*COMMAND, *arguments], cwd=ROOT, env=environment(self.data, **variables), text=True
+            [*COMMAND, *arguments],
+            cwd=ROOT,
+            env=environment(self.data, **variables),
+            text=True,
         )
 
     def printed(self) -> list[str]:
@@ -49,9 +52,17 @@ class RunningService:
 def environment(data: Path, **variables: str) -> dict[str, str]:
     """Return the environment of a program that uses a folder, without the machine's settings."""
     inherited = {
-        name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "MAKE"))
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("AWS_", "MAKE"))
     }
-    return {**inherited, "PORT": "0", "DATA": str(data), "PYTHONUNBUFFERED": "1", **variables}
+    return {
+        **inherited,
+        "PORT": "0",
+        "DATA": str(data),
+        "PYTHONUNBUFFERED": "1",
+        **variables,
+    }
 
 
 @contextmanager
@@ -105,10 +116,18 @@ def store_client(port: int, access_key_id: str) -> Any:
     )
 
 
-def check_contract(service: RunningService, expected_failures: str = "", **own: str) -> None:
+def check_contract(
+    service: RunningService, expected_failures: str = "", **own: str
+) -> None:
     """Run the contract suite on a service, with a second key."""
-    key = json.loads(service.tool("keys", "issue", "--label", "second", "--json", **own))["key"]
-    variables = {"BASE_URL": service.base_url, "API_KEY": service.api_key, "SECOND_API_KEY": key}
+    key = json.loads(
+        service.tool("keys", "issue", "--label", "second", "--json", **own)
+    )["key"]
+    variables = {
+        "BASE_URL": service.base_url,
+        "API_KEY": service.api_key,
+        "SECOND_API_KEY": key,
+    }
     variables["EXPECTED_FAILURES"] = expected_failures
     output = run("make", "contract", cwd=ROOT, timeout_s=1200, **variables)
     assert "skipped" not in output
@@ -122,16 +141,22 @@ def wait_for(condition: Any, timeout_s: float = 10.0) -> None:
         time.sleep(0.02)
 
 
-def run(*command: str | Path, cwd: Path, timeout_s: float = 120, **variables: str) -> str:
+def run(
+    *command: str | Path, cwd: Path, timeout_s: float = 120, **variables: str
+) -> str:
     """Return what a program printed; it is the message of the AssertionError if it fails."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith("MAKE")
+    }
     output: Any = {
         "stdout": subprocess.PIPE,
         "stderr": subprocess.STDOUT,
         "text": True,
         "timeout": timeout_s,
     }
-    done = subprocess.run(command, check=False, cwd=cwd, env=inherited | variables, **output)
+    done = subprocess.run(
+        command, check=False, cwd=cwd, env=inherited | variables, **output
+    )
     assert done.returncode == 0, done.stdout
     return str(done.stdout)
 
@@ -145,7 +170,9 @@ def installed(name: str) -> Path:
 def link_node_modules(folder: Path) -> None:
     """Link the packages of locks/clients-npm into a folder; skip the test without Node.js."""
     found = (
-        re.match(r"v(\d+)", run("node", "--version", cwd=ROOT)) if shutil.which("node") else None
+        re.match(r"v(\d+)", run("node", "--version", cwd=ROOT))
+        if shutil.which("node")
+        else None
     )
     if not found or int(found[1]) < OLDEST_NODE or not shutil.which("npm"):
         pytest.skip(f"Node.js {OLDEST_NODE} or later, and npm, are not installed")

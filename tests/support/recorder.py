@@ -30,10 +30,15 @@ def recording(calls: Path) -> Iterator[None]:
 
 def initialize_client_plugin(client: Any) -> None:
     """Let a client record its calls; botocore asks each plugin for this function."""
-    service, path = client.meta.service_model.service_name, Path(os.environ["RECORDED_CALLS"])
+    service, path = (
+        client.meta.service_model.service_name,
+        Path(os.environ["RECORDED_CALLS"]),
+    )
 
     def record(params: dict[str, Any], model: Any, **_: Any) -> None:
-        texts = {name: str(value) for name, value in params.items() if name != "TemplateBody"}
+        texts = {
+            name: str(value) for name, value in params.items() if name != "TemplateBody"
+        }
         with path.open("a", encoding="utf-8") as calls:
             calls.write(json.dumps([service, model.name, texts]) + "\n")
 

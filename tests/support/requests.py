@@ -44,7 +44,9 @@ def install_clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     for module in (auth, catalogue, dynamodb, operation, endpoint):
         monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(
-        ExponentialBackoff, "delay_amount", lambda _, context: 2 ** (context.attempt_number - 1)
+        ExponentialBackoff,
+        "delay_amount",
+        lambda _, context: 2 ** (context.attempt_number - 1),
     )
     return clock
 

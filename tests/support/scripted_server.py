@@ -33,7 +33,9 @@ def reply(body: Any, status: int = 200, **headers: str) -> Response:
 
 def error(status: int, code: str = "", **headers: str) -> Response:
     """Make a response with an Error object."""
-    return reply({"code": code, "message": "Sorry.", "status": status}, status, **headers)
+    return reply(
+        {"code": code, "message": "Sorry.", "status": status}, status, **headers
+    )
 
 
 def hang_up(request: Request, _: int) -> Response:
@@ -62,7 +64,9 @@ def serve(script: Script, context: ssl.SSLContext | None = None) -> Iterator[Ser
         received.append(request)
         return script(request, len(received))
 
-    server = make_server("127.0.0.1", 0, application, threaded=True, ssl_context=context)
+    server = make_server(
+        "127.0.0.1", 0, application, threaded=True, ssl_context=context
+    )
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     origin = f"http://127.0.0.1:{server.port}"
     try:

@@ -13,7 +13,8 @@ Template = dict[str, Any]
 def parameters(stage: str) -> dict[str, str]:
     config = tomllib.loads((ROOT / "samconfig.toml").read_text())
     return dict(
-        pair.split("=", 1) for pair in config[stage]["deploy"]["parameters"]["parameter_overrides"]
+        pair.split("=", 1)
+        for pair in config[stage]["deploy"]["parameters"]["parameter_overrides"]
     )
 
 
@@ -48,7 +49,9 @@ def references(value: Any) -> set[str]:
         case {"Ref": str(name)} | {"Fn::GetAtt": [str(name), *_]}:
             return {name}
         case {"Fn::Sub": str(text)}:
-            return {name.partition(".")[0] for name in _Substitution(text).get_identifiers()}
+            return {
+                name.partition(".")[0] for name in _Substitution(text).get_identifiers()
+            }
         case dict():
             return references(list(value.values()))
         case list():

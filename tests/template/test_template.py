@@ -64,7 +64,14 @@ def test_a_function_has_these_settings_and_no_others(
 ) -> None:
     name = f"{operation.id[0].upper()}{operation.id[1:]}Function"
     settings = dict(properties_by_name(stack, FUNCTION)[name])
-    for own in ("Code", "Description", "Environment", "Layers", "LoggingConfig", "Role"):
+    for own in (
+        "Code",
+        "Description",
+        "Environment",
+        "Layers",
+        "LoggingConfig",
+        "Role",
+    ):
         del settings[own]
     assert settings == {
         "Architectures": [{"Ref": "Architecture"}],
@@ -123,23 +130,34 @@ def test_an_operation_leads_to_the_alias_of_its_own_function(
     stack: Template, operation: openapi.Operation
 ) -> None:
     item = properties_of(stack, API)["Body"]["paths"][f"/v1{operation.path}"]
-    target = item[operation.method.lower()]["x-amazon-apigateway-integration"]["uri"]["Fn::Sub"]
+    target = item[operation.method.lower()]["x-amazon-apigateway-integration"]["uri"][
+        "Fn::Sub"
+    ]
     alias = target.partition("${")[2].rpartition("Alias")[0].rpartition("${")[2]
     description = properties_by_name(stack, FUNCTION)[alias]["Description"]
     route = f"{operation.id}: {operation.method} /v1{operation.path}"
     assert description.replace(" (deprecated)", "") == route
 
 
-def test_there_is_no_route_and_no_function_but_those_of_the_operations(stack: Template) -> None:
+def test_there_is_no_route_and_no_function_but_those_of_the_operations(
+    stack: Template,
+) -> None:
     items = properties_of(stack, API)["Body"]["paths"].values()
-    counts = (sum(len(item) for item in items), len(properties_by_name(stack, FUNCTION)))
+    counts = (
+        sum(len(item) for item in items),
+        len(properties_by_name(stack, FUNCTION)),
+    )
     assert counts == (len(OPERATIONS), len(OPERATIONS)), (
         "template.yaml needs one route and one function for each operation of openapi.yaml."
     )
 
 
-@pytest.mark.parametrize(("canary", "shifted"), [("true", len(OPERATIONS)), ("false", 0)])
-def test_codedeploy_shifts_the_alias_unless_the_canary_is_off(canary: str, shifted: int) -> None:
+@pytest.mark.parametrize(
+    ("canary", "shifted"), [("true", len(OPERATIONS)), ("false", 0)]
+)
+def test_codedeploy_shifts_the_alias_unless_the_canary_is_off(
+    canary: str, shifted: int
+) -> None:
     stack = translate(parameters("production") | {"Canary": canary})
     assert json.dumps(stack).count('"CodeDeployLambdaAliasUpdate"') == shifted
 
@@ -150,8 +168,11 @@ def test_a_version_is_described_by_every_parameter_that_its_function_depends_on(
 ) -> None:
     """And by no other: Lambda refuses to publish a version of a function that has not changed."""
     published = list(properties_by_name(stack, VERSION).values())[version]
-    function = dict(properties_by_name(stack, FUNCTION)[published["FunctionName"]["Ref"]])
-    del function["ReservedConcurrentExecutions"]  # the one setting that a version does not have
+    function = dict(
+        properties_by_name(stack, FUNCTION)[published["FunctionName"]["Ref"]]
+    )
+    # The one setting that a version does not have.
+    del function["ReservedConcurrentExecutions"]
     (layer,) = references(function["Layers"])
     used = references(function) | references(stack["Resources"][layer]["Properties"])
     assert references(published["Description"]) == used & stack["Parameters"].keys()
@@ -159,7 +180,10 @@ def test_a_version_is_described_by_every_parameter_that_its_function_depends_on(
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [("ContentUri: layers/common/", "ContentUri: s3://a/layer"), ("STAGE: !Ref Stage", "STAGE: a")],
+    [
+        ("ContentUri: layers/common/", "ContentUri: s3://a/layer"),
+        ("STAGE: !Ref Stage", "STAGE: a"),
+    ],
 )
 def test_a_change_outside_the_code_reaches_the_alias(
     stack: Template, tmp_path: Path, before: str, after: str
@@ -222,7 +246,9 @@ def test_requests_are_limited_and_not_cached(stack: Template) -> None:
 
 
 def test_the_access_log_quotes_no_header(stack: Template) -> None:
-    log_format = properties_of(stack, "AWS::ApiGateway::Stage")["AccessLogSetting"]["Format"]
+    log_format = properties_of(stack, "AWS::ApiGateway::Stage")["AccessLogSetting"][
+        "Format"
+    ]
     for value in json.loads(log_format).values():
         assert value.startswith("$context.")
     for telling in ("authoriz", "error.message", "integrationError"):
@@ -232,7 +258,9 @@ def test_the_access_log_quotes_no_header(stack: Template) -> None:
 def test_a_domain_is_the_only_way_in(stack: Template) -> None:
     (server,) = properties_of(stack, API)["Body"]["servers"]
     settings = server["x-amazon-apigateway-endpoint-configuration"]
-    assert settings == {"disableExecuteApiEndpoint": {"Fn::If": ["HasDomain", True, False]}}
+    assert settings == {
+        "disableExecuteApiEndpoint": {"Fn::If": ["HasDomain", True, False]}
+    }
 
 
 @pytest.mark.parametrize("kind", [API, "AWS::ApiGateway::DomainName"])
@@ -250,7 +278,9 @@ def assert_declared(
 
 
 @pytest.mark.parametrize("kind", ERRORS_OF_THE_GATEWAY)
-def test_an_error_of_the_gateway_is_the_error_object(stack: Template, kind: str) -> None:
+def test_an_error_of_the_gateway_is_the_error_object(
+    stack: Template, kind: str
+) -> None:
     body = properties_of(stack, API)["Body"]
     response = body["x-amazon-apigateway-gateway-responses"][kind]
     text = response["responseTemplates"]["application/json"]
@@ -276,7 +306,9 @@ def test_an_error_of_the_gateway_is_the_error_object(stack: Template, kind: str)
 def test_a_client_can_tell_whether_a_function_may_have_run(
     stack: Template, kind: str, status: str
 ) -> None:
-    responses = properties_of(stack, API)["Body"]["x-amazon-apigateway-gateway-responses"]
+    responses = properties_of(stack, API)["Body"][
+        "x-amazon-apigateway-gateway-responses"
+    ]
     assert responses[kind]["statusCode"] == status
 
 
@@ -292,14 +324,21 @@ def firewall(stack: Template) -> dict[str, Any]:
 
 
 def assert_refusal_is_declared(
-    firewall: dict[str, Any], operation: openapi.Operation, status: int, action: dict[str, Any]
+    firewall: dict[str, Any],
+    operation: openapi.Operation,
+    status: int,
+    action: dict[str, Any],
 ) -> None:
     response = action["Block"]["CustomResponse"]
     assert response["ResponseCode"] == status
-    headers = {header["Name"]: header["Value"] for header in response["ResponseHeaders"]}
+    headers = {
+        header["Name"]: header["Value"] for header in response["ResponseHeaders"]
+    }
     if "Link" in headers:  # as it is without a domain
         headers["Link"] = headers["Link"]["Fn::If"][2]["Fn::Sub"]
-    body = firewall["CustomResponseBodies"][response["CustomResponseBodyKey"]]["Content"]
+    body = firewall["CustomResponseBodies"][response["CustomResponseBodyKey"]][
+        "Content"
+    ]
     assert_declared(operation, status, headers, body)
 
 
@@ -308,7 +347,9 @@ def assert_refusal_is_declared(
 def test_the_firewall_answers_429_as_declared(
     firewall: dict[str, Any], rule: str, operation: openapi.Operation
 ) -> None:
-    assert_refusal_is_declared(firewall, operation, 429, firewall["Rules"][rule]["Action"])
+    assert_refusal_is_declared(
+        firewall, operation, 429, firewall["Rules"][rule]["Action"]
+    )
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=[each.id for each in OPERATIONS])
@@ -321,16 +362,23 @@ def test_the_firewall_answers_401_as_declared(
 
 
 def test_the_firewall_knows_get_pet_by_its_path(firewall: dict[str, Any]) -> None:
-    method, path = firewall["Rules"]["no-key-get-pet"]["Statement"]["AndStatement"]["Statements"]
+    method, path = firewall["Rules"]["no-key-get-pet"]["Statement"]["AndStatement"][
+        "Statements"
+    ]
     assert method["ByteMatchStatement"]["SearchString"] == "GET"
     assert path["RegexMatchStatement"]["RegexString"] == "/v1/pets/[^/]+$"
 
 
-def test_strangers_do_not_use_up_the_limits_of_clients(firewall: dict[str, Any]) -> None:
+def test_strangers_do_not_use_up_the_limits_of_clients(
+    firewall: dict[str, Any],
+) -> None:
     rules = firewall["Rules"]
     assert [rule["Priority"] for rule in rules.values()] == [0, 1, 2, 3]
     assert rules["well-formed-key"]["Action"] == {"Allow": {}}
-    for name, kind in (("requests-per-address", "IP"), ("requests-per-key", "CUSTOM_KEYS")):
+    for name, kind in (
+        ("requests-per-address", "IP"),
+        ("requests-per-key", "CUSTOM_KEYS"),
+    ):
         limit = rules[name]["Statement"]["RateBasedStatement"]
         assert limit["AggregateKeyType"] == kind
         assert limit["ScopeDownStatement"] == rules["well-formed-key"]["Statement"]

@@ -68,4 +68,6 @@ def store() -> Iterator[FaultyStore]:
 @pytest.fixture
 def send(store: FaultyStore) -> Send:  # noqa: ARG001 - the store that the functions call
     """Return a function that sends a request to a function."""
-    return lambda folder, **differences: handlers.invoke(make_event(folder, **differences))
+    return lambda folder, **differences: handlers.invoke(
+        make_event(folder, **differences)
+    )

@@ -62,7 +62,9 @@ def test_valid_key_is_looked_up_by_its_hash(store: FaultyStore) -> None:
     assert store.calls == [("GetItem", request)]
 
 
-@pytest.mark.parametrize("values", [[], [VALID, VALID], [EXAMPLE_KEY], [f"{VALID[:-1]}x"]])
+@pytest.mark.parametrize(
+    "values", [[], [VALID, VALID], [EXAMPLE_KEY], [f"{VALID[:-1]}x"]]
+)
 def test_header_without_exactly_one_key_is_refused_without_asking_the_store(
     values: list[str], store: FaultyStore
 ) -> None:
@@ -118,7 +120,9 @@ def test_key_is_refused_from_the_second_at_which_it_expires(
     assert store.sent == ["GetItem"]
 
 
-@pytest.mark.parametrize("revoked", [{"N": "0"}, {"N": "9999999999"}, {"S": "yesterday"}])
+@pytest.mark.parametrize(
+    "revoked", [{"N": "0"}, {"N": "9999999999"}, {"S": "yesterday"}]
+)
 def test_revoked_key_is_refused_whatever_is_written_there(
     revoked: dict[str, str], store: FaultyStore
 ) -> None:

@@ -19,7 +19,9 @@ YESTERDAY = datetime.now(UTC) - timedelta(days=1)
 
 def new_authority() -> trustme.CA:
     """Make an authority that has the same name each time, and another key."""
-    return trustme.CA(organization_name="Authority", organization_unit_name="of the tests")
+    return trustme.CA(
+        organization_name="Authority", organization_unit_name="of the tests"
+    )
 
 
 TRUSTED = new_authority()
@@ -48,7 +50,9 @@ def get_item(certificate: trustme.LeafCert, monkeypatch: pytest.MonkeyPatch) -> 
         dynamodb.invocation.set(
             dynamodb.Invocation(time.monotonic() + dynamodb._ATTEMPT_SECONDS + 1)
         )
-        return dynamodb.call(client.get_item, TableName="t", Key={"pk": {"S": "x"}})["Raw"]
+        return dynamodb.call(client.get_item, TableName="t", Key={"pk": {"S": "x"}})[
+            "Raw"
+        ]
 
 
 @pytest.mark.parametrize("authority", [TRUSTED, TRUSTED.create_child_ca()])
@@ -61,11 +65,23 @@ def test_server_of_a_known_authority_is_trusted(
 @pytest.mark.parametrize(
     ("certificate", "reason"),
     [
-        (trustme.CA().issue_cert("localhost"), "unable to get local issuer certificate"),
+        (
+            trustme.CA().issue_cert("localhost"),
+            "unable to get local issuer certificate",
+        ),
         # Found by its name, but its key is not the one that has signed.
-        (new_authority().issue_cert("localhost"), "unable to get local issuer certificate"),
-        (TRUSTED.issue_cert("localhost", not_after=YESTERDAY), "certificate has expired"),
-        (TRUSTED.issue_cert("other.example"), "'localhost' doesn't match 'other.example'"),
+        (
+            new_authority().issue_cert("localhost"),
+            "unable to get local issuer certificate",
+        ),
+        (
+            TRUSTED.issue_cert("localhost", not_after=YESTERDAY),
+            "certificate has expired",
+        ),
+        (
+            TRUSTED.issue_cert("other.example"),
+            "'localhost' doesn't match 'other.example'",
+        ),
     ],
     ids=["unknown authority", "false authority", "expired", "wrong host"],
 )

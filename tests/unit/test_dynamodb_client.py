@@ -77,10 +77,15 @@ def asking_to_wait(milliseconds: str) -> Fault:
 
 
 @pytest.mark.parametrize(
-    ("seconds_left", "attempts"), [(ATTEMPT - 0.001, 0), (ATTEMPT, 1), (PAUSE + ATTEMPT, 2)]
+    ("seconds_left", "attempts"),
+    [(ATTEMPT - 0.001, 0), (ATTEMPT, 1), (PAUSE + ATTEMPT, 2)],
 )
 def test_attempt_is_made_if_it_can_end_within_the_invocation(
-    seconds_left: float, attempts: int, clock: Clock, store: FaultyStore, invocation: Invocation
+    seconds_left: float,
+    attempts: int,
+    clock: Clock,
+    store: FaultyStore,
+    invocation: Invocation,
 ) -> None:
     invocation.deadline = clock.uptime + seconds_left
     store.fail("GetItem", LOST_REQUEST, LOST_REQUEST, LOST_REQUEST)
@@ -142,7 +147,9 @@ def stored(store: FaultyStore, partition: str) -> list[dict[str, Any]]:
     return items[len(PETS) :] if partition == "pet" else items
 
 
-def test_animal_is_stored_with_who_added_it_and_when(clock: Clock, store: FaultyStore) -> None:
+def test_animal_is_stored_with_who_added_it_and_when(
+    clock: Clock, store: FaultyStore
+) -> None:
     catalogue.create_pet(MIA, CALLER, "order-17")
 
     assert stored(store, "pet") == [
@@ -158,11 +165,15 @@ def test_animal_is_stored_with_who_added_it_and_when(clock: Clock, store: Faulty
     assert "'createdBy = :key'" in (ROOT / "docs/runbook.md").read_text()
 
 
-def test_idempotency_key_is_stored_for_a_day_by_its_hash(clock: Clock, store: FaultyStore) -> None:
+def test_idempotency_key_is_stored_for_a_day_by_its_hash(
+    clock: Clock, store: FaultyStore
+) -> None:
     catalogue.create_pet(MIA, CALLER, "order-17")
 
     key = hashlib.sha256(f"{CALLER.key_hash}#order-17".encode()).hexdigest()
-    body = hashlib.sha256(b'{"name":"Mia","categoryId":9223372036854775807}').hexdigest()
+    body = hashlib.sha256(
+        b'{"name":"Mia","categoryId":9223372036854775807}'
+    ).hexdigest()
     assert stored(store, "idempotency") == [
         {
             "pk": {"S": f"idempotency#{key}"},
@@ -174,7 +185,9 @@ def test_idempotency_key_is_stored_for_a_day_by_its_hash(clock: Clock, store: Fa
     ]
 
 
-def test_idempotency_key_is_free_again_after_a_day(clock: Clock, invocation: Invocation) -> None:
+def test_idempotency_key_is_free_again_after_a_day(
+    clock: Clock, invocation: Invocation
+) -> None:
     invocation.deadline += 2 * DAY
     catalogue.create_pet(REX, CALLER, "order-17")
     clock.advance(DAY - 1)
@@ -211,7 +224,11 @@ def cancelled(*codes: str) -> Fault:
 
 @pytest.mark.parametrize(
     "codes",
-    [("None", "TransactionConflict"), ("ThrottlingError",), ("ProvisionedThroughputExceeded",)],
+    [
+        ("None", "TransactionConflict"),
+        ("ThrottlingError",),
+        ("ProvisionedThroughputExceeded",),
+    ],
 )
 def test_transaction_that_may_succeed_later_is_tried_six_times(
     codes: tuple[str, ...], store: FaultyStore, clock: Clock
@@ -227,7 +244,8 @@ def test_transaction_that_may_succeed_later_is_tried_six_times(
 
 
 @pytest.mark.parametrize(
-    "codes", [(), ("ValidationError", "None"), ("None", "ItemCollectionSizeLimitExceeded")]
+    "codes",
+    [(), ("ValidationError", "None"), ("None", "ItemCollectionSizeLimitExceeded")],
 )
 def test_transaction_cancelled_for_another_reason_is_not_tried_again(
     codes: tuple[str, ...], store: FaultyStore
@@ -281,7 +299,9 @@ def test_animal_is_read_consistently(store: FaultyStore) -> None:
     assert store.calls[0][1]["ConsistentRead"] is True
 
 
-def test_calls_name_the_versions_of_sdk_and_python_and_the_service(store: FaultyStore) -> None:
+def test_calls_name_the_versions_of_sdk_and_python_and_the_service(
+    store: FaultyStore,
+) -> None:
     agents = []
 
     def note(attempt: Attempt) -> AWSResponse:

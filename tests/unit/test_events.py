@@ -15,7 +15,9 @@ WITHOUT_EVENT = {413, 429, 500, 502, 503, 504}
 
 def send_events(operation: openapi.Operation) -> list[tuple[str, Response]]:
     """Send an operation's events twice; a creation with an Idempotency-Key is then repeated."""
-    names = [name for name in EVENTS if handlers.operation_of(EVENTS[name]) == operation]
+    names = [
+        name for name in EVENTS if handlers.operation_of(EVENTS[name]) == operation
+    ]
     if operation.method != "DELETE":
         names *= 2
     return [(name, handlers.invoke(EVENTS[name])) for name in names]
@@ -25,7 +27,9 @@ def send_events(operation: openapi.Operation) -> list[tuple[str, Response]]:
 @pytest.mark.usefixtures("store")
 def test_event_gets_the_response_of_its_name(operation: openapi.Operation) -> None:
     for name, response in send_events(operation):
-        assert f"-{response.status}" in name, f"events/{name}.json got {response.status}."
+        assert f"-{response.status}" in name, (
+            f"events/{name}.json got {response.status}."
+        )
         assert handlers.problems(EVENTS[name], response) == []
 
 
@@ -48,7 +52,9 @@ def test_events_show_each_status_and_each_example_of_an_error(
 
 def test_animal_with_every_member_is_kept_whole(send: Send) -> None:
     members = openapi.schema("NewPet")["properties"]
-    new: dict[str, Any] = {name: schema["examples"][0] for name, schema in members.items()}
+    new: dict[str, Any] = {
+        name: schema["examples"][0] for name, schema in members.items()
+    }
 
     pet = send("create_pet", body=json.dumps(new)).body
 

@@ -52,7 +52,9 @@ def test_issued_keys_stay_valid() -> None:
     length=st.integers(0, 1),
     text=st.text(max_size=1) | st.sampled_from(BASE_62),
 )
-def test_key_with_one_change_is_malformed(position: int, length: int, text: str) -> None:
+def test_key_with_one_change_is_malformed(
+    position: int, length: int, text: str
+) -> None:
     changed = EXAMPLE_KEY[:position] + text + EXAMPLE_KEY[position + length :]
     assume(changed != EXAMPLE_KEY)
 
@@ -68,18 +70,24 @@ def test_key_with_one_change_is_malformed(position: int, length: int, text: str)
         "animal_live_" + "\u0661" * 32,
     ],
 )
-def test_key_of_another_format_is_malformed_though_its_checksum_is_right(body: str) -> None:
+def test_key_of_another_format_is_malformed_though_its_checksum_is_right(
+    body: str,
+) -> None:
     assert not api_key.is_well_formed(body + api_key._checksum(body))
 
 
-def test_cursor_survives_a_restore_into_another_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cursor_survives_a_restore_into_another_table(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     text = cursor.encode(7, "sold")
     monkeypatch.setattr(settings, "ANIMALS_TABLE", "restored")
 
     assert cursor.decode(text, "sold") == 7
 
 
-@pytest.mark.parametrize(("stage", "status"), [("other", "sold"), ("stagingsold", None)])
+@pytest.mark.parametrize(
+    ("stage", "status"), [("other", "sold"), ("stagingsold", None)]
+)
 def test_cursor_of_another_stage_is_refused(
     stage: str, status: PetStatus | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,7 +99,8 @@ def test_cursor_of_another_stage_is_refused(
 
 
 ITEM = (
-    b'{"Item": {"id": {"N": "1"}, "name": {"S": "Rex"}, "categoryId": {"N": "9007199254740993"}}}'
+    b'{"Item": {"id": {"N": "1"}, "name": {"S": "Rex"},'
+    b' "categoryId": {"N": "9007199254740993"}}}'
 )
 
 

@@ -29,7 +29,9 @@ def members_and_required(
     schema: dict[str, Any], names: set[str]
 ) -> tuple[dict[str, Any], set[str]]:
     """Return the rules of each member of an object, and which members it must have."""
-    members = {name: rules(value, names) for name, value in schema["properties"].items()}
+    members = {
+        name: rules(value, names) for name, value in schema["properties"].items()
+    }
     return members, set(schema["required"])
 
 
@@ -46,17 +48,31 @@ def test_schema_is_the_model_of_the_same_name(model: type, compared: set[str]) -
     declared = openapi.schema(model.__name__)
     own = TypeAdapter(model).json_schema(by_alias=False)
 
-    assert members_and_required(declared, compared) == members_and_required(own, compared), (
+    assert members_and_required(declared, compared) == members_and_required(
+        own, compared
+    ), (
         f"{model.__name__} differs between openapi.yaml and models.py: bring the two in step."
     )
 
 
 def test_bounds_that_no_model_has_are_the_ones_of_the_functions() -> None:
-    limit, pet = COMPONENTS["parameters"]["Limit"]["schema"], openapi.schema("Pet")["properties"]
+    limit, pet = (
+        COMPONENTS["parameters"]["Limit"]["schema"],
+        openapi.schema("Pet")["properties"],
+    )
 
-    assert rules(limit) == {"type": "integer", "minimum": 1, "maximum": 100, "default": 20}
+    assert rules(limit) == {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 100,
+        "default": 20,
+    }
     assert COMPONENTS["schemas"]["Pets"]["maxItems"] == limit["maximum"]
-    assert rules(pet.pop("id")) == {"type": "integer", "minimum": 1, "maximum": 2**63 - 1}
+    assert rules(pet.pop("id")) == {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 2**63 - 1,
+    }
     assert pet == openapi.schema("NewPet")["properties"]
 
 
@@ -65,13 +81,17 @@ def test_idempotency_keys_of_document_and_service_are_the_same() -> None:
     pattern = request._IDEMPOTENCY_KEY.pattern
 
     assert declared["pattern"] == '^("[!-~]{1,255}"|[!#-~]([!-~]{0,253}[!#-~])?)$'
-    assert pattern == r'"(?P<quoted>[!-~]{1,255})"|(?P<bare>[!#-~]([!-~]{0,253}[!#-~])?)'
+    assert (
+        pattern == r'"(?P<quoted>[!-~]{1,255})"|(?P<bare>[!#-~]([!-~]{0,253}[!#-~])?)'
+    )
     assert declared["maxLength"] == 255 + len('""')
 
 
 def test_document_names_each_character_that_the_service_takes_for_white_space() -> None:
     """That the service refuses each of them is in the contract."""
-    description = " ".join(openapi.schema("NewPet")["properties"]["name"]["description"].split())
+    description = " ".join(
+        openapi.schema("NewPet")["properties"]["name"]["description"].split()
+    )
 
     assert (
         "U+0009 to U+000D, U+001C to U+0020, U+0085, U+00A0, U+1680, U+2000 to U+200A, U+2028, "
@@ -99,7 +119,10 @@ KINDS: list[type[errors.ServiceError]] = [
     errors.ServiceError,
     *errors.ServiceError.__subclasses__(),
 ]
-LAYER = [{"code": kind.code, "message": str(kind()), "status": kind().status} for kind in KINDS]
+LAYER = [
+    {"code": kind.code, "message": str(kind()), "status": kind().status}
+    for kind in KINDS
+]
 
 
 def test_both_names_of_the_challenge_have_the_same_value() -> None:
@@ -109,19 +132,24 @@ def test_both_names_of_the_challenge_have_the_same_value() -> None:
     assert remapped["schema"] == headers["WWW-Authenticate"]["schema"]
 
 
-def test_both_stages_end_in_the_version_and_the_default_server_is_this_machine() -> None:
+def test_both_stages_end_in_the_version_and_the_default_server_is_this_machine() -> (
+    None
+):
     local, *stages = (server["url"] for server in openapi.document()["servers"])
 
     assert local == "http://127.0.0.1:3000/v1"
-    assert [url.split("amazonaws.com")[1] for url in stages] == ["/production/v1", "/staging/v1"]
+    assert [url.split("amazonaws.com")[1] for url in stages] == [
+        "/production/v1",
+        "/staging/v1",
+    ]
 
 
 def test_codes_are_the_closed_list_of_the_layer() -> None:
     # API Gateway answers 502 for a function that crashed: to clients the same as a failure that
     # the function reports.
-    of_the_layer = {code: {status} for code, status in errors.STATUS_OF_CODE.items()} | {
-        "internal_error": {500, 502}
-    }
+    of_the_layer = {
+        code: {status} for code, status in errors.STATUS_OF_CODE.items()
+    } | {"internal_error": {500, 502}}
 
     assert openapi.statuses_of_codes() == of_the_layer
 
@@ -154,14 +182,39 @@ DELETE = Operation("deletePet", "DELETE", "/pets/{petId}", {"responses": {"204":
     [
         (418, {}, REX, "418 is not declared"),
         (201, {"Content-Type": "text/html"}, REX, "Content-Type is text/html"),
-        (201, {"Cache-Control": "public"}, REX, "Cache-Control: 'no-store' was expected"),
+        (
+            201,
+            {"Cache-Control": "public"},
+            REX,
+            "Cache-Control: 'no-store' was expected",
+        ),
         (201, {"X-Extra": "1"}, REX, "x-extra is not declared"),
         (503, {}, REX, "Retry-After is missing"),
         (201, {}, REX.replace("1", "1.0"), "1.0 is not of type 'integer'"),
-        (201, {}, REX.replace("{", '{"tag": 1, '), "the members {'tag'} are not declared"),
-        (201, {}, REX.replace("{", '{"id": 1, '), "the body is not JSON: a member is given twice"),
-        (400, {}, '{"code": "newer", "message": "x", "status": 400}', "with the status 400"),
-        (400, {}, '{"code": "invalid_request", "message": "KeyError", "status": 400}', "internals"),
+        (
+            201,
+            {},
+            REX.replace("{", '{"tag": 1, '),
+            "the members {'tag'} are not declared",
+        ),
+        (
+            201,
+            {},
+            REX.replace("{", '{"id": 1, '),
+            "the body is not JSON: a member is given twice",
+        ),
+        (
+            400,
+            {},
+            '{"code": "newer", "message": "x", "status": 400}',
+            "with the status 400",
+        ),
+        (
+            400,
+            {},
+            '{"code": "invalid_request", "message": "KeyError", "status": 400}',
+            "internals",
+        ),
     ],
 )
 def test_problems_of_a_response_are_found(
@@ -175,4 +228,6 @@ def test_problems_of_a_response_are_found(
 def test_a_right_response_has_no_problems() -> None:
     assert openapi.problems(CREATE, 201, HEADERS, REX, in_process=True) == []
     assert openapi.problems(DELETE, 204, {}, "") == []
-    assert openapi.problems(DELETE, 204, {}, "null") == ["a body where none is declared"]
+    assert openapi.problems(DELETE, 204, {}, "null") == [
+        "a body where none is declared"
+    ]

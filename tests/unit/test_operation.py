@@ -89,9 +89,14 @@ def test_cause_of_a_failure_is_for_the_log_and_not_for_the_client(
     assert response.body["code"] == code
     assert cause not in response.text
     entry, request = log_entries(output)
-    assert (entry["level"], entry["message"], entry["service"]) == (level, message, "animal-store")
+    assert (entry["level"], entry["message"], entry["service"]) == (
+        level,
+        message,
+        "animal-store",
+    )
     assert cause in entry["exception"]
-    assert entry["timestamp"].endswith("+00:00")  # without a zone Lambda ignores the level
+    # Without a zone Lambda ignores the level.
+    assert entry["timestamp"].endswith("+00:00")
     assert request["Code"] == code
 
 
@@ -99,12 +104,21 @@ def test_cause_of_a_failure_is_for_the_log_and_not_for_the_client(
     ("folder", "facts"),
     [
         ("list_pets", {"Operation": "listPets", "Status": "200", "StoreCalls": 2}),
-        ("create_pet", {"Operation": "createPet", "Status": "201", "StoreCalls": 3, "PetId": 6}),
+        (
+            "create_pet",
+            {"Operation": "createPet", "Status": "201", "StoreCalls": 3, "PetId": 6},
+        ),
         ("get_pet", {"Operation": "getPet", "Status": "200", "DeprecatedCalls": 1}),
     ],
 )
 def test_line_of_a_request_says_who_asked_for_what(
-    folder: str, facts: dict[str, Any], *, clock: Clock, store: FaultyStore, send: Send, output: Any
+    folder: str,
+    facts: dict[str, Any],
+    *,
+    clock: Clock,
+    store: FaultyStore,
+    send: Send,
+    output: Any,
 ) -> None:
     def slow(attempt: Attempt) -> Any:
         clock.advance(0.0125)
@@ -129,7 +143,11 @@ def test_line_of_a_request_says_who_asked_for_what(
     ids=["no key", "revoked key"],
 )
 def test_refused_request_is_not_counted_for_a_holder_of_a_key(
-    headers: Any, facts: dict[str, Any], send: Send, store: FaultyStore, output: io.StringIO
+    headers: Any,
+    facts: dict[str, Any],
+    send: Send,
+    store: FaultyStore,
+    output: io.StringIO,
 ) -> None:
     handlers.add_key(handlers.client(store.database), EXAMPLE_KEY, revoked={"N": "1"})
 
@@ -144,7 +162,9 @@ UNKNOWN = api_key.generate("live")
 SECRETS = ("Confidential", "76543210", "Bearer ", EXAMPLE_KEY[12:], UNKNOWN[12:])
 BODY = '{"name": "Confidential", "categoryId": 76543210}'
 CUT_OFF = answering(400, b'{"__type": "ConditionalCheckFailed", "Item": {"Confidential')
-FOREIGN = answering(200, b'{"Item": {"label": {"S": "x"}, "expires": {"N": "Confidential"}}}')
+FOREIGN = answering(
+    200, b'{"Item": {"label": {"S": "x"}, "expires": {"N": "Confidential"}}}'
+)
 
 
 def assert_has_no_secret(text: str) -> None:
@@ -180,14 +200,32 @@ def test_failure_leaves_no_secret_in_log_or_response(
     [
         ("create_pet", {"body": BODY}),
         ("create_pet", {"body": BODY[:-1]}),
-        ("create_pet", {"body": '{"name": ["Confidential"], "categoryId": "76543210"}'}),
+        (
+            "create_pet",
+            {"body": '{"name": ["Confidential"], "categoryId": "76543210"}'},
+        ),
         ("create_pet", {"headers": {"Idempotency-Key": ["Confidential key"]}}),
         ("list_pets", {"headers": {"Authorization": [f"Bearer {UNKNOWN}"]}}),
-        ("list_pets", {"multiValueQueryStringParameters": {"cursor": ["Confidential"]}}),
-        ("list_pets", {"multiValueQueryStringParameters": {"status": ["Confidential"]}}),
+        (
+            "list_pets",
+            {"multiValueQueryStringParameters": {"cursor": ["Confidential"]}},
+        ),
+        (
+            "list_pets",
+            {"multiValueQueryStringParameters": {"status": ["Confidential"]}},
+        ),
         ("get_pet", {"pathParameters": {"petId": "Confidential-id"}}),
     ],
-    ids=["created", "cut off", "types", "idempotency key", "unknown key", "cursor", "status", "id"],
+    ids=[
+        "created",
+        "cut off",
+        "types",
+        "idempotency key",
+        "unknown key",
+        "cursor",
+        "status",
+        "id",
+    ],
 )
 def test_request_leaves_no_secret_in_the_log_and_an_error_has_none(
     folder: str, request_: dict[str, Any], send: Send, output: io.StringIO
@@ -199,7 +237,9 @@ def test_request_leaves_no_secret_in_the_log_and_an_error_has_none(
         assert_has_no_secret(response.text)
 
 
-def test_closed_table_answers_a_creation_with_503(store: FaultyStore, send: Send) -> None:
+def test_closed_table_answers_a_creation_with_503(
+    store: FaultyStore, send: Send
+) -> None:
     """See `cut_over` in tools/deployment/restore.py."""
     before = send("list_pets").body
     handlers.client(store.database).update_item(
@@ -217,7 +257,9 @@ def test_closed_table_answers_a_creation_with_503(store: FaultyStore, send: Send
     assert send("list_pets").body == before
 
 
-def test_counter_that_the_role_may_not_change_is_an_error(store: FaultyStore, send: Send) -> None:
+def test_counter_that_the_role_may_not_change_is_an_error(
+    store: FaultyStore, send: Send
+) -> None:
     store.fail("UpdateItem", DENIED)
 
     assert send("create_pet", body='{"name": "Rex", "categoryId": 1}').status == 500

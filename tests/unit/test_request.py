@@ -22,7 +22,9 @@ HOST = "a1.execute-api.eu-central-1.amazonaws.com"
 def read_body(body: str | bytes) -> NewPet:
     """Read a body; bytes as API Gateway gives them, in base64."""
     content = base64.b64encode(body).decode() if isinstance(body, bytes) else body
-    event = make_event("create_pet", body=content, isBase64Encoded=isinstance(body, bytes))
+    event = make_event(
+        "create_pet", body=content, isBase64Encoded=isinstance(body, bytes)
+    )
     return Request(event, Caller("0" * 64, "unit tests")).body(NEW_PET)
 
 
@@ -33,7 +35,10 @@ def read_body(body: str | bytes) -> NewPet:
         ("{}", "name: is required. categoryId: is required."),
         ('{"name": 1, "categoryId": 1}', "name: must be a string."),
         (REX.replace("R", "R" * 255), f"{NAME} at most 256 characters."),
-        ('{"name": " ", "categoryId": 1}', f"{NAME} a character that is not white space."),
+        (
+            '{"name": " ", "categoryId": 1}',
+            f"{NAME} a character that is not white space.",
+        ),
         (
             '{"name": "\ud800", "categoryId": 1}',
             "name: must be valid Unicode, without lone surrogates.",
@@ -84,7 +89,10 @@ def test_refusal_names_the_member_and_what_is_wrong_with_it(
         ("http", "80", "localhost", "/v1/pets/7", "http://localhost/v1/pets"),
         ("http", "3000", "127.0.0.1:3000", "/v1/pets", "http://127.0.0.1:3000/v1/pets"),
         ("http", "4200", "[::1]:4200", "/v1/pets", "http://[::1]:4200/v1/pets"),
-        *(("https", port, HOST, "/v1/pets", f"https://{HOST}/v1/pets") for port in NO_PORTS),
+        *(
+            ("https", port, HOST, "/v1/pets", f"https://{HOST}/v1/pets")
+            for port in NO_PORTS
+        ),
         ("javascript", "443", "api.example", "/v1/pets", "https://api.example/v1/pets"),
         # The path is as the client wrote it: any character may be percent-encoded.
         ("https", "443", HOST, "/staging/v1/p%65ts", f"https://{HOST}/staging/v1/pets"),
@@ -98,7 +106,9 @@ def test_url_of_the_collection_is_the_one_by_which_the_client_came(
     for name in ("list_pets", "get_pet"):
         # Of several values the last one counts.
         told = (
-            {"x-forwarded-proto": ["x", scheme], "X-Forwarded-Port": ["x", port]} if port else None
+            {"x-forwarded-proto": ["x", scheme], "X-Forwarded-Port": ["x", port]}
+            if port
+            else None
         )
         event = make_event(name) | {"multiValueHeaders": told}
         event["requestContext"] |= {"domainName": domain, "path": path}

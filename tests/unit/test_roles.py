@@ -28,14 +28,19 @@ ARNS = {f"{name}.Arn": name for name in TEMPLATE.tables}
 def send_every_kind_of_request(send: Send, folder: str) -> None:
     """Make a function call DynamoDB in every way that it has."""
     body = json.dumps(
-        {name: each["examples"][0] for name, each in openapi.schema("NewPet")["properties"].items()}
+        {
+            name: each["examples"][0]
+            for name, each in openapi.schema("NewPet")["properties"].items()
+        }
     )
     for headers in ({}, {"Idempotency-Key": ["a"]}, {"Idempotency-Key": ["a"]}):
         send(folder, body=body, headers=headers)
     send(folder, multiValueQueryStringParameters={"status": ["sold"]})
 
 
-def accesses(action: str, params: dict[str, Any]) -> Iterator[tuple[str, str, str, set[str]]]:
+def accesses(
+    action: str, params: dict[str, Any]
+) -> Iterator[tuple[str, str, str, set[str]]]:
     """Yield what IAM asks about a call: an action, a resource, a partition and attributes."""
     if action == "TransactWriteItems":
         for part in params["TransactItems"]:
@@ -43,7 +48,9 @@ def accesses(action: str, params: dict[str, Any]) -> Iterator[tuple[str, str, st
                 yield from accesses(f"{name}Item", own)
         return
     table = TABLES[params["TableName"]]
-    resource = f"{table}/index/{params['IndexName']}" if "IndexName" in params else table
+    resource = (
+        f"{table}/index/{params['IndexName']}" if "IndexName" in params else table
+    )
     values = params.get("ExpressionAttributeValues", {})
     item = params.get("Item") or params.get("Key") or {"pk": values[":partition"]}
     key = item.get("pk") or item["hash"]
@@ -76,7 +83,10 @@ def granted_rights(function: str) -> dict[tuple[str, str], Any]:
             keys: dict[str, set[str]] = {}
             for operator, condition in statement.get("Condition", {}).items():
                 has_pattern = "*" in str(condition)
-                assert operator == f"ForAllValues:String{'Like' if has_pattern else 'Equals'}"
+                assert (
+                    operator
+                    == f"ForAllValues:String{'Like' if has_pattern else 'Equals'}"
+                )
                 keys |= {key: set(values) for key, values in condition.items()}
             granted[statement["Action"], arn] = keys
     return granted
@@ -109,9 +119,13 @@ def test_the_built_layer_describes_the_calls_that_functions_make(
 def test_alarms_and_dashboard_watch_metrics_that_the_layer_counts() -> None:
     """Those of test_telemetry.py."""
     metrics = RESOURCES["DeploymentAlarm"]["Properties"]["Metrics"]
-    watched = [metric["MetricStat"]["Metric"] for metric in metrics if "MetricStat" in metric]
+    watched = [
+        metric["MetricStat"]["Metric"] for metric in metrics if "MetricStat" in metric
+    ]
     body = RESOURCES["Dashboard"]["Properties"]["DashboardBody"]["Fn::Sub"]
-    searches = re.findall(r"SEARCH\('\{AnimalStore,([\w,]+)\}.*?MetricName=\\\"(\w+)\\\"", body)
+    searches = re.findall(
+        r"SEARCH\('\{AnimalStore,([\w,]+)\}.*?MetricName=\\\"(\w+)\\\"", body
+    )
 
     for metric in watched:
         if metric["Namespace"] == "AnimalStore":
@@ -131,7 +145,12 @@ def test_alarms_and_dashboard_watch_metrics_that_the_layer_counts() -> None:
 @pytest.mark.parametrize("end", ["", "  ", "x"])
 @pytest.mark.parametrize(
     "key",
-    [EXAMPLE_KEY, api_key.generate("live"), EXAMPLE_KEY[:-2], EXAMPLE_KEY.replace("test", "dead")],
+    [
+        EXAMPLE_KEY,
+        api_key.generate("live"),
+        EXAMPLE_KEY[:-2],
+        EXAMPLE_KEY.replace("test", "dead"),
+    ],
     ids=["test", "live", "cut", "dead"],
 )
 def test_the_firewall_lets_every_key_through_that_the_layer_looks_up(
@@ -154,16 +173,25 @@ def test_the_firewall_lets_every_key_through_that_the_layer_looks_up(
 @pytest.mark.parametrize(
     ("parameter", "name"),
     [
-        ("ThrottlingRate", "requests per second for each operation, all clients together"),
-        ("ThrottlingBurst", "requests at once for each operation, all clients together (burst)"),
+        (
+            "ThrottlingRate",
+            "requests per second for each operation, all clients together",
+        ),
+        (
+            "ThrottlingBurst",
+            "requests at once for each operation, all clients together (burst)",
+        ),
         ("RequestsPerKey", "requests per minute with one API key"),
         ("RequestsPerAddress", "requests per minute from one address"),
     ],
 )
-def test_limits_in_the_document_are_those_of_the_stages(parameter: str, name: str) -> None:
+def test_limits_in_the_document_are_those_of_the_stages(
+    parameter: str, name: str
+) -> None:
     default = DOCUMENT["Parameters"][parameter].get("Default")
     production, staging = (
-        int(parameters(stage).get(parameter, default)) for stage in ("production", "staging")
+        int(parameters(stage).get(parameter, default))
+        for stage in ("production", "staging")
     )
 
     row = f"| {name} | {production:,} | {staging:,} |"

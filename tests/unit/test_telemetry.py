@@ -30,16 +30,25 @@ def line_of(monkeypatch: pytest.MonkeyPatch, **facts: Any) -> str:
     stdout = SimpleNamespace(write=pieces.append)
     monkeypatch.setattr(telemetry, "sys", SimpleNamespace(stdout=stdout))
     monkeypatch.setattr(telemetry, "datetime", SimpleNamespace(now=lambda _: NOW))
-    monkeypatch.setenv("_X_AMZN_TRACE_ID", "Root=1-5759e988-bd862e3f;Parent=53995c3f;Sampled=1")
+    monkeypatch.setenv(
+        "_X_AMZN_TRACE_ID", "Root=1-5759e988-bd862e3f;Parent=53995c3f;Sampled=1"
+    )
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_VERSION", "7")
     for each in (EVERYTHING, {"cold_start": False} | facts):
         telemetry.write(
-            "getPet", 200, latency_ms=12.504, store_calls=2, request_id="c6af9ac6", **each
+            "getPet",
+            200,
+            latency_ms=12.504,
+            store_calls=2,
+            request_id="c6af9ac6",
+            **each,
         )
     return pieces[-1]  # each is one piece: the local gateway writes in threads
 
 
-def test_line_is_the_log_entry_and_the_metrics_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_line_is_the_log_entry_and_the_metrics_in_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Log bytes are the largest cost that grows with the number of requests."""
     assert line_of(monkeypatch) == (
         '{"level":"INFO","timestamp":"2027-01-15T08:00:00.123Z","request_id":"c6af9ac6",'
@@ -64,7 +73,11 @@ LATENCY, ERRORS = directive("Status", "Latency"), directive("Code", "Errors")
 @pytest.mark.parametrize(
     ("facts", "members", "metrics"),
     [
-        ({"cold_start": True}, {"ColdStart": 1}, [directive("Status", "Latency", "ColdStart")]),
+        (
+            {"cold_start": True},
+            {"ColdStart": 1},
+            [directive("Status", "Latency", "ColdStart")],
+        ),
         ({"code": "x"}, {"Code": "x", "Errors": 1}, [LATENCY, ERRORS]),
         (
             {"code": "internal_error"},
@@ -82,7 +95,10 @@ LATENCY, ERRORS = directive("Status", "Latency"), directive("Code", "Errors")
     ids=["cold", "error", "bug", "deprecated", "deprecated, nobody", "creation"],
 )
 def test_line_has_what_happened_and_no_more(
-    facts: dict[str, Any], members: dict[str, Any], metrics: Any, monkeypatch: pytest.MonkeyPatch
+    facts: dict[str, Any],
+    members: dict[str, Any],
+    metrics: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plain = json.loads(line_of(monkeypatch))
 
@@ -92,7 +108,9 @@ def test_line_has_what_happened_and_no_more(
     assert line == plain | members
 
 
-def test_powertools_is_imported_when_something_goes_wrong_and_one_start_is_cold() -> None:
+def test_powertools_is_imported_when_something_goes_wrong_and_one_start_is_cold() -> (
+    None
+):
     code = """
 import sys, types
 import app

@@ -51,9 +51,7 @@ _STATUSES: tuple[PetStatus | None, ...] = (
     None,
 )
 
-_HELP = (
-    "The service, ending in /v1, for which $API_KEY is a key; without it, the running `make run`."
-)
+_HELP = "The service, ending in /v1, of the key $API_KEY; without it, the running `make run`."
 BaseUrlOption = Annotated[str | None, typer.Option(envvar="BASE_URL", help=_HELP)]
 
 _console = Console(stderr=True, highlight=False)
@@ -77,7 +75,9 @@ def _client(base_url: str | None) -> Iterator[Client]:
     if base_url is None:
         folder = DataFolder()
         if not (base_url := folder.base_url()):
-            fail(f"No `make run` is using {folder.path}. Start it, or name a service: --base-url")
+            fail(
+                f"No `make run` is using {folder.path}. Start it, or name a service: --base-url"
+            )
         api_key = folder.api_key.read_text("utf-8").strip()
     try:
         # Where nothing answers, one attempt is enough.
@@ -109,12 +109,17 @@ def seed(
             name = f"{chance.choice(_NAMES)} the {chance.choice(_BREEDS[category])}"
             # A key must not stand for two animals: another number than 3 when they change.
             return client.create(
-                name, category, chance.choice(_STATUSES), idempotency_key=f"seed-3-{seed}-{index}"
+                name,
+                category,
+                chance.choice(_STATUSES),
+                idempotency_key=f"seed-3-{seed}-{index}",
             )
 
         try:
             pets = pool.map(add, range(count))
-            for pet in track(pets, "adding animals", total=count, console=_console, transient=True):
+            for pet in track(
+                pets, "adding animals", total=count, console=_console, transient=True
+            ):
                 outcomes[pet.replayed] += 1
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -128,11 +133,17 @@ def export(
         Literal["jsonl", "csv"], typer.Option("--format", help="How to write them.")
     ] = "jsonl",
     raw: Annotated[
-        bool, typer.Option("--raw", help="CSV cells as they are, even if a spreadsheet runs them.")
+        bool,
+        typer.Option(
+            "--raw", help="CSV cells as they are, even if a spreadsheet runs them."
+        ),
     ] = False,
-    status: Annotated[PetStatus | None, typer.Option(help="Only animals with this status.")] = None,
+    status: Annotated[
+        PetStatus | None, typer.Option(help="Only animals with this status.")
+    ] = None,
     output: Annotated[
-        Path | None, typer.Option(help="The file, replaced when all is written; else stdout.")
+        Path | None,
+        typer.Option(help="The file, replaced when all is written; else stdout."),
     ] = None,
     base_url: BaseUrlOption = None,
 ) -> None:
@@ -149,17 +160,24 @@ def export(
     try:
         with _client(base_url) as client, _open(output) as file:
             # RFC 4180. A service may be newer than this: what the columns do not know is left out.
-            table = csv.DictWriter(file, tuple(models.Pet.__annotations__), extrasaction="ignore")
+            table = csv.DictWriter(
+                file, tuple(models.Pet.__annotations__), extrasaction="ignore"
+            )
             if format_ == "csv":
                 table.writeheader()
             for pet in track(
-                client.pets(status=status), "exporting", console=_console, transient=True
+                client.pets(status=status),
+                "exporting",
+                console=_console,
+                transient=True,
             ):
                 if format_ == "jsonl":
                     file.write(json.dumps(pet.raw) + "\n")
                 else:
                     table.writerow(
-                        pet.raw if raw else {name: _cell(value) for name, value in pet.raw.items()}
+                        pet.raw
+                        if raw
+                        else {name: _cell(value) for name, value in pet.raw.items()}
                     )
             file.flush()
     except BrokenPipeError:

@@ -62,9 +62,9 @@ def _table(stage: Stage | None, name: str | None) -> Iterator[KeyTable]:
 def _stage_table(stage: Stage | None) -> str:
     import boto3
 
-    stack = boto3.client("cloudformation").describe_stacks(StackName=f"animal-store-{stage}")[
-        "Stacks"
-    ][0]
+    stack = boto3.client("cloudformation").describe_stacks(
+        StackName=f"animal-store-{stage}"
+    )["Stacks"][0]
     outputs = {
         output.get("OutputKey"): str(output.get("OutputValue"))
         for output in stack.get("Outputs", [])
@@ -86,18 +86,24 @@ _LINE = "{:12}  {:16}  {:16}  {:7}  {:20}  {}"  # of the list
 app = typer.Typer(help="Issue, list and revoke API keys.", no_args_is_help=True)
 
 StageOption = Annotated[
-    Stage | None, typer.Option("--stage", help="The deployed stage whose keys are meant.")
+    Stage | None,
+    typer.Option("--stage", help="The deployed stage whose keys are meant."),
 ]
-TableOption = Annotated[str | None, typer.Option("--table", help="The table of keys, by name.")]
+TableOption = Annotated[
+    str | None, typer.Option("--table", help="The table of keys, by name.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command()
 def issue(
     *,
-    label: Annotated[str, typer.Option(help="Whose key it is; stands in logs and metrics.")],
+    label: Annotated[
+        str, typer.Option(help="Whose key it is; stands in logs and metrics.")
+    ],
     expires: Annotated[
-        str, typer.Option(help="Last day (2027-01-31, UTC), days from now (90d), or never.")
+        str,
+        typer.Option(help="Last day (2027-01-31, UTC), days from now (90d), or never."),
     ] = "365d",
     stage: StageOption = None,
     table: TableOption = None,
@@ -106,7 +112,9 @@ def issue(
     """Make a key. It is shown now and never again: only its hash is stored."""
     with _table(stage, table) as keys:
         until = parse_expiry(expires, datetime.now(UTC))
-        key, record = keys.issue(label, "live" if stage == "production" else "test", until)
+        key, record = keys.issue(
+            label, "live" if stage == "production" else "test", until
+        )
         if as_json:
             print(json.dumps({"key": key, **_json(record)}))
         else:
@@ -127,7 +135,11 @@ def list_(
         if as_json:
             print(json.dumps([_json(record) for record in records], indent=2))
             return
-        print(_LINE.format("Id", "Created (UTC)", "Expires (UTC)", "State", "Label", "Issued by"))
+        print(
+            _LINE.format(
+                "Id", "Created (UTC)", "Expires (UTC)", "State", "Label", "Issued by"
+            )
+        )
         for record in records:
             times, issuer = (
                 (_time(record.created), _time(record.expires)),
@@ -135,7 +147,13 @@ def list_(
             )
             print(
                 printable(
-                    _LINE.format(record.id, *times, record.state(time.time()), record.label, issuer)
+                    _LINE.format(
+                        record.id,
+                        *times,
+                        record.state(time.time()),
+                        record.label,
+                        issuer,
+                    )
                 )
             )
 
@@ -143,7 +161,10 @@ def list_(
 @app.command()
 def revoke(
     identifier: Annotated[
-        str, typer.Argument(metavar="ID", help="The key's id from `list`, or the key itself.")
+        str,
+        typer.Argument(
+            metavar="ID", help="The key's id from `list`, or the key itself."
+        ),
     ],
     *,
     stage: StageOption = None,
@@ -164,4 +185,8 @@ def _json(record: KeyRecord) -> dict[str, Any]:
 
 
 def _time(seconds: int | None, absent: str = "-") -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M") if seconds else absent
+    return (
+        datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+        if seconds
+        else absent
+    )

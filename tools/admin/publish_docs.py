@@ -28,8 +28,9 @@ _NOTE = (
 
 
 def docs(
-    output: Annotated[Path, typer.Argument(file_okay=False, help="The folder to write to.")] = ROOT
-    / "build/docs",
+    output: Annotated[
+        Path, typer.Argument(file_okay=False, help="The folder to write to.")
+    ] = ROOT / "build/docs",
 ) -> None:
     """Write the documentation page for publishing, with the licenses of what it contains."""
     document = ROOT / "openapi.yaml"
@@ -53,6 +54,9 @@ def _resolve(value: Any, document: dict[str, Any]) -> Any:
         return value
     if "$ref" in value:
         return _resolve(
-            reduce(lambda part, step: part[step], value["$ref"].split("/")[1:], document), document
+            reduce(
+                lambda part, step: part[step], value["$ref"].split("/")[1:], document
+            ),
+            document,
         )
     return {name: _resolve(member, document) for name, member in value.items()}

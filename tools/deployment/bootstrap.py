@@ -25,7 +25,9 @@ def bootstrap(
 
 def identity(stage: Stage, repository: str) -> list[str]:
     """Ask GitHub for the numbers by which the jobs of a protected environment are trusted."""
-    environment = json.loads(run("gh", "api", f"repos/{repository}/environments/{stage.name}"))
+    environment = json.loads(
+        run("gh", "api", f"repos/{repository}/environments/{stage.name}")
+    )
     if not environment["deployment_branch_policy"]:
         raise DeploymentError(
             f"every branch of {repository} would be trusted: first let only main use the "

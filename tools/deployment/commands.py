@@ -6,13 +6,19 @@ from typing import Annotated
 import typer
 
 from tools.deployment import bootstrap, release, restore, versions
-from tools.deployment.service import DeploymentError, check_contract, run, temporary_keys
+from tools.deployment.service import (
+    DeploymentError,
+    check_contract,
+    run,
+    temporary_keys,
+)
 from tools.deployment.stage import Stage, StageName, client
 from tools.packaging.artifact import Artifact, digest
 from tools.packaging.targets import TARGETS
 
 Attested = Annotated[
-    str, typer.Option(help="OWNER/REPOSITORY whose pipeline must have built the artifact.")
+    str,
+    typer.Option(help="OWNER/REPOSITORY whose pipeline must have built the artifact."),
 ]
 
 
@@ -31,7 +37,9 @@ def deploy(  # noqa: PLR0913 - one argument for each option
     attested: Attested = "",
     *,
     canary: bool = True,
-    plan: Annotated[bool, typer.Option("--plan", help="Only say what would change.")] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Only say what would change.")
+    ] = False,
 ) -> None:
     """Deploy an artifact, check it, and go back if the check fails."""
     if sha256 and sha256 != digest(artifact.read_bytes()):
@@ -62,7 +70,11 @@ def _deploy(
     stage.wait()
     release.guard(stage, artifact.commit, is_rollback=is_rollback)
     release.deploy_and_check(
-        stage, artifact, lambda: _check(stage, artifact), canary=canary, is_rollback=is_rollback
+        stage,
+        artifact,
+        lambda: _check(stage, artifact),
+        canary=canary,
+        is_rollback=is_rollback,
     )
     print(f"{stage.name} runs {release.released(stage)}: {stage.outputs()['BaseUrl']}")
 
@@ -81,7 +93,9 @@ def check(stage: StageName) -> None:
     with release.fetched(stage, release.released(stage)) as artifact:
         _check(stage, artifact)
     if unconfirmed := stage.unconfirmed_subscriptions():
-        raise DeploymentError(f"alarms do not reach {', '.join(unconfirmed)}: not confirmed yet")
+        raise DeploymentError(
+            f"alarms do not reach {', '.join(unconfirmed)}: not confirmed yet"
+        )
 
 
 def _check(stage: Stage, artifact: Artifact) -> None:

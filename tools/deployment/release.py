@@ -37,7 +37,10 @@ def guard(stage: Stage, commit: str, *, is_rollback: bool) -> None:
 
 def _is_ancestor(older: str, newer: str) -> bool:
     command = ["git", "merge-base", "--is-ancestor", older, newer]
-    return subprocess.run(command, cwd=ROOT, check=False, capture_output=True).returncode == 0
+    return (
+        subprocess.run(command, cwd=ROOT, check=False, capture_output=True).returncode
+        == 0
+    )
 
 
 def released(stage: Stage) -> str:
@@ -62,7 +65,9 @@ def fetched(stage: Stage, name: str, among: str = "releases") -> Iterator[Artifa
         among: `releases` for all that were deployed, `passed` for those that passed their checks.
     """
     bucket, s3 = stage.account()["ArtifactBucketName"], client("s3")
-    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"{among}/")
+    pages = s3.get_paginator("list_objects_v2").paginate(
+        Bucket=bucket, Prefix=f"{among}/"
+    )
     entries = [entry for page in pages for entry in page.get("Contents", [])]
     entries.sort(key=lambda entry: entry["LastModified"])
     names = [Path(entry["Key"]).stem for entry in entries]
@@ -74,13 +79,19 @@ def fetched(stage: Stage, name: str, among: str = "releases") -> Iterator[Artifa
         path = Path(folder) / f"{found[0]}.zip"
         s3.download_file(bucket, f"releases/{path.name}", str(path))
         if not path.stem.endswith(digest(path.read_bytes())):
-            raise DeploymentError(f"s3://{bucket}/releases/{path.name} is not what its name says")
+            raise DeploymentError(
+                f"s3://{bucket}/releases/{path.name} is not what its name says"
+            )
         with opened(path) as artifact:
             yield artifact
 
 
 def install(
-    stage: Stage, artifact: Artifact, *, canary: bool, tables: Mapping[str, str] | None = None
+    stage: Stage,
+    artifact: Artifact,
+    *,
+    canary: bool,
+    tables: Mapping[str, str] | None = None,
 ) -> None:
     """Create or update the stack from an artifact.
 
@@ -92,7 +103,9 @@ def install(
     """
     bucket = stage.account()["ArtifactBucketName"]
     # Before anything else, so that whatever runs can be deployed again.
-    client("s3").upload_file(str(artifact.path), bucket, f"releases/{artifact.name}.zip")
+    client("s3").upload_file(
+        str(artifact.path), bucket, f"releases/{artifact.name}.zip"
+    )
     tables = stage.restored_tables() if tables is None else tables
     _sam_deploy(stage, artifact, tables, {} if canary else {"Canary": "false"})
     client("cloudformation").update_termination_protection(
@@ -103,8 +116,12 @@ def install(
 def plan(stage: Stage, artifact: Artifact) -> Iterator[str]:
     """Name each resource that a deployment would add, change or remove; change nothing."""
     if not stage.status():
-        raise DeploymentError(f"{stage.name} has no stack: a deployment adds all of template.yaml")
-    printed = _sam_deploy(stage, artifact, stage.restored_tables(), {}, "--no-execute-changeset")
+        raise DeploymentError(
+            f"{stage.name} has no stack: a deployment adds all of template.yaml"
+        )
+    printed = _sam_deploy(
+        stage, artifact, stage.restored_tables(), {}, "--no-execute-changeset"
+    )
     change_set = next(word for word in printed.split() if ":changeSet/" in word)
     cloudformation = client("cloudformation")
     # By the stack's name too: the right to call it is asked of the stack.
@@ -114,7 +131,9 @@ def plan(stage: Stage, artifact: Artifact) -> Iterator[str]:
         for page in pages:
             for change in page["Changes"]:
                 resource = change["ResourceChange"]
-                replaced = " (replaced)" if resource.get("Replacement") == "True" else ""
+                replaced = (
+                    " (replaced)" if resource.get("Replacement") == "True" else ""
+                )
                 yield f"{resource['Action']} {resource['LogicalResourceId']}{replaced}"
     finally:
         cloudformation.delete_change_set(**named)
@@ -139,7 +158,9 @@ def _sam_deploy(
         "Description": "What runs: commit and SHA-256.",
         "Value": artifact.name,
     }
-    (folder / "deployed.json").write_text(json.dumps(replace_tables(template, tables)), "utf-8")
+    (folder / "deployed.json").write_text(
+        json.dumps(replace_tables(template, tables)), "utf-8"
+    )
     run(SAM, "package", "--template-file", "deployed.json", "--output-template-file",
         "packaged.yaml", "--s3-bucket", bucket, "--s3-prefix", "code", "--force-upload",
         "--no-progressbar", cwd=folder)  # fmt: skip
@@ -170,7 +191,11 @@ def deploy_and_check(
         is_rollback: Whether the artifact is one that ran before.
     """
     before = released(stage)
-    with requests_meanwhile(stage.outputs()) if canary and before else contextlib.nullcontext():
+    with (
+        requests_meanwhile(stage.outputs())
+        if canary and before
+        else contextlib.nullcontext()
+    ):
         install(stage, artifact, canary=canary)
     installed = released(stage)
     try:
@@ -182,7 +207,9 @@ def deploy_and_check(
         with fetched(stage, before) as previous:
             install(stage, previous, canary=False)
         raise DeploymentError(f"{error}\n{stage.name} runs {before} again") from error
-    client("s3").put_object(Bucket=stage.account()["ArtifactBucketName"], Key=f"passed/{installed}")
+    client("s3").put_object(
+        Bucket=stage.account()["ArtifactBucketName"], Key=f"passed/{installed}"
+    )
 
 
 def replace_tables(part: Any, tables: Mapping[str, str]) -> Any:
@@ -195,7 +222,9 @@ def replace_tables(part: Any, tables: Mapping[str, str]) -> Any:
         }
     if isinstance(part, str):
         for table, name in tables.items():
-            part = part.replace(f"${{{table}}}", name).replace(f"${{{table}.Arn}}", _ARN + name)
+            part = part.replace(f"${{{table}}}", name).replace(
+                f"${{{table}.Arn}}", _ARN + name
+            )
     return part
 
 
@@ -204,6 +233,9 @@ def _name_of(reference: Mapping[str, Any], tables: Mapping[str, str]) -> Any:
     for table, name in tables.items():
         if reference == {"Ref": table}:
             return name
-        if reference in ({"Fn::GetAtt": [table, "Arn"]}, {"Fn::GetAtt": f"{table}.Arn"}):
+        if reference in (
+            {"Fn::GetAtt": [table, "Arn"]},
+            {"Fn::GetAtt": f"{table}.Arn"},
+        ):
             return {"Fn::Sub": _ARN + name}
     return None

@@ -21,7 +21,9 @@ from tools.deployment.stage import StageName, client
 
 ANIMALS, KEYS = "AnimalsTable", "ApiKeysTable"
 Table = Annotated[str, typer.Option(help="Its logical id in template.yaml.")]
-Into = Annotated[str, typer.Option(help="A new table that an interrupted restore has begun.")]
+Into = Annotated[
+    str, typer.Option(help="A new table that an interrupted restore has begun.")
+]
 _COUNTER = {"pk": "counter", "id": 0}
 _DRAIN_S = 15  # a request that has begun ends within the function's 10 s
 _UNDER_WAY = 10_000  # as many creations as the table takes in that time
@@ -37,7 +39,10 @@ _NOT_READY = {
 
 
 def restore(
-    stage: StageName, table: Table = ANIMALS, at: datetime | None = None, into: Into = ""
+    stage: StageName,
+    table: Table = ANIMALS,
+    at: datetime | None = None,
+    into: Into = "",
 ) -> str:
     """Restore a table as it was at a moment (UTC; without one the latest) into a new one."""
     dynamodb, source = client("dynamodb"), stage.outputs()[f"{table}Name"]
@@ -51,7 +56,9 @@ def restore(
         dynamodb.restore_table_to_point_in_time(
             SourceTableName=source, TargetTableName=target, **moment
         )
-    dynamodb.get_waiter("table_exists").wait(TableName=target, WaiterConfig=_RESTORE_POLLS)
+    dynamodb.get_waiter("table_exists").wait(
+        TableName=target, WaiterConfig=_RESTORE_POLLS
+    )
     for attempt in stamina.retry_context(
         on=_is_not_ready, attempts=None, timeout=_SETTLE_S, wait_initial=1, wait_max=15
     ):
@@ -62,14 +69,17 @@ def restore(
 
 
 def _is_not_ready(error: Exception) -> bool:
-    return isinstance(error, ClientError) and error.response["Error"]["Code"] in _NOT_READY
+    return (
+        isinstance(error, ClientError) and error.response["Error"]["Code"] in _NOT_READY
+    )
 
 
 def _protect(source: str, target: str) -> None:
     """Give a restored table what does not come along: time to live, recovery and protection."""
     dynamodb = client("dynamodb")
     dynamodb.update_continuous_backups(
-        TableName=target, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True}
+        TableName=target,
+        PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True},
     )
     dynamodb.update_table(TableName=target, DeletionProtectionEnabled=True)
     expiry = dynamodb.describe_time_to_live(TableName=source)["TimeToLiveDescription"]
@@ -77,11 +87,16 @@ def _protect(source: str, target: str) -> None:
     if "AttributeName" in expiry and "AttributeName" not in there:
         dynamodb.update_time_to_live(
             TableName=target,
-            TimeToLiveSpecification={"Enabled": True, "AttributeName": expiry["AttributeName"]},
+            TimeToLiveSpecification={
+                "Enabled": True,
+                "AttributeName": expiry["AttributeName"],
+            },
         )
 
 
-def cut_over(stage: StageName, name: str, table: Table = ANIMALS, *, carry: bool = True) -> None:
+def cut_over(
+    stage: StageName, name: str, table: Table = ANIMALS, *, carry: bool = True
+) -> None:
     """Let a stage use a restored table, or its own one again; safe to repeat.
 
     Nothing is added to a table that is left once it is closed, whichever function still uses it.
@@ -112,7 +127,9 @@ def _tables_left_for(name: str, in_use: str, table: str) -> list[str]:
     dynamodb = client("dynamodb")
     arn = dynamodb.describe_table(TableName=name)["Table"]["TableArn"]
     if name != in_use:
-        dynamodb.tag_resource(ResourceArn=arn, Tags=[{"Key": "follows", "Value": in_use}])
+        dynamodb.tag_resource(
+            ResourceArn=arn, Tags=[{"Key": "follows", "Value": in_use}]
+        )
     tags = dynamodb.list_tags_of_resource(ResourceArn=arn)["Tags"]
     left = {in_use, *(str(tag["Value"]) for tag in tags if tag["Key"] == "follows")}
     if table == ANIMALS:
@@ -155,8 +172,12 @@ def carry_over(table: str, old: str, new: str) -> None:
         return
     # A creation that was under way at the restored moment had taken its id, and wrote its animal
     # afterwards.
-    recent = Attr("id").gt(counter(new) - _UNDER_WAY) | Attr("pk").begins_with("idempotency#")
-    there = {(item["pk"], item["id"]) for item in _items(target, FilterExpression=recent)}
+    recent = Attr("id").gt(counter(new) - _UNDER_WAY) | Attr("pk").begins_with(
+        "idempotency#"
+    )
+    there = {
+        (item["pk"], item["id"]) for item in _items(target, FilterExpression=recent)
+    }
     for item in _items(source, FilterExpression=recent):
         if (item["pk"], item["id"]) not in there:
             _put(target, item, Attr("pk").not_exists())
@@ -172,7 +193,9 @@ def raise_counter(stage: StageName, value: int) -> None:
 def never_repeat_ids(name: str, last: int) -> None:
     """Set a table's counter to a number, unless it is beyond that."""
     table = _table(name)
-    with contextlib.suppress(table.meta.client.exceptions.ConditionalCheckFailedException):
+    with contextlib.suppress(
+        table.meta.client.exceptions.ConditionalCheckFailedException
+    ):
         table.update_item(
             Key=_COUNTER,
             UpdateExpression="SET #value = :last",
@@ -188,7 +211,9 @@ def counter(name: str) -> int:
 
 
 def _counter_item(name: str) -> dict[str, Any]:
-    item: dict[str, Any] = _table(name).get_item(Key=_COUNTER, ConsistentRead=True).get("Item", {})
+    item: dict[str, Any] = (
+        _table(name).get_item(Key=_COUNTER, ConsistentRead=True).get("Item", {})
+    )
     return item
 
 
@@ -198,10 +223,16 @@ def _table(name: str) -> Any:
 
 def _items(table: Any, **options: Any) -> Iterator[Mapping[str, Any]]:
     paginator = table.meta.client.get_paginator("scan")
-    for page in paginator.paginate(TableName=table.name, ConsistentRead=True, **options):
+    for page in paginator.paginate(
+        TableName=table.name, ConsistentRead=True, **options
+    ):
         yield from page["Items"]
 
 
 def _put(table: Any, item: Mapping[str, Any], condition: ConditionBase | None) -> None:
-    with contextlib.suppress(table.meta.client.exceptions.ConditionalCheckFailedException):
-        table.put_item(Item=item, **({"ConditionExpression": condition} if condition else {}))
+    with contextlib.suppress(
+        table.meta.client.exceptions.ConditionalCheckFailedException
+    ):
+        table.put_item(
+            Item=item, **({"ConditionExpression": condition} if condition else {})
+        )

@@ -37,7 +37,9 @@ def run(*command: str, cwd: Path = ROOT) -> str:
         text=True,
     )
     if done.returncode:
-        raise DeploymentError(f"{done.stdout}{done.stderr}\nfailed: {' '.join(command)}")
+        raise DeploymentError(
+            f"{done.stdout}{done.stderr}\nfailed: {' '.join(command)}"
+        )
     return done.stdout
 
 
@@ -64,7 +66,9 @@ def _issue(keys: KeyTable) -> tuple[str, KeyRecord]:
     for label in _LABELS:
         with suppress(KeyAdministrationError):  # another check has a key of this label
             return keys.issue(label, "test", int(time.time()) + _KEY_LIFE_S)
-    raise DeploymentError(f"valid keys have all labels from {_LABELS[0]} to {_LABELS[-1]}")
+    raise DeploymentError(
+        f"valid keys have all labels from {_LABELS[0]} to {_LABELS[-1]}"
+    )
 
 
 def check_contract(base_url: str, keys: list[str], place: str, *arguments: str) -> None:
@@ -86,10 +90,15 @@ def requests_meanwhile(outputs: Mapping[str, str]) -> Iterator[None]:
 
     def run_again(keys: list[str]) -> None:
         while not ended.is_set():
-            with _suite(outputs["BaseUrl"], keys, "aws", "-m", "smoke_read_only", stdout=DEVNULL):
+            with _suite(
+                outputs["BaseUrl"], keys, "aws", "-m", "smoke_read_only", stdout=DEVNULL
+            ):
                 pass
 
-    with temporary_keys(outputs["ApiKeysTableName"]) as keys, ThreadPoolExecutor() as pool:
+    with (
+        temporary_keys(outputs["ApiKeysTableName"]) as keys,
+        ThreadPoolExecutor() as pool,
+    ):
         pool.submit(run_again, keys)
         try:
             yield
@@ -98,7 +107,11 @@ def requests_meanwhile(outputs: Mapping[str, str]) -> Iterator[None]:
 
 
 def _suite(
-    base_url: str, keys: list[str], place: str, *arguments: str, stdout: int | None = None
+    base_url: str,
+    keys: list[str],
+    place: str,
+    *arguments: str,
+    stdout: int | None = None,
 ) -> subprocess.Popen[bytes]:
     environment = {
         "PATH": "/usr/bin:/bin",
@@ -108,5 +121,14 @@ def _suite(
         "CONTRACT_SECOND_API_KEY": keys[1],
         "CONTRACT_EXPECTED_FAILURES": f"tests/contract/expected_failures/{place}.yaml",
     }
-    command = [sys.executable, "-m", "pytest", "tests/contract", "-p", "no:cacheprovider"]
-    return subprocess.Popen([*command, *arguments], cwd=ROOT, env=environment, stdout=stdout)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "tests/contract",
+        "-p",
+        "no:cacheprovider",
+    ]
+    return subprocess.Popen(
+        [*command, *arguments], cwd=ROOT, env=environment, stdout=stdout
+    )

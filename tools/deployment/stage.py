@@ -37,9 +37,13 @@ class Stage:
         stages = tomllib.loads((artifact / "samconfig.toml").read_text("utf-8"))
         if self.name not in stages:
             raise DeploymentError(f"samconfig.toml has no stage named {self.name}")
-        template = yaml.safe_load((artifact / "template.yaml").read_text("utf-8"))["Parameters"]
+        template = yaml.safe_load((artifact / "template.yaml").read_text("utf-8"))[
+            "Parameters"
+        ]
         defaults = {
-            name: str(each["Default"]) for name, each in template.items() if "Default" in each
+            name: str(each["Default"])
+            for name, each in template.items()
+            if "Default" in each
         }
         kept = {
             name: value
@@ -78,7 +82,9 @@ class Stage:
     def wait(self) -> None:
         """Wait while another deployment is under way: CloudFormation takes one at a time."""
         # A stack whose first change set failed stays in review; deploying again takes it on.
-        while (status := self.status()).endswith("IN_PROGRESS") and status != "REVIEW_IN_PROGRESS":
+        while (status := self.status()).endswith(
+            "IN_PROGRESS"
+        ) and status != "REVIEW_IN_PROGRESS":
             time.sleep(5)
 
     def resources(self) -> dict[str, str]:
@@ -88,7 +94,9 @@ class Stage:
             .get_paginator("list_stack_resources")
             .paginate(StackName=self.stack)
         )
-        summaries = [summary for page in pages for summary in page["StackResourceSummaries"]]
+        summaries = [
+            summary for page in pages for summary in page["StackResourceSummaries"]
+        ]
         return {
             summary["LogicalResourceId"]: summary.get("PhysicalResourceId", "")
             for summary in summaries
@@ -117,7 +125,11 @@ class Stage:
         if not (outputs := self.outputs()):
             return {}
         own = self.resources()
-        return {table: name for table in TABLES if (name := outputs[f"{table}Name"]) != own[table]}
+        return {
+            table: name
+            for table in TABLES
+            if (name := outputs[f"{table}Name"]) != own[table]
+        }
 
 
 StageName = Annotated[Stage, typer.Argument(parser=Stage, metavar="STAGE")]
@@ -125,7 +137,9 @@ StageName = Annotated[Stage, typer.Argument(parser=Stage, metavar="STAGE")]
 
 def _describe(stack: str) -> dict[str, Any]:
     try:
-        return dict(client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0])
+        return dict(
+            client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0]
+        )
     except ClientError as error:
         if "does not exist" in str(error):
             return {}
@@ -134,5 +148,6 @@ def _describe(stack: str) -> dict[str, Any]:
 
 def _pairs(stack: str, kind: str) -> dict[str, str]:
     return {
-        pair[f"{kind}Key"]: pair[f"{kind}Value"] for pair in _describe(stack).get(f"{kind}s", ())
+        pair[f"{kind}Key"]: pair[f"{kind}Value"]
+        for pair in _describe(stack).get(f"{kind}s", ())
     }

@@ -23,7 +23,9 @@ def check(stage: Stage, artifact: Artifact) -> None:
         }
         wrong += [f"{name}: {each}" for each in wrong_settings(function, expected)]
     if wrong:
-        raise DeploymentError("\n".join([f"{stage.name} does not run what was asked for:", *wrong]))
+        raise DeploymentError(
+            "\n".join([f"{stage.name} does not run what was asked for:", *wrong])
+        )
 
 
 def _wrong_parameters(stage: Stage, asked: dict[str, str]) -> Iterator[str]:
@@ -37,7 +39,10 @@ def _wrong_throttling(stage: Stage, asked: dict[str, str]) -> Iterator[str]:
     api = stage.resources()["Api"]
     settings = client("apigateway").get_stage(restApiId=api, stageName=stage.name)
     used = settings["methodSettings"]["*/*"]
-    limits = {"throttlingRateLimit": "ThrottlingRate", "throttlingBurstLimit": "ThrottlingBurst"}
+    limits = {
+        "throttlingRateLimit": "ThrottlingRate",
+        "throttlingBurstLimit": "ThrottlingBurst",
+    }
     for limit, parameter in limits.items():
         if float(used[limit]) != float(asked[parameter]):
             yield f"{limit} is {used[limit]}, not {asked[parameter]}"
@@ -50,7 +55,9 @@ def wrong_settings(function: str, expected: dict[str, str]) -> Iterator[str]:
     """
     functions = client("lambda")
     latest = functions.get_function(FunctionName=function)
-    live = functions.get_function(FunctionName=function, Qualifier="live")["Configuration"]
+    live = functions.get_function(FunctionName=function, Qualifier="live")[
+        "Configuration"
+    ]
     layer = functions.get_layer_version_by_arn(Arn=live["Layers"][0]["Arn"])["Content"]
     alias = functions.get_alias(FunctionName=function, Name="live")
     reserved = latest.get("Concurrency", {}).get("ReservedConcurrentExecutions", 0)
@@ -64,7 +71,9 @@ def wrong_settings(function: str, expected: dict[str, str]) -> Iterator[str]:
             yield f"{what} is {found[what]}, not {value}"
     if shares := alias.get("RoutingConfig", {}).get("AdditionalVersionWeights"):
         yield f"other versions have a share: {shares}"
-    settings = functions.meta.service_model.operation_model("CreateFunction").input_shape.members
+    settings = functions.meta.service_model.operation_model(
+        "CreateFunction"
+    ).input_shape.members
     for setting in sorted(set(settings) - _OF_THE_VERSION):
         on_latest = latest["Configuration"].get(setting)
         if live.get(setting) != on_latest:

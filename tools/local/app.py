@@ -66,8 +66,15 @@ def server(application: ASGIApp) -> uvicorn.Server:
     """Make the HTTP server of an application."""
     # Beyond that size, larger than what the gateway refuses, uvicorn answers in plain text.
     options: Any = {"http": Connection, "h11_max_incomplete_event_size": 64 * 1024}
-    options |= {"log_config": None, "proxy_headers": False, "ws": "none", "lifespan": "off"}
-    return uvicorn.Server(uvicorn.Config(application, timeout_graceful_shutdown=1, **options))
+    options |= {
+        "log_config": None,
+        "proxy_headers": False,
+        "ws": "none",
+        "lifespan": "off",
+    }
+    return uvicorn.Server(
+        uvicorn.Config(application, timeout_graceful_shutdown=1, **options)
+    )
 
 
 class Application:
@@ -80,7 +87,8 @@ class Application:
         """Answer a request, and log it."""
         begin, request = time.monotonic(), Request(scope, receive)
         host = request.headers.get("host", "").lower().partition(":")[0]
-        if host not in _HOSTS:  # a page of another site whose name leads here (DNS rebinding)
+        # A page of another site may have a name that leads here (DNS rebinding).
+        if host not in _HOSTS:
             response = Response("Invalid host header", 400)
         else:
             page = self._page(request) if request.method in {"GET", "HEAD"} else None
@@ -104,9 +112,13 @@ class Application:
             "/docs": lambda: docs.page("/docs", _NOTE, {"url": "/openapi.yaml"}),
             "/docs/swagger-ui.js": lambda: docs.swagger_ui()["swagger-ui.js"],
             "/docs/swagger-ui.css": lambda: docs.swagger_ui()["swagger-ui.css"],
-            "/openapi.yaml": lambda: yaml.safe_dump(self._openapi(request), sort_keys=False),
+            "/openapi.yaml": lambda: yaml.safe_dump(
+                self._openapi(request), sort_keys=False
+            ),
             "/status": STATUS_PAGE.read_bytes,
-            "/status.json": lambda: json.dumps(self._metrics.summary(self._base_url(request))),
+            "/status.json": lambda: json.dumps(
+                self._metrics.summary(self._base_url(request))
+            ),
         }
         path = request.scope["path"]
         if path == "/":
@@ -115,7 +127,9 @@ class Application:
             return None
         media_type = _MEDIA_TYPES.get(PurePath(path).suffix, "text/html")
         return Response(
-            contents[path](), headers={"Cache-Control": "no-store"}, media_type=media_type
+            contents[path](),
+            headers={"Cache-Control": "no-store"},
+            media_type=media_type,
         )
 
     def _base_url(self, request: Request) -> str:
@@ -124,7 +138,9 @@ class Application:
     def _openapi(self, request: Request) -> Any:
         """Read the document again, as it may have changed, with this server as its only one."""
         document = yaml.safe_load((ROOT / "openapi.yaml").read_text("utf-8"))
-        document["servers"] = [{"url": self._base_url(request), "description": "this machine"}]
+        document["servers"] = [
+            {"url": self._base_url(request), "description": "this machine"}
+        ]
         return document
 
 

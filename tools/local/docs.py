@@ -9,8 +9,14 @@ from typing import Any
 
 def swagger_ui() -> dict[str, bytes]:
     """Read the files of Swagger UI, by the names that the page uses."""
-    folder = importlib.resources.files("aws_lambda_powertools") / "event_handler/openapi/swagger_ui"
-    files = {"swagger-ui.js": "swagger-ui-bundle.min.js", "swagger-ui.css": "swagger-ui.min.css"}
+    folder = (
+        importlib.resources.files("aws_lambda_powertools")
+        / "event_handler/openapi/swagger_ui"
+    )
+    files = {
+        "swagger-ui.js": "swagger-ui-bundle.min.js",
+        "swagger-ui.css": "swagger-ui.min.css",
+    }
     return {name: (folder / file).read_bytes() for name, file in files.items()}
 
 

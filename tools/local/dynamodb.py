@@ -78,7 +78,9 @@ class Database:
         while self._idle:
             self._idle.pop().close()
 
-    def answer(self, event_name: str, request: AWSPreparedRequest, **_: object) -> AWSResponse:
+    def answer(
+        self, event_name: str, request: AWSPreparedRequest, **_: object
+    ) -> AWSResponse:
         """Answer a request as DynamoDB does: the SDK calls this before it would send."""
         body: Any = request.body
         operation = event_name.rpartition(".")[2]
@@ -102,7 +104,11 @@ class Database:
             if operation in READS:
                 self._refuse_if_gone(connection)
                 return perform(connection.execute, operation, request)
-            with self._writing, connection:  # it commits at the end, or rolls back what is refused
+            # It commits at the end, or rolls back what is refused.
+            with (
+                self._writing,
+                connection,
+            ):
                 self._refuse_if_gone(connection)
                 connection.execute("BEGIN IMMEDIATE")
                 return perform(connection.execute, operation, request)
@@ -143,8 +149,12 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 def _response(request: AWSPreparedRequest, status: int, text: str) -> AWSResponse:
     content = text.encode()
-    headers: Any = {"x-amz-crc32": str(zlib.crc32(content)), "x-amzn-requestid": uuid.uuid4().hex}
-    body: Any = SimpleNamespace(stream=lambda: [content])  # as the SDK reads it from the network
+    headers: Any = {
+        "x-amz-crc32": str(zlib.crc32(content)),
+        "x-amzn-requestid": uuid.uuid4().hex,
+    }
+    # As the SDK reads it from the network.
+    body: Any = SimpleNamespace(stream=lambda: [content])
     return AWSResponse(request.url, status, headers, body)
 
 
@@ -152,7 +162,8 @@ def _create(path: Path) -> None:
     """Create an empty store if there is none, in one step: an unfinished file has another name."""
     path.parent.mkdir(parents=True, exist_ok=True)
     log = Path(f"{path}-wal")
-    is_log_left = log.exists() and log.stat().st_size > 0  # of a store that is being used, too
+    # Of a store that is being used, too.
+    is_log_left = log.exists() and log.stat().st_size > 0
     if path.exists():
         return
     if is_log_left:
@@ -173,10 +184,16 @@ def _check(path: Path) -> None:
     if path.stat().st_size % _PAGE_SIZE and not Path(f"{path}-wal").exists():
         raise sqlite3.DatabaseError("it is cut off")
     # Read-only: another connection could write to the file when it is closed.
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+    with closing(
+        sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    ) as connection:
         names = ("application_id", "user_version", "quick_check(1)")
-        *version, result = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names)
+        *version, result = (
+            connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names
+        )
     if version != [_APPLICATION_ID, _VERSION]:
-        raise sqlite3.DatabaseError("it is something else, or from another version of this program")
+        raise sqlite3.DatabaseError(
+            "it is something else, or from another version of this program"
+        )
     if result != "ok":
         raise sqlite3.DatabaseError(result.splitlines()[-1])

@@ -27,7 +27,11 @@ def main(image: str, host: str) -> None:
 
     try:
         client = ContainerClientFactory.create_client()
-        options = {"entrypoint": "cat", "extra_hosts": {host: "host-gateway"}, "remove": True}
+        options = {
+            "entrypoint": "cat",
+            "extra_hosts": {host: "host-gateway"},
+            "remove": True,
+        }
         hosts = client.containers.run(image, "/etc/hosts", **options).decode()
     except exceptions.ContainerNotReachableException:
         sys.exit(ABSENT)
@@ -36,7 +40,12 @@ def main(image: str, host: str) -> None:
     addresses = [line.split()[0] for line in hosts.splitlines() if line.endswith(host)]
     address = next(address for address in addresses if ":" not in address)
     print(
-        json.dumps({"address": address, "template": yaml_parse(Path("template.yaml").read_text())})
+        json.dumps(
+            {
+                "address": address,
+                "template": yaml_parse(Path("template.yaml").read_text()),
+            }
+        )
     )
 
 

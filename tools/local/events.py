@@ -30,7 +30,10 @@ PETS: list[dict[str, Any]] = [
 
 def add_pets(dynamodb: "DynamoDBClient", table: str) -> None:
     """Add the animals to a store that has none; a store with a counter keeps its own."""
-    items = [{"pk": "counter", "id": 0, "value": len(PETS)}, *({"pk": "pet"} | pet for pet in PETS)]
+    items = [
+        {"pk": "counter", "id": 0, "value": len(PETS)},
+        *({"pk": "pet"} | pet for pet in PETS),
+    ]
     with suppress(dynamodb.exceptions.ConditionalCheckFailedException):
         for item in items:
             typed: Any = {
@@ -50,11 +53,16 @@ def prepare_for(event: object, gateway: "Gateway", dynamodb: "DynamoDBClient") -
 def prepare(gateway: "Gateway", dynamodb: "DynamoDBClient") -> None:
     """Let a local store give each file of `events/` the response that its name promises."""
     tables = gateway.template.tables
-    keys, digest = KeyTable(dynamodb, tables["ApiKeysTable"].name), api_key.digest(EXAMPLE_KEY)
+    keys, digest = (
+        KeyTable(dynamodb, tables["ApiKeysTable"].name),
+        api_key.digest(EXAMPLE_KEY),
+    )
     if keys.get(digest) is None:
         keys.put(KeyRecord(digest, "events", int(time.time()), issuedBy=keys.who()))
     add_pets(dynamodb, tables["AnimalsTable"].name)
     # create-422.json sends another animal under the Idempotency-Key of this one.
-    first = json.loads((ROOT / "events/create-201-idempotency-key.json").read_text("utf-8"))
+    first = json.loads(
+        (ROOT / "events/create-201-idempotency-key.json").read_text("utf-8")
+    )
     with redirect_stdout(io.StringIO()):
         gateway.invoke(gateway.template.function_of(first), first, seconds=10)

@@ -51,7 +51,9 @@ class DataFolder:
     def base_url(self) -> str | None:
         """Find the service on this folder that answers: on this machine, as keys are sent to it."""
         with suppress(OSError, UnicodeError), self._service.open() as file:
-            if not _try_lock(file, fcntl.LOCK_SH) and _LOCAL_URL.fullmatch(url := file.read()):
+            if not _try_lock(file, fcntl.LOCK_SH) and _LOCAL_URL.fullmatch(
+                url := file.read()
+            ):
                 return url
         return None
 

@@ -44,7 +44,8 @@ def load_handlers(template: Template) -> Mapping[str, Handler]:
     """Import every handler and the layer again, by logical id; a failure keeps the old modules."""
     functions = template.functions.values()
     folders = {
-        folder.resolve() for folder in (*template.layers, *(each.code for each in functions))
+        folder.resolve()
+        for folder in (*template.layers, *(each.code for each in functions))
     }
     sys.path[:0] = [str(folder) for folder in folders if str(folder) not in sys.path]
     importlib.invalidate_caches()
@@ -62,7 +63,9 @@ def load_handlers(template: Template) -> Mapping[str, Handler]:
 
 def _handler(function: Function) -> Handler:
     # AWS_CA_BUNDLE names a file of the built layer.
-    os.environ.update({k: v for k, v in function.environment.items() if k != "AWS_CA_BUNDLE"})
+    os.environ.update(
+        {k: v for k, v in function.environment.items() if k != "AWS_CA_BUNDLE"}
+    )
     module_name, _, attribute = function.handler.rpartition(".")
     path = function.code.resolve() / f"{module_name}.py"
     try:
@@ -78,7 +81,11 @@ class Gateway:
     """A template and its handlers (by the logical ids of their functions)."""
 
     def __init__(self, template: Template, handlers: Mapping[str, Handler]) -> None:
-        self.template, self._handlers, self._executor = template, handlers, ThreadPoolExecutor(64)
+        self.template, self._handlers, self._executor = (
+            template,
+            handlers,
+            ThreadPoolExecutor(64),
+        )
 
     async def handle(self, request: Request) -> Response:
         """Answer a request as API Gateway would, whatever a client or a function does."""
@@ -95,7 +102,11 @@ class Gateway:
             route, parameters = self.template.find(
                 request.method, request.scope["raw_path"].decode("latin-1")
             )
-        except (ClientDisconnect, LookupError):  # a client that has disconnected reads no response
+        # A client that has disconnected reads no response.
+        except (
+            ClientDisconnect,
+            LookupError,
+        ):
             return self._own("MISSING_AUTHENTICATION_TOKEN", request_id)
         event = proxy_event(
             request,
@@ -105,7 +116,9 @@ class Gateway:
             stage=self.template.stage,
             request_id=request_id,
         )
-        made = await self._integrate(self.template.functions[route.function], event, request_id)
+        made = await self._integrate(
+            self.template.functions[route.function], event, request_id
+        )
         made.headers["x-amzn-RequestId"] = request_id
         return made
 
@@ -114,7 +127,9 @@ class Gateway:
         deadline = time.monotonic() + seconds
         # Of Lambda's context, handlers use this alone.
         context = SimpleNamespace(
-            get_remaining_time_in_millis=lambda: int((deadline - time.monotonic()) * 1000)
+            get_remaining_time_in_millis=lambda: int(
+                (deadline - time.monotonic()) * 1000
+            )
         )
         return self._handlers[function.logical_id](event, context)
 
@@ -131,21 +146,29 @@ class Gateway:
                 return response(await invocation)
         except (Exception, SystemExit) as error:
             # As Lambda's runtime logs it. A thread that overruns cannot be stopped.
-            line = {"level": "ERROR", "message": "The function failed.", "request_id": request_id}
-            timed_out = invocation.cancelled()  # else the function has raised TimeoutError
+            line = {
+                "level": "ERROR",
+                "message": "The function failed.",
+                "request_id": request_id,
+            }
+            # Else the function has raised TimeoutError.
+            timed_out = invocation.cancelled()
             if timed_out:
                 line["message"] = f"Task timed out after {seconds:.2f} seconds"
             else:
                 line["exception"] = "".join(traceback.format_exception(error))
             sys.stderr.write(json.dumps(line) + "\n")
-            return self._own("INTEGRATION_TIMEOUT" if timed_out else "DEFAULT_5XX", request_id)
+            return self._own(
+                "INTEGRATION_TIMEOUT" if timed_out else "DEFAULT_5XX", request_id
+            )
 
     def _own(self, kind: str, request_id: str) -> Response:
         """Make a gateway response of the template, where headers are in single quotes."""
         made = self.template.gateway_responses[kind]
         ((media_type, body),) = made["ResponseTemplates"].items()
         headers = {
-            name: value.strip("'") for name, value in made["ResponseParameters"]["Headers"].items()
+            name: value.strip("'")
+            for name, value in made["ResponseParameters"]["Headers"].items()
         }
         headers |= {"Content-Type": media_type, "x-amzn-RequestId": request_id}
         return Response(body, made.get("StatusCode", HTTPStatus.BAD_GATEWAY), headers)
@@ -165,7 +188,10 @@ def proxy_event(  # noqa: PLR0913 - what an event is made of
     Differences: header names are in lower case, as in ASGI; `requestContext.path` does not begin
     with the stage, as behind a custom domain; and members of the identity that are null are absent.
     """
-    path, client = request.scope["raw_path"].decode("latin-1"), request.scope["client"][0]
+    path, client = (
+        request.scope["raw_path"].decode("latin-1"),
+        request.scope["client"][0],
+    )
     now = datetime.now(UTC)
     sent = _values_by_name(request.headers.items())
     headers = {name: sent[name] for name in sent if not name.startswith("x-forwarded-")}
@@ -185,7 +211,8 @@ def proxy_event(  # noqa: PLR0913 - what an event is made of
         "httpMethod": request.method,
         "headers": {name: values[-1] for name, values in headers.items()},
         "multiValueHeaders": headers,
-        "queryStringParameters": {name: values[-1] for name, values in query.items()} or None,
+        "queryStringParameters": {name: values[-1] for name, values in query.items()}
+        or None,
         "multiValueQueryStringParameters": query or None,
         "pathParameters": dict(parameters) or None,
         "stageVariables": None,
@@ -194,7 +221,10 @@ def proxy_event(  # noqa: PLR0913 - what an event is made of
             "apiId": "local",
             "domainName": request.url.hostname,
             "httpMethod": request.method,
-            "identity": {"sourceIp": client, "userAgent": request.headers.get("user-agent")},
+            "identity": {
+                "sourceIp": client,
+                "userAgent": request.headers.get("user-agent"),
+            },
             "path": path,
             "protocol": f"HTTP/{request.scope['http_version']}",
             "requestId": request_id,
@@ -211,7 +241,11 @@ def proxy_event(  # noqa: PLR0913 - what an event is made of
 def _head_bytes(request: Request) -> int:
     """Return the size of a request line and all header values, as API Gateway limits it."""
     target = len(request.scope["raw_path"]) + len(request.scope["query_string"])
-    return len(request.method) + target + sum(len(value) for _, value in request.headers.raw)
+    return (
+        len(request.method)
+        + target
+        + sum(len(value) for _, value in request.headers.raw)
+    )
 
 
 def _values_by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:

@@ -14,7 +14,8 @@ from tools.local import LocalError
 from tools.local.folder import DataFolder
 
 EventFile = Annotated[
-    Path, typer.Argument(exists=True, dir_okay=False, help="An API Gateway proxy event.")
+    Path,
+    typer.Argument(exists=True, dir_okay=False, help="An API Gateway proxy event."),
 ]
 
 
@@ -23,10 +24,16 @@ def invoke(event: EventFile) -> None:
     from tools.local import events
     from tools.local.service import load_template, open_store
 
-    with explained(str(event)), redirect_stdout(sys.stderr), open_store(DataFolder()) as store:
+    with (
+        explained(str(event)),
+        redirect_stdout(sys.stderr),
+        open_store(DataFolder()) as store,
+    ):
         content = json.loads(event.read_text("utf-8"))
         # Cursors belong to a stage.
-        template = load_template(stage=content.get("requestContext", {}).get("stage", "local"))
+        template = load_template(
+            stage=content.get("requestContext", {}).get("stage", "local")
+        )
         function, gateway = template.function_of(content), store.load(template)
         events.prepare_for(content, gateway, store.dynamodb)
         # Longer than the function's own seconds: a person may be at a breakpoint.
@@ -39,7 +46,14 @@ def explained(what: str) -> Iterator[None]:
     """End a command with a message where what it was given cannot be used."""
     try:
         yield
-    except (LocalError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
+    except (
+        LocalError,
+        AttributeError,
+        LookupError,
+        OSError,
+        TypeError,
+        ValueError,
+    ) as error:
         print(f"{what}: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
 

@@ -37,7 +37,11 @@ class _Index:
         # Then the attributes, each ended by a zero byte; none begins with `_AFTER`.
         for name in self.names:
             if name in item:
-                part = order(item[name]) if item[name].keys() == {self.types[name]} else b""
+                part = (
+                    order(item[name])
+                    if item[name].keys() == {self.types[name]}
+                    else b""
+                )
                 if not 0 < len(part) <= _MAX_KEY:
                     raise Refusal(
                         f"The key {name} must be a {self.types[name]} of 1 to {_MAX_KEY} bytes"
@@ -54,7 +58,10 @@ class _Index:
 def _read_indexes(number: int, description: str) -> dict[str | None, _Index]:
     """Return the indexes of a table by their names; None is the name of the table itself."""
     table = json.loads(description)
-    types = {each["AttributeName"]: each["AttributeType"] for each in table["AttributeDefinitions"]}
+    types = {
+        each["AttributeName"]: each["AttributeType"]
+        for each in table["AttributeDefinitions"]
+    }
     indexes: dict[str | None, _Index] = {}
     for described in (table, *table.get("GlobalSecondaryIndexes", [])):
         name = described.get("IndexName")
@@ -81,19 +88,28 @@ class _Call:
         item = known(self.request["Item" if self.action == "Put" else "Key"])
         indexes, place = self._indexes(), self.place()
         for index in indexes.values():
-            index.row(item)  # refuses the wrong type of a key, before the condition is tested
+            # Refuses the wrong type of a key, before the condition is tested.
+            index.row(item)
         row = self.execute(_READ, (place,)).fetchone()
         old: Item = json.loads(row[0]) if row else {}
         expressions = Expressions(self.request)
         holds, changes = expressions.condition(old), expressions.changes(item | old)
         if not holds:
-            is_shown = old and self.request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
+            is_shown = (
+                old
+                and self.request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
+            )
             shown = {"Item": old} if is_shown else {}
             raise Refusal("The conditional request failed", _FAILED, **shown)
         if fixed := changes.keys() & {*indexes[None].keys}:
             message = f"Cannot update attribute {fixed.pop()}. This attribute is part of the key"
             raise Refusal(message)
-        results = {"Put": item, "Update": item | old | changes, "Delete": {}, "ConditionCheck": old}
+        results = {
+            "Put": item,
+            "Update": item | old | changes,
+            "Delete": {},
+            "ConditionCheck": old,
+        }
         new = results[self.action]
         for index in indexes.values():
             before, after = index.row(old), index.row(new)
@@ -107,8 +123,11 @@ class _Call:
 
     def transact_write_items(self) -> str:
         actions = self.request["TransactItems"]
-        token = self.request.get("ClientRequestToken")  # to SQLite, no None is the same as another
-        if self._is_repeated(token, sha256(json.dumps(actions, sort_keys=True).encode()).digest()):
+        # To SQLite, no None is the same as another.
+        token = self.request.get("ClientRequestToken")
+        if self._is_repeated(
+            token, sha256(json.dumps(actions, sort_keys=True).encode()).digest()
+        ):
             return "{}"
         calls = []
         for action in actions:
@@ -117,12 +136,16 @@ class _Call:
             _check_parameters(name, _ACTIONS[name], request)
             calls.append(_Call(self.execute, request, name))
         if len({call.place() for call in calls}) < len(calls):
-            raise Refusal("Transaction request cannot include multiple operations on one item")
+            raise Refusal(
+                "Transaction request cannot include multiple operations on one item"
+            )
         reasons = [call.cancellation_reason() for call in calls]
         codes = [reason["Code"] for reason in reasons]
         if {*codes} != {"None"}:
             message = f"Transaction cancelled: [{', '.join(codes)}]"
-            raise Refusal(message, "TransactionCanceledException", CancellationReasons=reasons)
+            raise Refusal(
+                message, "TransactionCanceledException", CancellationReasons=reasons
+            )
         return "{}"
 
     def cancellation_reason(self) -> dict[str, Any]:
@@ -138,12 +161,19 @@ class _Call:
 
     def query(self) -> str:
         if "IndexName" in self.request and self.request.get("ConsistentRead"):
-            raise Refusal("Consistent reads are not supported on global secondary indexes")
+            raise Refusal(
+                "Consistent reads are not supported on global secondary indexes"
+            )
         index = self._indexes()[self.request.get("IndexName")]
         conditions = Expressions(self.request).key_conditions(index.keys)
         hash_key = index.keys[0]
-        begin, low = index.place({hash_key: conditions[hash_key]}), index.place(conditions)
-        return self._page(index, low + _AFTER if low != begin else begin, begin + _AFTER)
+        begin, low = (
+            index.place({hash_key: conditions[hash_key]}),
+            index.place(conditions),
+        )
+        return self._page(
+            index, low + _AFTER if low != begin else begin, begin + _AFTER
+        )
 
     def scan(self) -> str:
         table = self._indexes()[None]
@@ -152,7 +182,9 @@ class _Call:
     def create_table(self) -> str:
         for index in self.request.get("GlobalSecondaryIndexes", []):
             _check_parameters(
-                "GlobalSecondaryIndexes", {"IndexName", "KeySchema", "Projection"}, index
+                "GlobalSecondaryIndexes",
+                {"IndexName", "KeySchema", "Projection"},
+                index,
             )
         name, table = self.request["TableName"], _json(self.request)
         insert = "INSERT OR IGNORE INTO tables (name, description) VALUES (?, ?)"
@@ -183,7 +215,9 @@ class _Call:
             key = self.request["ExclusiveStartKey"]
             start = index.place(known(key))
             if key.keys() != {*index.names} or not low <= start < high:
-                raise Refusal("The provided starting key is invalid, or outside the query")
+                raise Refusal(
+                    "The provided starting key is invalid, or outside the query"
+                )
             low = start + _AFTER
         limit, last = self.request.get("Limit", -1), ""
         statement = "SELECT item FROM rows WHERE place >= ? AND place < ? ORDER BY place LIMIT ?"
@@ -201,16 +235,24 @@ class _Call:
         insert = "INSERT OR IGNORE INTO tokens VALUES (?, ?, ?)"
         if self.execute(insert, (token, content, now + 10 * 60)).rowcount:
             return False
-        if (content,) not in self.execute("SELECT content FROM tokens WHERE token = ?", (token,)):
+        if (content,) not in self.execute(
+            "SELECT content FROM tokens WHERE token = ?", (token,)
+        ):
             raise Refusal(
-                "The token belongs to another transaction", "IdempotentParameterMismatchException"
+                "The token belongs to another transaction",
+                "IdempotentParameterMismatchException",
             )
         return True
 
 
 READS = {"GetItem", "Query", "Scan"}
 _EXPRESSIONS = {"ExpressionAttributeNames", "ExpressionAttributeValues"}
-_WRITE = {"TableName", "ConditionExpression", "ReturnValuesOnConditionCheckFailure", *_EXPRESSIONS}
+_WRITE = {
+    "TableName",
+    "ConditionExpression",
+    "ReturnValuesOnConditionCheckFailure",
+    *_EXPRESSIONS,
+}
 # What a transaction is made of; the first three are operations too: PutItem, for instance.
 _ACTIONS = {
     "Put": {"Item", *_WRITE},
@@ -219,14 +261,26 @@ _ACTIONS = {
     "ConditionCheck": {"Key", *_WRITE},
 }
 _PAGE = {"TableName", "ConsistentRead", "Limit", "ExclusiveStartKey"}
-_TABLE = {"TableName", "AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode"}
+_TABLE = {
+    "TableName",
+    "AttributeDefinitions",
+    "KeySchema",
+    "GlobalSecondaryIndexes",
+    "BillingMode",
+}
 _OPERATIONS: dict[str, tuple[Callable[[_Call], str], set[str]]] = {
     "GetItem": (_Call.get_item, {"TableName", "Key", "ConsistentRead"}),
     "PutItem": (_Call.write_item, _ACTIONS["Put"]),
     "UpdateItem": (_Call.write_item, {"ReturnValues", *_ACTIONS["Update"]}),
     "DeleteItem": (_Call.write_item, _ACTIONS["Delete"]),
-    "TransactWriteItems": (_Call.transact_write_items, {"TransactItems", "ClientRequestToken"}),
-    "Query": (_Call.query, {"IndexName", "KeyConditionExpression", *_EXPRESSIONS, *_PAGE}),
+    "TransactWriteItems": (
+        _Call.transact_write_items,
+        {"TransactItems", "ClientRequestToken"},
+    ),
+    "Query": (
+        _Call.query,
+        {"IndexName", "KeyConditionExpression", *_EXPRESSIONS, *_PAGE},
+    ),
     "Scan": (_Call.scan, _PAGE),
     "CreateTable": (_Call.create_table, _TABLE),
 }

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 STATUS_PAGE = Path(__file__).with_name("status.html")
-Sink = Callable[[str], object]  # takes what a thread wrote in one piece, as a rule a line
+# Takes what a thread wrote in one piece, as a rule a line.
+Sink = Callable[[str], object]
 
 
 def log_to_terminal() -> None:
@@ -47,7 +48,9 @@ def redirected(*sinks: Sink) -> Iterator[None]:
 
 def summary(trace: str) -> str:
     """Shorten a traceback to its last line and its last place in code that is not a library's."""
-    places = re.findall(r'File "(/(?:(?!site-packages|lib/python3)[^"])+)", line (\d+)', trace)
+    places = re.findall(
+        r'File "(/(?:(?!site-packages|lib/python3)[^"])+)", line (\d+)', trace
+    )
     place = "({}, line {})".format(*places[-1]) if places else ""
     return f"{trace.strip().splitlines()[-1]} {place}"
 
@@ -55,8 +58,11 @@ def summary(trace: str) -> str:
 def show_exception(say: Sink, log: Path, line: str) -> None:
     """Say of an exception in a line of the log what caused it, where, and where to read on."""
     if '"exception"' in line:
-        with suppress(AttributeError, KeyError, TypeError, ValueError):  # a line of another kind
-            cause = json.loads(line)["exception"].partition("\n\nThe above exception was")[0]
+        # A line of another kind.
+        with suppress(AttributeError, KeyError, TypeError, ValueError):
+            cause = json.loads(line)["exception"].partition(
+                "\n\nThe above exception was"
+            )[0]
             say(f"          {summary(cause)}; the whole traceback is in {log}")
 
 
@@ -71,7 +77,11 @@ class Metrics:
     def __call__(self, line: str) -> None:
         """Take one line of output."""
         if '"_aws"' in line:
-            with self._lock, suppress(LookupError, TypeError, ValueError):  # a line of another kind
+            # A line of another kind.
+            with (
+                self._lock,
+                suppress(LookupError, TypeError, ValueError),
+            ):
                 request = json.loads(line)
                 self._counts[request["Operation"], request["Status"]] += 1
                 self._last.appendleft(request)

@@ -47,12 +47,17 @@ def _run(stack: ExitStack) -> None:
     from tools.local.app import Application, server
     from tools.local.service import load_template, open_store
 
-    metrics, path = Metrics(), Path(os.environ.get("TEMPLATE") or ROOT / "template.yaml")
+    metrics, path = (
+        Metrics(),
+        Path(os.environ.get("TEMPLATE") or ROOT / "template.yaml"),
+    )
     log = stack.enter_context(
         folder.log.open("w", encoding="utf-8", errors="backslashreplace", buffering=1)
     )
     log_to_terminal()
-    stack.enter_context(redirected(log.write, metrics, partial(show_exception, _say, folder.log)))
+    stack.enter_context(
+        redirected(log.write, metrics, partial(show_exception, _say, folder.log))
+    )
     store, template = stack.enter_context(open_store(folder)), load_template(path)
     application = Application(store.load(template), metrics)
     origin, key = f"http://{HOST}:{listener.getsockname()[1]}", store.key(template)
@@ -78,7 +83,9 @@ def listen(port: str) -> socket.socket:
             return socket.create_server((HOST, int(port)), backlog=128)
     except OSError as error:
         why = "it is taken" if error.errno == errno.EADDRINUSE else str(error)
-    raise LocalError(f"cannot listen on port {port}: {why}. Use another: PORT=8080; any: PORT=0")
+    raise LocalError(
+        f"cannot listen on port {port}: {why}. Use another: PORT=8080; any: PORT=0"
+    )
 
 
 def greeting(base_url: str, key: str, more: str = "") -> str:

@@ -26,7 +26,9 @@ from tools.local.template import REGION
 
 BUILD = ROOT / ".aws-sam/local"
 """What samconfig.toml's default sections name, and the layer that the Makefile builds."""
-STORE_HOST = "store-of-make-sam-local"  # a function that cannot reach it says so by this name
+STORE_HOST = (
+    "store-of-make-sam-local"  # a function that cannot reach it says so by this name
+)
 _STAGE = "staging"
 _PROCESSOR = "arm64" if platform.machine() in {"aarch64", "arm64"} else "x86_64"
 _IMAGE = f"public.ecr.aws/lambda/python:3.13-{_PROCESSOR}"
@@ -69,10 +71,25 @@ def sam_invoke(event: EventFile, debug: str = "") -> None:
         store, gateway = stack.enter_context(_prepared(DataFolder(), variables))
         events.prepare_for(content, gateway, store.dynamodb)
         function = gateway.template.function_of(content).logical_id
-        command = ["invoke", function, "--event", str(event), "--env-vars", str(variables)]
+        command = [
+            "invoke",
+            function,
+            "--event",
+            str(event),
+            "--env-vars",
+            str(variables),
+        ]
         if debug:
-            command += ["--debug-port", debug, "--debugger-path", str(_DEBUGGER), "--debug-args"]
-            command += [f"{_MOUNTED_DEBUGGER} --listen 0.0.0.0:{debug} --wait-for-client"]
+            command += [
+                "--debug-port",
+                debug,
+                "--debugger-path",
+                str(_DEBUGGER),
+                "--debug-args",
+            ]
+            command += [
+                f"{_MOUNTED_DEBUGGER} --listen 0.0.0.0:{debug} --wait-for-client"
+            ]
         process = stack.enter_context(_sam(*command, stdout=subprocess.PIPE))
         response = json.loads(process.communicate()[0] or "null")
         if not isinstance(response, dict) or "statusCode" not in response:
@@ -86,10 +103,13 @@ def _prepared(folder: DataFolder, variables: Path) -> Iterator[tuple[Store, Gate
     engine, template = _engine(), load_template(stage=_STAGE)
     with open_store(folder) as store:
         if not store.database:
-            raise LocalError(f"containers use the store of DATA: unset {ENDPOINT_VARIABLE}")
+            raise LocalError(
+                f"containers use the store of DATA: unset {ENDPOINT_VARIABLE}"
+            )
         gateway = store.load(template)
         with serve(store.database, engine["address"]) as (port, access_key_id):
-            function = next(iter(template.functions.values()))  # all have the same variables
+            # All have the same variables.
+            function = next(iter(template.functions.values()))
             environment = function.environment | {
                 ENDPOINT_VARIABLE: f"http://{STORE_HOST}:{port}",
                 "AWS_ACCESS_KEY_ID": access_key_id,
@@ -111,7 +131,9 @@ def _write_private(path: Path, content: Any) -> None:
 
 def _engine() -> Any:
     command = [".tools/sam/bin/python", "-m", "tools.local.engine", _IMAGE, STORE_HOST]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False, text=True)
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, check=False, text=True
+    )
     if done.returncode:
         raise LocalError(done.stderr.strip())
     return json.loads(done.stdout)
@@ -134,7 +156,9 @@ def _sam(*arguments: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
     """Run a `sam local` command; at the end it removes its containers."""
     # Without credentials, which sam would ask AWS about.
     without = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
-    environment = {name: value for name, value in os.environ.items() if name not in without}
+    environment = {
+        name: value for name, value in os.environ.items() if name not in without
+    }
     environment |= {"SAM_CLI_TELEMETRY": "0", "AWS_DEFAULT_REGION": REGION}
     # A session of its own, or Ctrl-C in the terminal would reach it too: its parent stops it.
     options |= {"cwd": ROOT, "env": environment, "start_new_session": True}
@@ -143,23 +167,30 @@ def _sam(*arguments: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
         try:
             yield process
         finally:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C would leave containers
+            # A second Ctrl-C would leave containers.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
             process.send_signal(signal.SIGINT)  # after SIGTERM sam prints tracebacks
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_STOP_S)
             process.kill()
 
 
-def _wait_until_it_answers(process: subprocess.Popen[bytes], base_url: str, key: str) -> None:
+def _wait_until_it_answers(
+    process: subprocess.Popen[bytes], base_url: str, key: str
+) -> None:
     """Wait until a function has read the store: sam's port is open before anything answers."""
     deadline, status = time.monotonic() + _START_S, 0
     headers = {"Authorization": f"Bearer {key}"}
     while status != httpx.codes.OK:
         if status == httpx.codes.SERVICE_UNAVAILABLE:
-            raise LocalError("the containers do not reach the store on this machine (see above)")
+            raise LocalError(
+                "the containers do not reach the store on this machine (see above)"
+            )
         if process.poll() is not None or time.monotonic() > deadline:
             raise LocalError("sam local start-api does not answer (see above)")
         time.sleep(0.2)
         with suppress(httpx.TransportError):
-            answer = httpx.get(f"{base_url}/pets", headers=headers, timeout=30, trust_env=False)
+            answer = httpx.get(
+                f"{base_url}/pets", headers=headers, timeout=30, trust_env=False
+            )
             status = answer.status_code

@@ -24,10 +24,17 @@ if TYPE_CHECKING:
 
 KEY_TABLE = "ApiKeysTable"
 ENDPOINT_VARIABLE = "AWS_ENDPOINT_URL_DYNAMODB"
-_CREATED_WITH = {"AttributeDefinitions", "KeySchema", "BillingMode", "GlobalSecondaryIndexes"}
+_CREATED_WITH = {
+    "AttributeDefinitions",
+    "KeySchema",
+    "BillingMode",
+    "GlobalSecondaryIndexes",
+}
 
 
-def load_template(path: Path = ROOT / "template.yaml", stage: str = "local") -> Template:
+def load_template(
+    path: Path = ROOT / "template.yaml", stage: str = "local"
+) -> Template:
     """Read the template as the local service does."""
     return templates.load(path, {"Stage": stage})
 
@@ -39,14 +46,18 @@ def client() -> "DynamoDBClient":
     from botocore.session import Session
 
     config = Config(
-        connect_timeout=3, read_timeout=10, retries={"mode": "standard", "total_max_attempts": 2}
+        connect_timeout=3,
+        read_timeout=10,
+        retries={"mode": "standard", "total_max_attempts": 2},
     )
     return cast("DynamoDBClient", Session().create_client("dynamodb", config=config))
 
 
 def table_request(table: Table) -> dict[str, Any]:
     """Make the parameters of CreateTable; a table's other properties protect data on AWS."""
-    created_with = {name: v for name, v in table.properties.items() if name in _CREATED_WITH}
+    created_with = {
+        name: v for name, v in table.properties.items() if name in _CREATED_WITH
+    }
     return {"TableName": table.name, **created_with}
 
 
@@ -84,16 +95,25 @@ class Store:
 
         from tools.key_table import KeyRecord, KeyTable
 
-        keys, path = KeyTable(self.dynamodb, template.tables[KEY_TABLE].name), self.folder.api_key
+        keys, path = (
+            KeyTable(self.dynamodb, template.tables[KEY_TABLE].name),
+            self.folder.api_key,
+        )
         key = path.read_text("utf-8", "replace").strip() if path.exists() else ""
         record = keys.get(api_key.digest(key))
-        if not api_key.is_well_formed(key) or (record and record.state(time.time()) != "active"):
+        if not api_key.is_well_formed(key) or (
+            record and record.state(time.time()) != "active"
+        ):
             key, record = api_key.generate("test"), None
             path.unlink(missing_ok=True)
             path.touch(0o600)
             path.write_text(f"{key}\n")
         if record is None:
-            keys.put(KeyRecord(api_key.digest(key), "local", int(time.time()), issuedBy=keys.who()))
+            keys.put(
+                KeyRecord(
+                    api_key.digest(key), "local", int(time.time()), issuedBy=keys.who()
+                )
+            )
         return key
 
 
@@ -108,12 +128,16 @@ def open_store(folder: DataFolder) -> Iterator[Store]:
     if not endpoint:  # whatever the user's own settings for AWS are
         for name in [name for name in os.environ if name.startswith("AWS_")]:
             del os.environ[name]
-        os.environ.update(AWS_CONFIG_FILE=os.devnull, AWS_SHARED_CREDENTIALS_FILE=os.devnull)
+        os.environ.update(
+            AWS_CONFIG_FILE=os.devnull, AWS_SHARED_CREDENTIALS_FILE=os.devnull
+        )
     # DynamoDB Local, for instance, needs credentials, but takes any.
     if not endpoint or urlsplit(endpoint).hostname in {"127.0.0.1", "::1", "localhost"}:
         os.environ.setdefault("AWS_ACCESS_KEY_ID", "local")
         os.environ.setdefault("AWS_SECRET_ACCESS_KEY", "local")
-        os.environ.setdefault("AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", REGION))
+        os.environ.setdefault(
+            "AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", REGION)
+        )
     try:
         dynamodb = client()
         if endpoint:

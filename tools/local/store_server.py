@@ -11,7 +11,9 @@ from typing import Any
 
 from tools.local.dynamodb import Database
 
-_REFUSED = b'{"__type": "com.amazon.coral.service#UnrecognizedClientException", "message": ""}'
+_REFUSED = (
+    b'{"__type": "com.amazon.coral.service#UnrecognizedClientException", "message": ""}'
+)
 
 
 @contextmanager
@@ -29,18 +31,23 @@ def serve(database: Database, address: str) -> Iterator[tuple[int, str]]:
         wbufsize = -1  # headers and body in one packet
 
         def do_POST(self) -> None:
-            if f"Credential={access_key_id}/" not in self.headers.get("Authorization", ""):
+            if f"Credential={access_key_id}/" not in self.headers.get(
+                "Authorization", ""
+            ):
                 self.close_connection = True  # the body is not read
                 self.respond(HTTPStatus.BAD_REQUEST, {}, _REFUSED)
                 return
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            sent: Any = SimpleNamespace(url=self.path, body=body)  # as much as the store reads
+            # As much as the store reads.
+            sent: Any = SimpleNamespace(url=self.path, body=body)
             answer = database.answer(self.headers["X-Amz-Target"], sent)
             self.respond(answer.status_code, dict(answer.headers), answer.content)
 
         def respond(self, status: int, headers: dict[str, str], content: bytes) -> None:
             self.send_response_only(status)
-            for name, value in (headers | {"Content-Length": str(len(content))}).items():
+            for name, value in (
+                headers | {"Content-Length": str(len(content))}
+            ).items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(content)
@@ -56,5 +63,6 @@ def serve(database: Database, address: str) -> Iterator[tuple[int, str]]:
 def _server(address: str, handler: type[BaseHTTPRequestHandler]) -> ThreadingHTTPServer:
     try:
         return ThreadingHTTPServer((address, 0), handler)
-    except OSError:  # of an engine in a virtual machine, which leads to the loopback address
+    # Of an engine in a virtual machine, which leads to the loopback address.
+    except OSError:
         return ThreadingHTTPServer(("127.0.0.1", 0), handler)

@@ -25,7 +25,9 @@ class Function(BaseModel):
     logical_id: str
     code: Path = Field(validation_alias="CodeUri")
     handler: str = Field(validation_alias="Handler")
-    environment: dict[str, str] = Field(validation_alias=AliasPath("Environment", "Variables"))
+    environment: dict[str, str] = Field(
+        validation_alias=AliasPath("Environment", "Variables")
+    )
     timeout_s: float = Field(validation_alias="Timeout")
     memory_mb: int = Field(validation_alias="MemorySize")
 
@@ -63,9 +65,13 @@ class Template(NamedTuple):
     def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
         """Find the route and path parameters of a percent-encoded path, or raise LookupError."""
         for route in self.routes:
-            found = re.fullmatch(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", route.resource), path)
+            found = re.fullmatch(
+                re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", route.resource), path
+            )
             if found and route.method == method:
-                return route, {name: unquote(value) for name, value in found.groupdict().items()}
+                return route, {
+                    name: unquote(value) for name, value in found.groupdict().items()
+                }
         raise LookupError(f"no function answers {method} {path}")
 
     def function_of(self, event: Mapping[str, Any]) -> Function:
@@ -79,7 +85,8 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
 
 _Loader.add_multi_constructor(
-    "!", lambda _, name, node: {"Ref": node.value} if name == "Ref" else {f"Fn::{name}": ""}
+    "!",
+    lambda _, name, node: {"Ref": node.value} if name == "Ref" else {f"Fn::{name}": ""},
 )
 
 
@@ -88,14 +95,26 @@ def load(path: Path, parameters: Mapping[str, str]) -> Template:
     try:
         document = yaml.load(path.read_text("utf-8"), Loader=_Loader)  # noqa: S506 - is safe
         defaults = {
-            name: parameter.get("Default") for name, parameter in document["Parameters"].items()
+            name: parameter.get("Default")
+            for name, parameter in document["Parameters"].items()
         }
         # Resources have names like those that CloudFormation makes.
         names = {name: f"{STACK_NAME}-{name}" for name in document["Resources"]}
-        return _read(path.parent, _resolved(document, {**defaults, **parameters, **names}))
+        return _read(
+            path.parent, _resolved(document, {**defaults, **parameters, **names})
+        )
     # While it is being edited under `make run RELOAD=1`; `make check` says where the mistake is.
-    except (OSError, yaml.YAMLError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise LocalError(f"{path} cannot be used: {type(error).__name__}: {error}") from error
+    except (
+        OSError,
+        yaml.YAMLError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ) as error:
+        raise LocalError(
+            f"{path} cannot be used: {type(error).__name__}: {error}"
+        ) from error
 
 
 def _read(folder: Path, document: dict[str, Any]) -> Template:
@@ -107,7 +126,10 @@ def _read(folder: Path, document: dict[str, Any]) -> Template:
         }
         for name, resource in found.items():
             # All functions share a process, and so its variables and layers.
-            if {"Condition", "Environment", "Layers"} & {*resource, *resource["Properties"]}:
+            if {"Condition", "Environment", "Layers"} & {
+                *resource,
+                *resource["Properties"],
+            }:
                 raise LocalError(
                     f"{name} has a condition, variables or layers of its own, which cannot be local"
                 )

@@ -36,7 +36,10 @@ class Artifact:
     @property
     def code(self) -> Mapping[str, str]:
         """The SHA-256 of each zip file with code, by logical id."""
-        return {path.stem: digest(path.read_bytes()) for path in sorted(self.folder.glob("*.zip"))}
+        return {
+            path.stem: digest(path.read_bytes())
+            for path in sorted(self.folder.glob("*.zip"))
+        }
 
 
 def digest(content: bytes) -> str:
@@ -47,7 +50,9 @@ def digest(content: bytes) -> str:
 def zipped(directory: Path) -> bytes:
     """Pack a directory so that the same files give the same bytes."""
     files = (path for path in directory.rglob("*") if path.is_file())
-    return _zip({path.relative_to(directory).as_posix(): path.read_bytes() for path in files})
+    return _zip(
+        {path.relative_to(directory).as_posix(): path.read_bytes() for path in files}
+    )
 
 
 def _zip(entries: Mapping[str, bytes]) -> bytes:
@@ -74,7 +79,9 @@ def pack(build: Path, output: Path, config: Path = ROOT / "samconfig.toml") -> s
     for logical_id, resource in template["Resources"].items():
         for name in {"CodeUri", "ContentUri"} & set(resource.get("Properties", {})):
             resource["Properties"][name] = f"{logical_id}.zip"
-    entries = {f"{path.name}.zip": zipped(path) for path in build.iterdir() if path.is_dir()}
+    entries = {
+        f"{path.name}.zip": zipped(path) for path in build.iterdir() if path.is_dir()
+    }
     entries |= {path.name: path.read_bytes() for path in build.glob("*.json")}
     entries |= {"samconfig.toml": config.read_bytes(), "COMMIT": commit().encode()}
     entries["template.yaml"] = yaml.safe_dump(template, sort_keys=False).encode()
@@ -86,4 +93,6 @@ def pack(build: Path, output: Path, config: Path = ROOT / "samconfig.toml") -> s
 def unpack(path: Path, folder: Path) -> Artifact:
     """Unpack an artifact into a new folder."""
     shutil.unpack_archive(path, folder, "zip")
-    return Artifact(path, folder, (folder / "COMMIT").read_text(), digest(path.read_bytes()))
+    return Artifact(
+        path, folder, (folder / "COMMIT").read_text(), digest(path.read_bytes())
+    )

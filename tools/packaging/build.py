@@ -14,11 +14,18 @@ from tools.packaging.bytecode import compile_tree, require_python
 from tools.packaging.targets import TARGETS, Target
 
 SAM = ROOT / ".tools/sam/bin/sam"
-LAYER_LIMIT = 8 * 1024 * 1024  # zipped: our own budget, as a larger layer starts more slowly
+# Zipped: our own budget, as a larger layer starts more slowly.
+LAYER_LIMIT = 8 * 1024 * 1024
 
 
 def _sam_build(target: Target) -> None:
-    command = [str(SAM), "build", "--build-dir", str(target.build_dir), "--parameter-overrides"]
+    command = [
+        str(SAM),
+        "build",
+        "--build-dir",
+        str(target.build_dir),
+        "--parameter-overrides",
+    ]
     command += [f"ParameterKey=Architecture,ParameterValue={target.name}"]
     environment = os.environ | {
         "SAM_CLI_TELEMETRY": "0",
@@ -30,7 +37,9 @@ def _sam_build(target: Target) -> None:
         command, cwd=ROOT, env=environment, check=False, capture_output=True, text=True
     )
     if done.returncode:
-        raise SystemExit(f"{done.stdout}{done.stderr}\nsam build failed for {target.name}")
+        raise SystemExit(
+            f"{done.stdout}{done.stderr}\nsam build failed for {target.name}"
+        )
 
 
 def foreign_libraries(directory: Path, target: Target) -> Iterator[str]:
@@ -49,11 +58,15 @@ def build_target(target: Target) -> None:
         raise SystemExit("\n".join(foreign))
     size = len(artifact.zipped(target.build_dir / "CommonLayer"))
     if size > LAYER_LIMIT:
-        raise SystemExit(f"the layer is {size:,} bytes zipped, over the limit of {LAYER_LIMIT:,}")
+        raise SystemExit(
+            f"the layer is {size:,} bytes zipped, over the limit of {LAYER_LIMIT:,}"
+        )
     libraries = sbom.write(target.build_dir / sbom.NAME)
     sha256 = artifact.pack(target.build_dir, target.artifact)
     print(f"{target.name}: built in {target.build_dir.relative_to(ROOT)}")
-    print(f"  layer: {size:,} bytes zipped (limit {LAYER_LIMIT:,}), {libraries} libraries")
+    print(
+        f"  layer: {size:,} bytes zipped (limit {LAYER_LIMIT:,}), {libraries} libraries"
+    )
     print(f"  artifact: {target.artifact.relative_to(ROOT)}, of {artifact.commit()}")
     print(f"  sha256: {sha256}")
 
@@ -66,6 +79,8 @@ def build(
     """Build for AWS: arm64 is what a release ships, x86_64 what this machine may be."""
     require_python()
     if unknown := set(architectures or ()) - set(TARGETS):
-        raise SystemExit(f"{min(unknown)} is not an architecture: {' or '.join(TARGETS)}")
+        raise SystemExit(
+            f"{min(unknown)} is not an architecture: {' or '.join(TARGETS)}"
+        )
     for name in architectures or TARGETS:
         build_target(TARGETS[name])

@@ -36,16 +36,24 @@ HTTP/2, for which urllib3 would import the standard library's reader of package 
 DROPS: dict[str, set[str]] = {
     # Descriptions of 450 services (27 of 40 MB, listed at each start); we call DynamoDB only.
     "botocore/data/*/": {"dynamodb"},
-    "botocore/data/dynamodb/*": {"2012-08-10"},  # not the API version that was replaced in 2012
+    "botocore/data/dynamodb/*": {
+        "2012-08-10"
+    },  # not the API version that was replaced in 2012
     "botocore/data/*/*/examples-1.json": set(),  # texts for the SDK's own documentation
     "aws_lambda_powertools/event_handler": set(),  # routing, which is API Gateway's work here
     "aws_lambda_powertools/middleware_factory": set(),
-    "aws_lambda_powertools/utilities/*": {"__init__.py", "jmespath_utils"},  # what the Logger loads
+    "aws_lambda_powertools/utilities/*": {
+        "__init__.py",
+        "jmespath_utils",
+    },  # what the Logger loads
     "animal_store/models.py": set(),  # the layer has the models compiled
     "dateutil/zoneinfo": set(),  # a time zone database that is read only where the system has none
     "urllib3/contrib/emscripten": set(),  # the browser's transport
     "*.dist-info": set(),  # not read at run time; requirements.txt tells scanners the versions
-    **{for_developers: set() for for_developers in ("bin", "**/*.pyi", "**/py.typed", ".lock")},
+    **{
+        for_developers: set()
+        for for_developers in ("bin", "**/*.pyi", "**/py.typed", ".lock")
+    },
     **{written_again: set() for written_again in EMPTIED},
 }
 """What does not ship, as globs below `python`; of what they match, these names stay."""
@@ -102,7 +110,12 @@ def _install(target: Target, python: Path) -> None:
     command = [str(sbom.UV), "pip", "install", "--quiet", "--link-mode", "copy"]
     command += ["--target", str(python)]
     command += ["--python", sys.executable, "--python-platform", target.platform]
-    command += ["--python-version", f"{PYTHON[0]}.{PYTHON[1]}", "--require-hashes", "--no-deps"]
+    command += [
+        "--python-version",
+        f"{PYTHON[0]}.{PYTHON[1]}",
+        "--require-hashes",
+        "--no-deps",
+    ]
     command += ["--only-binary", ":all:", "--requirements", "-"]
     pins = sbom.export("requirements.txt")
     if subprocess.run(command, check=False, text=True, input=pins).returncode:
@@ -116,9 +129,8 @@ def _compile_models(package: Path) -> None:
     """Put the compiled models where `validators` looks first: no function loads pydantic."""
     from animal_store.models import compile_core_schemas
 
-    source = (
-        f'"""Made by `make build` from models.py."""\n\nCORE_SCHEMAS = {compile_core_schemas()}\n'
-    )
+    docstring = '"""Made by `make build` from models.py."""'
+    source = f"{docstring}\n\nCORE_SCHEMAS = {compile_core_schemas()}\n"
     (package / "core_schemas.py").write_text(source)
 
 
@@ -144,7 +156,9 @@ def build(target: Target, output: Path) -> None:
     sdk_data.reduce(python / "botocore/data")
     write_amazon_roots(python / "botocore/cacert.pem", output / "amazon-roots.pem")
     # What vulnerability scanners read.
-    pins = re.findall(r"^[\w.-]+==[^\s;\\]+", sbom.export("requirements.txt"), re.MULTILINE)
+    pins = re.findall(
+        r"^[\w.-]+==[^\s;\\]+", sbom.export("requirements.txt"), re.MULTILINE
+    )
     (python / "requirements.txt").write_text("\n".join((*pins, "")))
     compile_tree(python, "/opt/python")
 

@@ -14,10 +14,19 @@ NAME = "sbom.cdx.json"
 
 # Resources and S3 transfers: the layer makes its one client by botocore's own session. What
 # compiles the models: the layer has them compiled, and pydantic_core, which runs them.
-_NOT_SHIPPED = ("boto3", "s3transfer", "pydantic", "annotated-types", "typing-inspection")
+_NOT_SHIPPED = (
+    "boto3",
+    "s3transfer",
+    "pydantic",
+    "annotated-types",
+    "typing-inspection",
+)
 
 # SPDX expressions where the metadata says something else, with the licence files looked at.
-_SPDX = {"aws-lambda-powertools": "MIT-0", "python-dateutil": "Apache-2.0 OR BSD-3-Clause"}
+_SPDX = {
+    "aws-lambda-powertools": "MIT-0",
+    "python-dateutil": "Apache-2.0 OR BSD-3-Clause",
+}
 _LOOKED_AT = re.compile(
     r"(MIT|MIT-0|Apache-2\.0|BSD-2-Clause|BSD-3-Clause|PSF-2\.0|ISC)( (AND|OR) (?=[A-Z])|$)"
 )
@@ -25,10 +34,19 @@ _LOOKED_AT = re.compile(
 
 def export(file_format: str) -> str:
     """Return what ships, as `requirements.txt` (with hashes) or `cyclonedx1.5`."""
-    command = [str(UV), "export", "--quiet", "--locked", "--no-dev", "--no-emit-project"]
+    command = [
+        str(UV),
+        "export",
+        "--quiet",
+        "--locked",
+        "--no-dev",
+        "--no-emit-project",
+    ]
     command += ["--format", file_format]
     command += [f"--no-emit-package={name}" for name in _NOT_SHIPPED]
-    done = subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(
+        command, cwd=ROOT, check=False, stdout=subprocess.PIPE, text=True
+    )
     if done.returncode:
         raise SystemExit("cannot list the locked libraries (see above): make lock")
     return done.stdout
@@ -42,7 +60,9 @@ def bill_of_materials() -> dict[str, Any]:
     for library in bill["components"]:
         name, stated = library["name"], metadata(library["name"]).json
         licence = (
-            _SPDX.get(name) or stated.get("license_expression") or stated.get("license", "none")
+            _SPDX.get(name)
+            or stated.get("license_expression")
+            or stated.get("license", "none")
         )
         library["licenses"] = [{"expression": licence}]
     return bill
@@ -51,10 +71,13 @@ def bill_of_materials() -> dict[str, Any]:
 def unknown_licences(bill: dict[str, Any]) -> list[str]:
     """List libraries whose licence has not been looked at, or is not an SPDX expression."""
     licences = {
-        library["name"]: library["licenses"][0]["expression"] for library in bill["components"]
+        library["name"]: library["licenses"][0]["expression"]
+        for library in bill["components"]
     }
     return [
-        f"{name}: {licence}" for name, licence in licences.items() if _LOOKED_AT.sub("", licence)
+        f"{name}: {licence}"
+        for name, licence in licences.items()
+        if _LOOKED_AT.sub("", licence)
     ]
 
 
@@ -62,6 +85,8 @@ def write(output: Path) -> int:
     """Write the bill, and return how many libraries it names."""
     bill = bill_of_materials()
     if unknown := unknown_licences(bill):
-        raise SystemExit(f"add to tools/packaging/sbom.py the licences of {', '.join(unknown)}")
+        raise SystemExit(
+            f"add to tools/packaging/sbom.py the licences of {', '.join(unknown)}"
+        )
     output.write_text(json.dumps(bill, indent=2, sort_keys=True) + "\n", "utf-8")
     return len(bill["components"])

@@ -16,9 +16,14 @@ from botocore.endpoint_provider import EndpointProvider
 
 from tools import ROOT
 
-_LAYER = (path.read_text() for path in sorted((ROOT / "layers/common/animal_store").glob("*.py")))
+_LAYER = (
+    path.read_text()
+    for path in sorted((ROOT / "layers/common/animal_store").glob("*.py"))
+)
 _METHODS = {
-    method for text in _LAYER for method in re.findall(r"dynamodb\.client\.(\w+)(?![\w.])", text)
+    method
+    for text in _LAYER
+    for method in re.findall(r"dynamodb\.client\.(\w+)(?![\w.])", text)
 }
 OPERATIONS = tuple(sorted(method.title().replace("_", "") for method in _METHODS))
 """What the layer calls."""
@@ -33,10 +38,14 @@ def reduce(data: Path) -> None:
     (dynamodb / "service-2.json").write_text(json.dumps(model, separators=(",", ":")))
 
     rules = _unpack(dynamodb / "endpoint-rule-set-1.json.gz")
-    provider = EndpointProvider(rules, json.loads((data / "partitions.json").read_bytes()))
+    provider = EndpointProvider(
+        rules, json.loads((data / "partitions.json").read_bytes())
+    )
     endpoints = json.loads((data / "endpoints.json").read_bytes())
     for partition in endpoints["partitions"]:
-        regions = {region: _endpoint(provider, region) for region in partition["regions"]}
+        regions = {
+            region: _endpoint(provider, region) for region in partition["regions"]
+        }
         partition["services"] = {"dynamodb": {"endpoints": regions}}
     (data / "endpoints.json").write_text(json.dumps(endpoints, separators=(",", ":")))
 
@@ -49,7 +58,9 @@ def _endpoint(provider: EndpointProvider, region: str) -> dict[str, Any]:
     """
     variants = []
     for fips, dual_stack in itertools.product((False, True), repeat=2):
-        endpoint = provider.resolve_endpoint(Region=region, UseFIPS=fips, UseDualStack=dual_stack)
+        endpoint = provider.resolve_endpoint(
+            Region=region, UseFIPS=fips, UseDualStack=dual_stack
+        )
         tags = ["dualstack"] * dual_stack + ["fips"] * fips
         variants.append({"hostname": urlsplit(endpoint.url).netloc, "tags": tags})
     return {"hostname": variants.pop(0)["hostname"], "variants": variants}
@@ -59,7 +70,8 @@ def _unpack(path: Path) -> Any:
     """Read a compressed description without its texts, and remove it: it starts faster."""
 
     def without_text(value: dict[str, Any]) -> dict[str, Any]:
-        if isinstance(value.get("documentation"), str):  # a member of that name is an object
+        # A member of that name is an object.
+        if isinstance(value.get("documentation"), str):
             del value["documentation"]
         return value
 
@@ -73,7 +85,10 @@ def _reached(model: dict[str, Any]) -> dict[str, Any]:
     shapes: dict[str, Any] = {}
     waiting = [model["operations"]]
     while waiting:
-        for name in set(re.findall(r'"shape": "(\w+)"', json.dumps(waiting.pop()))) - shapes.keys():
+        for name in (
+            set(re.findall(r'"shape": "(\w+)"', json.dumps(waiting.pop())))
+            - shapes.keys()
+        ):
             shapes[name] = model["shapes"][name]
             waiting.append(shapes[name])
     return dict(sorted(shapes.items()))

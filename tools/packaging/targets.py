@@ -20,7 +20,11 @@ class Target(NamedTuple):
 
 _BUILDS = ROOT / ".aws-sam"
 _ARM64 = Target(
-    "arm64", "aarch64-manylinux2014", 183, _BUILDS / "build", _BUILDS / "animal-store-arm64.zip"
+    "arm64",
+    "aarch64-manylinux2014",
+    183,
+    _BUILDS / "build",
+    _BUILDS / "animal-store-arm64.zip",
 )
 _X86_64 = Target(
     "x86_64",

@@ -18,9 +18,17 @@ TEMPLATE = ROOT / "template.yaml"
 _PYTHON = str(ROOT / ".tools/sam/bin/python")
 
 
-def translate(parameters: Mapping[str, str], template: Path = TEMPLATE) -> dict[str, Any]:
+def translate(
+    parameters: Mapping[str, str], template: Path = TEMPLATE
+) -> dict[str, Any]:
     """Translate a SAM template as AWS does; code that is not in S3 yet gets an address there."""
-    command = [_PYTHON, "-m", __name__, str(template.resolve()), json.dumps(dict(parameters))]
+    command = [
+        _PYTHON,
+        "-m",
+        __name__,
+        str(template.resolve()),
+        json.dumps(dict(parameters)),
+    ]
     result: dict[str, Any] = json.loads(subprocess.check_output(command, cwd=ROOT))
     return result
 
@@ -32,13 +40,17 @@ def _main(template: str, parameters: str) -> None:
     from samtranslator.yaml_helper import yaml_parse  # type: ignore[import-not-found]
 
     # Through JSON, so that what YAML anchors share becomes copies, as in what sam uploads.
-    source = json.loads(json.dumps(yaml_parse(Path(template).read_text(encoding="utf-8"))))
+    source = json.loads(
+        json.dumps(yaml_parse(Path(template).read_text(encoding="utf-8")))
+    )
     for resource in source["Resources"].values():
         for name in {"CodeUri", "ContentUri"} & resource.get("Properties", {}).keys():
             if not str(resource["Properties"][name]).startswith("s3://"):
                 resource["Properties"][name] = "s3://local/path"
     # Its partition is all that the translator takes from the session.
-    translator = Translator({}, Parser(), boto_session=boto3.Session(region_name="us-east-1"))
+    translator = Translator(
+        {}, Parser(), boto_session=boto3.Session(region_name="us-east-1")
+    )
     print(json.dumps(translator.translate(source, json.loads(parameters))))
 
 

@@ -61,12 +61,19 @@ def is_authorized(authorization: str | None) -> bool:
         item = store.get_key(digest)
         _known_keys[digest] = (time.time(), item)
     expired = "expires" in item and time.time() >= item["expires"]
-    return scheme.lower() == "bearer" and "hash" in item and "revoked" not in item and not expired
+    return (
+        scheme.lower() == "bearer"
+        and "hash" in item
+        and "revoked" not in item
+        and not expired
+    )
 
 
 def list_pets(page: Page) -> tuple[list[Pet], dict[str, str]]:
     """List animals by ascending id; return them and the header of the next page (RFC 8288)."""
-    after = int(base64.urlsafe_b64decode(page.cursor)) if page.cursor is not None else None
+    after = (
+        int(base64.urlsafe_b64decode(page.cursor)) if page.cursor is not None else None
+    )
     items, last = store.query(page.limit, page.status, after)
     pets = [Pet(**item) for item in items]
     if not last:

@@ -19,16 +19,25 @@ def query(
 ) -> tuple[list[dict], int | None]:
     request = {"TableName": ANIMALS, "Limit": int(limit)}
     if status:
-        request |= {"IndexName": "by-status", "KeyConditionExpression": "#status = :value"}
+        request |= {
+            "IndexName": "by-status",
+            "KeyConditionExpression": "#status = :value",
+        }
         request["ExpressionAttributeNames"] = {"#status": "status"}
     else:
         request |= {"KeyConditionExpression": "pk = :value", "ConsistentRead": True}
     if after:
         start = {"pk": {"S": "pet"}, "id": {"N": str(after)}}
-        request["ExclusiveStartKey"] = start | ({"status": {"S": status}} if status else {})
-    page = dynamodb.query(ExpressionAttributeValues={":value": {"S": status or "pet"}}, **request)
+        request["ExclusiveStartKey"] = start | (
+            {"status": {"S": status}} if status else {}
+        )
+    page = dynamodb.query(
+        ExpressionAttributeValues={":value": {"S": status or "pet"}}, **request
+    )
     last = page.get("LastEvaluatedKey")
-    return [from_item(item) for item in page["Items"]], int(last["id"]["N"]) if last else None
+    return [from_item(item) for item in page["Items"]], int(
+        last["id"]["N"]
+    ) if last else None
 
 
 def next_id() -> int:
@@ -48,7 +57,9 @@ def put(pet: dict) -> None:
     item["categoryId"] = {"N": str(pet["categoryId"])}
     if "status" in pet:
         item["status"] = {"S": pet["status"]}
-    dynamodb.put_item(TableName=ANIMALS, Item=item, ConditionExpression="attribute_not_exists(pk)")
+    dynamodb.put_item(
+        TableName=ANIMALS, Item=item, ConditionExpression="attribute_not_exists(pk)"
+    )
 
 
 def get(pet_id: int | str) -> dict | None:

@@ -15,7 +15,9 @@ def handler(event: dict, _context: object) -> dict:
         return (
             answer(200, pet)
             if pet
-            else answer(404, {"code": "not_found", "message": "no animal", "status": 404})
+            else answer(
+                404, {"code": "not_found", "message": "no animal", "status": 404}
+            )
         )
     parameters = event["queryStringParameters"] or {}
     pets, last = store.query(

@@ -2,4 +2,8 @@
 
 
 def handler(_event: dict, _context: object) -> dict:
-    return {"statusCode": 200, "headers": {"Content-Type": "application/json"}, "body": "[]"}
+    return {
+        "statusCode": 200,
+        "headers": {"Content-Type": "application/json"},
+        "body": "[]",
+    }

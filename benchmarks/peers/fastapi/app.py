@@ -32,7 +32,9 @@ async def observe(
     started = time.perf_counter()
     response = await call_next(request)
     route = request.scope.get("route")
-    animals.record(route.operation_id if route else "unknown", response.status_code, started)
+    animals.record(
+        route.operation_id if route else "unknown", response.status_code, started
+    )
     return response
 
 
@@ -43,13 +45,21 @@ def list_pets(response: Response, page: Annotated[Page, Query()]) -> list[Pet]:
     return pets
 
 
-@app.post("/v1/pets", operation_id="createPet", status_code=201, response_model_exclude_none=True)
+@app.post(
+    "/v1/pets",
+    operation_id="createPet",
+    status_code=201,
+    response_model_exclude_none=True,
+)
 def create_pet(new: NewPet) -> Pet:
     return animals.create_pet(new)
 
 
 @app.get(
-    "/v1/pets/{petId}", operation_id="getPet", deprecated=True, response_model_exclude_none=True
+    "/v1/pets/{petId}",
+    operation_id="getPet",
+    deprecated=True,
+    response_model_exclude_none=True,
 )
 def get_pet(petId: int) -> Pet:  # noqa: N803 - the interface's own spelling
     pet = animals.get_pet(petId)

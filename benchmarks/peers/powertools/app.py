@@ -6,8 +6,15 @@ from typing import Annotated
 import animals
 from animals import NewPet, Page, Pet, PetStatus
 from aws_lambda_powertools import Tracer
-from aws_lambda_powertools.event_handler import APIGatewayRestResolver, Response, content_types
-from aws_lambda_powertools.event_handler.exceptions import NotFoundError, UnauthorizedError
+from aws_lambda_powertools.event_handler import (
+    APIGatewayRestResolver,
+    Response,
+    content_types,
+)
+from aws_lambda_powertools.event_handler.exceptions import (
+    NotFoundError,
+    UnauthorizedError,
+)
 from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 from aws_lambda_powertools.event_handler.openapi.params import Path, Query
 from aws_lambda_powertools.logging import correlation_paths
@@ -22,12 +29,16 @@ def observe(app: APIGatewayRestResolver, next_middleware: NextMiddleware) -> Res
     response = next_middleware(app)
     event = app.current_event
     animals.record(
-        animals.OPERATIONS[event.http_method, event.resource], response.status_code, started
+        animals.OPERATIONS[event.http_method, event.resource],
+        response.status_code,
+        started,
     )
     return response
 
 
-def authenticate(app: APIGatewayRestResolver, next_middleware: NextMiddleware) -> Response:
+def authenticate(
+    app: APIGatewayRestResolver, next_middleware: NextMiddleware
+) -> Response:
     if not animals.is_authorized(app.current_event.headers.get("Authorization")):
         raise UnauthorizedError("Missing or invalid API key.")
     return next_middleware(app)
@@ -44,13 +55,17 @@ def list_pets(
     cursor: Annotated[str | None, Query()] = None,
 ) -> Response[list[Pet]]:
     pets, headers = animals.list_pets(Page(limit=limit, status=status, cursor=cursor))
-    return Response(200, content_type=content_types.APPLICATION_JSON, body=pets, headers=headers)
+    return Response(
+        200, content_type=content_types.APPLICATION_JSON, body=pets, headers=headers
+    )
 
 
 @app.post("/v1/pets")
 @tracer.capture_method
 def create_pet(new: NewPet) -> Response[Pet]:
-    return Response(201, content_type=content_types.APPLICATION_JSON, body=animals.create_pet(new))
+    return Response(
+        201, content_type=content_types.APPLICATION_JSON, body=animals.create_pet(new)
+    )
 
 
 @app.get("/v1/pets/<petId>", deprecated=True)
@@ -62,7 +77,9 @@ def get_pet(petId: Annotated[int, Path()]) -> Pet:  # noqa: N803 - the interface
     return pet
 
 
-@animals.logger.inject_lambda_context(correlation_id_path=correlation_paths.API_GATEWAY_REST)
+@animals.logger.inject_lambda_context(
+    correlation_id_path=correlation_paths.API_GATEWAY_REST
+)
 @tracer.capture_lambda_handler
 @animals.metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict, context: LambdaContext) -> dict:

@@ -14,7 +14,9 @@ def openapi_python_client(url, key):
 
     def call(name, **options):
         operation = import_module(f"animal_store_api.api.pets.{name}")
-        response = operation.sync_detailed(client=AuthenticatedClient(url, key), **options)
+        response = operation.sync_detailed(
+            client=AuthenticatedClient(url, key), **options
+        )
         return int(response.status_code), response.parsed, response.headers.get("Link")
 
     return NewPet, call
@@ -49,11 +51,17 @@ failures = [
     call("list_pets", cursor="made-up"),
     call("get_pet", pet_id=2**63 - 1),
     connect(base_url, "x")[1]("list_pets"),
-    connect(f"{scripted}/413", key)[1]("create_pet", body=new(name="Rex", category_id=1)),
-    *(connect(f"{scripted}/{status}", key)[1]("list_pets") for status in (429, 500, 502, 503, 504)),
+    connect(f"{scripted}/413", key)[1](
+        "create_pet", body=new(name="Rex", category_id=1)
+    ),
+    *(
+        connect(f"{scripted}/{status}", key)[1]("list_pets")
+        for status in (429, 500, 502, 503, 504)
+    ),
 ]
 created = [
-    call("create_pet", body=new(name=name, category_id=2**53 + 1))[1] for name in json.loads(names)
+    call("create_pet", body=new(name=name, category_id=2**53 + 1))[1]
+    for name in json.loads(names)
 ]
 listed, query = [], {}
 while query is not None:
@@ -70,6 +78,9 @@ shown = {
     "read": [call("get_pet", pet_id=created[0].id)[1]],
     "newer": newer,
 }
-seen = {name: [(pet.id, pet.name, pet.category_id) for pet in pets] for name, pets in shown.items()}
+seen = {
+    name: [(pet.id, pet.name, pet.category_id) for pet in pets]
+    for name, pets in shown.items()
+}
 errors = {status: getattr(error, "code", None) or None for status, error, _ in failures}
 print(json.dumps({**seen, "errors": errors}))
