@@ -8,11 +8,12 @@ from types import SimpleNamespace
 from typing import Any
 
 from botocore.awsrequest import AWSResponse
+from lambda_local import template
+from lambda_local.dynamodb import Database
 
 from benchmarks.loopback import Response
 from tools import ROOT
-from tools.local import service, template
-from tools.local.dynamodb import Database
+from tools.local import service
 
 TEMPLATE = template.load(ROOT / "template.yaml", {"Stage": "staging"})
 NAME = "Animal number {}"  # of the animal with this id

@@ -1,7 +1,6 @@
 """The service that suites call over HTTP, and which tests are slow."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -21,7 +20,6 @@ SLOW = (
         "docs/test_docs_page.py",
         "docs/test_examples.py",
         "docs/test_worked_examples.py",
-        "local/test_store_comparison.py",
     ),
 )
 
@@ -34,7 +32,7 @@ settings.load_profile("busy machine")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the slow tests."""
     for item in items:
-        if item.path.relative_to(Path(__file__).parent).as_posix().startswith(SLOW):
+        if item.nodeid.removeprefix("tests/").startswith(SLOW):
             item.add_marker(pytest.mark.slow)
 
 

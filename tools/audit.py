@@ -123,6 +123,7 @@ def read_lock(lock: Path) -> Iterator[Package]:
             if entry["source"] not in (
                 {"editable": "."},
                 {"editable": "clients/python"},
+                {"editable": "packages/lambda_local"},
             ):
                 files = [*entry.get("wheels", ()), *filter(None, [entry.get("sdist")])]
                 pinned = entry["source"] == _INDEX and all(map(_is_pinned, files))

@@ -76,9 +76,9 @@ def _run(
 ) -> tuple[str, float]:
     """Return the first test that fails once a text is changed, empty if none does, and seconds."""
     tree, begin = _idle_trees.get(), time.monotonic()
-    # The installed client is the original tree's, and bytecode could be that of another fault.
+    # The installed packages are the original tree's, and bytecode could be that of another fault.
     own = {
-        "PYTHONPATH": str(tree / "clients/python/src"),
+        "PYTHONPATH": f"{tree}/clients/python/src:{tree}/packages/lambda_local/src",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     environment = {

@@ -11,6 +11,7 @@ import boto3
 import pytest
 from animal_store import api_key as api_keys
 from botocore.exceptions import ClientError
+from lambda_local import template
 from moto import mock_aws
 from typer.testing import CliRunner
 
@@ -23,7 +24,6 @@ from tools.key_table import (
     local_user,
     parse_expiry,
 )
-from tools.local import template
 from tools.local.events import EXAMPLE_KEY
 from tools.local.service import table_request
 

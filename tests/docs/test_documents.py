@@ -15,7 +15,7 @@ from tools import ROOT
 from tools.cli import app
 
 DOCUMENTS = sorted(
-    [*ROOT.glob("*.md"), *ROOT.glob("[!.]*/*.md"), *ROOT.glob("clients/*/*.md")]
+    [*ROOT.glob("*.md"), *ROOT.glob("[!.]*/*.md"), *ROOT.glob("[cp]*/*/*.md")]
 )
 COMMANDS = typer.main.get_group(app).commands
 MAKEFILE = (ROOT / "Makefile").read_text()

@@ -54,7 +54,10 @@ def run_quick_tests(
     return subprocess.run(
         [*pytest_, "@tests/quick.txt"],
         cwd=folder,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": "clients/python/src"},
+        env={
+            "PATH": "/usr/bin:/bin",
+            "PYTHONPATH": "clients/python/src:packages/lambda_local/src",
+        },
         capture_output=True,
         check=False,
         text=True,

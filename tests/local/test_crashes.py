@@ -10,10 +10,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+from lambda_local.dynamodb import Database
 
 from tests.support.handlers import client, pets
 from tests.support.processes import run_service
-from tools.local.dynamodb import Database
 from tools.local.folder import DataFolder
 
 

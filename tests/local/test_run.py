@@ -13,10 +13,10 @@ from unittest import mock
 
 import httpx
 import pytest
+from lambda_local import dynamodb_local
 from typer.testing import CliRunner, Result
 
 from tests.support import processes
-from tests.support.dynamodb_local import dynamodb_local
 from tests.support.handlers import EVENTS
 from tests.support.in_process import own_layer
 from tests.support.processes import (
@@ -122,7 +122,7 @@ def test_contract_holds_over_http(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_contract_holds_on_amazons_engine(tmp_path: Path) -> None:
-    with dynamodb_local() as endpoint:
+    with dynamodb_local.serve(processes.amazons_engine()) as endpoint:
         elsewhere: Any = {ENDPOINT_VARIABLE: endpoint}
         with run_service(tmp_path, **elsewhere) as service:
             processes.check_contract(service, **elsewhere)

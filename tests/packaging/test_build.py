@@ -17,9 +17,9 @@ from typing import Any
 import botocore
 import pytest
 import yaml
+from lambda_local import template
 
 from tools import ROOT
-from tools.local import template
 from tools.packaging import artifact, layer, sbom
 from tools.packaging.build import foreign_libraries
 from tools.packaging.bytecode import compile_tree

@@ -17,8 +17,7 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 from botocore.validate import ParamValidator
-
-from tools.local.dynamodb import Database
+from lambda_local.dynamodb import Database
 
 if TYPE_CHECKING:
     from botocore.model import OperationModel

@@ -15,10 +15,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from lambda_local import template
+from lambda_local.dynamodb import Database
+
 from tests.support import openapi
 from tools import ROOT
-from tools.local import service, template
-from tools.local.dynamodb import Database
+from tools.local import service
 from tools.local.events import EXAMPLE_KEY, add_pets
 
 if TYPE_CHECKING:

@@ -167,6 +167,15 @@ def installed(name: str) -> Path:
     return ROOT / ".tools" / name
 
 
+def amazons_engine() -> Path:
+    """Install DynamoDB Local, if need be; skip the test where Java or npm is missing."""
+    if not (shutil.which("java") and shutil.which("npm")):
+        pytest.skip("DynamoDB Local needs Java 17 and npm")
+    return (
+        installed("dynamodb-local") / "node_modules/amplify-dynamodb-simulator/emulator"
+    )
+
+
 def link_node_modules(folder: Path) -> None:
     """Link the packages of locks/clients-npm into a folder; skip the test without Node.js."""
     found = (

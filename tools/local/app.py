@@ -13,6 +13,7 @@ from urllib.parse import unquote
 import h11
 import uvicorn
 import yaml
+from lambda_local.gateway import Gateway
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -20,7 +21,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tools import ROOT
 from tools.local import docs
-from tools.local.gateway import Gateway
 from tools.local.output import STATUS_PAGE, Metrics
 
 _KEY = re.compile(r"(animal_(?:live|test)_)[0-9A-Za-z]+")

@@ -12,9 +12,8 @@ from tools import ROOT
 from tools.key_table import KeyRecord, KeyTable
 
 if TYPE_CHECKING:
+    from lambda_local.gateway import Gateway
     from types_boto3_dynamodb import DynamoDBClient
-
-    from tools.local.gateway import Gateway
 
 EXAMPLE_KEY = "animal_test_AnExampleKeyThatOpensNothingHere0u1vgN"
 """Nobody has issued it: it opens only local stores that have been prepared for the events."""

@@ -3,7 +3,6 @@
 import json
 import logging
 import queue
-import re
 import sys
 import threading
 from collections import Counter, deque
@@ -13,6 +12,8 @@ from io import TextIOBase
 from logging.handlers import QueueHandler, QueueListener
 from pathlib import Path
 from typing import Any
+
+from lambda_local.gateway import summary
 
 STATUS_PAGE = Path(__file__).with_name("status.html")
 # Takes what a thread wrote in one piece, as a rule a line.
@@ -44,15 +45,6 @@ def redirected(*sinks: Sink) -> Iterator[None]:
     stream.write = write
     with redirect_stdout(stream), redirect_stderr(stream):
         yield
-
-
-def summary(trace: str) -> str:
-    """Shorten a traceback to its last line and its last place in code that is not a library's."""
-    places = re.findall(
-        r'File "(/(?:(?!site-packages|lib/python3)[^"])+)", line (\d+)', trace
-    )
-    place = "({}, line {})".format(*places[-1]) if places else ""
-    return f"{trace.strip().splitlines()[-1]} {place}"
 
 
 def show_exception(say: Sink, log: Path, line: str) -> None:

@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from lambda_local.gateway import Gateway
+from lambda_local.store_server import serve
+from lambda_local.template import REGION
 
 from tools import ROOT
 from tools.local import LocalError, events
 from tools.local.folder import DataFolder
-from tools.local.gateway import Gateway
 from tools.local.invoke import EventFile, explained, show
 from tools.local.run import HOST, greeting, listen
 from tools.local.service import ENDPOINT_VARIABLE, Store, load_template, open_store
-from tools.local.store_server import serve
-from tools.local.template import REGION
 
 BUILD = ROOT / ".aws-sam/local"
 """What samconfig.toml's default sections name, and the layer that the Makefile builds."""

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
+from lambda_local import template as templates
+from lambda_local.template import REGION, Table, Template
+
 from tools import ROOT
 from tools.local import LocalError
-from tools.local import template as templates
 from tools.local.folder import DataFolder
-from tools.local.template import REGION, Table, Template
 
 if TYPE_CHECKING:
+    from lambda_local.dynamodb import Database
+    from lambda_local.gateway import Gateway
     from types_boto3_dynamodb import DynamoDBClient
-
-    from tools.local.dynamodb import Database
-    from tools.local.gateway import Gateway
 
 KEY_TABLE = "ApiKeysTable"
 ENDPOINT_VARIABLE = "AWS_ENDPOINT_URL_DYNAMODB"
@@ -79,7 +79,7 @@ class Store:
     def load(self, template: Template) -> "Gateway":
         """Load the handlers, and create the tables that are missing."""
         # Late: what only needs the store has no use for them.
-        from tools.local.gateway import Gateway, load_handlers
+        from lambda_local.gateway import Gateway, load_handlers
 
         handlers = load_handlers(template)
         layer = sys.modules.get("animal_store.dynamodb")
@@ -121,8 +121,7 @@ class Store:
 def open_store(folder: DataFolder) -> Iterator[Store]:
     """Open the store of a folder or of AWS_ENDPOINT_URL_DYNAMODB; others may be using it."""
     from botocore.exceptions import BotoCoreError, ClientError
-
-    from tools.local.dynamodb import Database
+    from lambda_local.dynamodb import Database
 
     endpoint = os.environ.get(ENDPOINT_VARIABLE)
     if not endpoint:  # whatever the user's own settings for AWS are

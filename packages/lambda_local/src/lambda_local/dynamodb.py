@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
-from tools.local import LocalError
-from tools.local.expressions import Refusal
-from tools.local.operations import READS, perform
+from lambda_local import LocalError
+from lambda_local.expressions import Refusal
+from lambda_local.operations import READS, perform
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
@@ -78,9 +78,7 @@ class Database:
         while self._idle:
             self._idle.pop().close()
 
-    def answer(
-        self, event_name: str, request: AWSPreparedRequest, **_: object
-    ) -> AWSResponse:
+    def answer(self, event_name: str, request: AWSPreparedRequest, **_: object) -> AWSResponse:
         """Answer a request as DynamoDB does: the SDK calls this before it would send."""
         body: Any = request.body
         operation = event_name.rpartition(".")[2]
@@ -184,16 +182,10 @@ def _check(path: Path) -> None:
     if path.stat().st_size % _PAGE_SIZE and not Path(f"{path}-wal").exists():
         raise sqlite3.DatabaseError("it is cut off")
     # Read-only: another connection could write to the file when it is closed.
-    with closing(
-        sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-    ) as connection:
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
         names = ("application_id", "user_version", "quick_check(1)")
-        *version, result = (
-            connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names
-        )
+        *version, result = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names)
     if version != [_APPLICATION_ID, _VERSION]:
-        raise sqlite3.DatabaseError(
-            "it is something else, or from another version of this program"
-        )
+        raise sqlite3.DatabaseError("it is something else, or from another version of this program")
     if result != "ok":
         raise sqlite3.DatabaseError(result.splitlines()[-1])

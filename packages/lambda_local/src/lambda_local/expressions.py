@@ -32,26 +32,20 @@ _CHANGES = {
 class Refusal(Exception):
     """An error of DynamoDB: a message for people, a code for programs, and other members."""
 
-    def __init__(
-        self, message: str, code: str = "ValidationException", **members: Any
-    ) -> None:
+    def __init__(self, message: str, code: str = "ValidationException", **members: Any) -> None:
         super().__init__(message)
         self.message, self.code, self.members = message, code, members
 
 
 def unknown(what: str) -> Refusal:
     """Make the error for what DynamoDB may know, but this store does not."""
-    return Refusal(
-        f"The embedded store does not know {what}. What it knows is in tools/local."
-    )
+    return Refusal(f"The embedded store does not know {what}. What it knows is in lambda_local.")
 
 
 def known(item: Item) -> Item:
     """Return an item if each of its values is a string or an integer."""
     for name, value in item.items():
-        if value.keys() != {"S"} and not (
-            value.keys() == {"N"} and _INTEGER.fullmatch(value["N"])
-        ):
+        if value.keys() != {"S"} and not (value.keys() == {"N"} and _INTEGER.fullmatch(value["N"])):
             raise unknown(f"the value {value} of {name}")
     return item
 
@@ -83,14 +77,10 @@ class Expressions:
         )
         self._names: dict[str, str] = names or {}
         self._values = known(values or {})
-        self._texts = {
-            name: text for name, text in request.items() if name.endswith("Expression")
-        }
+        self._texts = {name: text for name, text in request.items() if name.endswith("Expression")}
         used = re.findall(r"[#:]\w+", " ".join(self._texts.values()))
         if {} in (names, values) or {*used} != {*self._names, *self._values}:
-            raise Refusal(
-                f"The expressions use {used}; defined are {names} and {values}"
-            )
+            raise Refusal(f"The expressions use {used}; defined are {names} and {values}")
 
     def condition(self, item: Item) -> bool:
         """Tell whether the condition holds for an item; without one it does."""
@@ -102,9 +92,7 @@ class Expressions:
             self._texts["ConditionExpression"], r"\sOR\s", _TEST
         ):
             if function:
-                holds |= (self._attribute(tested) in item) is (
-                    function == "attribute_exists"
-                )
+                holds |= (self._attribute(tested) in item) is (function == "attribute_exists")
             else:
                 left, right = item.get(self._attribute(name), {}), self._values[value]
                 holds |= left.keys() == right.keys() and _COMPARATORS[comparator](
@@ -135,20 +123,14 @@ class Expressions:
         if section not in _CHANGES:
             raise unknown(f"the section {section!r} of an update")
         changes: Item = {}
-        for name, *default_of, literal in _parts(
-            text, r",(?![^(]*\))", _CHANGES[section]
-        ):
+        for name, *default_of, literal in _parts(text, r",(?![^(]*\))", _CHANGES[section]):
             attribute, value = self._attribute(name), self._values[literal]
             if attribute in changes:
-                raise Refusal(
-                    f"Two document paths overlap with each other: {attribute}"
-                )
+                raise Refusal(f"Two document paths overlap with each other: {attribute}")
             if section == "ADD":
                 left = item.get(attribute, {"N": "0"})
                 if not left.keys() == value.keys() == {"N"}:
-                    raise Refusal(
-                        "An operand in the update expression has an incorrect data type"
-                    )
+                    raise Refusal("An operand in the update expression has an incorrect data type")
                 value = {"N": str(int(left["N"]) + int(value["N"]))}
             if any(default_of):
                 value = item.get(self._attribute(*default_of), value)
@@ -157,9 +139,7 @@ class Expressions:
 
     def _attribute(self, name: str) -> str:
         if name.upper() in RESERVED_WORDS:
-            raise Refusal(
-                f"Attribute name is a reserved keyword; reserved keyword: {name}"
-            )
+            raise Refusal(f"Attribute name is a reserved keyword; reserved keyword: {name}")
         return self._names.get(name, name)
 
 

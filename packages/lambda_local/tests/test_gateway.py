@@ -11,15 +11,15 @@ from pathlib import Path
 
 import httpx
 import pytest
+from lambda_local import LocalError, template
+from lambda_local.gateway import Gateway, load_handlers, proxy_event
+from lambda_local.template import Route
 from starlette.requests import Request
 from starlette.routing import request_response
 
 from tests.support.in_process import own_layer
 from tools import ROOT
-from tools.local import LocalError, template
-from tools.local.gateway import Gateway, load_handlers, proxy_event
 from tools.local.output import redirected, show_exception
-from tools.local.template import Route
 
 ECHO = """
 import json
@@ -40,9 +40,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     # Its age is compared in seconds.
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     with own_layer():
-        for module in [
-            module for module in sys.modules if module.startswith("animal_store")
-        ]:
+        for module in [module for module in sys.modules if module.startswith("animal_store")]:
             del sys.modules[module]
         yield tmp_path
 
@@ -60,9 +58,7 @@ def load(project: Path, handler: str, before: str = "\0", after: str = "") -> Ga
 def get(
     gateway: Gateway, path: str = "/v1/pets", body: bytes = b"", **headers: str
 ) -> httpx.Response:
-    transport = httpx.ASGITransport(
-        request_response(gateway.handle), client=("192.0.2.1", 80)
-    )
+    transport = httpx.ASGITransport(request_response(gateway.handle), client=("192.0.2.1", 80))
     client = httpx.AsyncClient(
         transport=transport, base_url="http://localhost:3000", headers=headers
     )
@@ -183,9 +179,7 @@ def test_function_that_fails(project: Path, code: str, logged: str) -> None:
     gateway = load(project, f"def handler(event, context):\n    {code}\n")
     log, terminal = list[str](), list[str]()
 
-    with redirected(
-        log.append, partial(show_exception, terminal.append, Path("functions.log"))
-    ):
+    with redirected(log.append, partial(show_exception, terminal.append, Path("functions.log"))):
         failure = get(gateway)
 
     assert failure.status_code == 502

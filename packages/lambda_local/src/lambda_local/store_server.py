@@ -9,11 +9,9 @@ from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
-from tools.local.dynamodb import Database
+from lambda_local.dynamodb import Database
 
-_REFUSED = (
-    b'{"__type": "com.amazon.coral.service#UnrecognizedClientException", "message": ""}'
-)
+_REFUSED = b'{"__type": "com.amazon.coral.service#UnrecognizedClientException", "message": ""}'
 
 
 @contextmanager
@@ -31,9 +29,7 @@ def serve(database: Database, address: str) -> Iterator[tuple[int, str]]:
         wbufsize = -1  # headers and body in one packet
 
         def do_POST(self) -> None:
-            if f"Credential={access_key_id}/" not in self.headers.get(
-                "Authorization", ""
-            ):
+            if f"Credential={access_key_id}/" not in self.headers.get("Authorization", ""):
                 self.close_connection = True  # the body is not read
                 self.respond(HTTPStatus.BAD_REQUEST, {}, _REFUSED)
                 return
@@ -45,9 +41,7 @@ def serve(database: Database, address: str) -> Iterator[tuple[int, str]]:
 
         def respond(self, status: int, headers: dict[str, str], content: bytes) -> None:
             self.send_response_only(status)
-            for name, value in (
-                headers | {"Content-Length": str(len(content))}
-            ).items():
+            for name, value in (headers | {"Content-Length": str(len(content))}).items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(content)

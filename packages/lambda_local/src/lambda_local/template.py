@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import yaml
 from pydantic import AliasPath, BaseModel, Field
 
-from tools.local import LocalError
+from lambda_local import LocalError
 
 REGION = "us-east-1"
 STACK_NAME = "animal-store-local"
@@ -25,9 +25,7 @@ class Function(BaseModel):
     logical_id: str
     code: Path = Field(validation_alias="CodeUri")
     handler: str = Field(validation_alias="Handler")
-    environment: dict[str, str] = Field(
-        validation_alias=AliasPath("Environment", "Variables")
-    )
+    environment: dict[str, str] = Field(validation_alias=AliasPath("Environment", "Variables"))
     timeout_s: float = Field(validation_alias="Timeout")
     memory_mb: int = Field(validation_alias="MemorySize")
 
@@ -65,13 +63,9 @@ class Template(NamedTuple):
     def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
         """Find the route and path parameters of a percent-encoded path, or raise LookupError."""
         for route in self.routes:
-            found = re.fullmatch(
-                re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", route.resource), path
-            )
+            found = re.fullmatch(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", route.resource), path)
             if found and route.method == method:
-                return route, {
-                    name: unquote(value) for name, value in found.groupdict().items()
-                }
+                return route, {name: unquote(value) for name, value in found.groupdict().items()}
         raise LookupError(f"no function answers {method} {path}")
 
     def function_of(self, event: Mapping[str, Any]) -> Function:
@@ -95,14 +89,11 @@ def load(path: Path, parameters: Mapping[str, str]) -> Template:
     try:
         document = yaml.load(path.read_text("utf-8"), Loader=_Loader)  # noqa: S506 - is safe
         defaults = {
-            name: parameter.get("Default")
-            for name, parameter in document["Parameters"].items()
+            name: parameter.get("Default") for name, parameter in document["Parameters"].items()
         }
         # Resources have names like those that CloudFormation makes.
         names = {name: f"{STACK_NAME}-{name}" for name in document["Resources"]}
-        return _read(
-            path.parent, _resolved(document, {**defaults, **parameters, **names})
-        )
+        return _read(path.parent, _resolved(document, {**defaults, **parameters, **names}))
     # While it is being edited under `make run RELOAD=1`; `make check` says where the mistake is.
     except (
         OSError,
@@ -112,9 +103,7 @@ def load(path: Path, parameters: Mapping[str, str]) -> Template:
         TypeError,
         ValueError,
     ) as error:
-        raise LocalError(
-            f"{path} cannot be used: {type(error).__name__}: {error}"
-        ) from error
+        raise LocalError(f"{path} cannot be used: {type(error).__name__}: {error}") from error
 
 
 def _read(folder: Path, document: dict[str, Any]) -> Template:

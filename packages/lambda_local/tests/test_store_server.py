@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError
+from lambda_local.dynamodb import Database
+from lambda_local.store_server import serve
 
 from tests.support.processes import store_client
-from tools.local.dynamodb import Database
-from tools.local.store_server import serve
 
 
 @pytest.fixture

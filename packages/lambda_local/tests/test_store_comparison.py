@@ -17,22 +17,20 @@ from botocore.exceptions import ClientError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, fixed_dictionaries, sampled_from
+from lambda_local import dynamodb_local
+from lambda_local.dynamodb import Database
 
-from tests.support.dynamodb_local import dynamodb_local
 from tests.support.handlers import TEMPLATE
-from tools.local.dynamodb import Database
+from tests.support.processes import amazons_engine
 from tools.local.service import table_request
 
+pytestmark = pytest.mark.slow
 Request = dict[str, Any]
 Call = tuple[str, Request]  # a method of the client, and its parameters
 
-NUMBERS = (
-    "0 1 -1 2 10 -3 -25 -30 9007199254740993 9007199254740992 100000000000000000000"
-)
+NUMBERS = "0 1 -1 2 10 -3 -25 -30 9007199254740993 9007199254740992 100000000000000000000"
 NUMBER = sampled_from([{"N": number} for number in NUMBERS.split()])
-STRING = sampled_from(
-    [{"S": text} for text in ("", "a", "b", "B", "1", "\U0001f415", "\uffff")]
-)
+STRING = sampled_from([{"S": text} for text in ("", "a", "b", "B", "1", "\U0001f415", "\uffff")])
 STATUS = sampled_from([{"S": "available"}, {"S": "sold"}] * 20 + [{"S": ""}])
 NAMES = {"#name": "name", "#value": "value", "#status": "status"}
 VALUES = {
@@ -133,9 +131,7 @@ PAGE = {
 }
 ACTION = st.one_of(
     fixed_dictionaries({"Put": request({"Item": ITEM}, IF)}),
-    fixed_dictionaries(
-        {"Update": request({"Key": KEY, "UpdateExpression": UPDATE}, IF)}
-    ),
+    fixed_dictionaries({"Update": request({"Key": KEY, "UpdateExpression": UPDATE}, IF)}),
     fixed_dictionaries({"Delete": request({"Key": KEY}, IF)}),
     fixed_dictionaries(
         {"ConditionCheck": request({"Key": KEY, "ConditionExpression": CONDITION}, OLD)}
@@ -179,9 +175,7 @@ class Engine:
     def start(self) -> None:
         self.history += 1
         table = table_request(TEMPLATE.tables["AnimalsTable"])
-        self.client.create_table(
-            **table | {"TableName": f"AnimalsTable-{self.history}"}
-        )
+        self.client.create_table(**table | {"TableName": f"AnimalsTable-{self.history}"})
 
     def outcome(self, method: str, parameters: Request) -> Any:
         """Send a request; return what is to be compared of the response."""
@@ -210,10 +204,8 @@ def engines(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[tuple[Engine, Engine]]:
     with (
-        dynamodb_local() as url,
-        closing(
-            Database(tmp_path_factory.mktemp("store") / "store.sqlite")
-        ) as database,
+        dynamodb_local.serve(amazons_engine()) as url,
+        closing(Database(tmp_path_factory.mktemp("store") / "store.sqlite")) as database,
     ):
         own = Engine()
         database.attach(own.client)
@@ -221,6 +213,7 @@ def engines(
 
 
 @settings(
+    deadline=None,
     max_examples=int(os.environ.get("ENGINE_HISTORIES", "40")),
     suppress_health_check=[*HealthCheck],
 )

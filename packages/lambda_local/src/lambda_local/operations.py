@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from hashlib import sha256
 from typing import Any
 
-from tools.local.expressions import Expressions, Item, Refusal, known, order, unknown
+from lambda_local.expressions import Expressions, Item, Refusal, known, order, unknown
 
 Execute = Callable[..., sqlite3.Cursor]
 Request = dict[str, Any]
@@ -37,11 +37,7 @@ class _Index:
         # Then the attributes, each ended by a zero byte; none begins with `_AFTER`.
         for name in self.names:
             if name in item:
-                part = (
-                    order(item[name])
-                    if item[name].keys() == {self.types[name]}
-                    else b""
-                )
+                part = order(item[name]) if item[name].keys() == {self.types[name]} else b""
                 if not 0 < len(part) <= _MAX_KEY:
                     raise Refusal(
                         f"The key {name} must be a {self.types[name]} of 1 to {_MAX_KEY} bytes"
@@ -58,10 +54,7 @@ class _Index:
 def _read_indexes(number: int, description: str) -> dict[str | None, _Index]:
     """Return the indexes of a table by their names; None is the name of the table itself."""
     table = json.loads(description)
-    types = {
-        each["AttributeName"]: each["AttributeType"]
-        for each in table["AttributeDefinitions"]
-    }
+    types = {each["AttributeName"]: each["AttributeType"] for each in table["AttributeDefinitions"]}
     indexes: dict[str | None, _Index] = {}
     for described in (table, *table.get("GlobalSecondaryIndexes", [])):
         name = described.get("IndexName")
@@ -95,10 +88,7 @@ class _Call:
         expressions = Expressions(self.request)
         holds, changes = expressions.condition(old), expressions.changes(item | old)
         if not holds:
-            is_shown = (
-                old
-                and self.request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
-            )
+            is_shown = old and self.request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
             shown = {"Item": old} if is_shown else {}
             raise Refusal("The conditional request failed", _FAILED, **shown)
         if fixed := changes.keys() & {*indexes[None].keys}:
@@ -125,9 +115,7 @@ class _Call:
         actions = self.request["TransactItems"]
         # To SQLite, no None is the same as another.
         token = self.request.get("ClientRequestToken")
-        if self._is_repeated(
-            token, sha256(json.dumps(actions, sort_keys=True).encode()).digest()
-        ):
+        if self._is_repeated(token, sha256(json.dumps(actions, sort_keys=True).encode()).digest()):
             return "{}"
         calls = []
         for action in actions:
@@ -136,16 +124,12 @@ class _Call:
             _check_parameters(name, _ACTIONS[name], request)
             calls.append(_Call(self.execute, request, name))
         if len({call.place() for call in calls}) < len(calls):
-            raise Refusal(
-                "Transaction request cannot include multiple operations on one item"
-            )
+            raise Refusal("Transaction request cannot include multiple operations on one item")
         reasons = [call.cancellation_reason() for call in calls]
         codes = [reason["Code"] for reason in reasons]
         if {*codes} != {"None"}:
             message = f"Transaction cancelled: [{', '.join(codes)}]"
-            raise Refusal(
-                message, "TransactionCanceledException", CancellationReasons=reasons
-            )
+            raise Refusal(message, "TransactionCanceledException", CancellationReasons=reasons)
         return "{}"
 
     def cancellation_reason(self) -> dict[str, Any]:
@@ -161,9 +145,7 @@ class _Call:
 
     def query(self) -> str:
         if "IndexName" in self.request and self.request.get("ConsistentRead"):
-            raise Refusal(
-                "Consistent reads are not supported on global secondary indexes"
-            )
+            raise Refusal("Consistent reads are not supported on global secondary indexes")
         index = self._indexes()[self.request.get("IndexName")]
         conditions = Expressions(self.request).key_conditions(index.keys)
         hash_key = index.keys[0]
@@ -171,9 +153,7 @@ class _Call:
             index.place({hash_key: conditions[hash_key]}),
             index.place(conditions),
         )
-        return self._page(
-            index, low + _AFTER if low != begin else begin, begin + _AFTER
-        )
+        return self._page(index, low + _AFTER if low != begin else begin, begin + _AFTER)
 
     def scan(self) -> str:
         table = self._indexes()[None]
@@ -215,9 +195,7 @@ class _Call:
             key = self.request["ExclusiveStartKey"]
             start = index.place(known(key))
             if key.keys() != {*index.names} or not low <= start < high:
-                raise Refusal(
-                    "The provided starting key is invalid, or outside the query"
-                )
+                raise Refusal("The provided starting key is invalid, or outside the query")
             low = start + _AFTER
         limit, last = self.request.get("Limit", -1), ""
         statement = "SELECT item FROM rows WHERE place >= ? AND place < ? ORDER BY place LIMIT ?"
@@ -235,9 +213,7 @@ class _Call:
         insert = "INSERT OR IGNORE INTO tokens VALUES (?, ?, ?)"
         if self.execute(insert, (token, content, now + 10 * 60)).rowcount:
             return False
-        if (content,) not in self.execute(
-            "SELECT content FROM tokens WHERE token = ?", (token,)
-        ):
+        if (content,) not in self.execute("SELECT content FROM tokens WHERE token = ?", (token,)):
             raise Refusal(
                 "The token belongs to another transaction",
                 "IdempotentParameterMismatchException",

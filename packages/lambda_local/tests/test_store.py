@@ -10,10 +10,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from lambda_local import LocalError
+from lambda_local.dynamodb import Database
 
 from tests.support.handlers import ANIMALS, copy_database
-from tools.local import LocalError
-from tools.local.dynamodb import Database
 
 COUNTER: Any = {"pk": {"S": "counter"}, "id": {"N": "0"}}
 
@@ -24,9 +24,7 @@ class Store(Database):
     def ask(self, operation: str, **parameters: Any) -> Any:
         table = {} if operation == "TransactWriteItems" else {"TableName": ANIMALS}
         request: Any = SimpleNamespace(url="", body=json.dumps(table | parameters))
-        return json.loads(
-            self.answer(f"before-send.dynamodb.{operation}", request).text
-        )
+        return json.loads(self.answer(f"before-send.dynamodb.{operation}", request).text)
 
     def count(self) -> int:
         """Count on, and return the number."""
@@ -62,19 +60,11 @@ def test_writers_wait_for_the_disk(store: Store) -> None:
 
 def test_a_page_is_found_by_the_index(store: Store) -> None:
     store.ask("Scan", Limit=5)
-    statement = (
-        "SELECT item FROM rows WHERE place >= ? AND place < ? ORDER BY place LIMIT ?"
-    )
+    statement = "SELECT item FROM rows WHERE place >= ? AND place < ? ORDER BY place LIMIT ?"
 
-    plan = (
-        store._idle[0]
-        .execute(f"EXPLAIN QUERY PLAN {statement}", (b"", b"", 5))
-        .fetchall()
-    )
+    plan = store._idle[0].execute(f"EXPLAIN QUERY PLAN {statement}", (b"", b"", 5)).fetchall()
 
-    assert [step[3] for step in plan] == [
-        "SEARCH rows USING PRIMARY KEY (place>? AND place<?)"
-    ]
+    assert [step[3] for step in plan] == ["SEARCH rows USING PRIMARY KEY (place>? AND place<?)"]
 
 
 @pytest.mark.parametrize(
@@ -94,9 +84,7 @@ def test_damaged_file_is_refused_and_left_as_it_is(
     damaged = content[:position] + noise + content[position + len(noise) :]
     (tmp_path / "damaged").write_bytes(damaged)
 
-    with pytest.raises(
-        LocalError, match=r"damaged is not a local store .*\n.* make reset DATA="
-    ):
+    with pytest.raises(LocalError, match=r"damaged is not a local store .*\n.* make reset DATA="):
         Database(tmp_path / "damaged")
 
     assert (tmp_path / "damaged").read_bytes() == damaged
@@ -125,9 +113,7 @@ def test_file_that_is_removed_stays_refused_when_it_comes_back(
 ) -> None:
     store.count()
     moved = store._path.rename(tmp_path / "moved")
-    assert store.ask("UpdateItem", Key=COUNTER)["message"].endswith(
-        "start the service again"
-    )
+    assert store.ask("UpdateItem", Key=COUNTER)["message"].endswith("start the service again")
     moved.rename(store._path)
 
     assert store.ask("Scan")["message"].endswith("start the service again")
@@ -136,9 +122,7 @@ def test_file_that_is_removed_stays_refused_when_it_comes_back(
 def test_log_of_a_missing_file_does_not_meet_a_new_one(tmp_path: Path) -> None:
     (tmp_path / "store.sqlite-wal").write_bytes(b"log")
 
-    with pytest.raises(
-        LocalError, match=r"it is missing, but its log is there: .*-wal\."
-    ):
+    with pytest.raises(LocalError, match=r"it is missing, but its log is there: .*-wal\."):
         Database(tmp_path / "store.sqlite")
 
     assert not (tmp_path / "store.sqlite").exists()
@@ -170,17 +154,13 @@ def new_item(partition: str) -> dict[str, Any]:
     """Make the part of a transaction that adds an item."""
     item = COUNTER | {"pk": {"S": partition}}
     condition = "attribute_not_exists(pk)"
-    return {
-        "Put": {"TableName": ANIMALS, "Item": item, "ConditionExpression": condition}
-    }
+    return {"Put": {"TableName": ANIMALS, "Item": item, "ConditionExpression": condition}}
 
 
 def test_transaction_is_all_or_nothing(store: Store) -> None:
     store.ask("TransactWriteItems", TransactItems=[new_item("b")])
 
-    answer = store.ask(
-        "TransactWriteItems", TransactItems=[new_item("a"), new_item("b")]
-    )
+    answer = store.ask("TransactWriteItems", TransactItems=[new_item("a"), new_item("b")])
 
     assert [each["Code"] for each in answer["CancellationReasons"]] == [
         "None",
@@ -190,9 +170,7 @@ def test_transaction_is_all_or_nothing(store: Store) -> None:
 
 
 def test_transaction_writes_an_item_once(store: Store) -> None:
-    answer = store.ask(
-        "TransactWriteItems", TransactItems=[new_item("a"), new_item("a")]
-    )
+    answer = store.ask("TransactWriteItems", TransactItems=[new_item("a"), new_item("a")])
 
     assert "multiple operations" in answer["message"]
 

@@ -13,6 +13,7 @@ import base64
 import importlib
 import json
 import os
+import re
 import runpy
 import sys
 import time
@@ -29,9 +30,8 @@ from typing import Any
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
-from tools.local import LocalError
-from tools.local.output import summary
-from tools.local.template import Function, Route, Template
+from lambda_local import LocalError
+from lambda_local.template import Function, Route, Template
 
 # https://docs.aws.amazon.com/apigateway/latest/developerguide/
 # api-gateway-execution-service-limits-table.html
@@ -44,8 +44,7 @@ def load_handlers(template: Template) -> Mapping[str, Handler]:
     """Import every handler and the layer again, by logical id; a failure keeps the old modules."""
     functions = template.functions.values()
     folders = {
-        folder.resolve()
-        for folder in (*template.layers, *(each.code for each in functions))
+        folder.resolve() for folder in (*template.layers, *(each.code for each in functions))
     }
     sys.path[:0] = [str(folder) for folder in folders if str(folder) not in sys.path]
     importlib.invalidate_caches()
@@ -63,9 +62,7 @@ def load_handlers(template: Template) -> Mapping[str, Handler]:
 
 def _handler(function: Function) -> Handler:
     # AWS_CA_BUNDLE names a file of the built layer.
-    os.environ.update(
-        {k: v for k, v in function.environment.items() if k != "AWS_CA_BUNDLE"}
-    )
+    os.environ.update({k: v for k, v in function.environment.items() if k != "AWS_CA_BUNDLE"})
     module_name, _, attribute = function.handler.rpartition(".")
     path = function.code.resolve() / f"{module_name}.py"
     try:
@@ -75,6 +72,13 @@ def _handler(function: Function) -> Handler:
         sys.stderr.write(trace)
         raise LocalError(f"{path} cannot be loaded: {summary(trace)}") from error
     return handler
+
+
+def summary(trace: str) -> str:
+    """Shorten a traceback to its last line and its last place in code that is not a library's."""
+    places = re.findall(r'File "(/(?:(?!site-packages|lib/python3)[^"])+)", line (\d+)', trace)
+    place = "({}, line {})".format(*places[-1]) if places else ""
+    return f"{trace.strip().splitlines()[-1]} {place}"
 
 
 class Gateway:
@@ -116,9 +120,7 @@ class Gateway:
             stage=self.template.stage,
             request_id=request_id,
         )
-        made = await self._integrate(
-            self.template.functions[route.function], event, request_id
-        )
+        made = await self._integrate(self.template.functions[route.function], event, request_id)
         made.headers["x-amzn-RequestId"] = request_id
         return made
 
@@ -127,9 +129,7 @@ class Gateway:
         deadline = time.monotonic() + seconds
         # Of Lambda's context, handlers use this alone.
         context = SimpleNamespace(
-            get_remaining_time_in_millis=lambda: int(
-                (deadline - time.monotonic()) * 1000
-            )
+            get_remaining_time_in_millis=lambda: int((deadline - time.monotonic()) * 1000)
         )
         return self._handlers[function.logical_id](event, context)
 
@@ -158,17 +158,14 @@ class Gateway:
             else:
                 line["exception"] = "".join(traceback.format_exception(error))
             sys.stderr.write(json.dumps(line) + "\n")
-            return self._own(
-                "INTEGRATION_TIMEOUT" if timed_out else "DEFAULT_5XX", request_id
-            )
+            return self._own("INTEGRATION_TIMEOUT" if timed_out else "DEFAULT_5XX", request_id)
 
     def _own(self, kind: str, request_id: str) -> Response:
         """Make a gateway response of the template, where headers are in single quotes."""
         made = self.template.gateway_responses[kind]
         ((media_type, body),) = made["ResponseTemplates"].items()
         headers = {
-            name: value.strip("'")
-            for name, value in made["ResponseParameters"]["Headers"].items()
+            name: value.strip("'") for name, value in made["ResponseParameters"]["Headers"].items()
         }
         headers |= {"Content-Type": media_type, "x-amzn-RequestId": request_id}
         return Response(body, made.get("StatusCode", HTTPStatus.BAD_GATEWAY), headers)
@@ -211,8 +208,7 @@ def proxy_event(  # noqa: PLR0913 - what an event is made of
         "httpMethod": request.method,
         "headers": {name: values[-1] for name, values in headers.items()},
         "multiValueHeaders": headers,
-        "queryStringParameters": {name: values[-1] for name, values in query.items()}
-        or None,
+        "queryStringParameters": {name: values[-1] for name, values in query.items()} or None,
         "multiValueQueryStringParameters": query or None,
         "pathParameters": dict(parameters) or None,
         "stageVariables": None,
@@ -241,11 +237,7 @@ def proxy_event(  # noqa: PLR0913 - what an event is made of
 def _head_bytes(request: Request) -> int:
     """Return the size of a request line and all header values, as API Gateway limits it."""
     target = len(request.scope["raw_path"]) + len(request.scope["query_string"])
-    return (
-        len(request.method)
-        + target
-        + sum(len(value) for _, value in request.headers.raw)
-    )
+    return len(request.method) + target + sum(len(value) for _, value in request.headers.raw)
 
 
 def _values_by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:

@@ -1,0 +1,43 @@
+"""Amazon's DynamoDB Local, to compare the embedded one with: on loopback, in memory.
+
+It needs Java 17 or later.
+"""
+
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lambda_local import LocalError
+
+_CONFIGURATION = Path(__file__).with_name("dynamodb-local.xml")
+_START_S = 60.0
+
+
+@contextmanager
+def serve(folder: Path) -> Iterator[str]:
+    """Run the `DynamoDBLocal.jar` of a folder, until the end of the block; give its URL."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    options = ["-Xmx512m", "-XX:TieredStopAtLevel=1", f"-Dport={port}"]
+    options += ["-Djava.library.path=DynamoDBLocal_lib"]
+    options += ["-cp", "DynamoDBLocal.jar:DynamoDBLocal_lib/*"]
+    main = ["org.eclipse.jetty.xml.XmlConfiguration", str(_CONFIGURATION)]
+    with subprocess.Popen(["java", *options, *main], cwd=folder) as process:  # noqa: S603, S607
+        try:
+            _wait_until_open(port, process)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.kill()
+
+
+def _wait_until_open(port: int, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + _START_S
+    while process.poll() is None and time.monotonic() < deadline:
+        with socket.socket() as client:
+            if client.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.02)
+    raise LocalError("DynamoDB Local did not start; what it printed says why")
