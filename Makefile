@@ -108,13 +108,21 @@ export: install ## write all animals to stdout: make export ARGS="--format csv -
 docs: .venv/.installed ## write the documentation page for publishing: build/docs
 	@$(ANIMAL_STORE) docs
 
-.PHONY: check
-check: .venv/.installed .tools/.templates-checked ## format, lint, types, template, API document: what CI checks before any test
+.PHONY: check check-python check-openapi check-workflows
+check: .venv/.installed ## format, lint, types, template, API document: what CI checks before any test
+	@$(MAKE) -s -j4 $(if $(filter output-sync,$(.FEATURES)),--output-sync) \
+	  .tools/.templates-checked check-python check-openapi check-workflows
+
+check-python:
 	@.venv/bin/ruff format --check .
 	@.venv/bin/ruff check .
 	@.venv/bin/mypy
-	@scripts/lint-openapi
-	@scripts/lint-workflows
+
+check-openapi:
+	+@scripts/lint-openapi
+
+check-workflows:
+	+@scripts/lint-workflows
 
 # Only after a change, because it takes as long as the other checks together. SAM's translation is linted too: it has
 # references that template.yaml does not have. (W2001: the translator uses up two parameters.)
@@ -147,7 +155,7 @@ tests: test
 .PHONY: test-slow test-all
 test-slow: install .tools/sam/.installed ## the others: builds, generated clients, the page in a browser, Amazon's engine, attack and model check
 	@echo "make test-slow: some minutes"
-	@SECONDS=0; $(PYTEST_CMD) -m slow; $(ANIMAL_STORE) faults --sample 12; echo "make test-slow: $$SECONDS s"
+	@SECONDS=0; $(PYTEST_CMD) -n 2 -m slow; $(ANIMAL_STORE) faults --sample 12; echo "make test-slow: $$SECONDS s"
 
 test-all: test test-slow ## every test that this machine can run
 
