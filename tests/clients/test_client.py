@@ -27,7 +27,10 @@ from tests.support.scripted_server import Script, error, hang_up, reply, serve
 REX = {"id": 1, "name": "Rex", "categoryId": 3}
 CODE = "\x1b[2J\u009b\u202e"
 STATUSES = {
-    status for each in openapi.operations() for status in each.statuses if status >= 400
+    status
+    for each in openapi.operations()
+    for status in each.responses
+    if status >= 400
 }
 FORKING = """
 import os, sys

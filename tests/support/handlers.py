@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from lambda_local import template
 from lambda_local.dynamodb import Database
+from pydantic_core import from_json
 
 from tests.support import openapi
 from tools import ROOT
@@ -66,7 +67,7 @@ class Response(NamedTuple):
 
     @property
     def body(self) -> Any:
-        return openapi.strict_json(self.text) if self.text else None
+        return from_json(self.text, allow_inf_nan=False) if self.text else None
 
 
 def operation_of(event: Mapping[str, Any]) -> openapi.Operation:

@@ -5,6 +5,7 @@ That its examples are valid, and every operation asks for the API key, is Spectr
 """
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -14,8 +15,10 @@ from pydantic import TypeAdapter
 from tests.support import openapi
 from tests.support.handlers import TEMPLATE
 from tests.support.openapi import Operation
+from tools import ROOT
 
 COMPONENTS = openapi.document()["components"]
+PATTERNS = re.findall("pattern: '(.+)'", (ROOT / "openapi.yaml").read_text("utf-8"))
 
 # What JSON Schema says about a value; titles, descriptions, examples and formats are for readers.
 RULES = {"type", "enum", "minimum", "maximum", "minLength", "maxLength", "default"}
@@ -99,7 +102,7 @@ def test_document_names_each_character_that_the_service_takes_for_white_space() 
     ) in description
 
 
-@pytest.mark.parametrize("pattern", list(openapi.patterns(openapi.document())))
+@pytest.mark.parametrize("pattern", PATTERNS)
 def test_patterns_have_only_tokens_that_every_language_knows(pattern: str) -> None:
     # One escape of a character once made every generated Ruby client fail to load
     # (JSON Schema, core, 6.4).
@@ -158,9 +161,9 @@ def test_codes_are_the_closed_list_of_the_layer() -> None:
 def test_each_example_of_a_failure_is_what_the_layer_or_the_gateway_answers(
     operation: Operation,
 ) -> None:
-    assert operation.statuses >= {401, 429, 500, 502, 503, 504}
-    for status in operation.statuses - {200, 201, 204, 400}:
-        for example in openapi.examples(operation.response(status)):
+    assert operation.responses.keys() >= {401, 429, 500, 502, 503, 504}
+    for status in operation.responses.keys() - {200, 201, 204, 400}:
+        for example in openapi.examples(operation.responses[status]):
             assert example in GATEWAY + LAYER
             assert status in openapi.statuses_of_codes()[example["code"]]
 
@@ -174,46 +177,45 @@ REX = '{"id": 1, "name": "Rex", "categoryId": 1}'
 
 
 CREATE, *_ = (each for each in openapi.operations() if each.id == "createPet")
-DELETE = Operation("deletePet", "DELETE", "/pets/{petId}", {"responses": {"204": {}}})
+DELETE = Operation("deletePet", "DELETE", "/pets/{petId}", {204: {}})
 
 
 @pytest.mark.parametrize(
     ("status", "headers", "body", "problem"),
     [
         (418, {}, REX, "418 is not declared"),
-        (201, {"Content-Type": "text/html"}, REX, "Content-Type is text/html"),
+        (
+            201,
+            {"Content-Type": "text/html"},
+            REX,
+            "'application/json' was expected",
+        ),
         (
             201,
             {"Cache-Control": "public"},
             REX,
-            "Cache-Control: 'no-store' was expected",
+            "'no-store' was expected",
         ),
-        (201, {"X-Extra": "1"}, REX, "x-extra is not declared"),
-        (503, {}, REX, "Retry-After is missing"),
+        (201, {"X-Extra": "1"}, REX, "'x-extra' was unexpected"),
+        (503, {}, REX, "'retry-after' is a required property"),
         (201, {}, REX.replace("1", "1.0"), "1.0 is not of type 'integer'"),
         (
             201,
             {},
             REX.replace("{", '{"tag": 1, '),
-            "the members {'tag'} are not declared",
-        ),
-        (
-            201,
-            {},
-            REX.replace("{", '{"id": 1, '),
-            "the body is not JSON: a member is given twice",
+            "'tag' was unexpected",
         ),
         (
             400,
             {},
             '{"code": "newer", "message": "x", "status": 400}',
-            "with the status 400",
+            "'newer' is not one of",
         ),
         (
             400,
             {},
             '{"code": "invalid_request", "message": "KeyError", "status": 400}',
-            "internals",
+            "'KeyError' should not be valid",
         ),
     ],
 )
