@@ -100,14 +100,6 @@ SAM_OFFLINE := SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=eu-central-1 AWS_ACCESS_KE
 seed: install ## add made-up animals to the running service or another: make seed COUNT=1000 BASE_URL=... (key: API_KEY)
 	@$(ANIMAL_STORE) seed --count $(or $(COUNT),100) $(ARGS)
 
-.PHONY: export
-export: install ## write all animals to stdout: make export ARGS="--format csv --status sold --output sold.csv"
-	@$(ANIMAL_STORE) export $(ARGS)
-
-.PHONY: docs
-docs: .venv/.installed ## write the documentation page for publishing: build/docs
-	@$(ANIMAL_STORE) docs
-
 .PHONY: check check-python check-openapi check-workflows
 check: .venv/.installed ## format, lint, types, template, API document: what CI checks before any test
 	@$(MAKE) -s -j4 $(if $(filter output-sync,$(.FEATURES)),--output-sync) \

@@ -17,16 +17,20 @@ def main() -> None:
 
         sys.exit(run())
 
+    from animal_store_client import AnimalStoreError
     from botocore.exceptions import BotoCoreError, ClientError
 
     from tools.cli import app
     from tools.deployment.service import DeploymentError
+    from tools.key_table import KeyAdministrationError
+    from tools.local import LocalError
 
     # As Ctrl-C does: everything that was started is stopped.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    own = (AnimalStoreError, DeploymentError, KeyAdministrationError, LocalError)
     try:
         app(prog_name="animal-store")
-    except (DeploymentError, BotoCoreError, ClientError) as error:
+    except (*own, BotoCoreError, ClientError) as error:
         sys.exit(str(error))
 
 

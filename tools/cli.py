@@ -3,7 +3,7 @@
 import typer
 
 from tools import audit, planted_faults
-from tools.admin import animals, keys, publish_docs
+from tools.admin import keys, seed
 from tools.deployment import commands as deployment
 from tools.local import invoke, sam
 from tools.local import run as service
@@ -12,10 +12,8 @@ from tools.packaging import build
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(keys.app, name="keys")
 app.add_typer(deployment.app)
-app.command("seed")(animals.seed)
-app.command("export")(animals.export)
+app.command("seed")(seed.seed)
 app.command("invoke")(invoke.invoke)
-app.command("docs")(publish_docs.docs)
 app.command("build")(build.build)
 app.command("audit")(audit.audit)
 app.command("faults")(planted_faults.faults)

@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from animal_store import api_key
@@ -42,9 +42,8 @@ class KeyRecord:
         """Tell whether the key is accepted."""
         if self.revoked is not None:
             return "revoked"
-        return (
-            "expired" if self.expires is not None and self.expires <= now else "active"
-        )
+        expired = self.expires is not None and self.expires <= now
+        return "expired" if expired else "active"
 
 
 def local_user() -> str:
@@ -95,10 +94,7 @@ class KeyTable:
         pages = self.dynamodb.get_paginator("scan").paginate(
             TableName=self.name, ConsistentRead=True
         )
-        return sorted(
-            map(_record, pages.search("Items")),
-            key=lambda record: (record.created, record.hash),
-        )
+        return sorted(map(_record, pages.search("Items")), key=attrgetter("created"))
 
     def issue(
         self, label: str, environment: Environment, expires: int | None = None
@@ -122,7 +118,7 @@ class KeyTable:
         try:
             self._require_free_label(record)
         except BaseException:  # an interruption too: nobody has seen the key
-            self._revoke(record.hash)
+            self.revoke(record.hash)
             raise
         return key, record
 
@@ -138,31 +134,19 @@ class KeyTable:
                 )
 
     def revoke(self, identifier: str) -> KeyRecord:
-        """Revoke a key, named by itself or at least 8 characters of its hash; once is for good."""
-        prefix = (
-            api_key.digest(identifier)
-            if api_key.is_well_formed(identifier)
-            else identifier.lower()
-        )
-        if not re.fullmatch(r"[0-9a-f]{8,64}", prefix):
-            raise KeyAdministrationError(
-                "Give the key, or its id as `keys list` shows it (at least 8 characters)."
-            )
-        found = [record for record in self.all() if record.hash.startswith(prefix)]
+        """Revoke a key, named by itself, by its id or its hash; once is for good."""
+        if api_key.is_well_formed(identifier):
+            identifier = api_key.digest(identifier)
+        found = [key.hash for key in self.all() if identifier in {key.id, key.hash}]
         if len(found) != 1:
             raise KeyAdministrationError(
-                f"{len(found) or 'No'} keys begin with this id."
+                f"{len(found)} keys have this id: give the key, or its id from `list`."
             )
-        return self._revoke(found[0].hash) if found[0].revoked is None else found[0]
-
-    def _revoke(self, digest: str) -> KeyRecord:
         answer = self.dynamodb.update_item(
             TableName=self.name,
-            Key={"hash": {"S": digest}},
+            Key={"hash": {"S": found[0]}},
             UpdateExpression="SET revoked = if_not_exists(revoked, :now), "
             "revokedBy = if_not_exists(revokedBy, :who)",
-            ConditionExpression="attribute_exists(#hash)",
-            ExpressionAttributeNames={"#hash": "hash"},
             ExpressionAttributeValues={
                 ":now": {"N": str(int(time.time()))},
                 ":who": {"S": self.who()},
@@ -182,23 +166,3 @@ def _record(item: Any) -> KeyRecord:
         elif name in {"hash", "label", "issuedBy", "revokedBy"}:
             values[name] = value.get("S", "?")
     return KeyRecord(**values)
-
-
-def parse_expiry(text: str, now: datetime) -> int | None:
-    """Return when a key expires, in seconds since 1970: at a day's end (UTC), in days, or None."""
-    if text == "never":
-        return None
-    try:
-        if re.fullmatch(r"[1-9][0-9]{0,4}d", text):
-            end = now + timedelta(days=int(text[:-1]))
-        else:
-            end = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC) + timedelta(
-                days=1
-            )
-    except (ValueError, OverflowError):
-        end = now
-    if end <= now:
-        raise KeyAdministrationError(
-            f"--expires {text!r}: give a day to come (2027-01-31), days (90d), or never."
-        )
-    return int(end.timestamp())

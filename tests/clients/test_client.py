@@ -370,8 +370,9 @@ def test_an_http_client_is_used_in_one_process_and_left_open() -> None:
     [
         ("animals.example", "key", "base URL"),
         ("https://me@x/v1", "key", "base URL"),
-        ("https://x?a=1", "key", "base URL"),
-        ("http://10.0.0.1", "key", "use https"),
+        ("https://x", "key", "ends with /v1"),
+        ("https://x?a=/v1", "key", "base URL"),
+        ("http://10.0.0.1/v1", "key", "use https"),
         ("https://x/v1", "", "API key"),
         ("https://x/v1", "key\n", "API key"),
     ],

@@ -1,4 +1,4 @@
-/** Look at the API page on a desk and a phone, light and dark, and print what is seen: URL CHROMIUM [API_KEY]. */
+/** Look at the API page on a desk and a phone, light and dark, and print what is seen: URL CHROMIUM API_KEY. */
 import { chromium } from "playwright-core";
 
 const [url, executablePath, apiKey] = process.argv.slice(2);
@@ -34,28 +34,22 @@ const seen = {};
 for (const [screen, viewport] of Object.entries(SCREENS))
   for (const colorScheme of ["light", "dark"]) {
     const page = await browser.newPage({ viewport, colorScheme, isMobile: screen === "phone" });
-    const loaded = [];
-    page.on("request", (request) => loaded.push(request.url()));
     await page.goto(url);
     const inSight = async (selector) => {
       const box = await page.locator(selector).first().boundingBox();
       return Boolean(box) && box.y + box.height <= viewport.height;
     };
     await page.waitForSelector(FIRST);
-    const look = { inSight: [await inSight(FIRST), !apiKey || (await inSight(".btn.authorize"))] };
-    if (apiKey) {
-      await page.click(".btn.authorize");
-      await page.fill(".auth-container input", apiKey);
-      await page.click(".auth-btn-wrapper .authorize");
-      await page.click(".btn-done");
-    }
+    const look = { inSight: [await inSight(FIRST), await inSight(".btn.authorize")] };
+    await page.click(".btn.authorize");
+    await page.fill(".auth-container input", apiKey);
+    await page.click(".auth-btn-wrapper .authorize");
+    await page.click(".btn-done");
     await page.click(`${FIRST} .opblock-summary-control`);
     await page.waitForSelector(`${FIRST} .responses-table`);
-    if (apiKey) {
-      look.inSight.push(await inSight(".execute"));
-      await page.click(".execute");
-      look.status = parseInt(await page.textContent(".live-responses-table .response .response-col_status"));
-    }
+    look.inSight.push(await inSight(".execute"));
+    await page.click(".execute");
+    look.status = parseInt(await page.textContent(".live-responses-table .response .response-col_status"));
     for (const closed of await page.$$(".opblock:not(.is-open) .opblock-summary-control")) await closed.click();
     await page.waitForTimeout(500); // colors fade in
     look.faint = await page.evaluate(faint);
@@ -65,7 +59,6 @@ for (const [screen, viewport] of Object.entries(SCREENS))
     look.operationsFirst = await page.evaluate(
       () => document.querySelector(".opblock").compareDocumentPosition(document.querySelector(".info")) === 4,
     );
-    look.loaded = loaded.filter((address) => !address.startsWith("data:"));
     seen[`${screen} ${colorScheme}`] = look;
     await page.close();
   }

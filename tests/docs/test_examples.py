@@ -32,12 +32,11 @@ PRINTED = {
     "--include": ['rel="next"'],
     'while [ -n "$url" ]': ["]["],  # the end of a page and the beginning of the next
     "import { parse": ["9007199254740993n\nRex is listed"],
-    "animal-store seed": ["50 of 50 animals", '{"id"'],
+    "animal-store seed": ["50 of 50 animals"],
+    "import json, os": ['{"id"'],
 }
 PAGING = [
-    fence
-    for fence in EXAMPLES
-    if "next" in fence.code or "client.pets" in fence.code or "export" in fence.code
+    fence for fence in EXAMPLES if "next" in fence.code or "client.pets" in fence.code
 ]
 INTERPRETERS = {
     "bash": ["bash", "-euo", "pipefail", "-c"],

@@ -66,8 +66,12 @@ class Core(Generic[Http]):
         self._pets = httpx.URL(f"{base_url.rstrip('/')}/pets")
         scheme, host = self._pets.scheme, self._pets.host
         others = self._pets.userinfo or self._pets.query or self._pets.fragment
-        if scheme not in {"http", "https"} or not host or others:
-            raise ValueError("This is not a base URL: https://, a host and a path ending with /v1")
+        is_complete = scheme in {"http", "https"} and host and self._pets.path.endswith("/v1/pets")
+        if not is_complete or others:
+            raise ValueError(
+                "This is not a base URL, which begins with https:// (http:// for this machine), "
+                "has a host, and ends with /v1"
+            )
         if scheme == "http" and host not in _LOOPBACK:
             raise ValueError(f"The base URL http://{host} shows the key on its way: use https://")
         if not api_key or not api_key.isascii() or not api_key.isprintable() or " " in api_key:
