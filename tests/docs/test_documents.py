@@ -1,12 +1,13 @@
-"""Commands and links of the documents exist."""
+"""What the documents name exists: files, headings, commands, operations, alarms and widgets."""
 
-import shlex
+import re
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import typer
+from botocore import xform_name
+from botocore.session import get_session
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
@@ -15,10 +16,19 @@ from tools import ROOT
 from tools.cli import app
 
 DOCUMENTS = sorted(
-    [*ROOT.glob("*.md"), *ROOT.glob("[!.]*/*.md"), *ROOT.glob("[cp]*/*/*.md")]
+    [*ROOT.glob("*.md"), *ROOT.glob("[!.]*/*.md"), *ROOT.glob("clients/*/*.md")]
 )
-COMMANDS = typer.main.get_group(app).commands
-MAKEFILE = (ROOT / "Makefile").read_text()
+TARGETS = re.findall("^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+COMMANDS = {"make": TARGETS, "animal-store": typer.main.get_group(app).commands}
+RUNBOOK = (ROOT / "docs/runbook.md").read_text()
+AWS_COMMANDS = sorted(set(re.findall(r"\baws ([a-z0-9-]+) ([a-z-]+)", RUNBOOK)))
+TEMPLATE = (ROOT / "template.yaml").read_text()
+ALARMS = re.findall(r"^  (\w+Alarm):", TEMPLATE, re.MULTILINE)
+WIDGETS = re.findall('"title": "(.+?)"', TEMPLATE)
+
+each_document = pytest.mark.parametrize(
+    "document", DOCUMENTS, ids=lambda document: document.name
+)
 
 
 def tokens(document: Path) -> Iterator[Token]:
@@ -28,49 +38,47 @@ def tokens(document: Path) -> Iterator[Token]:
 
 def anchors(document: Path) -> list[str]:
     """Name a document's headings as GitHub does in links to them."""
-    lines = document.read_text().splitlines()
-    headings = [
-        line.lstrip("#").strip().lower() for line in lines if line.startswith("#")
-    ]
-    return [
-        "".join(c for c in text if c.isalnum() or c in " -_").replace(" ", "-")
-        for text in headings
-    ]
+    headings = re.findall("^#+ (.+)", document.read_text(), re.MULTILINE)
+    return [re.sub(r"[^\w -]", "", text).lower().replace(" ", "-") for text in headings]
 
 
-def commands(document: Path) -> Iterator[list[str]]:
-    """Split what people are to type at a shell into words: one list for each command."""
-    for token in tokens(document):
-        if token.type in {"code_inline", "code_block", "fence"}:
-            for line in token.content.replace("\\\n", " ").splitlines():
-                if "make " in line or "animal-store " in line:
-                    yield shlex.split(line.removeprefix("$ "), comments=True)
-
-
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@each_document
 def test_links_lead_to_files_and_headings(document: Path) -> None:
     for token in tokens(document):
-        link = token.attrGet("href") or token.attrGet("src")
-        if link and "://" not in str(link):
-            file, _, anchor = str(link).partition("#")
+        link = str(token.attrGet("href") or token.attrGet("src") or "")
+        if "://" not in link:
+            file, _, anchor = link.partition("#")
             target = document.parent / file if file else document
             assert target.exists(), link
             assert not anchor or anchor in anchors(target), link
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@each_document
 def test_commands_exist(document: Path) -> None:
-    for words in commands(document):
-        for program, argument in pairwise(words):
-            if program == "make" and argument.replace("-", "").isalpha():
-                assert f"\n{argument}:" in MAKEFILE, words
-            if program.endswith("animal-store") and not argument.startswith("-"):
-                assert argument in COMMANDS, words
+    for token in tokens(document):
+        if token.tag == "code":
+            named = re.findall(r"\b(make|animal-store) ([a-z][a-z-]+)", token.content)
+            for program, command in named:
+                assert command in COMMANDS[program], f"{program} {command}"
 
 
-@pytest.mark.parametrize(
-    "operation", openapi.operations(), ids=lambda operation: operation.id
-)
+@pytest.mark.parametrize(("service", "command"), AWS_COMMANDS)
+def test_aws_has_each_command(service: str, command: str) -> None:
+    operations = get_session().get_service_model(service).operation_names
+    assert command in ["wait", *(xform_name(name, "-") for name in operations)]
+
+
+@pytest.mark.parametrize("alarm", ALARMS)
+def test_runbook_has_a_section_for_each_alarm(alarm: str) -> None:
+    assert re.search(f"^### .*{alarm}", RUNBOOK, re.MULTILINE)
+
+
+@pytest.mark.parametrize("widget", WIDGETS)
+def test_runbook_explains_each_widget(widget: str) -> None:
+    assert f"\n| {widget} |" in RUNBOOK
+
+
+@openapi.each_operation
 def test_documents_name_every_operation(operation: openapi.Operation) -> None:
     row = f"| `{operation.method} /v1{operation.path}"
     assert row in (ROOT / "README.md").read_text(), (
