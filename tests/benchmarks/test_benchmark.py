@@ -13,11 +13,14 @@ from benchmarks.execution import Run
 from benchmarks.fake_dynamodb import NAME
 from benchmarks.operations import CREATE, LIST_20
 from benchmarks.packages import MeasurementError, check_openssl
-from benchmarks.prices import usd_per_million
+from benchmarks.prices import GATEWAY, HTTP_API, usd_per_million
 from tools import ROOT
 
 RESULTS = json.loads((ROOT / "benchmarks/results.json").read_text())
 ROWS = {row["variant"]: row for row in RESULTS["rows"]}
+OURS, BARE = ROWS["ours"], ROWS["bare"]
+LIST_M = f"{OURS['warm_instructions']['list_20'] / 1e6:.1f}"
+RELEASE = RESULTS["openssl"].split()[1]
 
 
 @pytest.mark.slow
@@ -28,7 +31,7 @@ ROWS = {row["variant"]: row for row in RESULTS["rows"]}
 def test_cold_start_takes_at_most_5_percent_more_than_published_and_logs_one_line() -> (
     None
 ):
-    published = ROWS["ours"]["cold_instructions"] / ROWS["bare"]["cold_instructions"]
+    published = OURS["cold_instructions"] / BARE["cold_instructions"]
 
     output = subprocess.check_output(
         ["make", "-s", "bench", "QUICK=1"], cwd=ROOT, text=True
@@ -37,6 +40,20 @@ def test_cold_start_takes_at_most_5_percent_more_than_published_and_logs_one_lin
     counted = json.loads(output)
     assert counted["ratio"] <= 1.05 * published
     assert counted["lines"] == 1
+
+
+@pytest.mark.parametrize(
+    ("document", "sentence"),
+    [
+        ("benchmarks/README.md", f"was not seen): {RELEASE}, from the wheel"),
+        ("docs/decisions.md", f"${GATEWAY:.2f} of what a million requests cost"),
+        ("docs/decisions.md", f"an HTTP API would be\n  [${HTTP_API:.2f}]"),
+        ("docs/runbook.md", f"API Gateway takes ${GATEWAY:.2f} per million"),
+        ("docs/scale.md", f"a list of 20, million instructions | {LIST_M} |"),
+    ],
+)
+def test_documents_quote_the_published_figures(document: str, sentence: str) -> None:
+    assert sentence in (ROOT / document).read_text()
 
 
 def test_published_tables_are_those_of_the_published_figures() -> None:
