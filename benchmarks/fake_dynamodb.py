@@ -8,14 +8,12 @@ from types import SimpleNamespace
 from typing import Any
 
 from botocore.awsrequest import AWSResponse
-from lambda_local import template
 from lambda_local.dynamodb import Database
 
 from benchmarks.loopback import Response
-from tools import ROOT
 from tools.local import service
 
-TEMPLATE = template.load(ROOT / "template.yaml", {"Stage": "staging"})
+TEMPLATE = service.load_template(stage="staging")
 NAME = "Animal number {}"  # of the animal with this id
 ANIMALS = 300
 
@@ -29,7 +27,7 @@ class FakeDynamoDb:
         self._database = Database(file)
         self.close = self._database.close
         for table in TEMPLATE.tables.values():
-            self._ask("CreateTable", service.table_request(table))
+            self._ask("CreateTable", table.request)
         digest = hashlib.sha256(api_key.encode()).hexdigest()
         self._put("ApiKeysTable", hash=digest, label="benchmark", created=1796472000)
         self._put("AnimalsTable", pk="counter", id=0, value=ANIMALS)

@@ -12,7 +12,7 @@ from moto import mock_aws
 
 from tools.deployment import release, restore
 from tools.deployment.stage import Stage
-from tools.local.service import load_template, table_request
+from tools.local.service import load_template
 
 PRODUCTION = Stage("production")
 COUNTER = {"pk": "counter", "id": 0}
@@ -30,7 +30,7 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setattr(Stage, "resources", lambda _: own)
     with mock_aws():
         for name, table in own.items():
-            request = table_request(load_template().tables[name])
+            request = load_template().tables[name].request
             for each in (table, f"{table}-restored"):
                 boto3.client("dynamodb").create_table(**request | {"TableName": each})
         yield boto3.resource("dynamodb").Table

@@ -12,7 +12,7 @@ from tools.deployment import service, stage
 from tools.deployment.service import DeploymentError
 from tools.deployment.stage import Stage
 from tools.key_table import KeyRecord, KeyTable
-from tools.local.service import load_template, table_request
+from tools.local.service import load_template
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> Iterator[KeyTable]:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     with mock_aws():
         client = boto3.client("dynamodb")
-        request = table_request(load_template().tables["ApiKeysTable"])
+        request = load_template().tables["ApiKeysTable"].request
         client.create_table(**request | {"TableName": "keys"})
         yield KeyTable(client, "keys")
 

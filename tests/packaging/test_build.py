@@ -17,9 +17,9 @@ from typing import Any
 import botocore
 import pytest
 import yaml
-from lambda_local import template
 
 from tools import ROOT
+from tools.local.service import load_template
 from tools.packaging import artifact, layer, sbom
 from tools.packaging.build import foreign_libraries
 from tools.packaging.bytecode import compile_tree
@@ -223,7 +223,7 @@ def test_the_reduced_sdk_finds_the_endpoints_of_the_whole_one(native: Path) -> N
 
 
 def test_a_layer_has_the_bundle_that_the_template_names(built: Path) -> None:
-    functions = template.load(ROOT / "template.yaml", {"Stage": "staging"}).functions
+    functions = load_template().functions
     bundle = functions["GetPetFunction"].environment["AWS_CA_BUNDLE"]
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 

@@ -15,8 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from lambda_local import template
-from lambda_local.dynamodb import Database
+from lambda_local.dynamodb import Database, create_tables
 from pydantic_core import from_json
 
 from tests.support import openapi
@@ -27,7 +26,7 @@ from tools.local.events import EXAMPLE_KEY, add_pets
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
-TEMPLATE = template.load(ROOT / "template.yaml", {"Stage": "staging"})
+TEMPLATE = service.load_template(stage="staging")
 ANIMALS, API_KEYS = (
     TEMPLATE.tables[name].name for name in ("AnimalsTable", "ApiKeysTable")
 )
@@ -41,7 +40,7 @@ for name in [name for name in os.environ if name.startswith("AWS_")]:
 for function in TEMPLATE.functions.values():
     os.environ.update(function.environment)
 os.environ.update(
-    AWS_DEFAULT_REGION=template.REGION,
+    AWS_DEFAULT_REGION=service.REGION,
     AWS_ACCESS_KEY_ID="testing",
     AWS_SECRET_ACCESS_KEY="testing",
 )
@@ -153,7 +152,7 @@ def client(database: Database) -> "DynamoDBClient":
 def _prepared(*, pets: bool) -> Path:
     database = Database(Path(_FOLDER.name) / f"prepared-{pets}.sqlite")
     dynamodb = client(database)
-    service.create_tables(dynamodb, TEMPLATE.tables.values())
+    create_tables(dynamodb, TEMPLATE.tables.values())
     add_key(dynamodb, EXAMPLE_KEY)
     if pets:
         add_pets(dynamodb, ANIMALS)

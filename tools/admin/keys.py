@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 from animal_store_client.errors import printable
+from lambda_local.dynamodb import create_tables
 
 from tools.deployment.stage import Stage
 from tools.key_table import (
@@ -23,7 +24,6 @@ from tools.local.folder import DataFolder
 from tools.local.service import (
     KEY_TABLE,
     client,
-    create_tables,
     load_template,
     open_store,
 )

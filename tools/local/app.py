@@ -22,6 +22,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from tools import ROOT
 from tools.local import docs
 from tools.local.output import STATUS_PAGE, Metrics
+from tools.local.service import base_path
 
 _KEY = re.compile(r"(animal_(?:live|test)_)[0-9A-Za-z]+")
 _HOSTS = {"127.0.0.1", "localhost"}
@@ -133,7 +134,7 @@ class Application:
         )
 
     def _base_url(self, request: Request) -> str:
-        return f"http://{request.headers['host']}{self.gateway.template.base_path}"
+        return f"http://{request.headers['host']}{base_path(self.gateway.template)}"
 
     def _openapi(self, request: Request) -> Any:
         """Read the document again, as it may have changed, with this server as its only one."""

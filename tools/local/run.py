@@ -45,7 +45,7 @@ def _run(stack: ExitStack) -> None:
 
     # Late: these take longer than to find that the port or the folder is taken.
     from tools.local.app import Application, server
-    from tools.local.service import load_template, open_store
+    from tools.local.service import base_path, load_template, open_store
 
     metrics, path = (
         Metrics(),
@@ -69,9 +69,9 @@ def _run(stack: ExitStack) -> None:
         threading.Thread(
             target=_keep_reloaded, args=[reload, path, folder.log], daemon=True
         ).start()
-    print(origin + template.base_path, end="", file=service, flush=True)
+    print(origin + base_path(template), end="", file=service, flush=True)
     pages = f"\nDocs: {origin}/docs\nStatus: {origin}/status"
-    _say(greeting(origin + template.base_path, key, pages))
+    _say(greeting(origin + base_path(template), key, pages))
     server(application).run(sockets=[listener])
 
 

@@ -15,14 +15,20 @@ from typing import Any
 import httpx
 from lambda_local.gateway import Gateway
 from lambda_local.store_server import serve
-from lambda_local.template import REGION
 
 from tools import ROOT
 from tools.local import LocalError, events
 from tools.local.folder import DataFolder
 from tools.local.invoke import EventFile, explained, show
 from tools.local.run import HOST, greeting, listen
-from tools.local.service import ENDPOINT_VARIABLE, Store, load_template, open_store
+from tools.local.service import (
+    ENDPOINT_VARIABLE,
+    REGION,
+    Store,
+    base_path,
+    load_template,
+    open_store,
+)
 
 BUILD = ROOT / ".aws-sam/local"
 """What samconfig.toml's default sections name, and the layer that the Makefile builds."""
@@ -50,7 +56,7 @@ def sam_local() -> None:
         if os.environ.get("EVENTS") != "0":
             events.prepare(gateway, store.dynamodb)
         base_url, key = (
-            f"http://{HOST}:{port}{gateway.template.base_path}",
+            f"http://{HOST}:{port}{base_path(gateway.template)}",
             store.key(gateway.template),
         )
         command = ("start-api", "--port", str(port), "--warm-containers", "EAGER")

@@ -1,17 +1,18 @@
 """The service in this process: its store, its tables, its handlers, and the key of this machine."""
 
 import os
+import shlex
 import sys
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 from lambda_local import template as templates
-from lambda_local.template import REGION, Table, Template
+from lambda_local.template import Template
 
 from tools import ROOT
 from tools.local import LocalError
@@ -24,19 +25,19 @@ if TYPE_CHECKING:
 
 KEY_TABLE = "ApiKeysTable"
 ENDPOINT_VARIABLE = "AWS_ENDPOINT_URL_DYNAMODB"
-_CREATED_WITH = {
-    "AttributeDefinitions",
-    "KeySchema",
-    "BillingMode",
-    "GlobalSecondaryIndexes",
-}
+REGION = "us-east-1"
 
 
 def load_template(
     path: Path = ROOT / "template.yaml", stage: str = "local"
 ) -> Template:
     """Read the template as the local service does."""
-    return templates.load(path, {"Stage": stage})
+    return templates.load(path, {"Stage": stage}, stack="animal-store-local")
+
+
+def base_path(template: Template) -> str:
+    """Return the first path segment of the routes, such as `/v1`."""
+    return "/" + template.routes[0].resource.split("/")[1]
 
 
 def client() -> "DynamoDBClient":
@@ -53,21 +54,6 @@ def client() -> "DynamoDBClient":
     return cast("DynamoDBClient", Session().create_client("dynamodb", config=config))
 
 
-def table_request(table: Table) -> dict[str, Any]:
-    """Make the parameters of CreateTable; a table's other properties protect data on AWS."""
-    created_with = {
-        name: v for name, v in table.properties.items() if name in _CREATED_WITH
-    }
-    return {"TableName": table.name, **created_with}
-
-
-def create_tables(dynamodb: "DynamoDBClient", tables: Iterable[Table]) -> None:
-    """Create the tables that do not exist yet, without a time to live: nothing waits for it."""
-    for table in tables:
-        with suppress(dynamodb.exceptions.ResourceInUseException):
-            dynamodb.create_table(**table_request(table))
-
-
 @dataclass(frozen=True, slots=True)
 class Store:
     """The DynamoDB of a data folder: a client, and the database, if it is the embedded one."""
@@ -79,6 +65,7 @@ class Store:
     def load(self, template: Template) -> "Gateway":
         """Load the handlers, and create the tables that are missing."""
         # Late: what only needs the store has no use for them.
+        from lambda_local.dynamodb import create_tables
         from lambda_local.gateway import Gateway, load_handlers
 
         handlers = load_handlers(template)
@@ -142,7 +129,11 @@ def open_store(folder: DataFolder) -> Iterator[Store]:
         if endpoint:
             yield Store(folder, dynamodb)
         else:
-            with closing(Database(folder.database)) as database:
+            advice = (
+                "Put a good copy in its place, or start with an empty store: "
+                f"make reset DATA={shlex.quote(str(folder.path))}"
+            )
+            with closing(Database(folder.database, advice)) as database:
                 database.attach(dynamodb)
                 yield Store(folder, dynamodb, database)
     except (BotoCoreError, ClientError) as error:

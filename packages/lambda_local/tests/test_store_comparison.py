@@ -1,62 +1,78 @@
 """The local store must answer random requests as Amazon's DynamoDB Local does.
 
-ENGINE_HISTORIES says how many histories of 53 requests.
+ENGINE_HISTORIES says how many histories of 53 requests; DYNAMODB_LOCAL names the folder of
+DynamoDBLocal.jar. Without it or Java the test is skipped.
 """
 
 import json
 import operator
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
+from botocore.session import Session
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, fixed_dictionaries, sampled_from
 from lambda_local import dynamodb_local
 from lambda_local.dynamodb import Database
 
-from tests.support.handlers import TEMPLATE
-from tests.support.processes import amazons_engine
-from tools.local.service import table_request
-
 pytestmark = pytest.mark.slow
+ENGINE = Path(
+    os.environ.get("DYNAMODB_LOCAL")
+    or Path(__file__).parents[3]
+    / ".tools/dynamodb-local/node_modules/amplify-dynamodb-simulator/emulator"
+)
+TABLE: Any = {
+    "AttributeDefinitions": [
+        {"AttributeName": "pk", "AttributeType": "S"},
+        {"AttributeName": "id", "AttributeType": "N"},
+        {"AttributeName": "status", "AttributeType": "S"},
+    ],
+    "KeySchema": [
+        {"AttributeName": "pk", "KeyType": "HASH"},
+        {"AttributeName": "id", "KeyType": "RANGE"},
+    ],
+    "GlobalSecondaryIndexes": [
+        {
+            "IndexName": "by-status",
+            "KeySchema": [
+                {"AttributeName": "status", "KeyType": "HASH"},
+                {"AttributeName": "id", "KeyType": "RANGE"},
+            ],
+            "Projection": {"ProjectionType": "ALL"},
+        }
+    ],
+    "BillingMode": "PAY_PER_REQUEST",
+}
 Request = dict[str, Any]
 Call = tuple[str, Request]  # a method of the client, and its parameters
 
 NUMBERS = "0 1 -1 2 10 -3 -25 -30 9007199254740993 9007199254740992 100000000000000000000"
 NUMBER = sampled_from([{"N": number} for number in NUMBERS.split()])
 STRING = sampled_from([{"S": text} for text in ("", "a", "b", "B", "1", "\U0001f415", "\uffff")])
-STATUS = sampled_from([{"S": "available"}, {"S": "sold"}] * 20 + [{"S": ""}])
+STATUS = sampled_from([{"S": "open"}, {"S": "done"}] * 20 + [{"S": ""}])
 NAMES = {"#name": "name", "#value": "value", "#status": "status"}
-VALUES = {
-    ":string": STRING,
-    ":number": NUMBER,
-    ":status": STATUS,
-    ":pet": st.just({"S": "pet"}),
-}
+VALUES = {":string": STRING, ":number": NUMBER, ":status": STATUS, ":note": st.just({"S": "note"})}
 
 # Ids differ from one partition to another: how an index orders equal ids is not specified.
 KEY = sampled_from(
-    [{"pk": {"S": "pet"}, "id": {"N": number}} for number in NUMBERS.split()] * 5
+    [{"pk": {"S": "note"}, "id": {"N": number}} for number in NUMBERS.split()] * 5
     + [
         {"pk": {"S": "\uffff"}, "id": {"N": "5"}},
         {"pk": {"S": ""}, "id": {"N": "1"}},
         {"pk": {"S": "p" * 2049}, "id": {"N": "1"}},
-        {"pk": {"S": "pet"}, "id": {"S": "1"}},
-        {"pk": {"S": "pet"}},
+        {"pk": {"S": "note"}, "id": {"S": "1"}},
+        {"pk": {"S": "note"}},
     ]
 )
-ATTRIBUTES: dict[Any, Any] = {
-    "name": STRING,
-    "token": STRING,
-    "value": NUMBER,
-    "status": STATUS,
-}
+ATTRIBUTES: dict[Any, Any] = {"name": STRING, "token": STRING, "value": NUMBER, "status": STATUS}
 ITEM = st.builds(operator.or_, fixed_dictionaries({}, optional=ATTRIBUTES), KEY)
 
 CONDITION = sampled_from(
@@ -92,16 +108,16 @@ UPDATE = sampled_from(
 )
 QUERY = sampled_from(
     [
-        "pk = :pet",
-        "pk = :pet AND id > :number",
-        "id > :number AND pk = :pet",
+        "pk = :note",
+        "pk = :note AND id > :number",
+        "id > :number AND pk = :note",
         "#status = :status",
         "#status = :status AND id > :number",
-        "pk = :pet OR id > :number",
-        "pk > :pet",
+        "pk = :note OR id > :number",
+        "pk > :note",
         "id > :number",
         "pk = :number",
-        "pk = :pet AND token > :string",
+        "pk = :note AND token > :string",
     ]
 )
 
@@ -109,7 +125,7 @@ QUERY = sampled_from(
 @st.composite
 def request(draw: DrawFn, required: Request, optional: Request) -> Request:
     """Make parameters of the table, with the names and values that their expressions use."""
-    made: Request = {"TableName": "AnimalsTable@"}
+    made: Request = {"TableName": "Notes@"}
     made |= draw(fixed_dictionaries(required, optional=optional))
     expressions = " ".join(made[name] for name in made if name.endswith("Expression"))
     if names := {name: NAMES[name] for name in NAMES if name in expressions}:
@@ -144,18 +160,17 @@ TRANSACTION = fixed_dictionaries(
 CALL = st.one_of(
     st.tuples(st.just("put_item"), request({"Item": ITEM}, IF)),
     st.tuples(
-        st.just("update_item"),
-        request({"Key": KEY, "UpdateExpression": UPDATE, **RETURNED}, IF),
+        st.just("update_item"), request({"Key": KEY, "UpdateExpression": UPDATE, **RETURNED}, IF)
     ),
     st.tuples(st.just("delete_item"), request({"Key": KEY}, IF)),
     st.tuples(st.just("get_item"), request({"Key": KEY}, {})),
     st.tuples(st.just("transact_write_items"), TRANSACTION),
     st.tuples(st.just("query"), request({"KeyConditionExpression": QUERY}, PAGE)),
 )
-STORED: list[Call] = [("scan", {"TableName": "AnimalsTable@"})]
-for status in ("available", "sold"):
+STORED: list[Call] = [("scan", {"TableName": "Notes@"})]
+for status in ("open", "done"):
     by_status = {
-        "TableName": "AnimalsTable@",
+        "TableName": "Notes@",
         "IndexName": "by-status",
         "KeyConditionExpression": "#s = :s",
         "ExpressionAttributeNames": {"#s": "status"},
@@ -169,13 +184,19 @@ class Engine:
 
     def __init__(self, **options: Any) -> None:
         config = Config(parameter_validation=False, retries={"total_max_attempts": 1})
-        self.client = boto3.client("dynamodb", config=config, **options)
+        self.client: Any = Session().create_client(
+            "dynamodb",
+            config=config,
+            region_name="us-east-1",
+            aws_access_key_id="none",
+            aws_secret_access_key="none",
+            **options,
+        )
         self.history = 0
 
     def start(self) -> None:
         self.history += 1
-        table = table_request(TEMPLATE.tables["AnimalsTable"])
-        self.client.create_table(**table | {"TableName": f"AnimalsTable-{self.history}"})
+        self.client.create_table(TableName=f"Notes-{self.history}", **TABLE)
 
     def outcome(self, method: str, parameters: Request) -> Any:
         """Send a request; return what is to be compared of the response."""
@@ -200,11 +221,11 @@ class Engine:
 
 
 @pytest.fixture(scope="module")
-def engines(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[tuple[Engine, Engine]]:
+def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Engine, Engine]]:
+    if not (shutil.which("java") and ENGINE.exists()):
+        pytest.skip("no Java, or no DynamoDB Local")
     with (
-        dynamodb_local.serve(amazons_engine()) as url,
+        dynamodb_local.serve(ENGINE) as url,
         closing(Database(tmp_path_factory.mktemp("store") / "store.sqlite")) as database,
     ):
         own = Engine()

@@ -1,12 +1,11 @@
 """An embedded DynamoDB: one SQLite file that answers a client of the SDK in its own process.
 
 What is acknowledged is on disk: each request is one transaction of SQLite, which waits for the
-disk at its end. The store knows what this project asks of DynamoDB, and refuses the rest by name.
+disk at its end. The store knows what `operations` lists, and refuses the rest by name.
 """
 
 import json
 import os
-import shlex
 import sqlite3
 import threading
 import uuid
@@ -24,9 +23,13 @@ from lambda_local.expressions import Refusal
 from lambda_local.operations import READS, perform
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from types_boto3_dynamodb import DynamoDBClient
 
-_APPLICATION_ID = 0x616E696D
+    from lambda_local.template import Table
+
+_APPLICATION_ID = 0x4C616D62
 _VERSION = 1
 _PAGE_SIZE = 4096
 _GONE = "it was removed or replaced while in use; start the service again"
@@ -44,12 +47,12 @@ CREATE INDEX tokens_by_expiry ON tokens (expires);
 
 
 class Database:
-    """An embedded DynamoDB in a file (`store/FILE` of a data folder).
+    """An embedded DynamoDB in a file, which is created if it is missing, and refused if damaged.
 
-    The file is created if it is missing, and refused if it is damaged.
+    The advice ends the message of that refusal.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, advice: str = "") -> None:
         self._path = path
         self._idle: deque[sqlite3.Connection] = deque()
         self._writing = threading.Lock()
@@ -59,10 +62,8 @@ class Database:
             _check(path)
             self._identity = _identity(path)
         except (OSError, sqlite3.Error) as error:
-            folder = shlex.quote(str(path.parent.parent))
             why = f"{path} is not a local store that can be used: {error}. Nothing was changed."
-            advice = "Put a good copy in its place, or start with an empty store: make reset DATA="
-            raise LocalError(f"{why}\n{advice}{folder}") from error
+            raise LocalError(f"{why}\n{advice}") from error
 
     def attach(self, client: "DynamoDBClient") -> None:
         """Answer every request of a client in place of the network."""
@@ -102,11 +103,8 @@ class Database:
             if operation in READS:
                 self._refuse_if_gone(connection)
                 return perform(connection.execute, operation, request)
-            # It commits at the end, or rolls back what is refused.
-            with (
-                self._writing,
-                connection,
-            ):
+            # The connection commits at the end, or rolls back what is refused.
+            with self._writing, connection:
                 self._refuse_if_gone(connection)
                 connection.execute("BEGIN IMMEDIATE")
                 return perform(connection.execute, operation, request)
@@ -136,6 +134,13 @@ class Database:
         return connection
 
 
+def create_tables(client: "DynamoDBClient", tables: "Iterable[Table]") -> None:
+    """Create the tables that do not exist yet, without a time to live: nothing waits for it."""
+    for table in tables:
+        with suppress(client.exceptions.ResourceInUseException):
+            client.create_table(**table.request)
+
+
 def _identity(path: Path) -> tuple[int, int] | None:
     """Return the device and inode of a file, by which a replacement is noticed; None if absent."""
     try:
@@ -147,10 +152,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 def _response(request: AWSPreparedRequest, status: int, text: str) -> AWSResponse:
     content = text.encode()
-    headers: Any = {
-        "x-amz-crc32": str(zlib.crc32(content)),
-        "x-amzn-requestid": uuid.uuid4().hex,
-    }
+    headers: Any = {"x-amz-crc32": str(zlib.crc32(content)), "x-amzn-requestid": uuid.uuid4().hex}
     # As the SDK reads it from the network.
     body: Any = SimpleNamespace(stream=lambda: [content])
     return AWSResponse(request.url, status, headers, body)

@@ -1,4 +1,4 @@
-"""DynamoDB's values and expressions in the few forms that this project uses; others are refused."""
+"""DynamoDB's values and expressions in a few forms; others are refused."""
 
 import operator
 import re

@@ -37,6 +37,14 @@ from lambda_local.template import Function, Route, Template
 # api-gateway-execution-service-limits-table.html
 _MAX_BODY_BYTES = 10 * 1024 * 1024
 _MAX_HEAD_BYTES = 10_240  # of the request line and all header values together
+# Where a template has none of its own.
+# https://docs.aws.amazon.com/apigateway/latest/developerguide/supported-gateway-response-types.html
+_GATEWAY_RESPONSES = {
+    "MISSING_AUTHENTICATION_TOKEN": (HTTPStatus.FORBIDDEN, "Missing Authentication Token"),
+    "REQUEST_TOO_LARGE": (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "Request Too Long"),
+    "INTEGRATION_TIMEOUT": (HTTPStatus.GATEWAY_TIMEOUT, "Endpoint request timed out"),
+    "DEFAULT_5XX": (HTTPStatus.BAD_GATEWAY, "Internal server error"),
+}
 Handler = Callable[[dict[str, Any], Any], Any]
 
 
@@ -61,10 +69,11 @@ def load_handlers(template: Template) -> Mapping[str, Handler]:
 
 
 def _handler(function: Function) -> Handler:
-    # AWS_CA_BUNDLE names a file of the built layer.
-    os.environ.update({k: v for k, v in function.environment.items() if k != "AWS_CA_BUNDLE"})
+    for name, value in function.environment.items():
+        if not value.startswith("/opt/"):  # where Lambda unpacks what a layer was built to
+            os.environ[name] = value
     module_name, _, attribute = function.handler.rpartition(".")
-    path = function.code.resolve() / f"{module_name}.py"
+    path = function.code.resolve() / f"{module_name.replace('.', '/')}.py"
     try:
         handler: Handler = runpy.run_path(str(path))[attribute]
     except (Exception, SystemExit) as error:
@@ -85,11 +94,8 @@ class Gateway:
     """A template and its handlers (by the logical ids of their functions)."""
 
     def __init__(self, template: Template, handlers: Mapping[str, Handler]) -> None:
-        self.template, self._handlers, self._executor = (
-            template,
-            handlers,
-            ThreadPoolExecutor(64),
-        )
+        self.template, self._handlers = template, handlers
+        self._executor = ThreadPoolExecutor(64)
 
     async def handle(self, request: Request) -> Response:
         """Answer a request as API Gateway would, whatever a client or a function does."""
@@ -106,19 +112,10 @@ class Gateway:
             route, parameters = self.template.find(
                 request.method, request.scope["raw_path"].decode("latin-1")
             )
-        # A client that has disconnected reads no response.
-        except (
-            ClientDisconnect,
-            LookupError,
-        ):
+        except (ClientDisconnect, LookupError):  # a client that has disconnected reads no response
             return self._own("MISSING_AUTHENTICATION_TOKEN", request_id)
         event = proxy_event(
-            request,
-            bytes(body),
-            route,
-            parameters,
-            stage=self.template.stage,
-            request_id=request_id,
+            request, bytes(body), route, parameters, self.template.stage, request_id
         )
         made = await self._integrate(self.template.functions[route.function], event, request_id)
         made.headers["x-amzn-RequestId"] = request_id
@@ -127,9 +124,12 @@ class Gateway:
     def invoke(self, function: Function, event: dict[str, Any], seconds: float) -> Any:
         """Call a function's handler in this thread."""
         deadline = time.monotonic() + seconds
-        # Of Lambda's context, handlers use this alone.
         context = SimpleNamespace(
-            get_remaining_time_in_millis=lambda: int((deadline - time.monotonic()) * 1000)
+            function_name=function.logical_id,
+            function_version="$LATEST",
+            memory_limit_in_mb=function.memory_mb,
+            aws_request_id=str(uuid.uuid4()),
+            get_remaining_time_in_millis=lambda: int((deadline - time.monotonic()) * 1000),
         )
         return self._handlers[function.logical_id](event, context)
 
@@ -146,11 +146,7 @@ class Gateway:
                 return response(await invocation)
         except (Exception, SystemExit) as error:
             # As Lambda's runtime logs it. A thread that overruns cannot be stopped.
-            line = {
-                "level": "ERROR",
-                "message": "The function failed.",
-                "request_id": request_id,
-            }
+            line = {"level": "ERROR", "message": "The function failed.", "request_id": request_id}
             # Else the function has raised TimeoutError.
             timed_out = invocation.cancelled()
             if timed_out:
@@ -161,22 +157,23 @@ class Gateway:
             return self._own("INTEGRATION_TIMEOUT" if timed_out else "DEFAULT_5XX", request_id)
 
     def _own(self, kind: str, request_id: str) -> Response:
-        """Make a gateway response of the template, where headers are in single quotes."""
-        made = self.template.gateway_responses[kind]
-        ((media_type, body),) = made["ResponseTemplates"].items()
-        headers = {
-            name: value.strip("'") for name, value in made["ResponseParameters"]["Headers"].items()
-        }
-        headers |= {"Content-Type": media_type, "x-amzn-RequestId": request_id}
-        return Response(body, made.get("StatusCode", HTTPStatus.BAD_GATEWAY), headers)
+        """Make a gateway response: the template's, where headers are in single quotes, or AWS's."""
+        status, message = _GATEWAY_RESPONSES[kind]
+        own = self.template.gateway_responses
+        made = own.get(kind) or own.get(f"DEFAULT_{status // 100}XX", {})
+        headers = made.get("ResponseParameters", {}).get("Headers", {})
+        made_headers = {name: value.strip("'") for name, value in headers.items()}
+        default = {"application/json": json.dumps({"message": message})}
+        ((media_type, body),) = made.get("ResponseTemplates", default).items()
+        made_headers |= {"Content-Type": media_type, "x-amzn-RequestId": request_id}
+        return Response(body, made.get("StatusCode", status), made_headers)
 
 
-def proxy_event(  # noqa: PLR0913 - what an event is made of
+def proxy_event(  # noqa: PLR0913, PLR0917 - what an event is made of
     request: Request,
     body: bytes,
     route: Route,
     parameters: Mapping[str, str],
-    *,
     stage: str,
     request_id: str,
 ) -> dict[str, Any]:
@@ -185,10 +182,7 @@ def proxy_event(  # noqa: PLR0913 - what an event is made of
     Differences: header names are in lower case, as in ASGI; `requestContext.path` does not begin
     with the stage, as behind a custom domain; and members of the identity that are null are absent.
     """
-    path, client = (
-        request.scope["raw_path"].decode("latin-1"),
-        request.scope["client"][0],
-    )
+    path, client = request.scope["raw_path"].decode("latin-1"), request.scope["client"][0]
     now = datetime.now(UTC)
     sent = _values_by_name(request.headers.items())
     headers = {name: sent[name] for name in sent if not name.startswith("x-forwarded-")}
@@ -217,10 +211,7 @@ def proxy_event(  # noqa: PLR0913 - what an event is made of
             "apiId": "local",
             "domainName": request.url.hostname,
             "httpMethod": request.method,
-            "identity": {
-                "sourceIp": client,
-                "userAgent": request.headers.get("user-agent"),
-            },
+            "identity": {"sourceIp": client, "userAgent": request.headers.get("user-agent")},
             "path": path,
             "protocol": f"HTTP/{request.scope['http_version']}",
             "requestId": request_id,
@@ -249,9 +240,16 @@ def _values_by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 def response(result: Any) -> Response:
     """Make the HTTP response of what a function returned."""
-    headers = {name: str(value) for name, value in result.get("headers", {}).items()}
-    if not all(map(str.isprintable, headers.values())):
+    headers = {name: [str(value)] for name, value in result.get("headers", {}).items()}
+    headers |= result.get("multiValueHeaders", {})
+    pairs = [(name, value) for name, values in headers.items() for value in values]
+    if not all(value.isprintable() for _, value in pairs):
         raise ValueError(f"not a response: {result!r:.300}")
-    made = Response(result["body"], result["statusCode"], headers)
+    body = result.get("body", "")
+    made = Response(
+        base64.b64decode(body) if result.get("isBase64Encoded") else body, result["statusCode"]
+    )
+    for name, value in pairs:
+        made.headers.append(name, value)
     made.headers.setdefault("Content-Type", "application/json")  # API Gateway's default
     return made

@@ -94,12 +94,7 @@ class _Call:
         if fixed := changes.keys() & {*indexes[None].keys}:
             message = f"Cannot update attribute {fixed.pop()}. This attribute is part of the key"
             raise Refusal(message)
-        results = {
-            "Put": item,
-            "Update": item | old | changes,
-            "Delete": {},
-            "ConditionCheck": old,
-        }
+        results = {"Put": item, "Update": item | old | changes, "Delete": {}, "ConditionCheck": old}
         new = results[self.action]
         for index in indexes.values():
             before, after = index.row(old), index.row(new)
@@ -149,10 +144,7 @@ class _Call:
         index = self._indexes()[self.request.get("IndexName")]
         conditions = Expressions(self.request).key_conditions(index.keys)
         hash_key = index.keys[0]
-        begin, low = (
-            index.place({hash_key: conditions[hash_key]}),
-            index.place(conditions),
-        )
+        begin, low = (index.place({hash_key: conditions[hash_key]}), index.place(conditions))
         return self._page(index, low + _AFTER if low != begin else begin, begin + _AFTER)
 
     def scan(self) -> str:
@@ -162,9 +154,7 @@ class _Call:
     def create_table(self) -> str:
         for index in self.request.get("GlobalSecondaryIndexes", []):
             _check_parameters(
-                "GlobalSecondaryIndexes",
-                {"IndexName", "KeySchema", "Projection"},
-                index,
+                "GlobalSecondaryIndexes", {"IndexName", "KeySchema", "Projection"}, index
             )
         name, table = self.request["TableName"], _json(self.request)
         insert = "INSERT OR IGNORE INTO tables (name, description) VALUES (?, ?)"
@@ -215,20 +205,14 @@ class _Call:
             return False
         if (content,) not in self.execute("SELECT content FROM tokens WHERE token = ?", (token,)):
             raise Refusal(
-                "The token belongs to another transaction",
-                "IdempotentParameterMismatchException",
+                "The token belongs to another transaction", "IdempotentParameterMismatchException"
             )
         return True
 
 
 READS = {"GetItem", "Query", "Scan"}
 _EXPRESSIONS = {"ExpressionAttributeNames", "ExpressionAttributeValues"}
-_WRITE = {
-    "TableName",
-    "ConditionExpression",
-    "ReturnValuesOnConditionCheckFailure",
-    *_EXPRESSIONS,
-}
+_WRITE = {"TableName", "ConditionExpression", "ReturnValuesOnConditionCheckFailure", *_EXPRESSIONS}
 # What a transaction is made of; the first three are operations too: PutItem, for instance.
 _ACTIONS = {
     "Put": {"Item", *_WRITE},
@@ -237,26 +221,14 @@ _ACTIONS = {
     "ConditionCheck": {"Key", *_WRITE},
 }
 _PAGE = {"TableName", "ConsistentRead", "Limit", "ExclusiveStartKey"}
-_TABLE = {
-    "TableName",
-    "AttributeDefinitions",
-    "KeySchema",
-    "GlobalSecondaryIndexes",
-    "BillingMode",
-}
+_TABLE = {"TableName", "AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode"}
 _OPERATIONS: dict[str, tuple[Callable[[_Call], str], set[str]]] = {
     "GetItem": (_Call.get_item, {"TableName", "Key", "ConsistentRead"}),
     "PutItem": (_Call.write_item, _ACTIONS["Put"]),
     "UpdateItem": (_Call.write_item, {"ReturnValues", *_ACTIONS["Update"]}),
     "DeleteItem": (_Call.write_item, _ACTIONS["Delete"]),
-    "TransactWriteItems": (
-        _Call.transact_write_items,
-        {"TransactItems", "ClientRequestToken"},
-    ),
-    "Query": (
-        _Call.query,
-        {"IndexName", "KeyConditionExpression", *_EXPRESSIONS, *_PAGE},
-    ),
+    "TransactWriteItems": (_Call.transact_write_items, {"TransactItems", "ClientRequestToken"}),
+    "Query": (_Call.query, {"IndexName", "KeyConditionExpression", *_EXPRESSIONS, *_PAGE}),
     "Scan": (_Call.scan, _PAGE),
     "CreateTable": (_Call.create_table, _TABLE),
 }

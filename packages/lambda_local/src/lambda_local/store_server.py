@@ -47,7 +47,8 @@ def serve(database: Database, address: str) -> Iterator[tuple[int, str]]:
             self.wfile.write(content)
 
     with _server(address, Handler) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
+        # Looks whether it is to end every 20 ms: by default, each end would take half a second.
+        Thread(target=server.serve_forever, args=[0.02], daemon=True).start()
         try:
             yield server.server_port, access_key_id
         finally:

@@ -1,4 +1,4 @@
-"""Read what the local gateway needs of `template.yaml`.
+"""Read what the gateway needs of a SAM template.
 
 Routes, functions, gateway responses, tables and the stage use no intrinsic function but `Ref`; any
 other is refused where it is read. The rest of the template may use what CloudFormation offers.
@@ -15,8 +15,7 @@ from pydantic import AliasPath, BaseModel, Field
 
 from lambda_local import LocalError
 
-REGION = "us-east-1"
-STACK_NAME = "animal-store-local"
+_CREATED_WITH = {"AttributeDefinitions", "KeySchema", "BillingMode", "GlobalSecondaryIndexes"}
 
 
 class Function(BaseModel):
@@ -25,13 +24,13 @@ class Function(BaseModel):
     logical_id: str
     code: Path = Field(validation_alias="CodeUri")
     handler: str = Field(validation_alias="Handler")
-    environment: dict[str, str] = Field(validation_alias=AliasPath("Environment", "Variables"))
-    timeout_s: float = Field(validation_alias="Timeout")
-    memory_mb: int = Field(validation_alias="MemorySize")
+    environment: dict[str, str] = Field({}, validation_alias=AliasPath("Environment", "Variables"))
+    timeout_s: float = Field(3, validation_alias="Timeout")
+    memory_mb: int = Field(128, validation_alias="MemorySize")
 
 
 class Route(NamedTuple):
-    """A resource, such as `/v1/pets/{petId}`, a method of it, and its function's logical id."""
+    """A resource, such as `/notes/{id}`, a method of it, and its function's logical id."""
 
     resource: str
     method: str
@@ -44,6 +43,12 @@ class Table(NamedTuple):
     name: str
     properties: dict[str, Any]
 
+    @property
+    def request(self) -> dict[str, Any]:
+        """The parameters of CreateTable; a table's other properties protect data on AWS."""
+        created_with = {name: v for name, v in self.properties.items() if name in _CREATED_WITH}
+        return {"TableName": self.name, **created_with}
+
 
 class Template(NamedTuple):
     """The parts of a template that make a service run on one machine."""
@@ -55,15 +60,11 @@ class Template(NamedTuple):
     gateway_responses: dict[str, dict[str, Any]]
     tables: dict[str, Table]
 
-    @property
-    def base_path(self) -> str:
-        """The first path segment of the routes, such as `/v1`."""
-        return "/" + self.routes[0].resource.split("/")[1]
-
     def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
         """Find the route and path parameters of a percent-encoded path, or raise LookupError."""
         for route in self.routes:
-            found = re.fullmatch(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", route.resource), path)
+            form = re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", route.resource)
+            found = re.fullmatch(form, path)
             if found and route.method == method:
                 return route, {name: unquote(value) for name, value in found.groupdict().items()}
         raise LookupError(f"no function answers {method} {path}")
@@ -79,34 +80,29 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
 
 _Loader.add_multi_constructor(
-    "!",
-    lambda _, name, node: {"Ref": node.value} if name == "Ref" else {f"Fn::{name}": ""},
+    "!", lambda _, name, node: {"Ref": node.value} if name == "Ref" else {f"Fn::{name}": ""}
 )
 
 
-def load(path: Path, parameters: Mapping[str, str]) -> Template:
-    """Read a SAM template; template parameters that are not given take their defaults."""
+def load(path: Path, parameters: Mapping[str, str], stack: str = "local") -> Template:
+    """Read a SAM template; template parameters that are not given take their defaults.
+
+    The name of the stack begins the names of its tables.
+    """
     try:
         document = yaml.load(path.read_text("utf-8"), Loader=_Loader)  # noqa: S506 - is safe
-        defaults = {
-            name: parameter.get("Default") for name, parameter in document["Parameters"].items()
-        }
+        declared = document.get("Parameters", {})
+        values = {name: parameter.get("Default") for name, parameter in declared.items()}
         # Resources have names like those that CloudFormation makes.
-        names = {name: f"{STACK_NAME}-{name}" for name in document["Resources"]}
-        return _read(path.parent, _resolved(document, {**defaults, **parameters, **names}))
-    # While it is being edited under `make run RELOAD=1`; `make check` says where the mistake is.
-    except (
-        OSError,
-        yaml.YAMLError,
-        AttributeError,
-        LookupError,
-        TypeError,
-        ValueError,
-    ) as error:
+        names = {name: f"{stack}-{name}" for name in document["Resources"]}
+        resolved = _resolved(document, {**values, **parameters, **names})
+        return _read(path.parent, resolved, names)
+    # It may be being edited; a linter says where the mistake is.
+    except (OSError, yaml.YAMLError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise LocalError(f"{path} cannot be used: {type(error).__name__}: {error}") from error
 
 
-def _read(folder: Path, document: dict[str, Any]) -> Template:
+def _read(folder: Path, document: dict[str, Any], names: Mapping[str, str]) -> Template:
     def of_type(kind: str) -> dict[str, Any]:
         found = {
             name: resource
@@ -115,23 +111,25 @@ def _read(folder: Path, document: dict[str, Any]) -> Template:
         }
         for name, resource in found.items():
             # All functions share a process, and so its variables and layers.
-            if {"Condition", "Environment", "Layers"} & {
-                *resource,
-                *resource["Properties"],
-            }:
+            own = {*resource, *resource.get("Properties", {})}
+            if not own.isdisjoint({"Condition", "Environment", "Layers"}):
                 raise LocalError(
                     f"{name} has a condition, variables or layers of its own, which cannot be local"
                 )
-        return {name: resource["Properties"] for name, resource in found.items()}
+        return {name: resource.get("Properties", {}) for name, resource in found.items()}
 
-    (api,) = of_type("AWS::Serverless::Api").values()
+    apis = [*of_type("AWS::Serverless::Api").values()]
+    if len(apis) > 1:
+        raise LocalError(f"{len(apis)} APIs cannot be served at one address")
+    # Without any, SAM makes this one.
+    api: dict[str, Any] = apis[0] if apis else {"StageName": "Prod"}
     functions = of_type("AWS::Serverless::Function")
     routes = [
-        Route(event["Properties"]["Path"], event["Properties"]["Method"].upper(), name)
+        _route(name, event)
         for name, own in functions.items()
-        for event in own["Events"].values()
+        for event in own.get("Events", {}).values()
     ]
-    shared = document["Globals"]["Function"]
+    shared = document.get("Globals", {}).get("Function", {})
     return Template(
         stage=api["StageName"],
         routes=sorted(routes),  # fixed segments go first: "{" comes after every letter
@@ -145,12 +143,20 @@ def _read(folder: Path, document: dict[str, Any]) -> Template:
             folder / layer["ContentUri"]
             for layer in of_type("AWS::Serverless::LayerVersion").values()
         ],
-        gateway_responses=api["GatewayResponses"],
+        gateway_responses=api.get("GatewayResponses", {}),
         tables={
-            name: Table(f"{STACK_NAME}-{name}", each)
-            for name, each in of_type("AWS::DynamoDB::Table").items()
+            name: Table(names[name], each) for name, each in of_type("AWS::DynamoDB::Table").items()
         },
     )
+
+
+def _route(function: str, event: dict[str, Any]) -> Route:
+    if event["Type"] != "Api":
+        raise LocalError(f"{function} has an event of type {event['Type']}, which cannot be local")
+    resource, method = event["Properties"]["Path"], event["Properties"]["Method"].upper()
+    if method == "ANY" or "+}" in resource:
+        raise LocalError(f"{function}: {method} {resource} is not known here, only single routes")
+    return Route(resource, method, function)
 
 
 def _resolved(value: Any, references: Mapping[str, Any]) -> Any:
