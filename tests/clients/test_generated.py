@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 from werkzeug import Request, Response
 
-from tests.support.markdown import fences
 from tests.support.processes import RunningService, installed, link_node_modules, run
 from tests.support.scripted_server import error, reply, serve
 from tools import ROOT
@@ -38,9 +38,9 @@ PROGRAMS = {
         go run ./cmd""",
 }
 GENERATE = {
-    fence.mark[10:]: fence.code
-    for fence in fences(ROOT / "docs/clients.md")
-    if "generates:" in fence.mark
+    token.info.partition("generates:")[2]: token.content
+    for token in MarkdownIt().parse((ROOT / "docs/clients.md").read_text())
+    if "generates:" in token.info
 }
 
 

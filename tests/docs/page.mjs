@@ -30,7 +30,7 @@ function faint() {
 }
 
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
-const seen = {};
+const seen = [];
 for (const [screen, viewport] of Object.entries(SCREENS))
   for (const colorScheme of ["light", "dark"]) {
     const page = await browser.newPage({ viewport, colorScheme, isMobile: screen === "phone" });
@@ -40,14 +40,16 @@ for (const [screen, viewport] of Object.entries(SCREENS))
       return Boolean(box) && box.y + box.height <= viewport.height;
     };
     await page.waitForSelector(FIRST);
-    const look = { inSight: [await inSight(FIRST), await inSight(".btn.authorize")] };
+    const look = { screen: `${screen} ${colorScheme}` };
+    look.firstInSight = await inSight(FIRST);
+    look.authorizeInSight = await inSight(".btn.authorize");
     await page.click(".btn.authorize");
     await page.fill(".auth-container input", apiKey);
     await page.click(".auth-btn-wrapper .authorize");
     await page.click(".btn-done");
     await page.click(`${FIRST} .opblock-summary-control`);
     await page.waitForSelector(`${FIRST} .responses-table`);
-    look.inSight.push(await inSight(".execute"));
+    look.executeInSight = await inSight(".execute");
     await page.click(".execute");
     look.status = parseInt(await page.textContent(".live-responses-table .response .response-col_status"));
     for (const closed of await page.$$(".opblock:not(.is-open) .opblock-summary-control")) await closed.click();
@@ -55,11 +57,12 @@ for (const [screen, viewport] of Object.entries(SCREENS))
     look.faint = await page.evaluate(faint);
     look.errors = await page.locator(".errors-wrapper").count(); // of Swagger UI with the document
     look.fits = await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth);
-    look.background = await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+    const background = await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+    look.colors = (background === "rgb(28, 32, 34)") === (colorScheme === "dark");
     look.operationsFirst = await page.evaluate(
       () => document.querySelector(".opblock").compareDocumentPosition(document.querySelector(".info")) === 4,
     );
-    seen[`${screen} ${colorScheme}`] = look;
+    seen.push(look);
     await page.close();
   }
 await browser.close();
