@@ -145,7 +145,7 @@ test: install .tools/sam/.installed $(if $(shell command -v npm),.tools/iam/.ins
 tests: test
 
 .PHONY: test-slow test-all
-test-slow: install .tools/sam/.installed ## the others: builds, generated clients, the page in a browser, Amazon's engine, attack and model check
+test-slow: install .tools/sam/.installed $(if $(shell command -v java && command -v npm),.tools/dynamodb-local/.installed) ## the others: builds, generated clients, the page in a browser, Amazon's engine, attack and model check
 	@echo "make test-slow: some minutes"
 	@SECONDS=0; $(PYTEST_CMD) -n 2 -m slow; $(ANIMAL_STORE) faults --sample 12; echo "make test-slow: $$SECONDS s"
 
