@@ -20,6 +20,7 @@ SLOW = (
         "docs/test_docs_page.py",
         "docs/test_examples.py",
         "docs/test_worked_examples.py",
+        "local/test_containers.py",
     ),
 )
 

@@ -4,6 +4,8 @@ import os
 import signal
 import sys
 
+from lambda_local import LocalError
+
 
 def main() -> None:
     """Run the command that the arguments name."""
@@ -13,9 +15,13 @@ def main() -> None:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda *_: os._exit(0))
         # Not through the command line's library, which takes time that `make run` has no use for.
-        from tools.local.run import main as run
+        from tools.local.run import run
 
-        sys.exit(run())
+        try:
+            run()
+        except (LocalError, OSError) as error:  # OSError: a full disk, for instance
+            sys.exit(f"make run: {error}")
+        return
 
     from animal_store_client import AnimalStoreError
     from botocore.exceptions import BotoCoreError, ClientError
@@ -23,7 +29,6 @@ def main() -> None:
     from tools.cli import app
     from tools.deployment.service import DeploymentError
     from tools.key_table import KeyAdministrationError
-    from tools.local import LocalError
 
     # As Ctrl-C does: everything that was started is stopped.
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -1,10 +1,12 @@
 """The ASGI application: its pages, whom it answers, how long it waits, and what it logs."""
 
 import asyncio
+import io
+import json
 import logging
 import socket
-import sys
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from typing import Any
 
 import httpx
@@ -14,25 +16,25 @@ import yaml
 from tests.support.in_process import service_in_process
 from tools import ROOT
 from tools.local import app
-from tools.local.output import Metrics, redirected
+from tools.local.output import Output
 
 
 @pytest.fixture(scope="module")
 def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     with service_in_process(tmp_path_factory.mktemp("service")) as target:
-        origin, headers = (
-            "http://127.0.0.1:3000",
-            {"Authorization": f"Bearer {target.api_key}"},
+        headers = {"Authorization": f"Bearer {target.api_key}"}
+        yield httpx.Client(
+            base_url="http://127.0.0.1:3000",
+            headers=headers,
+            transport=target.transport,
         )
-        yield httpx.Client(base_url=origin, headers=headers, transport=target.transport)
 
 
 @pytest.mark.parametrize(
     ("path", "content_type", "text"),
     [
         ("/docs", "text/html; charset=utf-8", "SwaggerUIBundle("),
-        ("/docs/swagger-ui.css", "text/css; charset=utf-8", ".swagger-ui"),
-        ("/openapi.yaml", "application/yaml", "openapi: 3.1"),
+        ("/docs/swagger-ui.min.css", "text/css; charset=utf-8", ".swagger-ui"),
         ("/status", "text/html; charset=utf-8", "Status of the animal store"),
     ],
 )
@@ -42,7 +44,6 @@ def test_pages(http: httpx.Client, path: str, content_type: str, text: str) -> N
     assert response.status_code == 200
     assert response.headers["Content-Type"] == content_type
     assert text in response.text
-    assert http.post(path).status_code == 404
 
 
 def test_root_leads_to_the_documentation(http: httpx.Client) -> None:
@@ -50,35 +51,29 @@ def test_root_leads_to_the_documentation(http: httpx.Client) -> None:
 
 
 def test_document_is_the_projects_with_this_server_alone(http: httpx.Client) -> None:
-    served = yaml.safe_load(
-        http.get("/openapi.yaml", headers={"Host": "localhost:81"}).text
-    )
+    answer = http.get("/openapi.yaml", headers={"Host": "localhost:81"})
 
-    servers = served.pop("servers")
-    assert servers == [{"url": "http://localhost:81/v1", "description": "this machine"}]
-    document = yaml.safe_load((ROOT / "openapi.yaml").read_text())
-    del document["servers"]
-    assert served == document
+    assert answer.headers["Content-Type"] == "application/yaml"
+    expected = yaml.safe_load((ROOT / "openapi.yaml").read_text())
+    server = {"url": "http://localhost:81/v1", "description": "this machine"}
+    assert yaml.safe_load(answer.text) == expected | {"servers": [server]}
 
 
-@pytest.mark.parametrize(
-    ("host", "status"), [("LOCALHOST:3000", 200), ("127.0.0.1.evil.example:3000", 400)]
-)
-def test_only_names_of_this_machine_are_answered(
-    http: httpx.Client, host: str, status: int
-) -> None:
-    assert http.get("/v1/pets", headers={"Host": host}).status_code == status
-    assert http.get("/docs", headers={"Host": host}).status_code == status
+@pytest.mark.parametrize("path", ["/v1/pets", "/docs"])
+def test_only_names_of_this_machine_are_answered(http: httpx.Client, path: str) -> None:
+    other = {"Host": "127.0.0.1.evil.example:3000"}
+
+    assert http.get(path, headers={"Host": "localhost:3000"}).status_code == 200
+    assert http.get(path, headers=other).status_code == 400
 
 
 @pytest.mark.parametrize(
     "sent",
     [
         b"",
-        b"GET /v1/pets HTTP/1.1\r\nHost: localhost\r\n",
         b"POST /v1/pets HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{",
     ],
-    ids=["idle", "slow headers", "slow body"],
+    ids=["idle", "slow body"],
 )
 def test_client_that_does_not_complete_a_request_is_disconnected(
     sent: bytes, monkeypatch: pytest.MonkeyPatch
@@ -93,13 +88,14 @@ def test_client_that_does_not_complete_a_request_is_disconnected(
             serving = asyncio.create_task(server.serve(sockets=[listener]))
             reader, writer = await asyncio.open_connection(*listener.getsockname())
             writer.write(sent)
-            answer = await asyncio.wait_for(reader.read(), 10)
+            answer = await asyncio.wait_for(reader.read(), 1.5)
             writer.close()
             server.should_exit = True
             await serving
             return answer
 
-    monkeypatch.setattr(app, "_RECEIVE_SECONDS", 0.1)
+    # Time goes thirty times as fast: 45 seconds are 1.5.
+    monkeypatch.setattr(app, "_RECEIVE_SECONDS", app._RECEIVE_SECONDS / 30)
 
     assert asyncio.run(received()) == b""
 
@@ -109,26 +105,24 @@ def test_log_is_one_line_without_a_key(
 ) -> None:
     caplog.set_level(logging.INFO, "tools.local.app")
     key = http.headers["Authorization"].removeprefix("Bearer ")
-    encoded = key.replace("_", "%255f")
-    http.get(f"/v1/pets/%0a{key}?key={encoded}")
+
+    http.get(f"/v1/pets/{key}?key={key}")
     http.get("/v1/pets?" + "x" * 300, headers={"Authorization": ""})
 
-    masked, long = caplog.messages[-2:]
-    assert r"404  GET /v1/pets/\x0aanimal_test_...?key=animal_test_...  " in masked
+    masked, long = caplog.messages
+    assert "404  GET /v1/pets/animal_test_...?key=animal_test_...  " in masked
     assert len(long) < 300
     assert long.endswith("ms  (needs: Authorization: Bearer API_KEY)")
 
 
 def test_status_is_made_of_the_metrics(http: httpx.Client) -> None:
-    metrics = Metrics()
-    with redirected(metrics):
-        pet_id = http.post("/v1/pets", json={"name": "Rex", "categoryId": 1}).json()[
-            "id"
-        ]
-        http.get(f"/v1/pets/{pet_id}")
+    output = Output(io.StringIO())
+    with redirect_stdout(output):
+        pet = http.post("/v1/pets", json={"name": "Rex", "categoryId": 1}).json()
+        http.get(f"/v1/pets/{pet['id']}")
         # API Gateway's own response: not in the functions' metrics.
         http.get("/v1/cats")
-    status = metrics.summary("http://127.0.0.1/v1")
+    status = output.summary("http://127.0.0.1/v1")
 
     assert status["counts"] == [
         {"Operation": "createPet", "Status": "201", "Requests": 1},
@@ -140,12 +134,15 @@ def test_status_is_made_of_the_metrics(http: httpx.Client) -> None:
     assert http.get("/status.json").json()["base_url"] == "http://127.0.0.1:3000/v1"
 
 
-def test_log_that_cannot_be_written_loses_its_lines_alone() -> None:
-    def full_disk(_: str) -> None:
-        raise OSError(28, "No space left on device")
+def test_exception_is_shown_in_short(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "tools.local.output")
+    log = io.StringIO()
+    log.name = "functions.log"
+    trace = 'Traceback\n  File "/a/app.py", line 7, in handler\nValueError: why\n'
 
-    lines: list[str] = []
-    with redirected(full_disk, lines.append):
-        sys.stdout.write("a line\n")
+    Output(log).write(json.dumps({"exception": trace}))
 
-    assert lines == ["a line\n"]
+    (shown,) = caplog.messages
+    assert "ValueError: why (/a/app.py, line 7); the whole traceback is" in shown

@@ -6,9 +6,7 @@ import shutil
 import signal
 import socket
 import subprocess
-import termios
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import httpx
@@ -17,7 +15,6 @@ from lambda_local import dynamodb_local
 from typer.testing import CliRunner, Result
 
 from tests.support import processes
-from tests.support.handlers import EVENTS
 from tests.support.in_process import own_layer
 from tests.support.processes import (
     COMMAND,
@@ -32,32 +29,26 @@ from tools.local.folder import DataFolder
 from tools.local.service import ENDPOINT_VARIABLE, open_store
 
 
-def command(data: Path, *arguments: str, **variables: object) -> Result:
+def command(data: Path, *arguments: str, **variables: str) -> Result:
     """Run a command in this process, in an environment of its own; `run` starts no server."""
-    own = environment(data, **{name: str(value) for name, value in variables.items()})
     with (
-        mock.patch.dict(os.environ, own, clear=True),
-        own_layer(),
+        mock.patch.dict(os.environ, environment(data, **variables), clear=True),
         mock.patch("uvicorn.Server.run"),
+        own_layer(),
     ):
         return CliRunner().invoke(app, arguments)
 
 
-def printed(service: RunningService, part: str) -> list[str]:
-    """Return the lines of the service's console that contain a text."""
-    return [line for line in service.printed() if part in line]
-
-
 @pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
 def test_printed_commands_work_when_pasted(service: RunningService) -> None:
-    wait_for(lambda: len(printed(service, "  curl")) == 3)
-    create, listing, get = printed(service, "  curl")
+    printed = service.console.read_text()
+    create, listing, get = [line for line in printed.splitlines() if "  curl" in line]
 
     assert "201 Created" in subprocess.check_output(["sh", "-c", create], text=True)
     assert "200 OK" in subprocess.check_output(["sh", "-c", listing], text=True)
     assert "200 OK" in subprocess.check_output(["sh", "-c", get], text=True)
-    wait_for(lambda: printed(service, "200  GET /v1/pets?status=available&limit=5"))
-    assert not printed(service, "_aws")
+    line = "200  GET /v1/pets?status=available&limit=5  "
+    wait_for(lambda: line in service.console.read_text())
 
 
 def test_requests_are_logged_without_the_key(service: RunningService) -> None:
@@ -70,11 +61,13 @@ def test_requests_are_logged_without_the_key(service: RunningService) -> None:
 
 
 def test_only_the_loopback_address_answers(service: RunningService) -> None:
+    port = httpx.URL(service.base_url).port
+    assert port
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.2", httpx.URL(service.base_url).port or 0))
+        socket.create_connection(("127.0.0.2", port))
 
 
-@pytest.mark.parametrize("name", EVENTS)
+@pytest.mark.parametrize("name", ["create-422", "list-200-cursor"])
 def test_invoked_event_gets_the_response_of_its_name(tmp_path: Path, name: str) -> None:
     invoked = command(tmp_path, "invoke", f"{ROOT}/events/{name}.json")
 
@@ -82,36 +75,13 @@ def test_invoked_event_gets_the_response_of_its_name(tmp_path: Path, name: str) 
     assert invoked.exit_code == 0
 
 
-def test_events_leave_the_animals_of_a_store_alone(tmp_path: Path) -> None:
-    with run_service(tmp_path) as service:
-        pet = service.http.post("/pets", json={"name": "Mine", "categoryId": 1}).json()
+def test_unusable_event_is_explained(tmp_path: Path) -> None:
+    event = tmp_path / "event.json"
+    event.write_text('{"httpMethod": "GET", "path": "/v1/cats"}')
 
-        command(tmp_path, "invoke", f"{ROOT}/events/get-200.json")
+    failed = command(tmp_path, "invoke", str(event))
 
-        assert service.http.get("/pets/1").json() == pet
-        assert (
-            service.http.post("/pets", json={"name": "A", "categoryId": 1}).status_code
-            == 201
-        )
-
-
-@pytest.mark.parametrize(
-    ("event", "message"),
-    [
-        (
-            '{"httpMethod": "GET", "path": "/v1/cats"}',
-            "no function answers GET /v1/cats\n",
-        ),
-        ("[]", "'list' object has no attribute"),
-    ],
-)
-def test_unusable_event_is_explained(tmp_path: Path, event: str, message: str) -> None:
-    (tmp_path / "event.json").write_text(event)
-
-    failed = command(tmp_path, "invoke", f"{tmp_path}/event.json")
-
-    assert failed.exit_code == 1
-    assert message in failed.stderr
+    assert str(failed.exception) == f"{event}: no function answers GET /v1/cats"
 
 
 @pytest.mark.slow
@@ -123,144 +93,85 @@ def test_contract_holds_over_http(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_contract_holds_on_amazons_engine(tmp_path: Path) -> None:
     with dynamodb_local.serve(processes.amazons_engine()) as endpoint:
-        elsewhere: Any = {ENDPOINT_VARIABLE: endpoint}
+        elsewhere = {ENDPOINT_VARIABLE: endpoint}
         with run_service(tmp_path, **elsewhere) as service:
             processes.check_contract(service, **elsewhere)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_signal_ends_it_and_the_data_stays(tmp_path: Path, number: int) -> None:
+def test_data_stays_when_it_is_stopped_and_started_again(tmp_path: Path) -> None:
     with run_service(tmp_path) as service:
         pet = service.http.post("/pets", json={"name": "Rex", "categoryId": 1}).json()
-        service.process.send_signal(number)
-        service.process.wait(20)
+        service.process.send_signal(signal.SIGINT)
 
+        assert service.process.wait(20) == 0
         assert "Traceback" not in service.console.read_text()
         assert DataFolder(tmp_path).base_url() is None
 
+    # Its animals are for a store that has none.
+    command(tmp_path, "invoke", f"{ROOT}/events/get-200.json")
+
     with run_service(tmp_path) as service:
-        assert service.http.get("/pets").json() == [pet]
-
-
-def test_stopped_terminal_stops_no_request(tmp_path: Path) -> None:
-    terminal = os.openpty()[1]
-    with run_service(tmp_path, terminal) as service:
-        termios.tcflow(terminal, termios.TCOOFF)  # Ctrl-S
-
-        for _ in range(200):
-            assert service.http.get("/pets").status_code == 200
-        service.process.kill()  # at its end it would wait for the terminal
-
-
-def test_interrupted_while_it_starts_it_ends_quietly(tmp_path: Path) -> None:
-    own, pipe = environment(tmp_path), subprocess.PIPE
-    with subprocess.Popen([*COMMAND, "run"], cwd=ROOT, env=own, stderr=pipe) as process:
-        wait_for((tmp_path / "service").exists)
-        process.terminate()
-
-        assert process.communicate(timeout=20)[1] == b""
+        assert service.http.get("/pets/1").json() == pet
 
 
 @pytest.mark.parametrize(
     ("variables", "message"),
     [
-        (
-            {"PORT": "99999"},
-            "cannot listen on port 99999: it is not a number from 0 to 65535. Use",
-        ),
+        ({"PORT": "abc"}, "cannot listen on port abc: invalid literal"),
         ({"TEMPLATE": "/none.yaml"}, "/none.yaml cannot be used: FileNotFoundError"),
-        ({"DATA": f"{ROOT}/README.md"}, f"nothing can be stored in {ROOT}/README.md: "),
-        (
-            {ENDPOINT_VARIABLE: "http://127.0.0.1:1"},
-            "the store at http://127.0.0.1:1 does not ans",
-        ),
+        ({ENDPOINT_VARIABLE: "http://127.0.0.1:1"}, "the store at http://127.0.0.1:1"),
     ],
 )
 def test_unusable_setting_is_named(
     tmp_path: Path, variables: dict[str, str], message: str
 ) -> None:
-    failed = command(tmp_path, "run", **variables)
-
-    assert failed.exit_code == 1
-    assert f"make run: {message}" in failed.output
+    assert message in str(command(tmp_path, "run", **variables).exception)
 
 
 def test_taken_port_is_named(service: RunningService, tmp_path: Path) -> None:
-    port = httpx.URL(service.base_url).port
+    port = str(httpx.URL(service.base_url).port)
 
-    said = command(tmp_path, "run", PORT=port).output
+    failed = command(tmp_path, "run", PORT=port)
 
-    assert f"cannot listen on port {port}: it is taken. Use another: PORT=8080" in said
-
-
-@pytest.mark.parametrize("name", ["run", "reset", "sam-local"])
-def test_folder_in_use_is_named(service: RunningService, name: str) -> None:
-    said = command(service.data, name).output
-
-    assert f"{service.data} is in use by `make run` or `make sam-local`" in said
-    assert service.base_url in said
+    assert f"cannot listen on port {port}: " in str(failed.exception)
 
 
-def test_reset_without_a_store_says_so(tmp_path: Path) -> None:
-    said = command(tmp_path, "reset").output
-
-    assert (
-        said == f"make reset: {tmp_path} has no store, so there is nothing to empty.\n"
+def test_folder_in_use_is_named(service: RunningService) -> None:
+    own = environment(service.data)
+    done = subprocess.run(
+        [*COMMAND, "run"], cwd=ROOT, env=own, check=False, stderr=subprocess.PIPE
     )
+
+    message = f"make run: {service.data} is in use by `make run` or `make sam-local` "
+    assert done.stderr.decode().startswith(f"{message}({service.base_url})")
+    assert "is in use" in str(command(service.data, "reset").exception)
 
 
 def test_own_settings_for_aws_are_not_used(tmp_path: Path) -> None:
-    theirs = {
-        "AWS_PROFILE": "none",
-        "AWS_ENDPOINT_URL": "http://a",
-        "AWS_ACCESS_KEY_ID": "theirs",
-    }
+    theirs = {"AWS_PROFILE": "none", "AWS_ENDPOINT_URL": "http://a"}
     with mock.patch.dict(os.environ, theirs), open_store(DataFolder(tmp_path)):
         assert "AWS_PROFILE" not in os.environ
         assert "AWS_ENDPOINT_URL" not in os.environ
-        assert os.environ["AWS_ACCESS_KEY_ID"] == "local"
 
 
 def test_reset_keeps_the_old_store_and_the_key(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path)
+    assert "has no store" in str(command(tmp_path, "reset").exception)
     command(tmp_path, "run")
     key, content = folder.api_key.read_text(), folder.database.read_bytes()
 
-    said = command(tmp_path, "reset").output
+    command(tmp_path, "reset")
 
     (old,) = tmp_path.glob("store.*.old")
-    assert (
-        said
-        == f"{tmp_path}: the store is now {old}; the next start has an empty one.\n"
-    )
     assert (old / "dynamodb.sqlite").read_bytes() == content
     command(tmp_path, "run")
     assert folder.api_key.read_text() == key
     assert '"label": "local"' in command(tmp_path, "keys", "list", "--json").stdout
 
 
-@pytest.mark.parametrize(
-    ("announced", "used"),
-    [
-        ("http://127.0.0.1:80/v1", "http://127.0.0.1:80/v1"),
-        ("http://127.0.0.1.evil.example:80/v1", None),
-    ],
-)
-def test_keys_are_sent_to_this_machine_alone(
-    tmp_path: Path, announced: str, used: str | None
-) -> None:
-    folder = DataFolder(tmp_path)
-    with folder.held_by_service():
-        (tmp_path / "service").write_text(announced)
-
-        assert folder.base_url() == used
-
-
 def test_changed_files_are_loaded_and_broken_ones_are_not(tmp_path: Path) -> None:
     for name in ("functions", "layers"):
-        shutil.copytree(
-            ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__")
-        )
+        shutil.copytree(ROOT / name, tmp_path / name)
     template = shutil.copyfile(ROOT / "template.yaml", tmp_path / "template.yaml")
     handler = tmp_path / "functions/list_pets/app.py"
     old = handler.read_text()
@@ -271,12 +182,8 @@ def test_changed_files_are_loaded_and_broken_ones_are_not(tmp_path: Path) -> Non
         handler.write_text(new)
         wait_for(lambda: service.http.get("/pets").status_code == 298, 60)
         handler.write_text(old + "undefined_name\n")
-        wait_for(
-            lambda: printed(service, "Not reloaded, the old handlers still answer"), 60
-        )
+        wait_for(lambda: "Not reloaded, the old" in service.console.read_text(), 60)
         assert service.http.get("/pets").status_code == 298
-        template.write_text(
-            template.read_text().replace("Path: /v1/pets,", "Path: /v1/cats,")
-        )
+        template.write_text(template.read_text().replace("/v1/pets,", "/v1/cats,"))
         handler.write_text(old)
         wait_for(lambda: service.http.get("/pets").status_code == 404, 60)

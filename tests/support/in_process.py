@@ -1,5 +1,6 @@
 """The local service in the tests' own process, without a socket."""
 
+import io
 import os
 import sys
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from anyio.from_thread import start_blocking_portal
 from tools.key_table import KeyTable
 from tools.local.app import Application
 from tools.local.folder import DataFolder
-from tools.local.output import Metrics
+from tools.local.output import Output
 from tools.local.service import KEY_TABLE, load_template, open_store
 
 
@@ -58,7 +59,7 @@ def service_in_process(data: Path) -> Iterator[Target]:
         with own_layer():
             store = stack.enter_context(open_store(DataFolder(data)))
             application, key = (
-                Application(store.load(template), Metrics()),
+                Application(store.load(template), Output(io.StringIO())),
                 store.key(template),
             )
         second_key, _ = KeyTable(store.dynamodb, template.tables[KEY_TABLE].name).issue(

@@ -67,12 +67,11 @@ def environment(data: Path, **variables: str) -> dict[str, str]:
 
 @contextmanager
 def run_service(
-    data: Path, console: int | None = None, *, command: str = "run", **variables: str
+    data: Path, *, command: str = "run", **variables: str
 ) -> Iterator[RunningService]:
     """Start a service (`run` or `sam-local`), wait until it answers, and stop it at the end.
 
-    Its output goes to a file of its folder, or to a file descriptor; the variables are for its
-    environment.
+    The variables are for its environment.
     """
     data.mkdir(parents=True, exist_ok=True)
     path, folder = data / "console", DataFolder(data)
@@ -81,7 +80,7 @@ def run_service(
             [*COMMAND, command],
             cwd=ROOT,
             env=environment(data, **variables),
-            stdout=output if console is None else console,
+            stdout=output,
             stderr=subprocess.STDOUT,
         )
     try:

@@ -1,3 +1,1 @@
-"""`make run`: the service in one process, with API Gateway and DynamoDB made from template.yaml."""
-
-from lambda_local import LocalError as LocalError
+"""The whole service on this machine: `make run`, `sam local`, and their store."""

@@ -25,28 +25,18 @@ def main(image: str, host: str) -> None:
     )
     from samcli.yamlhelper import yaml_parse  # type: ignore[import-not-found]
 
+    options = {"entrypoint": "cat", "extra_hosts": {host: "host-gateway"}}
     try:
         client = ContainerClientFactory.create_client()
-        options = {
-            "entrypoint": "cat",
-            "extra_hosts": {host: "host-gateway"},
-            "remove": True,
-        }
-        hosts = client.containers.run(image, "/etc/hosts", **options).decode()
+        hosts = client.containers.run(image, "/etc/hosts", remove=True, **options)
     except exceptions.ContainerNotReachableException:
         sys.exit(ABSENT)
     except DockerException as error:
         sys.exit(NO_IMAGE.format(image=image, error=error))
-    addresses = [line.split()[0] for line in hosts.splitlines() if line.endswith(host)]
-    address = next(address for address in addresses if ":" not in address)
-    print(
-        json.dumps(
-            {
-                "address": address,
-                "template": yaml_parse(Path("template.yaml").read_text()),
-            }
-        )
-    )
+    lines = [line for line in hosts.decode().splitlines() if line.endswith(host)]
+    address = next(line.split()[0] for line in lines if ":" not in line)
+    template = yaml_parse(Path("template.yaml").read_text())
+    print(json.dumps({"address": address, "template": template}))
 
 
 if __name__ == "__main__":

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
+from lambda_local import LocalError
 
-from tools.local import LocalError
+from tools.local import events
 from tools.local.folder import DataFolder
+from tools.local.service import load_template, open_store
 
 EventFile = Annotated[
     Path,
@@ -19,43 +21,31 @@ EventFile = Annotated[
 ]
 
 
+@contextmanager
+def explained(event: Path) -> Iterator[None]:
+    """Say which event cannot be used, because it is not of API Gateway, or not JSON."""
+    try:
+        yield
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise LocalError(f"{event}: {error}") from error
+
+
 def invoke(event: EventFile) -> None:
     """Run one handler with an event; its response goes to stdout, its log to stderr."""
-    from tools.local import events
-    from tools.local.service import load_template, open_store
-
     with (
-        explained(str(event)),
+        explained(event),
         redirect_stdout(sys.stderr),
         open_store(DataFolder()) as store,
     ):
         content = json.loads(event.read_text("utf-8"))
         # Cursors belong to a stage.
-        template = load_template(
-            stage=content.get("requestContext", {}).get("stage", "local")
-        )
+        stage = content.get("requestContext", {}).get("stage", "local")
+        template = load_template(stage=stage)
         function, gateway = template.function_of(content), store.load(template)
-        events.prepare_for(content, gateway, store.dynamodb)
+        events.prepare(content, gateway, store.dynamodb)
         # Longer than the function's own seconds: a person may be at a breakpoint.
         response = gateway.invoke(function, content, seconds=15 * 60)
     show(response)
-
-
-@contextmanager
-def explained(what: str) -> Iterator[None]:
-    """End a command with a message where what it was given cannot be used."""
-    try:
-        yield
-    except (
-        LocalError,
-        AttributeError,
-        LookupError,
-        OSError,
-        TypeError,
-        ValueError,
-    ) as error:
-        print(f"{what}: {error}", file=sys.stderr)
-        raise typer.Exit(1) from None
 
 
 def show(response: Any) -> NoReturn:

@@ -1,82 +1,50 @@
-"""Where output goes: the functions' to a log file and `/status`, the service's to the terminal."""
+"""Where the functions' lines go: a log file, the terminal (failures), `/status` (requests)."""
 
 import json
 import logging
-import queue
-import sys
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
-from io import TextIOBase
-from logging.handlers import QueueHandler, QueueListener
-from pathlib import Path
-from typing import Any
+from contextlib import suppress
+from io import StringIO
+from typing import Any, TextIO
 
 from lambda_local.gateway import summary
 
-STATUS_PAGE = Path(__file__).with_name("status.html")
-# Takes what a thread wrote in one piece, as a rule a line.
-Sink = Callable[[str], object]
+_log = logging.getLogger(__name__)
 
 
-def log_to_terminal() -> None:
-    """Print what is logged from a thread: a terminal that is stopped (Ctrl-S) delays no request."""
-    logging.raiseExceptions = False  # what such a terminal has no room for is dropped
-    lines: queue.Queue[logging.LogRecord] = queue.Queue(10_000)
-    QueueListener(lines, logging.StreamHandler(sys.stdout)).start()
-    logging.basicConfig(handlers=[QueueHandler(lines)], format="%(message)s")
-    logging.getLogger(__package__).setLevel(logging.INFO)
+class Output(StringIO):
+    """The stdout and stderr of functions, which write a line in one piece."""
 
-
-@contextmanager
-def redirected(*sinks: Sink) -> Iterator[None]:
-    """Give what this process writes to stdout and stderr, as functions do, to the sinks.
-
-    What a sink cannot write, as on a full disk, is lost: no request fails for it.
-    """
-
-    def write(text: str) -> None:
-        for sink in sinks:
-            with suppress(OSError):
-                sink(text)
-
-    stream: Any = TextIOBase()
-    stream.write = write
-    with redirect_stdout(stream), redirect_stderr(stream):
-        yield
-
-
-def show_exception(say: Sink, log: Path, line: str) -> None:
-    """Say of an exception in a line of the log what caused it, where, and where to read on."""
-    if '"exception"' in line:
-        # A line of another kind.
-        with suppress(AttributeError, KeyError, TypeError, ValueError):
-            cause = json.loads(line)["exception"].partition(
-                "\n\nThe above exception was"
-            )[0]
-            say(f"          {summary(cause)}; the whole traceback is in {log}")
-
-
-class Metrics:
-    """What `/status` shows: a sink that counts requests by their lines of metrics."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
+    def __init__(self, log: TextIO) -> None:
+        super().__init__()
+        self._log, self._lock = log, threading.Lock()
         self._counts: Counter[tuple[str, str]] = Counter()
         self._last: deque[dict[str, Any]] = deque(maxlen=20)
 
-    def __call__(self, line: str) -> None:
-        """Take one line of output."""
-        if '"_aws"' in line:
-            # A line of another kind.
-            with (
-                self._lock,
-                suppress(LookupError, TypeError, ValueError),
-            ):
-                request = json.loads(line)
-                self._counts[request["Operation"], request["Status"]] += 1
-                self._last.appendleft(request)
+    def write(self, text: str) -> int:
+        """Take a line. What cannot be logged, as on a full disk, is lost: no request fails."""
+        with suppress(OSError):
+            self._log.write(text)
+        with suppress(LookupError, TypeError, ValueError):  # a line of another kind
+            line = json.loads(text)
+            if "exception" in line:
+                self._show(line["exception"])
+            if "_aws" in line:
+                self._count(line)
+        return len(text)
+
+    def _show(self, trace: str) -> None:
+        """Say of an exception what caused it, where, and where to read on."""
+        cause = trace.partition("\n\nThe above exception was")[0]
+        where = f"the whole traceback is in {self._log.name}"
+        _log.info("          %s; %s", summary(cause), where)
+
+    def _count(self, request: dict[str, Any]) -> None:
+        """Count a request by its line of metrics."""
+        with self._lock:
+            self._counts[request["Operation"], request["Status"]] += 1
+            self._last.appendleft(request)
 
     def summary(self, base_url: str) -> dict[str, Any]:
         """Return how many requests had which status, and the last requests, the latest first."""

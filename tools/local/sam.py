@@ -5,27 +5,29 @@ import os
 import platform
 import signal
 import subprocess
+import sys
 import tempfile
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
+import stamina
+from lambda_local import LocalError
 from lambda_local.gateway import Gateway
 from lambda_local.store_server import serve
 
 from tools import ROOT
-from tools.local import LocalError, events
-from tools.local.folder import DataFolder
+from tools.local import events
+from tools.local.folder import DataFolder, write_private
 from tools.local.invoke import EventFile, explained, show
 from tools.local.run import HOST, greeting, listen
 from tools.local.service import (
+    BASE_PATH,
     ENDPOINT_VARIABLE,
     REGION,
     Store,
-    base_path,
     load_template,
     open_store,
 )
@@ -40,65 +42,50 @@ _PROCESSOR = "arm64" if platform.machine() in {"aarch64", "arm64"} else "x86_64"
 _IMAGE = f"public.ecr.aws/lambda/python:3.13-{_PROCESSOR}"
 _DEBUGGER = ROOT / ".tools/debugpy/lib/python3.13/site-packages"
 _MOUNTED_DEBUGGER = "/tmp/lambci_debug_files/debugpy"  # noqa: S108 - where sam mounts it
-_START_S, _STOP_S = 180.0, 20.0
+_EAGER = ("--warm-containers", "EAGER")
+_START_S, _STOP_S = 180, 20
 
 
 def sam_local() -> None:
     """Serve the API from containers (PORT, DATA, EVENTS=0), and the store to any `sam local`."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
-    with explained("make sam-local"), suppress(KeyboardInterrupt), ExitStack() as stack:
-        folder = DataFolder()
-        service = stack.enter_context(folder.held_by_service())
-        with listen(os.environ.get("PORT") or "3000") as listener:
+    signal.signal(signal.SIGHUP, signal.default_int_handler)
+    folder = DataFolder()
+    with (
+        suppress(KeyboardInterrupt),
+        folder.held_by_service() as service,
+    ):
+        with listen() as listener:
             port = listener.getsockname()[1]
-        store, gateway = stack.enter_context(_prepared(folder, BUILD / "env.json"))
-        if os.environ.get("EVENTS") != "0":
-            events.prepare(gateway, store.dynamodb)
-        base_url, key = (
-            f"http://{HOST}:{port}{base_path(gateway.template)}",
-            store.key(gateway.template),
-        )
-        command = ("start-api", "--port", str(port), "--warm-containers", "EAGER")
-        process = stack.enter_context(_sam(*command))
-        _wait_until_it_answers(process, base_url, key)
-        print(base_url, end="", file=service, flush=True)
-        print(greeting(base_url, key), flush=True)
-        process.wait()
+        with _prepared(folder, BUILD / "env.json") as (store, gateway):
+            if os.environ.get("EVENTS") != "0":
+                events.prepare(events.EXAMPLE_KEY, gateway, store.dynamodb)
+            base_url = f"http://{HOST}:{port}{BASE_PATH}"
+            key = store.key(gateway.template)
+            with _sam("start-api", "--port", str(port), *_EAGER) as process:
+                _wait_until_it_answers(process, base_url, key)
+                print(base_url, end="", file=service, flush=True)
+                print(greeting(base_url, key), flush=True)
+                process.wait()
         raise LocalError("sam local has ended (see above)")
 
 
 def sam_invoke(event: EventFile, debug: str = "") -> None:
     """Invoke the function of an event's route in a container, and print its response."""
-    with explained(str(event)), ExitStack() as stack:
+    with explained(event), tempfile.TemporaryDirectory() as own:
         content = json.loads(event.read_text("utf-8"))
         # Of its own, because those of `make sam-local` may be in use.
-        variables = Path(stack.enter_context(tempfile.TemporaryDirectory()), "env.json")
-        store, gateway = stack.enter_context(_prepared(DataFolder(), variables))
-        events.prepare_for(content, gateway, store.dynamodb)
-        function = gateway.template.function_of(content).logical_id
-        command = [
-            "invoke",
-            function,
-            "--event",
-            str(event),
-            "--env-vars",
-            str(variables),
-        ]
-        if debug:
-            command += [
-                "--debug-port",
-                debug,
-                "--debugger-path",
-                str(_DEBUGGER),
-                "--debug-args",
-            ]
-            command += [
-                f"{_MOUNTED_DEBUGGER} --listen 0.0.0.0:{debug} --wait-for-client"
-            ]
-        process = stack.enter_context(_sam(*command, stdout=subprocess.PIPE))
-        response = json.loads(process.communicate()[0] or "null")
-        if not isinstance(response, dict) or "statusCode" not in response:
+        variables = Path(own, "env.json")
+        with _prepared(DataFolder(), variables) as (store, gateway):
+            events.prepare(content, gateway, store.dynamodb)
+            function = gateway.template.function_of(content).logical_id
+            options = ["--event", str(event), "--env-vars", str(variables)]
+            if debug:
+                options += ["--debug-port", debug, "--debugger-path", str(_DEBUGGER)]
+                listen_there = f"--listen 0.0.0.0:{debug} --wait-for-client"
+                options += ["--debug-args", f"{_MOUNTED_DEBUGGER} {listen_there}"]
+            with _sam("invoke", function, *options, stdout=subprocess.PIPE) as process:
+                response = json.loads(process.communicate()[0] or "{}")
+        if "statusCode" not in response:
             raise LocalError("the function gave no response (see above)")
     show(response)
 
@@ -122,26 +109,22 @@ def _prepared(folder: DataFolder, variables: Path) -> Iterator[tuple[Store, Gate
                 "AWS_SECRET_ACCESS_KEY": "none",
                 "AWS_SESSION_TOKEN": "",
             }
-            _write_private(variables, {"Parameters": environment})
+            write_private(variables, json.dumps({"Parameters": environment}))
             _adapt(engine["template"], gateway, environment)
-            _write_private(BUILD / "template.json", engine["template"])
+            write_private(BUILD / "template.json", json.dumps(engine["template"]))
             yield store, gateway
 
 
-def _write_private(path: Path, content: Any) -> None:
-    """Write a file that holds the store's access key id, so that only its owner can read it."""
-    path.unlink(missing_ok=True)
-    path.touch(0o600)
-    path.write_text(json.dumps(content))
-
-
 def _engine() -> Any:
+    """Ask the container engine what is needed of it, then build the layer if it has changed."""
     command = [".tools/sam/bin/python", "-m", "tools.local.engine", _IMAGE, STORE_HOST]
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, check=False, text=True
     )
     if done.returncode:
         raise LocalError(done.stderr.strip())
+    layer = ["make", "-s", ".aws-sam/local/.layer"]
+    subprocess.run(layer, cwd=ROOT, check=True, stdout=sys.stderr)
     return json.loads(done.stdout)
 
 
@@ -160,12 +143,10 @@ def _adapt(document: Any, gateway: Gateway, environment: dict[str, str]) -> None
 @contextmanager
 def _sam(*arguments: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
     """Run a `sam local` command; at the end it removes its containers."""
+    environment = os.environ | {"SAM_CLI_TELEMETRY": "0", "AWS_DEFAULT_REGION": REGION}
     # Without credentials, which sam would ask AWS about.
-    without = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
-    environment = {
-        name: value for name, value in os.environ.items() if name not in without
-    }
-    environment |= {"SAM_CLI_TELEMETRY": "0", "AWS_DEFAULT_REGION": REGION}
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        del environment[name]
     # A session of its own, or Ctrl-C in the terminal would reach it too: its parent stops it.
     options |= {"cwd": ROOT, "env": environment, "start_new_session": True}
     command = [f"{ROOT}/.tools/sam/bin/sam", "local", *arguments]
@@ -185,18 +166,13 @@ def _wait_until_it_answers(
     process: subprocess.Popen[bytes], base_url: str, key: str
 ) -> None:
     """Wait until a function has read the store: sam's port is open before anything answers."""
-    deadline, status = time.monotonic() + _START_S, 0
     headers = {"Authorization": f"Bearer {key}"}
-    while status != httpx.codes.OK:
-        if status == httpx.codes.SERVICE_UNAVAILABLE:
-            raise LocalError(
-                "the containers do not reach the store on this machine (see above)"
-            )
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise LocalError("sam local start-api does not answer (see above)")
-        time.sleep(0.2)
-        with suppress(httpx.TransportError):
-            answer = httpx.get(
-                f"{base_url}/pets", headers=headers, timeout=30, trust_env=False
-            )
-            status = answer.status_code
+    for attempt in stamina.retry_context(
+        httpx.TransportError, attempts=None, timeout=_START_S, wait_max=1
+    ):
+        with attempt:
+            if process.poll() is not None:
+                raise LocalError("sam local start-api has ended (see above)")
+            url = f"{base_url}/pets"
+            answer = httpx.get(url, headers=headers, timeout=30, trust_env=False)
+            answer.raise_for_status()
