@@ -2,17 +2,14 @@
 
 import asyncio
 import gzip
-import inspect
 import itertools
 import pickle
-import subprocess
-import sys
 import time
-import tracemalloc
 from collections.abc import Callable
 from dataclasses import fields
 from email.utils import formatdate
 from typing import Any
+from unittest.mock import AsyncMock
 
 import animal_store_client as store
 import httpx
@@ -25,28 +22,6 @@ from tests.support.processes import RunningService
 from tests.support.scripted_server import Script, error, hang_up, reply, serve
 
 REX = {"id": 1, "name": "Rex", "categoryId": 3}
-CODE = "\x1b[2J\u009b\u202e"
-STATUSES = {
-    status
-    for each in openapi.operations()
-    for status in each.responses
-    if status >= 400
-}
-FORKING = """
-import os, sys
-from animal_store_client import Client
-
-def wrong_answers(process):
-    names = [f"{process}-{number}" for number in range(20)]
-    return [name for name in names if client.create(name, 1).name != name]
-
-client = Client(sys.argv[1], sys.argv[2])
-client.create("parent", 1)
-for process in "ABCD":
-    if os.fork() == 0:
-        os._exit(bool(wrong_answers(process)))
-sys.exit(any(os.wait()[1] for _ in "ABCD"))
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -89,14 +64,10 @@ def always(body: Any, status: int = 200, **headers: str) -> Script:
 
 def test_every_operation_of_the_service(service: RunningService) -> None:
     with store.Client(service.base_url, service.api_key) as client:
-        zoe = client.create("Zoë", 2**53 + 1, "sold")
+        zoe = client.create("Zoë", 2**53 + 1, "sold", idempotency_key="zoe")
         assert zoe == store.Pet(zoe.id, "Zoë", 2**53 + 1, "sold")
-        twin = client.create(
-            zoe.name, zoe.category_id, zoe.status, idempotency_key="zoe"
-        )
         assert client.create("Zoë", 2**53 + 1, "sold", idempotency_key="zoe").replayed
-        with pytest.raises(store.IdempotencyKeyReusedError):
-            client.create("Leo", 1, idempotency_key="zoe")
+        twin = client.create("Zoë", 2**53 + 1, "sold")
         with pytest.raises(store.InvalidRequestError, match="status"):
             client.create("Leo", 1, status="")
         with pytest.warns(DeprecationWarning, match="5 December 2030"):
@@ -120,25 +91,11 @@ def test_every_operation_of_the_service_in_asyncio(service: RunningService) -> N
     asyncio.run(use())
 
 
-@pytest.mark.parametrize("method", ["pages", "pets", "create", "get", "close"])
-def test_both_clients_have_the_same_methods(method: str) -> None:
-    synchronous = inspect.signature(getattr(store.Client, method))
-    asynchronous = inspect.signature(getattr(store.AsyncClient, method))
-    assert synchronous.parameters == asynchronous.parameters
-
-
-def test_both_clients_have_a_method_for_each_operation() -> None:
+@pytest.mark.parametrize("kind", [store.Client, store.AsyncClient])
+def test_both_clients_have_a_method_for_each_operation(kind: type) -> None:
     for operation in openapi.operations():
         name = operation.id.removesuffix("Pet").replace("listPets", "pages")
-        for kind in (store.Client, store.AsyncClient):
-            assert hasattr(kind, name), (
-                f"clients/python: add {name} to {kind.__name__}."
-            )
-
-
-def test_forked_processes_do_not_share_connections(service: RunningService) -> None:
-    arguments = [sys.executable, "-c", FORKING, service.base_url, service.api_key]
-    assert subprocess.run(arguments, check=False, timeout=60).returncode == 0
+        assert hasattr(kind, name), f"clients/python: add {name} to {kind.__name__}."
 
 
 def test_its_pet_has_the_members_of_the_document_and_keeps_newer_ones() -> None:
@@ -154,31 +111,29 @@ def test_its_pet_has_the_members_of_the_document_and_keeps_newer_ones() -> None:
 
 
 def test_a_creation_is_repeated_with_its_key_and_after_retry_after(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    times = []
+    pauses: list[float] = []
+    monkeypatch.setattr("time.sleep", pauses.append)
+    date = formatdate(time.time() + 20, usegmt=True)
+    failures = {1: error(503, "down", Retry_After="1"), 2: error(429, Retry_After=date)}
 
     def script(_: Request, number: int) -> Response:
-        times.append(time.monotonic())
-        date = formatdate(time.time() + 2, usegmt=True)  # which has no fractions
-        failures = {
-            1: error(503, "down", Retry_After="1"),
-            2: error(429, Retry_After=date),
-        }
         return failures.get(number) or reply(REX, 201)
 
     with serve(script) as server, store.Client(server.base_url, "key") as client:
         client.create("Rex", 3)
         client.create("Rex", 3)
+
     first, second, third, other = [
         each.headers["Idempotency-Key"] for each in server.received
     ]
     assert first == second == third != other
-    assert times[1] - times[0] >= 1
-    assert times[2] - times[1] >= 1
+    assert pauses == [1, pytest.approx(20, abs=5)]
     assert "503 down: Sorry.; attempt 2 of 6 in 1.0 s" in caplog.text
 
 
+@both
 @pytest.mark.parametrize(
     ("script", "kind", "requests"),
     [
@@ -189,47 +144,51 @@ def test_a_creation_is_repeated_with_its_key_and_after_retry_after(
     ],
 )
 def test_only_what_may_pass_is_repeated(
-    script: Script, kind: type[Exception], requests: int
+    listed_by: Any, script: Script, kind: type[Exception], requests: int
 ) -> None:
-    error, received = failure(script, attempts=2)
+    error, received = failure(script, listed_by, attempts=2)
     assert (type(error), received) == (kind, requests)
 
 
+@both
 @pytest.mark.parametrize(
-    "body",
-    [b"[" * 10**5, b"9" * 10**5, b"\xff\xfe", b"<html>", {}, [{**REX, "id": True}]],
-)
-def test_what_is_not_the_api_is_refused(body: Any) -> None:
-    error, received = failure(always(body))
-    assert (type(error), received) == (store.InvalidResponseError, 1)
-
-
-@pytest.mark.parametrize(
-    "target",
+    "script",
     [
-        "http://127.0.0.2:{port}/v1/pets?cursor=x",
-        "//127.0.0.1:9/v1/pets?cursor=x",
-        "https://127.0.0.1:{port}/v1/pets?cursor=x",
-        "//me@127.0.0.1:{port}/v1/pets?cursor=x",
-        "http://[",
-        "/v1/pets",
+        always(b"[" * 10**5),
+        always(b"9" * 10**5),
+        always(b"\xff\xfe"),
+        always({}),
+        always([{**REX, "id": True}]),
+        always(gzip.compress(b"[]"), Content_Encoding="gzip"),
+        lambda *_: reply(itertools.repeat(b" " * 2**16)),  # without an end
     ],
 )
-def test_a_list_leads_nowhere_else_and_not_back(target: str) -> None:
-    def script(request: Request, _: int) -> Response:
-        url = target.format(port=request.environ["SERVER_PORT"])
-        return reply([REX], Link=f'<{url}>; rel="next"')
-
-    error, received = failure(script)
+def test_what_is_not_the_api_is_refused(listed_by: Any, script: Script) -> None:
+    error, received = failure(script, listed_by)
     assert (type(error), received) == (store.InvalidResponseError, 1)
 
 
-def test_a_list_that_goes_round_in_a_circle_is_refused() -> None:
-    def script(_: Request, number: int) -> Response:
-        return reply([], Link='<?cursor=x>; rel="next"') if number < 9 else error(400)
+@pytest.mark.parametrize(
+    ("target", "requests"),
+    [
+        ("http://127.0.0.2:{port}/v1/pets?cursor=x", 1),
+        ("//127.0.0.1:9/v1/pets?cursor=x", 1),
+        ("https://127.0.0.1:{port}/v1/pets?cursor=x", 1),
+        ("//me@127.0.0.1:{port}/v1/pets?cursor=x", 1),
+        ("http://[", 1),
+        ("/v1/pets", 1),
+        ("/v1/pets?cursor=x", 2),
+    ],
+)
+def test_a_list_leads_nowhere_else_and_not_in_a_circle(
+    target: str, requests: int
+) -> None:
+    def script(request: Request, number: int) -> Response:
+        url = target.format(port=request.environ["SERVER_PORT"])
+        return reply([], Link=f'<{url}>; rel="next"') if number < 9 else error(400)
 
     refused, received = failure(script)
-    assert (type(refused), received) == (store.InvalidResponseError, 2)
+    assert (type(refused), received) == (store.InvalidResponseError, requests)
 
 
 @pytest.mark.parametrize(
@@ -250,14 +209,14 @@ def test_the_next_page_is_found_in_every_form_of_a_link(link: str) -> None:
 
 
 def dripping(head: bytes, drop: bytes) -> Script:
-    """Return a script that sends a head, and then the same bytes for ten seconds."""
+    """Return a script that sends a head, and then the same bytes again and again."""
 
     def script(request: Request, number: int) -> Response:
         connection = request.environ["werkzeug.socket"]
         connection.sendall(head)
-        for _ in range(200):
+        for _ in range(100):
             connection.sendall(drop)
-            time.sleep(0.05)
+            time.sleep(0.03)
         return hang_up(request, number)
 
     return script
@@ -265,16 +224,14 @@ def dripping(head: bytes, drop: bytes) -> Script:
 
 @both
 @pytest.mark.parametrize(
-    "limits", [{"timeout_s": 0.8, "attempts": 1}, {"deadline_s": 0.8}]
-)
-@pytest.mark.parametrize(
-    "script",
+    ("script", "limits"),
     [
-        dripping(b"", b""),
-        dripping(b"HTTP/1.1 200 OK\r\n", b"X-Header: x\r\n"),
-        dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
-        dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n", b" "),
-        always({}, 503, Retry_After="9"),
+        (
+            dripping(b"HTTP/1.1 200 OK\r\n", b"X: x\r\n"),
+            {"timeout_s": 0.2, "attempts": 1},
+        ),
+        (dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), {"deadline_s": 0.2}),
+        (always({}, 503, Retry_After="9"), {"deadline_s": 5}),
     ],
 )
 def test_a_call_ends_in_time(
@@ -282,57 +239,49 @@ def test_a_call_ends_in_time(
 ) -> None:
     start = time.monotonic()
     failure(script, listed_by, **limits)
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 2
 
 
-@both
-@pytest.mark.parametrize(
-    "script",
-    [
-        always(gzip.compress(b"[" + b" " * 2**25), Content_Encoding="gzip"),
-        lambda *_: reply(itertools.repeat(b" " * 2**16, 1000)),
-    ],
-)
-def test_a_flood_is_not_read(listed_by: Any, script: Script) -> None:
-    tracemalloc.start()
-    error, _ = failure(script, listed_by)
-    assert type(error) is store.InvalidResponseError
-    assert tracemalloc.get_traced_memory()[1] < 16 * 2**20
-    tracemalloc.stop()
+def test_a_cancelled_creation_sends_nothing_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cancelled = AsyncMock(side_effect=asyncio.CancelledError)
+    monkeypatch.setattr("asyncio.sleep", cancelled)  # the pause before the next attempt
 
+    with serve(always({}, 503)) as server:
+        creation = store.AsyncClient(server.base_url, "key").create("Rex", 3)
+        with pytest.raises(asyncio.CancelledError):
+            asyncio.run(creation)
 
-def test_a_cancelled_creation_sends_nothing_more() -> None:
-    async def cancel(base_url: str) -> None:
-        client = store.AsyncClient(base_url, "key")
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(client.create("Rex", 3), 0.5)
-        await asyncio.sleep(1)
-        await client.close()
-
-    with serve(always({}, 503, Retry_After="1")) as server:
-        asyncio.run(cancel(server.base_url))
     assert len(server.received) == 1
 
 
-@pytest.mark.parametrize("script", [hang_up, always({}, 503), always(b"<html>")])
-def test_a_failed_creation_names_its_key_in_another_process_too(script: Script) -> None:
-    with serve(script) as server, pytest.raises(store.AnimalStoreError) as raised:
-        store.Client(server.base_url, "key", attempts=1).create("Rex", 3)
-    copied = pickle.loads(pickle.dumps(raised.value))  # noqa: S301
-    assert copied.idempotency_key == server.received[0].headers["Idempotency-Key"]
-    assert (type(copied), str(copied)) == (raised.type, str(raised.value))
-
-
-@pytest.mark.parametrize("status", sorted(STATUSES))
-def test_errors_have_a_class_a_code_and_a_request_id_and_are_safe_to_print(
-    status: int,
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, store.InvalidRequestError),
+        (401, store.AuthenticationError),
+        (404, store.NotFoundError),
+        (413, store.InvalidRequestError),
+        (415, store.InvalidRequestError),
+        (422, store.IdempotencyKeyReusedError),
+        (429, store.TooManyRequestsError),
+        (503, store.ServerError),
+    ],
+)
+def test_an_error_says_the_same_in_another_process_and_is_safe_to_print(
+    status: int, kind: type[store.ApiError]
 ) -> None:
-    body = {"code": CODE, "message": "Sorry."}
-    error, _ = failure(always(body, status, x_amzn_RequestId="42"), attempts=1)
-    copied = pickle.loads(pickle.dumps(error))  # noqa: S301
-    assert type(copied) is type(error) is not store.ApiError
-    assert (copied.status, copied.code, copied.request_id) == (status, CODE, "42")
-    assert str(copied) == rf"{status} \x1b[2J\x9b\u202e: Sorry. (request 42)"
+    script = always(
+        {"code": "\x1b[2J", "message": "Sorry."}, status, x_amzn_RequestId="42"
+    )
+    with serve(script) as server, pytest.raises(kind) as raised:
+        store.Client(server.base_url, "key", attempts=1).create("Rex", 3)
+
+    copied = pickle.loads(pickle.dumps(raised.value))  # noqa: S301
+    assert (copied.status, copied.code, copied.request_id) == (status, "\x1b[2J", "42")
+    assert copied.idempotency_key == server.received[0].headers["Idempotency-Key"]
+    assert str(copied) == rf"{status} \x1b[2J: Sorry. (request 42)"
 
 
 def test_a_redirect_is_not_followed_and_says_where_it_pointed() -> None:
@@ -354,11 +303,22 @@ def test_a_deletion_returns_none_and_takes_404_for_done_once_it_may_be() -> None
     assert deletion.result(httpx.Response(404), b"") is None
 
 
+def test_a_forked_process_opens_connections_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client = store.Client("https://x/v1", "key")
+    inherited = client._connections()
+    assert client._connections() is inherited
+
+    monkeypatch.setattr("os.getpid", lambda: 0)  # as in another process
+
+    assert client._connections() is not inherited
+
+
 def test_an_http_client_is_used_in_one_process_and_left_open() -> None:
-    transport = httpx.MockTransport(lambda _: httpx.Response(200, json=[REX]))
-    with httpx.Client(transport=transport) as http:
-        client = store.Client("https://animals.example/v1", "key", http_client=http)
-        assert list(client.pets()) == [store.Pet(1, "Rex", 3)]
+    with httpx.Client() as http:
+        client = store.Client("https://x/v1", "key", http_client=http)
+        assert client._connections() is http
         client.close()
         assert not http.is_closed
         with pytest.raises(RuntimeError, match="another process or event loop"):
@@ -368,9 +328,9 @@ def test_an_http_client_is_used_in_one_process_and_left_open() -> None:
 @pytest.mark.parametrize(
     ("base_url", "key", "message"),
     [
-        ("animals.example", "key", "base URL"),
-        ("https://me@x/v1", "key", "base URL"),
+        ("animals.example/v1", "key", "begins with https://"),
         ("https://x", "key", "ends with /v1"),
+        ("https://me@x/v1", "key", "base URL"),
         ("https://x?a=/v1", "key", "base URL"),
         ("http://10.0.0.1/v1", "key", "use https"),
         ("https://x/v1", "", "API key"),
