@@ -1,7 +1,6 @@
 """API keys: how they are issued, listed and revoked, in the embedded store."""
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -96,8 +95,8 @@ def test_key_is_revoked_by_itself_and_by_its_id(name: str, keys: KeyTable) -> No
     assert keys.revoke(name).hash == EXAMPLE_HASH
 
     bob, example = keys.all()
-    assert bob.state(time.time()) == "active"
-    assert example.state(time.time()) == "revoked"
+    assert (bob.revoked, bob.revokedBy) == (None, None)
+    assert example.revoked
     assert example.revokedBy == ARN
 
 
@@ -129,11 +128,6 @@ def test_unreadable_record_is_expired_and_hides_no_other(keys: KeyTable) -> None
     keys.dynamodb.put_item(TableName=API_KEYS, Item=item)
 
     assert keys.all()[0] == KeyRecord(HASH, "?", created=0, expires=0)
-
-
-@pytest.mark.parametrize(("expires", "state"), [(100, "expired"), (101, "active")])
-def test_key_is_active_until_it_expires(expires: int, state: str) -> None:
-    assert KeyRecord(HASH, "bob", created=1, expires=expires).state(now=100) == state
 
 
 @pytest.fixture
@@ -194,12 +188,3 @@ def test_nothing_in_the_table_steers_the_terminal(
 
     assert r"\x1b[2J\u202e" in printed
     assert printed.replace("\n", "").isprintable()
-
-
-def test_stage_that_is_not_deployed_has_no_keys(
-    run: RunCommand, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Stage, "outputs", lambda _: {})
-
-    with pytest.raises(KeyAdministrationError, match="no stack of production"):
-        run("list")

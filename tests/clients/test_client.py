@@ -64,18 +64,17 @@ def always(body: Any, status: int = 200, **headers: str) -> Script:
 
 def test_every_operation_of_the_service(service: RunningService) -> None:
     with store.Client(service.base_url, service.api_key) as client:
-        zoe = client.create("Zoë", 2**53 + 1, "sold", idempotency_key="zoe")
+        zoe = client.create("Zoë", 2**53 + 1, "sold")
         assert zoe == store.Pet(zoe.id, "Zoë", 2**53 + 1, "sold")
-        assert client.create("Zoë", 2**53 + 1, "sold", idempotency_key="zoe").replayed
-        twin = client.create("Zoë", 2**53 + 1, "sold")
+        leo = client.create("Leo", 1, "sold")
         with pytest.raises(store.InvalidRequestError, match="status"):
             client.create("Leo", 1, status="")
         with pytest.warns(DeprecationWarning, match="5 December 2030"):
-            assert client.get(twin.id) == twin
+            assert client.get(zoe.id) == zoe
         page = next(client.pages(status="sold", page_size=1))
         *_, last = client.pages(status="sold", cursor=page.cursor)
     assert page.pets[0] not in last.pets
-    assert (last.pets[-1], last.cursor) == (twin, None)
+    assert (last.pets[-1], last.cursor) == (leo, None)
 
 
 def test_every_operation_of_the_service_in_asyncio(service: RunningService) -> None:
@@ -115,20 +114,17 @@ def test_a_creation_is_repeated_with_its_key_and_after_retry_after(
 ) -> None:
     pauses: list[float] = []
     monkeypatch.setattr("time.sleep", pauses.append)
-    date = formatdate(time.time() + 20, usegmt=True)
-    failures = {1: error(503, "down", Retry_After="1"), 2: error(429, Retry_After=date)}
-
-    def script(_: Request, number: int) -> Response:
-        return failures.get(number) or reply(REX, 201)
-
-    with serve(script) as server, store.Client(server.base_url, "key") as client:
-        client.create("Rex", 3)
-        client.create("Rex", 3)
-
-    first, second, third, other = [
-        each.headers["Idempotency-Key"] for each in server.received
+    responses = [
+        error(503, "down", Retry_After="1"),
+        error(429, Retry_After=formatdate(time.time() + 20, usegmt=True)),
+        reply(REX, 201),
     ]
-    assert first == second == third != other
+
+    with serve(lambda _, number: responses[number - 1]) as server:
+        store.Client(server.base_url, "key").create("Rex", 3)
+
+    keys = {request.headers["Idempotency-Key"] for request in server.received}
+    assert len(keys) == 1
     assert pauses == [1, pytest.approx(20, abs=5)]
     assert "503 down: Sorry.; attempt 2 of 6 in 1.0 s" in caplog.text
 
@@ -262,7 +258,6 @@ def test_a_cancelled_creation_sends_nothing_more(
         (400, store.InvalidRequestError),
         (401, store.AuthenticationError),
         (404, store.NotFoundError),
-        (413, store.InvalidRequestError),
         (415, store.InvalidRequestError),
         (422, store.IdempotencyKeyReusedError),
         (429, store.TooManyRequestsError),
@@ -293,9 +288,7 @@ def test_a_redirect_is_not_followed_and_says_where_it_pointed() -> None:
 
 def test_a_deletion_returns_none_and_takes_404_for_done_once_it_may_be() -> None:
     client = store.Client("https://x/v1", "key")
-    deletion = Call(
-        client, "DELETE", httpx.URL("https://x/v1/pets/1"), lambda _, body: body
-    )
+    deletion = Call(client, "DELETE", client._pets, lambda _, body: body)
     assert deletion.result(httpx.Response(204), b"") is None
     with pytest.raises(store.NotFoundError):
         deletion.result(httpx.Response(404), b"")

@@ -46,7 +46,7 @@ note(await list({ cursor: "made-up" }));
 note(await read(2n ** 63n - 1n));
 note(await list({}, connect(baseUrl, "x")));
 note(await create("Rex", 1n, {}, connect(`${scripted}/413`)));
-for (const status of [429, 500, 502, 503, 504]) note(await list({}, connect(`${scripted}/${status}`)));
+for (const status of [429, 503]) note(await list({}, connect(`${scripted}/${status}`)));
 const listed: Pet[] = [];
 for await (const pet of pages()) listed.push(pet);
 const result = {

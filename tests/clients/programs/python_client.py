@@ -26,12 +26,12 @@ def openapi_generator(url, key):
     import openapi_client as api
     import urllib3
 
-    def call(name, body=None, **options):
+    def call(name, **options):
+        if "body" in options:
+            options["new_pet"] = options.pop("body")
         pets = api.PetsApi(api.ApiClient(api.Configuration(host=url, access_token=key)))
         try:
-            response = getattr(pets, f"{name}_with_http_info")(
-                **options, **({"new_pet": body} if body else {})
-            )
+            response = getattr(pets, f"{name}_with_http_info")(**options)
         except api.ApiException as error:
             return error.status, error.data, None
         headers = urllib3.HTTPHeaderDict(response.headers)  # their names in any case
@@ -54,33 +54,32 @@ failures = [
     connect(f"{scripted}/413", key)[1](
         "create_pet", body=new(name="Rex", category_id=1)
     ),
-    *(
-        connect(f"{scripted}/{status}", key)[1]("list_pets")
-        for status in (429, 500, 502, 503, 504)
-    ),
+    connect(f"{scripted}/429", key)[1]("list_pets"),
+    connect(f"{scripted}/503", key)[1]("list_pets"),
 ]
 created = [
     call("create_pet", body=new(name=name, category_id=2**53 + 1))[1]
     for name in json.loads(names)
 ]
-listed, query = [], {}
-while query is not None:
-    _, page, link = call("list_pets", limit=2, **query)
+_, listed, link = call("list_pets", limit=2)
+while link:
+    url = urlsplit(link[1 : link.index(">")])
+    cursor = parse_qs(url.query)["cursor"][0]
+    _, page, link = call("list_pets", limit=2, cursor=cursor)
     listed += page
-    query = None
-    if link:
-        url = link[1 : link.index(">")]
-        query = {"cursor": parse_qs(urlsplit(url).query)["cursor"][0]}
-newer = connect(f"{scripted}/newer", key)[1]("list_pets")[1]
-shown = {
-    "created": created,
-    "listed": listed,
-    "read": [call("get_pet", pet_id=created[0].id)[1]],
-    "newer": newer,
-}
+
+
+def values(pets):
+    return [(pet.id, pet.name, pet.category_id) for pet in pets]
+
+
 seen = {
-    name: [(pet.id, pet.name, pet.category_id) for pet in pets]
-    for name, pets in shown.items()
+    "created": values(created),
+    "listed": values(listed),
+    "read": values([call("get_pet", pet_id=created[0].id)[1]]),
+    "newer": values(connect(f"{scripted}/newer", key)[1]("list_pets")[1]),
+    "errors": {
+        status: getattr(error, "code", None) or None for status, error, _ in failures
+    },
 }
-errors = {status: getattr(error, "code", None) or None for status, error, _ in failures}
-print(json.dumps({**seen, "errors": errors}))
+print(json.dumps(seen))

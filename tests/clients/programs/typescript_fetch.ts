@@ -35,7 +35,7 @@ await note(client.listPets({ cursor: "made-up" }));
 await note(client.getPet({ petId: 2 ** 52 }));
 await note(connect(baseUrl, "x").listPets());
 await note(create("Rex", 1, undefined, connect(`${scripted}/413`)));
-for (const status of [429, 500, 502, 503, 504]) await note(connect(`${scripted}/${status}`).listPets());
+for (const status of [429, 503]) await note(connect(`${scripted}/${status}`).listPets());
 const listed: Pet[] = [];
 for await (const pet of pages()) listed.push(pet);
 const result = {
