@@ -138,14 +138,14 @@ quick: install .tools/sam/.installed ## while you add an operation or a field: w
 	@$(PYTEST_CMD) -q -n auto --show-capture=no @tests/quick.txt
 
 .PHONY: test tests
-test: install .tools/sam/.installed $(if $(shell command -v npm),.tools/iam/.installed) ## after each change: every test that is not slow, with every branch of what ships covered
+test: install .tools/sam/.installed ## after each change: every test that is not slow, with every branch of what ships covered
 	@echo "make test: a few minutes on two idle cores, many on busy ones"
 	@SECONDS=0; $(PYTEST_CMD) -n auto -m "not slow" --cov; echo "make test: $$SECONDS s"
 
 tests: test
 
 .PHONY: test-slow test-all
-test-slow: install .tools/sam/.installed $(if $(shell command -v java && command -v npm),.tools/dynamodb-local/.installed) ## the others: builds, generated clients, the page in a browser, Amazon's engine, attack and model check
+test-slow: install .tools/sam/.installed $(if $(shell command -v npm),.tools/iam/.installed) $(if $(shell command -v java && command -v npm),.tools/dynamodb-local/.installed) ## the others: builds, rights, generated clients, the page in a browser, Amazon's engine, attack and model check
 	@echo "make test-slow: some minutes"
 	@SECONDS=0; $(PYTEST_CMD) -n 2 -m slow; $(ANIMAL_STORE) faults --sample 12; echo "make test-slow: $$SECONDS s"
 

@@ -10,7 +10,7 @@ from tests.support.processes import RunningService, run_service
 # What takes long, or needs Node.js, a browser, Java or a build. Single tests that do are marked
 # where they are.
 SLOW = (
-    *("clients/test_generated.py", "packaging/"),
+    *("clients/test_generated.py", "deployment/test_permissions.py", "packaging/"),
     *(
         "reliability/test_attack.py",
         "reliability/test_model.py",

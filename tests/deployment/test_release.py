@@ -1,13 +1,12 @@
 """What may be deployed, with which parameters, and what a failed check goes back to."""
 
 import contextlib
-import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from unittest.mock import MagicMock
 
-import boto3
 import pytest
 
 from tools.deployment import bootstrap, release, versions
@@ -21,11 +20,17 @@ ACCOUNT = {
     "ExecutionRoleArn": "execution",
     "PermissionsBoundaryArn": "boundary",
 }
-
-
-def artifact(name: str, folder: Path = Path()) -> Artifact:
-    """Make up an artifact that has been unpacked into a folder."""
-    return Artifact(Path(name), folder, name, name)
+# Two commits on main, and one beside it, each with a tag.
+HISTORY = """
+git init --quiet --initial-branch main
+git config user.name x
+git config user.email x@example.com
+for name in older newer beside; do
+  git commit --quiet --allow-empty --message $name
+  git tag $name
+done
+git reset --quiet --hard newer
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -39,55 +44,29 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
 
 
 @pytest.fixture
-def commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Make a history: `older` and `newer` on main, where production runs `newer`, and `beside`."""
-
-    def git(*arguments: str) -> str:
-        command = [
-            "git",
-            "-c",
-            "user.name=x",
-            "-c",
-            "user.email=x@example.com",
-            *arguments,
-        ]
-        return subprocess.check_output(command, cwd=tmp_path, text=True).strip()
-
-    found = {}
-    git("init", "--initial-branch", "main")
-    for name in ("older", "newer", "beside"):
-        git("commit", "--allow-empty", "--message", name)
-        found[name] = git("rev-parse", "HEAD")
-    git("reset", "--hard", found["newer"])
+def commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a history, in which production runs `newer`."""
+    subprocess.run(["sh", "-ec", HISTORY], cwd=tmp_path, check=True)
     monkeypatch.setattr(release, "ROOT", tmp_path)
     monkeypatch.setattr(release, "MAIN", "main")
-    monkeypatch.setattr(release, "released", lambda _: f"{found['newer']}-sha256")
-    return {**found, "changed": f"{found['newer']}-dirty"}
+    monkeypatch.setattr(release, "released", lambda _: "newer-sha256")
 
 
-@pytest.mark.parametrize(
-    ("stage", "commit", "is_rollback"),
-    [
-        ("production", "newer", False),
-        ("production", "older", True),
-        ("staging", "beside", False),
-    ],
-)
-def test_what_may_be_deployed(
-    commits: dict[str, str], stage: str, commit: str, is_rollback: bool
-) -> None:
-    release.guard(Stage(stage), commits[commit], is_rollback=is_rollback)
+@pytest.mark.usefixtures("commits")
+def test_what_may_be_deployed() -> None:
+    release.guard(PRODUCTION, "newer", is_rollback=False)
+    release.guard(PRODUCTION, "older", is_rollback=True)
+    release.guard(Stage("staging"), "beside", is_rollback=False)
 
 
 @pytest.mark.parametrize(
     ("commit", "is_rollback"),
-    [("older", False), ("beside", False), ("beside", True), ("changed", True)],
+    [("older", False), ("beside", False), ("beside", True), ("newer-dirty", True)],
 )
-def test_what_production_refuses(
-    commits: dict[str, str], commit: str, is_rollback: bool
-) -> None:
+@pytest.mark.usefixtures("commits")
+def test_what_production_refuses(commit: str, is_rollback: bool) -> None:
     with pytest.raises(DeploymentError, match="production"):
-        release.guard(PRODUCTION, commits[commit], is_rollback=is_rollback)
+        release.guard(PRODUCTION, commit, is_rollback=is_rollback)
 
 
 def test_an_environment_that_every_branch_may_use_is_refused(
@@ -108,12 +87,7 @@ def test_a_deployment_has_every_parameter_of_its_artifact(
     (tmp_path / "samconfig.toml").write_text(
         "production.deploy.parameters.parameter_overrides = ['Stage=production', 'Waf=true']"
     )
-    used = {
-        "MemorySize": "512",
-        "AlarmEmail": "a@example.com",
-        "Waf": "false",
-        "DomainName": "x",
-    }
+    used = {"MemorySize": "512", "AlarmEmail": "a@example.com", "DomainName": "x"}
     monkeypatch.setattr(Stage, "used_parameters", lambda _: used)
     monkeypatch.delenv("ALARM_EMAIL", raising=False)
 
@@ -126,27 +100,41 @@ def test_a_deployment_has_every_parameter_of_its_artifact(
     }
 
 
+def artifact(name: str) -> Artifact:
+    """Make up an artifact."""
+    return Artifact(Path(name), Path(), name, name)
+
+
 @pytest.fixture
 def history(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record what a stage has run; at first it runs `old`."""
     ran = ["old"]
-    monkeypatch.setattr(
-        release, "install", lambda _, each, **__: ran.append(each.commit)
-    )
+
+    def install(_: Stage, installed: Artifact, **_options: Any) -> None:
+        ran.append(installed.commit)
+
+    def fetched(_: Stage, name: str) -> contextlib.nullcontext[Artifact]:
+        return contextlib.nullcontext(artifact(name))
+
+    monkeypatch.setattr(release, "install", install)
+    monkeypatch.setattr(release, "fetched", fetched)
     monkeypatch.setattr(release, "released", lambda _: ran[-1])
-    monkeypatch.setattr(
-        release, "fetched", lambda _, name: contextlib.nullcontext(artifact(name))
-    )
     return ran
 
 
+@pytest.mark.parametrize("canary", [True, False])
 def test_what_passes_its_check_stays_and_can_be_rolled_back_to(
-    history: list[str], aws: MagicMock
+    history: list[str], aws: MagicMock, monkeypatch: pytest.MonkeyPatch, canary: bool
 ) -> None:
-    release.deploy_and_check(PRODUCTION, artifact("new"), lambda: None, canary=False)
+    requests = MagicMock()
+    monkeypatch.setattr(release, "requests_meanwhile", requests)
+    monkeypatch.setattr(Stage, "outputs", lambda _: {})
+
+    release.deploy_and_check(PRODUCTION, artifact("new"), lambda: None, canary=canary)
 
     assert history == ["old", "new"]
     aws.put_object.assert_called_once_with(Bucket="bucket", Key="passed/new")
+    assert requests.called is canary
 
 
 @pytest.mark.parametrize(
@@ -177,115 +165,60 @@ def test_a_failed_check_goes_back_unless_superseded(
     aws.put_object.assert_not_called()
 
 
-@pytest.mark.parametrize("canary", [True, False])
-@pytest.mark.usefixtures("history")
-def test_a_canary_sees_requests(monkeypatch: pytest.MonkeyPatch, canary: bool) -> None:
-    requests = MagicMock()
-    monkeypatch.setattr(release, "requests_meanwhile", requests)
-    monkeypatch.setattr(Stage, "outputs", lambda _: {})
-
-    release.deploy_and_check(PRODUCTION, artifact("new"), lambda: None, canary=canary)
-
-    assert requests.called is canary
-
-
-@pytest.fixture
-def sam(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, ...]]:
-    """Take the place of the sam command, and keep what it is told to do."""
-    commands: list[tuple[str, ...]] = []
-
-    def run(_: str, *command: str, cwd: Path) -> str:
-        commands.append((*command, (cwd / "deployed.json").read_text()))
-        return (
-            "changes: arn:aws:cloudformation:eu-central-1:1:changeSet/samcli/1 created"
-        )
-
+def test_a_plan_is_not_carried_out_and_each_deployment_differs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sam = MagicMock()
+    monkeypatch.setattr(release, "run", sam)
+    monkeypatch.setattr(Stage, "parameters", lambda *_: {})
+    monkeypatch.setattr(Stage, "restored_tables", lambda _: {})
+    same = Artifact(tmp_path, tmp_path, "same", "same")
     (tmp_path / "template.yaml").write_text(
         "{Globals: {Function: {Environment: {Variables: {}}}}, Outputs: {}}"
     )
-    monkeypatch.setattr(release, "run", run)
-    monkeypatch.setattr(Stage, "status", lambda _: "UPDATE_COMPLETE")
-    monkeypatch.setattr(Stage, "parameters", lambda *_: {})
-    monkeypatch.setattr(Stage, "restored_tables", lambda _: {})
-    return commands
 
+    release.install(PRODUCTION, same, canary=True)
+    first = (tmp_path / "deployed.json").read_text()
+    release.plan(PRODUCTION, same)
 
-def test_each_deployment_publishes_versions_of_its_own(
-    sam: list[tuple[str, ...]], tmp_path: Path
-) -> None:
-    release.install(PRODUCTION, artifact("same", tmp_path), canary=True)
-    release.install(PRODUCTION, artifact("same", tmp_path), canary=True)
-
-    deployed = [json.loads(command[-1]) for command in sam if command[0] == "deploy"]
-    assert deployed[0]["Globals"] != deployed[1]["Globals"]
-
-
-def test_a_plan_names_the_changes_and_leaves_nothing_behind(
-    aws: MagicMock, sam: list[tuple[str, ...]], tmp_path: Path
-) -> None:
-    change = {"Action": "Modify", "LogicalResourceId": "Api", "Replacement": "True"}
-    pages = [{"Changes": [{"ResourceChange": change}]}]
-    aws.get_paginator.return_value.paginate.return_value = pages
-
-    assert list(release.plan(PRODUCTION, artifact("new", tmp_path))) == [
-        "Modify Api (replaced)"
-    ]
-
-    assert "--no-execute-changeset" in sam[-1]
-    change_set = "arn:aws:cloudformation:eu-central-1:1:changeSet/samcli/1"
-    aws.delete_change_set.assert_called_once_with(
-        StackName="animal-store-production", ChangeSetName=change_set
-    )
+    assert "--no-execute-changeset" in sam.call_args.args
+    assert (tmp_path / "deployed.json").read_text() != first
 
 
 def test_restored_tables_take_the_place_of_the_stacks_own_everywhere() -> None:
-    before = {
-        "AnimalsTable": {"Type": "AWS::DynamoDB::Table"},
-        "name": {"Ref": "AnimalsTable"},
-        "arns": [
-            {"Fn::GetAtt": ["AnimalsTable", "Arn"]},
-            {"Fn::GetAtt": "AnimalsTable.Arn"},
-        ],
-        "index": {"Fn::Sub": "${AnimalsTable.Arn}/index/by-status of ${AnimalsTable}"},
-        "other": {"Ref": "ApiKeysTable"},
-    }
+    template = """{"AnimalsTable": {"Type": "AWS::DynamoDB::Table"}, "other": {"Ref": "KeysTable"},
+        "name": {"Ref": "AnimalsTable"}, "arn": {"Fn::GetAtt": ["AnimalsTable", "Arn"]},
+        "index": {"Fn::Sub": "${AnimalsTable.Arn}/index/by-status of ${AnimalsTable}"}}"""
     arn = (
         "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/restored"
     )
 
-    assert release.replace_tables(before, {"AnimalsTable": "restored"}) == {
-        "AnimalsTable": {"Type": "AWS::DynamoDB::Table"},
-        "name": "restored",
-        "arns": [{"Fn::Sub": arn}, {"Fn::Sub": arn}],
-        "index": {"Fn::Sub": f"{arn}/index/by-status of restored"},
-        "other": {"Ref": "ApiKeysTable"},
-    }
+    assert release.use_tables(template, {"AnimalsTable": "restored"}) == (
+        """{"AnimalsTable": {"Type": "AWS::DynamoDB::Table"}, "other": {"Ref": "KeysTable"},
+        "name": "restored", "arn": {"Fn::Sub": "ARN"},
+        "index": {"Fn::Sub": "ARN/index/by-status of restored"}}"""
+    ).replace("ARN", arn)
 
 
 def test_what_did_not_reach_live_is_named(aws: MagicMock) -> None:
-    latest = {"MemorySize": 512, "Timeout": 5}
     live = {"MemorySize": 1769, "Layers": [{"Arn": "layer:1"}], "CodeSha256": "qg=="}
-    aws.meta = boto3.client("lambda", region_name="eu-central-1").meta
+    latest = {"MemorySize": 512, "Layers": [{"Arn": "layer:1"}], "Timeout": 5}
+    aws.get_function.side_effect = [{"Configuration": live}, {"Configuration": latest}]
+    aws.get_layer_version_by_arn.return_value = {"Content": {"CodeSha256": "uw=="}}
     aws.get_alias.return_value = {
         "RoutingConfig": {"AdditionalVersionWeights": {"2": 0.1}}
     }
-    aws.get_function.side_effect = [
-        {"Configuration": latest | {"Layers": live["Layers"]}},
-        {"Configuration": live},
-    ]
-    aws.get_layer_version_by_arn.return_value = {"Content": {"CodeSha256": "uw=="}}
 
-    expected = {"code": "ab", "layer": "cc", "reserved concurrency": "7"}
-    assert list(versions.wrong_settings("function", expected)) == [
-        "code is aa, not ab",
-        "layer is bb, not cc",
-        "reserved concurrency is 0, not 7",
+    assert list(versions.differences("function", code="ab", layer="cc")) == [
+        "the code is not ab",
+        "the layer is not cc",
         "other versions have a share: {'2': 0.1}",
         "MemorySize is 1769, not 512",
         "Timeout is None, not 5",
     ]
 
 
+@pytest.mark.slow
 def test_a_stage_is_deployed_without_what_only_tests_need() -> None:
     program = "import sys; sys.modules['pytest'] = None; import tools.cli"
     subprocess.run([sys.executable, "-c", program], check=True)

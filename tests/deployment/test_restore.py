@@ -1,51 +1,77 @@
-"""What a restore prepares, and what a cut-over carries over: nothing is lost, no id given twice."""
+"""What a restore makes, and what a cut-over carries over: nothing is lost, no id given twice."""
 
 import contextlib
 from collections.abc import Iterator
 from typing import Any
-from unittest.mock import MagicMock
+from unittest.mock import DEFAULT, MagicMock
 
 import boto3
 import pytest
-from botocore.exceptions import ClientError
+import stamina
 from moto import mock_aws
 
 from tools.deployment import release, restore
+from tools.deployment.service import DeploymentError
 from tools.deployment.stage import Stage
 from tools.local.service import load_template
 
 PRODUCTION = Stage("production")
+OLD = "animal-store-production-AnimalsTable-1A2B3C4D5E6F"
+NEW = "animal-store-production-AnimalsTable-20270131023000"
+OLD_KEYS = "animal-store-production-ApiKeysTable-1A2B3C4D5E6F"
+NEW_KEYS = "animal-store-production-ApiKeysTable-20270131023000"
 COUNTER = {"pk": "counter", "id": 0}
 
 
-@pytest.fixture
-def tables(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Make `animals` and `keys`, which the stage uses, and their restored copies, empty."""
-    in_use = {"AnimalsTableName": "animals", "ApiKeysTableName": "keys"}
-    own = {"AnimalsTable": "animals", "ApiKeysTable": "keys"}
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    monkeypatch.setattr(restore, "_DRAIN_S", 0)
+@pytest.fixture(scope="module")
+def dynamodb() -> Iterator[Any]:
+    """Make the tables that the stage uses, and their restored copies."""
+    tables = load_template().tables
+    with pytest.MonkeyPatch.context() as environment, mock_aws():
+        environment.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        dynamodb = boto3.resource("dynamodb")
+        for name in (OLD, NEW, OLD_KEYS, NEW_KEYS):
+            request = tables[name.split("-")[3]].request
+            dynamodb.create_table(**request | {"TableName": name})
+        yield dynamodb
+
+
+@pytest.fixture(autouse=True)
+def outputs(dynamodb: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Let the stage use its own tables; empty all."""
+    for table in dynamodb.tables.all():
+        names = [key["AttributeName"] for key in table.key_schema]
+        for item in table.scan()["Items"]:
+            table.delete_item(Key={name: item[name] for name in names})
+    own = {"AnimalsTable": OLD, "ApiKeysTable": OLD_KEYS}
+    outputs = {"AnimalsTableName": OLD, "ApiKeysTableName": OLD_KEYS}
+    monkeypatch.setattr(restore, "_dynamodb", lambda: dynamodb)
+    monkeypatch.setattr("time.sleep", lambda _: None)
     monkeypatch.setattr(Stage, "wait", lambda _: None)
-    monkeypatch.setattr(Stage, "outputs", lambda _: in_use)
+    monkeypatch.setattr(Stage, "outputs", lambda _: outputs)
     monkeypatch.setattr(Stage, "resources", lambda _: own)
-    with mock_aws():
-        for name, table in own.items():
-            request = load_template().tables[name].request
-            for each in (table, f"{table}-restored"):
-                boto3.client("dynamodb").create_table(**request | {"TableName": each})
-        yield boto3.resource("dynamodb").Table
+    return outputs
+
+
+@pytest.fixture(autouse=True)
+def install(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
+    """Take the place of a deployment."""
+    install = MagicMock()
+    monkeypatch.setattr(release, "fetched", lambda *_: contextlib.nullcontext("live"))
+    monkeypatch.setattr(release, "install", install)
+    return install
 
 
 @pytest.fixture
-def installed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Keep the tables that each deployment is to use."""
-    deployments: list[Any] = []
-    nothing = contextlib.nullcontext()
-    monkeypatch.setattr(release, "fetched", lambda *_: nothing)
-    monkeypatch.setattr(
-        release, "install", lambda *_, tables, **__: deployments.append(tables)
-    )
-    return deployments
+def old(dynamodb: Any) -> Any:
+    """The stack's own table."""
+    return dynamodb.Table(OLD)
+
+
+@pytest.fixture
+def new(dynamodb: Any) -> Any:
+    """The restored table."""
+    return dynamodb.Table(NEW)
 
 
 def counter(table: Any) -> Any:
@@ -53,103 +79,68 @@ def counter(table: Any) -> Any:
     return table.get_item(Key=COUNTER)["Item"]
 
 
-def test_a_cut_over_closes_the_old_table_and_opens_the_new_one(
-    tables: Any, installed: list[Any]
+def test_a_restored_table_is_protected_and_expires_as_before(
+    dynamodb: Any, install: MagicMock
 ) -> None:
-    tables("animals").put_item(Item={**COUNTER, "value": 7})
-    tables("animals-restored").put_item(Item={**COUNTER, "value": 6, "closed": 1})
+    client = dynamodb.meta.client
+    expiry = {"Enabled": True, "AttributeName": "expires"}
+    client.update_time_to_live(TableName=OLD, TimeToLiveSpecification=expiry)
 
-    restore.cut_over(PRODUCTION, "animals-restored")
+    restored = restore.restore(PRODUCTION)
+    restore.cut_over(PRODUCTION, restored)
 
-    assert "closed" in counter(tables("animals"))
-    assert counter(tables("animals-restored")) == {**COUNTER, "value": 7}
-    assert installed == [{"AnimalsTable": "animals-restored"}]
+    description = client.describe_table(TableName=restored)["Table"]
+    backups = client.describe_continuous_backups(TableName=restored)
+    assert description["DeletionProtectionEnabled"]
+    assert "'PointInTimeRecoveryStatus': 'ENABLED'" in str(backups)
+    assert restore._expiry(restored) == "expires"
+    install.assert_called_once_with(
+        PRODUCTION, "live", canary=False, tables={"AnimalsTable": restored}
+    )
 
 
-@pytest.mark.usefixtures("installed")
+def test_a_cut_over_waits_until_the_new_table_can_be_protected(
+    dynamodb: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = dynamodb.meta.client
+    not_yet = client.exceptions.ContinuousBackupsUnavailableException({}, "Update")
+    update = MagicMock(side_effect=[not_yet, DEFAULT])
+    monkeypatch.setattr(client, "update_continuous_backups", update)
+
+    with stamina.set_testing(True, attempts=2):
+        restore.cut_over(PRODUCTION, NEW)
+
+    assert update.call_count == 2
+
+
+def test_a_cut_over_refuses_the_table_of_another_stage() -> None:
+    with pytest.raises(DeploymentError, match="not a table of staging"):
+        restore.cut_over(Stage("staging"), NEW)
+
+
+def test_a_cut_over_closes_the_old_table_and_opens_the_new_one(
+    old: Any, new: Any
+) -> None:
+    old.put_item(Item={**COUNTER, "value": 7})
+    new.put_item(Item={**COUNTER, "value": 6, "closed": "x"})
+
+    restore.cut_over(PRODUCTION, NEW)
+
+    assert counter(old) == {**COUNTER, "value": 7, "closed": NEW}
+    assert counter(new) == {**COUNTER, "value": 7}
+
+
 def test_what_is_under_way_when_the_table_is_closed_is_carried_over(
-    tables: Any, monkeypatch: pytest.MonkeyPatch
+    old: Any, new: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def write_late(_: float) -> None:
-        assert "closed" in counter(tables("animals"))
-        tables("animals").put_item(Item={"pk": "pet", "id": 1})
+        assert "closed" in counter(old)
+        old.put_item(Item={"pk": "pet", "id": 1})
 
-    monkeypatch.setattr(restore, "time", MagicMock(sleep=write_late, time=lambda: 0))
-    restore.cut_over(PRODUCTION, "animals-restored")
+    monkeypatch.setattr("time.sleep", write_late)
+    restore.cut_over(PRODUCTION, NEW)
 
-    assert "Item" in tables("animals-restored").get_item(Key={"pk": "pet", "id": 1})
-
-
-@pytest.mark.parametrize("step", ["_close", "carry_over", "_open"])
-def test_a_cut_over_that_was_killed_can_be_repeated(
-    tables: Any, installed: list[Any], monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
-    tables("animals").put_item(Item={"pk": "pet", "id": 7})
-    tables("animals").put_item(Item={**COUNTER, "value": 7})
-    with monkeypatch.context() as killed:
-        killed.setattr(restore, step, MagicMock(side_effect=KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            restore.cut_over(PRODUCTION, "animals-restored")
-
-    restore.cut_over(PRODUCTION, "animals-restored")
-
-    assert tables("animals-restored").scan()["Count"] == 2
-    assert counter(tables("animals-restored")) == {**COUNTER, "value": 7}
-    assert installed == [{"AnimalsTable": "animals-restored"}]
-
-
-def test_a_repeat_after_the_deployment_carries_over_from_the_table_that_was_left(
-    tables: Any, installed: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    restore.cut_over(PRODUCTION, "animals-restored")
-    outputs = {"AnimalsTableName": "animals-restored", "ApiKeysTableName": "keys"}
-    monkeypatch.setattr(Stage, "outputs", lambda _: outputs)
-    tables("animals").put_item(Item={"pk": "pet", "id": 8})
-
-    restore.cut_over(PRODUCTION, "animals-restored")
-
-    assert "Item" in tables("animals-restored").get_item(Key={"pk": "pet", "id": 8})
-    assert len(installed) == 2
-
-
-@pytest.mark.usefixtures("installed")
-def test_a_cut_over_whose_deployment_was_taken_back_can_be_undone(tables: Any) -> None:
-    tables("animals").put_item(Item={**COUNTER, "value": 1})
-    restore.cut_over(PRODUCTION, "animals-restored")
-    # The new version takes a creation before CloudFormation goes back to the old one.
-    tables("animals-restored").put_item(Item={"pk": "pet", "id": 2})
-    tables("animals-restored").put_item(Item={**COUNTER, "value": 2})
-
-    restore.cut_over(PRODUCTION, "animals")
-
-    assert "Item" in tables("animals").get_item(Key={"pk": "pet", "id": 2})
-    assert counter(tables("animals")) == {**COUNTER, "value": 2}
-    assert "closed" in counter(tables("animals-restored"))
-
-
-@pytest.mark.usefixtures("installed")
-def test_no_id_is_given_again_if_nothing_is_carried_over(tables: Any) -> None:
-    tables("animals").put_item(Item={**COUNTER, "value": 50})
-    tables("animals-restored").put_item(Item={**COUNTER, "value": 40})
-
-    restore.cut_over(PRODUCTION, "animals-restored", carry=False)
-
-    assert counter(tables("animals-restored")) == {**COUNTER, "value": 50}
-
-
-@pytest.mark.usefixtures("installed")
-def test_a_key_that_is_revoked_during_the_deployment_stays_revoked(
-    tables: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tables("keys").put_item(Item={"hash": "h"})
-
-    def revoke_meanwhile(*_: Any, **__: Any) -> None:
-        tables("keys").put_item(Item={"hash": "h", "revoked": 1})
-
-    monkeypatch.setattr(release, "install", revoke_meanwhile)
-    restore.cut_over(PRODUCTION, "keys-restored", "ApiKeysTable")
-
-    assert "revoked" in tables("keys-restored").get_item(Key={"hash": "h"})["Item"]
+    assert "Item" in new.get_item(Key={"pk": "pet", "id": 1})
 
 
 def test_requests_end_before_anything_is_carried_over() -> None:
@@ -158,108 +149,90 @@ def test_requests_end_before_anything_is_carried_over() -> None:
     assert longest < restore._DRAIN_S
 
 
-def test_the_stacks_own_table_comes_back(
-    tables: Any, installed: list[Any], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("step", ["_close", "_add", "_never_repeat_ids"])
+def test_a_cut_over_that_was_killed_can_be_repeated(
+    old: Any, new: Any, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    outputs = {"AnimalsTableName": "animals-restored", "ApiKeysTableName": "keys"}
-    monkeypatch.setattr(Stage, "outputs", lambda _: outputs)
-    tables("animals").put_item(Item={**COUNTER, "closed": 1})
+    old.put_item(Item={"pk": "pet", "id": 7})
+    old.put_item(Item={**COUNTER, "value": 7})
+    with monkeypatch.context() as killed:
+        killed.setattr(restore, step, MagicMock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            restore.cut_over(PRODUCTION, NEW)
 
-    restore.cut_over(PRODUCTION, "animals")
+    restore.cut_over(PRODUCTION, NEW)
 
-    assert installed == [{}]
-    assert "closed" not in counter(tables("animals"))
+    assert "Item" in new.get_item(Key={"pk": "pet", "id": 7})
+    assert counter(new) == {**COUNTER, "value": 7}
+
+
+def test_a_cut_over_whose_deployment_was_taken_back_can_be_undone(
+    old: Any, new: Any
+) -> None:
+    old.put_item(Item={**COUNTER, "value": 1})
+    restore.cut_over(PRODUCTION, NEW)
+    # The new version takes a creation before CloudFormation goes back to the old one.
+    new.put_item(Item={"pk": "pet", "id": 2})
+    new.put_item(Item={**COUNTER, "value": 2})
+
+    restore.cut_over(PRODUCTION, OLD)
+
+    assert "Item" in old.get_item(Key={"pk": "pet", "id": 2})
+    assert counter(old) == {**COUNTER, "value": 2}
+    assert counter(new) == {**COUNTER, "value": 2, "closed": OLD}
+
+
+@pytest.mark.parametrize(("before", "restored"), [(8, 3), (3, 8)])
+def test_no_id_is_given_again_if_nothing_is_carried_over(
+    old: Any, new: Any, before: int, restored: int
+) -> None:
+    old.put_item(Item={"pk": "pet", "id": 1})
+    old.put_item(Item={**COUNTER, "value": before})
+    new.put_item(Item={**COUNTER, "value": restored})
+
+    restore.cut_over(PRODUCTION, NEW, carry=False)
+
+    assert new.scan()["Items"] == [{**COUNTER, "value": 8}]
 
 
 def test_animals_come_back_as_they_were_and_newer_ones_are_carried_over(
-    tables: Any,
+    old: Any, new: Any
 ) -> None:
-    old, new = tables("animals"), tables("animals-restored")
     # At the restored moment, the creation of 6 was under way: it had taken its id.
+    new.put_item(Item={**COUNTER, "value": 6})
+    new.put_item(Item={"pk": "pet", "id": 1, "name": "as it was"})
     for pk, number in (("pet", 1), ("pet", 6), ("pet", 7), ("idempotency#x", 0)):
         old.put_item(Item={"pk": pk, "id": number})
-    restore.never_repeat_ids("animals", 7)
-    new.put_item(Item={"pk": "pet", "id": 1, "name": "as it was"})
-    restore.never_repeat_ids("animals-restored", 6)
 
-    restore.carry_over("AnimalsTable", "animals", "animals-restored")
+    restore.cut_over(PRODUCTION, NEW)
 
     assert new.scan()["Count"] == 5
     assert new.get_item(Key={"pk": "pet", "id": 1})["Item"]["name"] == "as it was"
 
 
-@pytest.mark.usefixtures("tables")
-def test_the_counter_is_never_set_back() -> None:
-    restore.never_repeat_ids("animals", 8)
-    restore.never_repeat_ids("animals", 3)
-    assert restore.counter("animals") == 8
-
-
-@pytest.mark.parametrize(
-    ("old", "restored", "expected"),
-    [
-        ({"label": "new"}, {"label": "as it was"}, {"label": "as it was"}),
-        ({"revoked": 1}, {"label": "as it was"}, {"revoked": 1}),
-        ({"label": "new"}, None, {"label": "new"}),
-        (None, {"label": "as it was"}, {"label": "as it was"}),
-    ],
-    ids=["kept", "revoked", "issued", "deleted"],
-)
-def test_a_revocation_is_carried_over(
-    tables: Any,
-    old: dict[str, Any] | None,
-    restored: dict[str, Any] | None,
-    expected: Any,
+def test_a_key_that_is_revoked_during_the_deployment_stays_revoked(
+    dynamodb: Any, install: MagicMock
 ) -> None:
-    for table, item in (("keys", old), ("keys-restored", restored)):
-        if item is not None:
-            tables(table).put_item(Item={"hash": "h", **item})
+    old, new = dynamodb.Table(OLD_KEYS), dynamodb.Table(NEW_KEYS)
+    revoked = {"hash": "h", "revoked": 1}
+    new.put_item(Item={"hash": "h"})
+    install.side_effect = lambda *_, **__: old.put_item(Item=revoked)
 
-    restore.carry_over("ApiKeysTable", "keys", "keys-restored")
+    restore.cut_over(PRODUCTION, NEW_KEYS)
 
-    found = tables("keys-restored").get_item(Key={"hash": "h"})["Item"]
-    assert found == {"hash": "h", **expected}
-
-
-@pytest.fixture
-def dynamodb(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Take the place of DynamoDB: the new table refuses its backups at first."""
-    dynamodb = MagicMock()
-    dynamodb.exceptions.TableAlreadyExistsException = KeyError
-    not_yet: Any = {"Error": {"Code": "ContinuousBackupsUnavailableException"}}
-    dynamodb.update_continuous_backups.side_effect = [
-        ClientError(not_yet, "Update"),
-        {},
-    ]
-    dynamodb.describe_time_to_live.side_effect = lambda TableName: {  # noqa: N803
-        "TimeToLiveDescription": {"AttributeName": "expires"}
-        if TableName == "animals"
-        else {}
-    }
-    monkeypatch.setattr(restore, "client", lambda _: dynamodb)
-    monkeypatch.setattr(Stage, "outputs", lambda _: {"AnimalsTableName": "animals"})
-    return dynamodb
+    assert new.scan()["Items"] == [revoked]
 
 
-def test_a_restore_protects_the_new_table_as_soon_as_it_can(dynamodb: Any) -> None:
-    restore.restore(PRODUCTION, into="new")
-
-    assert dynamodb.update_continuous_backups.call_count == 2
-    dynamodb.update_table.assert_called_once_with(
-        TableName="new", DeletionProtectionEnabled=True
-    )
-    dynamodb.update_time_to_live.assert_called_once()
-
-
-def test_a_restore_names_the_new_table_before_it_waits(
-    dynamodb: Any, capsys: pytest.CaptureFixture[str]
+def test_keys_are_carried_over_by_a_repeat_after_the_deployment(
+    dynamodb: Any, install: MagicMock, outputs: dict[str, str]
 ) -> None:
-    dynamodb.get_waiter.side_effect = KeyboardInterrupt
+    install.side_effect = [KeyboardInterrupt, None]
     with pytest.raises(KeyboardInterrupt):
-        restore.restore(PRODUCTION)
-    assert "--into animal-store-production-AnimalsTable-" in capsys.readouterr().out
+        restore.cut_over(PRODUCTION, NEW_KEYS)
+    dynamodb.Table(OLD_KEYS).put_item(Item={"hash": "h"})
+    # CloudFormation ends the deployment whether anybody waits or not.
+    outputs["ApiKeysTableName"] = NEW_KEYS
 
+    restore.cut_over(PRODUCTION, NEW_KEYS)
 
-def test_a_restore_goes_on_with_a_table_that_is_there(dynamodb: Any) -> None:
-    dynamodb.restore_table_to_point_in_time.side_effect = KeyError
-    assert restore.restore(PRODUCTION, into="new") == "new"
+    assert dynamodb.Table(NEW_KEYS).scan()["Items"] == [{"hash": "h"}]

@@ -9,9 +9,8 @@ import pytest
 from moto import mock_aws
 
 from tools.deployment import service, stage
-from tools.deployment.service import DeploymentError
 from tools.deployment.stage import Stage
-from tools.key_table import KeyRecord, KeyTable
+from tools.key_table import KeyTable
 from tools.local.service import load_template
 
 
@@ -28,15 +27,9 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> Iterator[KeyTable]:
 
 def test_keys_are_valid_for_as_long_as_a_check_lasts(keys: KeyTable) -> None:
     with service.temporary_keys("keys"):
-        assert [record.state(time.time()) for record in keys.all()] == [
-            "active",
-            "active",
-        ]
+        assert {record.state(time.time()) for record in keys.all()} == {"active"}
 
-    assert [record.state(time.time()) for record in keys.all()] == [
-        "revoked",
-        "revoked",
-    ]
+    assert {record.state(time.time()) for record in keys.all()} == {"revoked"}
 
 
 @pytest.mark.usefixtures("keys")
@@ -46,17 +39,6 @@ def test_two_checks_at_the_same_time_have_keys_of_their_own() -> None:
         service.temporary_keys("keys") as second,
     ):
         assert len({*first, *second}) == 4
-
-
-def test_a_check_says_that_no_label_is_left(keys: KeyTable) -> None:
-    for number in range(1, 9):
-        keys.put(KeyRecord(f"{number}" * 64, f"check {number}", created=1))
-
-    with (
-        pytest.raises(DeploymentError, match="all labels"),
-        service.temporary_keys("keys"),
-    ):
-        pass
 
 
 @pytest.mark.usefixtures("keys")

@@ -13,7 +13,6 @@ import pytest
 
 from tests.rehearsal import emulator
 from tests.rehearsal.places import Place, empty_account, emulated
-from tests.support.recorder import recording
 from tools import ROOT
 from tools.deployment.stage import Stage
 from tools.packaging import artifact
@@ -68,7 +67,6 @@ def pytest_configure(config: pytest.Config) -> None:
     """Add the marks of steps."""
     config.addinivalue_line("markers", "administrator: not in the pipeline's role")
     config.addinivalue_line("markers", "only_aws(reason): the emulator cannot show it")
-    config.addinivalue_line("markers", "only_emulated(reason): not in a real account")
     config.addinivalue_line("markers", "in_full: only with the first stage")
 
 
@@ -93,8 +91,7 @@ def place(
             yield account
     else:
         os.environ["ALARM_EMAIL"] = "alarms@example.com"
-        folder = tmp_path_factory.mktemp("rehearsal")
-        with emulated(folder / "emulator") as account, recording(folder / "calls"):
+        with emulated(tmp_path_factory.mktemp("rehearsal") / "emulator") as account:
             yield account
 
 
@@ -113,8 +110,8 @@ def rehearsal(
 @pytest.fixture(autouse=True)
 def role(rehearsal: Rehearsal, request: pytest.FixtureRequest) -> None:
     """Skip a step that is not for this place or stage; take others in the pipeline's role."""
-    elsewhere = "only_aws" if rehearsal.place.is_emulated else "only_emulated"
-    if mark := request.node.get_closest_marker(elsewhere):
+    mark = request.node.get_closest_marker("only_aws")
+    if mark and rehearsal.place.is_emulated:
         pytest.skip(mark.args[0])
     is_first = request.config.getoption("stages")[0] == rehearsal.stage.name
     if request.node.get_closest_marker("in_full") and not is_first:

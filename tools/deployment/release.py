@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -17,7 +16,6 @@ from tools.deployment.stage import Stage, client
 from tools.packaging.artifact import Artifact, digest, unpack
 
 MAIN = "origin/main"
-_ARN = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/"
 
 
 def guard(stage: Stage, commit: str, *, is_rollback: bool) -> None:
@@ -106,45 +104,23 @@ def install(
     client("s3").upload_file(
         str(artifact.path), bucket, f"releases/{artifact.name}.zip"
     )
-    tables = stage.restored_tables() if tables is None else tables
-    _sam_deploy(stage, artifact, tables, {} if canary else {"Canary": "false"})
+    _sam_deploy(stage, artifact, canary=canary, tables=tables)
     client("cloudformation").update_termination_protection(
         StackName=stage.stack, EnableTerminationProtection=True
     )
 
 
-def plan(stage: Stage, artifact: Artifact) -> Iterator[str]:
-    """Name each resource that a deployment would add, change or remove; change nothing."""
-    if not stage.status():
-        raise DeploymentError(
-            f"{stage.name} has no stack: a deployment adds all of template.yaml"
-        )
-    printed = _sam_deploy(
-        stage, artifact, stage.restored_tables(), {}, "--no-execute-changeset"
-    )
-    change_set = next(word for word in printed.split() if ":changeSet/" in word)
-    cloudformation = client("cloudformation")
-    # By the stack's name too: the right to call it is asked of the stack.
-    named = {"StackName": stage.stack, "ChangeSetName": change_set}
-    try:
-        pages = cloudformation.get_paginator("describe_change_set").paginate(**named)
-        for page in pages:
-            for change in page["Changes"]:
-                resource = change["ResourceChange"]
-                replaced = (
-                    " (replaced)" if resource.get("Replacement") == "True" else ""
-                )
-                yield f"{resource['Action']} {resource['LogicalResourceId']}{replaced}"
-    finally:
-        cloudformation.delete_change_set(**named)
+def plan(stage: Stage, artifact: Artifact) -> str:
+    """Say what a deployment would change; the next one deletes the change set that this makes."""
+    return _sam_deploy(stage, artifact, "--no-execute-changeset")
 
 
 def _sam_deploy(
     stage: Stage,
     artifact: Artifact,
-    tables: Mapping[str, str],
-    parameters: Mapping[str, str],
     *options: str,
+    canary: bool = True,
+    tables: Mapping[str, str] | None = None,
 ) -> str:
     """Upload an artifact's code, let CloudFormation deploy it, and return what sam printed."""
     account = stage.account()
@@ -158,17 +134,19 @@ def _sam_deploy(
         "Description": "What runs: commit and SHA-256.",
         "Value": artifact.name,
     }
-    (folder / "deployed.json").write_text(
-        json.dumps(replace_tables(template, tables)), "utf-8"
-    )
+    tables = stage.restored_tables() if tables is None else tables
+    text = use_tables(json.dumps(template), tables)
+    (folder / "deployed.json").write_text(text, "utf-8")
     run(SAM, "package", "--template-file", "deployed.json", "--output-template-file",
         "packaged.yaml", "--s3-bucket", bucket, "--s3-prefix", "code", "--force-upload",
         "--no-progressbar", cwd=folder)  # fmt: skip
-    given = {**stage.parameters(folder), **parameters}
+    parameters = stage.parameters(folder)
+    if not canary:
+        parameters["Canary"] = "false"
     return run(SAM, "deploy", "--template-file", "packaged.yaml", "--config-file",
         "samconfig.toml", "--config-env", stage.name, "--s3-bucket", bucket, "--role-arn",
         account["ExecutionRoleArn"], "--no-progressbar", *options, "--parameter-overrides",
-        *(f'{name}="{value}"' for name, value in given.items()), cwd=folder)  # fmt: skip
+        *(f'{name}="{value}"' for name, value in parameters.items()), cwd=folder)  # fmt: skip
 
 
 def deploy_and_check(
@@ -212,30 +190,20 @@ def deploy_and_check(
     )
 
 
-def replace_tables(part: Any, tables: Mapping[str, str]) -> Any:
-    """Let a part of a template use other tables than the stack's own, which stay as they are."""
-    if isinstance(part, list):
-        return [replace_tables(each, tables) for each in part]
-    if isinstance(part, dict):
-        return _name_of(part, tables) or {
-            key: replace_tables(value, tables) for key, value in part.items()
-        }
-    if isinstance(part, str):
-        for table, name in tables.items():
-            part = part.replace(f"${{{table}}}", name).replace(
-                f"${{{table}.Arn}}", _ARN + name
-            )
-    return part
+def use_tables(template: str, tables: Mapping[str, str]) -> str:
+    """Let a template, as JSON, use other tables than its own, which stay as they are.
 
-
-def _name_of(reference: Mapping[str, Any], tables: Mapping[str, str]) -> Any:
-    """Return the name or the ARN that a reference to a replaced table stands for."""
+    Args:
+        template: As `json.dumps` and `sam build` write it: one form of each reference.
+        tables: The names of the other tables, by the logical ids of the template's own.
+    """
     for table, name in tables.items():
-        if reference == {"Ref": table}:
-            return name
-        if reference in (
-            {"Fn::GetAtt": [table, "Arn"]},
-            {"Fn::GetAtt": f"{table}.Arn"},
-        ):
-            return {"Fn::Sub": _ARN + name}
-    return None
+        arn = f"arn:${{AWS::Partition}}:dynamodb:${{AWS::Region}}:${{AWS::AccountId}}:table/{name}"
+        for reference, replacement in {
+            f'{{"Ref": "{table}"}}': f'"{name}"',
+            f'{{"Fn::GetAtt": ["{table}", "Arn"]}}': f'{{"Fn::Sub": "{arn}"}}',
+            f"${{{table}}}": name,
+            f"${{{table}.Arn}}": arn,
+        }.items():
+            template = template.replace(reference, replacement)
+    return template

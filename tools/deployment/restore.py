@@ -4,221 +4,197 @@ DynamoDB always restores into a new table. The stack keeps its own one, and an o
 them is in use.
 """
 
-import contextlib
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import boto3
 import stamina
 import typer
-from boto3.dynamodb.conditions import Attr, ConditionBase
-from botocore.exceptions import ClientError
+from boto3.dynamodb.conditions import Attr
 
 from tools.deployment import release
-from tools.deployment.stage import StageName, client
+from tools.deployment.service import DeploymentError
+from tools.deployment.stage import StageName
 
 ANIMALS, KEYS = "AnimalsTable", "ApiKeysTable"
-Table = Annotated[str, typer.Option(help="Its logical id in template.yaml.")]
-Into = Annotated[
-    str, typer.Option(help="A new table that an interrupted restore has begun.")
-]
 _COUNTER = {"pk": "counter", "id": 0}
 _DRAIN_S = 15  # a request that has begun ends within the function's 10 s
 _UNDER_WAY = 10_000  # as many creations as the table takes in that time
 _RESTORE_POLLS = {"Delay": 10, "MaxAttempts": 24 * 360}  # for a day
-_SETTLE_S = 600.0
-# What a new table answers until everything of it is there.
-_NOT_READY = {
-    "ContinuousBackupsUnavailableException",
-    "LimitExceededException",
-    "ResourceInUseException",
-    "ResourceNotFoundException",
-}
+_IS_NEW = Attr("pk").not_exists() & Attr("hash").not_exists()  # in either table
 
 
 def restore(
     stage: StageName,
-    table: Table = ANIMALS,
+    table: Annotated[str, typer.Option(help="Its id in template.yaml.")] = ANIMALS,
     at: datetime | None = None,
-    into: Into = "",
 ) -> str:
     """Restore a table as it was at a moment (UTC; without one the latest) into a new one."""
-    dynamodb, source = client("dynamodb"), stage.outputs()[f"{table}Name"]
-    target = into or f"{stage.stack}-{table}-{datetime.now(UTC):%Y%m%d%H%M%S}"
-    repeat = f"if interrupted, repeat with --into {target}"
-    print(f"restoring {source} into {target}; {repeat}", flush=True)
+    source = stage.outputs()[f"{table}Name"]
+    target = f"{stage.stack}-{table}-{datetime.now(UTC):%Y%m%d%H%M%S}"
     moment: dict[str, Any] = {"UseLatestRestorableTime": True}
     if at:
         moment = {"RestoreDateTime": at.replace(tzinfo=UTC)}
-    with contextlib.suppress(dynamodb.exceptions.TableAlreadyExistsException):
-        dynamodb.restore_table_to_point_in_time(
-            SourceTableName=source, TargetTableName=target, **moment
-        )
-    dynamodb.get_waiter("table_exists").wait(
-        TableName=target, WaiterConfig=_RESTORE_POLLS
+    _dynamodb().meta.client.restore_table_to_point_in_time(
+        SourceTableName=source, TargetTableName=target, **moment
     )
-    for attempt in stamina.retry_context(
-        on=_is_not_ready, attempts=None, timeout=_SETTLE_S, wait_initial=1, wait_max=15
-    ):
-        with attempt:
-            _protect(source, target)
-    print(f"{target} is restored: make cut-over STAGE={stage.name} TABLE={target}")
+    print(f"DynamoDB restores {source} into {target}. This waits until it is there:")
+    print(f"make cut-over STAGE={stage.name} TABLE={target}")
     return target
 
 
-def _is_not_ready(error: Exception) -> bool:
-    return (
-        isinstance(error, ClientError) and error.response["Error"]["Code"] in _NOT_READY
-    )
-
-
-def _protect(source: str, target: str) -> None:
-    """Give a restored table what does not come along: time to live, recovery and protection."""
-    dynamodb = client("dynamodb")
-    dynamodb.update_continuous_backups(
-        TableName=target,
-        PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True},
-    )
-    dynamodb.update_table(TableName=target, DeletionProtectionEnabled=True)
-    expiry = dynamodb.describe_time_to_live(TableName=source)["TimeToLiveDescription"]
-    there = dynamodb.describe_time_to_live(TableName=target)["TimeToLiveDescription"]
-    if "AttributeName" in expiry and "AttributeName" not in there:
-        dynamodb.update_time_to_live(
-            TableName=target,
-            TimeToLiveSpecification={
-                "Enabled": True,
-                "AttributeName": expiry["AttributeName"],
-            },
-        )
-
-
-def cut_over(
-    stage: StageName, name: str, table: Table = ANIMALS, *, carry: bool = True
-) -> None:
+def cut_over(stage: StageName, name: str, *, carry: bool = True) -> None:
     """Let a stage use a restored table, or its own one again; safe to repeat.
 
     Nothing is added to a table that is left once it is closed, whichever function still uses it.
     """
+    table = name.removeprefix(f"{stage.stack}-").partition("-")[0]
+    if table not in (ANIMALS, KEYS):
+        raise DeploymentError(f"{name} is not a table of {stage.name}")
+    own = stage.resources()[table]
+    if name != own:
+        _wait_and_protect(own, name)
     stage.wait()
-    in_use, own = stage.outputs()[f"{table}Name"], stage.resources()[table]
-    left = _tables_left_for(name, in_use, table)
+    new, in_use = _table(name), _table(stage.outputs()[f"{table}Name"])
+    left = _predecessors(table, new, in_use)
     if table == ANIMALS:
-        _close(left, name)
-    _take_over(table, left, name, carry=carry)
+        _close(left, new)
+    _take_over(table, left, new, carry=carry)
     if table == ANIMALS:
-        _open(name)
-    tables = {**stage.restored_tables(), table: name}
-    if name == own:
-        del tables[table]
+        # It may have been closed, or restored from one that was.
+        new.update_item(Key=_COUNTER, UpdateExpression="REMOVE closed")
     with release.fetched(stage, release.released(stage)) as artifact:
+        tables = {**stage.restored_tables(), table: name}
         release.install(stage, artifact, canary=False, tables=tables)
     if table == KEYS:  # what was issued or revoked during the deployment
-        _take_over(table, left, name, carry=carry)
+        _take_over(table, left, new, carry=carry)
 
 
-def _tables_left_for(name: str, in_use: str, table: str) -> list[str]:
+def _wait_and_protect(own: str, restored: str) -> None:
+    """Wait for a restored table, and give it the protection and the expiry of the stack's own."""
+    dynamodb = _dynamodb().meta.client
+    dynamodb.describe_table(TableName=restored)  # refuses a name that does not exist
+    dynamodb.get_waiter("table_exists").wait(
+        TableName=restored, WaiterConfig=_RESTORE_POLLS
+    )
+    not_yet = (
+        dynamodb.exceptions.ContinuousBackupsUnavailableException,
+        dynamodb.exceptions.LimitExceededException,
+        dynamodb.exceptions.ResourceInUseException,
+    )
+    for attempt in stamina.retry_context(on=not_yet, attempts=None, timeout=600):
+        with attempt:
+            dynamodb.update_continuous_backups(
+                TableName=restored,
+                PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True},
+            )
+            dynamodb.update_table(TableName=restored, DeletionProtectionEnabled=True)
+            if _expiry(restored) != _expiry(own):
+                wanted = {"Enabled": True, "AttributeName": _expiry(own)}
+                dynamodb.update_time_to_live(
+                    TableName=restored, TimeToLiveSpecification=wanted
+                )
+
+
+def _expiry(name: str) -> Any:
+    answer = _dynamodb().meta.client.describe_time_to_live(TableName=name)
+    return answer["TimeToLiveDescription"].get("AttributeName")
+
+
+def _predecessors(table: str, new: Any, in_use: Any) -> list[Any]:
     """Return the tables that may hold what a table lacks.
 
     They are the one in use; the one that a repeated cut-over has left, as the table's tag says;
     and the one for which that in use was closed, if its deployment was taken back.
     """
-    dynamodb = client("dynamodb")
-    arn = dynamodb.describe_table(TableName=name)["Table"]["TableArn"]
-    if name != in_use:
-        dynamodb.tag_resource(
-            ResourceArn=arn, Tags=[{"Key": "follows", "Value": in_use}]
-        )
+    dynamodb, arn = new.meta.client, new.table_arn
+    if new != in_use:
+        tag = {"Key": "follows", "Value": in_use.name}
+        dynamodb.tag_resource(ResourceArn=arn, Tags=[tag])
     tags = dynamodb.list_tags_of_resource(ResourceArn=arn)["Tags"]
-    left = {in_use, *(str(tag["Value"]) for tag in tags if tag["Key"] == "follows")}
+    names = {in_use.name, *(tag["Value"] for tag in tags if tag["Key"] == "follows")}
     if table == ANIMALS:
-        left.add(_counter_item(in_use).get("closed", name))
-    return sorted(left - {name})
+        names.add(_counter(in_use).get("closed", new.name))
+    return [_table(name) for name in sorted(names - {new.name})]
 
 
-def _close(names: list[str], successor: str) -> None:
+def _close(tables: list[Any], successor: Any) -> None:
     """Let tables give no more ids, because another takes their place, and wait for what began."""
-    for name in names:
-        _table(name).update_item(
+    for table in tables:
+        table.update_item(
             Key=_COUNTER,
             UpdateExpression="SET closed = :successor",
-            ExpressionAttributeValues={":successor": successor},
+            ExpressionAttributeValues={":successor": successor.name},
         )
-    if names:
+    if tables:
         time.sleep(_DRAIN_S)
 
 
-def _take_over(table: str, names: list[str], successor: str, *, carry: bool) -> None:
-    for name in names:
-        if carry:
-            carry_over(table, name, successor)
+def _take_over(table: str, left: list[Any], new: Any, *, carry: bool) -> None:
+    for old in left:
+        if carry and table == ANIMALS:
+            _carry_animals_over(old, new)
+        elif carry:
+            _carry_keys_over(old, new)
         if table == ANIMALS:
-            never_repeat_ids(successor, counter(name))
+            _never_repeat_ids(new, _last_id(old))
 
 
-def _open(name: str) -> None:
-    """Let a table give ids: it may have been closed, or restored from one that was."""
-    _table(name).update_item(Key=_COUNTER, UpdateExpression="REMOVE closed")
-
-
-def carry_over(table: str, old: str, new: str) -> None:
-    """Copy what was written after the restored moment."""
-    source, target = _table(old), _table(new)
-    if table == KEYS:
-        for item in _items(source):
-            # A revocation is carried over too: a key that was revoked must not come back.
-            _put(target, item, None if "revoked" in item else Attr("hash").not_exists())
-        return
+def _carry_animals_over(old: Any, new: Any) -> None:
     # A creation that was under way at the restored moment had taken its id, and wrote its animal
     # afterwards.
-    recent = Attr("id").gt(counter(new) - _UNDER_WAY) | Attr("pk").begins_with(
-        "idempotency#"
-    )
-    there = {
-        (item["pk"], item["id"]) for item in _items(target, FilterExpression=recent)
-    }
-    for item in _items(source, FilterExpression=recent):
+    first = _last_id(new) - _UNDER_WAY
+    recent = Attr("id").gt(first) | Attr("pk").begins_with("idempotency#")
+    there = {(item["pk"], item["id"]) for item in _items(new, FilterExpression=recent)}
+    for item in _items(old, FilterExpression=recent):
         if (item["pk"], item["id"]) not in there:
-            _put(target, item, Attr("pk").not_exists())
+            _add(new, item)
 
 
-def raise_counter(stage: StageName, value: int) -> None:
-    """Let ids go on after VALUE; never sets the counter back."""
-    table = stage.outputs()[f"{ANIMALS}Name"]
-    never_repeat_ids(table, value)
-    print(f"the last id given is {counter(table)}")
+def _carry_keys_over(old: Any, new: Any) -> None:
+    for item in _items(old):
+        if "revoked" in item:  # a key that was revoked must not come back
+            new.put_item(Item=item)
+        else:
+            _add(new, item)
 
 
-def never_repeat_ids(name: str, last: int) -> None:
+def _add(table: Any, item: Mapping[str, Any]) -> None:
+    with suppress(table.meta.client.exceptions.ConditionalCheckFailedException):
+        table.put_item(Item=item, ConditionExpression=_IS_NEW)
+
+
+def _never_repeat_ids(table: Any, last: int) -> None:
     """Set a table's counter to a number, unless it is beyond that."""
-    table = _table(name)
-    with contextlib.suppress(
-        table.meta.client.exceptions.ConditionalCheckFailedException
-    ):
+    with suppress(table.meta.client.exceptions.ConditionalCheckFailedException):
         table.update_item(
             Key=_COUNTER,
             UpdateExpression="SET #value = :last",
-            ConditionExpression=Attr("value").not_exists() | Attr("value").lt(last),
+            ConditionExpression="attribute_not_exists(#value) OR #value < :last",
             ExpressionAttributeNames={"#value": "value"},
             ExpressionAttributeValues={":last": last},
         )
 
 
-def counter(name: str) -> int:
-    """Return the last id that a table has given."""
-    return int(_counter_item(name).get("value", 0))
+def _last_id(table: Any) -> int:
+    return int(_counter(table).get("value", 0))
 
 
-def _counter_item(name: str) -> dict[str, Any]:
-    item: dict[str, Any] = (
-        _table(name).get_item(Key=_COUNTER, ConsistentRead=True).get("Item", {})
-    )
+def _counter(table: Any) -> dict[str, Any]:
+    answer = table.get_item(Key=_COUNTER, ConsistentRead=True)
+    item: dict[str, Any] = answer.get("Item", {})
     return item
 
 
+def _dynamodb() -> Any:
+    return boto3.resource("dynamodb")
+
+
 def _table(name: str) -> Any:
-    return boto3.resource("dynamodb").Table(name)
+    return _dynamodb().Table(name)
 
 
 def _items(table: Any, **options: Any) -> Iterator[Mapping[str, Any]]:
@@ -227,12 +203,3 @@ def _items(table: Any, **options: Any) -> Iterator[Mapping[str, Any]]:
         TableName=table.name, ConsistentRead=True, **options
     ):
         yield from page["Items"]
-
-
-def _put(table: Any, item: Mapping[str, Any], condition: ConditionBase | None) -> None:
-    with contextlib.suppress(
-        table.meta.client.exceptions.ConditionalCheckFailedException
-    ):
-        table.put_item(
-            Item=item, **({"ConditionExpression": condition} if condition else {})
-        )

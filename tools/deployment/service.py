@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from subprocess import DEVNULL
 
 import boto3
 
@@ -73,9 +72,7 @@ def _issue(keys: KeyTable) -> tuple[str, KeyRecord]:
 
 def check_contract(base_url: str, keys: list[str], place: str, *arguments: str) -> None:
     """Run the contract suite as it has to pass in a place, without this process's credentials."""
-    with _suite(base_url, keys, place, "-r", "fE", *arguments) as process:
-        failed = process.wait()
-    if failed:
+    if _suite(base_url, keys, place, "-r", "fE", *arguments).returncode:
         raise DeploymentError(f"the contract suite failed against {base_url}")
 
 
@@ -90,10 +87,7 @@ def requests_meanwhile(outputs: Mapping[str, str]) -> Iterator[None]:
 
     def run_again(keys: list[str]) -> None:
         while not ended.is_set():
-            with _suite(
-                outputs["BaseUrl"], keys, "aws", "-m", "smoke_read_only", stdout=DEVNULL
-            ):
-                pass
+            _suite(outputs["BaseUrl"], keys, "aws", "-m", "smoke_read_only", quiet=True)
 
     with (
         temporary_keys(outputs["ApiKeysTableName"]) as keys,
@@ -107,12 +101,8 @@ def requests_meanwhile(outputs: Mapping[str, str]) -> Iterator[None]:
 
 
 def _suite(
-    base_url: str,
-    keys: list[str],
-    place: str,
-    *arguments: str,
-    stdout: int | None = None,
-) -> subprocess.Popen[bytes]:
+    base_url: str, keys: list[str], place: str, *arguments: str, quiet: bool = False
+) -> subprocess.CompletedProcess[bytes]:
     environment = {
         "PATH": "/usr/bin:/bin",
         "PYTHONUTF8": "1",
@@ -129,6 +119,10 @@ def _suite(
         "-p",
         "no:cacheprovider",
     ]
-    return subprocess.Popen(
-        [*command, *arguments], cwd=ROOT, env=environment, stdout=stdout
+    return subprocess.run(
+        [*command, *arguments],
+        cwd=ROOT,
+        env=environment,
+        check=False,
+        stdout=subprocess.DEVNULL if quiet else None,
     )

@@ -34,30 +34,22 @@ class Stage:
 
     def parameters(self, artifact: Path) -> dict[str, str]:
         """Return all parameters as an artifact has them: a rollback takes back changed ones."""
-        stages = tomllib.loads((artifact / "samconfig.toml").read_text("utf-8"))
-        if self.name not in stages:
-            raise DeploymentError(f"samconfig.toml has no stage named {self.name}")
-        template = yaml.safe_load((artifact / "template.yaml").read_text("utf-8"))[
-            "Parameters"
-        ]
-        defaults = {
-            name: str(each["Default"])
-            for name, each in template.items()
-            if "Default" in each
-        }
-        kept = {
-            name: value
-            for name, value in self.used_parameters().items()
-            if name in _KEPT and name in defaults
-        }
-        given = dict(
-            pair.split("=", 1)
-            for pair in stages[self.name]["deploy"]["parameters"]["parameter_overrides"]
-        )
+        config = tomllib.loads((artifact / "samconfig.toml").read_text("utf-8"))
+        template = yaml.safe_load((artifact / "template.yaml").read_text("utf-8"))
+        parameters = {}
+        for name, declared in template["Parameters"].items():
+            if "Default" in declared:
+                parameters[name] = str(declared["Default"])
+        for name, value in self.used_parameters().items():
+            if name in _KEPT and name in parameters:
+                parameters[name] = value
+        for pair in config[self.name]["deploy"]["parameters"]["parameter_overrides"]:
+            name, _, value = pair.partition("=")
+            parameters[name] = value
         if email := os.environ.get("ALARM_EMAIL"):
-            given["AlarmEmail"] = email
-        boundary = {"PermissionsBoundary": self.account()["PermissionsBoundaryArn"]}
-        return {**defaults, **kept, **given, **boundary}
+            parameters["AlarmEmail"] = email
+        parameters["PermissionsBoundary"] = self.account()["PermissionsBoundaryArn"]
+        return parameters
 
     def account(self) -> dict[str, str]:
         """Return the outputs of bootstrap.yaml's stack: the bucket of artifacts, and roles."""
@@ -89,18 +81,12 @@ class Stage:
 
     def resources(self) -> dict[str, str]:
         """Return the physical names of its stack's resources by their logical ids."""
-        pages = (
-            client("cloudformation")
-            .get_paginator("list_stack_resources")
-            .paginate(StackName=self.stack)
-        )
-        summaries = [
-            summary for page in pages for summary in page["StackResourceSummaries"]
-        ]
-        return {
-            summary["LogicalResourceId"]: summary.get("PhysicalResourceId", "")
-            for summary in summaries
-        }
+        paginator = client("cloudformation").get_paginator("list_stack_resources")
+        names = {}
+        for page in paginator.paginate(StackName=self.stack):
+            for each in page["StackResourceSummaries"]:
+                names[each["LogicalResourceId"]] = each.get("PhysicalResourceId", "")
+        return names
 
     def unconfirmed_subscriptions(self) -> list[str]:
         """Return the addresses that get no alarms until they confirm that they want them."""
