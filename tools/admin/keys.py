@@ -1,13 +1,12 @@
 """Commands that issue, list and revoke API keys, in the local store or in a stage's table."""
 
 import json
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 from animal_store_client.errors import printable
@@ -16,7 +15,6 @@ from lambda_local.dynamodb import create_tables
 from tools.deployment.stage import Stage
 from tools.key_table import (
     KeyAdministrationError,
-    KeyRecord,
     KeyTable,
     aws_caller,
 )
@@ -36,7 +34,6 @@ StageOption = Annotated[
     Literal["staging", "production"] | None,
     typer.Option("--stage", help="The deployed stage whose keys are meant."),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @contextmanager
@@ -66,30 +63,29 @@ def issue(
         int, typer.Option(min=1, max=36500, help="How long it is valid.")
     ] = 365,
     stage: StageOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Make a key. It is shown now and never again: only its hash is stored."""
     environment: Literal["live", "test"] = "live" if stage == "production" else "test"
     with _table(stage) as keys:
         expires = int(time.time()) + days * 86_400
         key, record = keys.issue(label, environment, expires)
-    if as_json:
-        print(json.dumps({"key": key, **_json(record)}))
-    else:
-        print(key)
-        print(
-            f"Shown this once. Id {record.id}, expires {_time(record.expires)}.",
-            file=sys.stderr,
-        )
+    print(key)
+    typer.echo(
+        f"Shown this once. Id {record.id}, expires {_time(record.expires)}.", err=True
+    )
 
 
 @app.command("list")
-def list_(*, stage: StageOption = None, as_json: JsonOption = False) -> None:
+def list_(
+    *,
+    stage: StageOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all as JSON.")] = False,
+) -> None:
     """Show every key, never the key itself."""
     with _table(stage) as keys:
         records = keys.all()
     if as_json:
-        print(json.dumps([_json(record) for record in records], indent=2))
+        print(json.dumps([asdict(record) for record in records], indent=2))
         return
     print(_LINE.format("Id", "Created (UTC)", "Expires", "State", "Label", "Issued by"))
     for record in records:
@@ -119,10 +115,6 @@ def revoke(
     with _table(stage) as keys:
         record = keys.revoke(identifier)
     print(printable(f"Revoked {record.id} ({record.label})."))
-
-
-def _json(record: KeyRecord) -> dict[str, Any]:
-    return {"id": record.id, **asdict(record), "state": record.state(time.time())}
 
 
 def _time(seconds: int | None) -> str:
