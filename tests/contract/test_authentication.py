@@ -1,11 +1,8 @@
 """Who is let in: section 5 of the interface, and RFC 6750's way of presenting a key."""
 
-import base64
-
-import httpx
 import pytest
 
-from tests.contract.client import JSON, Client, Headers, assert_error, short
+from tests.contract.client import JSON, Client, Headers, assert_error
 from tests.support import openapi
 from tools.local.events import EXAMPLE_KEY
 
@@ -22,14 +19,13 @@ REFUSED = [
     "Bearer{key}",
     "Bearer: {key}",
     "Token {key}",
-    "Basic {key_in_base64}",
+    "Basic {key}",
     "Bearer {key}, Bearer {key}",
     "Bearer {key},",
     "Bearer {key} {key}",
     'Bearer "{key}"',
     "Bearer x",
     "Bearer {key_in_the_other_case}",
-    "Bearer {key_cut}",
     "Bearer {key}0",
     "Bearer schlüssel",
     "Bearer " + "a" * 4000,
@@ -44,24 +40,14 @@ def authorization(value: str | None, key: str) -> Headers:
         return []
     written = value.format(
         key=key,
-        key_cut=key[:-1],
         key_mistyped=key[:-1] + ("1" if key[-1] == "0" else "0"),
         key_in_the_other_case=key.swapcase(),
-        key_in_base64=base64.b64encode((key + ":").encode()).decode(),
     )
     return [("Authorization", written)]
 
 
-def assert_unauthorized(response: httpx.Response) -> None:
-    assert_error(response, "unauthorized")
-    # API Gateway gives the challenge another name on its way out.
-    remapped = response.headers.get("x-amzn-remapped-www-authenticate")
-    challenge = response.headers.get("WWW-Authenticate", remapped)
-    assert challenge == 'Bearer realm="animal-store"'
-
-
 @openapi.each_operation
-@pytest.mark.parametrize("value", REFUSED, ids=short)
+@pytest.mark.parametrize("value", REFUSED)
 def test_refused(
     client: Client, operation: openapi.Operation, value: str | None
 ) -> None:
@@ -69,35 +55,30 @@ def test_refused(
     headers = [*authorization(value, client.api_key), JSON]
     content = b'{"name": "x", "categoryId": 1}' if operation.method == "POST" else None
     path = operation.path.format(petId=1)
-    assert_unauthorized(
-        client.request(operation.method, path, headers, content, authenticate=False)
+    response = client.request(
+        operation.method, path, headers, content, authenticate=False
     )
+    assert_error(response, "unauthorized")
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "authenticate"),
-    [
-        ("Authorization", "Bearer {key}", True),
-        ("Authorization", "Bearer x", True),
-        ("X-Api-Key", "{key}", False),
-        ("Proxy-Authorization", "Bearer {key}", False),
-        ("Cookie", "Authorization=Bearer {key}; api_key={key}", False),
-    ],
-)
-def test_refused_header(
-    client: Client, name: str, value: str, authenticate: bool
-) -> None:
-    """A key in a second Authorization header, or in another one, is refused."""
-    headers = [(name, value.format(key=client.api_key))]
-    response = client.request("GET", "/pets", headers, authenticate=authenticate)
-    assert_unauthorized(response)
+@pytest.mark.parametrize("value", ["Bearer {key}", "Bearer x"])
+def test_refused_twice(client: Client, value: str) -> None:
+    """A key in a second Authorization header is refused."""
+    headers = authorization(value, client.api_key)
+    assert_error(client.request("GET", "/pets", headers), "unauthorized")
 
 
-@pytest.mark.parametrize("parameter", ["access_token", "api_key", "Authorization"])
-def test_refused_in_query(client: Client, parameter: str) -> None:
-    """A key in the query string, where logs would keep it, is not accepted."""
-    path = f"/pets?{parameter}={client.api_key}"
-    assert_unauthorized(client.request("GET", path, authenticate=False))
+def test_refused_elsewhere(client: Client) -> None:
+    """A key counts in no other header, and not in the query string, where logs would keep it."""
+    key = client.api_key
+    path = f"/pets?access_token={key}&api_key={key}&Authorization={key}"
+    headers = [
+        ("X-Api-Key", key),
+        ("Proxy-Authorization", "Bearer " + key),
+        ("Cookie", f"Authorization=Bearer {key}; api_key={key}"),
+    ]
+    response = client.request("GET", path, headers, authenticate=False)
+    assert_error(response, "unauthorized")
 
 
 @pytest.mark.parametrize("name", ["Authorization", "authorization", "aUTHORIZATION"])
@@ -124,6 +105,5 @@ def test_comes_first(client: Client, method: str, path: str, value: str | None) 
     wrong = [("Content-Type", "text/plain"), ("Idempotency-Key", "")]
     headers = [*authorization(value, client.api_key), *wrong]
     content = b"{" if method == "POST" else None
-    assert_unauthorized(
-        client.request(method, path, headers, content, authenticate=False)
-    )
+    response = client.request(method, path, headers, content, authenticate=False)
+    assert_error(response, "unauthorized")

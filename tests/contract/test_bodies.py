@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.contract.client import JSON, Client, assert_error, short
+from tests.contract.client import Client, assert_error
 
 VALID = b'{"name": "x", "categoryId": 1}'
 LARGEST = 16 * 1024
@@ -42,6 +42,8 @@ REFUSED = [
     # a byte order mark, and another encoding
     b"\xef\xbb\xbf" + VALID,
     VALID.decode().encode("utf-16-le"),
+    VALID.decode().encode("utf-16"),
+    VALID.decode().encode("utf-32"),
     # deeper than a parser should go
     b"[" * 16_000,
     b'{"a":' * 3000,
@@ -80,23 +82,17 @@ NOT_UTF_8 = [
     b"\xf4\x90\x80\x80",
 ]
 
-ACCEPTED = {
-    "white-space-around": b" \r\n\t" + VALID + b"\n\n",
-    "escaped-member-name": rb'{"n\u0061me": "x", "categoryId": 1}',
-    "escaped-character": rb'{"name": "\u0078", "categoryId": 1}',
-    "other-order": b'{"categoryId":1,"name":"x"}',
-    "nested-a-little": b'{"name": "x", "categoryId": 1, "y": '
-    + b"[" * 50
-    + b"]" * 50
-    + b"}",
-    "largest": '{"name": "x", "categoryId": 1, "y": "é'.encode().ljust(
-        LARGEST - 2, b"y"
-    )
-    + b'"}',
-}
+ACCEPTED = [
+    b" \r\n\t" + VALID + b"\n\n",
+    rb'{"n\u0061me": "x", "categoryId": 1}',
+    rb'{"name": "\u0078", "categoryId": 1}',
+    b'{"categoryId":1,"name":"x"}',
+    b'{"name": "x", "categoryId": 1, "y": ' + b"[" * 50 + b"]" * 50 + b"}",
+    '{"name": "x", "categoryId": 1, "y": "é"}'.encode().ljust(LARGEST),
+]
 
 
-@pytest.mark.parametrize("body", REFUSED, ids=short)
+@pytest.mark.parametrize("body", REFUSED)
 def test_refused(client: Client, body: bytes) -> None:
     """A body that is not a JSON object, or that JSON leaves undefined, is refused."""
     assert_error(client.post(body), "invalid_request")
@@ -108,26 +104,13 @@ def test_not_utf_8(client: Client, characters: bytes) -> None:
     assert_error(client.post(VALID.replace(b"x", characters)), "invalid_request")
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
-def test_other_encoding(client: Client, encoding: str) -> None:
-    assert_error(client.post(VALID.decode().encode(encoding)), "invalid_request")
-
-
-def test_body_absent(client: Client) -> None:
-    """A creation needs a body."""
-    assert_error(client.request("POST", "/pets", [JSON]), "invalid_request")
-
-
-@pytest.mark.parametrize("body", ACCEPTED.values(), ids=ACCEPTED)
+@pytest.mark.parametrize("body", ACCEPTED)
 def test_accepted(client: Client, body: bytes) -> None:
     """JSON is taken however it is written."""
     response = client.post(body)
     assert response.status_code == 201, response.text
-    assert response.json() == {
-        "id": response.json()["id"],
-        "name": "x",
-        "categoryId": 1,
-    }
+    pet = response.json()
+    assert pet == {"id": pet["id"], "name": "x", "categoryId": 1}
 
 
 @pytest.mark.parametrize(

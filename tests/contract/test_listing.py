@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.contract.client import Client, assert_error, next_url, short
+from tests.contract.client import Client, assert_error, next_url
 from tests.contract.seeded_pets import filters
 
 # Percent-encoded.
@@ -55,30 +55,24 @@ REFUSED = [
     "cursor=" + "A" * 24,
     "cursor=" + "x" * 4000,
 ]
-
-UNKNOWN = {
-    "stauts=sold": "stauts",
-    "page=2&limit=5": "page",
-    "Limit=5": "Limit",
-    "limit%5B%5D=5": "limit[]",
-    "%6Cimit=5&c%6Flour=red": "colour",
-    "x" * 4000: "xxx",
-}
+NAMED = [
+    *((query, query.partition("=")[0]) for query in REFUSED),
+    # Parameters that the interface does not have; case counts.
+    ("stauts=sold", "stauts"),
+    ("page=2&limit=5", "page"),
+    ("Limit=5", "Limit"),
+    ("limit%5B%5D=5", "limit[]"),
+    ("%6Cimit=5&c%6Flour=red", "colour"),
+    ("x" * 4000, "xxx"),
+]
 
 pytestmark = pytest.mark.smoke_read_only
 
 
-@pytest.mark.parametrize("query", REFUSED, ids=short)
-def test_parameter_refused(client: Client, query: str) -> None:
-    """A value that is not allowed, or not the only one, is refused, and so is a made-up cursor."""
-    name = query.partition("=")[0]
+@pytest.mark.parametrize(("query", "name"), NAMED)
+def test_parameter_refused(client: Client, query: str, name: str) -> None:
+    """An unknown parameter, a value that is not allowed, or a second one is refused, by name."""
     assert_error(client.list(query), "invalid_request", naming=name)
-
-
-@pytest.mark.parametrize(("query", "unknown"), UNKNOWN.items(), ids=short)
-def test_unknown_parameter_refused(client: Client, query: str, unknown: str) -> None:
-    """A parameter that the interface does not have is refused, by name; case counts."""
-    assert_error(client.list(query), "invalid_request", naming=unknown)
 
 
 @pytest.mark.parametrize("query", ["limit=%31", "%6Cimit=1", "limit=1&&"])
@@ -94,17 +88,16 @@ def test_page(client: Client, status: str | None) -> None:
     ids = [pet["id"] for pet in pets]
     assert len(ids) <= 20
     assert ids == sorted(set(ids))
-    for pet in pets:
-        assert status in (None, pet.get("status"))
+    assert status is None or {pet["status"] for pet in pets} <= {status}
 
 
 @pytest.mark.usefixtures("seeded_pets")
 @pytest.mark.parametrize(
     ("query", "count"),
-    [("", 20), ("limit=1", 1), ("limit=19", 19), ("limit=99", 99), ("limit=100", 100)],
+    [("", 20), ("limit=1", 1), ("limit=19", 19), ("limit=100", 100)],
 )
 def test_limit(client: Client, query: str, count: int) -> None:
     """A list with more animals than the limit is answered with exactly as many, and a link."""
     response = client.list(query)
     assert len(response.json()) == count
-    assert next_url(response) is not None
+    assert next_url(response)

@@ -20,23 +20,13 @@ from tools.local.output import Output
 from tools.local.service import KEY_TABLE, load_template, open_store
 
 
-async def _send(asgi: httpx.ASGITransport, request: httpx.Request) -> httpx.Response:
-    response = await asgi.handle_async_request(request)
-    content = await response.aread()
-    if request.method == "HEAD":
-        content = b""  # as a server does
-    return httpx.Response(
-        response.status_code, headers=response.headers, stream=httpx.ByteStream(content)
-    )
-
-
 @dataclass(frozen=True)
 class Target:
     """A service to send requests to; without a second key, what needs one is skipped."""
 
     base_url: str
     api_key: str
-    second_api_key: str | None = None
+    second_api_key: str | None
     transport: httpx.BaseTransport | None = None
 
 
@@ -51,25 +41,28 @@ def own_layer() -> Iterator[None]:
             sys.modules.update(modules)
 
 
+async def _send(asgi: httpx.ASGITransport, request: httpx.Request) -> httpx.Response:
+    response = await asgi.handle_async_request(request)
+    content = await response.aread()
+    if request.method == "HEAD":
+        content = b""  # as a server does
+    return httpx.Response(
+        response.status_code, headers=response.headers, stream=httpx.ByteStream(content)
+    )
+
+
 @contextmanager
 def service_in_process(data: Path) -> Iterator[Target]:
-    """Open a service with an empty store."""
+    """Open a service with an empty store and two keys."""
     template = load_template()
     with ExitStack() as stack:
         with own_layer():
             store = stack.enter_context(open_store(DataFolder(data)))
-            application, key = (
-                Application(store.load(template), Output(io.StringIO())),
-                store.key(template),
-            )
-        second_key, _ = KeyTable(store.dynamodb, template.tables[KEY_TABLE].name).issue(
-            "second", "test"
-        )
-        send = partial(
-            stack.enter_context(start_blocking_portal()).call,
-            _send,
-            httpx.ASGITransport(application),
-        )
-        yield Target(
-            "http://127.0.0.1:3000/v1", key, second_key, httpx.MockTransport(send)
-        )
+            application = Application(store.load(template), Output(io.StringIO()))
+        keys = KeyTable(store.dynamodb, template.tables[KEY_TABLE].name)
+        first, _ = keys.issue("first", "test")
+        second, _ = keys.issue("second", "test")
+        portal = stack.enter_context(start_blocking_portal())
+        send = partial(portal.call, _send, httpx.ASGITransport(application))
+        transport = httpx.MockTransport(send)
+        yield Target("http://127.0.0.1:3000/v1", first, second, transport)
