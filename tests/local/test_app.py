@@ -1,12 +1,12 @@
 """The ASGI application: its pages, whom it answers, how long it waits, and what it logs."""
 
-import asyncio
 import io
 import json
 import logging
 import socket
 from collections.abc import Iterator
 from contextlib import redirect_stdout
+from threading import Thread
 from typing import Any
 
 import httpx
@@ -78,26 +78,22 @@ def test_only_names_of_this_machine_are_answered(http: httpx.Client, path: str) 
 def test_client_that_does_not_complete_a_request_is_disconnected(
     sent: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def wait_for_all(_: Any, receive: Any, __: Any) -> None:
+    async def read_all(_: Any, receive: Any, __: Any) -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
 
-    async def received() -> bytes:
-        server = app.server(wait_for_all)
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            serving = asyncio.create_task(server.serve(sockets=[listener]))
-            reader, writer = await asyncio.open_connection(*listener.getsockname())
-            writer.write(sent)
-            answer = await asyncio.wait_for(reader.read(), 1.5)
-            writer.close()
-            server.should_exit = True
-            await serving
-            return answer
-
     # Time goes thirty times as fast: 45 seconds are 1.5.
     monkeypatch.setattr(app, "_RECEIVE_SECONDS", app._RECEIVE_SECONDS / 30)
-
-    assert asyncio.run(received()) == b""
+    server, listener = app.server(read_all), socket.create_server(("127.0.0.1", 0))
+    serving = Thread(target=server.run, args=[[listener]])
+    serving.start()
+    try:
+        with socket.create_connection(listener.getsockname(), 1.5) as connection:
+            connection.sendall(sent)
+            assert connection.recv(1) == b""
+    finally:
+        server.should_exit = True
+        serving.join()
 
 
 def test_log_is_one_line_without_a_key(
@@ -120,9 +116,7 @@ def test_status_is_made_of_the_metrics(http: httpx.Client) -> None:
     with redirect_stdout(output):
         pet = http.post("/v1/pets", json={"name": "Rex", "categoryId": 1}).json()
         http.get(f"/v1/pets/{pet['id']}")
-        # API Gateway's own response: not in the functions' metrics.
-        http.get("/v1/cats")
-    status = output.summary("http://127.0.0.1/v1")
+    status = output.summary()
 
     assert status["counts"] == [
         {"Operation": "createPet", "Status": "201", "Requests": 1},
@@ -131,7 +125,7 @@ def test_status_is_made_of_the_metrics(http: httpx.Client) -> None:
     read, created = status["last"]
     assert read["Operation"] == "getPet"
     assert created["StoreCalls"] == 2
-    assert http.get("/status.json").json()["base_url"] == "http://127.0.0.1:3000/v1"
+    assert http.get("/status.json").json() == {"counts": [], "last": []}
 
 
 def test_exception_is_shown_in_short(

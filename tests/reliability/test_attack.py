@@ -31,7 +31,7 @@ def test_nothing_in_a_url_gets_into_the_log_or_steers_the_terminal(
     assert SECRET not in response.text
     assert "x-injected" not in response.headers
     assert SECRET not in (service.data / "functions.log").read_text()
-    assert "\x1b[2J" not in "".join(service.printed())
+    assert "\x1b[2J" not in service.console.read_text()
 
 
 ODD = st.sampled_from(

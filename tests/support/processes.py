@@ -1,7 +1,6 @@
 """Start programs for tests: `make run` on a free port, and the tools of `locks/`."""
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -12,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import boto3
 import httpx
 import pytest
 
@@ -20,7 +18,6 @@ from tools import ROOT
 from tools.local.folder import DataFolder
 
 COMMAND = (sys.executable, "-m", "tools")
-OLDEST_NODE = 20
 
 
 @dataclass
@@ -42,10 +39,6 @@ class RunningService:
             env=environment(self.data, **variables),
             text=True,
         )
-
-    def printed(self) -> list[str]:
-        """The lines that it has printed."""
-        return self.console.read_text().splitlines()
 
 
 def environment(data: Path, **variables: str) -> dict[str, str]:
@@ -73,45 +66,29 @@ def run_service(
     The variables are for its environment.
     """
     data.mkdir(parents=True, exist_ok=True)
-    path, folder = data / "console", DataFolder(data)
-    with path.open("w") as output:
-        process = subprocess.Popen(
-            [*COMMAND, command],
-            cwd=ROOT,
-            env=environment(data, **variables),
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        wait_for(lambda: folder.base_url() or process.poll() is not None, 240)
-        base_url = folder.base_url()
-        assert base_url, f"the service ended at once:\n{path.read_text()}"
-        key = folder.api_key.read_text().strip()
-        # As many connections as threads, none that the service is about to close, which it does
-        # after 5 idle seconds.
-        options: Any = {"timeout": 30, "limits": httpx.Limits(keepalive_expiry=2)}
-        with httpx.Client(
-            base_url=base_url, headers={"Authorization": f"Bearer {key}"}, **options
-        ) as http:
-            yield RunningService(data, process, path, base_url, key, http)
-    finally:
-        process.terminate()
+    console, folder = data / "console", DataFolder(data)
+    own = environment(data, **variables)
+    program = [*COMMAND, command]
+    with (
+        console.open("w") as out,
+        subprocess.Popen(program, cwd=ROOT, env=own, stdout=out, stderr=out) as process,
+    ):
         try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def store_client(port: int, access_key_id: str) -> Any:
-    """Make a client of a store that is served on this machine."""
-    return boto3.client(
-        "dynamodb",
-        endpoint_url=f"http://127.0.0.1:{port}",
-        region_name="us-east-1",
-        aws_access_key_id=access_key_id,
-        aws_secret_access_key="none",
-    )
+            wait_for(lambda: folder.base_url() or process.poll() is not None, 240)
+            base_url = folder.base_url()
+            assert base_url, f"the service ended at once:\n{console.read_text()}"
+            key = folder.api_key.read_text().strip()
+            # Not those that the service is about to close, which it does after 5 idle seconds.
+            limits = httpx.Limits(keepalive_expiry=2)
+            with httpx.Client(
+                base_url=base_url,
+                headers={"Authorization": f"Bearer {key}"},
+                timeout=30,
+                limits=limits,
+            ) as http:
+                yield RunningService(data, process, console, base_url, key, http)
+        finally:
+            process.terminate()
 
 
 def check_contract(
@@ -144,17 +121,18 @@ def run(
     inherited = {
         name: value for name, value in os.environ.items() if not name.startswith("MAKE")
     }
-    output: Any = {
-        "stdout": subprocess.PIPE,
-        "stderr": subprocess.STDOUT,
-        "text": True,
-        "timeout": timeout_s,
-    }
     done = subprocess.run(
-        command, check=False, cwd=cwd, env=inherited | variables, **output
+        command,
+        check=False,
+        cwd=cwd,
+        env=inherited | variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=timeout_s,
     )
     assert done.returncode == 0, done.stdout
-    return str(done.stdout)
+    return done.stdout
 
 
 def installed(name: str) -> Path:
@@ -174,11 +152,6 @@ def amazons_engine() -> Path:
 
 def link_node_modules(folder: Path) -> None:
     """Link the packages of locks/clients-npm into a folder; skip the test without Node.js."""
-    found = (
-        re.match(r"v(\d+)", run("node", "--version", cwd=ROOT))
-        if shutil.which("node")
-        else None
-    )
-    if not found or int(found[1]) < OLDEST_NODE or not shutil.which("npm"):
-        pytest.skip(f"Node.js {OLDEST_NODE} or later, and npm, are not installed")
+    if not (shutil.which("node") and shutil.which("npm")):
+        pytest.skip("Node.js and npm are not installed")
     (folder / "node_modules").symlink_to(installed("clients-npm") / "node_modules")

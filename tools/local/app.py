@@ -121,17 +121,13 @@ class Application(Starlette):
     async def _api(self, request: Request) -> Response:
         return await self.gateway.handle(request)
 
-    def _base_url(self, request: Request) -> str:
-        return f"http://{request.headers['host']}{BASE_PATH}"
-
-    async def _status(self, request: Request) -> Response:
-        return JSONResponse(self._output.summary(self._base_url(request)))
+    async def _status(self, _: Request) -> Response:
+        return JSONResponse(self._output.summary())
 
     async def _openapi(self, request: Request) -> Response:
         """Read the document again, as it may have changed, with this server as its only one."""
         document = yaml.safe_load((ROOT / "openapi.yaml").read_text("utf-8"))
-        document["servers"] = [
-            {"url": self._base_url(request), "description": "this machine"}
-        ]
+        url = f"http://{request.headers['host']}{BASE_PATH}"
+        document["servers"] = [{"url": url, "description": "this machine"}]
         text = yaml.safe_dump(document, sort_keys=False)
         return Response(text, media_type="application/yaml")

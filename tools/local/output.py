@@ -46,11 +46,11 @@ class Output(StringIO):
             self._counts[request["Operation"], request["Status"]] += 1
             self._last.appendleft(request)
 
-    def summary(self, base_url: str) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """Return how many requests had which status, and the last requests, the latest first."""
         with self._lock:
             counts = [
                 {"Operation": operation, "Status": status, "Requests": requests}
                 for (operation, status), requests in sorted(self._counts.items())
             ]
-            return {"base_url": base_url, "counts": counts, "last": [*self._last]}
+            return {"counts": counts, "last": [*self._last]}

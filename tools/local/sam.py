@@ -7,13 +7,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
-import stamina
 from lambda_local import LocalError
 from lambda_local.gateway import Gateway
 from lambda_local.store_server import serve
@@ -34,16 +34,19 @@ from tools.local.service import (
 
 BUILD = ROOT / ".aws-sam/local"
 """What samconfig.toml's default sections name, and the layer that the Makefile builds."""
-STORE_HOST = (
-    "store-of-make-sam-local"  # a function that cannot reach it says so by this name
-)
+# A function that cannot reach it says so by this name.
+STORE_HOST = "store-of-make-sam-local"
 _STAGE = "staging"
 _PROCESSOR = "arm64" if platform.machine() in {"aarch64", "arm64"} else "x86_64"
 _IMAGE = f"public.ecr.aws/lambda/python:3.13-{_PROCESSOR}"
 _DEBUGGER = ROOT / ".tools/debugpy/lib/python3.13/site-packages"
 _MOUNTED_DEBUGGER = "/tmp/lambci_debug_files/debugpy"  # noqa: S108 - where sam mounts it
+_NO_ENGINE = """\
+`sam local` needs a container engine that answers, and Lambda's image. Start Docker; if it reaches
+no registry, load the image from a file: docker load -i FILE. Without Docker, `make run` serves the
+same handlers, and `animal-store invoke EVENT` invokes one. What failed"""
 _EAGER = ("--warm-containers", "EAGER")
-_START_S, _STOP_S = 180, 20
+_STOP_S = 20
 
 
 def sam_local() -> None:
@@ -93,51 +96,53 @@ def sam_invoke(event: EventFile, debug: str = "") -> None:
 @contextmanager
 def _prepared(folder: DataFolder, variables: Path) -> Iterator[tuple[Store, Gateway]]:
     """Serve the store to containers, and write what `sam local` needs."""
-    engine, template = _engine(), load_template(stage=_STAGE)
+    address, template = _address(), load_template(stage=_STAGE)
+    os.environ.pop(ENDPOINT_VARIABLE, None)  # containers use the store of DATA
     with open_store(folder) as store:
-        if not store.database:
-            raise LocalError(
-                f"containers use the store of DATA: unset {ENDPOINT_VARIABLE}"
-            )
         gateway = store.load(template)
-        with serve(store.database, engine["address"]) as (port, access_key_id):
-            # All have the same variables.
-            function = next(iter(template.functions.values()))
-            environment = function.environment | {
+        assert store.database  # noqa: S101 - for mypy
+        with serve(store.database, address) as (port, access_key_id):
+            own = {
                 ENDPOINT_VARIABLE: f"http://{STORE_HOST}:{port}",
                 "AWS_ACCESS_KEY_ID": access_key_id,
                 "AWS_SECRET_ACCESS_KEY": "none",
                 "AWS_SESSION_TOKEN": "",
             }
-            write_private(variables, json.dumps({"Parameters": environment}))
-            _adapt(engine["template"], gateway, environment)
-            write_private(BUILD / "template.json", json.dumps(engine["template"]))
+            # All have the same variables.
+            function = next(iter(template.functions.values()))
+            environment = {"Parameters": function.environment | own}
+            write_private(variables, json.dumps(environment))
+            (BUILD / "template.yaml").write_text(_adapted_template(own), "utf-8")
             yield store, gateway
 
 
-def _engine() -> Any:
-    """Ask the container engine what is needed of it, then build the layer if it has changed."""
-    command = [".tools/sam/bin/python", "-m", "tools.local.engine", _IMAGE, STORE_HOST]
-    done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, check=False, text=True
-    )
-    if done.returncode:
-        raise LocalError(done.stderr.strip())
+def _address() -> str:
+    """Ask the engine how containers reach this machine; then build the layer if it has changed."""
+    command = ["docker", "run", "--rm", f"--add-host={STORE_HOST}:host-gateway"]
+    command += ["--entrypoint=cat", _IMAGE, "/etc/hosts"]
+    try:
+        hosts = subprocess.check_output(command, text=True).splitlines()
+    except (FileNotFoundError, subprocess.CalledProcessError) as error:
+        raise LocalError(f"{_NO_ENGINE}: {error}") from error
     layer = ["make", "-s", ".aws-sam/local/.layer"]
     subprocess.run(layer, cwd=ROOT, check=True, stdout=sys.stderr)
-    return json.loads(done.stdout)
+    lines = [line for line in hosts if line.endswith(STORE_HOST) and ":" not in line]
+    return lines[0].split()[0]
 
 
-def _adapt(document: Any, gateway: Gateway, environment: dict[str, str]) -> None:
+def _adapted_template(variables: Iterable[str]) -> str:
     """Name the functions' sources, so that a change is seen, and this machine's layer."""
-    document["Parameters"]["Stage"]["Default"] = _STAGE
-    document["Parameters"]["Architecture"]["Default"] = _PROCESSOR
+    text = (ROOT / "template.yaml").read_text("utf-8")
     # A variable that the template does not declare is not passed on.
-    document["Globals"]["Function"]["Environment"]["Variables"] = environment
-    resources = document["Resources"]
-    for name, function in gateway.template.functions.items():
-        resources[name]["Properties"]["CodeUri"] = str(function.code)
-    resources["CommonLayer"]["Properties"]["ContentUri"] = str(BUILD / "layer")
+    declared = "".join(f"        {name}: none\n" for name in variables)
+    for old, new in (
+        ("CodeUri: functions/", f"CodeUri: {ROOT}/functions/"),
+        ("ContentUri: layers/common/", f"ContentUri: {BUILD}/layer/"),
+        ("Default: arm64", f"Default: {_PROCESSOR}"),
+        ("      Variables:\n", f"      Variables:\n{declared}"),
+    ):
+        text = text.replace(old, new)
+    return text
 
 
 @contextmanager
@@ -166,13 +171,14 @@ def _wait_until_it_answers(
     process: subprocess.Popen[bytes], base_url: str, key: str
 ) -> None:
     """Wait until a function has read the store: sam's port is open before anything answers."""
-    headers = {"Authorization": f"Bearer {key}"}
-    for attempt in stamina.retry_context(
-        httpx.TransportError, attempts=None, timeout=_START_S, wait_max=1
-    ):
-        with attempt:
-            if process.poll() is not None:
-                raise LocalError("sam local start-api has ended (see above)")
+    headers, status = {"Authorization": f"Bearer {key}"}, 0
+    while process.poll() is None and status != httpx.codes.OK:
+        time.sleep(0.2)
+        with suppress(httpx.TransportError):
             url = f"{base_url}/pets"
             answer = httpx.get(url, headers=headers, timeout=30, trust_env=False)
-            answer.raise_for_status()
+            status = answer.status_code
+        if status == httpx.codes.SERVICE_UNAVAILABLE:
+            break
+    if status != httpx.codes.OK:
+        raise LocalError("sam local does not answer, or not from the store (see above)")
