@@ -14,7 +14,6 @@ SLOW = (
     *(
         "reliability/test_attack.py",
         "reliability/test_model.py",
-        "reliability/test_sockets.py",
     ),
     *(
         "docs/test_docs_page.py",

@@ -1,7 +1,7 @@
 """API keys: how they are issued, listed and revoked, in the embedded store."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,7 +9,7 @@ from animal_store import api_key as api_keys
 from botocore.exceptions import ClientError
 from typer.testing import CliRunner
 
-from tests.support.handlers import API_KEYS, client, discard, new_database
+from tests.support.handlers import API_KEYS, client, empty_store
 from tools.admin import keys as command
 from tools.deployment.stage import Stage
 from tools.key_table import KeyAdministrationError, KeyRecord, KeyTable
@@ -23,11 +23,10 @@ RunCommand = Callable[..., str]
 
 
 @pytest.fixture
-def keys() -> Iterator[KeyTable]:
+def keys() -> KeyTable:
     """Open a table of keys, which has the example key; alice administers it."""
-    database = new_database()
-    yield KeyTable(client(database), API_KEYS, lambda: ARN)
-    discard(database)
+    empty_store()
+    return KeyTable(client(), API_KEYS, lambda: ARN)
 
 
 def test_issued_key_is_stored_as_its_hash_alone(keys: KeyTable) -> None:

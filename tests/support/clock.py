@@ -1,17 +1,9 @@
-"""What tests make and read: requests to the functions, the time, and the log."""
-
-import copy
-import io
-import json
-from collections.abc import Callable
-from typing import Any
+"""A clock for layer and SDK, by which no test has to wait."""
 
 import pytest
 from botocore import endpoint
+from botocore.retries.quota import RetryQuota
 from botocore.retries.standard import ExponentialBackoff
-
-from tests.support import handlers
-from tests.support.handlers import EVENTS, SUCCESSES, Response
 
 
 class Clock:
@@ -37,7 +29,7 @@ class Clock:
 
 
 def install_clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Give layer and SDK a clock; the SDK's pauses between retries are as long as can be."""
+    """Give layer and SDK a clock. The SDK pauses as long as it may; its retries never run out."""
     from animal_store import auth, catalogue, dynamodb, operation
 
     clock = Clock()
@@ -48,23 +40,5 @@ def install_clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
         "delay_amount",
         lambda _, context: 2 ** (context.attempt_number - 1),
     )
+    monkeypatch.setattr(RetryQuota, "acquire", lambda *_: True)
     return clock
-
-
-def log_entries(output: io.StringIO) -> list[dict[str, Any]]:
-    """Read what is printed: one JSON object on each line."""
-    return [json.loads(line) for line in output.getvalue().splitlines()]
-
-
-def make_event(
-    folder: str, headers: dict[str, list[str]] | None = None, **members: Any
-) -> dict[str, Any]:
-    """Change headers and members of the plainest event that a function answers with success."""
-    names = [name for name in SUCCESSES if handlers.function_of(EVENTS[name]) == folder]
-    event: dict[str, Any] = copy.deepcopy(EVENTS[min(names, key=len)])
-    event["multiValueHeaders"] |= headers or {}
-    return event | members
-
-
-Send = Callable[..., Response]
-"""Sends what `make_event` makes of the same arguments."""
