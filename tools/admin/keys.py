@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 import typer
@@ -102,22 +101,17 @@ def list_(
 
 @app.command()
 def revoke(
-    identifier: Annotated[
-        str,
-        typer.Argument(
-            metavar="ID", help="The key's id from `list`, or the key itself."
-        ),
-    ],
+    key: Annotated[str, typer.Argument(help="The key's id from `list`, or itself.")],
     *,
     stage: StageOption = None,
 ) -> None:
     """Make a key invalid. Functions that have just seen it accept it for up to 60 seconds more."""
     with _table(stage) as keys:
-        record = keys.revoke(identifier)
+        record = keys.revoke(key)
     print(printable(f"Revoked {record.id} ({record.label})."))
 
 
 def _time(seconds: int | None) -> str:
     if seconds is None:
         return "never"
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+    return time.strftime("%Y-%m-%d %H:%M", time.gmtime(seconds))

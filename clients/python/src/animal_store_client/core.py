@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from typing import Any, Generic, TypeVar
 
 import httpx
@@ -18,12 +18,10 @@ import httpx
 from animal_store_client import errors
 from animal_store_client.pet import AnyStatus, Page, Pet
 
-try:
-    __version__ = version("animal-store-client")
-except PackageNotFoundError:  # imported from a checkout that is not installed
-    __version__ = "0"
+__version__ = version("animal-store-client")
 
 MAX_BODY_BYTES = 2**20  # a page of 100 animals with the longest names takes about a tenth
+_BASE_URL = re.compile(r"https?://[^\s/\\?#@]+(/[^\s\\?#]+)?/v1/?")
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 # A link's target and its relations (RFC 8288, section 3).
 _LINK = re.compile(r'<([^>]*)>(?:[^<"]|"[^"]*")*?;\s*rel\s*=\s*"?([^";,]*)', re.IGNORECASE)
@@ -63,18 +61,13 @@ class Core(Generic[Http]):
         max_retry_after_s: float = 30.0,
         http_client: Http | None = None,
     ) -> None:
+        if not _BASE_URL.fullmatch(base_url):
+            raise ValueError("A base URL is https://HOST/v1 (http:// for this machine alone)")
         self._pets = httpx.URL(f"{base_url.rstrip('/')}/pets")
-        scheme, host = self._pets.scheme, self._pets.host
-        others = self._pets.userinfo or self._pets.query or self._pets.fragment
-        is_complete = scheme in {"http", "https"} and host and self._pets.path.endswith("/v1/pets")
-        if not is_complete or others:
-            raise ValueError(
-                "This is not a base URL, which begins with https:// (http:// for this machine), "
-                "has a host, and ends with /v1"
-            )
-        if scheme == "http" and host not in _LOOPBACK:
+        host = self._pets.host
+        if self._pets.scheme == "http" and host not in _LOOPBACK:
             raise ValueError(f"The base URL http://{host} shows the key on its way: use https://")
-        if not api_key or not api_key.isascii() or not api_key.isprintable() or " " in api_key:
+        if not re.fullmatch("[!-~]+", api_key):
             raise ValueError("The API key is empty, or has a character that no key has")
         self.timeout_s, self.deadline_s = timeout_s, deadline_s
         self.attempts, self.max_retry_after_s = attempts, max_retry_after_s
