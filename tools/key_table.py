@@ -38,12 +38,14 @@ class KeyRecord:
         """What people call the key by."""
         return self.hash[: api_key.ID_LENGTH]
 
-    def state(self, now: float) -> str:
-        """Tell whether the key is accepted."""
+    @property
+    def state(self) -> Literal["revoked", "expired", "active"]:
+        """Whether the key is accepted now."""
         if self.revoked is not None:
             return "revoked"
-        expired = self.expires is not None and self.expires <= now
-        return "expired" if expired else "active"
+        if self.expires is not None and self.expires <= time.time():
+            return "expired"
+        return "active"
 
 
 def local_user() -> str:
@@ -124,11 +126,8 @@ class KeyTable:
 
     def _require_free_label(self, record: KeyRecord) -> None:
         for other in self.all():
-            if (
-                other.label == record.label
-                and other.hash != record.hash
-                and other.state(time.time()) == "active"
-            ):
+            is_same = (other.label, other.state) == (record.label, "active")
+            if is_same and other.hash != record.hash:
                 raise KeyAdministrationError(
                     f"The label belongs to the valid key {other.id}: take another."
                 )

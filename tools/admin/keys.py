@@ -92,7 +92,7 @@ def list_(
             record.id,
             _time(record.created),
             _time(record.expires),
-            record.state(time.time()),
+            record.state,
             record.label,
             record.issuedBy,
         )

@@ -67,17 +67,17 @@ class Store:
 
         from tools.key_table import KeyRecord, KeyTable
 
-        path, now = self.folder.api_key, time.time()
+        path = self.folder.api_key
         keys = KeyTable(self.dynamodb, template.tables[KEY_TABLE].name)
         key = path.read_text("utf-8").strip() if path.exists() else ""
         record = keys.get(api_key.digest(key))
-        is_refused = record and record.state(now) != "active"
+        is_refused = record and record.state != "active"
         if is_refused or not api_key.is_well_formed(key):
             key, record = api_key.generate("test"), None
             write_private(path, f"{key}\n")
         if record is None:
-            digest, who = api_key.digest(key), keys.who()
-            keys.put(KeyRecord(digest, "local", int(now), issuedBy=who))
+            digest, now = api_key.digest(key), int(time.time())
+            keys.put(KeyRecord(digest, "local", now, issuedBy=keys.who()))
         return key
 
 
