@@ -156,12 +156,9 @@ class KeyTable:
 
 
 def _record(item: Any) -> KeyRecord:
-    """Read a record; a time that cannot be read counts as long ago, so that no other is hidden."""
-    values: dict[str, Any] = {"label": "?", "created": 0}
-    for name, value in item.items():
-        if name in {"created", "expires", "revoked"}:
-            number = str(value.get("N"))
-            values[name] = int(number) if number.isdecimal() else 0
-        elif name in {"hash", "label", "issuedBy", "revokedBy"}:
-            values[name] = value.get("S", "?")
+    """Read a record; a newer version may have stored more of it."""
+    values: dict[str, Any] = {}
+    for name in KeyRecord.__annotations__.keys() & item:
+        value = item[name]
+        values[name] = int(value["N"]) if "N" in value else value["S"]
     return KeyRecord(**values)

@@ -122,11 +122,11 @@ def test_revocation_is_refused(name: str, message: str, keys: KeyTable) -> None:
         keys.revoke(name)
 
 
-def test_unreadable_record_is_expired_and_hides_no_other(keys: KeyTable) -> None:
-    item: Any = {"hash": {"S": HASH}, "expires": {"S": "soon"}, "odd": {"S": "?"}}
-    keys.dynamodb.put_item(TableName=API_KEYS, Item=item)
+def test_record_of_a_newer_version_can_be_read(keys: KeyTable) -> None:
+    item = {"hash": {"S": HASH}, "label": {"S": "bob"}, "created": {"N": "1"}}
+    keys.dynamodb.put_item(TableName=API_KEYS, Item={**item, "newer": {"S": "?"}})
 
-    assert keys.all()[0] == KeyRecord(HASH, "?", created=0, expires=0)
+    assert keys.all()[0] == KeyRecord(HASH, "bob", created=1)
 
 
 @pytest.fixture
