@@ -106,19 +106,9 @@ def test_second_revocation_changes_nothing(keys: KeyTable) -> None:
     assert keys.revoke(HASH) == first
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("aaaaaaaaaaaa", "2 keys"),
-        ("bbbbbbbbbbbb", "0 keys"),
-        (EXAMPLE_HASH[:11], "0 keys"),
-    ],
-)
-def test_revocation_is_refused(name: str, message: str, keys: KeyTable) -> None:
-    keys.put(KeyRecord("a" * 63 + "1", "bob", created=1))
-    keys.put(KeyRecord("a" * 63 + "2", "eve", created=2))
-
-    with pytest.raises(KeyAdministrationError, match=message):
+@pytest.mark.parametrize("name", ["bbbbbbbbbbbb", EXAMPLE_HASH[:11], "animal_test_x"])
+def test_unknown_key_cannot_be_revoked(name: str, keys: KeyTable) -> None:
+    with pytest.raises(KeyAdministrationError, match="0 keys have this id"):
         keys.revoke(name)
 
 
@@ -160,18 +150,10 @@ def test_production_key_is_live_expires_after_a_year_and_is_shown_once(
 def test_list_shows_what_is_known_of_a_key(run: RunCommand, keys: KeyTable) -> None:
     keys.put(KeyRecord(HASH, "bob", 1, 4_102_444_800, 2, ARN))
 
-    line = run("list").splitlines()[1]
-
-    assert line.split() == [
-        "aaaaaaaaaaaa",
-        "1970-01-01",
-        "00:00",
-        "2100-01-01",
-        "00:00",
-        "revoked",
-        "bob",
-        ARN,
-    ]
+    assert run("list").splitlines()[1] == (
+        "aaaaaaaaaaaa  1970-01-01 00:00  2100-01-01 00:00  revoked  bob                   "
+        "arn:aws:sts::123456789012:user/alice"
+    )
 
 
 @pytest.mark.parametrize("arguments", [["list"], ["revoke", HASH]])

@@ -80,12 +80,10 @@ def test_every_operation_of_the_service(service: RunningService) -> None:
 def test_every_operation_of_the_service_in_asyncio(service: RunningService) -> None:
     async def use() -> None:
         async with store.AsyncClient(service.base_url, service.api_key) as client:
-            mia, leo = await asyncio.gather(
-                client.create("Mia", 1), client.create("Leo", 1)
-            )
+            mia = await client.create("Mia", 1)
             with pytest.warns(DeprecationWarning, match="2030"):
                 assert await client.get(mia.id) == mia
-            assert leo in [pet async for pet in client.pets(page_size=2)]
+            assert mia in [pet async for pet in client.pets(page_size=2)]
 
     asyncio.run(use())
 

@@ -13,6 +13,7 @@ from lambda_local.dynamodb import create_tables
 
 from tools.deployment.stage import Stage
 from tools.key_table import (
+    Environment,
     KeyAdministrationError,
     KeyTable,
     aws_caller,
@@ -64,7 +65,7 @@ def issue(
     stage: StageOption = None,
 ) -> None:
     """Make a key. It is shown now and never again: only its hash is stored."""
-    environment: Literal["live", "test"] = "live" if stage == "production" else "test"
+    environment: Environment = "live" if stage == "production" else "test"
     with _table(stage) as keys:
         expires = int(time.time()) + days * 86_400
         key, record = keys.issue(label, environment, expires)
