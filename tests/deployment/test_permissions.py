@@ -5,14 +5,12 @@ Of production; test_bootstrap.py compares the stages.
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import pytest
 from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untyped]
 
 from tests.support.iam import Policy, Request, evaluate
-from tests.support.stack import parameters, resolve, role_statements
+from tests.support.stack import parameters, resolve
 from tools import ROOT
 from tools.packaging.translate import translate
 
@@ -136,23 +134,6 @@ BESIDE_THE_HANDLERS = [
     Request("cloudwatch:DescribeAlarms", (ALARM,)),
     Request("iam:CreateServiceLinkedRole", (SERVICE_ROLE,)),
 ]
-# What a shift of an alias without hooks needs of AWSCodeDeployRoleForLambdaLimited.
-ALIAS = (
-    "arn:aws:lambda:eu-central-1:123456789012:function:animal-store-production-1A2B",
-    "arn:aws:lambda:eu-central-1:123456789012:function:animal-store-production-1A2B:live",
-)
-OF_CODEDEPLOY = [
-    Request("cloudwatch:DescribeAlarms", (ALARM,)),
-    Request("lambda:GetAlias", ALIAS),
-    Request("lambda:GetProvisionedConcurrencyConfig", ALIAS),
-    Request("lambda:UpdateAlias", ALIAS),
-]
-
-
-@pytest.fixture(scope="module")
-def stack() -> Any:
-    """Translate template.yaml."""
-    return translate(parameters("production"))
 
 
 def arns(name: str, kind: str) -> tuple[str, ...]:
@@ -187,29 +168,12 @@ def requests_of_handlers(name: str, kind: str) -> Iterator[Request]:
             yield Request(action, arns(name, kind), context)
 
 
-def requests_of_roles(stack: Any) -> Iterator[Request]:
-    """Yield what the stack's own roles are allowed."""
-    names = {}
-    for name, each in stack["Resources"].items():
-        names[f"{name}.Arn"] = arns(name, each["Type"])[-1]
-    for _, statement in role_statements(stack):
-        actions = statement["Action"]
-        for action in [actions] if isinstance(actions, str) else actions:
-            yield Request(action, (resolve(statement["Resource"], names),))
-
-
-def test_cloudformation_may_make_each_resource_and_nothing_else(stack: Any) -> None:
+def test_cloudformation_may_make_each_resource_and_nothing_else() -> None:
+    stack = translate(parameters("production"))
     requests = [*BESIDE_THE_HANDLERS]
     for name, resource in stack["Resources"].items():
         requests += requests_of_handlers(name, resource["Type"])
     assert evaluate(policy("ExecutionRole"), requests) == NOTHING_REFUSED_OR_UNUSED
-
-
-def test_the_boundary_leaves_the_stacks_roles_what_they_have_and_nothing_else(
-    stack: Any,
-) -> None:
-    requests = [*requests_of_roles(stack), *OF_CODEDEPLOY]
-    assert evaluate(policy("Boundary"), requests) == NOTHING_REFUSED_OR_UNUSED
 
 
 def test_the_pipeline_may_make_its_calls_and_nothing_else() -> None:

@@ -2,7 +2,6 @@
 
 import contextlib
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -216,9 +215,3 @@ def test_what_did_not_reach_live_is_named(aws: MagicMock) -> None:
         "MemorySize is 1769, not 512",
         "Timeout is None, not 5",
     ]
-
-
-@pytest.mark.slow
-def test_a_stage_is_deployed_without_what_only_tests_need() -> None:
-    program = "import sys; sys.modules['pytest'] = None; import tools.cli"
-    subprocess.run([sys.executable, "-c", program], check=True)

@@ -39,13 +39,13 @@ def dynamodb() -> Iterator[Any]:
 @pytest.fixture(autouse=True)
 def outputs(dynamodb: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """Let the stage use its own tables; empty all."""
+    monkeypatch.setattr(restore, "_dynamodb", lambda: dynamodb)
     for table in dynamodb.tables.all():
         names = [key["AttributeName"] for key in table.key_schema]
-        for item in table.scan()["Items"]:
+        for item in items(table.name):
             table.delete_item(Key={name: item[name] for name in names})
     own = {"AnimalsTable": OLD, "ApiKeysTable": OLD_KEYS}
     outputs = {"AnimalsTableName": OLD, "ApiKeysTableName": OLD_KEYS}
-    monkeypatch.setattr(restore, "_dynamodb", lambda: dynamodb)
     monkeypatch.setattr("time.sleep", lambda _: None)
     monkeypatch.setattr(Stage, "wait", lambda _: None)
     monkeypatch.setattr(Stage, "outputs", lambda _: outputs)
@@ -62,21 +62,16 @@ def install(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
     return install
 
 
-@pytest.fixture
-def old(dynamodb: Any) -> Any:
-    """The stack's own table."""
-    return dynamodb.Table(OLD)
+def put(table: str, *items: dict[str, Any]) -> None:
+    """Write items."""
+    for item in items:
+        restore._table(table).put_item(Item=item)
 
 
-@pytest.fixture
-def new(dynamodb: Any) -> Any:
-    """The restored table."""
-    return dynamodb.Table(NEW)
-
-
-def counter(table: Any) -> Any:
-    """Return a table's counter as it is."""
-    return table.get_item(Key=COUNTER)["Item"]
+def items(table: str) -> list[dict[str, Any]]:
+    """Return what a table has."""
+    found: list[Any] = restore._table(table).scan()["Items"]
+    return sorted(found, key=str)
 
 
 def test_a_restored_table_is_protected_and_expires_as_before(
@@ -102,10 +97,10 @@ def test_a_restored_table_is_protected_and_expires_as_before(
 def test_a_cut_over_waits_until_the_new_table_can_be_protected(
     dynamodb: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = dynamodb.meta.client
-    not_yet = client.exceptions.ContinuousBackupsUnavailableException({}, "Update")
+    errors = dynamodb.meta.client.exceptions
+    not_yet = errors.ContinuousBackupsUnavailableException({}, "Update")
     update = MagicMock(side_effect=[not_yet, DEFAULT])
-    monkeypatch.setattr(client, "update_continuous_backups", update)
+    monkeypatch.setattr(dynamodb.meta.client, "update_continuous_backups", update)
 
     with stamina.set_testing(True, attempts=2):
         restore.cut_over(PRODUCTION, NEW)
@@ -118,43 +113,39 @@ def test_a_cut_over_refuses_the_table_of_another_stage() -> None:
         restore.cut_over(Stage("staging"), NEW)
 
 
-def test_a_cut_over_closes_the_old_table_and_opens_the_new_one(
-    old: Any, new: Any
-) -> None:
-    old.put_item(Item={**COUNTER, "value": 7})
-    new.put_item(Item={**COUNTER, "value": 6, "closed": "x"})
+def test_a_cut_over_closes_the_old_table_and_opens_the_new_one() -> None:
+    put(OLD, {**COUNTER, "value": 7})
+    put(NEW, {**COUNTER, "value": 6, "closed": "x"})
 
     restore.cut_over(PRODUCTION, NEW)
 
-    assert counter(old) == {**COUNTER, "value": 7, "closed": NEW}
-    assert counter(new) == {**COUNTER, "value": 7}
+    assert items(OLD) == [{**COUNTER, "value": 7, "closed": NEW}]
+    assert items(NEW) == [{**COUNTER, "value": 7}]
 
 
 def test_what_is_under_way_when_the_table_is_closed_is_carried_over(
-    old: Any, new: Any, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def write_late(_: float) -> None:
-        assert "closed" in counter(old)
-        old.put_item(Item={"pk": "pet", "id": 1})
+        assert items(OLD) == [{**COUNTER, "closed": NEW}]
+        put(OLD, {"pk": "pet", "id": 1})
 
     monkeypatch.setattr("time.sleep", write_late)
     restore.cut_over(PRODUCTION, NEW)
 
-    assert "Item" in new.get_item(Key={"pk": "pet", "id": 1})
+    assert {"pk": "pet", "id": 1} in items(NEW)
 
 
 def test_requests_end_before_anything_is_carried_over() -> None:
-    template = load_template()
-    longest = max(function.timeout_s for function in template.functions.values())
-    assert longest < restore._DRAIN_S
+    functions = load_template().functions.values()
+    assert max(function.timeout_s for function in functions) < restore._DRAIN_S
 
 
 @pytest.mark.parametrize("step", ["_close", "_add", "_never_repeat_ids"])
 def test_a_cut_over_that_was_killed_can_be_repeated(
-    old: Any, new: Any, monkeypatch: pytest.MonkeyPatch, step: str
+    monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    old.put_item(Item={"pk": "pet", "id": 7})
-    old.put_item(Item={**COUNTER, "value": 7})
+    put(OLD, {"pk": "pet", "id": 7}, {**COUNTER, "value": 7})
     with monkeypatch.context() as killed:
         killed.setattr(restore, step, MagicMock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
@@ -162,77 +153,68 @@ def test_a_cut_over_that_was_killed_can_be_repeated(
 
     restore.cut_over(PRODUCTION, NEW)
 
-    assert "Item" in new.get_item(Key={"pk": "pet", "id": 7})
-    assert counter(new) == {**COUNTER, "value": 7}
+    assert items(NEW) == [{**COUNTER, "value": 7}, {"pk": "pet", "id": 7}]
 
 
-def test_a_cut_over_whose_deployment_was_taken_back_can_be_undone(
-    old: Any, new: Any
-) -> None:
-    old.put_item(Item={**COUNTER, "value": 1})
+def test_a_cut_over_whose_deployment_was_taken_back_can_be_undone() -> None:
+    put(OLD, {**COUNTER, "value": 1})
     restore.cut_over(PRODUCTION, NEW)
     # The new version takes a creation before CloudFormation goes back to the old one.
-    new.put_item(Item={"pk": "pet", "id": 2})
-    new.put_item(Item={**COUNTER, "value": 2})
+    put(NEW, {"pk": "pet", "id": 2}, {**COUNTER, "value": 2})
 
     restore.cut_over(PRODUCTION, OLD)
 
-    assert "Item" in old.get_item(Key={"pk": "pet", "id": 2})
-    assert counter(old) == {**COUNTER, "value": 2}
-    assert counter(new) == {**COUNTER, "value": 2, "closed": OLD}
+    assert items(OLD) == [{**COUNTER, "value": 2}, {"pk": "pet", "id": 2}]
+    assert {**COUNTER, "value": 2, "closed": OLD} in items(NEW)
 
 
 @pytest.mark.parametrize(("before", "restored"), [(8, 3), (3, 8)])
 def test_no_id_is_given_again_if_nothing_is_carried_over(
-    old: Any, new: Any, before: int, restored: int
+    before: int, restored: int
 ) -> None:
-    old.put_item(Item={"pk": "pet", "id": 1})
-    old.put_item(Item={**COUNTER, "value": before})
-    new.put_item(Item={**COUNTER, "value": restored})
+    put(OLD, {"pk": "pet", "id": 1}, {**COUNTER, "value": before})
+    put(NEW, {**COUNTER, "value": restored})
 
     restore.cut_over(PRODUCTION, NEW, carry=False)
 
-    assert new.scan()["Items"] == [{**COUNTER, "value": 8}]
+    assert items(NEW) == [{**COUNTER, "value": 8}]
 
 
-def test_animals_come_back_as_they_were_and_newer_ones_are_carried_over(
-    old: Any, new: Any
-) -> None:
+def test_animals_come_back_as_they_were_and_newer_ones_are_carried_over() -> None:
+    request = {"pk": "idempotency#x", "id": 0}
+    first = {"pk": "pet", "id": 1, "name": "as it was"}
     # At the restored moment, the creation of 6 was under way: it had taken its id.
-    new.put_item(Item={**COUNTER, "value": 6})
-    new.put_item(Item={"pk": "pet", "id": 1, "name": "as it was"})
-    for pk, number in (("pet", 1), ("pet", 6), ("pet", 7), ("idempotency#x", 0)):
-        old.put_item(Item={"pk": pk, "id": number})
+    sixth, seventh = {"pk": "pet", "id": 6}, {"pk": "pet", "id": 7}
+    put(NEW, first, {**COUNTER, "value": 6})
+    put(OLD, {"pk": "pet", "id": 1}, sixth, seventh, request)
 
     restore.cut_over(PRODUCTION, NEW)
 
-    assert new.scan()["Count"] == 5
-    assert new.get_item(Key={"pk": "pet", "id": 1})["Item"]["name"] == "as it was"
+    assert items(NEW) == [{**COUNTER, "value": 6}, request, first, sixth, seventh]
 
 
 def test_a_key_that_is_revoked_during_the_deployment_stays_revoked(
-    dynamodb: Any, install: MagicMock
+    install: MagicMock,
 ) -> None:
-    old, new = dynamodb.Table(OLD_KEYS), dynamodb.Table(NEW_KEYS)
+    put(NEW_KEYS, {"hash": "h"})
     revoked = {"hash": "h", "revoked": 1}
-    new.put_item(Item={"hash": "h"})
-    install.side_effect = lambda *_, **__: old.put_item(Item=revoked)
+    install.side_effect = lambda *_, **__: put(OLD_KEYS, revoked)
 
     restore.cut_over(PRODUCTION, NEW_KEYS)
 
-    assert new.scan()["Items"] == [revoked]
+    assert items(NEW_KEYS) == [revoked]
 
 
 def test_keys_are_carried_over_by_a_repeat_after_the_deployment(
-    dynamodb: Any, install: MagicMock, outputs: dict[str, str]
+    install: MagicMock, outputs: dict[str, str]
 ) -> None:
     install.side_effect = [KeyboardInterrupt, None]
     with pytest.raises(KeyboardInterrupt):
         restore.cut_over(PRODUCTION, NEW_KEYS)
-    dynamodb.Table(OLD_KEYS).put_item(Item={"hash": "h"})
+    put(OLD_KEYS, {"hash": "h"})
     # CloudFormation ends the deployment whether anybody waits or not.
     outputs["ApiKeysTableName"] = NEW_KEYS
 
     restore.cut_over(PRODUCTION, NEW_KEYS)
 
-    assert dynamodb.Table(NEW_KEYS).scan()["Items"] == [{"hash": "h"}]
+    assert items(NEW_KEYS) == [{"hash": "h"}]

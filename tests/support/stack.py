@@ -38,10 +38,8 @@ def load(name: str) -> Template:
 
 def parameters(stage: str) -> dict[str, str]:
     config = tomllib.loads((ROOT / "samconfig.toml").read_text())
-    return dict(
-        pair.split("=", 1)
-        for pair in config[stage]["deploy"]["parameters"]["parameter_overrides"]
-    )
+    pairs = config[stage]["deploy"]["parameters"]["parameter_overrides"]
+    return dict(pair.split("=", 1) for pair in pairs)
 
 
 def properties_by_name(stack: Template, kind: str) -> dict[str, Any]:
@@ -67,22 +65,6 @@ def role_statements(stack: Template) -> Iterator[tuple[str, dict[str, Any]]]:
 
 class _Substitution(string.Template):
     idpattern = r"[\w:.]+"
-
-
-def references(value: Any) -> set[str]:
-    """Name each logical id, parameter and pseudo parameter that a value refers to."""
-    match value:
-        case {"Ref": str(name)} | {"Fn::GetAtt": [str(name), *_]}:
-            return {name}
-        case {"Fn::Sub": str(text)}:
-            return {
-                name.partition(".")[0] for name in _Substitution(text).get_identifiers()
-            }
-        case dict():
-            return references(list(value.values()))
-        case list():
-            return set().union(*map(references, value))
-    return set()
 
 
 def resolve(value: Any, names: Mapping[str, str]) -> Any:
