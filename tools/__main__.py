@@ -4,7 +4,11 @@ import os
 import signal
 import sys
 
+from botocore.exceptions import BotoCoreError, ClientError
 from lambda_local import LocalError
+
+# What the person at the terminal can do something about; OSError: a full disk, for instance.
+_EXPLAINED = (LocalError, OSError, BotoCoreError, ClientError)
 
 
 def main() -> None:
@@ -19,12 +23,11 @@ def main() -> None:
 
         try:
             run()
-        except (LocalError, OSError) as error:  # OSError: a full disk, for instance
+        except _EXPLAINED as error:
             sys.exit(f"make run: {error}")
         return
 
     from animal_store_client import AnimalStoreError
-    from botocore.exceptions import BotoCoreError, ClientError
 
     from tools.cli import app
     from tools.deployment.service import DeploymentError
@@ -32,10 +35,14 @@ def main() -> None:
 
     # As Ctrl-C does: everything that was started is stopped.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    own = (AnimalStoreError, DeploymentError, KeyAdministrationError, LocalError)
     try:
         app(prog_name="animal-store")
-    except (*own, BotoCoreError, ClientError) as error:
+    except (
+        *_EXPLAINED,
+        AnimalStoreError,
+        DeploymentError,
+        KeyAdministrationError,
+    ) as error:
         sys.exit(str(error))
 
 

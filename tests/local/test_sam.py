@@ -2,14 +2,11 @@
 
 import json
 import os
-from contextlib import nullcontext
 from pathlib import Path
-from unittest import mock
 
 import pytest
 from lambda_local import LocalError
 
-from tests.support.handlers import TEMPLATE
 from tests.support.in_process import own_layer
 from tools import ROOT
 from tools.local import sam
@@ -35,18 +32,6 @@ def test_containers_get_sources_variables_and_the_store(
     assert f"      CodeUri: {ROOT}/functions/get_pet/\n" in template
     assert f"      ContentUri: {tmp_path}/layer/\n" in template
     assert f"        {ENDPOINT_VARIABLE}: none\n" in template
-
-
-def test_function_that_gives_no_response_is_a_failure(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    process = mock.Mock(communicate=lambda: ("", None))
-    ready = mock.Mock(), mock.Mock(template=TEMPLATE)
-    monkeypatch.setattr(sam, "_prepared", lambda *_: nullcontext(ready))
-    monkeypatch.setattr(sam, "_sam", lambda *_, **__: nullcontext(process))
-
-    with pytest.raises(LocalError, match="gave no response"):
-        sam.sam_invoke(ROOT / "events/get-401.json")
 
 
 def test_without_an_engine_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

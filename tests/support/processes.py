@@ -69,6 +69,7 @@ def run_service(
     console, folder = data / "console", DataFolder(data)
     own = environment(data, **variables)
     program = [*COMMAND, command]
+    (data / "service").unlink(missing_ok=True)  # of one that was killed
     with (
         console.open("w") as out,
         subprocess.Popen(program, cwd=ROOT, env=own, stdout=out, stderr=out) as process,
@@ -96,13 +97,16 @@ def check_contract(
 ) -> None:
     """Run the contract suite on a service, with a second key."""
     key = service.tool("keys", "issue", "--label", "second", **own).strip()
-    variables = {
-        "BASE_URL": service.base_url,
-        "API_KEY": service.api_key,
-        "SECOND_API_KEY": key,
-    }
-    variables["EXPECTED_FAILURES"] = expected_failures
-    output = run("make", "contract", cwd=ROOT, timeout_s=1200, **variables)
+    output = run(
+        "make",
+        "contract",
+        cwd=ROOT,
+        timeout_s=1200,
+        BASE_URL=service.base_url,
+        API_KEY=service.api_key,
+        SECOND_API_KEY=key,
+        EXPECTED_FAILURES=expected_failures,
+    )
     assert "skipped" not in output
 
 

@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -27,23 +26,21 @@ class DataFolder:
         """Hold the folder as its one service; a base URL in the file says that it answers."""
         self.path.mkdir(parents=True, exist_ok=True)
         with self._service.open("a+") as file:
-            for _ in range(5):  # another command may be looking whether it is held
-                if _try_lock(file, fcntl.LOCK_EX):
-                    file.truncate(0)
-                    yield file
-                    return
-                time.sleep(0.05)
-        service = self.base_url() or "which is starting"
-        raise LocalError(
-            f"{self.path} is in use by `make run` or `make sam-local` ({service}). "
-            "Stop that first, or use another folder: DATA=.local2"
-        )
+            if not _try_lock(file, fcntl.LOCK_EX):
+                service = self.base_url() or "which is starting"
+                raise LocalError(
+                    f"{self.path} is in use by `make run` or `make sam-local` ({service}). "
+                    "Stop that first, or use another folder: DATA=.local2"
+                )
+            file.truncate(0)
+            yield file
 
     def base_url(self) -> str | None:
         """Find the service on this folder that answers."""
         with suppress(FileNotFoundError), self._service.open() as file:
-            if not _try_lock(file, fcntl.LOCK_SH):
-                return file.read() or None
+            url = file.read()
+            if url and not _try_lock(file, fcntl.LOCK_SH):
+                return url
         return None
 
 

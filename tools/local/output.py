@@ -36,9 +36,8 @@ class Output(StringIO):
 
     def _show(self, trace: str) -> None:
         """Say of an exception what caused it, where, and where to read on."""
-        cause = trace.partition("\n\nThe above exception was")[0]
         where = f"the whole traceback is in {self._log.name}"
-        _log.info("          %s; %s", summary(cause), where)
+        _log.info("          %s; %s", summary(trace), where)
 
     def _count(self, request: dict[str, Any]) -> None:
         """Count a request by its line of metrics."""

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
-from datetime import UTC, datetime
 from pathlib import Path
 
 from lambda_local import LocalError
@@ -111,7 +110,7 @@ def _modified(template: Path) -> dict[Path, int]:
 def reset() -> None:
     """Empty the local store (DATA): it gets another name, and the next start an empty one."""
     folder = DataFolder()
-    old = folder.path / f"store.{datetime.now(UTC):%Y%m%d-%H%M%S-%f}.old"
+    old = folder.path / f"store.{time.strftime('%Y%m%d-%H%M%S')}.old"
     if not folder.store.exists():
         raise LocalError(f"{folder.path} has no store, so there is nothing to empty.")
     with folder.held_by_service():

@@ -83,14 +83,14 @@ def sam_invoke(event: EventFile, debug: str = "") -> None:
             function = gateway.template.function_of(content).logical_id
             options = ["--event", str(event), "--env-vars", str(variables)]
             if debug:
+                arguments = f"--listen 0.0.0.0:{debug} --wait-for-client"
+                options += ["--debug-args", f"{_MOUNTED_DEBUGGER} {arguments}"]
                 options += ["--debug-port", debug, "--debugger-path", str(_DEBUGGER)]
-                listen_there = f"--listen 0.0.0.0:{debug} --wait-for-client"
-                options += ["--debug-args", f"{_MOUNTED_DEBUGGER} {listen_there}"]
             with _sam("invoke", function, *options, stdout=subprocess.PIPE) as process:
-                response = json.loads(process.communicate()[0] or "{}")
-        if "statusCode" not in response:
+                printed = process.communicate()[0]
+        if not printed:
             raise LocalError("the function gave no response (see above)")
-    show(response)
+        show(json.loads(printed))
 
 
 @contextmanager
@@ -171,14 +171,13 @@ def _wait_until_it_answers(
     process: subprocess.Popen[bytes], base_url: str, key: str
 ) -> None:
     """Wait until a function has read the store: sam's port is open before anything answers."""
-    headers, status = {"Authorization": f"Bearer {key}"}, 0
-    while process.poll() is None and status != httpx.codes.OK:
+    headers = {"Authorization": f"Bearer {key}"}
+    while process.poll() is None:
         time.sleep(0.2)
         with suppress(httpx.TransportError):
             url = f"{base_url}/pets"
             answer = httpx.get(url, headers=headers, timeout=30, trust_env=False)
-            status = answer.status_code
-        if status == httpx.codes.SERVICE_UNAVAILABLE:
-            break
-    if status != httpx.codes.OK:
-        raise LocalError("sam local does not answer, or not from the store (see above)")
+            if answer.is_success:
+                return
+            raise LocalError("the containers do not reach the store (see above)")
+    raise LocalError("sam local has ended (see above)")

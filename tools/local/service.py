@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
 from botocore.session import Session
-from lambda_local import LocalError
 from lambda_local import template as templates
 from lambda_local.dynamodb import Database, create_tables
 from lambda_local.gateway import Gateway, load_handlers
@@ -94,19 +92,14 @@ def open_store(folder: DataFolder) -> Iterator[Store]:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         os.environ.setdefault(name, "local")
     os.environ.setdefault("AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", REGION))
-    try:
-        dynamodb = client()
-        if endpoint:
-            yield Store(folder, dynamodb)
-        else:
-            advice = (
-                "Put a good copy in its place, or start with an empty store: "
-                f"make reset DATA={folder.path}"
-            )
-            with closing(Database(folder.database, advice)) as database:
-                database.attach(dynamodb)
-                yield Store(folder, dynamodb, database)
-    except (BotoCoreError, ClientError) as error:
-        raise LocalError(
-            f"the store at {endpoint or folder.path} does not answer as it should: {error}"
-        ) from error
+    dynamodb = client()
+    if endpoint:
+        yield Store(folder, dynamodb)
+        return
+    advice = (
+        "Put a good copy in its place, or start with an empty store: "
+        f"make reset DATA={folder.path}"
+    )
+    with closing(Database(folder.database, advice)) as database:
+        database.attach(dynamodb)
+        yield Store(folder, dynamodb, database)
