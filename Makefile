@@ -168,7 +168,7 @@ hooks: .tools/pre-commit/.installed ## run `make check` before every commit
 	@.tools/pre-commit/bin/pre-commit install
 
 .PHONY: audit
-audit: .venv/.installed ## how everything is locked, known vulnerabilities, licences, secrets in the tree (status 2: OSV did not answer)
+audit: .venv/.installed ## how everything is locked, known vulnerabilities, secrets in the tree (status 2: OSV did not answer)
 	@$(ANIMAL_STORE) audit
 
 # -- AWS ---------------------------------------------------------------------------------------------------------------

@@ -1,10 +1,8 @@
 """What ships: the layer for both processors, as `make build` packs it."""
 
 import hashlib
-import itertools
 import json
 import os
-import re
 import shutil
 import ssl
 import subprocess
@@ -12,7 +10,6 @@ import sys
 import zipfile
 from importlib.util import cache_from_source
 from pathlib import Path
-from typing import Any
 
 import botocore
 import pytest
@@ -21,16 +18,19 @@ import yaml
 from tools import ROOT
 from tools.local.service import load_template
 from tools.packaging import artifact, layer, sbom
-from tools.packaging.build import foreign_libraries
 from tools.packaging.bytecode import compile_tree
 from tools.packaging.targets import PYTHON, TARGETS
 
 pytestmark = pytest.mark.skipif(
-    sys.version_info[:2] != PYTHON,
-    reason="the layer's bytecode is for Python 3.13; this Python refuses to build it",
+    sys.version_info[:2] != PYTHON or sys.platform != "linux",
+    reason="the layer is for Python 3.13 on Linux",
 )
 
 MACHINE = "x86_64" if os.uname().machine == "x86_64" else "arm64"
+VARIABLES = load_template().functions["GetPetFunction"].environment
+BUNDLE = VARIABLES["AWS_CA_BUNDLE"].removeprefix("/opt/")
+# The rules are those of a partition, so one of its regions stands for all, and one opened later.
+REGIONS = "us-east-1 eu-central-1 eu-new-9 cn-north-1 us-gov-west-1 us-iso-east-1 eu-isoe-west-1"
 
 # Calls a handler with an event without a key; prints its answer and the modules from elsewhere.
 CALL = """
@@ -68,7 +68,9 @@ sent = []
 session = Session()
 session.set_credentials("AKID", "SECRET")
 both = (False, True)
-for region, fips, dual_stack in itertools.product(json.loads(regions), both, both):
+for region, fips, dual_stack in itertools.product(regions.split(), both, both):
+    if dual_stack and "-iso" in region:
+        continue  # in partitions closed to the public: see `_endpoint` in sdk_data.py
     try:
         config = Config(use_fips_endpoint=fips, use_dualstack_endpoint=dual_stack)
         client = session.create_client("dynamodb", region_name=region, config=config)
@@ -82,90 +84,49 @@ print(json.dumps(sent))
 """
 
 
-@pytest.fixture(scope="module", params=sorted(TARGETS))
-def built(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
-    """The layer, freshly packed, for one processor after the other."""
-    output: Path = tmp_path_factory.mktemp("layer") / request.param
-    layer.build(TARGETS[request.param], output)
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The layer for this machine, freshly packed."""
+    output = tmp_path_factory.mktemp("layer")
+    layer.build(TARGETS[MACHINE], output)
     return output
 
 
-def test_a_layer_is_for_its_processor_compiled_and_documented(
-    built: Path, tmp_path: Path
-) -> None:
-    for target in TARGETS.values():
-        assert (list(foreign_libraries(built, target)) == []) is (
-            target.name == built.name
-        )
+def test_a_layer_is_compiled_and_documented(built: Path, tmp_path: Path) -> None:
     modules = list(built.rglob("*.py"))
     assert len(modules) > 200
-    assert all(Path(cache_from_source(str(module))).exists() for module in modules)
+    for module in modules:
+        assert Path(cache_from_source(str(module))).exists()
 
-    sbom.write(tmp_path / sbom.NAME)
-    bill = json.loads((tmp_path / sbom.NAME).read_text())
-    pins = [
-        f"{library['name']}=={library['version']}" for library in bill["components"]
-    ]
-    assert pins == (built / "python/requirements.txt").read_text().splitlines()
-    assert all(library["licenses"][0]["expression"] for library in bill["components"])
+    sbom.write(tmp_path / "bill")
+    bill = json.loads((tmp_path / "bill").read_text())
+    libraries = bill["components"]
+    assert "serialNumber" not in bill
+    pins = (built / "python/requirements.txt").read_text().splitlines()
+    assert [f"{each['name']}=={each['version']}" for each in libraries] == pins
+    assert libraries[0]["licenses"] == [{"expression": "MIT-0"}]
     folders = list((built / "licences").iterdir())
-    names = {
-        folder.name.removesuffix(".dist-info").lower().replace("_", "-")
-        for folder in folders
-    }
-    assert names == {pin.replace("==", "-") for pin in pins}
+    assert len(folders) == len(pins)
     for folder in folders:
-        assert any(
-            "copyright" in text.read_text("utf-8").lower() for text in folder.iterdir()
-        ), folder.name
-    for unshipped in ("boto3", "pydantic"):
-        assert not (built / "python" / unshipped).exists()
+        assert list(folder.rglob("LICEN*")), folder.name
+    assert not (built / "python/pydantic").exists()
 
 
-@pytest.fixture(scope="module")
-def native(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The layer for this machine, and the functions."""
-    directory = tmp_path_factory.mktemp("native")
-    if sys.platform != "linux":
-        pytest.skip("the layer holds libraries for Linux")
-    layer.build(TARGETS[MACHINE], directory / "opt")
-    for source in (ROOT / "functions").glob("*/app.py"):
-        shutil.copytree(source.parent, directory / source.parent.name)
-        compile_tree(directory / source.parent.name, "/var/task")
-    return directory
-
-
-def test_the_same_input_gives_the_same_bytes(native: Path, tmp_path: Path) -> None:
+def test_the_same_input_gives_the_same_bytes(built: Path, tmp_path: Path) -> None:
     layer.build(TARGETS[MACHINE], tmp_path / "again")
-    assert artifact.zipped(tmp_path / "again") == artifact.zipped(native / "opt")
-    for name in ("first", "second"):
-        sbom.write(tmp_path / name)
-    assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
+    assert artifact.zipped(tmp_path / "again") == artifact.zipped(built)
 
 
-@pytest.mark.parametrize(
-    "function", sorted(path.name for path in (ROOT / "functions").iterdir())
-)
-def test_a_function_answers_from_the_layer_alone(native: Path, function: str) -> None:
-    environment = {
-        "ANIMALS_TABLE": "animals",
-        "API_KEYS_TABLE": "keys",
-        "AWS_DEFAULT_REGION": "eu-central-1",
-        "POWERTOOLS_METRICS_NAMESPACE": "AnimalStore",
-        "POWERTOOLS_SERVICE_NAME": "animal-store",
-        "STAGE": "staging",
-    }
-    event = ROOT / f"events/{function.split('_', maxsplit=1)[0]}-401.json"
-    files = (native / function, native / "opt/python", event)
-    command = [sys.executable, "-I", "-S", "-B", "-c", CALL, *map(str, files)]
+@pytest.mark.parametrize("function", ["create_pet", "get_pet", "list_pets"])
+def test_a_function_answers_from_the_layer_alone(built: Path, function: str) -> None:
+    event = ROOT / f"events/{function.partition('_')[0]}-401.json"
+    files = [ROOT / "functions" / function, built / "python", event]
+    own = {"AWS_DEFAULT_REGION": "eu-west-1", "AWS_CA_BUNDLE": f"{built}/{BUNDLE}"}
     done = subprocess.run(
-        command,
-        env=environment,
+        [sys.executable, "-I", "-S", "-B", "-c", CALL, *files],
+        env=VARIABLES | own,
         capture_output=True,
         text=True,
-        timeout=60,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
@@ -174,131 +135,74 @@ def test_a_function_answers_from_the_layer_alone(native: Path, function: str) ->
     assert json.loads(told) == [401, "unauthorized", []]
 
 
-def test_the_reduced_sdk_finds_the_endpoints_of_the_whole_one(native: Path) -> None:
-    data = json.loads(
-        (Path(botocore.__file__).parent / "data/endpoints.json").read_bytes()
-    )
-    # The rules are those of a partition: two regions of each stand for all, one opened later too.
-    regions = [
-        region
-        for partition in data["partitions"]
-        for region in sorted(partition["regions"])[:2]
-    ]
-    regions += ["eu-central-1", "eu-unheard-of-9"]
-    assert {"cn-north-1", "us-gov-west-1", "us-iso-east-1"} <= set(regions)
-
-    def sent(path: Path) -> list[list[str] | None]:
-        command = [
-            sys.executable,
-            "-I",
-            "-B",
-            "-c",
-            ENDPOINTS,
-            str(path),
-            json.dumps(regions),
-        ]
-        done = subprocess.run(
-            command, env={}, stdout=subprocess.PIPE, timeout=120, check=True
+def test_the_reduced_sdk_finds_the_endpoints_of_the_whole_one(built: Path) -> None:
+    sent = [
+        subprocess.check_output(
+            [sys.executable, "-I", "-B", "-c", ENDPOINTS, sdk, REGIONS], env={}
         )
-        found: list[list[str] | None] = json.loads(done.stdout)
-        return found
-
-    pairs = zip(
-        sent(Path(botocore.__file__).parents[1]),
-        sent(native / "opt/python"),
-        strict=True,
-    )
-    variants = itertools.product(
-        regions, ("plain", "dual-stack", "FIPS", "FIPS, dual-stack")
-    )
-    different = [
-        where
-        for where, (whole, reduced) in zip(variants, pairs, strict=True)
-        if whole != reduced
+        for sdk in (Path(botocore.__file__).parents[1], built / "python")
     ]
-    # Dual-stack only, in partitions closed to the public: see `_endpoint` in sdk_data.py.
-    assert all(
-        re.match(r"(us|eu)-iso", region) and "dual" in variant
-        for region, variant in different
-    ), different
+
+    assert sent[0].count(b"https://dynamodb") > 10
+    assert sent[0] == sent[1]
 
 
 def test_a_layer_has_the_bundle_that_the_template_names(built: Path) -> None:
-    functions = load_template().functions
-    bundle = functions["GetPetFunction"].environment["AWS_CA_BUNDLE"]
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
-    context.load_verify_locations(built / bundle.removeprefix("/opt/"))
+    context.load_verify_locations(built / BUNDLE)
 
-    assert [authority["subject"][-1] for authority in context.get_ca_certs()] == [
-        (("commonName", "Amazon Root CA 1"),),
-        (("commonName", "Amazon Root CA 2"),),
-        (("commonName", "Amazon Root CA 3"),),
-        (("commonName", "Amazon Root CA 4"),),
-        (("commonName", "Starfield Services Root Certificate Authority - G2"),),
-    ]
+    assert len(context.get_ca_certs()) == 5
 
 
-def test_what_stops_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "other-1.0.dist-info").mkdir()
-    for rules in ({"gone": set[str]()}, {"*": {"needed"}}):
-        with pytest.raises(SystemExit, match="no longer fits"):
-            layer.trim(tmp_path, rules)
-    with pytest.raises(SystemExit, match=r"other-1\.0 brings no licence text"):
-        layer.keep_licences(tmp_path, tmp_path / "licences")
+def test_rule_that_matches_nothing_stops_the_build(tmp_path: Path) -> None:
+    (tmp_path / "needed").touch()
+
+    with pytest.raises(SystemExit, match="matches nothing"):
+        layer.trim(tmp_path, {"*": "needed"})
+
+
+def test_licence_that_was_not_looked_at_stops_the_build() -> None:
+    with pytest.raises(SystemExit, match=r"licence of certifi \(MPL-2\.0\)"):
+        sbom.licence("certifi")
+
+
+def test_code_that_does_not_compile_stops_the_build(tmp_path: Path) -> None:
     (tmp_path / "module.py").write_text("answer = \n")
+
     with pytest.raises(SystemExit, match="cannot compile"):
         compile_tree(tmp_path, "/var/task")
-    monkeypatch.setattr("tools.packaging.bytecode.PYTHON", (3, 99))
-    with pytest.raises(SystemExit, match=r"must be compiled by CPython 3\.99"):
-        layer.build(TARGETS["arm64"], tmp_path / "layer")
 
 
 def test_an_artifact_holds_code_that_is_addressed_by_its_digest(tmp_path: Path) -> None:
-    resources: dict[str, Any] = {"Table": {"Type": "AWS::DynamoDB::Table"}}
-    for name, property_ in (("Code", "CodeUri"), ("Layer", "ContentUri")):
-        (tmp_path / "build" / name).mkdir(parents=True)
-        (tmp_path / "build" / name / "app.py").write_text("handler = None\n")
-        resources[name] = {"Properties": {property_: name}}
-    (tmp_path / "build/template.yaml").write_text(json.dumps({"Resources": resources}))
-    (tmp_path / "build" / sbom.NAME).touch()
+    build = tmp_path / "build"
+    (build / "Code").mkdir(parents=True)
+    (build / "Code/app.py").write_text("handler = None\n")
+    (build / sbom.NAME).touch()
+    template = {"Resources": {"Code": {"Properties": {"CodeUri": "Code"}}, "Table": {}}}
+    (build / "template.yaml").write_text(json.dumps(template))
 
-    sha256 = artifact.pack(tmp_path / "build", tmp_path / "it.zip")
+    sha256 = artifact.pack(build, tmp_path / "it.zip")
     unpacked = artifact.unpack(tmp_path / "it.zip", tmp_path / "unpacked")
 
-    assert (
-        unpacked.sha256
-        == sha256
-        == artifact.pack(tmp_path / "build", tmp_path / "again.zip")
-    )
-    assert re.fullmatch(r"[0-9a-f]{40}(-dirty)?", unpacked.commit)
-    code = (tmp_path / "unpacked/Code.zip").read_bytes()
-    assert unpacked.code == dict.fromkeys(
-        ("Code", "Layer"), hashlib.sha256(code).hexdigest()
-    )
-    with zipfile.ZipFile(tmp_path / "unpacked/Code.zip") as archive:
+    assert unpacked.sha256 == sha256 == artifact.pack(build, tmp_path / "again.zip")
+    assert len(unpacked.commit.removesuffix("-dirty")) == 40
+    code = unpacked.folder / "Code.zip"
+    assert unpacked.code == {"Code": hashlib.sha256(code.read_bytes()).hexdigest()}
+    with zipfile.ZipFile(code) as archive:
         # Lambda runs as another user.
         assert archive.infolist()[0].external_attr >> 16 == 0o644
-    packed = yaml.safe_load((tmp_path / "unpacked/template.yaml").read_text())[
-        "Resources"
-    ]
-    uris = packed["Code"]["Properties"] | packed["Layer"]["Properties"]
-    assert uris == {"CodeUri": "Code.zip", "ContentUri": "Layer.zip"}
-    assert (tmp_path / "unpacked/samconfig.toml").read_bytes() == (
-        ROOT / "samconfig.toml"
-    ).read_bytes()
-    assert (tmp_path / "unpacked" / sbom.NAME).exists()
+    packed = yaml.safe_load((unpacked.folder / "template.yaml").read_text())
+    assert packed["Resources"]["Code"]["Properties"] == {"CodeUri": "Code.zip"}
+    assert (unpacked.folder / "samconfig.toml").exists()
+    assert (unpacked.folder / sbom.NAME).exists()
 
 
 def run_makefile(root: Path, output: Path) -> subprocess.CompletedProcess[str]:
     """Build the layer as a plain `sam build` does."""
     command = ["make", "-f", f"{root}/layers/common/Makefile", "build-CommonLayer"]
-    return subprocess.run(
-        [*command, f"ARTIFACTS_DIR={output}"],
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+    command += [f"ARTIFACTS_DIR={output}"]
+    return subprocess.run(command, check=False, capture_output=True, text=True)
 
 
 def test_layer_of_a_plain_sam_build_serves_both_processors(tmp_path: Path) -> None:

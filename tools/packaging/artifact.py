@@ -7,7 +7,6 @@ import io
 import shutil
 import subprocess
 import zipfile
-from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -15,8 +14,7 @@ from pathlib import Path
 import yaml
 
 from tools import ROOT
-
-_EARLIEST = (1980, 1, 1, 0, 0, 0)  # of the zip format
+from tools.packaging import sbom
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +32,10 @@ class Artifact:
         return f"{self.commit}-{self.sha256}"
 
     @property
-    def code(self) -> Mapping[str, str]:
+    def code(self) -> dict[str, str]:
         """The SHA-256 of each zip file with code, by logical id."""
         return {
-            path.stem: digest(path.read_bytes())
-            for path in sorted(self.folder.glob("*.zip"))
+            path.stem: digest(path.read_bytes()) for path in self.folder.glob("*.zip")
         }
 
 
@@ -49,17 +46,15 @@ def digest(content: bytes) -> str:
 
 def zipped(directory: Path) -> bytes:
     """Pack a directory so that the same files give the same bytes."""
-    files = (path for path in directory.rglob("*") if path.is_file())
-    return _zip(
-        {path.relative_to(directory).as_posix(): path.read_bytes() for path in files}
-    )
+    files = [path for path in directory.rglob("*") if path.is_file()]
+    return _zip({str(path.relative_to(directory)): path.read_bytes() for path in files})
 
 
-def _zip(entries: Mapping[str, bytes]) -> bytes:
+def _zip(entries: dict[str, bytes]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in sorted(entries.items()):
-            entry = zipfile.ZipInfo(name, _EARLIEST)
+            entry = zipfile.ZipInfo(name)  # of the year 1980, whatever the file
             entry.external_attr = 0o644 << 16  # Lambda runs as another user
             archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
     return buffer.getvalue()
@@ -68,9 +63,7 @@ def _zip(entries: Mapping[str, bytes]) -> bytes:
 def commit() -> str:
     """Name what is checked out: the commit, with `-dirty` if files differ from it."""
     command = ["git", "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
-    return subprocess.run(
-        command, cwd=ROOT, check=True, capture_output=True, text=True
-    ).stdout.strip()
+    return subprocess.check_output(command, cwd=ROOT, text=True).strip()
 
 
 def pack(build: Path, output: Path, config: Path = ROOT / "samconfig.toml") -> str:
@@ -80,11 +73,13 @@ def pack(build: Path, output: Path, config: Path = ROOT / "samconfig.toml") -> s
         for name in {"CodeUri", "ContentUri"} & set(resource.get("Properties", {})):
             resource["Properties"][name] = f"{logical_id}.zip"
     entries = {
-        f"{path.name}.zip": zipped(path) for path in build.iterdir() if path.is_dir()
+        "COMMIT": commit().encode(),
+        "samconfig.toml": config.read_bytes(),
+        "template.yaml": yaml.safe_dump(template, sort_keys=False).encode(),
+        sbom.NAME: (build / sbom.NAME).read_bytes(),
     }
-    entries |= {path.name: path.read_bytes() for path in build.glob("*.json")}
-    entries |= {"samconfig.toml": config.read_bytes(), "COMMIT": commit().encode()}
-    entries["template.yaml"] = yaml.safe_dump(template, sort_keys=False).encode()
+    for folder in build.glob("*/"):
+        entries[f"{folder.name}.zip"] = zipped(folder)
     content = _zip(entries)
     output.write_bytes(content)
     return digest(content)

@@ -10,10 +10,9 @@ from tools.packaging.targets import PYTHON
 
 def require_python() -> None:
     """End the program unless this interpreter writes the bytecode that Lambda's reads."""
-    if sys.implementation.name != "cpython" or sys.version_info[:2] != PYTHON:
-        version = "{}.{}".format(*PYTHON)
+    if sys.version_info[:2] != PYTHON:
         raise SystemExit(
-            f"The layer's bytecode must be compiled by CPython {version}; "
+            f"The layer's bytecode must be compiled by CPython {PYTHON}; "
             f"this is {sys.version}.\n"
             "Install it, then: make clean && make PYTHON=/path/to/python3.13 build"
         )
@@ -25,7 +24,7 @@ def compile_tree(directory: Path, deployed_at: str) -> None:
     Tracebacks show the modules below `deployed_at`. The files are `unchecked-hash` (PEP 552):
     Python takes them without comparing the source's time, which packing changes.
     """
-    for cache in sorted(directory.rglob("__pycache__")):
+    for cache in list(directory.rglob("__pycache__")):
         shutil.rmtree(cache)
     # One worker of its own takes the files in order: the same source gives the same bytes.
     command = [sys.executable, "-I", "-m", "compileall", "-q", "-f", "-j", "1"]

@@ -16,16 +16,10 @@ from botocore.endpoint_provider import EndpointProvider
 
 from tools import ROOT
 
-_LAYER = (
-    path.read_text()
-    for path in sorted((ROOT / "layers/common/animal_store").glob("*.py"))
-)
-_METHODS = {
-    method
-    for text in _LAYER
-    for method in re.findall(r"dynamodb\.client\.(\w+)(?![\w.])", text)
-}
-OPERATIONS = tuple(sorted(method.title().replace("_", "") for method in _METHODS))
+_MODULES = (ROOT / "layers/common/animal_store").glob("*.py")
+_SOURCE = "".join(module.read_text() for module in _MODULES)
+_METHODS = set(re.findall(r"dynamodb\.client\.(\w+)(?![\w.])", _SOURCE))
+OPERATIONS = sorted(method.title().replace("_", "") for method in _METHODS)
 """What the layer calls."""
 
 
@@ -36,7 +30,6 @@ def reduce(data: Path) -> None:
     model["operations"] = {name: model["operations"][name] for name in OPERATIONS}
     model["shapes"] = _reached(model)
     (dynamodb / "service-2.json").write_text(json.dumps(model, separators=(",", ":")))
-
     rules = _unpack(dynamodb / "endpoint-rule-set-1.json.gz")
     provider = EndpointProvider(
         rules, json.loads((data / "partitions.json").read_bytes())
@@ -84,11 +77,9 @@ def _reached(model: dict[str, Any]) -> dict[str, Any]:
     """Return every shape that the operations reach, input, output and errors alike."""
     shapes: dict[str, Any] = {}
     waiting = [model["operations"]]
-    while waiting:
-        for name in (
-            set(re.findall(r'"shape": "(\w+)"', json.dumps(waiting.pop())))
-            - shapes.keys()
-        ):
-            shapes[name] = model["shapes"][name]
-            waiting.append(shapes[name])
-    return dict(sorted(shapes.items()))
+    for each in waiting:
+        for name in re.findall(r'"shape": "(\w+)"', json.dumps(each)):
+            if name not in shapes:
+                shapes[name] = model["shapes"][name]
+                waiting.append(shapes[name])
+    return shapes

@@ -8,27 +8,18 @@ that environment's Python.
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tools import ROOT
 
 TEMPLATE = ROOT / "template.yaml"
-_PYTHON = str(ROOT / ".tools/sam/bin/python")
 
 
-def translate(
-    parameters: Mapping[str, str], template: Path = TEMPLATE
-) -> dict[str, Any]:
+def translate(parameters: dict[str, str], template: Path = TEMPLATE) -> dict[str, Any]:
     """Translate a SAM template as AWS does; code that is not in S3 yet gets an address there."""
-    command = [
-        _PYTHON,
-        "-m",
-        __name__,
-        str(template.resolve()),
-        json.dumps(dict(parameters)),
-    ]
+    python = f"{ROOT}/.tools/sam/bin/python"
+    command = [python, "-m", __name__, str(template.resolve()), json.dumps(parameters)]
     result: dict[str, Any] = json.loads(subprocess.check_output(command, cwd=ROOT))
     return result
 
@@ -45,7 +36,7 @@ def _main(template: str, parameters: str) -> None:
     )
     for resource in source["Resources"].values():
         for name in {"CodeUri", "ContentUri"} & resource.get("Properties", {}).keys():
-            if not str(resource["Properties"][name]).startswith("s3://"):
+            if not resource["Properties"][name].startswith("s3://"):
                 resource["Properties"][name] = "s3://local/path"
     # Its partition is all that the translator takes from the session.
     translator = Translator(
