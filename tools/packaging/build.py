@@ -43,12 +43,9 @@ def _build(target: Target) -> None:
 
 
 def build(
-    architectures: Annotated[
-        list[Literal["arm64", "x86_64"]] | None,
-        typer.Argument(help="By default both."),
-    ] = None,
+    architecture: Annotated[Literal["arm64", "x86_64"] | None, typer.Argument()] = None,
 ) -> None:
     """Build for AWS: arm64 is what a release ships, x86_64 what this machine may be."""
     require_python()
-    for name in architectures or TARGETS:
+    for name in [architecture] if architecture else TARGETS:
         _build(TARGETS[name])
