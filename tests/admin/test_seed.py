@@ -19,8 +19,8 @@ def test_an_interrupted_run_is_continued(service: RunningService) -> None:
     first = seed("--count", "3", "--seed", "7", DATA=data, API_KEY="of-a-stage")
     again = seed("--count", "5", "--seed", "7", DATA=data)
 
-    assert first.stdout == "3 animals added, 0 already there\n"
-    assert again.stdout == "2 animals added, 3 already there\n"
+    assert first.stdout == "3 animals: 3 added, 0 already there\n"
+    assert again.stdout == "5 animals: 2 added, 3 already there\n"
 
 
 @pytest.mark.parametrize(

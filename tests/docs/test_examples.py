@@ -26,7 +26,7 @@ PRINTED = [
     'rel="next"',
     "][",  # the end of a page and the beginning of the next
     "9007199254740993n\nRex is listed",
-    "50 animals added",
+    "50 animals: ",
     '{"id"',
 ]
 PAGING = [each for each in EXAMPLES if "next" in each[1] or "client.pets" in each[1]]

@@ -60,7 +60,8 @@ def seed(
         console = Console(stderr=True)
         for pet in track(pets, "adding animals", total=count, console=console):
             outcomes[pet.replayed] += 1
-    print(f"{outcomes[False]} animals added, {outcomes[True]} already there")
+    added, known = outcomes[False], outcomes[True]
+    print(f"{count} animals: {added} added, {known} already there")
 
 
 def _connect(base_url: str | None) -> Client:
