@@ -61,7 +61,11 @@ class Client:
 
     def post(self, body: object, *headers: tuple[str, str | bytes]) -> httpx.Response:
         """Send createPet with this value as JSON, or with these bytes as they are."""
-        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        content = (
+            body
+            if isinstance(body, bytes)
+            else json.dumps(body, ensure_ascii=False).encode()
+        )
         return self.request("POST", "/pets", [JSON, *headers], content)
 
     def new(self, **members: object) -> Pet:
@@ -69,10 +73,12 @@ class Client:
         return {"name": "contract " + uuid.uuid4().hex, "categoryId": 1, **members}
 
     def create(self, **members: object) -> Pet:
-        """Create an animal and return it."""
-        response = self.post(self.new(**members))
+        """Create an animal, which is answered as it was sent."""
+        new = self.new(**members)
+        response = self.post(new)
         assert response.status_code == 201, response.text
         pet: Pet = response.json()
+        assert pet == {"id": pet["id"], **new}
         return pet
 
     def next(self, url: str) -> str:

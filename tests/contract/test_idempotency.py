@@ -34,20 +34,13 @@ def test_repeated(client: Client, key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("members", "others"),
-    [
-        ({}, {"name": "other"}),
-        ({}, {"categoryId": 2}),
-        ({}, {"status": "sold"}),
-        ({"name": "\0 \N{PAW PRINTS}"}, {"status": "pending"}),
-        ({"categoryId": 2**53}, {"categoryId": 2**53 + 1}),
-    ],
+    "others", [{"name": "other"}, {"categoryId": 2**53 + 1}, {"status": "sold"}]
 )
 def test_other_body(
-    client: Client, seeded_pets: SeededPets, key: str, members: Pet, others: Pet
+    client: Client, seeded_pets: SeededPets, key: str, others: Pet
 ) -> None:
     """The same key with another body is refused, and adds nothing."""
-    new = client.new(**members)
+    new = client.new(categoryId=2**53)
     first = create(client, new, key)
     response = client.post({**new, **others}, (KEY, key))
     assert_error(response, "idempotency_key_reused", naming=KEY)

@@ -26,10 +26,6 @@ TEMPLATE = (ROOT / "template.yaml").read_text()
 ALARMS = re.findall(r"^  (\w+Alarm):", TEMPLATE, re.MULTILINE)
 WIDGETS = re.findall('"title": "(.+?)"', TEMPLATE)
 
-each_document = pytest.mark.parametrize(
-    "document", DOCUMENTS, ids=lambda document: document.name
-)
-
 
 def tokens(document: Path) -> Iterator[Token]:
     for token in MarkdownIt().enable("table").parse(document.read_text()):
@@ -42,8 +38,8 @@ def anchors(document: Path) -> list[str]:
     return [re.sub(r"[^\w -]", "", text).lower().replace(" ", "-") for text in headings]
 
 
-@each_document
-def test_links_lead_to_files_and_headings(document: Path) -> None:
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+def test_links_lead_somewhere_and_commands_exist(document: Path) -> None:
     for token in tokens(document):
         link = str(token.attrGet("href") or token.attrGet("src") or "")
         if "://" not in link:
@@ -51,11 +47,6 @@ def test_links_lead_to_files_and_headings(document: Path) -> None:
             target = document.parent / file if file else document
             assert target.exists(), link
             assert not anchor or anchor in anchors(target), link
-
-
-@each_document
-def test_commands_exist(document: Path) -> None:
-    for token in tokens(document):
         if token.tag == "code":
             named = re.findall(r"\b(make|animal-store) ([a-z][a-z-]+)", token.content)
             for program, command in named:

@@ -59,15 +59,12 @@ class Operation(NamedTuple):
 def operations() -> tuple[Operation, ...]:
     """List every operation."""
     found = []
-    for path, item in document()["paths"].items():
-        for method, each in item.items():
-            if method != "parameters":
-                responses = each["responses"].copy()
-                del responses["default"]
-                by_status = {int(status): responses[status] for status in responses}
-                found.append(
-                    Operation(each["operationId"], method.upper(), path, by_status)
-                )
+    for path, methods in document()["paths"].items():
+        for method, operation in methods.items():
+            responses = operation["responses"].items()
+            declared = {int(key): value for key, value in responses if key != "default"}
+            name = operation["operationId"]
+            found.append(Operation(name, method.upper(), path, declared))
     return tuple(found)
 
 
