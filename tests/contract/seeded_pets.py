@@ -26,21 +26,14 @@ class SeededPets:
     pets: list[Pet]
     starts: dict[str | None, str]
 
-    def with_status(self, status: str | None) -> list[Pet]:
-        """Return those that the list with this filter holds."""
-        return [pet for pet in self.pets if status in (None, pet.get("status"))]
-
     def walk(self, status: str | None = None, limit: int = 100) -> Iterator[Pet]:
         """Follow a list from the first of these animals to its end."""
         return self.client.walk(with_limit(self.starts[status], limit))
 
-    def read(self, status: str | None, limit: int = 100) -> list[Pet]:
-        """Return as many animals of a list as it should hold of these."""
-        return list(islice(self.walk(status, limit), len(self.with_status(status))))
-
-    def are_listed(self, status: str | None) -> bool:
-        """Return whether a list holds these."""
-        return self.read(status) == self.with_status(status)
+    def are_listed(self, status: str | None, limit: int = 100) -> bool:
+        """Return whether a list holds those that it should, each once, in order."""
+        pets = [pet for pet in self.pets if status in (None, pet.get("status"))]
+        return list(islice(self.walk(status, limit), len(pets))) == pets
 
 
 def make(client: Client) -> SeededPets:

@@ -175,7 +175,6 @@ def test_media_type(client: Client, headers: Headers) -> None:
     assert client.request("POST", "/pets", headers, REX).status_code == 201
 
 
-@pytest.mark.parametrize("body", [REX, b""])
 @pytest.mark.parametrize(
     "media_type",
     [
@@ -192,7 +191,7 @@ def test_media_type(client: Client, headers: Headers) -> None:
         "application/json, text/plain",
     ],
 )
-def test_media_type_refused(client: Client, media_type: str, body: bytes) -> None:
-    """Any other media type is refused, whatever the body is."""
-    response = client.request("POST", "/pets", [("Content-Type", media_type)], body)
+def test_media_type_refused(client: Client, media_type: str) -> None:
+    """Any other media type is refused."""
+    response = client.request("POST", "/pets", [("Content-Type", media_type)], REX)
     assert_error(response, "unsupported_media_type")

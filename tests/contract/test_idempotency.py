@@ -54,7 +54,6 @@ def test_other_key(client: Client, key: str) -> None:
     new = client.new()
     create(client, new, "a" + key)
     create(client, new, "A" + key)
-    create(client, new, "a" + key + "a")
 
 
 @pytest.mark.parametrize(
@@ -90,10 +89,9 @@ def test_invalid(client: Client, value: str | bytes) -> None:
     assert_error(client.post(client.new(), (KEY, value)), "invalid_request", naming=KEY)
 
 
-@pytest.mark.parametrize("second", ["x", "y"], ids=["same", "other"])
-def test_twice(client: Client, second: str) -> None:
+def test_twice(client: Client) -> None:
     """A key that is sent twice is refused."""
-    response = client.post(client.new(), (KEY, "x"), (KEY, second))
+    response = client.post(client.new(), (KEY, "x"), (KEY, "x"))
     assert_error(response, "invalid_request", naming=KEY)
 
 

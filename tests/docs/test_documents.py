@@ -1,4 +1,4 @@
-"""What the documents name exists: files, headings, commands, operations, alarms and widgets."""
+"""What the documents name exists: files, headings, commands, operations and alarms."""
 
 import re
 from collections.abc import Iterator
@@ -24,7 +24,6 @@ RUNBOOK = (ROOT / "docs/runbook.md").read_text()
 AWS_COMMANDS = sorted(set(re.findall(r"\baws ([a-z0-9-]+) ([a-z-]+)", RUNBOOK)))
 TEMPLATE = (ROOT / "template.yaml").read_text()
 ALARMS = re.findall(r"^  (\w+Alarm):", TEMPLATE, re.MULTILINE)
-WIDGETS = re.findall('"title": "(.+?)"', TEMPLATE)
 
 
 def tokens(document: Path) -> Iterator[Token]:
@@ -62,11 +61,6 @@ def test_aws_has_each_command(service: str, command: str) -> None:
 @pytest.mark.parametrize("alarm", ALARMS)
 def test_runbook_has_a_section_for_each_alarm(alarm: str) -> None:
     assert re.search(f"^### .*{alarm}", RUNBOOK, re.MULTILINE)
-
-
-@pytest.mark.parametrize("widget", WIDGETS)
-def test_runbook_explains_each_widget(widget: str) -> None:
-    assert f"\n| {widget} |" in RUNBOOK
 
 
 @openapi.each_operation

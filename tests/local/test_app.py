@@ -22,7 +22,7 @@ from tools.local.output import Output
 @pytest.fixture(scope="module")
 def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     with service_in_process(tmp_path_factory.mktemp("service")) as target:
-        headers = {"Authorization": f"Bearer {target.api_key}"}
+        headers = {"Authorization": f"Bearer {target.api_keys[0]}"}
         yield httpx.Client(
             base_url="http://127.0.0.1:3000",
             headers=headers,

@@ -22,11 +22,10 @@ from tools.local.service import KEY_TABLE, load_template, open_store
 
 @dataclass(frozen=True)
 class Target:
-    """A service to send requests to; without a second key, what needs one is skipped."""
+    """A service to send requests to; without a second key, what needs two is skipped."""
 
     base_url: str
-    api_key: str
-    second_api_key: str | None
+    api_keys: list[str]
     transport: httpx.BaseTransport | None = None
 
 
@@ -65,4 +64,4 @@ def service_in_process(data: Path) -> Iterator[Target]:
         portal = stack.enter_context(start_blocking_portal())
         send = partial(portal.call, _send, httpx.ASGITransport(application))
         transport = httpx.MockTransport(send)
-        yield Target("http://127.0.0.1:3000/v1", first, second, transport)
+        yield Target("http://127.0.0.1:3000/v1", [first, second], transport)
