@@ -2,12 +2,10 @@
 
 from typing import Any
 
-from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]
-
-from tests.support.stack import properties_by_name, resolve
+from tests.support.stack import load, properties_by_name, resolve
 from tools import ROOT
 
-BOOTSTRAP = cfn_yaml.load(str(ROOT / "bootstrap.yaml"))
+BOOTSTRAP = load("bootstrap.yaml")
 ROLES = properties_by_name(BOOTSTRAP, "AWS::IAM::Role")
 BOUNDARY = BOOTSTRAP["Resources"]["Boundary"]["Properties"]["PolicyDocument"]
 ROLES_OF_THE_STACK = (

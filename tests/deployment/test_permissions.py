@@ -6,15 +6,11 @@ Of production; test_bootstrap.py compares the stages.
 from collections.abc import Iterator
 from pathlib import Path
 
-from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]
-from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untyped]
-
 from tests.support.iam import Policy, Request, evaluate
-from tests.support.stack import parameters, resolve
-from tools import ROOT
+from tests.support.stack import load, parameters, resolve
 from tools.packaging.translate import translate
 
-BOOTSTRAP = cfn_yaml.load(str(ROOT / "bootstrap.yaml"))
+BOOTSTRAP = load("bootstrap.yaml")
 # Calls of the commands that a rehearsal recorded, what CloudFormation and DynamoDB ask besides
 # (amazondynamodb/latest/developerguide/backuprestore_IAM.html), and the end of a deployment.
 PIPELINE_CALLS = Path(__file__).with_name("pipeline_calls.txt")
@@ -37,10 +33,12 @@ NAMES = {
 
 # What the resources of each type get as ARNs; {name} is a name that CloudFormation makes.
 API = "arn:aws:apigateway:eu-central-1::/restapis"
-API_STAGE = f"{API}/a1b2/stages/production"
+API_STAGE = "arn:aws:apigateway:eu-central-1::/restapis/a1b2/stages/production"
 TAGS = "arn:aws:apigateway:eu-central-1::/tags/a1b2"
 DOMAINS = "arn:aws:apigateway:eu-central-1::/domainnames"
-MAPPINGS = f"{DOMAINS}/api.example.com/basepathmappings"
+MAPPINGS = (
+    "arn:aws:apigateway:eu-central-1::/domainnames/api.example.com/basepathmappings"
+)
 FUNCTION = "arn:aws:lambda:eu-central-1:123456789012:function:{name}"
 LAYER = "arn:aws:lambda:eu-central-1:123456789012:layer:animal-store-production-common"
 LOG_GROUP = "arn:aws:logs:eu-central-1:123456789012:log-group:{name}"
@@ -48,21 +46,38 @@ TOPIC = "arn:aws:sns:eu-central-1:123456789012:{name}"
 ALARM = "arn:aws:cloudwatch:eu-central-1:123456789012:alarm:{name}"
 WEB_ACL = "arn:aws:wafv2:eu-central-1:123456789012:regional/webacl/animal-store-production/1a2b"
 ROLE = "arn:aws:iam::123456789012:role/{name}"
-CODE = f"{BUCKET}/code/1a2b"
+CODE = (
+    "arn:aws:s3:::animal-store-production-bootstrap-artifactbucket-1a2b3c4d/code/1a2b"
+)
 DEPLOYMENTS = (
     "arn:aws:codedeploy:eu-central-1:123456789012:application:{name}",
     "arn:aws:codedeploy:eu-central-1:123456789012:deploymentgroup:{name}/{name}",
     "arn:aws:codedeploy:eu-central-1:123456789012:deploymentconfig:CodeDeployDefault.LambdaAllAtOnce",
 )
 ARNS = {
-    "AWS::ApiGateway::BasePathMapping": (MAPPINGS, f"{MAPPINGS}/(none)"),
-    "AWS::ApiGateway::Deployment": (
-        f"{API}/a1b2/deployments",
-        f"{API}/a1b2/deployments/c3d4",
+    "AWS::ApiGateway::BasePathMapping": (
+        MAPPINGS,
+        "arn:aws:apigateway:eu-central-1::/domainnames/api.example.com/basepathmappings/(none)",
     ),
-    "AWS::ApiGateway::DomainName": (DOMAINS, f"{DOMAINS}/api.example.com", TAGS),
-    "AWS::ApiGateway::RestApi": (API, f"{API}/a1b2", TAGS),
-    "AWS::ApiGateway::Stage": (f"{API}/a1b2/stages", API_STAGE, TAGS),
+    "AWS::ApiGateway::Deployment": (
+        "arn:aws:apigateway:eu-central-1::/restapis/a1b2/deployments",
+        "arn:aws:apigateway:eu-central-1::/restapis/a1b2/deployments/c3d4",
+    ),
+    "AWS::ApiGateway::DomainName": (
+        DOMAINS,
+        "arn:aws:apigateway:eu-central-1::/domainnames/api.example.com",
+        TAGS,
+    ),
+    "AWS::ApiGateway::RestApi": (
+        API,
+        "arn:aws:apigateway:eu-central-1::/restapis/a1b2",
+        TAGS,
+    ),
+    "AWS::ApiGateway::Stage": (
+        "arn:aws:apigateway:eu-central-1::/restapis/a1b2/stages",
+        API_STAGE,
+        TAGS,
+    ),
     "AWS::CloudWatch::Alarm": (ALARM,),
     "AWS::CloudWatch::Dashboard": (
         "arn:aws:cloudwatch::123456789012:dashboard/animal-store-production",
@@ -73,12 +88,31 @@ ARNS = {
         "arn:aws:dynamodb:eu-central-1:123456789012:table/{name}",
     ),
     "AWS::IAM::Role": (ROLE,),
-    "AWS::Lambda::Alias": (FUNCTION, f"{FUNCTION}:live", *DEPLOYMENTS),
-    "AWS::Lambda::Function": (FUNCTION, ROLE, CODE, f"{LAYER}:7"),
-    "AWS::Lambda::LayerVersion": (LAYER, f"{LAYER}:7", CODE),
+    "AWS::Lambda::Alias": (
+        FUNCTION,
+        "arn:aws:lambda:eu-central-1:123456789012:function:{name}:live",
+        *DEPLOYMENTS,
+    ),
+    "AWS::Lambda::Function": (
+        FUNCTION,
+        ROLE,
+        CODE,
+        "arn:aws:lambda:eu-central-1:123456789012:layer:animal-store-production-common:7",
+    ),
+    "AWS::Lambda::LayerVersion": (
+        LAYER,
+        "arn:aws:lambda:eu-central-1:123456789012:layer:animal-store-production-common:7",
+        CODE,
+    ),
     "AWS::Lambda::Permission": (FUNCTION,),
-    "AWS::Lambda::Version": (FUNCTION, f"{FUNCTION}:7"),
-    "AWS::Logs::LogGroup": (LOG_GROUP, f"{LOG_GROUP}:log-stream:1a2b"),
+    "AWS::Lambda::Version": (
+        FUNCTION,
+        "arn:aws:lambda:eu-central-1:123456789012:function:{name}:7",
+    ),
+    "AWS::Logs::LogGroup": (
+        LOG_GROUP,
+        "arn:aws:logs:eu-central-1:123456789012:log-group:{name}:log-stream:1a2b",
+    ),
     "AWS::Logs::MetricFilter": (LOG_GROUP,),
     "AWS::SNS::Subscription": (TOPIC,),
     "AWS::SNS::Topic": (TOPIC,),
@@ -153,6 +187,9 @@ def policy(resource: str) -> Policy:
 
 def requests_of_handlers(name: str, kind: str) -> Iterator[Request]:
     """Yield what the schema of a resource says that CloudFormation needs for it."""
+    # Here, because it takes seconds.
+    from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untyped]
+
     schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema(REGION, kind).schema
     actions = set(schema.get("tagging", {}).get("permissions", ()))
     for operation, handler in schema["handlers"].items():

@@ -25,20 +25,17 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> Iterator[KeyTable]:
         yield KeyTable(client, "keys")
 
 
-def test_keys_are_valid_for_as_long_as_a_check_lasts(keys: KeyTable) -> None:
-    with service.temporary_keys("keys"):
-        assert {record.state for record in keys.all()} == {"active"}
-
-    assert {record.state for record in keys.all()} == {"revoked"}
-
-
-@pytest.mark.usefixtures("keys")
-def test_two_checks_at_the_same_time_have_keys_of_their_own() -> None:
+def test_two_checks_at_the_same_time_have_valid_keys_of_their_own(
+    keys: KeyTable,
+) -> None:
     with (
         service.temporary_keys("keys") as first,
         service.temporary_keys("keys") as second,
     ):
         assert len({*first, *second}) == 4
+        assert {record.state for record in keys.all()} == {"active"}
+
+    assert {record.state for record in keys.all()} == {"revoked"}
 
 
 @pytest.mark.usefixtures("keys")

@@ -70,7 +70,7 @@ def serve_if_asked(base_url: str, keys: list[str]) -> None:
 def test_bootstrap(rehearsal: Rehearsal, request: pytest.FixtureRequest) -> None:
     is_first = request.config.getoption("stages")[0] == rehearsal.stage.name
     once = f"CreateApiGatewayLoggingRole={str(is_first).lower()}"
-    bootstrap.create(rehearsal.stage, bootstrap.TEMPLATE, [*REPOSITORY, once])
+    bootstrap.create(rehearsal.stage, [*REPOSITORY, once])
 
 
 def test_deploy(rehearsal: Rehearsal) -> None:
@@ -164,7 +164,7 @@ def test_a_canary_that_fails_is_taken_back(rehearsal: Rehearsal) -> None:
 @pytest.mark.administrator
 @pytest.mark.only_aws("the emulator's API Gateway answers otherwise")
 def test_a_throttled_function_is_answered_with_503(rehearsal: Rehearsal) -> None:
-    functions, name = client("lambda"), rehearsal.stage.functions()["ListPetsFunction"]
+    functions, name = client("lambda"), rehearsal.stage.resources()["ListPetsFunction"]
     headers = {"Authorization": f"Bearer animal_test_{'0' * 38}"}
     functions.put_function_concurrency(
         FunctionName=name, ReservedConcurrentExecutions=0

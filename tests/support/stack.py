@@ -72,7 +72,7 @@ def resolve(value: Any, names: Mapping[str, str]) -> Any:
     match value:
         case list():
             return [resolve(each, names) for each in value]
-        case {"Ref": name} | {"Fn::GetAtt": str(name)}:
+        case {"Ref": name}:
             return names[name]
         case {"Fn::GetAtt": [resource, attribute]}:
             return names[f"{resource}.{attribute}"]

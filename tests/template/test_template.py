@@ -122,10 +122,6 @@ def test_there_is_no_route_and_no_function_but_those_of_the_operations(
     )
 
 
-def test_codedeploy_shifts_the_alias_of_each_function(stack: Template) -> None:
-    assert json.dumps(stack).count('"CodeDeployLambdaAliasUpdate"') == 3
-
-
 @pytest.mark.slow
 def test_without_a_canary_nothing_shifts_and_a_changed_variable_reaches_the_alias(
     stack: Template, tmp_path: Path

@@ -1,16 +1,12 @@
 """Prepare an account and region for a stage, once, by an administrator: bootstrap.yaml."""
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tools import ROOT
 from tools.deployment.service import SAM, DeploymentError, run
 from tools.deployment.stage import Stage, StageName
-
-TEMPLATE = ROOT / "bootstrap.yaml"
 
 
 def bootstrap(
@@ -19,7 +15,7 @@ def bootstrap(
     parameters: Annotated[list[str] | None, typer.Argument()] = None,
 ) -> None:
     """Prepare the account for a stage of OWNER/REPOSITORY; PARAMETERS are NAME=VALUE."""
-    create(stage, TEMPLATE, identity(stage, repository) + (parameters or []))
+    create(stage, identity(stage, repository) + (parameters or []))
     print(*(f"{name}: {value}" for name, value in stage.account().items()), sep="\n")
 
 
@@ -39,8 +35,9 @@ def identity(stage: Stage, repository: str) -> list[str]:
     return [f"Owner={owner}", f"Repository={name}", *numbers]
 
 
-def create(stage: Stage, template: Path, parameters: list[str]) -> None:
+def create(stage: Stage, parameters: list[str]) -> None:
     """Create or update the stack of the account."""
-    run(SAM, "deploy", "--template-file", str(template), "--stack-name", f"{stage.stack}-bootstrap",
-        "--capabilities", "CAPABILITY_IAM", "--no-fail-on-empty-changeset", "--no-progressbar",
+    run(SAM, "deploy", "--template-file", "bootstrap.yaml", "--stack-name",
+        f"{stage.stack}-bootstrap", "--capabilities", "CAPABILITY_IAM",
+        "--no-fail-on-empty-changeset", "--no-progressbar",
         "--parameter-overrides", f"Stage={stage.name}", *parameters)  # fmt: skip

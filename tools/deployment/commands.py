@@ -1,7 +1,6 @@
 """The commands that deploy, check and maintain a stage."""
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -16,12 +15,6 @@ from tools.deployment.stage import Stage, StageName, client
 from tools.packaging.artifact import Artifact, digest
 from tools.packaging.targets import TARGETS
 
-Attested = Annotated[
-    str,
-    typer.Option(help="OWNER/REPOSITORY whose pipeline must have built the artifact."),
-]
-
-
 app = typer.Typer()
 app.command()(bootstrap.bootstrap)
 app.command()(restore.restore)
@@ -33,14 +26,15 @@ def deploy(  # noqa: PLR0913 - one argument for each option
     stage: StageName,
     artifact: Path = TARGETS["arm64"].artifact,
     sha256: str = "",
-    attested: Attested = "",
+    attested: str = "",
     *,
     canary: bool = True,
-    plan: Annotated[
-        bool, typer.Option("--plan", help="Only say what would change.")
-    ] = False,
+    plan: bool = False,
 ) -> None:
-    """Deploy an artifact, check it, and go back if the check fails."""
+    """Deploy an artifact, check it, and go back if the check fails; or only say what would change.
+
+    It must have the SHA-256, and be built by the pipeline of the repository ATTESTED, if given.
+    """
     if sha256 and sha256 != digest(artifact.read_bytes()):
         raise DeploymentError(f"{artifact} does not have the SHA-256 {sha256}")
     with release.opened(artifact) as opened:
@@ -52,7 +46,7 @@ def deploy(  # noqa: PLR0913 - one argument for each option
 
 @app.command()
 def rollback(
-    stage: StageName, commit: str, *, canary: bool = False, attested: Attested = ""
+    stage: StageName, commit: str, *, canary: bool = False, attested: str = ""
 ) -> None:
     """Deploy an artifact that has passed on the stage again; cancels a deployment under way."""
     with release.fetched(stage, commit, "passed") as artifact:

@@ -66,7 +66,7 @@ def fetched(stage: Stage, name: str, among: str = "releases") -> Iterator[Artifa
     pages = s3.get_paginator("list_objects_v2").paginate(
         Bucket=bucket, Prefix=f"{among}/"
     )
-    entries = [entry for page in pages for entry in page.get("Contents", [])]
+    entries = pages.build_full_result().get("Contents", [])
     entries.sort(key=lambda entry: entry["LastModified"])
     names = [Path(entry["Key"]).stem for entry in entries]
     found = [one for one in names if one.startswith(name)]

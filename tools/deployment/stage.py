@@ -98,24 +98,16 @@ class Stage:
             if each["SubscriptionArn"] == "PendingConfirmation"
         ]
 
-    def functions(self) -> dict[str, str]:
-        """Return the names of its functions by their logical ids."""
-        return {
-            name: physical
-            for name, physical in self.resources().items()
-            if name.endswith("Function")
-        }
-
     def restored_tables(self) -> dict[str, str]:
         """Return the restored tables that it uses, by logical id: see restore.py."""
-        if not (outputs := self.outputs()):
-            return {}
-        own = self.resources()
-        return {
-            table: name
-            for table in TABLES
-            if (name := outputs[f"{table}Name"]) != own[table]
-        }
+        restored = {}
+        if outputs := self.outputs():
+            own = self.resources()
+            for table in TABLES:
+                name = outputs[f"{table}Name"]
+                if name != own[table]:
+                    restored[table] = name
+        return restored
 
 
 StageName = Annotated[Stage, typer.Argument(parser=Stage, metavar="STAGE")]

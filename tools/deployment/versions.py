@@ -24,9 +24,11 @@ def check(stage: Stage, artifact: Artifact) -> None:
     for name, asked in stage.parameters(artifact.folder).items():
         if name != "Canary" and used.get(name) != asked:
             wrong.append(f"parameter {name} is {used.get(name)}, not {asked}")
-    for name, function in stage.functions().items():
-        code, layer = artifact.code[name], artifact.code["CommonLayer"]
-        wrong += [f"{name}: {each}" for each in differences(function, code, layer)]
+    resources, codes = stage.resources(), dict(artifact.code)
+    layer = codes.pop("CommonLayer")
+    for name, code in codes.items():
+        found = differences(resources[name], code, layer)
+        wrong += [f"{name}: {difference}" for difference in found]
     if wrong:
         message = f"{stage.name} does not run what was asked for:"
         raise DeploymentError("\n".join([message, *wrong]))
