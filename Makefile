@@ -212,14 +212,16 @@ cut-over: .venv/.installed .tools/sam/.installed ## let a stage use a restored t
 	@$(call required,STAGE TABLE)$(ANIMAL_STORE) cut-over "$$STAGE" "$$TABLE" $(ARGS)
 
 .PHONY: rehearse
-rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## try production's deployment on an emulator of AWS, and staging's beside it (STAGE=staging: that alone; SERVE=1: leave it up)
+rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## try production's deployment on an emulator of AWS, or staging's (STAGE=staging)
 	@$(MAKE) build ARCH=x86_64
-	@$(PYTEST_CMD) tests/rehearsal -vx --durations=0 --durations-min=1 $(addprefix --stage=,$(or $(STAGE),production staging))
+	@REHEARSED_STAGE="$${STAGE:-production}" $(PYTEST_CMD) tests/rehearsal -vx --durations=0 --durations-min=1
+	@echo "what the emulator lacks: tests/rehearsal/emulator.yaml"
 
 .PHONY: first-flight
 first-flight: .venv/.installed .tools/sam/.installed ## the rehearsal's steps and more in a real, empty AWS account: make first-flight STAGE=staging
 	@$(MAKE) build ARCH=arm64
-	@$(PYTEST_CMD) tests/rehearsal -vx --durations=0 --durations-min=1 --aws --stage="$$STAGE"
+	@echo "This takes about an hour and costs a few dollars: docs/runbook.md, First flight."
+	@FIRST_FLIGHT=1 REHEARSED_STAGE="$${STAGE:?}" $(PYTEST_CMD) tests/rehearsal -vx --durations=0 --durations-min=1
 
 .PHONY: contract
 contract: install ## the contract suite against BASE_URL with API_KEY (PYTEST="-m smoke_read_only": only read)
@@ -232,10 +234,6 @@ contract: install ## the contract suite against BASE_URL with API_KEY (PYTEST="-
 bench: .venv/.installed .tools/sam/.installed ## compare speed and size with other frameworks, on Linux (QUICK=1: cold ratio only)
 	@$(MAKE) build ARCH=$(MACHINE) >&2
 	@.venv/bin/python -m benchmarks $(if $(QUICK),--quick)
-
-.PHONY: bench-aws
-bench-aws: .venv/.installed ## cold and warm durations of a deployed stage, by memory size (STAGE=, API_KEY=); never run
-	@STAGE="$${STAGE:?}" API_KEY="$${API_KEY:?}" .venv/bin/python -m benchmarks.aws
 
 .PHONY: bench-lock
 bench-lock: $(UV) ## bring the benchmark's lock files up to date, with the libraries that we ship at our own versions

@@ -11,8 +11,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from email.message import Message
 from pathlib import Path
@@ -21,20 +19,21 @@ from threading import Thread
 
 import trustme
 
-from benchmarks.fake_dynamodb import TEMPLATE, FakeDynamoDb
+from benchmarks.fake_dynamodb import FakeDynamoDb
 from benchmarks.loopback import Response, serve
-from benchmarks.operations import API_KEY, Operation
+from benchmarks.operations import Operation
 from benchmarks.packages import (
     AUTHORITY,
     EMPTY,
-    FUNCTIONS,
     OPENSSL,
     PYTHON,
+    TEMPLATE,
     MeasurementError,
     Package,
 )
 
-VALGRIND = [
+_PYTHON = [str(PYTHON), "-X", "frozen_modules=on", "-m", "awslambdaric", "app.handler"]
+_VALGRIND = [
     "setarch",
     "-R",
     "valgrind",
@@ -98,17 +97,15 @@ class RuntimeApi:
         # X-Ray's default rule samples the first request of each second: the first here, not those
         # that follow at once.
         root = "Root=1-67891233-abcdef012345678912345678;Parent=0123456789abcdef"
-        trace = f"{root};Sampled={int(self._handed == 1)}"
-        # The longest that Lambda allows, so that a slow simulator does not meet it.
-        deadline = time.time() + 900
         headers = {
             "Content-Type": "application/json",
             "Lambda-Runtime-Aws-Request-Id": f"00000000-0000-4000-8000-{self._handed:012d}",
-            "Lambda-Runtime-Deadline-Ms": str(int(deadline * 1000)),
+            # The longest that Lambda allows, so that a slow simulator does not meet it.
+            "Lambda-Runtime-Deadline-Ms": str(int((time.time() + 900) * 1000)),
             "Lambda-Runtime-Invoked-Function-Arn": (
                 "arn:aws:lambda:eu-central-1:123456789012:function:benchmark"
             ),
-            "Lambda-Runtime-Trace-Id": trace,
+            "Lambda-Runtime-Trace-Id": f"{root};Sampled={int(self._handed == 1)}",
         }
         self.handed_over = time.perf_counter()
         return 200, event, headers
@@ -135,88 +132,65 @@ def observe(
     invocations: int = 1,
     *,
     kept: int = sys.maxsize,
-    wrapper: Sequence[str] = (),
+    is_counted: bool = False,
 ) -> Run:
     """Start the function that answers an operation, ask it some times, check every answer, end it.
 
-    DynamoDB hangs up after each invocation but the first `kept`; the function runs under the
-    command `wrapper`.
+    DynamoDB hangs up after each invocation but the first `kept`.
     """
-    print(
-        package.variant,
-        operation.title,
-        "x",
-        invocations,
-        *wrapper[2:3],
-        file=sys.stderr,
-    )
-    run = Run()
+    print(package.variant, operation.title, "x", invocations, file=sys.stderr)
+    run, api, dynamodb = Run(), RuntimeApi(), FakeDynamoDb()
     task = package.functions[operation.function]
-    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
-        log = Path(name, "log")
-        dynamodb = stack.enter_context(
-            closing(FakeDynamoDb(Path(name, "tables"), API_KEY))
-        )
-        api = RuntimeApi()
+    with (
+        tempfile.NamedTemporaryFile() as output,
+        serve(dynamodb.respond, _TLS) as endpoint,
+        serve(api.respond) as runtime,
+    ):
+        log = Path(output.name)
         variables = {
-            **TEMPLATE.functions[FUNCTIONS[operation.function]].environment,
+            **TEMPLATE.functions[operation.function].environment,
             **_VARIABLES,
             "AWS_CA_BUNDLE": str(package.bundle),
-            "AWS_ENDPOINT_URL_DYNAMODB": stack.enter_context(
-                serve(dynamodb.respond, _TLS)
-            ),
-            "AWS_LAMBDA_RUNTIME_API": stack.enter_context(serve(api.respond)).partition(
-                "//"
-            )[2],
+            "AWS_ENDPOINT_URL_DYNAMODB": endpoint,
+            "AWS_LAMBDA_RUNTIME_API": runtime.removeprefix("http://"),
             "LAMBDA_TASK_ROOT": str(task),
             "PYTHONPATH": str(package.libraries),
             "_HANDLER": "app.handler",
         }
-        python = [
-            str(PYTHON),
-            "-X",
-            "frozen_modules=on",
-            "-m",
-            "awslambdaric",
-            "app.handler",
-        ]
-        output = stack.enter_context(log.open("wb"))
+        command = [*_VALGRIND, *_PYTHON] if is_counted else _PYTHON
         started = time.perf_counter()
-        process = stack.enter_context(
-            subprocess.Popen(
-                [*wrapper, *python],
-                cwd=task,
-                env=variables,
-                stdout=output,
-                stderr=output,
-            )
+        process = subprocess.Popen(
+            command, cwd=task, env=variables, stdout=output, stderr=output
         )
-        stack.callback(process.kill)  # if an answer is wrong
         Thread(target=_tell_end, args=(process, api.answers), daemon=True).start()
-        for number in range(invocations):
-            dynamodb.requests, dynamodb.hangs_up = 0, number >= kept
-            cpu, logged = _cpu_seconds(process), log.stat().st_size
-            api.events.put(json.dumps(operation.event()).encode())
-            response = json.loads(api.answers.get())
-            if package.variant != EMPTY and not operation.is_right(response):
-                raise MeasurementError(
-                    f"{package.variant}: {response}\n{log.read_text()[-3000:]}"
+        try:
+            for number in range(invocations):
+                dynamodb.requests, dynamodb.hangs_up = 0, number >= kept
+                cpu, logged = _cpu_seconds(process), log.stat().st_size
+                api.events.put(json.dumps(operation.event()).encode())
+                response = json.loads(api.answers.get())
+                if package.variant != EMPTY and not operation.is_right(response):
+                    raise MeasurementError(
+                        f"{package.variant}: {response}\n{log.read_text()[-3000:]}"
+                    )
+                run.us.append((api.answered - api.handed_over) * 1e6)
+                run.cpu_us.append((_cpu_seconds(process) - cpu) * 1e6)
+                run.first_answer_ms = (
+                    run.first_answer_ms or (api.answered - started) * 1e3
                 )
-            run.us.append((api.answered - api.handed_over) * 1e6)
-            run.cpu_us.append((_cpu_seconds(process) - cpu) * 1e6)
-            run.first_answer_ms = run.first_answer_ms or (api.answered - started) * 1000
-            run.requests = dynamodb.requests
-            run.log_bytes = log.stat().st_size - logged
-            run.body_bytes = len(response["body"].encode())
-        status = Path(f"/proc/{process.pid}/status").read_text()
-        run.peak_mb = int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) * 1024 / 1e6
-        # This ends it at once, but a simulator still writes what it has counted.
-        process.terminate()
-        api.events.put(b"")
-        process.wait()
+                run.requests = dynamodb.requests
+                run.log_bytes = log.stat().st_size - logged
+                run.body_bytes = len(response["body"].encode())
+            status = Path(f"/proc/{process.pid}/status").read_text()
+            run.peak_mb = int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) * 1024 / 1e6
+        finally:
+            # This ends it at once, but a simulator still writes what it has counted.
+            process.terminate()
+            api.events.put(b"")
+            process.wait()
         run.log = log.read_text()
-    counted = re.findall(r"I +refs: +([\d,]+)", run.log)
-    run.instructions = int(counted[0].replace(",", "")) if counted else 0
+    for count in re.findall(r"I +refs: +([\d,]+)", run.log):
+        run.instructions = int(count.replace(",", ""))
     return run
 
 

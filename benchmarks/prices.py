@@ -1,8 +1,8 @@
 """What a request costs: AWS's list prices, in dollars, at their date."""
 
 from benchmarks.execution import Run
-from benchmarks.fake_dynamodb import TEMPLATE
 from benchmarks.operations import Operation
+from benchmarks.packages import TEMPLATE
 
 DATE, REGION = "2026-11-21", "us-east-1"
 

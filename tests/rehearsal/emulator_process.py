@@ -14,30 +14,8 @@ import sys
 from functools import partial
 
 
-def serve_stages(app, gateway):
-    """Serve each stage of an API at `/STAGE` too, as execute-api does; pass on everything else."""
-
-    async def serve(scope, receive, send):
-        stage = scope["path"].split("/")[1] if scope["type"] == "http" else ""
-        for api in [
-            api for api, stages in gateway._stages_v1.items() if stage in stages
-        ]:
-            given = [
-                (b"x-forwarded-port", os.environb[b"GATEWAY_PORT"]),
-                (b"x-forwarded-proto", b"http"),
-            ]
-            headers, path = (
-                [*scope["headers"], *given],
-                f"/_aws/execute-api/{api}{scope['path']}",
-            )
-            scope = {**scope, "headers": headers, "path": path}
-        await app(scope, receive, send)
-
-    return serve
-
-
 def complete_events(gateway):
-    """Give proxy events the domain name, which the emulator leaves out.
+    """Give proxy events the domain name, the whole path, and the headers of API Gateway.
 
     https://docs.aws.amazon.com/lambda/latest/dg/services-apigateway.html#apigateway-example-event
     """
@@ -45,49 +23,27 @@ def complete_events(gateway):
 
     def complete(*arguments, **options):
         event = build(*arguments, **options)
-        event["requestContext"]["domainName"] = (
-            event["headers"].get("host", "").partition(":")[0]
-        )
+        context, headers = event["requestContext"], event["multiValueHeaders"]
+        context["domainName"] = "127.0.0.1"
+        context["path"] = f"/_aws/execute-api/{context['apiId']}{context['path']}"
+        headers["X-Forwarded-Proto"] = ["http"]
+        headers["X-Forwarded-Port"] = [os.environ["GATEWAY_PORT"]]
         return event
 
     gateway._build_lambda_event_v1 = complete
 
 
-def expand_templates(changesets, engine, root, python):
+def expand_templates(changesets, engine, root):
     """Let CloudFormation expand SAM's transform, and leave out what the emulator refuses."""
+    command = [f"{root}/.tools/sam/bin/python", "-m", "tests.rehearsal.transform"]
 
     def expand(template, provided, previous):
         parameters = engine._transform_parameters(template, provided, previous)
-        endpoint = f"http://127.0.0.1:{os.environ['GATEWAY_PORT']}"
-        request = json.dumps(
-            {"template": template, "parameters": parameters, "endpoint": endpoint}
-        )
-        command = [python, "-m", "tests.rehearsal.transform"]
-        return json.loads(
-            subprocess.check_output(command, cwd=root, input=request.encode())
-        )
+        request = json.dumps({"template": template, "parameters": parameters})
+        expanded = subprocess.check_output(command, cwd=root, input=request.encode())
+        return json.loads(expanded)
 
     changesets._apply_transforms = expand
-
-
-def reserve_concurrency(provisioners, functions):
-    """Give functions of a stack their reserved concurrency, and let it hold for versions too."""
-    handlers = provisioners._RESOURCE_HANDLERS["AWS::Lambda::Function"]
-
-    def complete(handle, properties):
-        def handle_and_reserve(*arguments, **options):
-            name, attributes = handle(*arguments, **options)
-            reserved = arguments[properties].get("ReservedConcurrentExecutions")
-            functions._functions[name]["concurrency"] = reserved and int(reserved)
-            return name, attributes
-
-        return handle_and_reserve
-
-    handlers["create"] = complete(handlers["create"], 1)
-    handlers["update"] = complete(handlers["update"], 2)
-    functions._reserved_concurrency = lambda _, config: functions._functions[
-        config["FunctionName"]
-    ]["concurrency"]
 
 
 def correct_permissions(evaluator, wrongly_refused):
@@ -102,25 +58,24 @@ def correct_permissions(evaluator, wrongly_refused):
     evaluator.enforce = correct
 
 
-def main(packages, listener, root, python, *wrongly_refused):
+def main(packages, listener, root, *wrongly_refused):
     """Serve on a listening socket, by its number, what is installed in a folder."""
     sys.path.append(packages)
     from hypercorn.asyncio import serve
     from hypercorn.config import Config
     from ministack.app import app
     from ministack.core import iam_evaluator
-    from ministack.services import apigateway_v1, lambda_svc
-    from ministack.services.cloudformation import changesets, engine, provisioners
+    from ministack.services import apigateway_v1
+    from ministack.services.cloudformation import changesets, engine
 
     complete_events(apigateway_v1)
-    expand_templates(changesets, engine, root, python)
-    reserve_concurrency(provisioners, lambda_svc)
+    expand_templates(changesets, engine, root)
     correct_permissions(iam_evaluator, wrongly_refused)
     # Only the parent's idle connections are left at the end.
     options = {"loglevel": "WARNING", "keep_alive_timeout": 75, "graceful_timeout": 0.2}
     config = Config.from_mapping(bind=[f"fd://{listener}"], **options)
     end = partial(asyncio.to_thread, sys.stdin.read)
-    asyncio.run(serve(serve_stages(app, apigateway_v1), config, shutdown_trigger=end))
+    asyncio.run(serve(app, config, shutdown_trigger=end))
 
 
 if __name__ == "__main__":

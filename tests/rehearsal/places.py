@@ -1,94 +1,54 @@
-"""Where the steps are taken: on an emulator of AWS, or in a real account."""
+"""Where the steps are taken: on an emulator of AWS (ministack), or in a real account."""
 
 import base64
+import contextlib
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import boto3
 import stamina
+import yaml
 from botocore.exceptions import ClientError
 
-from tests.rehearsal import emulator
+from tools import ROOT
 from tools.deployment.stage import Stage, client
 
-PREFIX = "animal-store-"
+LIMITATIONS = Path(__file__).with_name("emulator.yaml")
+_ACCOUNT, _REGION = "123456789012", "eu-central-1"
 
 
-class Emulator:
-    """An account on the emulator, which enforces permissions."""
+class Place:
+    """An account, which belongs to whoever's credentials are in the environment."""
 
-    architecture = "x86_64"
-    expected_failures = "rehearsal"
-    is_emulated = True
-
-    def __init__(self, endpoint: str) -> None:
-        """Remember where the emulator is."""
-        self._endpoint = endpoint
+    def __init__(self, administrator: Mapping[str, str]) -> None:
+        self._administrator = administrator
 
     def become_administrator(self) -> None:
-        """Act as the account's root user."""
-        emulator.use(self._endpoint)
-
-    def become_pipeline(self, stage: Stage) -> None:
-        """Act in the role that deploys, as a job of the stage's environment."""
-        self.become_administrator()
-        token = {
-            "iss": "https://token.actions.githubusercontent.com",
-            "aud": "sts.amazonaws.com",
-            "sub": f"repo:octo/animals:environment:{stage.name}",
-        }
-        parts = ({"alg": "none"}, token, 0)
-        encoded = (
-            base64.urlsafe_b64encode(json.dumps(part).encode()) for part in parts
-        )
-        answer = client("sts").assume_role_with_web_identity(
-            RoleArn=stage.account()["DeployRoleArn"],
-            RoleSessionName="job",
-            WebIdentityToken=b".".join(encoded).decode(),
-        )
-        emulator.use(self._endpoint, answer["Credentials"])
-
-
-@contextmanager
-def emulated(folder: Path) -> Iterator[Emulator]:
-    """Run an empty account on the emulator."""
-    with emulator.running(folder) as endpoint:
-        yield Emulator(endpoint)
-
-
-_CREDENTIALS = {
-    "AWS_ACCESS_KEY_ID": "AccessKeyId",
-    "AWS_SECRET_ACCESS_KEY": "SecretAccessKey",
-    "AWS_SESSION_TOKEN": "SessionToken",
-}
-
-
-class Account:
-    """A real account, which belongs to whoever's credentials are in the environment."""
-
-    architecture = "arm64"
-    expected_failures = "aws"
-    is_emulated = False
-
-    def __init__(self) -> None:
-        """Remember the administrator."""
-        self._administrator = dict(os.environ)
-
-    def become_administrator(self) -> None:
-        """Act with the credentials of the start."""
-        for name in {*_CREDENTIALS, "AWS_PROFILE"}:
-            os.environ.pop(name, None)
+        """Act with the credentials of the start, in this process and its children."""
+        for name in [name for name in os.environ if name.startswith("AWS_")]:
+            del os.environ[name]
         os.environ.update(self._administrator)
         boto3.setup_default_session()
 
     def become_pipeline(self, stage: Stage) -> None:
-        """Act in the role that deploys; as no token of GitHub's is here, it trusts the account."""
+        """Act in the role that deploys, as a job of the stage's environment."""
         self.become_administrator()
-        role = stage.account()["DeployRoleArn"]
+        credentials = self._assume(stage, stage.account()["DeployRoleArn"])
+        os.environ.pop("AWS_PROFILE", None)
+        os.environ |= {
+            "AWS_ACCESS_KEY_ID": credentials["AccessKeyId"],
+            "AWS_SECRET_ACCESS_KEY": credentials["SecretAccessKey"],
+            "AWS_SESSION_TOKEN": credentials["SessionToken"],
+        }
+        boto3.setup_default_session()
+
+    def _assume(self, _stage: Stage, role: str) -> Mapping[str, str]:
+        """Assume a role; as no token of GitHub's is here, let it trust the account."""
         iam, name = client("iam"), role.rpartition("/")[2]
         policy = iam.get_role(RoleName=name)["Role"]["AssumeRolePolicyDocument"]
         account = {"AWS": client("sts").get_caller_identity()["Account"]}
@@ -96,62 +56,122 @@ class Account:
         policy["Statement"] = [policy["Statement"][0], trust]
         iam.update_assume_role_policy(RoleName=name, PolicyDocument=json.dumps(policy))
         # It takes some seconds until the trust is known everywhere.
-        for attempt in stamina.retry_context(
-            on=ClientError, attempts=12, wait_initial=5
-        ):
-            with attempt:
-                answer = client("sts").assume_role(
-                    RoleArn=role, RoleSessionName="first-flight"
-                )
-        os.environ.pop("AWS_PROFILE", None)
-        for variable, member in _CREDENTIALS.items():
-            os.environ[variable] = answer["Credentials"][member]
-        boto3.setup_default_session()
+        assume = stamina.retry(on=ClientError, attempts=12, wait_initial=5)(
+            client("sts").assume_role
+        )
+        answer = assume(RoleArn=role, RoleSessionName="first-flight")
+        return dict(answer["Credentials"])
 
 
-Place = Emulator | Account
+class Emulator(Place):
+    """An account on the emulator, which enforces permissions."""
+
+    def _assume(self, stage: Stage, role: str) -> Mapping[str, str]:
+        token = {
+            "iss": "https://token.actions.githubusercontent.com",
+            "aud": "sts.amazonaws.com",
+            "sub": f"repo:octo/animals:environment:{stage.name}",
+        }
+        payload = base64.urlsafe_b64encode(json.dumps(token).encode()).decode()
+        answer = client("sts").assume_role_with_web_identity(
+            RoleArn=role, RoleSessionName="job", WebIdentityToken=f"e30=.{payload}.MA=="
+        )
+        return dict(answer["Credentials"])
 
 
-@contextmanager
-def empty_account(stage: Stage) -> Iterator[Account]:
+@contextlib.contextmanager
+def emulated(folder: Path) -> Iterator[Emulator]:
+    """Run an empty emulator in a new folder for as long as the context lasts."""
+    environment = ROOT / ".tools/ministack"
+    # An interpreter that finds what Lambda's Python finds: the standard library.
+    base = environment / "bin/python"
+    subprocess.run([base, "-m", "venv", "--without-pip", folder], check=True)
+    (packages,) = environment.glob("lib/python*/site-packages")
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    # Nothing of our environment: functions inherit this one. The last three keep the emulator
+    # from starting a file server and a message broker, and from looking for containers.
+    variables = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(folder),
+        "TMPDIR": str(folder),
+        "LANG": "C.UTF-8",
+        "GATEWAY_PORT": str(port),
+        "MINISTACK_ACCOUNT_ID": _ACCOUNT,
+        "MINISTACK_REGION": _REGION,
+        "AWS_ACCESS_KEY_ID": _ACCOUNT,
+        "AUTH": "true",  # enforce permissions
+        "LOG_LEVEL": "ERROR",
+        "SFTP_ENABLED": "0",
+        "IOT_MTLS_ENABLED": "0",
+        "DOCKER_HOST": "unix:///nonexistent",
+    }
+    limitations = yaml.safe_load(LIMITATIONS.read_text("utf-8"))
+    allowed = limitations["Allowed, although the emulator refuses it"]
+    # A session of its own: Ctrl-C goes to every process of the terminal, and this one ends with
+    # its input.
+    with subprocess.Popen(
+        [
+            folder / "bin/python",
+            "-I",
+            Path(__file__).with_name("emulator_process.py"),
+            packages,
+            str(listener.fileno()),
+            ROOT,
+            *allowed,
+        ],
+        stdin=subprocess.PIPE,
+        env=variables,
+        start_new_session=True,
+        pass_fds=[listener.fileno()],
+    ) as process:
+        listener.close()
+        administrator = {
+            "ALARM_EMAIL": "alarms@example.com",
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+            "AWS_ACCESS_KEY_ID": _ACCOUNT,  # names the root user
+            "AWS_SECRET_ACCESS_KEY": "none",
+            "AWS_DEFAULT_REGION": _REGION,
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+            "NO_PROXY": "*",
+        }
+        try:
+            yield Emulator(administrator)
+        finally:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.communicate(timeout=15)
+            process.kill()
+
+
+@contextlib.contextmanager
+def empty_account(stage: Stage) -> Iterator[Place]:
     """Give the account, which has nothing of the project; remove what was made in it at the end."""
     if stage.name == "production":
-        raise ValueError(
-            "the first flight ends with the removal of everything: not of production"
-        )
-    if found := [*stacks(), *tables(), *log_groups()]:
+        raise ValueError("the flight ends with the removal of everything")
+    if found := [*_find(*_STACKS), *_find(*_TABLES), *_find(*_LOG_GROUPS)]:
         raise ValueError(f"this account is not empty: {', '.join(found)}")
-    account = Account()
+    account = Place(dict(os.environ))
     try:
         yield account
     finally:
         account.become_administrator()
-        remove(stage)
+        _remove(stage)
 
 
-def stacks() -> list[str]:
-    """Name the project's stacks."""
-    pages = client("cloudformation").get_paginator("describe_stacks").paginate()
-    names = [stack["StackName"] for page in pages for stack in page["Stacks"]]
-    return [name for name in names if name.startswith(PREFIX)]
+# Services, their operations that list, and where in the answers the names are.
+_STACKS = ("cloudformation", "describe_stacks", "Stacks[].StackName")
+_TABLES = ("dynamodb", "list_tables", "TableNames[]")
+_LOG_GROUPS = ("logs", "describe_log_groups", "logGroups[].logGroupName")
 
 
-def tables() -> list[str]:
-    """Name the project's tables."""
-    pages = client("dynamodb").get_paginator("list_tables").paginate()
-    return [
-        name for page in pages for name in page["TableNames"] if name.startswith(PREFIX)
-    ]
+def _find(service: str, operation: str, query: str) -> list[str]:
+    """Name what an account has of the project."""
+    names = client(service).get_paginator(operation).paginate().search(query)
+    return [name for name in names if name.startswith("animal-store-")]
 
 
-def log_groups() -> list[str]:
-    """Name the project's log groups."""
-    pages = client("logs").get_paginator("describe_log_groups")
-    found = pages.paginate(logGroupNamePrefix=PREFIX)
-    return [group["logGroupName"] for page in found for group in page["logGroups"]]
-
-
-def remove(stage: Stage) -> None:
+def _remove(stage: Stage) -> None:
     """Remove the stage, its data, its logs, and what was prepared for it."""
     cloudformation, dynamodb = client("cloudformation"), client("dynamodb")
     if stage.status():
@@ -159,14 +179,14 @@ def remove(stage: Stage) -> None:
             StackName=stage.stack, EnableTerminationProtection=False
         )
         _delete_stack(cloudformation, stage.stack)
-    for table in tables():
+    for table in _find(*_TABLES):
         dynamodb.update_table(TableName=table, DeletionProtectionEnabled=False)
         dynamodb.get_waiter("table_exists").wait(TableName=table)
         dynamodb.delete_table(TableName=table)
-    for group in log_groups():
+    for group in _find(*_LOG_GROUPS):
         client("logs").delete_log_group(logGroupName=group)
     bootstrap = f"{stage.stack}-bootstrap"
-    if bootstrap in stacks():
+    if bootstrap in _find(*_STACKS):
         bucket = boto3.resource("s3").Bucket(stage.account()["ArtifactBucketName"])
         _delete_stack(cloudformation, bootstrap)
         bucket.object_versions.delete()

@@ -1,11 +1,12 @@
 """Expand a SAM template as CloudFormation does, and change it to what the emulator takes.
 
 The emulator's process runs this with the Python of the sam command, where AWS's translator is
-installed: JSON on stdin (template, parameters, endpoint) to JSON on stdout (template).
+installed: JSON on stdin (template, parameters) to JSON on stdout (template).
 `emulator.yaml` says what the emulator lacks.
 """
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ LIMITATIONS = Path(__file__).with_name("emulator.yaml")
 Template = dict[str, Any]
 
 
-def adapt(template: Template, endpoint: str) -> Template:
+def adapt(template: Template) -> Template:
     """Leave out and replace what the emulator refuses, and serve the API at its endpoint."""
     resources = template["Resources"]
     limitations = yaml.safe_load(LIMITATIONS.read_text("utf-8"))
@@ -34,33 +35,33 @@ def adapt(template: Template, endpoint: str) -> Template:
             _reduce_to_one_metric(resource["Properties"])
     if "Api" in resources:
         _lift_gateway_responses(resources)
-        template["Outputs"]["BaseUrl"]["Value"] = {
-            "Fn::Sub": f"{endpoint}/${{Stage}}/v1"
-        }
+        gateway = f"http://127.0.0.1:{os.environ['GATEWAY_PORT']}/_aws/execute-api"
+        url = {"Fn::Sub": f"{gateway}/${{Api}}/${{Stage}}/v1"}
+        template["Outputs"]["BaseUrl"]["Value"] = url
     return template
 
 
 def _reduce_to_one_metric(alarm: dict[str, Any]) -> None:
     """Let an alarm watch the first of its metrics, so that what refers to it can stay."""
-    stats = [
-        query["MetricStat"] for query in alarm.pop("Metrics") if "MetricStat" in query
-    ]
-    first = stats[0]
+    stats = [query.get("MetricStat") for query in alarm.pop("Metrics")]
+    first = next(filter(None, stats))
     statistic = "ExtendedStatistic" if first["Stat"].startswith("p") else "Statistic"
     alarm |= first["Metric"] | {"Period": first["Period"], statistic: first["Stat"]}
 
 
 def _lift_gateway_responses(resources: dict[str, Any]) -> None:
     """Make a resource of each gateway response, there before the deployment that takes it up."""
-    kinds = [(resource["Type"], resource) for resource in resources.values()]
-    deployment = dict(kinds)["AWS::ApiGateway::Deployment"]
+    (deployment,) = (
+        resource
+        for resource in resources.values()
+        if resource["Type"] == "AWS::ApiGateway::Deployment"
+    )
     body = resources["Api"]["Properties"]["Body"]
     for kind, response in body["x-amazon-apigateway-gateway-responses"].items():
-        properties = {
-            key[0].upper() + key[1:]: value for key, value in response.items()
-        }
-        properties |= {"RestApiId": {"Ref": "Api"}, "ResponseType": kind}
-        name = f"Api{kind.title().replace('_', '')}Response"
+        properties = {"RestApiId": {"Ref": "Api"}, "ResponseType": kind}
+        for key, value in response.items():
+            properties[key[0].upper() + key[1:]] = value
+        name = f"Api{kind.replace('_', '')}"
         resources[name] = {
             "Type": "AWS::ApiGateway::GatewayResponse",
             "Properties": properties,
@@ -79,7 +80,7 @@ def main() -> None:
         {}, Parser(), boto_session=boto3.Session(region_name="us-east-1")
     )
     template = translator.translate(request["template"], request["parameters"])
-    json.dump(adapt(template, request["endpoint"]), sys.stdout)
+    json.dump(adapt(template), sys.stdout)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import base64
 import hashlib
 import os
 import time
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import store
 from aws_lambda_powertools import Logger, Metrics
@@ -29,7 +29,7 @@ logger = Logger()
 metrics = Metrics()
 metrics.set_default_dimensions(Stage=os.environ["STAGE"])
 
-_known_keys: dict[str, tuple[float, dict[str, Any]]] = {}
+_known_keys = {}
 
 
 class NewPet(BaseModel):
@@ -52,7 +52,7 @@ class Page(BaseModel):
     cursor: str | None = None
 
 
-def is_authorized(authorization: str | None) -> bool:
+def is_authorized(authorization):
     """Look the bearer token up by its SHA-256, at most once a minute."""
     scheme, _, token = (authorization or "").partition(" ")
     digest = hashlib.sha256(token.encode()).hexdigest()
@@ -61,42 +61,36 @@ def is_authorized(authorization: str | None) -> bool:
         item = store.get_key(digest)
         _known_keys[digest] = (time.time(), item)
     expired = "expires" in item and time.time() >= item["expires"]
-    return (
-        scheme.lower() == "bearer"
-        and "hash" in item
-        and "revoked" not in item
-        and not expired
-    )
+    is_valid = "hash" in item and "revoked" not in item and not expired
+    return scheme.lower() == "bearer" and is_valid
 
 
-def list_pets(page: Page) -> tuple[list[Pet], dict[str, str]]:
+def list_pets(page):
     """List animals by ascending id; return them and the header of the next page (RFC 8288)."""
-    after = (
-        int(base64.urlsafe_b64decode(page.cursor)) if page.cursor is not None else None
-    )
+    after = int(base64.urlsafe_b64decode(page.cursor)) if page.cursor else None
     items, last = store.query(page.limit, page.status, after)
     pets = [Pet(**item) for item in items]
     if not last:
         return pets, {}
     cursor = base64.urlsafe_b64encode(str(last).encode()).decode()
-    parameters = f"limit={page.limit}&cursor={cursor}" + (
-        f"&status={page.status}" if page.status else ""
-    )
+    parameters = f"limit={page.limit}&cursor={cursor}"
+    if page.status:
+        parameters += f"&status={page.status}"
     return pets, {"Link": f'</v1/pets?{parameters}>; rel="next"'}
 
 
-def create_pet(new: NewPet) -> Pet:
+def create_pet(new):
     pet = Pet(id=store.next_id(), **new.model_dump())
     store.put(pet.model_dump(exclude_none=True))
     return pet
 
 
-def get_pet(pet_id: int) -> Pet | None:
+def get_pet(pet_id):
     item = store.get(pet_id)
     return Pet(**item) if item else None
 
 
-def record(operation: str, status: int, started: float) -> None:
+def record(operation, status, started):
     """Write the log line and the metrics of a request that began at that `time.perf_counter()`."""
     latency_ms = (time.perf_counter() - started) * 1000
     metrics.add_dimension("Operation", operation)

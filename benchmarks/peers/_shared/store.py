@@ -8,15 +8,13 @@ dynamodb = boto3.client("dynamodb")
 ANIMALS, API_KEYS = os.environ["ANIMALS_TABLE"], os.environ["API_KEYS_TABLE"]
 
 
-def get_key(digest: str) -> dict:
-    return dynamodb.get_item(
-        TableName=API_KEYS, Key={"hash": {"S": digest}}, ConsistentRead=True
-    ).get("Item", {})
+def get_key(digest):
+    key = {"hash": {"S": digest}}
+    found = dynamodb.get_item(TableName=API_KEYS, Key=key, ConsistentRead=True)
+    return found.get("Item", {})
 
 
-def query(
-    limit: int | str, status: str | None, after: int | str | None
-) -> tuple[list[dict], int | None]:
+def query(limit, status, after):
     request = {"TableName": ANIMALS, "Limit": int(limit)}
     if status:
         request |= {
@@ -28,19 +26,18 @@ def query(
         request |= {"KeyConditionExpression": "pk = :value", "ConsistentRead": True}
     if after:
         start = {"pk": {"S": "pet"}, "id": {"N": str(after)}}
-        request["ExclusiveStartKey"] = start | (
-            {"status": {"S": status}} if status else {}
-        )
+        if status:
+            start["status"] = {"S": status}
+        request["ExclusiveStartKey"] = start
     page = dynamodb.query(
         ExpressionAttributeValues={":value": {"S": status or "pet"}}, **request
     )
     last = page.get("LastEvaluatedKey")
-    return [from_item(item) for item in page["Items"]], int(
-        last["id"]["N"]
-    ) if last else None
+    pets = [from_item(item) for item in page["Items"]]
+    return pets, int(last["id"]["N"]) if last else None
 
 
-def next_id() -> int:
+def next_id():
     counter = dynamodb.update_item(
         TableName=ANIMALS,
         Key={"pk": {"S": "counter"}, "id": {"N": "0"}},
@@ -52,7 +49,7 @@ def next_id() -> int:
     return int(counter["Attributes"]["value"]["N"])
 
 
-def put(pet: dict) -> None:
+def put(pet):
     item = {"pk": {"S": "pet"}, "id": {"N": str(pet["id"])}, "name": {"S": pet["name"]}}
     item["categoryId"] = {"N": str(pet["categoryId"])}
     if "status" in pet:
@@ -62,13 +59,13 @@ def put(pet: dict) -> None:
     )
 
 
-def get(pet_id: int | str) -> dict | None:
+def get(pet_id):
     key = {"pk": {"S": "pet"}, "id": {"N": str(pet_id)}}
     found = dynamodb.get_item(TableName=ANIMALS, Key=key, ConsistentRead=True)
     return from_item(found["Item"]) if "Item" in found else None
 
 
-def from_item(item: dict) -> dict:
+def from_item(item):
     pet = {
         "id": int(item["id"]["N"]),
         "name": item["name"]["S"],

@@ -5,20 +5,17 @@ import json
 import store
 
 
-def handler(event: dict, _context: object) -> dict:
+def handler(event, _context):
     if event["httpMethod"] == "POST":
         pet = {"id": store.next_id(), **json.loads(event["body"])}
         store.put(pet)
         return answer(201, pet)
     if event["pathParameters"]:
         pet = store.get(event["pathParameters"]["petId"])
-        return (
-            answer(200, pet)
-            if pet
-            else answer(
-                404, {"code": "not_found", "message": "no animal", "status": 404}
-            )
-        )
+        if pet is None:
+            error = {"code": "not_found", "message": "no animal", "status": 404}
+            return answer(404, error)
+        return answer(200, pet)
     parameters = event["queryStringParameters"] or {}
     pets, last = store.query(
         parameters.get("limit", 20), parameters.get("status"), parameters.get("cursor")
@@ -29,7 +26,7 @@ def handler(event: dict, _context: object) -> dict:
     return response
 
 
-def answer(status: int, body: object) -> dict:
+def answer(status, body):
     return {
         "statusCode": status,
         "headers": {"Content-Type": "application/json"},

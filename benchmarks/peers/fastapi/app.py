@@ -1,7 +1,6 @@
 """FastAPI behind Mangum, with the Logger and the Metrics of Powertools."""
 
 import time
-from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 import animals
@@ -13,9 +12,10 @@ from mangum import Mangum
 bearer = HTTPBearer(auto_error=False)
 
 
-def authenticate(
-    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)],
-) -> None:
+Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]
+
+
+def authenticate(credentials: Credentials):
     if credentials is None or not animals.is_authorized(
         f"{credentials.scheme} {credentials.credentials}"
     ):
@@ -26,15 +26,11 @@ app = FastAPI(title="Animal store", dependencies=[Depends(authenticate)])
 
 
 @app.middleware("http")
-async def observe(
-    request: Request, call_next: Callable[[Request], Awaitable[Response]]
-) -> Response:
+async def observe(request: Request, call_next):
     started = time.perf_counter()
     response = await call_next(request)
-    route = request.scope.get("route")
-    animals.record(
-        route.operation_id if route else "unknown", response.status_code, started
-    )
+    operation = request.scope["route"].operation_id
+    animals.record(operation, response.status_code, started)
     return response
 
 

@@ -15,30 +15,23 @@ from aws_lambda_powertools.event_handler.exceptions import (
     NotFoundError,
     UnauthorizedError,
 )
-from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 from aws_lambda_powertools.event_handler.openapi.params import Path, Query
 from aws_lambda_powertools.logging import correlation_paths
-from aws_lambda_powertools.utilities.typing import LambdaContext
 
 tracer = Tracer()
 app = APIGatewayRestResolver(enable_validation=True)
 
 
-def observe(app: APIGatewayRestResolver, next_middleware: NextMiddleware) -> Response:
+def observe(app, next_middleware):
     started = time.perf_counter()
     response = next_middleware(app)
     event = app.current_event
-    animals.record(
-        animals.OPERATIONS[event.http_method, event.resource],
-        response.status_code,
-        started,
-    )
+    operation = animals.OPERATIONS[event.http_method, event.resource]
+    animals.record(operation, response.status_code, started)
     return response
 
 
-def authenticate(
-    app: APIGatewayRestResolver, next_middleware: NextMiddleware
-) -> Response:
+def authenticate(app, next_middleware):
     if not animals.is_authorized(app.current_event.headers.get("Authorization")):
         raise UnauthorizedError("Missing or invalid API key.")
     return next_middleware(app)
@@ -82,5 +75,5 @@ def get_pet(petId: Annotated[int, Path()]) -> Pet:  # noqa: N803 - the interface
 )
 @tracer.capture_lambda_handler
 @animals.metrics.log_metrics(capture_cold_start_metric=True)
-def handler(event: dict, context: LambdaContext) -> dict:
+def handler(event, context):
     return app.resolve(event, context)
