@@ -1,4 +1,4 @@
-"""Package, verify, count, and time in rounds; with `--quick`, count a cold start alone."""
+"""Package, verify, count and time; with `--quick`, count a cold start alone."""
 
 import datetime as dt
 import json
@@ -16,11 +16,13 @@ import boto3
 import stamina
 
 from benchmarks import prices, report
-from benchmarks.execution import Run, observe
+from benchmarks.execution import observe
 from benchmarks.operations import GET, LIST_20, OPERATIONS, REFUSED, Operation
 from benchmarks.packages import (
     BARE,
+    BARE_ON_RUNTIME,
     BUILD,
+    EMPTY,
     HERE,
     OURS,
     TITLES,
@@ -30,7 +32,6 @@ from benchmarks.packages import (
     build_runtime,
 )
 
-_COLD_ROUNDS, _WARM_ROUNDS = 20, 3
 # Enough invocations for caches to fill, then enough to spread the collector's rare full passes
 # over.
 _WARM_UP, _WARM, _RECONNECTS = 20, 100, 10
@@ -40,7 +41,8 @@ def compare(openssl: str) -> dict[str, Any]:
     """Measure every variant; return what `results.json` holds."""
     packages = [build(variant) for variant in TITLES]
     for package in packages:
-        _verify(package)
+        if package.variant not in (EMPTY, BARE, BARE_ON_RUNTIME):
+            observe(package, REFUSED)
     # As many at once as there are processors: no count depends on another process.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(_count, packages))
@@ -70,17 +72,6 @@ def cold_ratio() -> dict[str, Any]:
     return {"ratio": round(counts[0] / counts[1], 3), "lines": lines, "counts": counts}
 
 
-def _verify(package: Package) -> None:
-    """Check that a framework does its work: authentication, a structured log line, metrics."""
-    log = observe(package, LIST_20).log
-    package.figures["cold_log_lines"] = len(log.splitlines())
-    if package.variant in (OURS, "powertools", "fastapi"):
-        observe(package, REFUSED)
-        for text in ('"level"', "listPets", '"_aws"', '"Latency"'):
-            if text not in log:
-                raise MeasurementError(f"{package.variant} logs no {text}:\n{log}")
-
-
 # Lambda's runtime client gives up connecting after a second, which a busy machine may need.
 @stamina.retry(on=MeasurementError, attempts=3, timeout=None)
 def _instructions(
@@ -104,50 +95,35 @@ def _warm(
 
 
 def _count(package: Package) -> None:
-    package.figures["cold_instructions"] = _instructions(package)
-    warm = {operation.name: _warm(package, operation) for operation in OPERATIONS}
-    package.figures["warm_instructions"] = warm
-    # The connection of the last request before those that count is closed, too.
-    reconnect = _warm(package, GET, _RECONNECTS, _WARM_UP - 1)
-    package.figures["reconnect_instructions"] = reconnect
+    warm, dollars, log_bytes = {}, {}, {}
+    for operation in OPERATIONS:
+        count = _warm(package, operation)
+        run = observe(package, operation, invocations=2)
+        warm[operation.name] = count
+        dollars[operation.name] = prices.usd_per_million(run, operation, count)
+        log_bytes[operation.name] = run.log_bytes
+    package.figures.update(
+        cold_instructions=_instructions(package),
+        warm_instructions=warm,
+        # The connection of the last request before those that count is closed, too.
+        reconnect_instructions=_warm(package, GET, _RECONNECTS, _WARM_UP - 1),
+        log_bytes=log_bytes,
+        usd_per_million=dollars,
+    )
 
 
 def _time(packages: list[Package]) -> None:
-    """Time cold starts and warm invocations; price what the latter take."""
-    for package, runs in _take_turns(packages, LIST_20, 1, _COLD_ROUNDS):
-        cold_ms = statistics.median(run.first_answer_ms for run in runs)
-        package.figures.update(cold_ms=round(cold_ms, 1), peak_mb=0.0)
-    for operation in OPERATIONS:
-        turns = _take_turns(packages, operation, _WARM_UP + _WARM, _WARM_ROUNDS)
-        for package, runs in turns:
-            _time_warm(package, operation, runs)
-
-
-def _time_warm(package: Package, operation: Operation, runs: list[Run]) -> None:
-    us = [statistics.median(run.us[_WARM_UP:]) for run in runs]
-    cpu_us = [statistics.mean(run.cpu_us[_WARM_UP:]) for run in runs]
-    cpu = statistics.median(cpu_us)
-    figures = {
-        "warm_us": round(statistics.median(us), 1),
-        "warm_cpu_us": round(cpu, 1),
-        "log_bytes": runs[-1].log_bytes,
-        "usd_per_million": prices.usd_per_million(runs[-1], operation, cpu),
-    }
-    for key, value in figures.items():
-        package.figures.setdefault(key, {})[operation.name] = value
-    peaks = [round(run.peak_mb, 1) for run in runs]
-    package.figures["peak_mb"] = max(package.figures["peak_mb"], *peaks)
-
-
-def _take_turns(
-    packages: list[Package], operation: Operation, invocations: int, rounds: int
-) -> list[tuple[Package, list[Run]]]:
-    """Observe variants in rounds, so that a slow minute hits all of them."""
+    """Time cold starts in rounds, so that a slow minute hits all variants."""
     runs = defaultdict(list)
-    for _ in range(rounds):
+    for _ in range(20):
         for package in packages:
-            runs[package].append(observe(package, operation, invocations))
-    return list(runs.items())
+            runs[package].append(observe(package, LIST_20))
+    for package in packages:
+        cold_ms = statistics.median(run.first_answer_ms for run in runs[package])
+        peak_mb = max(run.peak_mb for run in runs[package])
+        package.figures.update(cold_ms=round(cold_ms, 1), peak_mb=round(peak_mb, 1))
+        lines = runs[package][0].log.splitlines()
+        package.figures["cold_log_lines"] = len(lines)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from email.message import Message
 from pathlib import Path
 from queue import Queue
@@ -82,7 +82,7 @@ class RuntimeApi:
         self.events: Queue[bytes] = Queue()
         self.answers: Queue[bytes] = Queue()
         """An answer or error is here once the function waits for another event."""
-        self.handed_over = self.answered = 0.0
+        self.answered = 0.0
         self._handed, self._answer = 0, b""
 
     def respond(self, path: str, _headers: Message, body: bytes) -> Response:
@@ -107,7 +107,6 @@ class RuntimeApi:
             ),
             "Lambda-Runtime-Trace-Id": f"{root};Sampled={int(self._handed == 1)}",
         }
-        self.handed_over = time.perf_counter()
         return 200, event, headers
 
 
@@ -115,8 +114,6 @@ class RuntimeApi:
 class Run:
     """What an execution environment did, from the start of its process on."""
 
-    us: list[float] = field(default_factory=list)  # for each invocation, as is the next
-    cpu_us: list[float] = field(default_factory=list)
     first_answer_ms: float = 0
     peak_mb: float = 0
     requests: int = 0  # to DynamoDB, of the last invocation, as are the next two
@@ -140,7 +137,9 @@ def observe(
     """
     print(package.variant, operation.title, "x", invocations, file=sys.stderr)
     run, api, dynamodb = Run(), RuntimeApi(), FakeDynamoDb()
-    task = package.functions[operation.function]
+    event = operation.event()
+    function = TEMPLATE.function_of(event)
+    task = package.functions[function.logical_id]
     with (
         tempfile.NamedTemporaryFile() as output,
         serve(dynamodb.respond, _TLS) as endpoint,
@@ -148,7 +147,7 @@ def observe(
     ):
         log = Path(output.name)
         variables = {
-            **TEMPLATE.functions[operation.function].environment,
+            **function.environment,
             **_VARIABLES,
             "AWS_CA_BUNDLE": str(package.bundle),
             "AWS_ENDPOINT_URL_DYNAMODB": endpoint,
@@ -166,15 +165,13 @@ def observe(
         try:
             for number in range(invocations):
                 dynamodb.requests, dynamodb.hangs_up = 0, number >= kept
-                cpu, logged = _cpu_seconds(process), log.stat().st_size
-                api.events.put(json.dumps(operation.event()).encode())
+                logged = log.stat().st_size
+                api.events.put(json.dumps(event).encode())
                 response = json.loads(api.answers.get())
                 if package.variant != EMPTY and not operation.is_right(response):
                     raise MeasurementError(
                         f"{package.variant}: {response}\n{log.read_text()[-3000:]}"
                     )
-                run.us.append((api.answered - api.handed_over) * 1e6)
-                run.cpu_us.append((_cpu_seconds(process) - cpu) * 1e6)
                 run.first_answer_ms = (
                     run.first_answer_ms or (api.answered - started) * 1e3
                 )
@@ -198,10 +195,3 @@ def _tell_end(process: subprocess.Popen[bytes], answers: Queue[bytes]) -> None:
     """Put something that is no answer among the answers when a process has ended."""
     process.wait()
     answers.put(b"{}")
-
-
-def _cpu_seconds(process: subprocess.Popen[bytes]) -> float:
-    """Read the processor time that a process has used, threads that have ended included."""
-    # clock_getcpuclockid(3), which Python offers for threads only: the bits are the Linux kernel's
-    # interface.
-    return time.clock_gettime((~process.pid << 3) | 2)

@@ -17,6 +17,7 @@ _TRANSFER_GB = 0.09  # to the internet, https://aws.amazon.com/ec2/pricing/on-de
 # Per million, of which X-Ray's default rule records 5 %, https://aws.amazon.com/xray/pricing/
 _TRACES = 5.00 * 0.05
 
+_PER_SECOND = 3.3e9  # instructions of a whole core
 _STORE_SECONDS = 0.004  # a call of DynamoDB from Lambda, for which Lambda is paid too
 _WHOLE_CORE_MB = (
     1769  # https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
@@ -27,12 +28,11 @@ _ACCESS_LOG_BYTES = (
 )
 
 
-def usd_per_million(run: Run, operation: Operation, cpu_us: float) -> float:
-    """Price a million invocations like the last of a run that take so much of a whole core."""
+def usd_per_million(run: Run, operation: Operation, instructions: float) -> float:
+    """Price a million invocations like the last of a run that take so many instructions."""
     memory = TEMPLATE.functions["GetPetFunction"].memory_mb
-    seconds = (
-        cpu_us / 1e6 / min(1.0, memory / _WHOLE_CORE_MB) + run.requests * _STORE_SECONDS
-    )
+    seconds = instructions / _PER_SECOND / min(1.0, memory / _WHOLE_CORE_MB)
+    seconds += run.requests * _STORE_SECONDS
     usd = GATEWAY + _LAMBDA + _TRACES
     usd += seconds * 1e6 * memory / 1024 * _LAMBDA_GB_SECOND
     if run.requests:

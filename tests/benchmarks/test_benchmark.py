@@ -71,8 +71,8 @@ def test_price_is_the_sum_of_what_a_request_uses() -> None:
 
     # 3.50 gateway, 0.20 Lambda and 0.076 of its time, 0.125 DynamoDB, 0.25 traces, 0.50 of logs,
     # 0.09 transfer
-    assert usd_per_million(run, LIST_20, cpu_us=1000) == pytest.approx(4.74, abs=0.01)
-    assert usd_per_million(run, CREATE, cpu_us=1000) == pytest.approx(6.49, abs=0.01)
+    assert usd_per_million(run, LIST_20, 3_300_000) == pytest.approx(4.74, abs=0.01)
+    assert usd_per_million(run, CREATE, 3_300_000) == pytest.approx(6.49, abs=0.01)
 
 
 def body(ids: list[int]) -> str:

@@ -33,13 +33,13 @@ CHANGED_TEXT = "Missing or invalid API key: this is the changed layer."
 only_aws = pytest.mark.skipif(not IS_ON_AWS, reason="the emulator cannot show it")
 
 
-def change_layer(rehearsal: Rehearsal, name: str, old: str, new: str) -> Path:
+def change_layer(rehearsal: Rehearsal, name: str, new: str) -> Path:
     """Build a layer with another text in its errors."""
     build = Path(shutil.copytree(BUILD, rehearsal.folder / name))
     source = build / "CommonLayer/python/animal_store/errors.py"
     text = source.read_text("utf-8")
-    assert text.count(old) == 1
-    source.write_text(text.replace(old, new), "utf-8")
+    assert text.count(TEXT) == 1
+    source.write_text(text.replace(TEXT, new), "utf-8")
     compile_tree(build / "CommonLayer/python", "/opt/python")
     return build
 
@@ -94,7 +94,7 @@ def test_a_deployment_whose_check_fails_is_taken_back(rehearsal: Rehearsal) -> N
         assert_every_operation_answers(rehearsal.base_url, CHANGED_TEXT)
         raise DeploymentError("the check fails")
 
-    build = change_layer(rehearsal, "changed", TEXT, CHANGED_TEXT)
+    build = change_layer(rehearsal, "changed", CHANGED_TEXT)
     with release.opened(rehearsal.pack("changed", build)) as artifact:
         with pytest.raises(DeploymentError, match="the check fails"):
             release.deploy_and_check(stage, artifact, fail, canary=False)
@@ -124,7 +124,7 @@ def test_rollback(rehearsal: Rehearsal) -> None:
 @only_aws  # the emulator has no CodeDeploy
 def test_a_canary_that_fails_is_taken_back(rehearsal: Rehearsal) -> None:
     before = release.released(rehearsal.stage)
-    build = change_layer(rehearsal, "broken", TEXT, '" + None + "')
+    build = change_layer(rehearsal, "broken", '" + None + "')
     path = rehearsal.pack("broken", build, "DeploymentType=Canary10Percent5Minutes")
     with pytest.raises(DeploymentError, match="failed"):
         deploy(rehearsal, path, canary=True)
