@@ -47,34 +47,23 @@ def markdown(figures: dict[str, Any]) -> str:
     """Write `RESULTS.md`."""
     rows = {row["variant"]: row for row in figures["rows"]}
     lines = [_HEAD.format(**figures, gateway=GATEWAY, http_api=HTTP_API)]
-    lines += _head([figure.title for figure in _COLD])
-    for variant, title in TITLES.items():
-        cells = [title]
-        for figure in _COLD:
-            own, bare = rows[variant][figure.key], rows[BARE][figure.key]
-            cells.append(_cell(figure, own, bare))
-        lines.append(_row(cells))
+    lines += _table(rows, [(figure.title, figure, "") for figure in _COLD])
     for figure in _WARM:
         lines += ["", f"## {figure.title}", ""]
-        lines += _head([operation.title for operation in OPERATIONS])
-        for variant, title in TITLES.items():
-            own, bare = rows[variant][figure.key], rows[BARE][figure.key]
-            cells = [
-                _cell(figure, own[each.name], bare[each.name]) for each in OPERATIONS
-            ]
-            lines.append(_row([title, *cells]))
+        lines += _table(rows, [(each.title, figure, each.name) for each in OPERATIONS])
     return "\n".join([*lines, ""])
 
 
-def _cell(figure: Figure, own: float, bare: float) -> str:
-    """Write a figure of a variant, with its ratio to that of the bare handler."""
-    text = f"{own / figure.unit:,.{figure.decimals}f}"
-    return f"{text} ({own / bare:.2f})" if bare else text
-
-
-def _head(titles: list[str]) -> list[str]:
-    return [_row(["", *titles]), _row(["---"] + ["---:"] * len(titles))]
-
-
-def _row(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+def _table(rows: dict[str, Any], columns: list[tuple[str, Figure, str]]) -> list[str]:
+    """Write figures, of an operation if it is named, with their ratios to the bare handler's."""
+    table = [["", *(title for title, *_ in columns)], ["---"] + ["---:"] * len(columns)]
+    for variant, name in TITLES.items():
+        cells = [name]
+        for _, figure, operation in columns:
+            own, bare = rows[variant][figure.key], rows[BARE][figure.key]
+            if operation:
+                own, bare = own[operation], bare[operation]
+            text = f"{own / figure.unit:,.{figure.decimals}f}"
+            cells.append(f"{text} ({own / bare:.2f})" if bare else text)
+        table.append(cells)
+    return [f"| {' | '.join(cells)} |" for cells in table]
