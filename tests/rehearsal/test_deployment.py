@@ -208,6 +208,7 @@ def writers(rehearsal: Rehearsal) -> Iterator[Writers]:
         writers = Writers(rehearsal.base_url, keys[0])
         yield writers
         writers.stop()
+        writers.http.close()
 
 
 def test_restore_and_cut_over_and_back_under_writers(
