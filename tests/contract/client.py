@@ -15,7 +15,6 @@ Headers = Sequence[tuple[str, str | bytes]]
 Pet = dict[str, Any]
 
 JSON = ("Content-Type", "application/json")
-_ATTEMPTS = 6  # where a stage throttles
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class Client:
         pairs: Any = headers
         encoded = httpx.Headers(pairs, encoding="utf-8")
         url = path if path.startswith("http") else self.base_url + path
-        for _ in range(_ATTEMPTS):
+        for _ in range(6):
             response = self.http.request(method, url, headers=encoded, content=content)
             if response.status_code != 429:
                 break

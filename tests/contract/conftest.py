@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     """The service to test: as given, or one in this process."""
-    base_url = os.environ.get("CONTRACT_BASE_URL", "").rstrip("/")
+    base_url = os.environ.get("CONTRACT_BASE_URL")
     if base_url:
         names = ("CONTRACT_API_KEY", "CONTRACT_SECOND_API_KEY")
         yield Target(base_url, [os.environ[name] for name in names])

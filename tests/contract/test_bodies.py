@@ -121,9 +121,8 @@ def test_too_large(client: Client, body: bytes) -> None:
     assert_error(client.post(body.ljust(LARGEST + 1)), "payload_too_large")
 
 
-@pytest.mark.parametrize("coding", ["gzip", "br"])
-def test_compressed(client: Client, coding: str) -> None:
+def test_compressed(client: Client) -> None:
     """A body that is declared to be compressed is refused, and the answer says what is accepted."""
-    response = client.post(VALID, ("Content-Encoding", coding))
+    response = client.post(VALID, ("Content-Encoding", "gzip"))
     assert_error(response, "unsupported_media_type")
     assert response.headers["Accept-Encoding"] == "identity"

@@ -89,11 +89,9 @@ NOT_STATUSES = [
 ]
 
 
-KEPT: list[Pet] = [
+KEPT = [
     *({"name": name} for name in NAMES),
     *({"categoryId": number} for number in NUMBERS),
-    *({"status": status} for status in STATUSES),
-    {},
 ]
 
 

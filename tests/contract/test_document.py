@@ -41,8 +41,8 @@ def send(client: Client, case: Case[Any]) -> None:
     """Send a generated request, and compare the response with what the document promises."""
     transport = case.as_transport_kwargs(base_url=client.base_url)
     sent: Any = requests.Request(**transport).prepare()
-    content = sent.body.encode() if isinstance(sent.body, str) else sent.body
-    response = client.request(case.method, sent.url, [*sent.headers.items()], content)
+    headers = list(sent.headers.items())
+    response = client.request(case.method, sent.url, headers, sent.body)
     case.validate_response(response, checks=CHECKS)
 
 

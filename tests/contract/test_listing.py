@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.contract.client import Client, assert_error, next_url
+from tests.contract.client import Client, assert_error
 from tests.contract.seeded_pets import filters
 
 # Percent-encoded.
@@ -75,12 +75,6 @@ def test_parameter_refused(client: Client, query: str, name: str) -> None:
     assert_error(client.list(query), "invalid_request", naming=name)
 
 
-@pytest.mark.parametrize("query", ["limit=%31", "%6Cimit=1", "limit=1&&"])
-def test_parameters_decoded(client: Client, query: str) -> None:
-    """Names and values are percent-decoded."""
-    assert client.list(query).json() == client.list("limit=1").json()
-
-
 @filters
 def test_page(client: Client, status: str | None) -> None:
     """A page has at most 20 animals by ascending id, all with the status that was asked for."""
@@ -94,10 +88,18 @@ def test_page(client: Client, status: str | None) -> None:
 @pytest.mark.usefixtures("seeded_pets")
 @pytest.mark.parametrize(
     ("query", "count"),
-    [("", 20), ("limit=1", 1), ("limit=19", 19), ("limit=100", 100)],
+    [
+        ("", 20),
+        ("limit=1", 1),
+        ("limit=100", 100),
+        # Names and values are percent-decoded.
+        ("limit=%31", 1),
+        ("%6Cimit=1", 1),
+        ("limit=1&&", 1),
+    ],
 )
 def test_limit(client: Client, query: str, count: int) -> None:
     """A list with more animals than the limit is answered with exactly as many, and a link."""
     response = client.list(query)
     assert len(response.json()) == count
-    assert next_url(response)
+    assert "Link" in response.headers

@@ -76,8 +76,6 @@ def test_changed_cursor_refused(client: Client, cursor: str, position: int) -> N
         "{}%20",
         "%EF%BB%BF{}",
         "{}&status=available",
-        "{}&status=pending",
-        "{}&status=sold",
     ],
 )
 def test_other_use_refused(client: Client, cursor: str, form: str) -> None:

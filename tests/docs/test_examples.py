@@ -37,7 +37,7 @@ INTERPRETERS = {
 
 
 def run_example(
-    language: str, code: str, folder: Path, base_url: str, api_key: str = "key"
+    language: str, code: str, folder: Path, base_url: str, api_key: str
 ) -> subprocess.CompletedProcess[str]:
     """Run an example where the setup of docs/clients.md leaves a reader: in build/clients."""
     (folder / ".venv").symlink_to(ROOT / ".venv")
