@@ -119,7 +119,8 @@ def build(target: Target, output: Path) -> None:
     # Licence texts go along, where no start looks for modules.
     for records in python.glob("*.dist-info"):
         folder = output / "licences" / records.stem
-        shutil.copytree(records, folder, ignore=shutil.ignore_patterns("RECORD"))
+        others = shutil.ignore_patterns("METADATA", "RECORD", "sboms")
+        shutil.copytree(records, folder, ignore=others)
     shutil.copytree(SOURCE / "animal_store", python / "animal_store")
     _compile_models(python / "animal_store")
     trim(python)
