@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
 
 from tests.support.processes import RunningService, run_service
 
@@ -22,10 +21,6 @@ SLOW = (
         "local/test_containers.py",
     ),
 )
-
-# Where no example's time means anything.
-settings.register_profile("busy machine", deadline=None)
-settings.load_profile("busy machine")
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m takes tests away

@@ -58,6 +58,7 @@ def test_generated(
     # derandomize: the same requests in every run, so that a failure can be looked at again.
     @settings(
         max_examples=count,
+        deadline=None,
         derandomize=True,
         database=None,
         suppress_health_check=list(HealthCheck),

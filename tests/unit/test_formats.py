@@ -50,25 +50,14 @@ def test_issued_keys_stay_valid() -> None:
         EXAMPLE_KEY[:-1],
         f"{EXAMPLE_KEY}N",
         f"{EXAMPLE_KEY}\n",
+        # Their checksums are right.
+        "animal_prod_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa0jOLdn",
+        "Animal_live_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa0lPJ9U",
+        "animal_live_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa00RUaZ",
     ],
 )
-def test_key_with_one_change_is_malformed(key: str) -> None:
+def test_key_of_another_format_or_with_another_checksum_is_malformed(key: str) -> None:
     assert not api_key.is_well_formed(key)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "animal_prod_" + "a" * 32,
-        "Animal_live_" + "a" * 32,
-        "animal_live_" + "a" * 33,
-        "animal_live_" + "\u0661" * 32,
-    ],
-)
-def test_key_of_another_format_is_malformed_though_its_checksum_is_right(
-    body: str,
-) -> None:
-    assert not api_key.is_well_formed(body + api_key._checksum(body))
 
 
 def test_cursor_survives_a_restore_into_another_table(

@@ -1,10 +1,9 @@
-"""openapi.yaml agrees with models, errors, the functions' parameters and what answers for them.
+"""openapi.yaml agrees with models, errors and the functions' parameters.
 
 That its examples are valid, and every operation asks for the API key, is Spectral's to say
 (`make check`).
 """
 
-import json
 import re
 from typing import Any
 
@@ -13,8 +12,6 @@ from animal_store import errors, models, request
 from pydantic import TypeAdapter
 
 from tests.support import openapi
-from tests.support.handlers import TEMPLATE
-from tests.support.openapi import Operation
 from tools import ROOT
 
 COMPONENTS = openapi.document()["components"]
@@ -86,27 +83,3 @@ def test_codes_are_the_closed_list_of_the_layer() -> None:
     of_the_layer["internal_error"] = {500, 502}
 
     assert openapi.statuses_of_codes() == of_the_layer
-
-
-GATEWAY = [
-    json.loads(each["ResponseTemplates"]["application/json"])
-    for each in TEMPLATE.gateway_responses.values()
-]
-KINDS: list[type[errors.ServiceError]] = [
-    errors.ServiceError,
-    *errors.ServiceError.__subclasses__(),
-]
-LAYER = [
-    {"code": kind.code, "message": str(kind()), "status": kind().status}
-    for kind in KINDS
-]
-
-
-@openapi.each_operation
-def test_each_example_of_a_failure_is_what_the_layer_or_the_gateway_answers(
-    operation: Operation,
-) -> None:
-    for status in operation.responses.keys() - {200, 201, 204, 400}:
-        for example in openapi.examples(operation.responses[status]):
-            assert example in GATEWAY + LAYER
-            assert example["status"] == status
