@@ -9,17 +9,15 @@ from tests.support.processes import RunningService, run_service
 # What takes long, or needs Node.js, a browser, Java or a build. Single tests that do are marked
 # where they are.
 SLOW = (
-    *("clients/test_generated.py", "deployment/test_permissions.py", "packaging/"),
-    *(
-        "reliability/test_attack.py",
-        "reliability/test_model.py",
-    ),
-    *(
-        "docs/test_docs_page.py",
-        "docs/test_examples.py",
-        "docs/test_worked_examples.py",
-        "local/test_containers.py",
-    ),
+    "clients/test_generated.py",
+    "deployment/test_permissions.py",
+    "docs/test_docs_page.py",
+    "docs/test_examples.py",
+    "docs/test_worked_examples.py",
+    "local/test_containers.py",
+    "packaging/",
+    "reliability/test_attack.py",
+    "reliability/test_model.py",
 )
 
 
