@@ -74,7 +74,6 @@ def test_invoked_event_gets_the_response_of_its_name(tmp_path: Path, name: str) 
     invoked = command(tmp_path, "invoke", f"{ROOT}/events/{name}.json")
 
     assert f"-{json.loads(invoked.stdout)['statusCode']}" in name
-    assert invoked.exit_code == 0
 
 
 def test_unusable_event_is_explained(tmp_path: Path) -> None:
@@ -137,10 +136,9 @@ def test_folder_in_use_is_named(service: RunningService) -> None:
 
 
 def test_own_settings_for_aws_are_not_used(tmp_path: Path) -> None:
-    theirs = {"AWS_PROFILE": "none", "AWS_ENDPOINT_URL": "http://a"}
+    theirs = {"AWS_PROFILE": "none"}
     with mock.patch.dict(os.environ, theirs), open_store(DataFolder(tmp_path)):
         assert "AWS_PROFILE" not in os.environ
-        assert "AWS_ENDPOINT_URL" not in os.environ
 
 
 def test_reset_keeps_the_old_store_and_the_key(tmp_path: Path) -> None:

@@ -105,13 +105,13 @@ class Application(Starlette):
             await send(message)
 
         await super().__call__(scope, receive, noting_status)
-        target = b"?".join(filter(None, (scope["raw_path"], scope["query_string"])))
+        target = (scope["raw_path"] + b"?" + scope["query_string"]).decode("latin-1")
         _log.info(
             "%s  %s  %s %s  %.0f ms%s",
             time.strftime("%H:%M:%S"),
             status,
             scope["method"],
-            _KEY.sub(r"\1...", target.decode("latin-1"))[:200],
+            _KEY.sub(r"\1...", target.rstrip("?"))[:200],
             (time.monotonic() - begin) * 1000,
             "  (needs: Authorization: Bearer API_KEY)"
             if status == HTTPStatus.UNAUTHORIZED

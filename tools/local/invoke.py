@@ -15,10 +15,7 @@ from tools.local import events
 from tools.local.folder import DataFolder
 from tools.local.service import load_template, open_store
 
-EventFile = Annotated[
-    Path,
-    typer.Argument(exists=True, dir_okay=False, help="An API Gateway proxy event."),
-]
+EventFile = Annotated[Path, typer.Argument(help="An API Gateway proxy event.")]
 
 
 @contextmanager

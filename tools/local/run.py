@@ -6,7 +6,6 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from tools import ROOT
 from tools.local.app import Application, server
 from tools.local.folder import DataFolder
 from tools.local.output import Output
-from tools.local.service import BASE_PATH, load_template, open_store
+from tools.local.service import BASE_PATH, Store, load_template, open_store
 
 HOST = "127.0.0.1"
 _CHECK_S = 0.3
@@ -45,12 +44,9 @@ def run() -> None:
         application = Application(store.load(template), output)
         key = store.key(template)
 
-        def reload() -> None:
-            application.gateway = store.load(load_template(path))
-
         if os.environ.get("RELOAD") == "1":
-            watch = [path, reload, f"see {folder.log}"]
-            threading.Thread(target=_keep_reloaded, args=watch, daemon=True).start()
+            arguments = [application, store, path]
+            threading.Thread(target=_keep_reloaded, args=arguments, daemon=True).start()
         origin = f"http://{HOST}:{listener.getsockname()[1]}"
         base_url = origin + BASE_PATH
         pages = f"\nDocs: {origin}/docs\nStatus: {origin}/status"
@@ -84,7 +80,7 @@ Try it (Ctrl-C stops the service; data survives restarts):
 """
 
 
-def _keep_reloaded(template: Path, reload: Callable[[], None], advice: str) -> None:
+def _keep_reloaded(application: Application, store: Store, template: Path) -> None:
     """Load everything again whenever a file of a function, a layer or the template changes."""
     seen = _modified(template)
     while True:
@@ -93,9 +89,10 @@ def _keep_reloaded(template: Path, reload: Callable[[], None], advice: str) -> N
             found = _modified(template)
             if found != seen:
                 seen = found
-                reload()
+                application.gateway = store.load(load_template(template))
                 _say("Reloaded.")
         except LocalError as error:
+            advice = f"see {store.folder.log}"
             _say(f"Not reloaded, the old handlers still answer: {error}; {advice}")
         except OSError:  # a file is being replaced
             continue

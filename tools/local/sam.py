@@ -36,7 +36,6 @@ BUILD = ROOT / ".aws-sam/local"
 """What samconfig.toml's default sections name, and the layer that the Makefile builds."""
 # A function that cannot reach it says so by this name.
 STORE_HOST = "store-of-make-sam-local"
-_STAGE = "staging"
 _PROCESSOR = "arm64" if platform.machine() in {"aarch64", "arm64"} else "x86_64"
 _IMAGE = f"public.ecr.aws/lambda/python:3.13-{_PROCESSOR}"
 _DEBUGGER = ROOT / ".tools/debugpy/lib/python3.13/site-packages"
@@ -45,8 +44,6 @@ _NO_ENGINE = """\
 `sam local` needs a container engine that answers, and Lambda's image. Start Docker; if it reaches
 no registry, load the image from a file: docker load -i FILE. Without Docker, `make run` serves the
 same handlers, and `animal-store invoke EVENT` invokes one. What failed"""
-_EAGER = ("--warm-containers", "EAGER")
-_STOP_S = 20
 
 
 def sam_local() -> None:
@@ -64,7 +61,9 @@ def sam_local() -> None:
                 events.prepare(events.EXAMPLE_KEY, gateway, store.dynamodb)
             base_url = f"http://{HOST}:{port}{BASE_PATH}"
             key = store.key(gateway.template)
-            with _sam("start-api", "--port", str(port), *_EAGER) as process:
+            with _sam(
+                "start-api", "--port", str(port), "--warm-containers=EAGER"
+            ) as process:
                 _wait_until_it_answers(process, base_url, key)
                 print(base_url, end="", file=service, flush=True)
                 print(greeting(base_url, key), flush=True)
@@ -96,7 +95,7 @@ def sam_invoke(event: EventFile, debug: str = "") -> None:
 @contextmanager
 def _prepared(folder: DataFolder, variables: Path) -> Iterator[tuple[Store, Gateway]]:
     """Serve the store to containers, and write what `sam local` needs."""
-    address, template = _address(), load_template(stage=_STAGE)
+    address, template = _address(), load_template(stage="staging")
     os.environ.pop(ENDPOINT_VARIABLE, None)  # containers use the store of DATA
     with open_store(folder) as store:
         gateway = store.load(template)
@@ -163,7 +162,7 @@ def _sam(*arguments: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             process.send_signal(signal.SIGINT)  # after SIGTERM sam prints tracebacks
             with suppress(subprocess.TimeoutExpired):
-                process.wait(_STOP_S)
+                process.wait(20)
             process.kill()
 
 
