@@ -29,7 +29,6 @@ def test_every_lock_of_this_tree_is_pinned() -> None:
     [
         ("locks/sam.txt", "attrs==", "attrs>="),
         ("locks/sam.txt", "attrs==", f"x @ https://evil.example {HASH}\nx=="),
-        ("locks/sam.txt", "attrs==", "--extra-index-url https://evil.example\nx=="),
         ("locks/sam.txt", "attrs==", f"x==1 {HASH} @ https://evil.example\nx=="),
         (SPECTRAL, '"integrity": "sha512', '"integrity": "sha1'),
         (SPECTRAL, '"integrity"', '"resolved": "x", "integrity"'),
@@ -84,7 +83,6 @@ def test_status_is_2_when_only_the_advisory_database_is_missing(
     ("text", "count"),
     [
         ("AKIA" + "Z3MGT7QK2ABCDEFG", 1),
-        ("ghp_" + "a1B2" * 9, 1),
         ("-----BEGIN " + "PRIVATE KEY-----", 1),
         ("animal_live_" + "a" * 38, 0),
         ("sha256:" + "0f" * 32, 0),

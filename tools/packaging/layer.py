@@ -14,7 +14,7 @@ from pathlib import Path
 from tools import ROOT
 from tools.packaging import sbom, sdk_data
 from tools.packaging.bytecode import compile_tree, require_python
-from tools.packaging.targets import PYTHON, TARGETS, Target
+from tools.packaging.targets import TARGETS, Target
 
 SOURCE = ROOT / "layers/common"
 
@@ -85,9 +85,8 @@ def write_amazon_roots(bundle: Path, output: Path) -> None:
 
 def _install(target: Target, python: Path) -> None:
     """Install the locked libraries for the target's processor, hashes checked."""
-    version = ".".join(map(str, PYTHON))
     options = ["--python", sys.executable, "--python-platform", target.platform]
-    options += ["--python-version", version, "--link-mode", "copy", "--no-deps"]
+    options += ["--link-mode", "copy", "--no-deps"]
     options += ["--only-binary", ":all:", "--require-hashes", "--requirements", "-"]
     command = [
         str(sbom.UV),
@@ -106,8 +105,8 @@ def _compile_models(package: Path) -> None:
     """Put the compiled models where `validators` looks first: no function loads pydantic."""
     from animal_store.models import compile_core_schemas
 
-    source = f"CORE_SCHEMAS = {compile_core_schemas()}\n"
-    (package / "core_schemas.py").write_text(f"# Made from models.py.\n{source}")
+    schemas = f"# Made from models.py.\nCORE_SCHEMAS = {compile_core_schemas()}\n"
+    (package / "core_schemas.py").write_text(schemas)
 
 
 def build(target: Target, output: Path) -> None:
