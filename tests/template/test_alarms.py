@@ -106,7 +106,6 @@ def test_alarms_watch_every_function_and_every_call_of_dynamodb(
         # one minute
         ("ServerErrorsAlarm", {"errors": 300, "requests": 6000}, True),
         ("ServerErrorsAlarm", {"errors": 20, "requests": 6000}, False),
-        ("ServerErrorsAlarm", {"errors": 2, "requests": 2}, False),
         # a quarter of an hour
         ("QuietErrorsAlarm", {"errors": 5, "requests": 5}, True),
         ("QuietErrorsAlarm", {"errors": 2, "requests": 2}, False),
