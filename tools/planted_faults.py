@@ -56,8 +56,8 @@ def _run(fault: dict[str, str]) -> str:
             (tree / name).symlink_to(ROOT / name)
         if "file" in fault:
             file = tree / fault["file"]
-            before, after = file.read_text("utf-8").split(fault["text"])
-            file.write_text(before + fault["replacement"] + after, "utf-8")
+            text = file.read_text("utf-8")
+            file.write_text(text.replace(fault["text"], fault["replacement"]), "utf-8")
         # The installed packages are the original tree's.
         packages = f"{tree}/clients/python/src:{tree}/packages/lambda_local/src"
         own = os.environ | {"PYTHONPATH": packages, "MAKEFLAGS": ""}
