@@ -76,6 +76,13 @@ def test_patterns_have_only_tokens_that_every_language_knows(pattern: str) -> No
         assert unknown not in tokens
 
 
+def test_both_names_of_the_challenge_have_the_same_value() -> None:
+    headers = COMPONENTS["headers"]
+    remapped = headers["X-Amzn-Remapped-WWW-Authenticate"]
+
+    assert remapped["schema"] == headers["WWW-Authenticate"]["schema"]
+
+
 def test_codes_are_the_closed_list_of_the_layer() -> None:
     of_the_layer = {code: {status} for code, status in errors.STATUS_OF_CODE.items()}
     # API Gateway answers 502 for a function that crashed: to clients the same as a failure that
