@@ -53,6 +53,13 @@ def test_invocation_may_spend_what_lambda_leaves_it(
     assert len(store.sent) == calls
 
 
+def test_get_pet_says_since_when_it_is_deprecated_and_when_it_goes() -> None:
+    headers = handlers.send("get-200").headers
+
+    assert headers["Deprecation"] == "@1764892800"  # 5 December 2025
+    assert headers["Sunset"] == "Thu, 05 Dec 2030 00:00:00 GMT"
+
+
 @pytest.mark.parametrize(
     ("name", "facts"),
     [
