@@ -235,6 +235,10 @@ bench: .venv/.installed .tools/sam/.installed ## compare speed and size with oth
 	@$(MAKE) build ARCH=$(MACHINE) >&2
 	@.venv/bin/python -m benchmarks $(if $(QUICK),--quick)
 
+.PHONY: bench-aws
+bench-aws: .venv/.installed ## cold and warm durations of a deployed stage, by memory size (STAGE=, API_KEY=); never run
+	@STAGE="$${STAGE:?}" API_KEY="$${API_KEY:?}" .venv/bin/python -m benchmarks.aws
+
 .PHONY: bench-lock
 bench-lock: $(UV) ## bring the benchmark's lock files up to date, with the libraries that we ship at our own versions
 	@$(UV) export --quiet --no-hashes --no-header --no-annotate --all-groups --no-emit-local -o .tools/constraints.txt

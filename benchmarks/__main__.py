@@ -4,19 +4,20 @@ import datetime as dt
 import json
 import os
 import platform
+import re
 import shutil
 import statistics
 import subprocess
 import sys
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
-import boto3
 import stamina
 
 from benchmarks import prices, report
-from benchmarks.execution import observe
+from benchmarks.execution import Run, observe
 from benchmarks.operations import GET, LIST_20, OPERATIONS, REFUSED, Operation
 from benchmarks.packages import (
     BARE,
@@ -25,6 +26,7 @@ from benchmarks.packages import (
     EMPTY,
     HERE,
     OURS,
+    PEERS,
     TITLES,
     MeasurementError,
     Package,
@@ -35,6 +37,8 @@ from benchmarks.packages import (
 # Enough invocations for caches to fill, then enough to spread the collector's rare full passes
 # over.
 _WARM_UP, _WARM, _RECONNECTS = 20, 100, 10
+COLD_RUNS = int(os.environ.get("COLD_RUNS", "20"))
+WARM_ROUNDS = int(os.environ.get("WARM_ROUNDS", "3"))
 
 
 def compare(openssl: str) -> dict[str, Any]:
@@ -42,21 +46,24 @@ def compare(openssl: str) -> dict[str, Any]:
     packages = [build(variant) for variant in TITLES]
     for package in packages:
         if package.variant not in (EMPTY, BARE, BARE_ON_RUNTIME):
-            observe(package, REFUSED)
+            _verify(package)
     # As many at once as there are processors: no count depends on another process.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(_count, packages))
-    _time(packages)
+    _time_cold(packages)
+    for operation in OPERATIONS:
+        _time_warm(packages, operation)
+    processor = re.findall("model name\\s*: (.+)", Path("/proc/cpuinfo").read_text())[0]
     system = platform.freedesktop_os_release()["PRETTY_NAME"]
     valgrind = subprocess.check_output(["valgrind", "--version"], text=True)
     return {
         "date": dt.datetime.now(dt.UTC).date().isoformat(),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {system}",
+        "machine": f"{processor}, {platform.machine()}, {os.cpu_count()} cores, {system}",
         "openssl": openssl,
         "versions": {
             "python": platform.python_version(),
             "valgrind": valgrind.strip(),
-            "boto3": boto3.__version__,
+            **_pinned(),
         },
         "prices": {"date": prices.DATE, "region": prices.REGION},
         "rows": [package.figures for package in packages],
@@ -94,6 +101,21 @@ def _warm(
     return round((after - before) / more)
 
 
+def _verify(package: Package) -> None:
+    """Check that a framework does its work: authentication, a structured log line, metrics."""
+    observe(package, REFUSED)
+    log = observe(package, LIST_20).log
+    if not all(text in log for text in ('"level"', "listPets", '"_aws"', '"Latency"')):
+        raise MeasurementError(f"{package.variant} logs no line or no metrics:\n{log}")
+
+
+def _pinned() -> dict[str, str]:
+    """Return the versions of all libraries that any variant has."""
+    locks = [HERE / "runtime.txt", *PEERS.glob("*/requirements.txt")]
+    text = "".join(lock.read_text() for lock in locks)
+    return dict(sorted(re.findall(r"(?m)^([a-z0-9._-]+)==(\S+)", text)))
+
+
 def _count(package: Package) -> None:
     warm, dollars, log_bytes = {}, {}, {}
     for operation in OPERATIONS:
@@ -102,8 +124,10 @@ def _count(package: Package) -> None:
         warm[operation.name] = count
         dollars[operation.name] = prices.usd_per_million(run, operation, count)
         log_bytes[operation.name] = run.log_bytes
+    cold = sorted(_instructions(package) for _ in range(3))  # it hardly varies
     package.figures.update(
-        cold_instructions=_instructions(package),
+        cold_instructions=cold[1],
+        cold_instructions_range=[cold[0], cold[2]],
         warm_instructions=warm,
         # The connection of the last request before those that count is closed, too.
         reconnect_instructions=_warm(package, GET, _RECONNECTS, _WARM_UP - 1),
@@ -112,18 +136,35 @@ def _count(package: Package) -> None:
     )
 
 
-def _time(packages: list[Package]) -> None:
-    """Time cold starts in rounds, so that a slow minute hits all variants."""
+def _take_turns(
+    packages: list[Package], operation: Operation, invocations: int, rounds: int
+) -> dict[Package, list[Run]]:
+    """Observe variants in rounds, so that a slow minute hits all of them."""
     runs = defaultdict(list)
-    for _ in range(20):
+    for _ in range(rounds):
         for package in packages:
-            runs[package].append(observe(package, LIST_20))
-    for package in packages:
-        cold_ms = statistics.median(run.first_answer_ms for run in runs[package])
-        peak_mb = max(run.peak_mb for run in runs[package])
-        package.figures.update(cold_ms=round(cold_ms, 1), peak_mb=round(peak_mb, 1))
-        lines = runs[package][0].log.splitlines()
-        package.figures["cold_log_lines"] = len(lines)
+            runs[package].append(observe(package, operation, invocations))
+    return runs
+
+
+def _time_cold(packages: list[Package]) -> None:
+    for package, runs in _take_turns(packages, LIST_20, 1, COLD_RUNS).items():
+        first, median, third = statistics.quantiles(
+            [run.first_answer_ms for run in runs], n=4
+        )
+        package.figures.update(
+            cold_ms=round(median, 1),
+            cold_ms_quartiles=[round(first, 1), round(third, 1)],
+            cold_log_lines=len(runs[0].log.splitlines()),
+            peak_mb=round(max(run.peak_mb for run in runs), 1),
+        )
+
+
+def _time_warm(packages: list[Package], operation: Operation) -> None:
+    turns = _take_turns(packages, operation, _WARM_UP + _WARM, WARM_ROUNDS)
+    for package, runs in turns.items():
+        us = statistics.median(statistics.median(run.us[_WARM_UP:]) for run in runs)
+        package.figures.setdefault("warm_us", {})[operation.name] = round(us, 1)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.message import Message
 from pathlib import Path
 from queue import Queue
@@ -114,6 +114,7 @@ class Run:
     """What an execution environment did, from the start of its process on."""
 
     first_answer_ms: float = 0
+    us: list[float] = field(default_factory=list)  # for each invocation
     peak_mb: float = 0
     requests: int = 0  # to DynamoDB, of the last invocation, as are the next two
     body_bytes: int = 0
@@ -165,10 +166,12 @@ def observe(
             for number in range(invocations):
                 dynamodb.requests, dynamodb.hangs_up = 0, number >= kept
                 logged = log.stat().st_size
+                handed_over = time.perf_counter()
                 api.events.put(json.dumps(event).encode())
                 response = json.loads(api.answers.get())
-                ms = (time.perf_counter() - started) * 1000
-                run.first_answer_ms = run.first_answer_ms or ms
+                answered = time.perf_counter()
+                run.us.append((answered - handed_over) * 1e6)
+                run.first_answer_ms = run.first_answer_ms or (answered - started) * 1000
                 if package.variant != EMPTY and not operation.is_right(response):
                     raise MeasurementError(
                         f"{package.variant}: {response}\n{log.read_text()[-3000:]}"

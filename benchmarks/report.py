@@ -26,6 +26,7 @@ _COLD = (
 )
 _WARM = (
     Figure("Warm invocation, thousand instructions", "warm_instructions", 1e3),
+    Figure("Warm invocation, microseconds (orientation)", "warm_us"),
     Figure("Dollars per million requests", "usd_per_million", 1, 2),
     Figure("Bytes that a request logs", "log_bytes"),
 )
