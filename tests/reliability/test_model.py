@@ -101,7 +101,7 @@ class Histories(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.store.close()
 
-    def answer(self, attempt: Attempt) -> AWSResponse:
+    def answer(self, attempt: Attempt) -> AWSResponse | None:
         """Perform the other creation if it is its turn, then let the attempt meet its outcome."""
         if attempt.event_name.endswith("GetItem"):  # of the API key
             return attempt.carry_out()

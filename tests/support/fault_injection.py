@@ -37,8 +37,8 @@ class Attempt(NamedTuple):
         return handlers.DATABASE.answer(self.event_name, self.request)
 
 
-Fault = Callable[[Attempt], AWSResponse]
-"""Answers in the store's place."""
+Fault = Callable[[Attempt], AWSResponse | None]
+"""Answers in the store's place; None leaves the request to the SDK, which opens a socket."""
 
 
 def failing_with(kind: type[BotoCoreError], **details: Any) -> Fault:
@@ -74,14 +74,14 @@ def error(status: int, code: str, **members: Any) -> Fault:
 def after(fault: Fault) -> Fault:
     """Let the store carry the request out, then fail."""
 
-    def late(attempt: Attempt) -> AWSResponse:
+    def late(attempt: Attempt) -> AWSResponse | None:
         attempt.carry_out()
         return fault(attempt)
 
     return late
 
 
-def _half(attempt: Attempt) -> AWSResponse:
+def _half(attempt: Attempt) -> AWSResponse | None:
     whole = attempt.carry_out().content
     return answering(200, whole[: len(whole) // 2])(attempt)
 
@@ -143,7 +143,7 @@ class FaultyStore:
 
     def _send(
         self, event_name: str, request: AWSPreparedRequest, **_: object
-    ) -> AWSResponse:
+    ) -> AWSResponse | None:
         operation = event_name.rpartition(".")[2]
         self.sent.append(operation)
         faults = self.faults[operation] or self.faults[len(self.calls) - 1]
