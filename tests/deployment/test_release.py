@@ -8,7 +8,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from tools.deployment import bootstrap, release, versions
+from tools.deployment import bootstrap, check_stage, release
 from tools.deployment.service import DeploymentError
 from tools.deployment.stage import Stage
 from tools.packaging.artifact import Artifact
@@ -37,7 +37,7 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
     """Take the place of every service of AWS."""
     aws = MagicMock()
     monkeypatch.setattr(release, "client", lambda _: aws)
-    monkeypatch.setattr(versions, "client", lambda _: aws)
+    monkeypatch.setattr(check_stage, "client", lambda _: aws)
     monkeypatch.setattr(Stage, "account", lambda _: ACCOUNT)
     return aws
 
@@ -208,7 +208,7 @@ def test_what_did_not_reach_live_is_named(aws: MagicMock) -> None:
         "RoutingConfig": {"AdditionalVersionWeights": {"2": 0.1}}
     }
 
-    assert list(versions.differences("function", code="ab", layer="cc")) == [
+    assert list(check_stage.differences("function", code="ab", layer="cc")) == [
         "the code is not ab",
         "the layer is not cc",
         "other versions have a share: {'2': 0.1}",

@@ -16,7 +16,7 @@ from tools import ROOT
 from tools.cli import app
 
 DOCUMENTS = sorted(
-    [*ROOT.glob("*.md"), *ROOT.glob("[!.]*/*.md"), *ROOT.glob("clients/*/*.md")]
+    [*ROOT.glob("*.md"), *ROOT.glob("[!.]*/*.md"), *ROOT.glob("[cp]*/*/*.md")]
 )
 TARGETS = re.findall("^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
 COMMANDS = {"make": TARGETS, "animal-store": typer.main.get_group(app).commands}

@@ -21,7 +21,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.rehearsal.conftest import BUILD, IS_ON_AWS, Rehearsal
-from tools.deployment import bootstrap, release, restore, versions
+from tools.deployment import bootstrap, check_stage, release, restore
 from tools.deployment.service import DeploymentError, check_contract, temporary_keys
 from tools.deployment.stage import TABLES, client
 from tools.packaging.bytecode import compile_tree
@@ -47,7 +47,7 @@ def change_layer(rehearsal: Rehearsal, name: str, new: str) -> Path:
 def deploy(rehearsal: Rehearsal, path: Path, *, canary: bool = False) -> None:
     """Deploy an artifact that passes its check."""
     with release.opened(path) as artifact:
-        check = partial(versions.check, rehearsal.stage, artifact)
+        check = partial(check_stage.check, rehearsal.stage, artifact)
         release.deploy_and_check(rehearsal.stage, artifact, check, canary=canary)
 
 
@@ -104,7 +104,7 @@ def test_a_deployment_whose_check_fails_is_taken_back(rehearsal: Rehearsal) -> N
 
     assert_every_operation_answers(rehearsal.base_url, TEXT)
     with release.fetched(stage, before) as artifact:
-        versions.check(stage, artifact)
+        check_stage.check(stage, artifact)
 
 
 def test_the_same_change_again(rehearsal: Rehearsal) -> None:
@@ -115,7 +115,7 @@ def test_the_same_change_again(rehearsal: Rehearsal) -> None:
 def test_rollback(rehearsal: Rehearsal) -> None:
     stage = rehearsal.stage
     with release.fetched(stage, rehearsal.deployed_first, "passed") as artifact:
-        check = partial(versions.check, stage, artifact)
+        check = partial(check_stage.check, stage, artifact)
         release.deploy_and_check(stage, artifact, check, canary=False, is_rollback=True)
     assert_every_operation_answers(rehearsal.base_url, TEXT)
     assert stage.used_parameters()["MemorySize"] == "1024"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import typer
 
-from tools.deployment import bootstrap, release, restore, versions
+from tools.deployment import bootstrap, check_stage, release, restore
 from tools.deployment.service import (
     DeploymentError,
     check_contract,
@@ -92,7 +92,7 @@ def check(stage: StageName) -> None:
 
 
 def _check(stage: Stage, artifact: Artifact) -> None:
-    versions.check(stage, artifact)
+    check_stage.check(stage, artifact)
     outputs = stage.outputs()
     with temporary_keys(outputs["ApiKeysTableName"]) as keys:
         read_only = ["-m", "smoke_read_only"] if stage.name == "production" else []

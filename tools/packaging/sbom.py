@@ -25,7 +25,7 @@ _SPDX = {
     "aws-lambda-powertools": "MIT-0",
     "python-dateutil": "Apache-2.0 OR BSD-3-Clause",
 }
-_LOOKED_AT = {"Apache-2.0", "MIT", "PSF-2.0", *_SPDX.values()}
+_ACCEPTED_LICENCES = {"Apache-2.0", "MIT", "PSF-2.0", *_SPDX.values()}
 
 
 def export(file_format: str, *more: str) -> str:
@@ -48,7 +48,7 @@ def licence(name: str) -> str:
     """Return the licence of a library as an SPDX expression; stop at one not looked at yet."""
     stated = metadata(name).json
     found = _SPDX.get(name, stated.get("license_expression", stated.get("license")))
-    if found not in _LOOKED_AT:
+    if found not in _ACCEPTED_LICENCES:
         raise SystemExit(
             f"look up the licence of {name} ({found}), and add it in {__file__}"
         )

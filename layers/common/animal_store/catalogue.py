@@ -2,10 +2,10 @@
 
 Everything lives in one table, so that a restore cannot hand out an id twice:
 
-    pk                       id       what pet                      1, 2...  an animal; index
-    `by-status` has those with a status, by status and id counter                  0        the last
-    id given; `closed` once another table has taken this one's place idempotency#<hash>       0
-    the animal that was created with an Idempotency-Key
+    pk                  id       what
+    pet                 1, 2...  an animal; those with a status are in the index `by-status`, too
+    counter             0        the last id given; `closed` once another table has taken over
+    idempotency#<hash>  0        the animal that was created with an Idempotency-Key
 """
 
 from __future__ import annotations
