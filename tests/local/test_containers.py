@@ -43,6 +43,7 @@ def test_the_animals_are_those_of_make_run(tmp_path: Path) -> None:
 
     assert read == pet
     assert containers() == before
+    assert "Traceback" not in service.console.read_text()
 
 
 def test_contract_holds_through_sam_local(tmp_path: Path) -> None:

@@ -40,6 +40,13 @@ _PROCESSOR = "arm64" if platform.machine() in {"aarch64", "arm64"} else "x86_64"
 _IMAGE = f"public.ecr.aws/lambda/python:3.13-{_PROCESSOR}"
 _DEBUGGER = ROOT / ".tools/debugpy/lib/python3.13/site-packages"
 _MOUNTED_DEBUGGER = "/tmp/lambci_debug_files/debugpy"  # noqa: S108 - where sam mounts it
+# At its end, sam leaves responses of the engine open, which Python 3.13 reports as tracebacks.
+_SAM = """\
+import sys
+from samcli.cli.main import cli
+sys.unraisablehook = lambda _: None
+cli(prog_name="sam")
+"""
 _NO_ENGINE = """\
 `sam local` needs a container engine that answers, and Lambda's image. Start Docker; if it reaches
 no registry, load the image from a file: docker load -i FILE. Without Docker, `make run` serves the
@@ -153,7 +160,7 @@ def _sam(*arguments: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
         del environment[name]
     # A session of its own, or Ctrl-C in the terminal would reach it too: its parent stops it.
     options |= {"cwd": ROOT, "env": environment, "start_new_session": True}
-    command = [f"{ROOT}/.tools/sam/bin/sam", "local", *arguments]
+    command = [f"{ROOT}/.tools/sam/bin/python", "-c", _SAM, "local", *arguments]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, **options) as process:
         try:
             yield process
