@@ -121,10 +121,12 @@ def test_data_stays_when_it_is_stopped(tmp_path: Path) -> None:
     assert json.loads(json.loads(invoked.stdout)["body"]) == pet
 
 
-def test_port_that_is_not_a_number_is_named(tmp_path: Path) -> None:
-    message = str(command(tmp_path, "run", PORT="abc").exception)
+@pytest.mark.parametrize("port", ["abc", "99999"])
+def test_unusable_port_is_named(tmp_path: Path, port: str) -> None:
+    message = str(command(tmp_path, "run", PORT=port).exception)
 
-    assert message.startswith("cannot listen on port abc: invalid literal")
+    why = "it is not a number from 0 to 65535"
+    assert message.startswith(f"cannot listen on port {port}: {why}. Use another")
 
 
 def test_folder_in_use_is_named(service: RunningService) -> None:
@@ -133,6 +135,23 @@ def test_folder_in_use_is_named(service: RunningService) -> None:
     for name in ("run", "reset"):
         failed = command(service.data, name)
         assert f"{message}({service.base_url})" in str(failed.exception)
+
+
+@pytest.mark.parametrize(
+    ("announced", "used"),
+    [
+        ("http://127.0.0.1:80/v1", "http://127.0.0.1:80/v1"),
+        ("http://127.0.0.1.evil.example:80/v1", None),
+    ],
+)
+def test_keys_are_sent_to_this_machine_alone(
+    tmp_path: Path, announced: str, used: str | None
+) -> None:
+    folder = DataFolder(tmp_path)
+    with folder.held_by_service() as service:
+        print(announced, end="", file=service, flush=True)
+
+        assert folder.base_url() == used
 
 
 def test_own_settings_for_aws_are_not_used(tmp_path: Path) -> None:

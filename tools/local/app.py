@@ -3,10 +3,12 @@
 import asyncio
 import logging
 import re
+import string
 import time
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 import h11
 import uvicorn
@@ -111,7 +113,7 @@ class Application(Starlette):
             time.strftime("%H:%M:%S"),
             status,
             scope["method"],
-            _KEY.sub(r"\1...", target.rstrip("?"))[:200],
+            _shown(target.rstrip("?")),
             (time.monotonic() - begin) * 1000,
             "  (needs: Authorization: Bearer API_KEY)"
             if status == HTTPStatus.UNAUTHORIZED
@@ -131,3 +133,11 @@ class Application(Starlette):
         document["servers"] = [{"url": url, "description": "this machine"}]
         text = yaml.safe_dump(document, sort_keys=False)
         return Response(text, media_type="application/yaml")
+
+
+def _shown(target: str) -> str:
+    """Write a request target for the terminal: printable, not too long, and without a key."""
+    target = target[:1000]  # decoding it again and again takes the square of its length
+    while (decoded := unquote(target)) != target:
+        target = decoded
+    return quote(_KEY.sub(r"\1...", target), safe=string.punctuation)[:200]

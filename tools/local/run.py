@@ -19,6 +19,7 @@ from tools.local.service import BASE_PATH, Store, load_template, open_store
 
 HOST = "127.0.0.1"
 _CHECK_S = 0.3
+_LAST_PORT = 65535
 _say = logging.getLogger(__name__).info
 
 
@@ -57,12 +58,15 @@ def run() -> None:
 
 def listen() -> socket.socket:
     """Listen on PORT of this machine, or say why that cannot be done."""
-    port = os.environ.get("PORT") or "3000"
+    port, why = os.environ.get("PORT") or "3000", "it is not a number from 0 to 65535"
     try:
-        return socket.create_server((HOST, int(port)), backlog=128)
-    except (OSError, OverflowError, ValueError) as error:
-        why = f"cannot listen on port {port}: {error}"
-        raise LocalError(f"{why}\nUse another: PORT=8080; any: PORT=0") from error
+        if port.isdecimal() and int(port) <= _LAST_PORT:
+            return socket.create_server((HOST, int(port)), backlog=128)
+    except OSError as error:
+        why = str(error)
+    raise LocalError(
+        f"cannot listen on port {port}: {why}. Use another: PORT=8080; any: PORT=0"
+    )
 
 
 def greeting(base_url: str, key: str, more: str = "") -> str:
