@@ -145,9 +145,10 @@ test: install .tools/sam/.installed ## after each change: every test that is not
 tests: test
 
 .PHONY: test-slow test-all
-test-slow: install .tools/sam/.installed $(if $(shell command -v npm),.tools/iam/.installed) $(if $(shell command -v java && command -v npm),.tools/dynamodb-local/.installed) ## the others: builds, rights, generated clients, the page in a browser, Amazon's engine, attack and model check
+# Before the tests, whose two processes would install the same at once.
+test-slow: install $(patsubst %,.tools/%/.installed,sam clients $(if $(shell command -v npm),iam clients-npm $(if $(shell command -v java),dynamodb-local))) ## the others: builds, rights, generated clients, the page in a browser, Amazon's engine, attack and model check
 	@echo "make test-slow: some minutes"
-	@SECONDS=0; $(PYTEST_CMD) -n 2 -m slow; $(ANIMAL_STORE) faults --sample 12; echo "make test-slow: $$SECONDS s"
+	@SECONDS=0; $(PYTEST_CMD) -n 2 --dist loadfile -m slow; $(ANIMAL_STORE) faults --sample 12; echo "make test-slow: $$SECONDS s"
 
 test-all: test test-slow ## every test that this machine can run
 
