@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.rehearsal.places import Place, empty_account, emulated
+from tests.support.recorder import recording
 from tools import ROOT
 from tools.deployment.stage import Stage
 from tools.packaging import artifact
@@ -55,7 +56,7 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
         with empty_account(STAGE) as place:
             yield Rehearsal(STAGE, place, folder)
     else:
-        with emulated(folder / "emulator") as place:
+        with emulated(folder / "emulator") as place, recording(folder / "calls"):
             yield Rehearsal(STAGE, place, folder)
 
 

@@ -21,6 +21,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.rehearsal.conftest import BUILD, IS_ON_AWS, Rehearsal
+from tools import ROOT
 from tools.deployment import bootstrap, check_stage, release, restore
 from tools.deployment.service import DeploymentError, check_contract, temporary_keys
 from tools.deployment.stage import TABLES, client
@@ -30,6 +31,25 @@ REPOSITORY = ["Owner=octo", "OwnerId=1", "Repository=animals", "RepositoryId=2"]
 # A text of the layer that every operation answers with, and what a changed layer answers.
 TEXT = "Missing or invalid API key."
 CHANGED_TEXT = "Missing or invalid API key: this is the changed layer."
+# Every action that DeployRole needs; tests/deployment/test_permissions.py evaluates them.
+PIPELINE_CALLS = ROOT / "tests/deployment/pipeline_calls.txt"
+# Actions that are not named like the call.
+ACTIONS = {
+    "lambda:GetLayerVersionByArn": "lambda:GetLayerVersion",
+    "s3:HeadObject": "s3:GetObject",
+    "s3:ListObjectsV2": "s3:ListBucket",
+}
+NOT_CALLED = {
+    "cloudformation:CancelUpdateStack",  # for a deployment that is interrupted
+    # CloudFormation asks for them in CreateChangeSet.
+    "cloudformation:TagResource",
+    "iam:PassRole",
+    # DynamoDB asks for them in RestoreTableToPointInTime.
+    "dynamodb:BatchWriteItem",
+    "dynamodb:DeleteItem",
+    "dynamodb:Query",
+    "dynamodb:UpdateTimeToLive",  # a table that the emulator restores has its time to live
+}
 only_aws = pytest.mark.skipif(not IS_ON_AWS, reason="the emulator cannot show it")
 
 
@@ -246,3 +266,18 @@ def test_delete(rehearsal: Rehearsal) -> None:
     for table in TABLES:
         with pytest.raises(ClientError, match=r"(?i)protect"):
             client("dynamodb").delete_table(TableName=resources[table])
+
+
+@pytest.mark.skipif(IS_ON_AWS, reason="calls are recorded on the emulator")
+def test_the_calls_are_those_whose_permissions_are_evaluated() -> None:
+    calls = Path(os.environ["RECORDED_CALLS"]).read_text("utf-8").split()
+    called = {ACTIONS.get(call, call) for call in calls}
+    called.discard("sts:GetCallerIdentity")  # needs no permission
+    listed = {
+        line.split()[0] for line in PIPELINE_CALLS.read_text("utf-8").splitlines()
+    }
+    assert called | NOT_CALLED == listed, (
+        "An action on the left alone is called: add it to pipeline_calls.txt with its resource, "
+        "and what test_permissions.py then refuses to DeployRole in bootstrap.yaml. One on the "
+        "right alone is no longer called: remove its lines, and its right from DeployRole."
+    )
