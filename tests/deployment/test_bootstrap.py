@@ -1,8 +1,9 @@
 """Who may become a role of bootstrap.yaml, and the most that its roles can ever be."""
 
+from fnmatch import fnmatchcase
 from typing import Any
 
-from tests.support.stack import load, properties_by_name, resolve
+from tests.support.stack import load, properties_by_name, resolve, role_statements
 from tools import ROOT
 
 BOOTSTRAP = load("bootstrap.yaml")
@@ -142,6 +143,23 @@ def test_the_boundary_is_this_and_no_more() -> None:
         (shift, "arn:aws:lambda:r:1:function:animal-store-s-*"),
         ("cloudwatch:DescribeAlarms", "*"),
     ]
+
+
+def actions_of(statement: dict[str, Any]) -> list[str]:
+    """Return the actions of a statement, which may be one."""
+    actions = statement["Action"]
+    return [actions] if isinstance(actions, str) else actions
+
+
+def test_the_boundary_allows_every_action_of_the_stacks_roles() -> None:
+    allowed, missing = [], set()
+    for statement in BOUNDARY["Statement"]:
+        allowed += actions_of(statement)
+    for _, statement in role_statements(load("template.yaml")):
+        for action in actions_of(statement):
+            if not any(fnmatchcase(action, pattern) for pattern in allowed):
+                missing.add(action)
+    assert missing == set(), "Add them to Boundary in bootstrap.yaml."
 
 
 def test_no_right_reaches_the_other_stage() -> None:
