@@ -18,6 +18,7 @@ import yaml
 from tools import ROOT
 from tools.local.service import load_template
 from tools.packaging import artifact, layer, sbom
+from tools.packaging.build import require_processor
 from tools.packaging.bytecode import compile_tree
 from tools.packaging.targets import PYTHON, TARGETS
 
@@ -110,6 +111,15 @@ def test_a_layer_is_compiled_and_documented(built: Path, tmp_path: Path) -> None
     for folder in folders:
         assert list(folder.rglob("LICEN*")), folder.name
     assert not (built / "python/pydantic").exists()
+
+
+def test_library_for_another_processor_stops_the_build(built: Path) -> None:
+    other = "arm64" if MACHINE == "x86_64" else "x86_64"
+
+    require_processor(built, TARGETS[MACHINE])
+
+    with pytest.raises(SystemExit, match=f"_pydantic_core.*is not for {other}"):
+        require_processor(built, TARGETS[other])
 
 
 def test_the_same_input_gives_the_same_bytes(built: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -12,6 +13,14 @@ from tools.packaging.bytecode import compile_tree, require_python
 from tools.packaging.targets import TARGETS, Target
 
 SAM = ROOT / ".tools/sam/bin/sam"
+
+
+def require_processor(folder: Path, target: Target) -> None:
+    """Stop if a library is for another processor; its name need not tell."""
+    for path in sorted(folder.rglob("*.so*")):
+        machine = int.from_bytes(path.read_bytes()[18:20], "little")
+        if machine != target.elf_machine:
+            raise SystemExit(f"{path} is not for {target.name}")
 
 
 def _build(target: Target) -> None:
@@ -35,6 +44,7 @@ def _build(target: Target) -> None:
         raise SystemExit(f"{done.stdout}\nsam build failed for {target.name}")
     for function in target.build_dir.glob("*Function"):
         compile_tree(function, "/var/task")
+    require_processor(target.build_dir, target)
     sbom.write(target.build_dir / sbom.NAME)
     sha256 = artifact.pack(target.build_dir, target.artifact)
     size = len(artifact.zipped(target.build_dir / "CommonLayer"))
