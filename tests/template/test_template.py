@@ -72,7 +72,16 @@ def test_functions_have_these_settings_and_no_others(stack: Template) -> None:
             "Timeout": 10,  # API Gateway waits for 29 s
             "TracingConfig": {"Mode": "Active"},
         }
-    # By every parameter that a function depends on, but for the concurrency of all its versions.
+        assert settings["Environment"]["Variables"] == {
+            "ANIMALS_TABLE": {"Ref": "AnimalsTable"},
+            "API_KEYS_TABLE": {"Ref": "ApiKeysTable"},
+            "AWS_CA_BUNDLE": "/opt/amazon-roots.pem",
+            "POWERTOOLS_LOG_LEVEL": "INFO",
+            "POWERTOOLS_METRICS_NAMESPACE": "AnimalStore",
+            "POWERTOOLS_SERVICE_NAME": "animal-store",
+            "STAGE": {"Ref": "Stage"},
+        }
+    # By every parameter above, but for the concurrency, which all versions share.
     for version in properties_by_name(stack, VERSION).values():
         description = {"Fn::Sub": "${Stage} ${Architecture} ${MemorySize} MB"}
         assert version["Description"] == description
