@@ -3,15 +3,23 @@
 That actions are pinned by commit is checked by zizmor (`make check`).
 """
 
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
 import pytest
 import yaml
 
 from tools import ROOT
+from tools.deployment import service
 
 WORKFLOWS = {}
 for path in (ROOT / ".github/workflows").glob("*.yml"):
     WORKFLOWS[path.stem] = yaml.safe_load(path.read_text())
 DEPLOY = WORKFLOWS["deploy-stage"]["jobs"]["deploy"]
+CHECK = WORKFLOWS["weekly"]["jobs"]["check-stage"]
+OWN = ("animal_store", "lambda_local")
 BECOME_THE_ROLE = {"attestations": "read", "contents": "read", "id-token": "write"}
 
 
@@ -77,6 +85,36 @@ def test_a_stage_changes_from_main(workflow: str, job: str) -> None:
 
 
 def test_a_stage_changes_in_its_environment() -> None:
-    check = WORKFLOWS["weekly"]["jobs"]["check-stage"]
     assert DEPLOY["environment"] == "${{ inputs.stage }}"
-    assert check["environment"] == "${{ matrix.stage }}"
+    assert CHECK["environment"] == "${{ matrix.stage }}"
+
+
+@pytest.fixture
+def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Make an interpreter with what a workflow installs: none of this repository's packages."""
+    for path in Path(sysconfig.get_path("purelib")).iterdir():
+        if not path.name.startswith(OWN):
+            (tmp_path / path.name).symlink_to(path)
+    monkeypatch.setenv("PYTHONPATH", f"{DEPLOY['env']['PYTHONPATH']}:{tmp_path}")
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    python.chmod(0o755)
+    return str(python)
+
+
+@pytest.mark.parametrize("command", ["check-stage", "deploy", "rollback"])
+def test_a_stage_is_deployed_and_checked_without_a_build(
+    python: str, command: str
+) -> None:
+    subprocess.run([python, "-m", "tools", command, "--help"], cwd=ROOT, check=True)
+
+
+def test_a_check_runs_the_contract_suite_without_a_build(
+    python: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", python)
+    service.check_contract("https://a/v1", ["", ""], "aws", "--collect-only")
+
+
+def test_both_workflows_find_the_same_packages() -> None:
+    assert CHECK["steps"][-1]["env"]["PYTHONPATH"] == DEPLOY["env"]["PYTHONPATH"]

@@ -103,6 +103,8 @@ def _suite(
 ) -> subprocess.CompletedProcess[bytes]:
     environment = {
         "PATH": "/usr/bin:/bin",
+        # In a workflow, where this repository's own packages are not installed.
+        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
         "PYTHONUTF8": "1",
         "CONTRACT_BASE_URL": base_url,
         "CONTRACT_API_KEY": keys[0],

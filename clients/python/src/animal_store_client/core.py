@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Generic, TypeVar
 
 import httpx
@@ -18,7 +18,10 @@ import httpx
 from animal_store_client import errors
 from animal_store_client.pet import AnyStatus, Page, Pet
 
-__version__ = version("animal-store-client")
+try:
+    __version__ = version("animal-store-client")
+except PackageNotFoundError:  # imported from a checkout that is not installed
+    __version__ = "0"
 
 MAX_BODY_BYTES = 2**20  # a page of 100 animals with the longest names takes about a tenth
 _BASE_URL = re.compile(r"https?://[^\s/\\?#@]+(/[^\s\\?#]+)?/v1/?")
