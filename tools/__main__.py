@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
 from lambda_local import LocalError
 
 # What the person at the terminal can do something about; OSError: a full disk, for instance.
@@ -37,6 +37,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         app(prog_name="animal-store")
+    except NoRegionError:
+        sys.exit("Set AWS_DEFAULT_REGION to the region of the stage.")
     except (
         *_EXPLAINED,
         AnimalStoreError,

@@ -120,7 +120,7 @@ class KeyTable:
         try:
             self._require_free_label(record)
         except BaseException:  # an interruption too: nobody has seen the key
-            self.revoke(record.hash)
+            self._revoke(record.hash)
             raise
         return key, record
 
@@ -141,11 +141,16 @@ class KeyTable:
             raise KeyAdministrationError(
                 f"{len(found)} keys have this id: give the key, or its id from `list`."
             )
+        return self._revoke(found[0])
+
+    def _revoke(self, digest: str) -> KeyRecord:
         answer = self.dynamodb.update_item(
             TableName=self.name,
-            Key={"hash": {"S": found[0]}},
+            Key={"hash": {"S": digest}},
             UpdateExpression="SET revoked = if_not_exists(revoked, :now), "
             "revokedBy = if_not_exists(revokedBy, :who)",
+            ConditionExpression="attribute_exists(#hash)",
+            ExpressionAttributeNames={"#hash": "hash"},
             ExpressionAttributeValues={
                 ":now": {"N": str(int(time.time()))},
                 ":who": {"S": self.who()},

@@ -1,8 +1,12 @@
 """API keys: how they are issued, listed and revoked, in the embedded store."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from animal_store import api_key as api_keys
@@ -81,6 +85,17 @@ def test_of_two_keys_issued_at_once_one_stays_valid(
     assert own.revoked
 
 
+def test_key_is_taken_back_while_the_table_cannot_be_read(
+    keys: KeyTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as failing:
+        failing.setattr(KeyTable, "all", MagicMock(side_effect=[[], TimeoutError]))
+        with pytest.raises(TimeoutError):
+            keys.issue("bob", "test")
+
+    assert keys.all()[-1].revoked
+
+
 @pytest.mark.parametrize("label", ["", " a", "a" * 65, "a\nb", "é", "\x1b[31m"])
 def test_label_is_refused(label: str, keys: KeyTable) -> None:
     with pytest.raises(KeyAdministrationError, match="--label"):
@@ -144,16 +159,32 @@ def test_production_key_is_live_expires_after_a_year_and_is_shown_once(
     bob = json.loads(listed)[-1]
     assert bob["expires"] - bob["created"] == pytest.approx(365 * 86_400, abs=5)
     assert bob["issuedBy"] == bob["revokedBy"] == ARN
+    assert (bob["state"], bob["id"]) == ("revoked", bob["hash"][:12])
     assert key not in listed
 
 
 def test_list_shows_what_is_known_of_a_key(run: RunCommand, keys: KeyTable) -> None:
     keys.put(KeyRecord(HASH, "bob", 1, 4_102_444_800, 2, ARN))
 
-    assert run("list").splitlines()[1] == (
+    _, bob, example = run("list").splitlines()
+    assert bob == (
         "aaaaaaaaaaaa  1970-01-01 00:00  2100-01-01 00:00  revoked  bob                   "
         "arn:aws:sts::123456789012:user/alice"
     )
+    assert example.split()[-2:] == ["tests", "-"]
+
+
+def test_stage_without_a_region_says_what_to_set() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tools", "keys", "list", "--stage", "staging"],
+        env={"AWS_CONFIG_FILE": os.devnull},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 1
+    assert done.stderr == "Set AWS_DEFAULT_REGION to the region of the stage.\n"
 
 
 @pytest.mark.parametrize("arguments", [["list"], ["revoke", HASH]])

@@ -85,7 +85,11 @@ def list_(
     with _table(stage) as keys:
         records = keys.all()
     if as_json:
-        print(json.dumps([asdict(record) for record in records], indent=2))
+        as_listed = [
+            asdict(record) | {"id": record.id, "state": record.state}
+            for record in records
+        ]
+        print(json.dumps(as_listed, indent=2))
         return
     print(_LINE.format("Id", "Created (UTC)", "Expires", "State", "Label", "Issued by"))
     for record in records:
@@ -95,7 +99,7 @@ def list_(
             _time(record.expires),
             record.state,
             record.label,
-            record.issuedBy,
+            record.issuedBy or "-",
         )
         print(printable(line))
 
