@@ -94,18 +94,39 @@ def test_a_restored_table_is_protected_and_expires_as_before(
     )
 
 
-def test_a_cut_over_waits_until_the_new_table_can_be_protected(
-    dynamodb: Any, monkeypatch: pytest.MonkeyPatch
+def test_a_restore_whose_answer_was_lost_has_named_its_table(
+    dynamodb: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    errors = dynamodb.meta.client.exceptions
-    not_yet = errors.ContinuousBackupsUnavailableException({}, "Update")
-    update = MagicMock(side_effect=[not_yet, DEFAULT])
-    monkeypatch.setattr(dynamodb.meta.client, "update_continuous_backups", update)
+    client = dynamodb.meta.client
+
+    def answer_again(**request: Any) -> None:
+        assert f"TABLE={request['TargetTableName']}\n" in capsys.readouterr().out
+        raise client.exceptions.TableAlreadyExistsException({}, "Restore")
+
+    monkeypatch.setattr(client, "restore_table_to_point_in_time", answer_again)
+    restore.restore(PRODUCTION)
+
+
+@pytest.mark.parametrize(
+    ("operation", "error"),
+    [
+        ("describe_table", "ResourceNotFoundException"),
+        ("update_continuous_backups", "ContinuousBackupsUnavailableException"),
+    ],
+)
+def test_a_cut_over_waits_until_the_new_table_is_visible_and_can_be_protected(
+    dynamodb: Any, monkeypatch: pytest.MonkeyPatch, operation: str, error: str
+) -> None:
+    client = dynamodb.meta.client
+    not_yet = getattr(client.exceptions, error)({}, operation)
+    answers = [not_yet, *10 * [DEFAULT]]
+    call = MagicMock(wraps=getattr(client, operation), side_effect=answers)
+    monkeypatch.setattr(client, operation, call)
 
     with stamina.set_testing(True, attempts=2):
         restore.cut_over(PRODUCTION, NEW)
 
-    assert update.call_count == 2
+    assert call.call_count > 1
 
 
 def test_a_cut_over_refuses_the_table_of_another_stage() -> None:

@@ -38,11 +38,14 @@ def restore(
     moment: dict[str, Any] = {"UseLatestRestorableTime": True}
     if at:
         moment = {"RestoreDateTime": at.replace(tzinfo=UTC)}
-    _dynamodb().meta.client.restore_table_to_point_in_time(
-        SourceTableName=source, TargetTableName=target, **moment
-    )
     print(f"DynamoDB restores {source} into {target}. This waits until it is there:")
-    print(f"make cut-over STAGE={stage.name} TABLE={target}")
+    print(f"make cut-over STAGE={stage.name} TABLE={target}", flush=True)
+    dynamodb = _dynamodb().meta.client
+    # The SDK repeats a call whose answer was lost.
+    with suppress(dynamodb.exceptions.TableAlreadyExistsException):
+        dynamodb.restore_table_to_point_in_time(
+            SourceTableName=source, TargetTableName=target, **moment
+        )
     return target
 
 
@@ -76,7 +79,11 @@ def cut_over(stage: StageName, name: str, *, carry: bool = True) -> None:
 def _wait_and_protect(own: str, restored: str) -> None:
     """Wait for a restored table, and give it the protection and the expiry of the stack's own."""
     dynamodb = _dynamodb().meta.client
-    dynamodb.describe_table(TableName=restored)  # refuses a name that does not exist
+    # A new table is not visible at once; the waiter would wait for a wrong name for a day.
+    not_visible = dynamodb.exceptions.ResourceNotFoundException
+    for attempt in stamina.retry_context(on=not_visible, attempts=None, timeout=60):
+        with attempt:
+            dynamodb.describe_table(TableName=restored)
     dynamodb.get_waiter("table_exists").wait(
         TableName=restored, WaiterConfig=_RESTORE_POLLS
     )
