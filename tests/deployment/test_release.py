@@ -164,11 +164,12 @@ def test_a_failed_check_goes_back_unless_superseded(
     aws.put_object.assert_not_called()
 
 
-def test_a_plan_is_not_carried_out_and_each_deployment_differs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_plan_leaves_nothing_behind_and_each_deployment_differs(
+    aws: MagicMock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sam = MagicMock()
+    sam = MagicMock(return_value="created: arn:a:changeSet/samcli/1 .")
     monkeypatch.setattr(release, "run", sam)
+    monkeypatch.setattr(Stage, "status", lambda _: "UPDATE_COMPLETE")
     monkeypatch.setattr(Stage, "parameters", lambda *_: {})
     monkeypatch.setattr(Stage, "restored_tables", lambda _: {})
     same = Artifact(tmp_path, tmp_path, "same", "same")
@@ -181,7 +182,16 @@ def test_a_plan_is_not_carried_out_and_each_deployment_differs(
     release.plan(PRODUCTION, same)
 
     assert "--no-execute-changeset" in sam.call_args.args
+    aws.delete_change_set.assert_called_once_with(
+        StackName=PRODUCTION.stack, ChangeSetName="arn:a:changeSet/samcli/1"
+    )
     assert (tmp_path / "deployed.json").read_text() != first
+
+
+def test_a_plan_makes_no_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Stage, "status", lambda _: "")
+    with pytest.raises(DeploymentError, match="production has no stack"):
+        release.plan(PRODUCTION, artifact("first"))
 
 
 def test_restored_tables_take_the_place_of_the_stacks_own_everywhere() -> None:
@@ -202,16 +212,23 @@ def test_restored_tables_take_the_place_of_the_stacks_own_everywhere() -> None:
 def test_what_did_not_reach_live_is_named(aws: MagicMock) -> None:
     live = {"MemorySize": 1769, "Layers": [{"Arn": "layer:1"}], "CodeSha256": "qg=="}
     latest = {"MemorySize": 512, "Layers": [{"Arn": "layer:1"}], "Timeout": 5}
-    aws.get_function.side_effect = [{"Configuration": live}, {"Configuration": latest}]
+    aws.get_function.side_effect = [
+        {"Configuration": live},
+        {
+            "Configuration": latest,
+            "Concurrency": {"ReservedConcurrentExecutions": 0},
+        },
+    ]
     aws.get_layer_version_by_arn.return_value = {"Content": {"CodeSha256": "uw=="}}
     aws.get_alias.return_value = {
         "RoutingConfig": {"AdditionalVersionWeights": {"2": 0.1}}
     }
 
-    assert list(check_stage.differences("function", code="ab", layer="cc")) == [
+    assert list(check_stage.differences("function", "ab", "cc", reserved=0)) == [
         "the code is not ab",
         "the layer is not cc",
         "other versions have a share: {'2': 0.1}",
+        "reserved concurrency is 0, not None",
         "MemorySize is 1769, not 512",
         "Timeout is None, not 5",
     ]

@@ -20,31 +20,34 @@ _SETTINGS = (
 
 def check(stage: Stage, artifact: Artifact) -> None:
     """Refuse a stage whose parameters or functions are not those of an artifact."""
-    used, wrong = stage.used_parameters(), []
-    for name, asked in stage.parameters(artifact.folder).items():
-        if name != "Canary" and used.get(name) != asked:
-            wrong.append(f"parameter {name} is {used.get(name)}, not {asked}")
+    asked, used, wrong = stage.parameters(artifact.folder), stage.used_parameters(), []
+    for name, value in asked.items():
+        if name != "Canary" and used.get(name) != value:
+            wrong.append(f"parameter {name} is {used.get(name)}, not {value}")
     resources, codes = stage.resources(), dict(artifact.code)
     layer = codes.pop("CommonLayer")
     for name, code in codes.items():
-        found = differences(resources[name], code, layer)
+        reserved = int(asked["ReservedConcurrency"])
+        found = differences(resources[name], code, layer, reserved)
         wrong += [f"{name}: {difference}" for difference in found]
     if wrong:
         message = f"{stage.name} does not run what was asked for:"
         raise DeploymentError("\n".join([message, *wrong]))
 
 
-def differences(function: str, code: str, layer: str) -> Iterator[str]:
-    """Name what the version behind `live` has otherwise than it should.
+def differences(function: str, code: str, layer: str, reserved: int) -> Iterator[str]:
+    """Name what a function and the version behind `live` have otherwise than they should.
 
     Args:
         function: The function's name.
         code: The SHA-256 of its code, in hexadecimal.
         layer: The SHA-256 of its layer, in hexadecimal.
+        reserved: Its reserved concurrency; 0 for none.
     """
     aws = client("lambda")
     live = aws.get_function(FunctionName=function, Qualifier="live")["Configuration"]
-    latest = aws.get_function(FunctionName=function)["Configuration"]
+    answer = aws.get_function(FunctionName=function)
+    latest, concurrency = answer["Configuration"], answer.get("Concurrency", {})
     layer_version = aws.get_layer_version_by_arn(Arn=live["Layers"][0]["Arn"])
     alias = aws.get_alias(FunctionName=function, Name="live")
     if _hexadecimal(live["CodeSha256"]) != code:
@@ -53,6 +56,10 @@ def differences(function: str, code: str, layer: str) -> Iterator[str]:
         yield f"the layer is not {layer}"
     if shares := alias.get("RoutingConfig", {}).get("AdditionalVersionWeights"):
         yield f"other versions have a share: {shares}"
+    # None where nothing is reserved, and 0 if somebody has stopped the function by hand.
+    used = concurrency.get("ReservedConcurrentExecutions")
+    if used != (reserved or None):
+        yield f"reserved concurrency is {used}, not {reserved or None}"
     for setting in _SETTINGS:
         if live.get(setting) != latest.get(setting):
             yield f"{setting} is {live.get(setting)}, not {latest.get(setting)}"

@@ -111,8 +111,18 @@ def install(
 
 
 def plan(stage: Stage, artifact: Artifact) -> str:
-    """Say what a deployment would change; the next one deletes the change set that this makes."""
-    return _sam_deploy(stage, artifact, "--no-execute-changeset")
+    """Say what a deployment would change; leave nothing behind."""
+    if not stage.status():
+        raise DeploymentError(
+            f"{stage.name} has no stack: a deployment adds all of template.yaml"
+        )
+    printed = _sam_deploy(stage, artifact, "--no-execute-changeset")
+    change_set = next(word for word in printed.split() if ":changeSet/" in word)
+    # By the stack's name too: the right to call it is asked of the stack.
+    client("cloudformation").delete_change_set(
+        StackName=stage.stack, ChangeSetName=change_set
+    )
+    return printed
 
 
 def _sam_deploy(
