@@ -59,7 +59,8 @@ def granted_rights(function: str) -> Rights:
     arns = {f"{name}.Arn": name for name in TEMPLATE.tables}
     role = RESOURCES[function]["Properties"]["Role"]["Fn::GetAtt"][0]
     for name, statement in role_statements(DOCUMENT):
-        if name == role and str(statement["Action"]).startswith("dynamodb:"):
+        if name == role and "dynamodb:" in str(statement["Action"]):
+            assert isinstance(statement["Action"], str), "one action in a statement"
             arn = resolve(statement["Resource"], arns)
             right = granted.setdefault((statement["Action"], arn), {})
             for operator, condition in statement.get("Condition", {}).items():
