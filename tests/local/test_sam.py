@@ -2,7 +2,9 @@
 
 import json
 import os
+import subprocess
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from lambda_local import LocalError
@@ -38,4 +40,22 @@ def test_without_an_engine_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("PATH", "/nonexistent")
 
     with pytest.raises(LocalError, match="Start Docker"):
+        sam._address()
+
+
+@pytest.mark.parametrize(
+    ("address", "status", "message"),
+    [
+        ("192.0.2.1", 2, "the layer cannot be built"),
+        ("2001:db8::1", 0, "no IPv4 address"),
+    ],
+)
+def test_layer_or_address_that_is_missing_is_explained(
+    monkeypatch: pytest.MonkeyPatch, address: str, status: int, message: str
+) -> None:
+    hosts = mock.Mock(return_value=f"{address}\t{sam.STORE_HOST}\n")
+    monkeypatch.setattr(subprocess, "check_output", hosts)
+    monkeypatch.setattr(subprocess, "call", mock.Mock(return_value=status))
+
+    with pytest.raises(LocalError, match=message):
         sam._address()

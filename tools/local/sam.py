@@ -52,6 +52,13 @@ _NO_ENGINE = """\
 no registry, load the image from a file: docker load -i FILE. Without Docker, `make run` serves the
 same handlers, and `animal-store invoke EVENT` invokes one. What failed"""
 
+_NO_LAYER = """\
+the layer cannot be built (see above). Its libraries come from the package index, once: try again
+when that can be reached. `make run` needs no layer"""
+_NO_IPV4 = """\
+the container engine gives containers no IPv4 address of this machine (host-gateway): name one in
+its daemon.json ("host-gateway-ip"), and start it again"""
+
 
 def sam_local() -> None:
     """Serve the API from containers (PORT, DATA, EVENTS=0), and the store to any `sam local`."""
@@ -131,9 +138,12 @@ def _address() -> str:
     except (FileNotFoundError, subprocess.CalledProcessError) as error:
         raise LocalError(f"{_NO_ENGINE}: {error}") from error
     layer = ["make", "-s", ".aws-sam/local/.layer"]
-    subprocess.run(layer, cwd=ROOT, check=True, stdout=sys.stderr)
-    lines = [line for line in hosts if line.endswith(STORE_HOST) and ":" not in line]
-    return lines[0].split()[0]
+    if subprocess.call(layer, cwd=ROOT, stdout=sys.stderr):
+        raise LocalError(_NO_LAYER)
+    for line in hosts:
+        if line.endswith(STORE_HOST) and ":" not in line:
+            return line.split()[0]
+    raise LocalError(_NO_IPV4)
 
 
 def _adapted_template(variables: Iterable[str]) -> str:
