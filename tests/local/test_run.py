@@ -121,6 +121,16 @@ def test_data_stays_when_it_is_stopped(tmp_path: Path) -> None:
     assert json.loads(json.loads(invoked.stdout)["body"]) == pet
 
 
+@pytest.mark.slow
+def test_terminal_that_is_not_read_stops_no_request(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "console")
+    unread = os.open(tmp_path / "console", os.O_RDONLY | os.O_NONBLOCK)
+    # Closed before the service is stopped, which could not end while it waits for a reader.
+    with run_service(tmp_path) as service, os.fdopen(unread):
+        for _ in range(500):  # more lines than a pipe of 64 KB holds
+            assert service.http.get(f"/{'x' * 200}").status_code == 404
+
+
 @pytest.mark.parametrize("port", ["abc", "99999"])
 def test_unusable_port_is_named(tmp_path: Path, port: str) -> None:
     message = str(command(tmp_path, "run", PORT=port).exception)

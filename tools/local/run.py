@@ -2,11 +2,13 @@
 
 import logging
 import os
+import queue
 import socket
 import sys
 import threading
 import time
 from contextlib import redirect_stderr, redirect_stdout
+from logging.handlers import QueueHandler, QueueListener
 from pathlib import Path
 
 from lambda_local import LocalError
@@ -27,8 +29,7 @@ def run() -> None:
     """Serve the API on this machine (PORT, DATA, RELOAD=1, AWS_ENDPOINT_URL_DYNAMODB)."""
     folder = DataFolder()
     path = Path(os.environ.get("TEMPLATE") or ROOT / "template.yaml")
-    logging.basicConfig(stream=sys.stdout, format="%(message)s")
-    logging.getLogger(__package__).setLevel(logging.INFO)
+    _log_to_terminal()
     with (
         listen() as listener,
         folder.held_by_service() as service,
@@ -54,6 +55,15 @@ def run() -> None:
         _say(greeting(base_url, key, pages))
         print(base_url, end="", file=service, flush=True)
         server(application).run(sockets=[listener])
+
+
+def _log_to_terminal() -> None:
+    """Log from a thread: a stopped terminal (Ctrl-S) or a full pipe delays no request."""
+    logging.raiseExceptions = False  # what the queue has no room for is dropped
+    lines: queue.Queue[logging.LogRecord] = queue.Queue(10_000)
+    QueueListener(lines, logging.StreamHandler(sys.stdout)).start()
+    logging.basicConfig(handlers=[QueueHandler(lines)], format="%(message)s")
+    logging.getLogger(__package__).setLevel(logging.INFO)
 
 
 def listen() -> socket.socket:
