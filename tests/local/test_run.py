@@ -170,6 +170,18 @@ def test_own_settings_for_aws_are_not_used(tmp_path: Path) -> None:
         assert "AWS_PROFILE" not in os.environ
 
 
+def test_only_a_store_on_this_machine_gets_invented_credentials(
+    tmp_path: Path,
+) -> None:
+    theirs = {ENDPOINT_VARIABLE: "http://dynamodb.example"}
+    with (
+        mock.patch.dict(os.environ, environment(tmp_path, **theirs), clear=True),
+        mock.patch("tools.local.service.client"),
+        open_store(DataFolder(tmp_path)),
+    ):
+        assert "AWS_ACCESS_KEY_ID" not in os.environ
+
+
 def test_reset_keeps_the_old_store_and_the_key(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path)
     assert "has no store" in str(command(tmp_path, "reset").exception)

@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 
 from botocore.config import Config
 from botocore.session import Session
@@ -89,9 +90,12 @@ def open_store(folder: DataFolder) -> Iterator[Store]:
         os.environ["AWS_CONFIG_FILE"] = os.devnull
         os.environ["AWS_SHARED_CREDENTIALS_FILE"] = os.devnull
     # DynamoDB Local, for instance, needs credentials, but takes any.
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        os.environ.setdefault(name, "local")
-    os.environ.setdefault("AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", REGION))
+    host = urlsplit(endpoint).hostname if endpoint else "localhost"
+    if host in {"127.0.0.1", "::1", "localhost"}:
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            os.environ.setdefault(name, "local")
+        region = os.environ.get("AWS_REGION", REGION)
+        os.environ.setdefault("AWS_DEFAULT_REGION", region)
     dynamodb = client()
     if endpoint:
         yield Store(folder, dynamodb)
