@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import httpx
@@ -28,6 +29,12 @@ from tools.cli import app
 from tools.local.folder import DataFolder
 from tools.local.invoke import show
 from tools.local.service import ENDPOINT_VARIABLE, open_store
+
+# Two whose store is prepared in a way of its own; all take a few seconds.
+EVENTS: list[Any] = ["create-422", "list-200-cursor"]
+for path in sorted((ROOT / "events").glob("*.json")):
+    if path.stem not in EVENTS:
+        EVENTS.append(pytest.param(path.stem, marks=pytest.mark.slow))
 
 
 def command(data: Path, *arguments: str, **variables: str) -> Result:
@@ -69,7 +76,7 @@ def test_only_the_loopback_address_answers(service: RunningService) -> None:
         socket.create_connection(("127.0.0.2", port))
 
 
-@pytest.mark.parametrize("name", ["create-422", "list-200-cursor"])
+@pytest.mark.parametrize("name", EVENTS)
 def test_invoked_event_gets_the_response_of_its_name(tmp_path: Path, name: str) -> None:
     invoked = command(tmp_path, "invoke", f"{ROOT}/events/{name}.json")
 
