@@ -29,7 +29,7 @@ def _database() -> Database:
     animals = dynamodb.Table(TEMPLATE.tables["AnimalsTable"].name)
     animals.put_item(Item={"pk": "counter", "id": 0, "value": 300})
     for number in range(1, 301):
-        animal = {
+        animal: dict[str, Any] = {
             "pk": "pet",
             "id": number,
             "name": f"Animal number {number}",
