@@ -4,13 +4,15 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 from pathlib import Path
 
+import boto3
 import pytest
 
-from tests.support import processes
-from tests.support.processes import environment, run_service
+from tests.support import handlers, processes
+from tests.support.processes import environment, run_service, wait_for
 from tools import ROOT
 
 HAS_ENGINE = shutil.which("docker") and not subprocess.call(
@@ -22,6 +24,11 @@ pytestmark = pytest.mark.skipif(not HAS_ENGINE, reason="no container engine answ
 def containers() -> set[str]:
     """List the engine's containers."""
     return set(subprocess.check_output(["docker", "ps", "-aq"], text=True).split())
+
+
+def is_open(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 def test_the_animals_are_those_of_make_run(tmp_path: Path) -> None:
@@ -44,6 +51,37 @@ def test_the_animals_are_those_of_make_run(tmp_path: Path) -> None:
     assert read == pet
     assert containers() == before
     assert "Traceback" not in service.console.read_text()
+
+
+def test_every_event_gets_the_status_of_its_name_from_start_lambda(
+    tmp_path: Path,
+) -> None:
+    path = f"{ROOT}/.tools/sam/bin:{os.environ['PATH']}"
+    own = environment(tmp_path, PATH=path, SAM_CLI_TELEMETRY="0")
+    command = ["sam", "local", "start-lambda", "--port", "3998"]
+    client = boto3.client(
+        "lambda",
+        "us-east-1",
+        endpoint_url="http://127.0.0.1:3998",
+        aws_access_key_id="none",
+        aws_secret_access_key="none",
+    )
+    statuses = {}
+    with (
+        run_service(tmp_path, command="sam-local"),
+        subprocess.Popen(command, cwd=ROOT, env=own) as process,
+    ):
+        try:
+            wait_for(lambda: is_open(3998), 120)
+            for name, event in handlers.EVENTS.items():
+                invoked = client.invoke(
+                    FunctionName=handlers.function_of(event), Payload=json.dumps(event)
+                )
+                statuses[name] = str(json.load(invoked["Payload"])["statusCode"])
+        finally:
+            process.send_signal(signal.SIGINT)
+
+    assert all(name.split("-")[1] == status for name, status in statuses.items())
 
 
 def test_contract_holds_through_sam_local(tmp_path: Path) -> None:
