@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from lambda_local.template import Table
 
-_APPLICATION_ID = 0x4C616D62
+_APPLICATION_ID = 0x616E696D  # of any number, the one that stores have had from the first
 _VERSION = 1
 _PAGE_SIZE = 4096
 _GONE = "it was removed or replaced while in use; start the service again"
