@@ -139,7 +139,7 @@ quick: install .tools/sam/.installed ## while you add an operation or a field: w
 
 .PHONY: test tests
 test: install .tools/sam/.installed ## after each change: every test that is not slow, with every branch of what ships covered
-	@echo "make test: a few minutes on two idle cores, many on busy ones"
+	@echo "make test: under a minute on two idle cores"
 	@SECONDS=0; $(PYTEST_CMD) -n auto -m "not slow" --cov; echo "make test: $$SECONDS s"
 
 tests: test

@@ -16,7 +16,8 @@ from detect_secrets.settings import default_settings
 
 from tools import ROOT
 
-OSV_URL = "https://api.osv.dev/v1/querybatch"  # https://google.github.io/osv.dev/post-v1-querybatch/
+# https://google.github.io/osv.dev/post-v1-querybatch/
+OSV_URL = "https://api.osv.dev/v1/querybatch"
 _OWN = [
     {"editable": folder} for folder in (".", "clients/python", "packages/lambda_local")
 ]

@@ -32,7 +32,7 @@ _Loader.add_multi_constructor("!", _long_form)
 
 def load(name: str) -> Template:
     """Read a template of the root as it is written, with the long form of each function."""
-    template: Template = yaml.load((ROOT / name).read_text("utf-8"), _Loader)  # noqa: S506 - is safe
+    template: Template = yaml.load((ROOT / name).read_text("utf-8"), _Loader)  # noqa: S506
     return template
 
 
