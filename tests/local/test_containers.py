@@ -21,6 +21,12 @@ HAS_ENGINE = shutil.which("docker") and not subprocess.call(
 pytestmark = pytest.mark.skipif(not HAS_ENGINE, reason="no container engine answers")
 
 
+@pytest.fixture(autouse=True)
+def _ctrl_c() -> None:
+    """Let Ctrl-C reach what is started here, also where the tests run in the background."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def containers() -> set[str]:
     """List the engine's containers."""
     return set(subprocess.check_output(["docker", "ps", "-aq"], text=True).split())
