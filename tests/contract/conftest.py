@@ -28,10 +28,10 @@ def case_id(item: pytest.Item) -> str:
 
 @pytest.hookimpl(tryfirst=True)  # before -k and -m take cases away
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Expect the excused cases to fail; a pattern without a match is an error."""
+    """Expect the listed cases to fail; a pattern without a match is an error."""
     path = os.environ.get("CONTRACT_EXPECTED_FAILURES")
-    excuses = yaml.safe_load(Path(path).read_text()) if path else {}
-    for pattern, reason in excuses.items():
+    expected = yaml.safe_load(Path(path).read_text()) if path else {}
+    for pattern, reason in expected.items():
         # Where nobody has looked yet, the case may pass as well.
         is_seen = not reason.startswith("not seen yet")
         failures = (AssertionError, httpx.ProtocolError)

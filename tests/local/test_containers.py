@@ -32,6 +32,12 @@ def containers() -> set[str]:
     return set(subprocess.check_output(["docker", "ps", "-aq"], text=True).split())
 
 
+def with_sam(data: Path) -> dict[str, str]:
+    """Return the environment of a terminal in which `sam` is the project's own."""
+    path = f"{ROOT}/.tools/sam/bin:{os.environ['PATH']}"
+    return environment(data, PATH=path, SAM_CLI_TELEMETRY="0")
+
+
 def is_open(port: int) -> bool:
     with socket.socket() as client:
         return client.connect_ex(("127.0.0.1", port)) == 0
@@ -43,8 +49,7 @@ def test_the_animals_are_those_of_make_run(tmp_path: Path) -> None:
         pet = service.http.post("/pets", json={"name": "Rex", "categoryId": 1}).json()
     with run_service(tmp_path, command="sam-local") as service:
         read = service.http.get("/pets/1").json()
-        path = f"{ROOT}/.tools/sam/bin:{os.environ['PATH']}"
-        own = environment(tmp_path, PATH=path, SAM_CLI_TELEMETRY="0")
+        own = with_sam(tmp_path)
         for command in (
             "make sam-invoke EVENT=events/get-200.json",
             "sam local invoke GetPetFunction -e events/get-200.json",
@@ -62,8 +67,7 @@ def test_the_animals_are_those_of_make_run(tmp_path: Path) -> None:
 def test_every_event_gets_the_status_of_its_name_from_start_lambda(
     tmp_path: Path,
 ) -> None:
-    path = f"{ROOT}/.tools/sam/bin:{os.environ['PATH']}"
-    own = environment(tmp_path, PATH=path, SAM_CLI_TELEMETRY="0")
+    own = with_sam(tmp_path)
     command = ["sam", "local", "start-lambda", "--port", "3998"]
     client = boto3.client(
         "lambda",
