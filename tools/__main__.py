@@ -33,8 +33,10 @@ def main() -> None:
     from tools.deployment.service import DeploymentError
     from tools.key_table import KeyAdministrationError
 
-    # As Ctrl-C does: everything that was started is stopped.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Everything that was started is stopped. Ctrl-C is named too: what a shell starts in the
+    # background ignores it, and so would sam, which is stopped by it.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     try:
         app(prog_name="animal-store")
     except NoRegionError:

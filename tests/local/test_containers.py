@@ -21,12 +21,6 @@ HAS_ENGINE = shutil.which("docker") and not subprocess.call(
 pytestmark = pytest.mark.skipif(not HAS_ENGINE, reason="no container engine answers")
 
 
-@pytest.fixture(autouse=True)
-def _ctrl_c() -> None:
-    """Let Ctrl-C reach what is started here, also where the tests run in the background."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 def containers() -> set[str]:
     """List the engine's containers."""
     return set(subprocess.check_output(["docker", "ps", "-aq"], text=True).split())
@@ -67,6 +61,8 @@ def test_the_animals_are_those_of_make_run(tmp_path: Path) -> None:
 def test_every_event_gets_the_status_of_its_name_from_start_lambda(
     tmp_path: Path,
 ) -> None:
+    # Else start-lambda would ignore Ctrl-C where the tests themselves run in the background.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     own = with_sam(tmp_path)
     command = ["sam", "local", "start-lambda", "--port", "3998"]
     client = boto3.client(
