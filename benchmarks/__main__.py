@@ -36,7 +36,7 @@ from benchmarks.packages import (
 
 # Enough invocations for caches to fill, then enough to spread the collector's rare full passes
 # over.
-_WARM_UP, _WARM, _RECONNECTS = 20, 100, 10
+_WARM_UP, _WARM, _RECONNECTS = 20, 100, 40
 COLD_RUNS = int(os.environ.get("COLD_RUNS", "20"))
 WARM_ROUNDS = int(os.environ.get("WARM_ROUNDS", "3"))
 

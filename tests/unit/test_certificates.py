@@ -2,6 +2,8 @@
 
 import ssl
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import trustme
 from animal_store import dynamodb
 from animal_store.errors import ServiceUnavailable
 from botocore.exceptions import SSLError
+from types_boto3_dynamodb import DynamoDBClient
 from werkzeug import Response
 
 from tests.support.scripted_server import serve
@@ -39,27 +42,45 @@ def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "bundle.pem"))
 
 
-def get_item(certificate: trustme.LeafCert, monkeypatch: pytest.MonkeyPatch) -> object:
-    """Get an item, without retries, from a server that has a certificate."""
+@contextmanager
+def client_of(
+    certificate: trustme.LeafCert, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[DynamoDBClient]:
+    """Make a client of a server that has a certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     certificate.configure_cert(context)
     with serve(lambda *_: Response('{"Item": {}}'), context) as server:
         origin = server.origin.replace("http://127.0.0.1", "https://localhost")
         monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", origin)
-        client = dynamodb._client()
-        dynamodb.invocation.set(
-            dynamodb.Invocation(time.monotonic() + dynamodb._ATTEMPT_SECONDS + 1)
-        )
-        return dynamodb.call(client.get_item, TableName="t", Key={"pk": {"S": "x"}})[
-            "Raw"
-        ]
+        yield dynamodb._client()
+
+
+def get_item(client: DynamoDBClient) -> object:
+    """Get an item, without retries."""
+    dynamodb.invocation.set(
+        dynamodb.Invocation(time.monotonic() + dynamodb._ATTEMPT_SECONDS + 1)
+    )
+    key = {"pk": {"S": "x"}}
+    return dynamodb.call(client.get_item, TableName="t", Key=key)["Raw"]
 
 
 @pytest.mark.parametrize("authority", [TRUSTED, TRUSTED.create_child_ca()])
 def test_server_of_a_known_authority_is_trusted(
     authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert get_item(authority.issue_cert("localhost"), monkeypatch) == b'{"Item": {}}'
+    with client_of(authority.issue_cert("localhost"), monkeypatch) as client:
+        assert get_item(client) == b'{"Item": {}}'
+
+
+def test_bundle_is_read_once_for_all_connections(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with client_of(TRUSTED.issue_cert("localhost"), monkeypatch) as client:
+        get_item(client)
+        client.close()
+        (tmp_path / "bundle.pem").unlink()
+
+        assert get_item(client) == b'{"Item": {}}'
 
 
 @pytest.mark.parametrize(
@@ -88,8 +109,11 @@ def test_server_of_a_known_authority_is_trusted(
 def test_other_servers_are_refused(
     certificate: trustme.LeafCert, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(ServiceUnavailable) as raised:
-        get_item(certificate, monkeypatch)
+    with (
+        client_of(certificate, monkeypatch) as client,
+        pytest.raises(ServiceUnavailable) as raised,
+    ):
+        get_item(client)
 
     assert isinstance(raised.value.__cause__, SSLError)
     assert reason in str(raised.value.__cause__)

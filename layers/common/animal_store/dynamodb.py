@@ -6,6 +6,7 @@ import logging
 import time
 import zlib
 from contextvars import ContextVar
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from botocore.config import Config
@@ -86,7 +87,7 @@ def _client() -> DynamoDBClient:
     # At each cold start the SDK reports what is meant: that it has no endpoint rules (the layer has
     # a list), and where its credentials come from.
     logging.getLogger("botocore").setLevel(logging.WARNING)
-    created = session.create_client(
+    created: Any = session.create_client(
         "dynamodb",
         config=Config(
             connect_timeout=_CONNECT_SECONDS,
@@ -100,6 +101,11 @@ def _client() -> DynamoDBClient:
             parameter_validation=False,
         ),
     )
+    # For each connection urllib3 reads the authorities again, into a context that has them already
+    # (1.6 M). The SDK has no public way to that context.
+    connections = created._endpoint.http_session._manager  # noqa: SLF001
+    context = connections.connection_pool_kw["ssl_context"]
+    context.load_verify_locations = cache(context.load_verify_locations)
     client = cast("DynamoDBClient", created)
     # The SDK's stubs have no type for handlers that return something; the SDK takes the first
     # result that is not None.
