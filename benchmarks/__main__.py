@@ -37,8 +37,7 @@ from benchmarks.packages import (
 # Enough invocations for caches to fill, then enough to spread the collector's rare full passes
 # over.
 _WARM_UP, _WARM, _RECONNECTS = 20, 100, 40
-COLD_RUNS = int(os.environ.get("COLD_RUNS", "20"))
-WARM_ROUNDS = int(os.environ.get("WARM_ROUNDS", "3"))
+_COLD_RUNS, _WARM_ROUNDS = 20, 3
 
 
 def compare(openssl: str) -> dict[str, Any]:
@@ -148,7 +147,7 @@ def _take_turns(
 
 
 def _time_cold(packages: list[Package]) -> None:
-    for package, runs in _take_turns(packages, LIST_20, 1, COLD_RUNS).items():
+    for package, runs in _take_turns(packages, LIST_20, 1, _COLD_RUNS).items():
         first, median, third = statistics.quantiles(
             [run.first_answer_ms for run in runs], n=4
         )
@@ -161,7 +160,7 @@ def _time_cold(packages: list[Package]) -> None:
 
 
 def _time_warm(packages: list[Package], operation: Operation) -> None:
-    turns = _take_turns(packages, operation, _WARM_UP + _WARM, WARM_ROUNDS)
+    turns = _take_turns(packages, operation, _WARM_UP + _WARM, _WARM_ROUNDS)
     for package, runs in turns.items():
         us = statistics.median(statistics.median(run.us[_WARM_UP:]) for run in runs)
         package.figures.setdefault("warm_us", {})[operation.name] = round(us, 1)

@@ -18,6 +18,7 @@ RESULTS = json.loads((ROOT / "benchmarks/results.json").read_text())
 ROWS = {row["variant"]: row for row in RESULTS["rows"]}
 OURS, BARE = ROWS["ours"], ROWS["bare"]
 LIST_M = f"{OURS['warm_instructions']['list_20'] / 1e6:.1f}"
+CONNECTION_M = (OURS["reconnect_instructions"] - OURS["warm_instructions"]["get"]) / 1e6
 RELEASE = RESULTS["openssl"].split()[1]
 
 
@@ -44,6 +45,7 @@ def test_cold_start_takes_at_most_5_percent_more_than_published_and_logs_one_lin
     ("document", "sentence"),
     [
         ("benchmarks/README.md", f"was not seen): {RELEASE}, from the wheel"),
+        ("docs/decisions.md", f"{CONNECTION_M:.1f} M that a new connection adds"),
         ("docs/decisions.md", f"${GATEWAY:.2f} of what a million requests cost"),
         ("docs/decisions.md", f"an HTTP API would be\n  [${HTTP_API:.2f}]"),
         ("docs/runbook.md", f"API Gateway takes ${GATEWAY:.2f} per million"),
@@ -52,6 +54,14 @@ def test_cold_start_takes_at_most_5_percent_more_than_published_and_logs_one_lin
 )
 def test_documents_quote_the_published_figures(document: str, sentence: str) -> None:
     assert sentence in (ROOT / document).read_text()
+
+
+def test_table_of_shards_is_what_the_simulation_prints() -> None:
+    printed = subprocess.check_output(
+        [sys.executable, "-m", "benchmarks.shards"], cwd=ROOT, text=True
+    )
+
+    assert printed in (ROOT / "docs/scale.md").read_text()
 
 
 def test_published_tables_are_those_of_the_published_figures() -> None:

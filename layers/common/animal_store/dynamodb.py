@@ -7,7 +7,7 @@ import time
 import zlib
 from contextvars import ContextVar
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
@@ -75,7 +75,7 @@ invocation: ContextVar[Invocation] = ContextVar("invocation")
 
 def _client() -> DynamoDBClient:
     """Make the client: the SDK's standard retries, within the deadline of the invocation."""
-    # Gains are in instructions (M: million): a cold start takes about 720 M, a get 4 M
+    # Gains are in instructions (M: million): a cold start takes about 710 M, a get 4 M
     # (benchmarks/RESULTS.md). botocore's own session: boto3 adds resources and S3 transfers, which
     # nothing here uses (108 M of a cold start).
     session = Session(include_builtin_handlers=False)
@@ -94,7 +94,7 @@ def _client() -> DynamoDBClient:
             read_timeout=_READ_SECONDS,
             retries={"mode": "standard", "total_max_attempts": 3},
             tcp_keepalive=True,
-            # The SDK's own text, once: without this it builds one for each call (1.0 M a call).
+            # The session's text; without this the SDK builds a longer one for each call (1.0 M).
             user_agent=f"{session.user_agent()} app/animal-store",
             # A wrong request is DynamoDB's to refuse: that is a 500, where the SDK's own error
             # would be one of those that are a 503. The tests validate each request (0.3 M a call).
@@ -106,7 +106,7 @@ def _client() -> DynamoDBClient:
     connections = created._endpoint.http_session._manager  # noqa: SLF001
     context = connections.connection_pool_kw["ssl_context"]
     context.load_verify_locations = cache(context.load_verify_locations)
-    client = cast("DynamoDBClient", created)
+    client: DynamoDBClient = created
     # The SDK's stubs have no type for handlers that return something; the SDK takes the first
     # result that is not None.
     events: Any = client.meta.events
