@@ -7,7 +7,7 @@ import time
 import zlib
 from contextvars import ContextVar
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
@@ -87,7 +87,7 @@ def _client() -> DynamoDBClient:
     # At each cold start the SDK reports what is meant: that it has no endpoint rules (the layer has
     # a list), and where its credentials come from.
     logging.getLogger("botocore").setLevel(logging.WARNING)
-    created: Any = session.create_client(
+    client: Any = session.create_client(
         "dynamodb",
         config=Config(
             connect_timeout=_CONNECT_SECONDS,
@@ -103,17 +103,14 @@ def _client() -> DynamoDBClient:
     )
     # For each connection urllib3 reads the authorities again, into a context that has them already
     # (1.6 M). The SDK has no public way to that context.
-    connections = created._endpoint.http_session._manager  # noqa: SLF001
+    connections = client._endpoint.http_session._manager  # noqa: SLF001
     context = connections.connection_pool_kw["ssl_context"]
     context.load_verify_locations = cache(context.load_verify_locations)
-    client: DynamoDBClient = created
-    # The SDK's stubs have no type for handlers that return something; the SDK takes the first
-    # result that is not None.
-    events: Any = client.meta.events
-    events.register_first("needs-retry.dynamodb", _count_and_stop_in_time)
+    # First, because the SDK takes the first result that is not None.
+    client.meta.events.register_first("needs-retry.dynamodb", _count_and_stop_in_time)
     for operation in ("GetItem", "Query"):
         client.meta.events.register(f"before-parse.dynamodb.{operation}", _keep_raw)
-    return client
+    return cast("DynamoDBClient", client)
 
 
 def _count_and_stop_in_time(response: tuple[Any, Any] | None, **_: object) -> bool | None:
