@@ -15,7 +15,7 @@ _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _RANDOM_LENGTH = 32  # 62 ** 32: 190 bits
 _CHECKSUM_LENGTH = 6  # 62 ** 6 > 2 ** 32
 ID_LENGTH = 12
-"""How much of its hash is a key's id: 48 bits, which no two keys of one table share by chance."""
+"""A key's id is this much of its hash: 48 bits, which no two keys of a table share by chance."""
 
 _FORMAT = re.compile(rf"animal_(?:live|test)_[0-9A-Za-z]{{{_RANDOM_LENGTH + _CHECKSUM_LENGTH}}}")
 
@@ -41,7 +41,7 @@ def is_well_formed(key: str) -> bool:
 
 
 def digest(key: str) -> str:
-    """Compute what is stored of a key: the SHA-256 of the whole text, in hexadecimal.
+    """Compute what is stored for a key: the SHA-256 of the whole text, in hexadecimal.
 
     A plain hash is enough: the key is random and too long to guess, so it needs no salt.
     """

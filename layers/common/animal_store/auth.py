@@ -1,4 +1,4 @@
-"""Authentication: the API key of the Authorization header (RFC 6750), looked up by its hash."""
+"""Authentication: the API key in the Authorization header (RFC 6750), looked up by its hash."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _Cache:
     def put(self, key_hash: str, entry: tuple[float, ApiKey | None]) -> None:
         self._entries.pop(key_hash, None)
         while len(self._entries) >= _CACHE_ENTRIES:
-            # Another thread (only the local gateway has any) may have taken the same one out.
+            # Another thread (only the local gateway has any) may have removed the same entry.
             self._entries.pop(next(iter(self._entries)), None)
         self._entries[key_hash] = entry
 
@@ -68,7 +68,7 @@ def authenticate(authorization: list[str]) -> Caller:
     """Identify the caller.
 
     Args:
-        authorization: Every value of the Authorization header of the request.
+        authorization: Every value of the request's Authorization header.
 
     Raises:
         Unauthorized: There is not exactly one key, or it is malformed, unknown, expired or revoked.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _IDEMPOTENCY_SECONDS = 24 * 60 * 60
 _CONFLICT_ATTEMPTS = 6
 _CONFLICT_SECONDS = 0.05
-# Reasons for cancelling a transaction that may succeed when it is tried again
+# Cancellation reasons of a transaction that may succeed when retried
 # (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html).
 _TRANSIENT_REASONS = frozenset(
     {"ProvisionedThroughputExceeded", "ThrottlingError", "TransactionConflict"}
@@ -109,7 +109,7 @@ def list_pets(limit: int, status: PetStatus | None, after: int) -> Page:
 
 
 def get_pet(pet_id: int) -> Pet | None:
-    """Read one animal, strongly consistent; None if there is none with this id.
+    """Read one animal with strong consistency; None if there is none with this id.
 
     Raises:
         ServiceUnavailable: The store does not answer.
@@ -132,7 +132,7 @@ def create_pet(new: NewPet, caller: Caller, idempotency_key: str | None) -> Crea
 
     Args:
         new: The animal.
-        caller: Who adds it. The item records it with the time; no response contains either.
+        caller: Who adds it. The item records caller and time; no response contains either.
         idempotency_key: Creations of one caller with the same value are one creation; None if
             the client sent none.
 
@@ -266,12 +266,12 @@ def _with_id(pet_id: int, new: NewPet) -> Pet:
 
 
 def _taken(pet: Pet) -> RuntimeError:
-    """Describe for the log an id that is in use: the counter is behind, an operator has to act."""
+    """Describe for the log an id already in use: the counter is behind and an operator must act."""
     return RuntimeError(f"the counter gave id {pet['id']}, which is taken")
 
 
 def _item(pet: Pet, caller: Caller) -> Item:
-    """Make the item of an animal: the reverse of `Pet`'s aliases, with who added it and when."""
+    """Make an animal's item: the reverse of `Pet`'s aliases, with who added it and when."""
     item = {
         name: {"N": str(value)} if isinstance(value, int) else {"S": str(value)}
         for name, value in pet.items()

@@ -1,10 +1,9 @@
-"""The opaque `cursor` of a list: the id before the next page, sealed to filter and stage.
+"""The opaque `cursor` of a list: the id before the next page, bound to filter and stage.
 
 18 bytes in base64url: the id (int64, big endian), and a checksum over it, the stage and the filter,
 which rejects corrupt cursors and those of another filter or stage. The table is left out, so that
-cursors survive a restore, which always makes a table with another name. The checksum is not a
-secret and needs none: a forged cursor only starts elsewhere in a list that its sender may read
-anyway.
+cursors survive a restore, which always makes a table with another name. The checksum is not secret
+and need not be: a forged cursor only starts elsewhere in a list that its sender may read anyway.
 """
 
 import base64
@@ -39,8 +38,8 @@ def decode(cursor: str, status: PetStatus | None) -> int:
     Raises:
         InvalidRequest: The cursor was not made by this stage for this filter.
     """
-    # First the format: the decoder skips characters that are not its own, or raises errors of its
-    # own.
+    # Check the format first: the decoder skips characters that it does not know, or raises its own
+    # errors.
     if _FORMAT.fullmatch(cursor):
         position = base64.urlsafe_b64decode(cursor)[:_ID_BYTES]
         after = int.from_bytes(position, signed=True)

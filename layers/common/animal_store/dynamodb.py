@@ -32,7 +32,7 @@ _MARGIN_SECONDS = 0.5  # for everything but waiting: decoding, responding, loggi
 _ATTEMPT_SECONDS = _CONNECT_SECONDS + _READ_SECONDS + _MARGIN_SECONDS
 _BACKOFF_SECONDS = 2  # the longest pause of the SDK's standard mode before a third attempt
 _RETRY_AFTER_SECONDS = (
-    5  # the most by which the SDK lets a response of the store lengthen that pause
+    5  # the most by which the SDK lets a response from the store lengthen that pause
 )
 
 _TRANSIENT_CODES = frozenset(
@@ -76,16 +76,16 @@ invocation: ContextVar[Invocation] = ContextVar("invocation")
 def _client() -> DynamoDBClient:
     """Make the client: the SDK's standard retries, within the deadline of the invocation."""
     # Gains are in instructions (M: million): a cold start takes about 710 M, a get 4 M
-    # (benchmarks/RESULTS.md). botocore's own session: boto3 adds resources and S3 transfers, which
-    # nothing here uses (108 M of a cold start).
+    # (benchmarks/RESULTS.md). Use botocore's own session: boto3 adds resources and S3 transfers,
+    # which nothing here uses (108 M of a cold start).
     session = Session(include_builtin_handlers=False)
     for event, handler, *_ in BUILTIN_HANDLERS:
-        # The SDK's handlers for every service; those for one (`before-call.s3`) never run here
-        # (54 M of a cold start).
+        # The SDK's handlers for all services; those for one service (`before-call.s3`) never run
+        # here (54 M of a cold start).
         if "." not in event:
             session.register(event, handler)
-    # At each cold start the SDK reports what is meant: that it has no endpoint rules (the layer has
-    # a list), and where its credentials come from.
+    # At each cold start the SDK reports what is intended: that it has no endpoint rules (the layer
+    # has a list), and where its credentials come from.
     logging.getLogger("botocore").setLevel(logging.WARNING)
     client: Any = session.create_client(
         "dynamodb",
@@ -96,13 +96,13 @@ def _client() -> DynamoDBClient:
             tcp_keepalive=True,
             # The session's text; without this the SDK builds a longer one for each call (1.0 M).
             user_agent=f"{session.user_agent()} app/animal-store",
-            # A wrong request is DynamoDB's to refuse: that is a 500, where the SDK's own error
-            # would be one of those that are a 503. The tests validate each request (0.3 M a call).
+            # Let DynamoDB refuse an invalid request: that gives a 500, where the SDK's own error
+            # would give a 503. The tests validate each request (0.3 M a call).
             parameter_validation=False,
         ),
     )
-    # For each connection urllib3 reads the authorities again, into a context that has them already
-    # (1.6 M). The SDK has no public way to that context.
+    # For each connection urllib3 rereads the authorities into a context that already has them
+    # (1.6 M). The SDK offers no public way to that context.
     connections = client._endpoint.http_session._manager  # noqa: SLF001
     context = connections.connection_pool_kw["ssl_context"]
     context.load_verify_locations = cache(context.load_verify_locations)
@@ -125,7 +125,7 @@ def _count_and_stop_in_time(response: tuple[Any, Any] | None, **_: object) -> bo
 
 
 def _is_corrupt(response: tuple[Any, Any] | None) -> bool:
-    """Tell whether a response differs from its checksum, which the SDK ignores in the last one."""
+    """Tell whether a response fails its checksum, which the SDK ignores on the last attempt."""
     if response is None or (checksum := response[0].headers.get("x-amz-crc32")) is None:
         return False
     return zlib.crc32(response[0].content) != int(checksum)
@@ -143,8 +143,8 @@ def _keep_raw(
 ) -> None:
     """Keep the raw body of a successful response, past the SDK's generic parser.
 
-    It saves 4.3 M instructions of a list of 20 and 20.8 M of a list of 100. The event is the SDK's
-    own for this; errors are still parsed, and the SDK still checks the CRC-32 of the body.
+    This saves 4.3 M instructions of a list of 20 and 20.8 M of a list of 100. The SDK provides the
+    event for this; errors are still parsed, and the SDK still checks the CRC-32 of the body.
     """
     if response_dict["status_code"] < _FIRST_ERROR:
         customized_response_dict["Raw"] = response_dict["body"]
@@ -174,7 +174,7 @@ def call(method: Callable[..., Any], **parameters: Any) -> Any:
         code = error.response["Error"]["Code"]
         if code.isdigit():
             # The HTTP status, which the SDK puts here when the body is truncated or corrupt. The
-            # message is then the body, which may hold an animal's name: not for the log.
+            # message is then the body, which may hold an animal's name: keep it out of the log.
             raise ServiceUnavailable from ValueError(
                 f"an error of the store is truncated or corrupt: HTTP {code}"
             )
@@ -192,10 +192,10 @@ def call(method: Callable[..., Any], **parameters: Any) -> Any:
 
 
 def _refuse_corrupt() -> None:
-    """Refuse a response that differs from its checksum, as the SDK does not for the last attempt.
+    """Refuse a response that fails its checksum, which the SDK accepts on the last attempt.
 
     Raises:
-        ServiceUnavailable: The last response differs.
+        ServiceUnavailable: The last response fails it.
     """
     if invocation.get().last_response_is_corrupt:
         raise ServiceUnavailable from ValueError("the store's response does not match its checksum")
@@ -212,13 +212,13 @@ def read(method: Callable[..., Any], output: Validator[Output], **parameters: An
     Raises:
         ServiceUnavailable: As `call`; also when the response is truncated or corrupt.
         ClientError: As `call`.
-        ValueError: The service has not written this item.
+        ValueError: The service did not write this item.
     """
     response = call(method, **parameters)
     try:
         return output.json(response["Raw"])
     except ValidationError as error:
-        # Without the input: names of animals do not belong in the log.
+        # Leave out the input: animal names do not belong in the log.
         details = error.errors(include_url=False, include_context=False, include_input=False)
         if details[0]["type"] == "json_invalid":
             raise ServiceUnavailable from ValueError("the store's response is truncated or corrupt")

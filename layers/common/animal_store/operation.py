@@ -80,11 +80,11 @@ def operation(
 ) -> Callable[[Callable[[Request], Response]], Handler]:
     """Turn a function that implements one operation into a Lambda handler.
 
-    The function gets requests of authenticated callers alone; it raises a `ServiceError` to refuse
+    The function gets only requests from authenticated callers; it raises a `ServiceError` to refuse
     one.
 
     Args:
-        name: The interface's name of the operation (`listPets`).
+        name: The operation's name in the interface (`listPets`).
         deprecation: Set when the operation is deprecated.
     """
 

@@ -35,7 +35,7 @@ _MAX_NAMES_LENGTH = 200
 # Five times the largest animal: a name of 256 characters, each written as two escapes of six.
 _MAX_BODY_BYTES = 16 * 1024
 
-# What is wrong with a member, by pydantic's type of error.
+# What is wrong with a member, by pydantic's error type.
 _REASONS = {
     "missing": "is required",
     "string_type": "must be a string",
@@ -51,7 +51,7 @@ _REASONS = {
 
 
 class Request:
-    """One request of an authenticated caller.
+    """One request from an authenticated caller.
 
     Args:
         event: API Gateway's REST proxy event.
@@ -65,12 +65,12 @@ class Request:
         self.caller = caller
 
     def path_parameter(self, name: str) -> str:
-        """Return a parameter of the path, percent-decoded by API Gateway."""
+        """Return a path parameter, percent-decoded by API Gateway."""
         parameter: str = self._event["pathParameters"][name]
         return parameter
 
     def parameter(self, name: str) -> str | None:
-        """Return a parameter of the query string, None when it is not given.
+        """Return a query parameter, or None if it is not given.
 
         Raises:
             InvalidRequest: It is given more than once.
@@ -84,7 +84,7 @@ class Request:
         return values[0]
 
     def integer(self, name: str, minimum: int, maximum: int, default: int) -> int:
-        """Return an integer of the query string: decimal digits alone, no sign, space or point.
+        """Return an integer query parameter: decimal digits only, no sign, space or point.
 
         Raises:
             InvalidRequest: It is given more than once, is not an integer, or is out of bounds.
@@ -97,7 +97,7 @@ class Request:
         return int(text)
 
     def choice(self, name: str, choices: tuple[Choice, ...]) -> Choice | None:
-        """Return a parameter of the query string that is one of the choices, None without it.
+        """Return a query parameter that is one of the choices, or None if it is not given.
 
         Raises:
             InvalidRequest: It is given more than once, or is something else.
@@ -111,9 +111,9 @@ class Request:
         raise InvalidRequest(f"{name}: must be one of {', '.join(choices)}.")
 
     def refuse_other_parameters(self) -> None:
-        """Refuse a query string with other parameters than have been read; case counts.
+        """Refuse query parameters that have not been read; case matters.
 
-        A filter or a page number that is dropped silently would give wrong data.
+        Silently dropping a filter or a page number would give wrong data.
 
         Raises:
             InvalidRequest: There are such parameters.
@@ -195,7 +195,7 @@ def collection_url(event: dict[str, Any]) -> str:
     forwarded = header(event, "X-Forwarded-Proto")[-1:]
     scheme = forwarded[0] if forwarded and forwarded[0] in _DEFAULT_PORT else "https"
     ports = [port for port in header(event, "X-Forwarded-Port")[-1:] if _is_port(port)]
-    # sam local writes the port into the name too. (An IPv6 address has colons inside brackets.)
+    # sam local puts the port into the name too. (An IPv6 address has colons inside brackets.)
     host = re.sub(r":[0-9]*$", "", context["domainName"])
     authority = ":".join([host, *(port for port in ports if port != _DEFAULT_PORT[scheme])])
     collection = event["resource"].partition("/{")[0]
@@ -228,7 +228,7 @@ def _parse_json(text: str | bytes) -> object:
         raise InvalidRequest("The body is not valid UTF-8.") from None
     except (ValueError, RecursionError):
         # ValueError: also an integer of more than 4300 digits (sys.set_int_max_str_digits).
-        # RecursionError: too deep.
+        # RecursionError: nested too deeply.
         raise InvalidRequest("The body is not valid JSON.") from None
 
 

@@ -1,7 +1,7 @@
 """Writes one line per request, which is its log entry and its metrics in one.
 
-CloudWatch reads the metrics from the log by the embedded metric format (EMF), which allows a line
-other members:
+CloudWatch reads the metrics from the log by the embedded metric format (EMF), which allows other
+members in a line:
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/
 CloudWatch_Embedded_Metric_Format_Specification.html
 """
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 @cache
 def logger() -> Logger:
-    """Return the structured log for failures; it must get no key, Authorization header or body.
+    """Return the structured log for failures; never give it a key, Authorization header or body.
 
-    It is imported when something goes wrong: Powertools would add 26 M instructions to every cold
-    start.
+    It is imported only when something goes wrong: Powertools would add 26 M instructions to every
+    cold start.
     """
     from aws_lambda_powertools import Logger
 
@@ -44,7 +44,7 @@ def _directive(dimension: str, *metrics: str) -> dict[str, Any]:
     }
 
 
-# Requests are counted by the samples of Latency. Units are left out: every log line would repeat
+# The sample count of Latency counts the requests. Units are left out: every log line would repeat
 # them.
 _WARM = _directive("Status", "Latency")
 _COLD = _directive("Status", "Latency", "ColdStart")
@@ -54,7 +54,7 @@ _DEPRECATED_CALLS = _directive("KeyLabel", "DeprecatedCalls")
 
 
 def _errors_of_version(line: dict[str, Any]) -> list[dict[str, Any]]:
-    """Count a bug for its version too: DeploymentAlarm of template.yaml judges a canary by it."""
+    """Count a bug for its version too: DeploymentAlarm in template.yaml judges a canary by that."""
     if line["Code"] != "internal_error":
         return []
     line["Version"] = os.environ.get("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST")
@@ -77,14 +77,14 @@ def write(  # noqa: PLR0913 - one argument for each fact of the line
 ) -> None:
     """Write the line of a request.
 
-    Not through the logger, which would cost 8 % of a get. Log bytes cost more than the rest of a
+    It bypasses the logger, which would cost 8 % of a get. Log bytes cost more than the rest of a
     request, so members without a value are left out.
 
     Args:
-        operation: The interface's name of the operation.
+        operation: The operation's name in the interface.
         status: The HTTP status of the response.
         latency_ms: From the event to the response, in milliseconds.
-        store_calls: Calls of DynamoDB, retries included.
+        store_calls: Calls to DynamoDB, retries included.
         cold_start: Whether it is the first request of this execution environment.
         request_id: API Gateway's id of the request.
         code: The code of an error response.
@@ -123,5 +123,5 @@ def write(  # noqa: PLR0913 - one argument for each fact of the line
     if trace := os.environ.get("_X_AMZN_TRACE_ID"):
         line["xray_trace_id"] = trace.split(";", 1)[0].removeprefix("Root=")
     line["_aws"] = {"Timestamp": int(now.timestamp() * 1000), "CloudWatchMetrics": directives}
-    # In one piece: the local gateway answers requests in threads.
+    # Write it in one piece: the local gateway answers requests in threads.
     sys.stdout.write(to_json(line).decode() + "\n")
