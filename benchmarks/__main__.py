@@ -86,7 +86,7 @@ def _instructions(
     invocations: int = 1,
     kept: int = sys.maxsize,
 ) -> int:
-    """Count the instructions from the start of the process until it has answered that often."""
+    """Count the instructions from the process's start until it has answered that many times."""
     run = observe(package, operation, invocations, kept=kept, is_counted=True)
     return run.instructions
 
@@ -128,7 +128,7 @@ def _count(package: Package) -> None:
         cold_instructions=cold[1],
         cold_instructions_range=[cold[0], cold[2]],
         warm_instructions=warm,
-        # The connection of the last request before those that count is closed, too.
+        # The connection of the last request before the counted ones is closed, too.
         reconnect_instructions=_warm(package, GET, _RECONNECTS, _WARM_UP - 1),
         log_bytes=log_bytes,
         usd_per_million=dollars,

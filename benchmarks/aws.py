@@ -35,7 +35,7 @@ def _report(client: Any, function: str, event: bytes) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print the report of one cold and the last of some warm invocations for each size."""
+    """For each size, print the reports of one cold and the last of several warm invocations."""
     stack = f"animal-store-{os.environ['STAGE']}"
     resource = boto3.client("cloudformation").describe_stack_resource(
         StackName=stack, LogicalResourceId="ListPetsFunction"

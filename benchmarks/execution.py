@@ -41,7 +41,7 @@ _VALGRIND = [
     "--cache-sim=no",
     "--cachegrind-out-file=/dev/null",
 ]
-"""Counts instructions, into the log; with randomised addresses the counts would differ."""
+"""Writes instruction counts to the log; with randomised addresses the counts would differ."""
 
 # A chain of three, all RSA like those of DynamoDB.
 _TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -68,8 +68,8 @@ _VARIABLES = {
     "LD_LIBRARY_PATH": str(OPENSSL),
     "LANG": "en_US.UTF-8",
     "TZ": ":UTC",
-    # Not Lambda's: there nothing can be written to a package, and the order in sets of texts
-    # differs from run to run.
+    # Not set by Lambda, where packages are read-only and the order of strings in sets differs
+    # from run to run.
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONHASHSEED": "0",
 }
@@ -81,7 +81,7 @@ class RuntimeApi:
     def __init__(self) -> None:
         self.events: Queue[bytes] = Queue()
         self.answers: Queue[bytes] = Queue()
-        """An answer or error is here once the function waits for another event."""
+        """Has an answer or error once the function waits for another event."""
         self._handed, self._answer = 0, b""
 
     def respond(self, path: str, _headers: Message, body: bytes) -> Response:
@@ -99,7 +99,7 @@ class RuntimeApi:
         headers = {
             "Content-Type": "application/json",
             "Lambda-Runtime-Aws-Request-Id": f"00000000-0000-4000-8000-{self._handed:012d}",
-            # The longest that Lambda allows, so that a slow simulator does not meet it.
+            # The longest that Lambda allows, so that a slow simulator does not reach it.
             "Lambda-Runtime-Deadline-Ms": str(int((time.time() + 900) * 1000)),
             "Lambda-Runtime-Invoked-Function-Arn": (
                 "arn:aws:lambda:eu-central-1:123456789012:function:benchmark"
@@ -116,7 +116,7 @@ class Run:
     first_answer_ms: float = 0
     us: list[float] = field(default_factory=list)  # for each invocation
     peak_mb: float = 0
-    requests: int = 0  # to DynamoDB, of the last invocation, as are the next two
+    requests: int = 0  # to DynamoDB, in the last invocation, like the next two
     body_bytes: int = 0
     log_bytes: int = 0
     log: str = ""
@@ -131,7 +131,7 @@ def observe(
     kept: int = sys.maxsize,
     is_counted: bool = False,
 ) -> Run:
-    """Start the function that answers an operation, ask it some times, check every answer, end it.
+    """Start an operation's function, invoke it as often as asked, check every answer, end it.
 
     DynamoDB hangs up after each invocation but the first `kept`.
     """
@@ -182,7 +182,7 @@ def observe(
             status = Path(f"/proc/{process.pid}/status").read_text()
             run.peak_mb = int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) * 1024 / 1e6
         finally:
-            # This ends it at once, but a simulator still writes what it has counted.
+            # This ends it at once, but a simulator still writes its counts.
             process.terminate()
             api.events.put(b"")
             process.wait()
@@ -193,6 +193,6 @@ def observe(
 
 
 def _tell_end(process: subprocess.Popen[bytes], answers: Queue[bytes]) -> None:
-    """Put something that is no answer among the answers when a process has ended."""
+    """When a process has ended, put something that is not an answer among the answers."""
     process.wait()
     answers.put(b"{}")

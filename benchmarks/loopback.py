@@ -24,7 +24,7 @@ def serve(
         wbufsize = -1  # one packet for headers and body
 
         def handle(self) -> None:
-            with suppress(OSError):  # the client was ended
+            with suppress(OSError):  # the client was terminated
                 super().handle()
 
         def do_POST(self) -> None:

@@ -21,7 +21,7 @@ class Operation:
     title: str  # in the report
     example: str  # the event
     status: int = 200
-    # Of the animals in a right answer; without any, only its status counts.
+    # Of the animals in a right answer; if empty, only its status counts.
     ids: Sequence[int] = ()
     query: tuple[str, str] | None = None
     key: str = API_KEY

@@ -17,7 +17,7 @@ from tools.packaging.targets import TARGETS
 
 HERE = ROOT / "benchmarks"
 PEERS = HERE / "peers"
-# A folder of its own for each run, so that two at once do not meet.
+# A separate folder for each run, so that two at once do not collide.
 BUILD = ROOT / "build" / f"benchmark-{os.getpid()}"
 PYTHON = BUILD / "runtime/bin/python"
 """The interpreter of the execution environment: CPython and Lambda's runtime client."""
@@ -25,7 +25,7 @@ OPENSSL = BUILD / "openssl"
 """The folder with OpenSSL's libraries."""
 
 AUTHORITY = trustme.CA(key_type=trustme.KeyType.RSA)
-"""What every measured function trusts, beside the authorities that it has."""
+"""What every measured function trusts, besides its own authorities."""
 
 OURS, EMPTY, BARE, BARE_ON_RUNTIME = "ours", "empty", "bare", "bare-runtime"
 TITLES = {
@@ -41,7 +41,7 @@ TEMPLATE = template.load(ROOT / "template.yaml", {"Stage": "staging"})
 
 
 class MeasurementError(Exception):
-    """What was to be measured does not do what it should; a figure of it would mean nothing."""
+    """What was to be measured does not do what it should; its figures would mean nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class Package:
 
 def build_runtime() -> str:
     """Make the execution environment, and return which OpenSSL it loads."""
-    # Not uv's own `venv`, which puts a start-up hook of its own into site-packages.
+    # Not uv's `venv`, which puts its own start-up hook into site-packages.
     _run(ROOT / ".venv/bin/python", "-m", "venv", "--without-pip", PYTHON.parents[1])
     _install(HERE / "runtime.txt", BUILD / "runtime/lib/python3.13/site-packages")
     _compile(BUILD / "runtime")
@@ -106,7 +106,7 @@ def build(variant: str) -> Package:
     if variant != BARE_ON_RUNTIME:
         zipped += len(artifact.zipped(layer))
     if bundle.exists():
-        # In place of the last one, so that as many are parsed as in production.
+        # Replaces the last one, so that as many are parsed as in production.
         others = bundle.read_text().rpartition("-----BEGIN CERTIFICATE-----")[0]
         bundle.write_text(others + AUTHORITY.cert_pem.bytes().decode())
     figures = {

@@ -18,7 +18,7 @@ _TRANSFER_GB = 0.09  # to the internet, https://aws.amazon.com/ec2/pricing/on-de
 _TRACES = 5.00 * 0.05
 
 _PER_SECOND = 3.3e9  # instructions of a whole core
-_STORE_SECONDS = 0.004  # a call of DynamoDB from Lambda, for which Lambda is paid too
+_STORE_SECONDS = 0.004  # a call from Lambda to DynamoDB, for which Lambda is paid too
 _WHOLE_CORE_MB = (
     1769  # https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
 )
@@ -29,7 +29,7 @@ _ACCESS_LOG_BYTES = (
 
 
 def usd_per_million(run: Run, operation: Operation, instructions: float) -> float:
-    """Price a million invocations like the last of a run that take so many instructions."""
+    """Price a million invocations like a run's last one that take this many instructions."""
     memory = TEMPLATE.functions["GetPetFunction"].memory_mb
     seconds = instructions / _PER_SECOND / min(1.0, memory / _WHOLE_CORE_MB)
     seconds += run.requests * _STORE_SECONDS

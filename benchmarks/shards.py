@@ -7,7 +7,7 @@ _ENVIRONMENTS, _SECONDS, _BURST, _POLL_SECONDS = 50, 20, 20, 0.1
 _RATE = 800
 """Creations a second for each shard: 80 % of what it takes."""
 _RETRIED = 0.001
-"""How many of the creations are retried."""
+"""The share of creations that are retried."""
 
 
 def create(shards: int, chooser: random.Random) -> list[tuple[float, int]]:
@@ -33,9 +33,9 @@ def create(shards: int, chooser: random.Random) -> list[tuple[float, int]]:
 
 
 def disorder(appeared: list[tuple[float, int]]) -> tuple[int, int]:
-    """Return how far an id was behind the greatest, at the most, and how many animals are missed.
+    """Return the furthest an id was behind the greatest, and how many animals are missed.
 
-    A client misses them that asks again and again for ids above the greatest that it knows.
+    A client that keeps asking for ids above the greatest that it knows misses them.
     """
     known = greatest = behind = missed = 0
     asks = _POLL_SECONDS

@@ -7,18 +7,18 @@ import sys
 from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
 from lambda_local import LocalError
 
-# What the person at the terminal can do something about; OSError: a full disk, for instance.
+# Errors that the person at the terminal can act on; OSError: a full disk, for instance.
 _EXPLAINED = (LocalError, OSError, BotoCoreError, ClientError)
 
 
 def main() -> None:
     """Run the command that the arguments name."""
     if sys.argv[1:] == ["run"]:
-        # At any moment of the start, and after the server has ended: what was answered is on disk.
-        # Not an exception, because Python would wait for the thread of a handler that hangs.
+        # At any point in start-up, and after the server has ended: what was answered is on disk.
+        # No exception is raised, because Python would wait for the thread of a hanging handler.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda *_: os._exit(0))
-        # Not through the command line's library, which takes time that `make run` has no use for.
+        # Bypasses the command-line library, which takes time that `make run` need not spend.
         from tools.local.run import run
 
         try:
@@ -33,8 +33,8 @@ def main() -> None:
     from tools.deployment.service import DeploymentError
     from tools.key_table import KeyAdministrationError
 
-    # Everything that was started is stopped. Ctrl-C is named too: what a shell starts in the
-    # background ignores it, and so would sam, which is stopped by it.
+    # Stop everything that was started. Ctrl-C is listed too: what a shell starts in the background
+    # ignores it, and so would sam, which is stopped with it.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:

@@ -24,7 +24,7 @@ _OWN = [
 _INDEX = {"registry": "https://pypi.org/simple"}
 _FILE = re.compile(r"https://files\.pythonhosted\.org/packages/[0-9a-f/]+/[\w.+-]+")
 
-# The one form of a line: a version of the index, for an environment if need be, and its hashes.
+# The only form of a line: a version from the index, an environment if need be, and its hashes.
 # No URL, no option.
 _REQUIREMENT = re.compile(
     r"([A-Za-z0-9][\w.-]*)(?:\[[\w,.-]+\])?==([\w.!+-]+)(?: ; [^#@]+?)?"
@@ -45,7 +45,7 @@ class Package(NamedTuple):
 
 
 def audit() -> None:
-    """Check locks, known vulnerabilities and secrets; status 2: OSV did not answer."""
+    """Check locks, known vulnerabilities and secrets; exit status 2: OSV did not answer."""
     packages, findings, status = set[Package](), list[str](), 0
     for lock in lock_files():
         for package in read_lock(lock):
@@ -127,12 +127,12 @@ def vulnerabilities(packages: list[Package]) -> Iterator[str]:
 
 
 def secrets(path: Path) -> Iterator[str]:
-    """Find keys of this service but those of the examples, and secrets of other issuers."""
+    """Find this service's keys, except those of the examples, and other issuers' secrets."""
     for key in _API_KEY.findall(path.read_text("utf-8", "replace")):
         if api_key.is_well_formed(key):
             yield f"{path}: {key[:20]}..."
     with default_settings() as settings:
-        # They find each hash of each lock file, and Telegram's each ARN with an account number.
+        # They flag every hash in lock files; Telegram's flags every ARN with an account number.
         settings.disable_plugins(
             "Base64HighEntropyString",
             "HexHighEntropyString",

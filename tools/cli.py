@@ -1,4 +1,4 @@
-"""`animal-store`: the one command line of what people run on their own machine."""
+"""`animal-store`: the one command line for what people run on their own machine."""
 
 import typer
 

@@ -1,4 +1,4 @@
-"""The table of API keys for its administrator, who issues, lists and revokes them."""
+"""The table of API keys as its administrator uses it: to issue, list and revoke them."""
 
 import getpass
 import os
@@ -23,7 +23,7 @@ class KeyAdministrationError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class KeyRecord:
-    """What is stored of a key; times are seconds since 1970."""
+    """What is stored about a key; times are seconds since 1970."""
 
     hash: str  # SHA-256 of the key, in hexadecimal
     label: str
@@ -35,7 +35,7 @@ class KeyRecord:
 
     @property
     def id(self) -> str:
-        """What people call the key by."""
+        """What people call the key."""
         return self.hash[: api_key.ID_LENGTH]
 
     @property
@@ -129,11 +129,11 @@ class KeyTable:
             is_same = (other.label, other.state) == (record.label, "active")
             if is_same and other.hash != record.hash:
                 raise KeyAdministrationError(
-                    f"The label belongs to the valid key {other.id}: take another."
+                    f"The label belongs to the valid key {other.id}: choose another."
                 )
 
     def revoke(self, identifier: str) -> KeyRecord:
-        """Revoke a key, named by itself, by its id or its hash; once is for good."""
+        """Revoke a key for good, given the key itself, its id or its hash."""
         if api_key.is_well_formed(identifier):
             identifier = api_key.digest(identifier)
         found = [key.hash for key in self.all() if identifier in {key.id, key.hash}]

@@ -53,7 +53,7 @@ def _text(fault: dict[str, str]) -> str:
 
 
 def _run(fault: dict[str, str]) -> tuple[str, float]:
-    """Run a fault's suite; return the first test that fails, empty if none does, and seconds."""
+    """Run a fault's suite; return the first test that fails (empty if none), and the seconds."""
     suite, begin = fault["suite"], time.monotonic()
     command = shlex.split(suite if suite.startswith("make ") else _PYTEST + suite)
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""A clock for layer and SDK, by which no test has to wait."""
+"""A clock for the layer and the SDK, so that no test has to wait."""
 
 import pytest
 from botocore import endpoint

@@ -1,4 +1,4 @@
-"""What lies between SDK and store: it passes requests on, unless it is told to fail.
+"""What lies between the SDK and the store: it passes requests on unless told to fail.
 
 The SDK's own events are the seam, so that its retries, parser and checks run as they do in AWS.
 """
@@ -27,7 +27,7 @@ _EVENTS: Any = dynamodb.client.meta.events
 
 
 class Attempt(NamedTuple):
-    """One attempt of a call of the store, by the SDK's own request."""
+    """One attempt at a call to the store, as the SDK's own request."""
 
     event_name: str
     request: AWSPreparedRequest
@@ -92,7 +92,7 @@ THROTTLED = error(400, "ProvisionedThroughputExceededException")
 SERVER_ERROR = error(500, "InternalServerError")
 DENIED = error(400, "AccessDeniedException")
 
-# Failures that a second attempt may not meet: the SDK makes it.
+# Failures that a second attempt, which the SDK makes, may not meet.
 TRANSIENT: dict[str, Fault] = {
     "request lost": LOST_REQUEST,
     "response lost": LOST_RESPONSE,
@@ -100,7 +100,7 @@ TRANSIENT: dict[str, Fault] = {
     "500, not committed": SERVER_ERROR,
     "500, committed": after(SERVER_ERROR),
 }
-# Responses that arrive, and tell nothing: the SDK takes those of 200 for good ones.
+# Responses that arrive but say nothing: the SDK takes those with 200 for good ones.
 UNREADABLE: dict[str, Fault] = {
     "half of the response": _half,
     "response empty": after(answering(200, b"")),
@@ -115,9 +115,9 @@ UNREADABLE: dict[str, Fault] = {
 
 
 class FaultyStore:
-    """The layer's way to the store, which is made anew; `otherwise` is what most requests meet.
+    """The layer's path to the store, which is reset; `otherwise` is what most requests meet.
 
-    It notes the operation of each request that is sent, and operation and parameters of each call
+    It records the operation of each request sent, and the operation and parameters of each call
     as the layer made it. The SDK's own validation, which the layer switches off, is on.
     """
 
@@ -133,11 +133,11 @@ class FaultyStore:
         _EVENTS.register("provide-client-params.dynamodb", self._check)
 
     def fail(self, call: str | int, *faults: Fault) -> None:
-        """Let requests meet a fault each: the next ones of an operation, or of a call's number."""
+        """Give each of the next requests a fault: those of an operation, or of a call by number."""
         self.faults[call].extend(faults)
 
     def close(self) -> None:
-        """Leave the layer's client."""
+        """Detach from the layer's client."""
         _EVENTS.unregister("before-send.dynamodb", self._send)
         _EVENTS.unregister("provide-client-params.dynamodb", self._check)
 

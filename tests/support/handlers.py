@@ -1,6 +1,6 @@
 """Run the functions in this process as Lambda does: environment, events of `events/`, handlers.
 
-Import this before anything of the layer, which reads its environment when it is imported.
+Import this before any part of the layer, which reads its environment when it is imported.
 """
 
 import json
@@ -80,7 +80,7 @@ def handler(function: str) -> Callable[[Event, Any], Any]:
 
 
 def invoke(event: Event, seconds: float = 10) -> Response:
-    """Send an event to its function, which has so much time."""
+    """Send an event to its function, which has this much time."""
     # What the handlers use of Lambda's context.
     context = SimpleNamespace(get_remaining_time_in_millis=lambda: int(seconds * 1000))
     result = handler(function_of(event))(event, context)
@@ -134,7 +134,7 @@ def _content() -> bytes:
 
 
 def empty_store() -> None:
-    """Let the store have the template's tables, the events' key and animals, and no more."""
+    """Reset the store to the template's tables and the events' key and animals."""
     content = _content()
     DATABASE.close()
     _FILE.write_bytes(content)
@@ -164,13 +164,13 @@ def add_key(key: str, **members: Any) -> None:
 
 
 def items(partition: str = "", database: Database = DATABASE) -> list[Any]:
-    """Read the items of the animals' table whose partition begins so."""
+    """Read the items of the animals' table whose partition begins like this."""
     found = ask("Scan", ANIMALS, database=database)["Items"]
     return [item for item in found if item["pk"]["S"].startswith(partition)]
 
 
 def pets(database: Database = DATABASE) -> list[Any]:
-    """Read every animal as the service should answer it."""
+    """Read every animal as the service should return it."""
     from animal_store.validators import PET_ITEM
 
     found = items("pet", database)

@@ -24,7 +24,7 @@ class Request(NamedTuple):
 
 
 def evaluate(policy: Policy, requests: Iterable[Request]) -> tuple[list[str], set[str]]:
-    """Return what a policy refuses of some requests, and which of its entries allow none of them.
+    """Return which requests a policy refuses, and which of its entries allow none of them.
 
     Skips the test where Node.js is missing.
     """

@@ -31,7 +31,7 @@ class Target:
 
 @contextmanager
 def own_layer() -> Iterator[None]:
-    """Let code load a copy of the layer, in an environment of its own; then undo both."""
+    """Let code load a copy of the layer, in its own environment; then undo both."""
     modules = dict(sys.modules)
     with mock.patch.dict(os.environ), mock.patch.object(sys, "path", [*sys.path]):
         try:

@@ -29,7 +29,7 @@ _Validator = validators.extend(  # type: ignore[no-untyped-call]
 
 @cache
 def document() -> dict[str, Any]:
-    """Read the document, with what its references stand for in their place."""
+    """Read the document, with its references resolved."""
     loaded = yaml.safe_load((ROOT / "openapi.yaml").read_text("utf-8"))
 
     def resolve(part: Any) -> Any:
@@ -77,7 +77,7 @@ each_operation = pytest.mark.parametrize(
 def find(method: str, path: str) -> Operation | None:
     """Return the operation of a request by its percent-encoded path; None for an unknown route."""
     for each in operations():
-        # An encoded slash: whether it splits the path is the server's own business.
+        # Whether an encoded slash splits the path is up to the server.
         template = re.sub(r"{\w+}", "((?!%2[Ff])[^/])+", each.path)
         if each.method == method and re.fullmatch(template, path):
             return each
@@ -118,8 +118,8 @@ def problems(
 ) -> list[str]:
     """List where a response differs from the declared one, and what no document can express.
 
-    Without an operation it is one of an unknown route: an Error of 404. `in_process`: no server has
-    added headers. ValueError for a body that is not JSON.
+    Without an operation it is that of an unknown route: a 404 with an Error. `in_process`: no
+    server has added headers. Raises ValueError for a body that is not JSON.
     """
     # The headers that every error has, and the Error object.
     unknown_route = {404: document()["components"]["responses"]["InternalError"]}
@@ -157,7 +157,7 @@ def _headers(response: dict[str, Any], *, others: bool) -> dict[str, Any]:
 
 
 def _body(declared: dict[str, Any], status: int) -> dict[str, Any]:
-    """Return a stricter schema of a body, which knows the codes of a status."""
+    """Return a stricter schema for a body, with the codes of its status."""
     if declared.get("type") == "array":
         return declared | {"items": _body(declared["items"], status)}
     # The document leaves members open, for the sake of clients; the service uses none but these.

@@ -32,7 +32,7 @@ class RunningService:
     http: httpx.Client
 
     def tool(self, *arguments: str, **variables: str) -> str:
-        """Run another of the tools' commands against this service; its output."""
+        """Run another of the tools' commands against this service; return its output."""
         return subprocess.check_output(
             [*COMMAND, *arguments],
             cwd=ROOT,
@@ -79,7 +79,7 @@ def run_service(
             base_url = folder.base_url()
             assert base_url, f"the service ended at once:\n{console.read_text()}"
             key = folder.api_key.read_text().strip()
-            # Not those that the service is about to close, which it does after 5 idle seconds.
+            # No connections that the service is about to close, which it does after 5 idle seconds.
             limits = httpx.Limits(keepalive_expiry=2)
             with httpx.Client(
                 base_url=base_url,
@@ -140,7 +140,7 @@ def run(
 
 
 def installed(name: str) -> Path:
-    """Install one of the environments of `locks/`, if need be; its folder."""
+    """Install one of the environments of `locks/`, if need be; return its folder."""
     run("make", "-s", f".tools/{name}/.installed", cwd=ROOT, timeout_s=300)
     return ROOT / ".tools" / name
 

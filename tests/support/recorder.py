@@ -1,7 +1,7 @@
 """Record what the pipeline's role calls, in this process and in those that it starts, such as sam.
 
-A plugin of botocore, which each client loads that is made while `recording` lasts. botocore calls
-plugins experimental: should they go, nothing is recorded, and the comparison of calls fails.
+A botocore plugin, loaded by each client that is made while `recording` lasts. botocore calls
+plugins experimental: if they go, nothing is recorded, and the comparison of calls fails.
 """
 
 import os
@@ -27,7 +27,7 @@ def recording(calls: Path) -> Iterator[None]:
 
 
 def initialize_client_plugin(client: Any) -> None:
-    """Let a client record its calls; botocore asks each plugin for this function."""
+    """Make a client record its calls; botocore calls this function of each plugin."""
     service = client.meta.service_model.service_name
 
     def record(model: Any, **_: Any) -> None:

@@ -39,7 +39,7 @@ def error(status: int, code: str = "", **headers: str) -> Response:
 
 
 def hang_up(request: Request, _: int) -> Response:
-    """Close the connection instead of a response."""
+    """Close the connection instead of responding."""
     request.environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
     raise ConnectionResetError
 
@@ -55,7 +55,7 @@ def forward(origin: str, request: Request) -> Response:
 
 @contextmanager
 def serve(script: Script, context: ssl.SSLContext | None = None) -> Iterator[Server]:
-    """Run a server that answers each request as the script says; with a context, by TLS."""
+    """Run a server that answers each request as the script says; with a context, over TLS."""
     received: list[Request] = []
 
     @Request.application

@@ -32,7 +32,7 @@ app = typer.Typer(help="Issue, list and revoke API keys.", no_args_is_help=True)
 
 StageOption = Annotated[
     Literal["staging", "production"] | None,
-    typer.Option("--stage", help="The deployed stage whose keys are meant."),
+    typer.Option("--stage", help="Act on the keys of this deployed stage."),
 ]
 
 
@@ -46,7 +46,7 @@ def _table(stage: str | None) -> Iterator[KeyTable]:
             )
         yield KeyTable(client(), outputs["ApiKeysTableName"], aws_caller)
         return
-    # That of DATA, which a running service may be using, or of AWS_ENDPOINT_URL_DYNAMODB.
+    # The store of DATA, which a running service may be using, or of AWS_ENDPOINT_URL_DYNAMODB.
     tables = load_template().tables
     with open_store(DataFolder()) as store:
         create_tables(store.dynamodb, tables.values())
@@ -57,7 +57,7 @@ def _table(stage: str | None) -> Iterator[KeyTable]:
 def issue(
     *,
     label: Annotated[
-        str, typer.Option(help="Whose key it is; stands in logs and metrics.")
+        str, typer.Option(help="Whose key it is; shown in logs and metrics.")
     ],
     days: Annotated[
         int, typer.Option(min=1, max=36500, help="How long it is valid.")
@@ -71,7 +71,7 @@ def issue(
         key, record = keys.issue(label, environment, expires)
     print(key)
     typer.echo(
-        f"Shown this once. Id {record.id}, expires {_time(record.expires)}.", err=True
+        f"Shown only once. Id {record.id}, expires {_time(record.expires)}.", err=True
     )
 
 
@@ -81,7 +81,7 @@ def list_(
     stage: StageOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all as JSON.")] = False,
 ) -> None:
-    """Show every key, never the key itself."""
+    """List the records of all keys, never the keys themselves."""
     with _table(stage) as keys:
         records = keys.all()
     if as_json:
@@ -106,7 +106,7 @@ def list_(
 
 @app.command()
 def revoke(
-    key: Annotated[str, typer.Argument(help="The key's id from `list`, or itself.")],
+    key: Annotated[str, typer.Argument(help="The key, or its id from `list`.")],
     *,
     stage: StageOption = None,
 ) -> None:

@@ -34,11 +34,11 @@ def seed(
         str | None,
         typer.Option(
             envvar="BASE_URL",
-            help="The service, of the key $API_KEY; without it, the running `make run`.",
+            help="The service for the key $API_KEY; by default, the running `make run`.",
         ),
     ] = None,
 ) -> None:
-    """Add made-up animals. The same command continues after an interruption, within 24 hours."""
+    """Add made-up animals. To continue after an interruption, run this again within 24 hours."""
     client = _connect(base_url)
     outcomes: Counter[bool] = Counter()
 
@@ -46,7 +46,7 @@ def seed(
         chance = random.Random(f"{seed}/{index}")  # noqa: S311 - nothing secret
         category = chance.choice(tuple(_BREEDS))
         name = f"{chance.choice(_NAMES)} the {chance.choice(_BREEDS[category])}"
-        # A key must not stand for two animals: another number than 4 when they change.
+        # A key must not stand for two animals: replace the 4 when they change.
         key = f"seed-4-{seed}-{index}"
         return client.create(
             name, category, chance.choice(_STATUSES), idempotency_key=key
@@ -65,7 +65,7 @@ def seed(
 
 
 def _connect(base_url: str | None) -> Client:
-    """Make a client of a service with the key $API_KEY; without one, of `make run` with its own."""
+    """Make a client for a service with $API_KEY; without one, for `make run` with its own key."""
     if base_url:
         try:
             return Client(base_url, os.environ.get("API_KEY", ""))

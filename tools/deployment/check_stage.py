@@ -7,7 +7,7 @@ from tools.deployment.service import DeploymentError
 from tools.deployment.stage import Stage, client
 from tools.packaging.artifact import Artifact
 
-# Those of $LATEST are what CloudFormation has set, and Environment differs in each deployment.
+# $LATEST has these as CloudFormation set them, and Environment differs in each deployment.
 _SETTINGS = (
     "Architectures",
     "Environment",
@@ -36,7 +36,7 @@ def check(stage: Stage, artifact: Artifact) -> None:
 
 
 def differences(function: str, code: str, layer: str, reserved: int) -> Iterator[str]:
-    """Name what a function and the version behind `live` have otherwise than they should.
+    """Say what is not as it should be in a function and the version behind `live`.
 
     Args:
         function: The function's name.

@@ -48,7 +48,7 @@ def deploy(  # noqa: PLR0913 - one argument for each option
 def rollback(
     stage: StageName, commit: str, *, canary: bool = False, attested: str = ""
 ) -> None:
-    """Deploy an artifact that has passed on the stage again; cancels a deployment under way."""
+    """Redeploy an artifact that has passed on the stage; cancel any deployment under way."""
     with release.fetched(stage, commit, "passed") as artifact:
         if stage.status() == "UPDATE_IN_PROGRESS":
             client("cloudformation").cancel_update_stack(StackName=stage.stack)
@@ -82,7 +82,7 @@ def _verify(artifact: Artifact, repository: str) -> None:
 
 @app.command("check-stage")
 def check(stage: StageName) -> None:
-    """Compare a stage with what was asked for, and test it (production: only what reads)."""
+    """Compare a stage with what was asked for, and test it (production: reads only)."""
     with release.fetched(stage, release.released(stage)) as artifact:
         _check(stage, artifact)
     if unconfirmed := stage.unconfirmed_subscriptions():

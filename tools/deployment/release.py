@@ -19,7 +19,7 @@ MAIN = "origin/main"
 
 
 def guard(stage: Stage, commit: str, *, is_rollback: bool) -> None:
-    """Refuse production a commit that is not on main, or an older one, except in a rollback."""
+    """Bar from production a commit that is not on main, or, except in a rollback, an older one."""
     if stage.name != "production":
         return
     if not _is_ancestor(commit, MAIN):
@@ -55,7 +55,7 @@ def opened(path: Path) -> Iterator[Artifact]:
 
 @contextlib.contextmanager
 def fetched(stage: Stage, name: str, among: str = "releases") -> Iterator[Artifact]:
-    """Open an artifact of the stage's bucket, by the beginning of its name.
+    """Open an artifact from the stage's bucket, given the beginning of its name.
 
     Args:
         stage: Whose bucket.
@@ -118,7 +118,7 @@ def plan(stage: Stage, artifact: Artifact) -> str:
         )
     printed = _sam_deploy(stage, artifact, "--no-execute-changeset")
     change_set = next(word for word in printed.split() if ":changeSet/" in word)
-    # By the stack's name too: the right to call it is asked of the stack.
+    # With the stack's name too: the permission to call it is checked against the stack.
     client("cloudformation").delete_change_set(
         StackName=stage.stack, ChangeSetName=change_set
     )
@@ -136,8 +136,8 @@ def _sam_deploy(
     account = stage.account()
     bucket, folder = account["ArtifactBucketName"], artifact.folder
     template = yaml.safe_load((folder / "template.yaml").read_text("utf-8"))
-    # Lambda publishes no version of a function that is as it was at its newest version: the same
-    # change would fail after it was taken back.
+    # Lambda publishes no version of a function that is identical to its newest version: a
+    # change that was taken back would fail the next time.
     variables = template["Globals"]["Function"]["Environment"]["Variables"]
     variables["DEPLOYMENT"] = datetime.now(UTC).isoformat()
     template["Outputs"]["Artifact"] = {
@@ -169,13 +169,13 @@ def deploy_and_check(
 ) -> None:
     """Install an artifact and check it; if the check fails, install what ran before.
 
-    Not in a rollback: what ran before it is what it left. Nor if somebody has deployed meanwhile.
+    Not in a rollback, which has just left what ran before, nor if somebody has deployed meanwhile.
 
     Args:
         stage: The stage.
         artifact: What it is to run.
         check: Raises an exception if the stage does not do what it should.
-        canary: Whether traffic shifts step by step; the suite that only reads runs meanwhile.
+        canary: Whether traffic shifts step by step; the read-only suite runs meanwhile.
         is_rollback: Whether the artifact is one that ran before.
     """
     before = released(stage)
@@ -201,7 +201,7 @@ def deploy_and_check(
 
 
 def use_tables(template: str, tables: Mapping[str, str]) -> str:
-    """Let a template, as JSON, use other tables than its own, which stay as they are.
+    """Make a template, as JSON, use tables other than its own, which stay as they are.
 
     Args:
         template: As `json.dumps` and `sam build` write it: one form of each reference.

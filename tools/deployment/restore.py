@@ -1,7 +1,7 @@
 """Go back to a table as it was: restore it, carry over what is newer, and let the stage use it.
 
-DynamoDB always restores into a new table. The stack keeps its own one, and an output says which of
-them is in use.
+DynamoDB always restores into a new table. The stack keeps its own, and an output says which of the
+two is in use.
 """
 
 import time
@@ -32,13 +32,13 @@ def restore(
     table: Annotated[str, typer.Option(help="Its id in template.yaml.")] = ANIMALS,
     at: datetime | None = None,
 ) -> str:
-    """Restore a table as it was at a moment (UTC; without one the latest) into a new one."""
+    """Restore a table as it was at a given time (UTC; by default the latest) into a new one."""
     source = stage.outputs()[f"{table}Name"]
     target = f"{stage.stack}-{table}-{datetime.now(UTC):%Y%m%d%H%M%S}"
     moment: dict[str, Any] = {"UseLatestRestorableTime": True}
     if at:
         moment = {"RestoreDateTime": at.replace(tzinfo=UTC)}
-    print(f"DynamoDB restores {source} into {target}. This waits until it is there:")
+    print(f"DynamoDB is restoring {source} into {target}. This command waits for it:")
     print(f"make cut-over STAGE={stage.name} TABLE={target}", flush=True)
     dynamodb = _dynamodb().meta.client
     # The SDK repeats a call whose answer was lost.
@@ -50,9 +50,9 @@ def restore(
 
 
 def cut_over(stage: StageName, name: str, *, carry: bool = True) -> None:
-    """Let a stage use a restored table, or its own one again; safe to repeat.
+    """Make a stage use a restored table, or its own again; safe to repeat.
 
-    Nothing is added to a table that is left once it is closed, whichever function still uses it.
+    Once closed, the table left behind takes no additions, whichever function still uses it.
     """
     table = name.removeprefix(f"{stage.stack}-").partition("-")[0]
     if table not in (ANIMALS, KEYS):
@@ -114,8 +114,8 @@ def _expiry(name: str) -> Any:
 def _predecessors(table: str, new: Any, in_use: Any) -> list[Any]:
     """Return the tables that may hold what a table lacks.
 
-    They are the one in use; the one that a repeated cut-over has left, as the table's tag says;
-    and the one for which that in use was closed, if its deployment was taken back.
+    They are the table in use; the one that a repeated cut-over has left, as the new table's tag
+    says; and the one for which the table in use was closed, if its deployment was taken back.
     """
     dynamodb, arn = new.meta.client, new.table_arn
     if new != in_use:
@@ -129,7 +129,7 @@ def _predecessors(table: str, new: Any, in_use: Any) -> list[Any]:
 
 
 def _close(tables: list[Any], successor: Any) -> None:
-    """Let tables give no more ids, because another takes their place, and wait for what began."""
+    """Stop tables from giving out ids, as another takes their place; wait for what has begun."""
     for table in tables:
         table.update_item(
             Key=_COUNTER,
@@ -175,7 +175,7 @@ def _add(table: Any, item: Mapping[str, Any]) -> None:
 
 
 def _never_repeat_ids(table: Any, last: int) -> None:
-    """Set a table's counter to a number, unless it is beyond that."""
+    """Set a table's counter to a number, unless it is already beyond it."""
     with suppress(table.meta.client.exceptions.ConditionalCheckFailedException):
         table.update_item(
             Key=_COUNTER,

@@ -42,8 +42,8 @@ def run(*command: str, cwd: Path = ROOT) -> str:
     return done.stdout
 
 
-# Few, because each label is a metric; more than one check needs, because a stage may be checked
-# twice at the same time, and because a check that was killed leaves its keys until they expire.
+# Few, because each label is a metric, but more than one check needs: a stage may be checked twice
+# at the same time, and a check that was killed leaves its keys behind until they expire.
 _LABELS = [f"check {number}" for number in range(1, 9)]
 
 
@@ -65,21 +65,21 @@ def _issue(keys: KeyTable) -> tuple[str, KeyRecord]:
     for label in _LABELS:
         with suppress(KeyAdministrationError):  # another check has a key of this label
             return keys.issue(label, "test", int(time.time()) + _KEY_LIFE_S)
-    raise DeploymentError(f"there are valid keys of all labels: {_LABELS}")
+    raise DeploymentError(f"all labels have valid keys: {_LABELS}")
 
 
 def check_contract(base_url: str, keys: list[str], place: str, *arguments: str) -> None:
-    """Run the contract suite as it has to pass in a place, without this process's credentials."""
+    """Run the contract suite as a place has to pass it, without this process's credentials."""
     if _suite(base_url, keys, place, "-r", "fE", *arguments).returncode:
         raise DeploymentError(f"the contract suite failed against {base_url}")
 
 
 @contextmanager
 def requests_meanwhile(outputs: Mapping[str, str]) -> Iterator[None]:
-    """Run what only reads of the contract suite against a stage, again and again.
+    """Run the read-only part of the contract suite against a stage, over and over.
 
-    A canary that nobody calls cannot fail. What the suite says is left to the check that follows:
-    old and new versions answer meanwhile.
+    A canary that nobody calls cannot fail. Judging is left to the check that follows, because old
+    and new versions answer meanwhile.
     """
     ended = threading.Event()
 

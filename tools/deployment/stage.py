@@ -1,4 +1,4 @@
-"""A stage: what an artifact asks for it, and what its stack on AWS is."""
+"""A stage: what an artifact asks of it, and what its stack on AWS has."""
 
 import os
 import time
@@ -33,7 +33,7 @@ class Stage:
         return f"animal-store-{self.name}"
 
     def parameters(self, artifact: Path) -> dict[str, str]:
-        """Return all parameters as an artifact has them: a rollback takes back changed ones."""
+        """Return all parameters as an artifact has them: a rollback reverts changed ones."""
         config = tomllib.loads((artifact / "samconfig.toml").read_text("utf-8"))
         template = yaml.safe_load((artifact / "template.yaml").read_text("utf-8"))
         parameters = {}
@@ -73,7 +73,7 @@ class Stage:
 
     def wait(self) -> None:
         """Wait while another deployment is under way: CloudFormation takes one at a time."""
-        # A stack whose first change set failed stays in review; deploying again takes it on.
+        # A stack whose first change set failed stays in review; deploying again picks it up.
         while (status := self.status()).endswith(
             "IN_PROGRESS"
         ) and status != "REVIEW_IN_PROGRESS":

@@ -47,12 +47,12 @@ class Connection(H11Protocol):
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start to look at a new connection every `_RECEIVE_SECONDS`."""
+        """Start checking a new connection every `_RECEIVE_SECONDS`."""
         super().connection_made(transport)
         self._end_if_stuck(None)
 
     def _end_if_stuck(self, before: Any) -> None:
-        """End it if it is receiving the same request as the last time."""
+        """End the connection if it is still receiving the same request as last time."""
         if self.transport.is_closing():
             return
         state = (self.conn.their_state, self.cycle)
@@ -67,7 +67,7 @@ def server(application: ASGIApp) -> uvicorn.Server:
     config = uvicorn.Config(
         application,
         http=Connection,
-        # Beyond that size, larger than what the gateway refuses, uvicorn answers in plain text.
+        # Beyond this size, which exceeds the gateway's own limit, uvicorn answers in plain text.
         h11_max_incomplete_event_size=64 * 1024,
         log_config=None,
         proxy_headers=False,
@@ -79,7 +79,7 @@ def server(application: ASGIApp) -> uvicorn.Server:
 
 
 class Application(Starlette):
-    """The ASGI application; its gateway may be exchanged for another at any time."""
+    """The ASGI application; its gateway may be replaced at any time."""
 
     def __init__(self, gateway: Gateway, output: Output) -> None:
         self.gateway, self._output = gateway, output
@@ -91,7 +91,7 @@ class Application(Starlette):
             Route("/status", HTMLResponse((_PAGES / "status.html").read_bytes())),
             Route("/status.json", self._status),
         ]
-        # A page of another site may have a name that leads here (DNS rebinding).
+        # Another site's page may have a host name that leads here (DNS rebinding).
         hosts = ["127.0.0.1", "localhost"]
         own = Middleware(TrustedHostMiddleware, allowed_hosts=hosts)
         super().__init__(routes=routes, middleware=[own])
@@ -137,7 +137,7 @@ class Application(Starlette):
 
 def _shown(target: str) -> str:
     """Write a request target for the terminal: printable, not too long, and without a key."""
-    target = target[:1000]  # decoding it again and again takes the square of its length
+    target = target[:1000]  # repeated decoding is quadratic in its length
     while (decoded := unquote(target)) != target:
         target = decoded
     return quote(_KEY.sub(r"\1...", target), safe=string.punctuation)[:200]

@@ -1,4 +1,4 @@
-"""What the files of `events/` are about: their API key, five animals, a repeated creation."""
+"""What the files in `events/` rely on: their API key, five animals, a repeated creation."""
 
 import io
 import json
@@ -41,7 +41,7 @@ def add_pets(dynamodb: "DynamoDBClient", table: str) -> None:
 
 
 def prepare(event: object, gateway: Gateway, dynamodb: "DynamoDBClient") -> None:
-    """Let a local store give each file of `events/` the response that its name promises.
+    """Prepare a local store: each file in `events/` gets the response that its name promises.
 
     For an event without the example key, nothing is added.
     """

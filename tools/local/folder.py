@@ -1,4 +1,4 @@
-"""The folder that holds the state of `make run` (DATA), which one service at a time may use."""
+"""The folder with the state of `make run` (DATA), which only one service may use at a time."""
 
 import fcntl
 import os
@@ -26,7 +26,7 @@ class DataFolder:
 
     @contextmanager
     def held_by_service(self) -> Iterator[IO[str]]:
-        """Hold the folder as its one service; a base URL in the file says that it answers."""
+        """Hold the folder as its only service; a base URL in the file says that it is answering."""
         self.path.mkdir(parents=True, exist_ok=True)
         with self._service.open("a+") as file:
             if not _try_lock(file, fcntl.LOCK_EX):
@@ -39,7 +39,7 @@ class DataFolder:
             yield file
 
     def base_url(self) -> str | None:
-        """Find the service on this folder that answers: on this machine, as keys are sent to it."""
+        """Find this folder's service if it answers: on this machine, as keys are sent to it."""
         with suppress(FileNotFoundError), self._service.open() as file:
             url = file.read()
             if _LOCAL_URL.fullmatch(url) and not _try_lock(file, fcntl.LOCK_SH):

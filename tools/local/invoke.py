@@ -20,7 +20,7 @@ EventFile = Annotated[Path, typer.Argument(help="An API Gateway proxy event.")]
 
 @contextmanager
 def explained(event: Path) -> Iterator[None]:
-    """Say which event cannot be used, because it is not of API Gateway, or not JSON."""
+    """Say which event cannot be used, because it is not from API Gateway, or not JSON."""
     try:
         yield
     except (AttributeError, LookupError, TypeError, ValueError) as error:
@@ -40,7 +40,7 @@ def invoke(event: EventFile) -> None:
         template = load_template(stage=stage)
         function, gateway = template.function_of(content), store.load(template)
         events.prepare(content, gateway, store.dynamodb)
-        # Longer than the function's own seconds: a person may be at a breakpoint.
+        # Longer than the function's own timeout: someone may be at a breakpoint.
         response = gateway.invoke(function, content, seconds=15 * 60)
     show(response)
 

@@ -23,7 +23,7 @@ class Output(StringIO):
         self._last: deque[dict[str, Any]] = deque(maxlen=20)
 
     def write(self, text: str) -> int:
-        """Take a line. What cannot be logged, as on a full disk, is lost: no request fails."""
+        """Take a line. If it cannot be logged, say on a full disk, it is lost; no request fails."""
         with suppress(OSError):
             self._log.write(text)
         with suppress(LookupError, TypeError, ValueError):  # a line of another kind
@@ -35,12 +35,12 @@ class Output(StringIO):
         return len(text)
 
     def _show(self, trace: str) -> None:
-        """Say of an exception what caused it, where, and where to read on."""
+        """Say what caused an exception, where, and where to read more."""
         where = f"the whole traceback is in {self._log.name}"
         _log.info("          %s; %s", summary(trace), where)
 
     def _count(self, request: dict[str, Any]) -> None:
-        """Count a request by its line of metrics."""
+        """Count a request from its metrics line."""
         with self._lock:
             self._counts[request["Operation"], request["Status"]] += 1
             self._last.appendleft(request)

@@ -95,7 +95,7 @@ Try it (Ctrl-C stops the service; data survives restarts):
 
 
 def _keep_reloaded(application: Application, store: Store, template: Path) -> None:
-    """Load everything again whenever a file of a function, a layer or the template changes."""
+    """Reload everything whenever a file of a function or a layer, or the template, changes."""
     seen = _modified(template)
     while True:
         time.sleep(_CHECK_S)
@@ -119,7 +119,7 @@ def _modified(template: Path) -> dict[Path, int]:
 
 
 def reset() -> None:
-    """Empty the local store (DATA): it gets another name, and the next start an empty one."""
+    """Empty the local store (DATA): rename it, so that the next start has an empty one."""
     folder = DataFolder()
     old = folder.path / f"store.{time.strftime('%Y%m%d-%H%M%S')}.old"
     if not folder.store.exists():

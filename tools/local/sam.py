@@ -33,14 +33,14 @@ from tools.local.service import (
 )
 
 BUILD = ROOT / ".aws-sam/local"
-"""What samconfig.toml's default sections name, and the layer that the Makefile builds."""
-# A function that cannot reach it says so by this name.
+"""Holds what samconfig.toml's default sections name, and the layer that the Makefile builds."""
+# A function that cannot reach the store names it like this.
 STORE_HOST = "store-of-make-sam-local"
 _PROCESSOR = "arm64" if platform.machine() in {"aarch64", "arm64"} else "x86_64"
 _IMAGE = f"public.ecr.aws/lambda/python:3.13-{_PROCESSOR}"
 _DEBUGGER = ROOT / ".tools/debugpy/lib/python3.13/site-packages"
 _MOUNTED_DEBUGGER = "/tmp/lambci_debug_files/debugpy"  # noqa: S108 - where sam mounts it
-# At its end, sam leaves responses of the engine open, which Python 3.13 reports as tracebacks.
+# On exit, sam leaves the engine's responses open, which Python 3.13 reports as tracebacks.
 _SAM = """\
 import sys
 from samcli.cli.main import cli
@@ -53,8 +53,8 @@ no registry, load the image from a file: docker load -i FILE. Without Docker, `m
 same handlers, and `animal-store invoke EVENT` invokes one. What failed"""
 
 _NO_LAYER = """\
-the layer cannot be built (see above). Its libraries come from the package index, once: try again
-when that can be reached. `make run` needs no layer"""
+the layer cannot be built (see above). Its libraries come from the package index, just once: try
+again when it can be reached. `make run` needs no layer"""
 _NO_IPV4 = """\
 the container engine gives containers no IPv4 address of this machine (host-gateway): name one in
 its daemon.json ("host-gateway-ip"), and start it again"""
@@ -89,7 +89,7 @@ def sam_invoke(event: EventFile, debug: str = "") -> None:
     """Invoke the function of an event's route in a container, and print its response."""
     with explained(event), tempfile.TemporaryDirectory() as own:
         content = json.loads(event.read_text("utf-8"))
-        # Of its own, because those of `make sam-local` may be in use.
+        # A separate file, because that of `make sam-local` may be in use.
         variables = Path(own, "env.json")
         with _prepared(DataFolder(), variables) as (store, gateway):
             events.prepare(content, gateway, store.dynamodb)
@@ -102,7 +102,7 @@ def sam_invoke(event: EventFile, debug: str = "") -> None:
             with _sam("invoke", function, *options, stdout=subprocess.PIPE) as process:
                 printed = process.communicate()[0]
         if not printed:
-            raise LocalError("the function gave no response (see above)")
+            raise LocalError("the function returned no response (see above)")
         show(json.loads(printed))
 
 
@@ -121,7 +121,7 @@ def _prepared(folder: DataFolder, variables: Path) -> Iterator[tuple[Store, Gate
                 "AWS_SECRET_ACCESS_KEY": "none",
                 "AWS_SESSION_TOKEN": "",
             }
-            # All have the same variables.
+            # All functions have the same variables.
             function = next(iter(template.functions.values()))
             environment = {"Parameters": function.environment | own}
             write_private(variables, json.dumps(environment))
@@ -147,7 +147,7 @@ def _address() -> str:
 
 
 def _adapted_template(variables: Iterable[str]) -> str:
-    """Name the functions' sources, so that a change is seen, and this machine's layer."""
+    """Point to the functions' sources, so that a change is seen, and to this machine's layer."""
     text = (ROOT / "template.yaml").read_text("utf-8")
     # A variable that the template does not declare is not passed on.
     declared = "".join(f"        {name}: none\n" for name in variables)
@@ -168,14 +168,14 @@ def _sam(*arguments: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
     # Without credentials, which sam would ask AWS about.
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         del environment[name]
-    # A session of its own, or Ctrl-C in the terminal would reach it too: its parent stops it.
+    # In its own session, or Ctrl-C in the terminal would reach it too: its parent stops it.
     options |= {"cwd": ROOT, "env": environment, "start_new_session": True}
     command = [f"{ROOT}/.tools/sam/bin/python", "-c", _SAM, "local", *arguments]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, **options) as process:
         try:
             yield process
         finally:
-            # A second Ctrl-C would leave containers.
+            # A second Ctrl-C would leave containers behind.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             process.send_signal(signal.SIGINT)  # after SIGTERM sam prints tracebacks
             with suppress(subprocess.TimeoutExpired):
@@ -195,5 +195,5 @@ def _wait_until_it_answers(
             answer = httpx.get(url, headers=headers, timeout=30, trust_env=False)
             if answer.is_success:
                 return
-            raise LocalError("the containers do not reach the store (see above)")
+            raise LocalError("the containers cannot reach the store (see above)")
     raise LocalError("sam local has ended (see above)")

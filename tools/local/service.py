@@ -60,8 +60,8 @@ class Store:
         return Gateway(template, handlers)
 
     def key(self, template: Template) -> str:
-        """Find or make the key of this machine; make it known to a store that was emptied."""
-        # Late: a template elsewhere has a layer of its own, which `load` imports first.
+        """Find or make this machine's key; add it to a store that was emptied."""
+        # Late: a template elsewhere has its own layer, which `load` imports first.
         from animal_store import api_key
 
         from tools.key_table import KeyRecord, KeyTable

@@ -19,7 +19,7 @@ from tools.packaging import sbom
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """An artifact, the file `path`, that has been unpacked: `folder` holds what `pack` put in."""
+    """An unpacked artifact: `path` is its file, and `folder` holds what `pack` put in."""
 
     path: Path
     folder: Path
@@ -54,7 +54,7 @@ def _zip(entries: dict[str, bytes]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in sorted(entries.items()):
-            entry = zipfile.ZipInfo(name)  # of the year 1980, whatever the file
+            entry = zipfile.ZipInfo(name)  # dated 1980, whatever the file
             entry.external_attr = 0o644 << 16  # Lambda runs as another user
             archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
     return buffer.getvalue()

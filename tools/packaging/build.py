@@ -16,7 +16,7 @@ SAM = ROOT / ".tools/sam/bin/sam"
 
 
 def require_processor(folder: Path, target: Target) -> None:
-    """Stop if a library is for another processor; its name need not tell."""
+    """Stop if a library is for another processor; its name may not tell."""
     for path in sorted(folder.rglob("*.so*")):
         machine = int.from_bytes(path.read_bytes()[18:20], "little")
         if machine != target.elf_machine:

@@ -51,7 +51,7 @@ DROPS = {
     # Written again.
     **dict.fromkeys(EMPTIED, ""),
 }
-"""What does not ship, as globs below `python`; of what they match, the one of this name stays."""
+"""What does not ship, as globs below `python`; a match with the name given here stays."""
 
 
 AMAZON_ROOTS = (
@@ -75,7 +75,7 @@ def trim(python: Path, drops: Mapping[str, str] = DROPS) -> None:
 
 
 def write_amazon_roots(bundle: Path, output: Path) -> None:
-    """Write Amazon's authorities alone; OpenSSL parses all of a bundle, 126 in the SDK's own."""
+    """Write only Amazon's authorities; OpenSSL parses a whole bundle, and the SDK's has 126."""
     certificates = bundle.read_text().split("\n\n")
     with output.open("w") as file:
         for label in AMAZON_ROOTS:
@@ -110,12 +110,12 @@ def _compile_models(package: Path) -> None:
 
 
 def build(target: Target, output: Path) -> None:
-    """Pack the layer into a directory that becomes `/opt` on Lambda; its contents are deleted."""
+    """Pack the layer into a directory that becomes `/opt` on Lambda; old contents are deleted."""
     require_python()
     shutil.rmtree(output, ignore_errors=True)
     python = output / "python"
     _install(target, python)
-    # Licence texts go along, where no start looks for modules.
+    # Licence texts ship too, where no start looks for modules.
     for records in python.glob("*.dist-info"):
         folder = output / "licences" / records.stem
         others = shutil.ignore_patterns("METADATA", "RECORD", "sboms")
@@ -136,7 +136,7 @@ def build(target: Target, output: Path) -> None:
 
 
 def add_compiled_libraries(target: Target, output: Path) -> None:
-    """Add those of another processor, whose names differ, so that the layer serves both."""
+    """Add another processor's libraries, whose names differ, so that the layer serves both."""
     with tempfile.TemporaryDirectory() as folder:
         _install(target, Path(folder))
         for library in Path(folder).rglob("*.so"):

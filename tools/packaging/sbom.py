@@ -1,4 +1,4 @@
-"""What ships in the layer, by the lock: requirements, and a bill of materials with licences."""
+"""What ships in the layer, per the lock: requirements, and a bill of materials with licences."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ from tools import ROOT
 UV = ROOT / ".tools/uv/bin/uv"
 NAME = "sbom.cdx.json"
 
-# Resources and S3 transfers: the layer makes its one client by botocore's own session. What
+# Resources and S3 transfers: the layer makes its only client with botocore's own session. What
 # compiles the models: the layer has them compiled, and pydantic_core, which runs them.
 _NOT_SHIPPED = (
     "boto3",
@@ -20,7 +20,7 @@ _NOT_SHIPPED = (
     "typing-inspection",
 )
 
-# SPDX expressions where the metadata says something else, with the licence files looked at.
+# SPDX expressions, checked against the licence files, where the metadata says something else.
 _SPDX = {
     "aws-lambda-powertools": "MIT-0",
     "python-dateutil": "Apache-2.0 OR BSD-3-Clause",

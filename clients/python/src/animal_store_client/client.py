@@ -18,7 +18,7 @@ _attempt_end = ContextVar("_attempt_end", default=math.inf)
 
 
 class Client(Core[httpx.Client]):
-    """Calls the API, as `Core` says; shared by threads and kept over a fork. Use it in `with`."""
+    """Calls the API as `Core` says. Threads may share it; it survives forks. Use it in `with`."""
 
     _connect = httpx.Client
 
@@ -40,8 +40,8 @@ class Client(Core[httpx.Client]):
 
         Args:
             status: Only animals with this status.
-            page_size: At most so many animals in a page, 1 to 100.
-            cursor: The last page's, to go on with the same status after the next one failed.
+            page_size: At most this many animals in a page, 1 to 100.
+            cursor: The last page's, to resume with the same status after the next one failed.
         """
         for call in self._pages(status, page_size, cursor):
             yield self._send(call)
@@ -65,7 +65,7 @@ class Client(Core[httpx.Client]):
             name: 1 to 256 characters, at least one of them not white space.
             category_id: A 64-bit integer.
             status: None for an animal without one.
-            idempotency_key: A failed call's, to repeat that one; a key is kept for 24 hours.
+            idempotency_key: That of a failed call, to repeat it; a key is kept for 24 hours.
         """
         return self._send(self._create(name, category_id, status, idempotency_key))
 
@@ -109,8 +109,8 @@ def _left_s(timeout_s: float | None = None) -> float:
 
 def _end_with_attempt(event: str, info: dict[str, Any]) -> None:
     """Let no step of a connection outlast its attempt: httpcore's extension "trace" calls this."""
-    # httpx bounds each read, but not their number: header lines may drip, 100 Continue come again
-    # and again. It bounds each connection to one of a host's addresses, but not their sum.
+    # httpx limits each read, but not their number: header lines may trickle in, and 100 Continue
+    # may repeat. It limits each connection to one of a host's addresses, but not their sum.
     if event.endswith("connect_tcp.started"):
         addresses = socket.getaddrinfo(info["host"], info["port"], type=socket.SOCK_STREAM)
         info["timeout"] = _left_s() / len(addresses)

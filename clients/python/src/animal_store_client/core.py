@@ -34,21 +34,21 @@ Http = TypeVar("Http", bound=httpx.Client | httpx.AsyncClient)
 
 
 class Core(Generic[Http]):
-    """What both clients are made of.
+    """What both clients share.
 
     Args:
-        base_url: Starts with `https://` and ends with `/v1`. This machine's own (`127.0.0.1`,
+        base_url: Starts with `https://` and ends with `/v1`. One on this machine (`127.0.0.1`,
             `[::1]`, `localhost`) may start with `http://`.
         api_key: Sent to this origin only.
         timeout_s: For each attempt; API Gateway answers within 29 seconds.
         deadline_s: For each call, over all attempts and pauses; in a list, for each page.
-        attempts: How often a request is sent at most; creations carry an Idempotency-Key.
-        max_retry_after_s: The longest `Retry-After` that is waited for.
-        http_client: With certificates or a proxy of your own, for instance. You close it, and make
+        attempts: The maximum number of times a request is sent; creations carry an Idempotency-Key.
+        max_retry_after_s: The longest `Retry-After` that the client waits for.
+        http_client: With your own certificates or proxy, for instance. You must close it, and make
             a client with another in a process that is forked after its first use.
 
     Raises:
-        ValueError: The base URL is not one or not encrypted, or the key cannot be a header.
+        ValueError: The base URL is invalid or not encrypted, or the key cannot be a header.
     """
 
     _connect: type[Http]
@@ -69,7 +69,7 @@ class Core(Generic[Http]):
         self._pets = httpx.URL(f"{base_url.rstrip('/')}/pets")
         host = self._pets.host
         if self._pets.scheme == "http" and host not in _LOOPBACK:
-            raise ValueError(f"The base URL http://{host} shows the key on its way: use https://")
+            raise ValueError(f"The base URL http://{host} exposes the key in transit: use https://")
         if not re.fullmatch("[!-~]+", api_key):
             raise ValueError("The API key is empty, or has a character that no key has")
         self.timeout_s, self.deadline_s = timeout_s, deadline_s
@@ -97,7 +97,7 @@ class Core(Generic[Http]):
         return self._http
 
     def _pages(self, status: AnyStatus, size: int, cursor: str | None) -> Iterator["Call[Page]"]:
-        """Yield the call for each page; the next one is known when the last one has its result."""
+        """Yield the call for each page; the next is known once the previous one has its result."""
         query = _without_none(limit=size, status=status, cursor=cursor)
         url: httpx.URL | None = self._pets.copy_merge_params(query)
         seen: set[str] = set()
@@ -105,7 +105,7 @@ class Core(Generic[Http]):
         def read(response: httpx.Response, value: Any) -> Page:
             nonlocal url
             if not isinstance(value, list):
-                raise errors.InvalidResponseError(f"The response is no page: {str(value)[:200]}")
+                raise errors.InvalidResponseError(f"The response is not a page: {str(value)[:200]}")
             url = self._next_url(response)
             if str(url) in seen:
                 raise errors.InvalidResponseError("The next page is said to be an earlier one")
@@ -149,7 +149,7 @@ def _without_none(**members: Any) -> dict[str, Any]:
 
 @dataclass
 class Call(Generic[T]):
-    """One call: `read` makes its result of the response and its JSON."""
+    """One call: `read` makes its result from the response and its JSON."""
 
     client: Core[Any]
     method: str
@@ -188,7 +188,7 @@ class Call(Generic[T]):
     def result(self, response: httpx.Response, content: bytes) -> T:
         """Return what a response stands for; the JSON of a 204 is None."""
         status = response.status_code
-        # A deletion that is repeated because its outcome is unknown is done if it finds nothing.
+        # A deletion repeated because its outcome is unknown counts as done if it finds nothing.
         deleted = self.method == "DELETE" and self._may_be_done and status == httpx.codes.NOT_FOUND
         if deleted or status == httpx.codes.NO_CONTENT:
             return self.read(response, None)
@@ -197,7 +197,7 @@ class Call(Generic[T]):
         try:
             value = json.loads(content if len(content) <= MAX_BODY_BYTES else b"")
         except (ValueError, RecursionError) as error:
-            text = f"{self.url}: something else than JSON of up to {MAX_BODY_BYTES} bytes"
+            text = f"{self.url}: something other than JSON of up to {MAX_BODY_BYTES} bytes"
             raise errors.InvalidResponseError(text) from error
         return self.read(response, value)
 

@@ -33,7 +33,7 @@ class Pet:
 
     @classmethod
     def from_json(cls, value: Any, *, replayed: bool = False) -> Self:
-        """Read an animal of a response, or raise InvalidResponseError."""
+        """Read an animal from a response, or raise InvalidResponseError."""
         match value:
             case {"id": int(id_), "name": str(name), "categoryId": int(category_id)}:
                 # Python counts True as an integer; JSON does not.

@@ -1,7 +1,7 @@
-"""An embedded DynamoDB: one SQLite file that answers a client of the SDK in its own process.
+"""An embedded DynamoDB: one SQLite file that answers an SDK client in the client's own process.
 
-What is acknowledged is on disk: each request is one transaction of SQLite, which waits for the
-disk at its end. The store knows what `operations` lists, and refuses the rest by name.
+What is acknowledged is on disk: each request is one SQLite transaction, which waits for the disk
+at its end. The store supports what `operations` lists, and refuses the rest by name.
 """
 
 import json
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from lambda_local.template import Table
 
-_APPLICATION_ID = 0x616E696D  # of any number, the one that stores have had from the first
+_APPLICATION_ID = 0x616E696D  # an arbitrary number, which stores have had from the start
 _VERSION = 1
 _PAGE_SIZE = 4096
 _GONE = "it was removed or replaced while in use; start the service again"
@@ -49,7 +49,7 @@ CREATE INDEX tokens_by_expiry ON tokens (expires);
 class Database:
     """An embedded DynamoDB in a file, which is created if it is missing, and refused if damaged.
 
-    The advice ends the message of that refusal.
+    The message of that refusal ends with the advice.
     """
 
     def __init__(self, path: Path, advice: str = "") -> None:
@@ -80,7 +80,7 @@ class Database:
             self._idle.pop().close()
 
     def answer(self, event_name: str, request: AWSPreparedRequest, **_: object) -> AWSResponse:
-        """Answer a request as DynamoDB does: the SDK calls this before it would send."""
+        """Answer a request as DynamoDB does: the SDK calls this before sending."""
         body: Any = request.body
         operation = event_name.rpartition(".")[2]
         try:
@@ -162,7 +162,7 @@ def _create(path: Path) -> None:
     """Create an empty store if there is none, in one step: an unfinished file has another name."""
     path.parent.mkdir(parents=True, exist_ok=True)
     log = Path(f"{path}-wal")
-    # Of a store that is being used, too.
+    # A store in use has a log, too.
     is_log_left = log.exists() and log.stat().st_size > 0
     if path.exists():
         return
@@ -183,7 +183,7 @@ def _check(path: Path) -> None:
     # With a log, SQLite decides: pages that are missing here may be there.
     if path.stat().st_size % _PAGE_SIZE and not Path(f"{path}-wal").exists():
         raise sqlite3.DatabaseError("it is cut off")
-    # Read-only: another connection could write to the file when it is closed.
+    # Read-only: any other connection could write to the file when it is closed.
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
         names = ("application_id", "user_version", "quick_check(1)")
         *version, result = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names)

@@ -18,7 +18,7 @@ _START_S = 60.0
 
 @contextmanager
 def serve(folder: Path) -> Iterator[str]:
-    """Run the `DynamoDBLocal.jar` of a folder, until the end of the block; give its URL."""
+    """Run a folder's `DynamoDBLocal.jar` until the end of the block; yield its URL."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     options = ["-Xmx512m", "-XX:TieredStopAtLevel=1", f"-Dport={port}"]

@@ -86,7 +86,7 @@ class Expressions:
         """Tell whether the condition holds for an item; without one it does."""
         if "ConditionExpression" not in self._texts:
             return True
-        # Each test is read, even where one holds: a mistake in it is always found.
+        # Each test is read, even if one already holds: a mistake in it is always found.
         holds = False
         for function, tested, name, comparator, value in _parts(
             self._texts["ConditionExpression"], r"\sOR\s", _TEST

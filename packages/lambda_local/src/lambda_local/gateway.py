@@ -37,7 +37,7 @@ from lambda_local.template import Function, Route, Template
 # api-gateway-execution-service-limits-table.html
 _MAX_BODY_BYTES = 10 * 1024 * 1024
 _MAX_HEAD_BYTES = 10_240  # of the request line and all header values together
-# Where a template has none of its own.
+# For what a template does not define itself.
 # https://docs.aws.amazon.com/apigateway/latest/developerguide/supported-gateway-response-types.html
 _GATEWAY_RESPONSES = {
     "MISSING_AUTHENTICATION_TOKEN": (HTTPStatus.FORBIDDEN, "Missing Authentication Token"),
@@ -49,7 +49,7 @@ Handler = Callable[[dict[str, Any], Any], Any]
 
 
 def load_handlers(template: Template) -> Mapping[str, Handler]:
-    """Import every handler and the layer again, by logical id; a failure keeps the old modules."""
+    """Reimport the layer and every handler, by logical id; a failure keeps the old modules."""
     functions = template.functions.values()
     folders = {
         folder.resolve() for folder in (*template.layers, *(each.code for each in functions))
@@ -70,7 +70,7 @@ def load_handlers(template: Template) -> Mapping[str, Handler]:
 
 def _handler(function: Function) -> Handler:
     for name, value in function.environment.items():
-        if not value.startswith("/opt/"):  # where Lambda unpacks what a layer was built to
+        if not value.startswith("/opt/"):  # where Lambda unpacks a built layer
             os.environ[name] = value
     module_name, _, attribute = function.handler.rpartition(".")
     path = function.code.resolve() / f"{module_name.replace('.', '/')}.py"
@@ -136,7 +136,7 @@ class Gateway:
     async def _integrate(
         self, function: Function, event: dict[str, Any], request_id: str
     ) -> Response:
-        """Invoke a function, within its own time."""
+        """Invoke a function, within its own timeout."""
         seconds = function.timeout_s
         invocation = asyncio.get_running_loop().run_in_executor(
             self._executor, self.invoke, function, event, seconds
@@ -147,7 +147,7 @@ class Gateway:
         except (Exception, SystemExit) as error:
             # As Lambda's runtime logs it. A thread that overruns cannot be stopped.
             line = {"level": "ERROR", "message": "The function failed.", "request_id": request_id}
-            # Else the function has raised TimeoutError.
+            # Otherwise, the function itself raised TimeoutError.
             timed_out = invocation.cancelled()
             if timed_out:
                 line["message"] = f"Task timed out after {seconds:.2f} seconds"
@@ -239,7 +239,7 @@ def _values_by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def response(result: Any) -> Response:
-    """Make the HTTP response of what a function returned."""
+    """Make the HTTP response from what a function returned."""
     headers = {name: [str(value)] for name, value in result.get("headers", {}).items()}
     headers |= result.get("multiValueHeaders", {})
     pairs = [(name, value) for name, values in headers.items() for value in values]

@@ -32,7 +32,7 @@ class _Index:
     types: dict[str, str]
 
     def place(self, item: Item) -> bytes:
-        """Return the place of an item; with a part of the key, where the items with it begin."""
+        """Return an item's place; given only part of the key, where the items with it begin."""
         place = self.begin
         # Then the attributes, each ended by a zero byte; none begins with `_AFTER`.
         for name in self.names:
@@ -70,7 +70,7 @@ class _Call:
 
     execute: Execute
     request: Request
-    action: str = ""  # what a write does: the name that it has in a transaction
+    action: str = ""  # what a write does: its name in a transaction
 
     def get_item(self) -> str:
         row = self.execute(_READ, (self.place(),)).fetchone()
@@ -81,7 +81,7 @@ class _Call:
         item = known(self.request["Item" if self.action == "Put" else "Key"])
         indexes, place = self._indexes(), self.place()
         for index in indexes.values():
-            # Refuses the wrong type of a key, before the condition is tested.
+            # Refuses a key of the wrong type before the condition is tested.
             index.row(item)
         row = self.execute(_READ, (place,)).fetchone()
         old: Item = json.loads(row[0]) if row else {}
@@ -108,7 +108,7 @@ class _Call:
 
     def transact_write_items(self) -> str:
         actions = self.request["TransactItems"]
-        # To SQLite, no None is the same as another.
+        # To SQLite, no two Nones are equal.
         token = self.request.get("ClientRequestToken")
         if self._is_repeated(token, sha256(json.dumps(actions, sort_keys=True).encode()).digest()):
             return "{}"
@@ -232,7 +232,7 @@ _OPERATIONS: dict[str, tuple[Callable[[_Call], str], set[str]]] = {
     "Scan": (_Call.scan, _PAGE),
     "CreateTable": (_Call.create_table, _TABLE),
 }
-# Of some parameters, not every value is known.
+# Not every value of these parameters is supported.
 _VALUES: dict[str, list[Any]] = {
     "ReturnValues": ["NONE", "ALL_NEW", "UPDATED_NEW"],
     "ReturnValuesOnConditionCheckFailure": ["NONE", "ALL_OLD"],

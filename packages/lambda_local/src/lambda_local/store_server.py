@@ -34,7 +34,7 @@ def serve(database: Database, address: str) -> Iterator[tuple[int, str]]:
                 self.respond(HTTPStatus.BAD_REQUEST, {}, _REFUSED)
                 return
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            # As much as the store reads.
+            # As much of a request as the store reads.
             sent: Any = SimpleNamespace(url=self.path, body=body)
             answer = database.answer(self.headers["X-Amz-Target"], sent)
             self.respond(answer.status_code, dict(answer.headers), answer.content)
@@ -47,7 +47,7 @@ def serve(database: Database, address: str) -> Iterator[tuple[int, str]]:
             self.wfile.write(content)
 
     with _server(address, Handler) as server:
-        # Looks whether it is to end every 20 ms: by default, each end would take half a second.
+        # Checks every 20 ms whether to stop: by default, each stop would take half a second.
         Thread(target=server.serve_forever, args=[0.02], daemon=True).start()
         try:
             yield server.server_port, access_key_id
@@ -58,6 +58,6 @@ def serve(database: Database, address: str) -> Iterator[tuple[int, str]]:
 def _server(address: str, handler: type[BaseHTTPRequestHandler]) -> ThreadingHTTPServer:
     try:
         return ThreadingHTTPServer((address, 0), handler)
-    # Of an engine in a virtual machine, which leads to the loopback address.
+    # The address of an engine in a virtual machine, which leads to the loopback address.
     except OSError:
         return ThreadingHTTPServer(("127.0.0.1", 0), handler)

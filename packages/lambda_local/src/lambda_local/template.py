@@ -1,7 +1,7 @@
-"""Read what the gateway needs of a SAM template.
+"""Read what the gateway needs from a SAM template.
 
-Routes, functions, gateway responses, tables and the stage use no intrinsic function but `Ref`; any
-other is refused where it is read. The rest of the template may use what CloudFormation offers.
+Routes, functions, gateway responses, tables and the stage may use no intrinsic function but
+`Ref`; any other is refused where it is read. The rest may use whatever CloudFormation offers.
 """
 
 import re
@@ -74,7 +74,7 @@ class Template(NamedTuple):
         return self.functions[self.find(event["httpMethod"], event["path"])[0].function]
 
 
-# Ten times as fast in C.
+# The C loader is ten times as fast.
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """YAML with CloudFormation's short forms; of all but `!Ref` only the name is kept."""
 
@@ -87,7 +87,7 @@ _Loader.add_multi_constructor(
 def load(path: Path, parameters: Mapping[str, str], stack: str = "local") -> Template:
     """Read a SAM template; template parameters that are not given take their defaults.
 
-    The name of the stack begins the names of its tables.
+    The names of its tables begin with the stack's name.
     """
     try:
         document = yaml.load(path.read_text("utf-8"), Loader=_Loader)  # noqa: S506 - is safe
@@ -97,7 +97,7 @@ def load(path: Path, parameters: Mapping[str, str], stack: str = "local") -> Tem
         names = {name: f"{stack}-{name}" for name in document["Resources"]}
         resolved = _resolved(document, {**values, **parameters, **names})
         return _read(path.parent, resolved, names)
-    # It may be being edited; a linter says where the mistake is.
+    # Someone may be editing the file; a linter says where the mistake is.
     except (OSError, yaml.YAMLError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise LocalError(f"{path} cannot be used: {type(error).__name__}: {error}") from error
 
