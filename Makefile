@@ -10,7 +10,7 @@ UV := .tools/uv/bin/uv
 # Never download an interpreter: the one that `scripts/find-python` names is used for every environment.
 export UV_PYTHON_DOWNLOADS := never
 export UV_PROJECT_ENVIRONMENT := .venv
-# For registries behind a private certificate authority: trust what this machine trusts (pip does so since 24.2).
+# For registries behind a private certificate authority: trust what this machine trusts (as pip has since 24.2).
 export UV_SYSTEM_CERTS ?= true
 export NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
 export PYTHON
@@ -67,7 +67,7 @@ lock: $(UV) ## bring every lock file up to date with pyproject.toml and locks/*.
 run: install ## serve the API on this machine (PORT=3000 DATA=.local RELOAD=1)
 	@PYTHONDONTWRITEBYTECODE= exec $(ANIMAL_STORE) run
 
-# The functions in Lambda containers: they are mounted from their sources, and share a layer built for this machine.
+# The functions in Lambda containers are mounted from their sources, and share a layer built for this machine.
 MACHINE := $(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
 .aws-sam/local/.layer: uv.lock layers/common/animal_store/*.py tools/packaging/*.py | .venv/.installed
 	@echo "building the layer for sam local"
@@ -75,7 +75,7 @@ MACHINE := $(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
 	@touch $@
 
 .PHONY: sam-local sam-invoke sam-contract
-sam-local: install .tools/sam/.installed ## serve the API by `sam local start-api`, in containers (PORT=3000 DATA=.local EVENTS=0)
+sam-local: install .tools/sam/.installed ## serve the API with `sam local start-api`, in containers (PORT=3000 DATA=.local EVENTS=0)
 	@exec $(ANIMAL_STORE) sam-local
 
 sam-invoke: install .tools/sam/.installed $(if $(DEBUG),.tools/debugpy/.installed) ## invoke one function in a container: make sam-invoke EVENT=events/get-200.json (DEBUG=5890: wait for a debugger)
@@ -117,7 +117,7 @@ check-workflows:
 	+@scripts/lint-workflows
 
 # Only after a change, because it takes as long as the other checks together. SAM's translation is linted too: it has
-# references that template.yaml does not have. (W2001: the translator uses up two parameters.)
+# references that template.yaml lacks. (W2001: the translator uses up two parameters.)
 .tools/.templates-checked: template.yaml bootstrap.yaml .checkov.yaml .venv/.installed .tools/sam/.installed .tools/checkov/.installed
 	@{ $(SAM_OFFLINE) .tools/sam/bin/sam validate && $(SAM_OFFLINE) .tools/sam/bin/sam validate --lint && \
 	  .tools/sam/bin/python -m tools.packaging.translate template.yaml '{"Stage": "production"}' >.tools/translated.json && \
@@ -145,8 +145,8 @@ test: install .tools/sam/.installed ## after each change: every test that is not
 tests: test
 
 .PHONY: test-slow test-all
-# Before the tests, whose two processes would install the same at once.
-test-slow: install $(patsubst %,.tools/%/.installed,sam clients $(if $(shell command -v npm),iam clients-npm $(if $(shell command -v java),dynamodb-local))) ## the others: builds, rights, generated clients, the page in a browser, Amazon's engine, attack and model check
+# Before the tests, whose two processes would otherwise install the same tools at once.
+test-slow: install $(patsubst %,.tools/%/.installed,sam clients $(if $(shell command -v npm),iam clients-npm $(if $(shell command -v java),dynamodb-local))) ## the slow tests: builds, rights, generated clients, the page in a browser, Amazon's engine, attack and model check
 	@echo "make test-slow: some minutes"
 	@SECONDS=0; $(PYTEST_CMD) -n 2 --dist loadfile -m slow; $(ANIMAL_STORE) faults --sample 12; echo "make test-slow: $$SECONDS s"
 
@@ -184,7 +184,7 @@ endif
 build: .venv/.installed .tools/sam/.installed ## build for AWS, without Docker: arm64 (release) and x86_64 (ARCH=... for one)
 	@$(ANIMAL_STORE) build $(ARCH)
 
-# Before a recipe does anything: make expands all of its lines first.
+# Checked before a recipe does anything: make expands all its lines first.
 required = $(foreach name,$1,$(if $($(name)),,$(error give $(name): make $@ $(name)=...)))
 
 .PHONY: bootstrap
@@ -213,7 +213,7 @@ cut-over: .venv/.installed .tools/sam/.installed ## let a stage use a restored t
 	@$(call required,STAGE TABLE)$(ANIMAL_STORE) cut-over "$$STAGE" "$$TABLE" $(ARGS)
 
 .PHONY: rehearse
-rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## try production's deployment on an emulator of AWS, or staging's (STAGE=staging)
+rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## try production's deployment, or staging's (STAGE=staging), on an AWS emulator
 	@$(MAKE) build ARCH=x86_64
 	@REHEARSED_STAGE="$${STAGE:-production}" $(PYTEST_CMD) tests/rehearsal -vx --durations=0 --durations-min=1
 	@echo "what the emulator lacks: tests/rehearsal/emulator.yaml"
@@ -237,7 +237,7 @@ bench: .venv/.installed .tools/sam/.installed ## compare speed and size with oth
 	@.venv/bin/python -m benchmarks $(if $(QUICK),--quick)
 
 .PHONY: bench-aws
-bench-aws: .venv/.installed ## cold and warm durations of a deployed stage, by memory size (STAGE=, API_KEY=); never run
+bench-aws: .venv/.installed ## cold and warm durations of a deployed stage, by memory size (STAGE=, API_KEY=); not yet run
 	@STAGE="$${STAGE:?}" API_KEY="$${API_KEY:?}" .venv/bin/python -m benchmarks.aws
 
 .PHONY: bench-lock
