@@ -25,9 +25,8 @@ def check(stage: Stage, artifact: Artifact) -> None:
         if name != "Canary" and used.get(name) != value:
             wrong.append(f"parameter {name} is {used.get(name)}, not {value}")
     resources, codes = stage.resources(), dict(artifact.code)
-    layer = codes.pop("CommonLayer")
+    layer, reserved = codes.pop("CommonLayer"), int(asked["ReservedConcurrency"])
     for name, code in codes.items():
-        reserved = int(asked["ReservedConcurrency"])
         found = differences(resources[name], code, layer, reserved)
         wrong += [f"{name}: {difference}" for difference in found]
     if wrong:
