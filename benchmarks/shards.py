@@ -1,7 +1,6 @@
 """Simulate the order in which animals appear, for docs/scale.md: `python -m benchmarks.shards`."""
 
 import random
-from collections import Counter
 
 _ENVIRONMENTS, _SECONDS, _BURST, _POLL_SECONDS = 50, 20, 20, 0.1
 _RATE = 800
@@ -20,7 +19,7 @@ def create(shards: int, chooser: random.Random) -> list[tuple[float, int]]:
         ) < _SECONDS:
             begun += [moment] * size
     turns = [chooser.randrange(shards) for _ in range(_ENVIRONMENTS)]
-    counters, appeared = Counter[int](), []
+    counters, appeared = [0] * shards, []
     for moment in sorted(begun):
         environment = chooser.randrange(_ENVIRONMENTS)
         shard = turns[environment] = (turns[environment] + 1) % shards
