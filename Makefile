@@ -174,7 +174,7 @@ audit: .venv/.installed ## how everything is locked, known vulnerabilities, secr
 
 # -- AWS ---------------------------------------------------------------------------------------------------------------
 
-# Region and account come from the environment; docs/runbook.md explains each command. sam and the SDK read only
+# Region and account come from the environment; docs/deployment.md and docs/runbook.md explain each command. sam and the SDK read only
 # AWS_DEFAULT_REGION.
 ifdef AWS_REGION
 export AWS_DEFAULT_REGION ?= $(AWS_REGION)
@@ -221,7 +221,7 @@ rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## 
 .PHONY: first-flight
 first-flight: .venv/.installed .tools/sam/.installed ## the rehearsal's steps and more in a real, empty AWS account: make first-flight STAGE=staging
 	@$(MAKE) build ARCH=arm64
-	@echo "This takes about an hour and costs a few dollars: docs/runbook.md, First flight."
+	@echo "This takes about an hour and costs a few dollars: docs/deployment.md, First flight."
 	@FIRST_FLIGHT=1 REHEARSED_STAGE="$${STAGE:?}" $(PYTEST_CMD) tests/rehearsal -vx --durations=0 --durations-min=1
 
 .PHONY: contract

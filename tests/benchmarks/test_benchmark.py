@@ -48,7 +48,7 @@ def test_cold_start_takes_at_most_5_percent_more_than_published_and_logs_one_lin
         ("docs/decisions.md", f"{CONNECTION_M:.1f} M that a new connection adds"),
         ("docs/decisions.md", f"${GATEWAY:.2f} of what a million requests cost"),
         ("docs/decisions.md", f"an HTTP API would be\n  [${HTTP_API:.2f}]"),
-        ("docs/runbook.md", f"API Gateway takes ${GATEWAY:.2f} per million"),
+        ("docs/deployment.md", f"API Gateway takes ${GATEWAY:.2f} per million"),
         ("docs/scale.md", f"a list of 20, million instructions | {LIST_M} |"),
     ],
 )

@@ -21,7 +21,8 @@ DOCUMENTS = sorted(
 TARGETS = re.findall("^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
 COMMANDS = {"make": TARGETS, "animal-store": typer.main.get_group(app).commands}
 RUNBOOK = (ROOT / "docs/runbook.md").read_text()
-AWS_COMMANDS = sorted(set(re.findall(r"\baws ([a-z0-9-]+) ([a-z-]+)", RUNBOOK)))
+OPERATING = RUNBOOK + (ROOT / "docs/deployment.md").read_text()
+AWS_COMMANDS = sorted(set(re.findall(r"\baws ([a-z0-9-]+) ([a-z-]+)", OPERATING)))
 TEMPLATE = (ROOT / "template.yaml").read_text()
 ALARMS = re.findall(r"^  (\w+Alarm):", TEMPLATE, re.MULTILINE)
 
