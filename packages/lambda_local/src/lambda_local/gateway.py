@@ -138,17 +138,17 @@ class Gateway:
     ) -> Response:
         """Invoke a function, within its own timeout."""
         seconds = function.timeout_s
-        invocation = asyncio.get_running_loop().run_in_executor(
-            self._executor, self.invoke, function, event, seconds
-        )
+        run = asyncio.get_running_loop().run_in_executor
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(seconds) as limit:
+                # Fails where no more threads can be started.
+                invocation = run(self._executor, self.invoke, function, event, seconds)
                 return response(await invocation)
         except (Exception, SystemExit) as error:
             # As Lambda's runtime logs it. A thread that overruns cannot be stopped.
             line = {"level": "ERROR", "message": "The function failed.", "request_id": request_id}
             # Otherwise, the function itself raised TimeoutError.
-            timed_out = invocation.cancelled()
+            timed_out = limit.expired()
             if timed_out:
                 line["message"] = f"Task timed out after {seconds:.2f} seconds"
             else:
