@@ -30,7 +30,7 @@ def main() -> None:
     from animal_store_client import AnimalStoreError
 
     from tools.cli import app
-    from tools.deployment.service import DeploymentError
+    from tools.deployment.stage import DeploymentError
     from tools.key_table import KeyAdministrationError
 
     # Stop everything that was started. Ctrl-C is listed too: what a shell starts in the background

@@ -9,11 +9,9 @@ from unittest.mock import MagicMock
 import pytest
 
 from tools.deployment import bootstrap, check_stage, release
-from tools.deployment.service import DeploymentError
-from tools.deployment.stage import Stage
+from tools.deployment.stage import DeploymentError, Stage
 from tools.packaging.artifact import Artifact
 
-PRODUCTION = Stage("production")
 ACCOUNT = {
     "ArtifactBucketName": "bucket",
     "ExecutionRoleArn": "execution",
@@ -32,14 +30,16 @@ git reset --quiet --hard newer
 """
 
 
+AWS = MagicMock()
+PRODUCTION = Stage("production", client=lambda _: AWS)
+
+
 @pytest.fixture(autouse=True)
 def aws(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
     """Take the place of every service of AWS."""
-    aws = MagicMock()
-    monkeypatch.setattr(release, "client", lambda _: aws)
-    monkeypatch.setattr(check_stage, "client", lambda _: aws)
+    AWS.reset_mock()
     monkeypatch.setattr(Stage, "account", lambda _: ACCOUNT)
-    return aws
+    return AWS
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_an_environment_that_every_branch_may_use_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     answer = '{"deployment_branch_policy": null, "id": 2, "owner": {"id": 1}}'
-    monkeypatch.setattr(bootstrap, "run", lambda *_: answer)
+    monkeypatch.setattr(Stage, "run", lambda *_: answer)
     with pytest.raises(DeploymentError, match="only main"):
         bootstrap.identity(PRODUCTION, "octo/animals")
 
@@ -168,7 +168,7 @@ def test_a_plan_leaves_nothing_behind_and_each_deployment_differs(
     aws: MagicMock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sam = MagicMock(return_value="created: arn:a:changeSet/samcli/1 .")
-    monkeypatch.setattr(release, "run", sam)
+    monkeypatch.setattr(Stage, "run", sam)
     monkeypatch.setattr(Stage, "status", lambda _: "UPDATE_COMPLETE")
     monkeypatch.setattr(Stage, "parameters", lambda *_: {})
     monkeypatch.setattr(Stage, "restored_tables", lambda _: {})
@@ -224,7 +224,9 @@ def test_what_did_not_reach_live_is_named(aws: MagicMock) -> None:
         "RoutingConfig": {"AdditionalVersionWeights": {"2": 0.1}}
     }
 
-    assert list(check_stage.differences("function", "ab", "cc", reserved=0)) == [
+    assert list(
+        check_stage.differences(PRODUCTION, "function", "ab", "cc", reserved=0)
+    ) == [
         "the code is not ab",
         "the layer is not cc",
         "other versions have a share: {'2': 0.1}",

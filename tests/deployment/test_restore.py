@@ -11,8 +11,7 @@ import stamina
 from moto import mock_aws
 
 from tools.deployment import release, restore
-from tools.deployment.service import DeploymentError
-from tools.deployment.stage import Stage
+from tools.deployment.stage import DeploymentError, Stage
 from tools.local.service import load_template
 
 PRODUCTION = Stage("production")

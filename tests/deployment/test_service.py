@@ -2,16 +2,31 @@
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from unittest.mock import MagicMock
 
 import boto3
 import pytest
 from moto import mock_aws
 
-from tools.deployment import service, stage
+from tools.deployment import service
 from tools.deployment.stage import Stage
 from tools.key_table import KeyTable
 from tools.local.service import load_template
+
+OUTPUTS = {"ApiKeysTableName": "keys", "BaseUrl": "https://a/v1"}
+
+
+def stage(execute: MagicMock | None = None) -> Stage:
+    """Make a stage with a stack, reached with the credentials of the environment."""
+    stage = Stage("staging", execute=execute or MagicMock())
+    outputs = [
+        {"OutputKey": name, "OutputValue": value} for name, value in OUTPUTS.items()
+    ]
+    cloudformation = MagicMock()
+    cloudformation.describe_stacks.return_value = {"Stacks": [{"Outputs": outputs}]}
+    clients = {"cloudformation": lambda _: cloudformation}
+    return replace(stage, client=lambda name: clients.get(name, boto3.client)(name))
 
 
 @pytest.fixture
@@ -29,8 +44,8 @@ def test_two_checks_at_the_same_time_have_valid_keys_of_their_own(
     keys: KeyTable,
 ) -> None:
     with (
-        service.temporary_keys("keys") as first,
-        service.temporary_keys("keys") as second,
+        service.temporary_keys(stage()) as first,
+        service.temporary_keys(stage()) as second,
     ):
         assert len({*first, *second}) == 4
         assert {record.state for record in keys.all()} == {"active"}
@@ -39,24 +54,23 @@ def test_two_checks_at_the_same_time_have_valid_keys_of_their_own(
 
 
 @pytest.mark.usefixtures("keys")
-def test_a_canary_gets_requests_that_only_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_canary_gets_requests_that_only_read() -> None:
     suite = MagicMock()
-    monkeypatch.setattr(service, "_suite", suite)
 
-    with service.requests_meanwhile(
-        {"ApiKeysTableName": "keys", "BaseUrl": "https://a/v1"}
-    ):
+    with service.requests_meanwhile(stage(suite)):
         while not suite.called:
             time.sleep(0.01)
 
-    assert "smoke_read_only" in suite.call_args.args
+    assert "smoke_read_only" in suite.call_args.args[0]
 
 
-def test_an_address_that_has_not_confirmed_gets_no_alarms(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    sns = MagicMock()
-    sns.list_subscriptions_by_topic.return_value = {
+def test_an_address_that_has_not_confirmed_gets_no_alarms() -> None:
+    aws = MagicMock()
+    resource = {"LogicalResourceId": "AlarmTopic", "PhysicalResourceId": "topic"}
+    aws.get_paginator.return_value.paginate.return_value = [
+        {"StackResourceSummaries": [resource]}
+    ]
+    aws.list_subscriptions_by_topic.return_value = {
         "Subscriptions": [
             {"Endpoint": "a@example.com", "SubscriptionArn": "PendingConfirmation"},
             {
@@ -65,7 +79,6 @@ def test_an_address_that_has_not_confirmed_gets_no_alarms(
             },
         ]
     }
-    monkeypatch.setattr(stage, "client", lambda _: sns)
-    monkeypatch.setattr(Stage, "resources", lambda _: {"AlarmTopic": "topic"})
+    production = Stage("production", client=lambda _: aws)
 
-    assert Stage("production").unconfirmed_subscriptions() == ["a@example.com"]
+    assert production.unconfirmed_subscriptions() == ["a@example.com"]

@@ -7,12 +7,14 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 import yaml
 
 from tools import ROOT
 from tools.deployment import service
+from tools.deployment.stage import Stage
 
 WORKFLOWS = {}
 for path in (ROOT / ".github/workflows").glob("*.yml"):
@@ -113,7 +115,11 @@ def test_a_check_runs_the_contract_suite_without_a_build(
     python: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", python)
-    service.check_contract("https://a/v1", ["", ""], "aws", "--collect-only")
+    outputs = [{"OutputKey": "BaseUrl", "OutputValue": "https://a/v1"}]
+    aws = MagicMock()
+    aws.describe_stacks.return_value = {"Stacks": [{"Outputs": outputs}]}
+    stage = Stage("staging", client=lambda _: aws)
+    service.check_contract(stage, ["", ""], "aws", "--collect-only")
 
 
 def test_both_workflows_find_the_same_packages() -> None:

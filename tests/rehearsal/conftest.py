@@ -14,22 +14,26 @@ from tools.deployment.stage import Stage
 from tools.packaging import artifact
 from tools.packaging.targets import TARGETS
 
-STAGE = Stage(os.environ.get("REHEARSED_STAGE", ""))
+STAGE = os.environ.get("REHEARSED_STAGE", "")
 IS_ON_AWS = "FIRST_FLIGHT" in os.environ
 BUILD = TARGETS["arm64" if IS_ON_AWS else "x86_64"].build_dir
 # How the emulator's stages differ: it knows no reserved concurrency.
 PARAMETERS = [] if IS_ON_AWS else ["Architecture=x86_64", "ReservedConcurrency=0"]
-collect_ignore_glob = [] if STAGE.name else ["test_*"]
+collect_ignore_glob = [] if STAGE else ["test_*"]
 
 
 @dataclass
 class Rehearsal:
     """A stage, and what one step leaves to the next."""
 
-    stage: Stage
     place: Place
     folder: Path
     deployed_first: str = ""
+
+    @property
+    def stage(self) -> Stage:
+        """The stage, reached with the credentials of the moment."""
+        return Stage(STAGE)
 
     @property
     def base_url(self) -> str:
@@ -53,11 +57,11 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
     """Give the stage, in an empty account."""
     folder = tmp_path_factory.mktemp("rehearsal")
     if IS_ON_AWS:
-        with empty_account(STAGE) as place:
-            yield Rehearsal(STAGE, place, folder)
+        with empty_account(Stage(STAGE)) as place:
+            yield Rehearsal(place, folder)
     else:
         with emulated(folder / "emulator") as place, recording(folder / "calls"):
-            yield Rehearsal(STAGE, place, folder)
+            yield Rehearsal(place, folder)
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ import yaml
 from botocore.exceptions import ClientError
 
 from tools import ROOT
-from tools.deployment.stage import Stage, client
+from tools.deployment.stage import Stage
 
 LIMITATIONS = Path(__file__).with_name("emulator.yaml")
 _ACCOUNT, _REGION = "123456789012", "eu-central-1"
@@ -49,15 +49,15 @@ class Place:
 
     def _assume(self, _stage: Stage, role: str) -> Mapping[str, str]:
         """Assume a role; as no token of GitHub's is here, let it trust the account."""
-        iam, name = client("iam"), role.rpartition("/")[2]
+        iam, name = boto3.client("iam"), role.rpartition("/")[2]
         policy = iam.get_role(RoleName=name)["Role"]["AssumeRolePolicyDocument"]
-        account = {"AWS": client("sts").get_caller_identity()["Account"]}
+        account = {"AWS": boto3.client("sts").get_caller_identity()["Account"]}
         trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": account}
         policy["Statement"] = [policy["Statement"][0], trust]
         iam.update_assume_role_policy(RoleName=name, PolicyDocument=json.dumps(policy))
         # It takes some seconds until the trust is known everywhere.
         assume = stamina.retry(on=ClientError, attempts=12, wait_initial=5)(
-            client("sts").assume_role
+            boto3.client("sts").assume_role
         )
         answer = assume(RoleArn=role, RoleSessionName="first-flight")
         return dict(answer["Credentials"])
@@ -73,7 +73,7 @@ class Emulator(Place):
             "sub": f"repo:octo/animals:environment:{stage.name}",
         }
         payload = base64.urlsafe_b64encode(json.dumps(token).encode()).decode()
-        answer = client("sts").assume_role_with_web_identity(
+        answer = boto3.client("sts").assume_role_with_web_identity(
             RoleArn=role, RoleSessionName="job", WebIdentityToken=f"e30=.{payload}.MA=="
         )
         return dict(answer["Credentials"])
@@ -167,13 +167,14 @@ _LOG_GROUPS = ("logs", "describe_log_groups", "logGroups[].logGroupName")
 
 def _find(service: str, operation: str, query: str) -> list[str]:
     """Name what an account has of the project."""
-    names = client(service).get_paginator(operation).paginate().search(query)
+    client = boto3.client(service)  # type: ignore[call-overload]
+    names = client.get_paginator(operation).paginate().search(query)
     return [name for name in names if name.startswith("animal-store-")]
 
 
 def _remove(stage: Stage) -> None:
     """Remove the stage, its data, its logs, and what was prepared for it."""
-    cloudformation, dynamodb = client("cloudformation"), client("dynamodb")
+    cloudformation, dynamodb = boto3.client("cloudformation"), boto3.client("dynamodb")
     if stage.status():
         cloudformation.update_termination_protection(
             StackName=stage.stack, EnableTerminationProtection=False
@@ -184,7 +185,7 @@ def _remove(stage: Stage) -> None:
         dynamodb.get_waiter("table_exists").wait(TableName=table)
         dynamodb.delete_table(TableName=table)
     for group in _find(*_LOG_GROUPS):
-        client("logs").delete_log_group(logGroupName=group)
+        boto3.client("logs").delete_log_group(logGroupName=group)
     bootstrap = f"{stage.stack}-bootstrap"
     if bootstrap in _find(*_STACKS):
         bucket = boto3.resource("s3").Bucket(stage.account()["ArtifactBucketName"])

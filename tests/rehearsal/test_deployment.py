@@ -23,8 +23,8 @@ from botocore.exceptions import ClientError
 from tests.rehearsal.conftest import BUILD, IS_ON_AWS, Rehearsal
 from tools import ROOT
 from tools.deployment import bootstrap, check_stage, release, restore
-from tools.deployment.service import DeploymentError, check_contract, temporary_keys
-from tools.deployment.stage import TABLES, client
+from tools.deployment.service import check_contract, temporary_keys
+from tools.deployment.stage import TABLES, DeploymentError
 from tools.packaging.bytecode import compile_tree
 
 REPOSITORY = ["Owner=octo", "OwnerId=1", "Repository=animals", "RepositoryId=2"]
@@ -92,8 +92,8 @@ def test_deploy(rehearsal: Rehearsal) -> None:
 
 def test_the_contract_suite_passes(rehearsal: Rehearsal) -> None:
     place = "aws" if IS_ON_AWS else "rehearsal"
-    with temporary_keys(rehearsal.stage.outputs()["ApiKeysTableName"]) as keys:
-        check_contract(rehearsal.base_url, keys, place)
+    with temporary_keys(rehearsal.stage) as keys:
+        check_contract(rehearsal.stage, keys, place)
     assert_every_operation_answers(rehearsal.base_url, TEXT)
 
 
@@ -156,7 +156,10 @@ def test_a_canary_that_fails_is_taken_back(rehearsal: Rehearsal) -> None:
 @only_aws  # the emulator's API Gateway answers otherwise
 @pytest.mark.administrator
 def test_a_throttled_function_is_answered_with_503(rehearsal: Rehearsal) -> None:
-    functions, name = client("lambda"), rehearsal.stage.resources()["ListPetsFunction"]
+    functions, name = (
+        boto3.client("lambda"),
+        rehearsal.stage.resources()["ListPetsFunction"],
+    )
     headers = {"Authorization": f"Bearer animal_test_{'0' * 38}"}
     functions.put_function_concurrency(
         FunctionName=name, ReservedConcurrentExecutions=0
@@ -224,7 +227,7 @@ class Writers:
 @pytest.fixture
 def writers(rehearsal: Rehearsal) -> Iterator[Writers]:
     """Let clients write for the time of a step."""
-    with temporary_keys(rehearsal.stage.outputs()["ApiKeysTableName"]) as keys:
+    with temporary_keys(rehearsal.stage) as keys:
         writers = Writers(rehearsal.base_url, keys[0])
         yield writers
         writers.stop()
@@ -254,7 +257,7 @@ def test_restore_and_cut_over_and_back_under_writers(
 
 @pytest.mark.administrator
 def test_delete(rehearsal: Rehearsal) -> None:
-    stage, cloudformation = rehearsal.stage, client("cloudformation")
+    stage, cloudformation = rehearsal.stage, boto3.client("cloudformation")
     resources = stage.resources()
     with pytest.raises(ClientError, match=r"(?i)protect"):
         cloudformation.delete_stack(StackName=stage.stack)
@@ -265,7 +268,7 @@ def test_delete(rehearsal: Rehearsal) -> None:
     stage.wait()
     for table in TABLES:
         with pytest.raises(ClientError, match=r"(?i)protect"):
-            client("dynamodb").delete_table(TableName=resources[table])
+            boto3.client("dynamodb").delete_table(TableName=resources[table])
 
 
 @pytest.mark.skipif(IS_ON_AWS, reason="calls are recorded on the emulator")

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from tools.deployment.service import SAM, DeploymentError, run
-from tools.deployment.stage import Stage, StageName
+from tools.deployment.service import SAM
+from tools.deployment.stage import DeploymentError, Stage, StageName
 
 
 def bootstrap(
@@ -22,14 +22,14 @@ def bootstrap(
 def identity(stage: Stage, repository: str) -> list[str]:
     """Ask GitHub for the numbers by which the jobs of a protected environment are trusted."""
     environment = json.loads(
-        run("gh", "api", f"repos/{repository}/environments/{stage.name}")
+        stage.run("gh", "api", f"repos/{repository}/environments/{stage.name}")
     )
     if not environment["deployment_branch_policy"]:
         raise DeploymentError(
             f"every branch of {repository} would be trusted: first let only main use the "
             f"environment {stage.name} (Settings, Environments, Deployment branches and tags)"
         )
-    answer = json.loads(run("gh", "api", f"repos/{repository}"))
+    answer = json.loads(stage.run("gh", "api", f"repos/{repository}"))
     owner, _, name = repository.partition("/")
     numbers = [f"OwnerId={answer['owner']['id']}", f"RepositoryId={answer['id']}"]
     return [f"Owner={owner}", f"Repository={name}", *numbers]
@@ -37,7 +37,7 @@ def identity(stage: Stage, repository: str) -> list[str]:
 
 def create(stage: Stage, parameters: list[str]) -> None:
     """Create or update the stack of the account."""
-    run(SAM, "deploy", "--template-file", "bootstrap.yaml", "--stack-name",
+    stage.run(SAM, "deploy", "--template-file", "bootstrap.yaml", "--stack-name",
         f"{stage.stack}-bootstrap", "--capabilities", "CAPABILITY_IAM",
         "--no-fail-on-empty-changeset", "--no-progressbar",
         "--parameter-overrides", f"Stage={stage.name}", *parameters)  # fmt: skip

@@ -3,8 +3,7 @@
 from base64 import b64decode
 from collections.abc import Iterator
 
-from tools.deployment.service import DeploymentError
-from tools.deployment.stage import Stage, client
+from tools.deployment.stage import DeploymentError, Stage
 from tools.packaging.artifact import Artifact
 
 # $LATEST has these as CloudFormation set them, and Environment differs in each deployment.
@@ -27,23 +26,26 @@ def check(stage: Stage, artifact: Artifact) -> None:
     resources, codes = stage.resources(), dict(artifact.code)
     layer, reserved = codes.pop("CommonLayer"), int(asked["ReservedConcurrency"])
     for name, code in codes.items():
-        found = differences(resources[name], code, layer, reserved)
+        found = differences(stage, resources[name], code, layer, reserved)
         wrong += [f"{name}: {difference}" for difference in found]
     if wrong:
         message = f"{stage.name} does not run what was asked for:"
         raise DeploymentError("\n".join([message, *wrong]))
 
 
-def differences(function: str, code: str, layer: str, reserved: int) -> Iterator[str]:
+def differences(
+    stage: Stage, function: str, code: str, layer: str, reserved: int
+) -> Iterator[str]:
     """Say what is not as it should be in a function and the version behind `live`.
 
     Args:
+        stage: The stage.
         function: The function's name.
         code: The SHA-256 of its code, in hexadecimal.
         layer: The SHA-256 of its layer, in hexadecimal.
         reserved: Its reserved concurrency; 0 for none.
     """
-    aws = client("lambda")
+    aws = stage.client("lambda")
     live = aws.get_function(FunctionName=function, Qualifier="live")["Configuration"]
     answer = aws.get_function(FunctionName=function)
     latest, concurrency = answer["Configuration"], answer.get("Concurrency", {})

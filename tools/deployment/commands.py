@@ -5,13 +5,8 @@ from pathlib import Path
 import typer
 
 from tools.deployment import bootstrap, check_stage, release, restore
-from tools.deployment.service import (
-    DeploymentError,
-    check_contract,
-    run,
-    temporary_keys,
-)
-from tools.deployment.stage import Stage, StageName, client
+from tools.deployment.service import check_contract, temporary_keys
+from tools.deployment.stage import DeploymentError, Stage, StageName
 from tools.packaging.artifact import Artifact, digest
 from tools.packaging.targets import TARGETS
 
@@ -51,7 +46,7 @@ def rollback(
     """Redeploy an artifact that has passed on the stage; cancel any deployment under way."""
     with release.fetched(stage, commit, "passed") as artifact:
         if stage.status() == "UPDATE_IN_PROGRESS":
-            client("cloudformation").cancel_update_stack(StackName=stage.stack)
+            stage.client("cloudformation").cancel_update_stack(StackName=stage.stack)
         _deploy(stage, artifact, attested, is_rollback=True, canary=canary)
 
 
@@ -59,7 +54,7 @@ def _deploy(
     stage: Stage, artifact: Artifact, attested: str, *, is_rollback: bool, canary: bool
 ) -> None:
     if attested:
-        _verify(artifact, attested)
+        _verify(stage, artifact, attested)
     stage.wait()
     release.guard(stage, artifact.commit, is_rollback=is_rollback)
     release.deploy_and_check(
@@ -72,9 +67,9 @@ def _deploy(
     print(f"{stage.name} runs {release.released(stage)}: {stage.outputs()['BaseUrl']}")
 
 
-def _verify(artifact: Artifact, repository: str) -> None:
+def _verify(stage: Stage, artifact: Artifact, repository: str) -> None:
     """Refuse an artifact that was not built by the repository's pipeline, on main."""
-    run("gh", "attestation", "verify", str(artifact.path), "--repo", repository,
+    stage.run("gh", "attestation", "verify", str(artifact.path), "--repo", repository,
         "--signer-workflow", f"{repository}/.github/workflows/deploy.yml",
         "--source-ref", "refs/heads/main", "--source-digest", artifact.commit,
         "--deny-self-hosted-runners")  # fmt: skip
@@ -93,7 +88,6 @@ def check(stage: StageName) -> None:
 
 def _check(stage: Stage, artifact: Artifact) -> None:
     check_stage.check(stage, artifact)
-    outputs = stage.outputs()
-    with temporary_keys(outputs["ApiKeysTableName"]) as keys:
+    with temporary_keys(stage) as keys:
         read_only = ["-m", "smoke_read_only"] if stage.name == "production" else []
-        check_contract(outputs["BaseUrl"], keys, "aws", *read_only)
+        check_contract(stage, keys, "aws", *read_only)

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -11,8 +10,8 @@ from pathlib import Path
 import yaml
 
 from tools import ROOT
-from tools.deployment.service import SAM, DeploymentError, requests_meanwhile, run
-from tools.deployment.stage import Stage, client
+from tools.deployment.service import SAM, requests_meanwhile
+from tools.deployment.stage import DeploymentError, Stage
 from tools.packaging.artifact import Artifact, digest, unpack
 
 MAIN = "origin/main"
@@ -22,23 +21,21 @@ def guard(stage: Stage, commit: str, *, is_rollback: bool) -> None:
     """Bar from production a commit that is not on main, or, except in a rollback, an older one."""
     if stage.name != "production":
         return
-    if not _is_ancestor(commit, MAIN):
+    if not _is_ancestor(stage, commit, MAIN):
         raise DeploymentError(
             f"production takes commits of main only, and {commit} is not one ({MAIN}; git fetch?)"
         )
     live = released(stage).partition("-")[0]
-    if live and not is_rollback and not _is_ancestor(live, commit):
+    if live and not is_rollback and not _is_ancestor(stage, live, commit):
         raise DeploymentError(
             f"production runs {live}, which is newer than {commit}: to go back, use make rollback"
         )
 
 
-def _is_ancestor(older: str, newer: str) -> bool:
+def _is_ancestor(stage: Stage, older: str, newer: str) -> bool:
     command = ["git", "merge-base", "--is-ancestor", older, newer]
-    return (
-        subprocess.run(command, cwd=ROOT, check=False, capture_output=True).returncode
-        == 0
-    )
+    done = stage.execute(command, cwd=ROOT, check=False, capture_output=True)
+    return done.returncode == 0
 
 
 def released(stage: Stage) -> str:
@@ -62,7 +59,7 @@ def fetched(stage: Stage, name: str, among: str = "releases") -> Iterator[Artifa
         name: The artifact's commit or whole name.
         among: `releases` for all that were deployed, `passed` for those that passed their checks.
     """
-    bucket, s3 = stage.account()["ArtifactBucketName"], client("s3")
+    bucket, s3 = stage.account()["ArtifactBucketName"], stage.client("s3")
     pages = s3.get_paginator("list_objects_v2").paginate(
         Bucket=bucket, Prefix=f"{among}/"
     )
@@ -101,11 +98,11 @@ def install(
     """
     bucket = stage.account()["ArtifactBucketName"]
     # Before anything else, so that whatever runs can be deployed again.
-    client("s3").upload_file(
+    stage.client("s3").upload_file(
         str(artifact.path), bucket, f"releases/{artifact.name}.zip"
     )
     _sam_deploy(stage, artifact, canary=canary, tables=tables)
-    client("cloudformation").update_termination_protection(
+    stage.client("cloudformation").update_termination_protection(
         StackName=stage.stack, EnableTerminationProtection=True
     )
 
@@ -119,7 +116,7 @@ def plan(stage: Stage, artifact: Artifact) -> str:
     printed = _sam_deploy(stage, artifact, "--no-execute-changeset")
     change_set = next(word for word in printed.split() if ":changeSet/" in word)
     # With the stack's name too: the permission to call it is checked against the stack.
-    client("cloudformation").delete_change_set(
+    stage.client("cloudformation").delete_change_set(
         StackName=stage.stack, ChangeSetName=change_set
     )
     return printed
@@ -147,13 +144,13 @@ def _sam_deploy(
     tables = stage.restored_tables() if tables is None else tables
     text = use_tables(json.dumps(template), tables)
     (folder / "deployed.json").write_text(text, "utf-8")
-    run(SAM, "package", "--template-file", "deployed.json", "--output-template-file",
+    stage.run(SAM, "package", "--template-file", "deployed.json", "--output-template-file",
         "packaged.yaml", "--s3-bucket", bucket, "--s3-prefix", "code", "--force-upload",
         "--no-progressbar", cwd=folder)  # fmt: skip
     parameters = stage.parameters(folder)
     if not canary:
         parameters["Canary"] = "false"
-    return run(SAM, "deploy", "--template-file", "packaged.yaml", "--config-file",
+    return stage.run(SAM, "deploy", "--template-file", "packaged.yaml", "--config-file",
         "samconfig.toml", "--config-env", stage.name, "--s3-bucket", bucket, "--role-arn",
         account["ExecutionRoleArn"], "--no-progressbar", *options, "--parameter-overrides",
         *(f'{name}="{value}"' for name, value in parameters.items()), cwd=folder)  # fmt: skip
@@ -179,11 +176,7 @@ def deploy_and_check(
         is_rollback: Whether the artifact is one that ran before.
     """
     before = released(stage)
-    with (
-        requests_meanwhile(stage.outputs())
-        if canary and before
-        else contextlib.nullcontext()
-    ):
+    with requests_meanwhile(stage) if canary and before else contextlib.nullcontext():
         install(stage, artifact, canary=canary)
     installed = released(stage)
     try:
@@ -195,7 +188,7 @@ def deploy_and_check(
         with fetched(stage, before) as previous:
             install(stage, previous, canary=False)
         raise DeploymentError(f"{error}\n{stage.name} runs {before} again") from error
-    client("s3").put_object(
+    stage.client("s3").put_object(
         Bucket=stage.account()["ArtifactBucketName"], Key=f"passed/{installed}"
     )
 

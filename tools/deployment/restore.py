@@ -16,8 +16,7 @@ import typer
 from boto3.dynamodb.conditions import Attr
 
 from tools.deployment import release
-from tools.deployment.service import DeploymentError
-from tools.deployment.stage import StageName
+from tools.deployment.stage import DeploymentError, StageName
 
 ANIMALS, KEYS = "AnimalsTable", "ApiKeysTable"
 _COUNTER = {"pk": "counter", "id": 0}

@@ -5,41 +5,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
-
-import boto3
 
 from tools import ROOT
-from tools.key_table import KeyAdministrationError, KeyRecord, KeyTable, aws_caller
+from tools.deployment.stage import DeploymentError, Stage
+from tools.key_table import KeyAdministrationError, KeyRecord, KeyTable
 
 SAM = str(ROOT / ".tools/sam/bin/sam")
 _KEY_LIFE_S = 86_400
-
-
-class DeploymentError(Exception):
-    """The service cannot be deployed or tested; the message is for the person at the terminal."""
-
-
-def run(*command: str, cwd: Path = ROOT) -> str:
-    """Run a command and return what it printed."""
-    environment = os.environ | {"SAM_CLI_TELEMETRY": "0"}
-    done = subprocess.run(
-        command,
-        cwd=cwd,
-        env=environment,
-        check=False,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode:
-        raise DeploymentError(
-            f"{done.stdout}{done.stderr}\nfailed: {' '.join(command)}"
-        )
-    return done.stdout
 
 
 # Few, because each label is a metric, but more than one check needs: a stage may be checked twice
@@ -48,9 +23,11 @@ _LABELS = [f"check {number}" for number in range(1, 9)]
 
 
 @contextmanager
-def temporary_keys(table: str) -> Iterator[list[str]]:
-    """Issue two keys, and revoke them at the end."""
-    keys, issued = KeyTable(boto3.client("dynamodb"), table, aws_caller), []
+def temporary_keys(stage: Stage) -> Iterator[list[str]]:
+    """Issue two keys of a stage, and revoke them at the end."""
+    table = stage.outputs()["ApiKeysTableName"]
+    keys = KeyTable(stage.client("dynamodb"), table, stage.caller)
+    issued: list[str] = []
     with ExitStack() as revoking:
         for _ in range(2):
             key, record = _issue(keys)
@@ -68,14 +45,14 @@ def _issue(keys: KeyTable) -> tuple[str, KeyRecord]:
     raise DeploymentError(f"all labels have valid keys: {_LABELS}")
 
 
-def check_contract(base_url: str, keys: list[str], place: str, *arguments: str) -> None:
+def check_contract(stage: Stage, keys: list[str], place: str, *arguments: str) -> None:
     """Run the contract suite as a place has to pass it, without this process's credentials."""
-    if _suite(base_url, keys, place, "-r", "fE", *arguments).returncode:
-        raise DeploymentError(f"the contract suite failed against {base_url}")
+    if _suite(stage, keys, place, "-r", "fE", *arguments).returncode:
+        raise DeploymentError(f"the contract suite failed against {stage.name}")
 
 
 @contextmanager
-def requests_meanwhile(outputs: Mapping[str, str]) -> Iterator[None]:
+def requests_meanwhile(stage: Stage) -> Iterator[None]:
     """Run the read-only part of the contract suite against a stage, over and over.
 
     A canary that nobody calls cannot fail. Judging is left to the check that follows, because old
@@ -85,12 +62,9 @@ def requests_meanwhile(outputs: Mapping[str, str]) -> Iterator[None]:
 
     def run_again(keys: list[str]) -> None:
         while not ended.is_set():
-            _suite(outputs["BaseUrl"], keys, "aws", "-m", "smoke_read_only", quiet=True)
+            _suite(stage, keys, "aws", "-m", "smoke_read_only", quiet=True)
 
-    with (
-        temporary_keys(outputs["ApiKeysTableName"]) as keys,
-        ThreadPoolExecutor() as pool,
-    ):
+    with temporary_keys(stage) as keys, ThreadPoolExecutor() as pool:
         pool.submit(run_again, keys)
         try:
             yield
@@ -99,14 +73,14 @@ def requests_meanwhile(outputs: Mapping[str, str]) -> Iterator[None]:
 
 
 def _suite(
-    base_url: str, keys: list[str], place: str, *arguments: str, quiet: bool = False
+    stage: Stage, keys: list[str], place: str, *arguments: str, quiet: bool = False
 ) -> subprocess.CompletedProcess[bytes]:
     environment = {
         "PATH": "/usr/bin:/bin",
         # In a workflow, where this repository's own packages are not installed.
         "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
         "PYTHONUTF8": "1",
-        "CONTRACT_BASE_URL": base_url,
+        "CONTRACT_BASE_URL": stage.outputs()["BaseUrl"],
         "CONTRACT_API_KEY": keys[0],
         "CONTRACT_SECOND_API_KEY": keys[1],
         "CONTRACT_EXPECTED_FAILURES": f"tests/contract/expected_failures/{place}.yaml",
@@ -119,7 +93,7 @@ def _suite(
         "-p",
         "no:cacheprovider",
     ]
-    return subprocess.run(
+    return stage.execute(
         [*command, *arguments],
         cwd=ROOT,
         env=environment,
