@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import httpx
+import httpx2
 import typer
 from animal_store import api_key
 from detect_secrets.core.scan import scan_file
@@ -57,7 +57,7 @@ def audit() -> None:
         findings += secrets(path)
     try:
         findings += vulnerabilities(sorted(packages))
-    except (httpx.HTTPError, ValueError) as error:
+    except (httpx2.HTTPError, ValueError) as error:
         print(f"known vulnerabilities: NOT CHECKED: {OSV_URL}: {error!r}")
         status = 2
     print(*findings, f"{len(findings)} findings", sep="\n")
@@ -119,7 +119,7 @@ def vulnerabilities(packages: list[Package]) -> Iterator[str]:
         }
         for each in packages
     ]
-    response = httpx.post(OSV_URL, json={"queries": queries}, timeout=60)
+    response = httpx2.post(OSV_URL, json={"queries": queries}, timeout=60)
     results = response.raise_for_status().json()["results"]
     for package, result in zip(packages, results, strict=True):
         for vulnerability in result.get("vulns", ()):

@@ -3,7 +3,7 @@
 from pathlib import Path
 from unittest import mock
 
-import httpx
+import httpx2
 import pytest
 import typer
 from animal_store import api_key
@@ -60,8 +60,8 @@ def test_findings_are_printed(
     lock.write_text(f"evil==1.0 {HASH}\nloose>=1 {HASH}\n")
     monkeypatch.setattr(audit, "tree", lambda: [lock])
     known = {"results": [{"vulns": [{"id": "X-1"}]}]}
-    response = httpx.Response(200, json=known, request=httpx.Request("POST", ""))
-    monkeypatch.setattr(httpx, "post", mock.Mock(return_value=response))
+    response = httpx2.Response(200, json=known, request=httpx2.Request("POST", ""))
+    monkeypatch.setattr(httpx2, "post", mock.Mock(return_value=response))
 
     assert exit_status() == 1
 

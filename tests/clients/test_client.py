@@ -12,7 +12,7 @@ from typing import Any
 from unittest.mock import AsyncMock
 
 import animal_store_client as store
-import httpx
+import httpx2
 import pytest
 from animal_store_client.core import Call
 from werkzeug import Request, Response
@@ -279,7 +279,7 @@ def test_an_error_says_the_same_in_another_process_and_is_safe_to_print(
 
 def test_a_redirect_is_not_followed_and_says_where_it_pointed() -> None:
     script = always(b"", 302, Location="http://127.0.0.2:9/v1/pets")
-    with httpx.Client(follow_redirects=True) as http:
+    with httpx2.Client(follow_redirects=True) as http:
         error, _ = failure(script, http_client=http)
     assert "302 : a redirect to http://127.0.0.2:9/v1/pets" in str(error)
 
@@ -287,11 +287,11 @@ def test_a_redirect_is_not_followed_and_says_where_it_pointed() -> None:
 def test_a_deletion_returns_none_and_takes_404_for_done_once_it_may_be() -> None:
     client = store.Client("https://x/v1", "key")
     deletion = Call(client, "DELETE", client._pets, lambda _, body: body)
-    assert deletion.result(httpx.Response(204), b"") is None
+    assert deletion.result(httpx2.Response(204), b"") is None
     with pytest.raises(store.NotFoundError):
-        deletion.result(httpx.Response(404), b"")
+        deletion.result(httpx2.Response(404), b"")
     deletion.pause_s(store.NoResponseError("lost"))
-    assert deletion.result(httpx.Response(404), b"") is None
+    assert deletion.result(httpx2.Response(404), b"") is None
 
 
 def test_a_forked_process_opens_connections_of_its_own(
@@ -307,7 +307,7 @@ def test_a_forked_process_opens_connections_of_its_own(
 
 
 def test_an_http_client_is_used_in_one_process_and_left_open() -> None:
-    with httpx.Client() as http:
+    with httpx2.Client() as http:
         client = store.Client("https://x/v1", "key", http_client=http)
         assert client._connections() is http
         client.close()

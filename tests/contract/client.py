@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import httpx
+import httpx2
 
 from tests.support import openapi
 
@@ -21,7 +21,7 @@ JSON = ("Content-Type", "application/json")
 class Client:
     """Sends requests exactly as they are written."""
 
-    http: httpx.Client
+    http: httpx2.Client
     base_url: str
     api_key: str
 
@@ -33,7 +33,7 @@ class Client:
         content: bytes | None = None,
         *,
         authenticate: bool = True,
-    ) -> httpx.Response:
+    ) -> httpx2.Response:
         """Send a request to a percent-encoded path below the base URL, or to a URL.
 
         Where a stage throttles, wait as long as it says and try again.
@@ -41,7 +41,7 @@ class Client:
         if authenticate:
             headers = [("Authorization", "Bearer " + self.api_key), *headers]
         pairs: Any = headers
-        encoded = httpx.Headers(pairs, encoding="utf-8")
+        encoded = httpx2.Headers(pairs, encoding="utf-8")
         url = path if path.startswith("http") else self.base_url + path
         for _ in range(6):
             response = self.http.request(method, url, headers=encoded, content=content)
@@ -50,15 +50,15 @@ class Client:
             time.sleep(float(response.headers["Retry-After"]))
         return response
 
-    def list(self, query: str = "") -> httpx.Response:
+    def list(self, query: str = "") -> httpx2.Response:
         """Send listPets with a query string."""
         return self.request("GET", "/pets?" + query)
 
-    def get(self, pet_id: int | str) -> httpx.Response:
+    def get(self, pet_id: int | str) -> httpx2.Response:
         """Send getPet; the identifier is sent as written."""
         return self.request("GET", f"/pets/{pet_id}")
 
-    def post(self, body: object, *headers: tuple[str, str | bytes]) -> httpx.Response:
+    def post(self, body: object, *headers: tuple[str, str | bytes]) -> httpx2.Response:
         """Send createPet with this value as JSON, or with these bytes as they are."""
         content = (
             body
@@ -94,7 +94,7 @@ class Client:
             yield from pets
 
 
-def check(response: httpx.Response) -> None:
+def check(response: httpx2.Response) -> None:
     """Assert that openapi.yaml declares a response for its request, and that it is not a 5xx."""
     request, content = response.request, response.read()
     seen = f"{request.method} {request.url}: {response} {response.text[:500]}"
@@ -113,17 +113,17 @@ def check(response: httpx.Response) -> None:
         assert names & headers.keys(), seen
 
 
-def next_url(response: httpx.Response) -> str:
+def next_url(response: httpx2.Response) -> str:
     """Return the URL of the next page; on the last one nothing."""
     return response.links.get("next", {}).get("url", "")
 
 
 def with_limit(url: str, limit: int) -> str:
     """Return a list's URL with another page size."""
-    return str(httpx.URL(url).copy_set_param("limit", limit))
+    return str(httpx2.URL(url).copy_set_param("limit", limit))
 
 
-def assert_error(response: httpx.Response, code: str, naming: str = "") -> None:
+def assert_error(response: httpx2.Response, code: str, naming: str = "") -> None:
     """Assert that this is the Error with this code, and that its message has this in it."""
     error = response.json()
     assert error.get("code") == code, error

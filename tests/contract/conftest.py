@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 import yaml
 
@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for pattern, reason in expected.items():
         # Where nobody has looked yet, the case may pass as well.
         is_seen = not reason.startswith("not seen yet")
-        failures = (AssertionError, httpx.ProtocolError)
+        failures = (AssertionError, httpx2.ProtocolError)
         mark = pytest.mark.xfail(reason=reason, strict=is_seen, raises=failures)
         matching = [item for item in items if fnmatchcase(case_id(item), pattern)]
         if not matching:
@@ -59,7 +59,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
 def client(target: Target) -> Iterator[Client]:
     """A client with the valid key."""
     # A cold start and a rehearsal on two cores are slow; a service that hangs is not waited for.
-    with httpx.Client(
+    with httpx2.Client(
         event_hooks={"response": [check]}, timeout=30, transport=target.transport
     ) as http:
         yield Client(http, target.base_url, target.api_keys[0])

@@ -1,6 +1,6 @@
 """Following a list to its end: links (RFC 8288) and cursors."""
 
-import httpx
+import httpx2
 import pytest
 
 from tests.contract.client import Client, assert_error, next_url, with_limit
@@ -45,7 +45,7 @@ def test_link(client: Client, query: str, kept: str) -> None:
     assert response.links.keys() == {"next"}
     url = next_url(response)
     assert url.startswith(f"{client.base_url}/pets?")
-    assert str(httpx.URL(url).params.remove("cursor")) == kept
+    assert str(httpx2.URL(url).params.remove("cursor")) == kept
     following = client.request("GET", url).json()
     assert following[0]["id"] > response.json()[-1]["id"]
 
@@ -54,7 +54,7 @@ def test_link(client: Client, query: str, kept: str) -> None:
 def cursor(client: Client, seeded_pets: SeededPets) -> str:
     """A genuine cursor of the whole list."""
     url = client.next(with_limit(seeded_pets.starts[None], 1))
-    return httpx.URL(url).params["cursor"]
+    return httpx2.URL(url).params["cursor"]
 
 
 @pytest.mark.parametrize("position", range(24))

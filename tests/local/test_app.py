@@ -9,7 +9,7 @@ from contextlib import redirect_stdout
 from threading import Thread
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 import yaml
 
@@ -20,10 +20,10 @@ from tools.local.output import Output
 
 
 @pytest.fixture(scope="module")
-def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx2.Client]:
     with service_in_process(tmp_path_factory.mktemp("service")) as target:
         headers = {"Authorization": f"Bearer {target.api_keys[0]}"}
-        yield httpx.Client(
+        yield httpx2.Client(
             base_url="http://127.0.0.1:3000",
             headers=headers,
             transport=target.transport,
@@ -38,7 +38,7 @@ def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
         ("/status", "text/html; charset=utf-8", "Status of the animal store"),
     ],
 )
-def test_pages(http: httpx.Client, path: str, content_type: str, text: str) -> None:
+def test_pages(http: httpx2.Client, path: str, content_type: str, text: str) -> None:
     response = http.get(path, follow_redirects=True)
 
     assert response.status_code == 200
@@ -46,7 +46,7 @@ def test_pages(http: httpx.Client, path: str, content_type: str, text: str) -> N
     assert text in response.text
 
 
-def test_document_is_the_projects_with_this_server_alone(http: httpx.Client) -> None:
+def test_document_is_the_projects_with_this_server_alone(http: httpx2.Client) -> None:
     answer = http.get("/openapi.yaml", headers={"Host": "localhost:81"})
 
     assert answer.headers["Content-Type"] == "application/yaml"
@@ -55,7 +55,7 @@ def test_document_is_the_projects_with_this_server_alone(http: httpx.Client) -> 
     assert yaml.safe_load(answer.text) == expected | {"servers": [server]}
 
 
-def test_only_names_of_this_machine_are_answered(http: httpx.Client) -> None:
+def test_only_names_of_this_machine_are_answered(http: httpx2.Client) -> None:
     other = {"Host": "127.0.0.1.evil.example:3000"}
 
     assert http.get("/v1/pets", headers={"Host": "localhost:3000"}).is_success
@@ -94,7 +94,7 @@ def test_client_that_does_not_complete_a_request_is_disconnected(
 @pytest.mark.parametrize("underscore", ["_", "%5F", "%255F"])
 @pytest.mark.parametrize("path", ["pets/{}", "{}", "pets?limit={}", "pets?cursor={}"])
 def test_key_in_a_url_is_not_logged(
-    http: httpx.Client, caplog: pytest.LogCaptureFixture, path: str, underscore: str
+    http: httpx2.Client, caplog: pytest.LogCaptureFixture, path: str, underscore: str
 ) -> None:
     caplog.set_level(logging.INFO, "tools.local")
     key = http.headers["Authorization"].removeprefix("Bearer ")
@@ -109,7 +109,7 @@ def test_key_in_a_url_is_not_logged(
 
 
 def test_log_names_what_a_request_needs(
-    http: httpx.Client, caplog: pytest.LogCaptureFixture
+    http: httpx2.Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "tools.local.app")
 
@@ -120,7 +120,7 @@ def test_log_names_what_a_request_needs(
     assert shown.endswith("ms  (needs: Authorization: Bearer API_KEY)")
 
 
-def test_status_is_made_of_the_metrics(http: httpx.Client) -> None:
+def test_status_is_made_of_the_metrics(http: httpx2.Client) -> None:
     output = Output(io.StringIO())
     with redirect_stdout(output):
         pet = http.post("/v1/pets", json={"name": "Rex", "categoryId": 1}).json()

@@ -8,7 +8,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 from lambda_local.dynamodb import Database
 
@@ -20,7 +20,7 @@ KILLS, CLIENTS = 20, 32
 
 
 def create_until_killed(
-    http: httpx.Client, ids: dict[str, int], name: str, with_key: bool
+    http: httpx2.Client, ids: dict[str, int], name: str, with_key: bool
 ) -> str:
     """Create animals, the first with this name, and note their ids; return who was not answered."""
     while True:
@@ -28,7 +28,7 @@ def create_until_killed(
         headers = {"Idempotency-Key": name} if with_key else {}
         try:
             response = http.post("/pets", headers=headers, json=pet)
-        except httpx.TransportError:
+        except httpx2.TransportError:
             return name
         ids[name] = response.json()["id"]
         name = uuid.uuid4().hex

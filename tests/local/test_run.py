@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import httpx
+import httpx2
 import pytest
 import typer
 from lambda_local import dynamodb_local
@@ -70,7 +70,7 @@ def test_requests_are_logged_without_the_key(service: RunningService) -> None:
 
 
 def test_only_the_loopback_address_answers(service: RunningService) -> None:
-    port = httpx.URL(service.base_url).port
+    port = httpx2.URL(service.base_url).port
     assert port
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.2", port))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-import httpx
+import httpx2
 import pytest
 from botocore.exceptions import ClientError
 
@@ -75,7 +75,7 @@ def assert_every_operation_answers(base_url: str, message: str) -> None:
     """Ask every operation without a key and compare what it says."""
     expected = {"code": "unauthorized", "message": message, "status": 401}
     for method, path in (("GET", "/pets"), ("POST", "/pets"), ("GET", "/pets/1")):
-        assert httpx.request(method, base_url + path, timeout=30).json() == expected
+        assert httpx2.request(method, base_url + path, timeout=30).json() == expected
 
 
 @pytest.mark.administrator
@@ -166,10 +166,10 @@ def test_a_throttled_function_is_answered_with_503(rehearsal: Rehearsal) -> None
     )
     try:
         time.sleep(10)
-        response = httpx.get(f"{rehearsal.base_url}/pets", headers=headers)
+        response = httpx2.get(f"{rehearsal.base_url}/pets", headers=headers)
     finally:
         functions.delete_function_concurrency(FunctionName=name)
-    assert response.status_code == httpx.codes.SERVICE_UNAVAILABLE
+    assert response.status_code == httpx2.codes.SERVICE_UNAVAILABLE
     assert response.json()["code"] == "service_unavailable"
     assert response.headers["Retry-After"]
 
@@ -190,7 +190,7 @@ class Writers:
 
     def __init__(self, base_url: str, key: str) -> None:
         headers = {"Authorization": f"Bearer {key}"}
-        self.http = httpx.Client(base_url=base_url, headers=headers, timeout=30)
+        self.http = httpx2.Client(base_url=base_url, headers=headers, timeout=30)
         self.created: list[dict[str, Any]] = []
         self._stop = threading.Event()
         self._pool = ThreadPoolExecutor()
@@ -199,7 +199,7 @@ class Writers:
     def _write(self, name: str) -> None:
         while not self._stop.is_set():
             response = self.http.post("/pets", json={"name": name, "categoryId": 1})
-            if response.status_code == httpx.codes.CREATED:
+            if response.status_code == httpx2.codes.CREATED:
                 self.created.append(response.json())
 
     def wait_for_more(self) -> None:

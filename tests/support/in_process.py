@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from unittest import mock
 
-import httpx
+import httpx2
 from anyio.from_thread import start_blocking_portal
 
 from tools.key_table import KeyTable
@@ -26,7 +26,7 @@ class Target:
 
     base_url: str
     api_keys: list[str]
-    transport: httpx.BaseTransport | None = None
+    transport: httpx2.BaseTransport | None = None
 
 
 @contextmanager
@@ -40,13 +40,15 @@ def own_layer() -> Iterator[None]:
             sys.modules.update(modules)
 
 
-async def _send(asgi: httpx.ASGITransport, request: httpx.Request) -> httpx.Response:
+async def _send(asgi: httpx2.ASGITransport, request: httpx2.Request) -> httpx2.Response:
     response = await asgi.handle_async_request(request)
     content = await response.aread()
     if request.method == "HEAD":
         content = b""  # as a server does
-    return httpx.Response(
-        response.status_code, headers=response.headers, stream=httpx.ByteStream(content)
+    return httpx2.Response(
+        response.status_code,
+        headers=response.headers,
+        stream=httpx2.ByteStream(content),
     )
 
 
@@ -62,6 +64,6 @@ def service_in_process(data: Path) -> Iterator[Target]:
         first, _ = keys.issue("first", "test")
         second, _ = keys.issue("second", "test")
         portal = stack.enter_context(start_blocking_portal())
-        send = partial(portal.call, _send, httpx.ASGITransport(application))
-        transport = httpx.MockTransport(send)
+        send = partial(portal.call, _send, httpx2.ASGITransport(application))
+        transport = httpx2.MockTransport(send)
         yield Target("http://127.0.0.1:3000/v1", [first, second], transport)

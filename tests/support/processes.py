@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from tools import ROOT
@@ -29,7 +29,7 @@ class RunningService:
     console: Path
     base_url: str
     api_key: str
-    http: httpx.Client
+    http: httpx2.Client
 
     def tool(self, *arguments: str, **variables: str) -> str:
         """Run another of the tools' commands against this service; return its output."""
@@ -80,8 +80,8 @@ def run_service(
             assert base_url, f"the service ended at once:\n{console.read_text()}"
             key = folder.api_key.read_text().strip()
             # No connections that the service is about to close, which it does after 5 idle seconds.
-            limits = httpx.Limits(keepalive_expiry=2)
-            with httpx.Client(
+            limits = httpx2.Limits(keepalive_expiry=2)
+            with httpx2.Client(
                 base_url=base_url,
                 headers={"Authorization": f"Bearer {key}"},
                 timeout=30,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-import httpx
+import httpx2
 from werkzeug import Request, Response
 from werkzeug.serving import make_server
 
@@ -47,7 +47,7 @@ def hang_up(request: Request, _: int) -> Response:
 def forward(origin: str, request: Request) -> Response:
     """Return what the service at an origin answers to the same request under this server's name."""
     url, headers = origin + request.full_path, dict(request.headers)
-    answer = httpx.request(
+    answer = httpx2.request(
         request.method, url, headers=headers, content=request.data, trust_env=False
     )
     return Response(answer.content, answer.status_code, dict(answer.headers))

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 from lambda_local import LocalError
 from lambda_local.gateway import Gateway
 from lambda_local.store_server import serve
@@ -190,9 +190,9 @@ def _wait_until_it_answers(
     headers = {"Authorization": f"Bearer {key}"}
     while process.poll() is None:
         time.sleep(0.2)
-        with suppress(httpx.TransportError):
+        with suppress(httpx2.TransportError):
             url = f"{base_url}/pets"
-            answer = httpx.get(url, headers=headers, timeout=30, trust_env=False)
+            answer = httpx2.get(url, headers=headers, timeout=30, trust_env=False)
             if answer.is_success:
                 return
             raise LocalError("the containers cannot reach the store (see above)")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
-import httpx
+import httpx2
 import pytest
 from lambda_local import LocalError, template
 from lambda_local.gateway import Gateway, load_handlers, proxy_event
@@ -98,11 +98,11 @@ def load(project: Path, handler: str = ECHO) -> Gateway:
 
 def get(
     gateway: Gateway, path: str = "/notes", body: bytes = b"", **headers: str
-) -> httpx.Response:
+) -> httpx2.Response:
     application = request_response(gateway.handle)
-    transport = httpx.ASGITransport(application, client=("192.0.2.1", 80))
+    transport = httpx2.ASGITransport(application, client=("192.0.2.1", 80))
     url = f"http://localhost:3000{path}"
-    client = httpx.AsyncClient(transport=transport, headers=headers)
+    client = httpx2.AsyncClient(transport=transport, headers=headers)
     return asyncio.run(client.request("GET", url, content=body))
 
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any, Self
 
-import httpx
+import httpx2
 from typing_extensions import deprecated
 
 from animal_store_client.core import MAX_BODY_BYTES, Call, Core, T
@@ -12,10 +12,10 @@ from animal_store_client.errors import AnimalStoreError
 from animal_store_client.pet import AnyStatus, Page, Pet
 
 
-class AsyncClient(Core[httpx.AsyncClient]):
+class AsyncClient(Core[httpx2.AsyncClient]):
     """Calls the API from asyncio as `Client` does; a call that is cancelled sends nothing more."""
 
-    _connect = httpx.AsyncClient
+    _connect = httpx2.AsyncClient
 
     async def __aenter__(self) -> Self:
         return self
@@ -65,7 +65,7 @@ class AsyncClient(Core[httpx.AsyncClient]):
                 pause_s = call.pause_s(error)
             await asyncio.sleep(pause_s)
 
-    async def _attempt(self, call: Call[Any]) -> tuple[httpx.Response, bytes]:
+    async def _attempt(self, call: Call[Any]) -> tuple[httpx2.Response, bytes]:
         """Send a request once; return the response and as much of its body as the core takes."""
         http, timeout_s = self._connections(asyncio.get_running_loop()), call.attempt_s()
         content = b""

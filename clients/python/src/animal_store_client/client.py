@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any, Self
 
-import httpx
+import httpx2
 from typing_extensions import deprecated
 
 from animal_store_client.core import MAX_BODY_BYTES, Call, Core, T
@@ -17,10 +17,10 @@ from animal_store_client.pet import AnyStatus, Page, Pet
 _attempt_end = ContextVar("_attempt_end", default=math.inf)
 
 
-class Client(Core[httpx.Client]):
+class Client(Core[httpx2.Client]):
     """Calls the API as `Core` says. Threads may share it; it survives forks. Use it in `with`."""
 
-    _connect = httpx.Client
+    _connect = httpx2.Client
 
     def __enter__(self) -> Self:
         return self
@@ -82,7 +82,7 @@ class Client(Core[httpx.Client]):
                 pause_s = call.pause_s(error)
             time.sleep(pause_s)
 
-    def _attempt(self, call: Call[Any]) -> tuple[httpx.Response, bytes]:
+    def _attempt(self, call: Call[Any]) -> tuple[httpx2.Response, bytes]:
         """Send a request once; return the response and as much of its body as the core takes."""
         http, timeout_s, content = self._connections(), call.attempt_s(), b""
         token = _attempt_end.set(time.monotonic() + timeout_s)
@@ -103,13 +103,13 @@ def _left_s(timeout_s: float | None = None) -> float:
     """Return how long this thread's attempt may still take."""
     left_s = _attempt_end.get() - time.monotonic()
     if left_s <= 0:
-        raise httpx.ReadTimeout("it took too long")
+        raise httpx2.ReadTimeout("it took too long")
     return left_s if timeout_s is None else min(left_s, timeout_s)
 
 
 def _end_with_attempt(event: str, info: dict[str, Any]) -> None:
     """Let no step of a connection outlast its attempt: httpcore's extension "trace" calls this."""
-    # httpx limits each read, but not their number: header lines may trickle in, and 100 Continue
+    # httpx2 limits each read, but not their number: header lines may trickle in, and 100 Continue
     # may repeat. It limits each connection to one of a host's addresses, but not their sum.
     if event.endswith("connect_tcp.started"):
         addresses = socket.getaddrinfo(info["host"], info["port"], type=socket.SOCK_STREAM)

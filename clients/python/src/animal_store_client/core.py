@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Generic, TypeVar
 
-import httpx
+import httpx2
 
 from animal_store_client import errors
 from animal_store_client.pet import AnyStatus, Page, Pet
@@ -30,7 +30,7 @@ _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 _LINK = re.compile(r'<([^>]*)>(?:[^<"]|"[^"]*")*?;\s*rel\s*=\s*"?([^";,]*)', re.IGNORECASE)
 _log = logging.getLogger("animal_store_client")
 T = TypeVar("T")
-Http = TypeVar("Http", bound=httpx.Client | httpx.AsyncClient)
+Http = TypeVar("Http", bound=httpx2.Client | httpx2.AsyncClient)
 
 
 class Core(Generic[Http]):
@@ -66,7 +66,7 @@ class Core(Generic[Http]):
     ) -> None:
         if not _BASE_URL.fullmatch(base_url):
             raise ValueError("A base URL is https://HOST/v1 (http:// for this machine alone)")
-        self._pets = httpx.URL(f"{base_url.rstrip('/')}/pets")
+        self._pets = httpx2.URL(f"{base_url.rstrip('/')}/pets")
         host = self._pets.host
         if self._pets.scheme == "http" and host not in _LOOPBACK:
             raise ValueError(f"The base URL http://{host} exposes the key in transit: use https://")
@@ -99,10 +99,10 @@ class Core(Generic[Http]):
     def _pages(self, status: AnyStatus, size: int, cursor: str | None) -> Iterator["Call[Page]"]:
         """Yield the call for each page; the next is known once the previous one has its result."""
         query = _without_none(limit=size, status=status, cursor=cursor)
-        url: httpx.URL | None = self._pets.copy_merge_params(query)
+        url: httpx2.URL | None = self._pets.copy_merge_params(query)
         seen: set[str] = set()
 
-        def read(response: httpx.Response, value: Any) -> Page:
+        def read(response: httpx2.Response, value: Any) -> Page:
             nonlocal url
             if not isinstance(value, list):
                 raise errors.InvalidResponseError(f"The response is not a page: {str(value)[:200]}")
@@ -116,7 +116,7 @@ class Core(Generic[Http]):
             yield Call(self, "GET", url, read)
 
     def _create(self, name: str, category: int, status: AnyStatus, key: str | None) -> "Call[Pet]":
-        def read(response: httpx.Response, value: Any) -> Pet:
+        def read(response: httpx2.Response, value: Any) -> Pet:
             return Pet.from_json(value, replayed="Idempotency-Replayed" in response.headers)
 
         body = _without_none(name=name, categoryId=category, status=status)
@@ -126,7 +126,7 @@ class Core(Generic[Http]):
         url = self._pets.copy_with(path=f"{self._pets.path}/{pet_id}")
         return Call(self, "GET", url, lambda _, value: Pet.from_json(value))
 
-    def _next_url(self, response: httpx.Response) -> httpx.URL | None:
+    def _next_url(self, response: httpx2.Response) -> httpx2.URL | None:
         """Return the URL of the next page; never one that would take the key to another origin."""
         links = _LINK.findall(response.headers.get("Link", ""))
         targets = [target for target, relations in links if "next" in relations.lower().split()]
@@ -134,8 +134,8 @@ class Core(Generic[Http]):
             return None
         try:
             url = response.url.join(targets[0])
-        except httpx.InvalidURL:
-            url = httpx.URL()
+        except httpx2.InvalidURL:
+            url = httpx2.URL()
         origin = (self._pets.scheme, self._pets.netloc, b"")
         if (url.scheme, url.netloc, url.userinfo) != origin or "cursor" not in url.params:
             text = f"The next page is at {targets[0][:200]}: another origin, or no cursor"
@@ -153,8 +153,8 @@ class Call(Generic[T]):
 
     client: Core[Any]
     method: str
-    url: httpx.URL
-    read: Callable[[httpx.Response, Any], T]
+    url: httpx2.URL
+    read: Callable[[httpx2.Response, Any], T]
     body: Any = None
     idempotency_key: str | None = None
 
@@ -164,7 +164,7 @@ class Call(Generic[T]):
         self._may_be_done = False
 
     def request(self) -> dict[str, Any]:
-        """Return what httpx's `stream` takes."""
+        """Return what httpx2's `stream` takes."""
         headers = self.client.headers | _without_none(**{"Idempotency-Key": self.idempotency_key})
         request = {"method": self.method, "url": self.url, "headers": headers, "json": self.body}
         return request | {"follow_redirects": False}
@@ -175,22 +175,22 @@ class Call(Generic[T]):
 
     @contextmanager
     def translate_failures(self) -> Iterator[None]:
-        """Raise what httpx and the network raise as the clients' own errors."""
+        """Raise what httpx2 and the network raise as the clients' own errors."""
         try:
             yield
-        except httpx.LocalProtocolError as error:
+        except httpx2.LocalProtocolError as error:
             raise ValueError(str(error)) from error
-        except (httpx.TransportError, OSError) as error:
+        except (httpx2.TransportError, OSError) as error:
             reason = str(error) or "it took too long"
             text = f"{self.method} {self.url} got no response: {reason}"
             raise errors.NoResponseError(text) from error
 
-    def result(self, response: httpx.Response, content: bytes) -> T:
+    def result(self, response: httpx2.Response, content: bytes) -> T:
         """Return what a response stands for; the JSON of a 204 is None."""
         status = response.status_code
         # A deletion repeated because its outcome is unknown counts as done if it finds nothing.
-        deleted = self.method == "DELETE" and self._may_be_done and status == httpx.codes.NOT_FOUND
-        if deleted or status == httpx.codes.NO_CONTENT:
+        deleted = self.method == "DELETE" and self._may_be_done and status == httpx2.codes.NOT_FOUND
+        if deleted or status == httpx2.codes.NO_CONTENT:
             return self.read(response, None)
         if not response.is_success:
             raise errors.ApiError.from_response(response, content)

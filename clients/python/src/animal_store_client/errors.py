@@ -5,7 +5,7 @@ import time
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-import httpx
+import httpx2
 
 
 class AnimalStoreError(Exception):
@@ -38,7 +38,7 @@ class ApiError(AnimalStoreError):
     request_id = ""  # to quote to support
 
     @staticmethod
-    def from_response(response: httpx.Response, content: bytes) -> "ApiError":
+    def from_response(response: httpx2.Response, content: bytes) -> "ApiError":
         """Make the error that a response stands for."""
         try:
             body: Any = json.loads(content)
