@@ -4,6 +4,9 @@ Both come from the environment, which keeps keys out of the process list: CONTRA
 in /v1) and CONTRACT_API_KEY; CONTRACT_SECOND_API_KEY for what is scoped to a key; and
 CONTRACT_EXPECTED_FAILURES, a YAML file of `pattern of case ids: reason`. Without a base URL the
 suite runs against the local service in this process.
+
+A case marked `smoke_read_only` runs against production, where nothing that it added could be
+removed: it uses no fixture that creates, and fails if it changes anything.
 """
 
 import os
@@ -19,6 +22,9 @@ from tests.contract.client import Client, check
 from tests.contract.seeded_pets import SeededPets, make
 from tests.support.in_process import Target, service_in_process
 
+CREATING_FIXTURES = {"seeded_pets"}
+_current_case = pytest.StashKey[pytest.Item]()
+
 
 def case_id(item: pytest.Item) -> str:
     """Name a case: `test_routes.py::test_head[/pets]` is `routes.head./pets`."""
@@ -29,6 +35,10 @@ def case_id(item: pytest.Item) -> str:
 @pytest.hookimpl(tryfirst=True)  # before -k and -m take cases away
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Expect the listed cases to fail; a pattern without a match is an error."""
+    for item in items:
+        creating = CREATING_FIXTURES.intersection(getattr(item, "fixturenames", ()))
+        if creating and item.get_closest_marker("smoke_read_only"):
+            raise pytest.UsageError(f"{item.nodeid} is smoke_read_only: {creating}")
     path = os.environ.get("CONTRACT_EXPECTED_FAILURES")
     expected = yaml.safe_load(Path(path).read_text()) if path else {}
     for pattern, reason in expected.items():
@@ -55,12 +65,28 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
             yield service
 
 
+@pytest.hookimpl(tryfirst=True)  # before the case's fixtures
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Remember which case sends the requests to come."""
+    item.config.stash[_current_case] = item
+
+
 @pytest.fixture(scope="session")
-def client(target: Target) -> Iterator[Client]:
-    """A client with the valid key."""
+def client(target: Target, pytestconfig: pytest.Config) -> Iterator[Client]:
+    """A client with the valid key; in a read-only case it accepts no success but of a GET."""
+
+    def check_reads_only(response: httpx2.Response) -> None:
+        case = pytestconfig.stash[_current_case]
+        reads = response.request.method == "GET" or not response.is_success
+        if not reads and case.get_closest_marker("smoke_read_only"):
+            # Not an AssertionError, which a case that is expected to fail may raise.
+            pytest.fail(f"a smoke_read_only case changed something: {response.text}")
+
     # A cold start and a rehearsal on two cores are slow; a service that hangs is not waited for.
     with httpx2.Client(
-        event_hooks={"response": [check]}, timeout=30, transport=target.transport
+        event_hooks={"response": [check_reads_only, check]},
+        timeout=30,
+        transport=target.transport,
     ) as http:
         yield Client(http, target.base_url, target.api_keys[0])
 

@@ -66,15 +66,15 @@ NAMED = [
     ("x" * 4000, "xxx"),
 ]
 
-pytestmark = pytest.mark.smoke_read_only
 
-
+@pytest.mark.smoke_read_only
 @pytest.mark.parametrize(("query", "name"), NAMED)
 def test_parameter_refused(client: Client, query: str, name: str) -> None:
     """An unknown parameter, a value that is not allowed, or a second one is refused, by name."""
     assert_error(client.list(query), "invalid_request", naming=name)
 
 
+@pytest.mark.smoke_read_only
 @filters
 def test_page(client: Client, status: str | None) -> None:
     """A page has at most 20 animals by ascending id, all with the status that was asked for."""
