@@ -47,3 +47,13 @@ def test_animal_with_every_member_is_kept_whole() -> None:
     assert pet == {"id": 6, **new}
     assert pet == handlers.send("get-200", pathParameters={"petId": "6"}).body
     assert pet in handlers.send("list-200").body
+
+
+@pytest.mark.usefixtures("store")
+def test_status_that_a_newer_version_has_stored_is_returned() -> None:
+    new = handlers.items("pet")[0] | {"status": {"S": "adopted"}}
+    handlers.ask("PutItem", handlers.ANIMALS, Item=new)
+
+    (pet, *_) = handlers.send("list-200").body
+
+    assert pet["status"] == "adopted"
