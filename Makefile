@@ -208,10 +208,6 @@ check-stage: .venv/.installed ## compare what a stage runs with what was asked f
 restore: .venv/.installed ## restore a stage's animals into a new table: make restore STAGE=production AT=2027-01-31T02:30:00
 	@$(call required,STAGE)$(ANIMAL_STORE) restore "$$STAGE" $(if $(AT),--at "$$AT") $(ARGS)
 
-.PHONY: cut-over
-cut-over: .venv/.installed .tools/sam/.installed ## let a stage use a restored table: make cut-over STAGE=production TABLE=...
-	@$(call required,STAGE TABLE)$(ANIMAL_STORE) cut-over "$$STAGE" "$$TABLE" $(ARGS)
-
 .PHONY: rehearse
 rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## try production's deployment, or staging's (STAGE=staging), on an AWS emulator
 	@$(MAKE) build ARCH=x86_64

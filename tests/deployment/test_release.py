@@ -171,7 +171,6 @@ def test_a_plan_leaves_nothing_behind_and_each_deployment_differs(
     monkeypatch.setattr(Stage, "run", sam)
     monkeypatch.setattr(Stage, "status", lambda _: "UPDATE_COMPLETE")
     monkeypatch.setattr(Stage, "parameters", lambda *_: {})
-    monkeypatch.setattr(Stage, "restored_tables", lambda _: {})
     same = Artifact(tmp_path, tmp_path, "same", "same")
     (tmp_path / "template.yaml").write_text(
         "{Globals: {Function: {Environment: {Variables: {}}}}, Outputs: {}}"
@@ -192,21 +191,6 @@ def test_a_plan_makes_no_stack(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Stage, "status", lambda _: "")
     with pytest.raises(DeploymentError, match="production has no stack"):
         release.plan(PRODUCTION, artifact("first"))
-
-
-def test_restored_tables_take_the_place_of_the_stacks_own_everywhere() -> None:
-    template = """{"AnimalsTable": {"Type": "AWS::DynamoDB::Table"}, "other": {"Ref": "KeysTable"},
-        "name": {"Ref": "AnimalsTable"}, "arn": {"Fn::GetAtt": ["AnimalsTable", "Arn"]},
-        "index": {"Fn::Sub": "${AnimalsTable.Arn}/index/by-status of ${AnimalsTable}"}}"""
-    arn = (
-        "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/restored"
-    )
-
-    assert release.use_tables(template, {"AnimalsTable": "restored"}) == (
-        """{"AnimalsTable": {"Type": "AWS::DynamoDB::Table"}, "other": {"Ref": "KeysTable"},
-        "name": "restored", "arn": {"Fn::Sub": "ARN"},
-        "index": {"Fn::Sub": "ARN/index/by-status of restored"}}"""
-    ).replace("ARN", arn)
 
 
 def test_what_did_not_reach_live_is_named(aws: MagicMock) -> None:

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from botocore.exceptions import ClientError
 
 from tests.rehearsal.conftest import BUILD, IS_ON_AWS, Rehearsal
 from tools import ROOT
-from tools.deployment import bootstrap, check_stage, release, restore
+from tools.deployment import bootstrap, check_stage, release
 from tools.deployment.service import check_contract, temporary_keys
 from tools.deployment.stage import TABLES, DeploymentError
 from tools.packaging.bytecode import compile_tree
@@ -44,11 +43,6 @@ NOT_CALLED = {
     # CloudFormation asks for them in CreateChangeSet.
     "cloudformation:TagResource",
     "iam:PassRole",
-    # DynamoDB asks for them in RestoreTableToPointInTime.
-    "dynamodb:BatchWriteItem",
-    "dynamodb:DeleteItem",
-    "dynamodb:Query",
-    "dynamodb:UpdateTimeToLive",  # a table that the emulator restores has its time to live
 }
 only_aws = pytest.mark.skipif(not IS_ON_AWS, reason="the emulator cannot show it")
 
@@ -232,27 +226,6 @@ def writers(rehearsal: Rehearsal) -> Iterator[Writers]:
         yield writers
         writers.stop()
         writers.http.close()
-
-
-def test_restore_and_cut_over_and_back_under_writers(
-    rehearsal: Rehearsal, writers: Writers
-) -> None:
-    stage = rehearsal.stage
-    own = stage.resources()["AnimalsTable"]
-    writers.wait_for_more()
-    restored = restore.restore(stage)
-    for table in (restored, own):
-        writers.wait_for_more()
-        restore.cut_over(stage, table)
-        assert stage.outputs()["AnimalsTableName"] == table
-    writers.wait_for_more()
-    writers.stop()
-
-    kept = writers.list_all()
-    ids = [pet["id"] for pet in kept]
-    assert len(ids) == len(set(ids))
-    created = sorted(writers.created, key=itemgetter("id"))
-    assert created == [pet for pet in kept if pet in created]
 
 
 @pytest.mark.administrator

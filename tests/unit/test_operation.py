@@ -177,15 +177,3 @@ def test_refused_request_leaves_no_secret_in_log_or_response(
     assert 400 <= response.status < 500
     for secret in SECRETS:
         assert secret not in response.text + output.getvalue()
-
-
-def test_closed_table_answers_a_creation_with_503() -> None:
-    """See `cut_over` in tools/deployment/restore.py."""
-    before = handlers.items("pet")
-    closed = {"pk": {"S": "counter"}, "id": {"N": "0"}, "closed": {"N": "1800000000"}}
-    handlers.ask("PutItem", handlers.ANIMALS, Item=closed)
-
-    response = handlers.send("create-201")
-
-    assert response.status == 503
-    assert handlers.items("pet") == before

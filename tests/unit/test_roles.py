@@ -35,7 +35,7 @@ def add_right(rights: Rights, action: str, params: dict[str, Any]) -> None:
     conditions.setdefault("dynamodb:LeadingKeys", set()).add(partition)
     if action not in {"GetItem", "Query"}:
         names = params.get("ExpressionAttributeNames", {}).values()
-        named = re.findall(r"(?<!:)\b[a-z]+\b", params["ConditionExpression"])
+        named = re.findall(r"(?<!:)\b[a-z]+\b", params.get("ConditionExpression", ""))
         attributes = conditions.setdefault("dynamodb:Attributes", set())
         attributes.update(item or (), names, named)
 

@@ -13,7 +13,6 @@ from tools.packaging.targets import TARGETS
 app = typer.Typer()
 app.command()(bootstrap.bootstrap)
 app.command()(restore.restore)
-app.command("cut-over")(restore.cut_over)
 
 
 @app.command()

@@ -3,7 +3,7 @@
 import contextlib
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -86,7 +86,6 @@ def install(
     artifact: Artifact,
     *,
     canary: bool,
-    tables: Mapping[str, str] | None = None,
 ) -> None:
     """Create or update the stack from an artifact.
 
@@ -94,14 +93,13 @@ def install(
         stage: The stage.
         artifact: What it is to run.
         canary: Whether CodeDeploy shifts traffic, if the artifact's parameters say so.
-        tables: What replaces the stack's own tables, by logical id; None keeps those in use.
     """
     bucket = stage.account()["ArtifactBucketName"]
     # Before anything else, so that whatever runs can be deployed again.
     stage.client("s3").upload_file(
         str(artifact.path), bucket, f"releases/{artifact.name}.zip"
     )
-    _sam_deploy(stage, artifact, canary=canary, tables=tables)
+    _sam_deploy(stage, artifact, canary=canary)
     stage.client("cloudformation").update_termination_protection(
         StackName=stage.stack, EnableTerminationProtection=True
     )
@@ -127,7 +125,6 @@ def _sam_deploy(
     artifact: Artifact,
     *options: str,
     canary: bool = True,
-    tables: Mapping[str, str] | None = None,
 ) -> str:
     """Upload an artifact's code, let CloudFormation deploy it, and return what sam printed."""
     account = stage.account()
@@ -141,9 +138,7 @@ def _sam_deploy(
         "Description": "What runs: commit and SHA-256.",
         "Value": artifact.name,
     }
-    tables = stage.restored_tables() if tables is None else tables
-    text = use_tables(json.dumps(template), tables)
-    (folder / "deployed.json").write_text(text, "utf-8")
+    (folder / "deployed.json").write_text(json.dumps(template), "utf-8")
     stage.run(SAM, "package", "--template-file", "deployed.json", "--output-template-file",
         "packaged.yaml", "--s3-bucket", bucket, "--s3-prefix", "code", "--force-upload",
         "--no-progressbar", cwd=folder)  # fmt: skip
@@ -191,22 +186,3 @@ def deploy_and_check(
     stage.client("s3").put_object(
         Bucket=stage.account()["ArtifactBucketName"], Key=f"passed/{installed}"
     )
-
-
-def use_tables(template: str, tables: Mapping[str, str]) -> str:
-    """Make a template, as JSON, use tables other than its own, which stay as they are.
-
-    Args:
-        template: As `json.dumps` and `sam build` write it: one form of each reference.
-        tables: The names of the other tables, by the logical ids of the template's own.
-    """
-    for table, name in tables.items():
-        arn = f"arn:${{AWS::Partition}}:dynamodb:${{AWS::Region}}:${{AWS::AccountId}}:table/{name}"
-        for reference, replacement in {
-            f'{{"Ref": "{table}"}}': f'"{name}"',
-            f'{{"Fn::GetAtt": ["{table}", "Arn"]}}': f'{{"Fn::Sub": "{arn}"}}',
-            f"${{{table}}}": name,
-            f"${{{table}.Arn}}": arn,
-        }.items():
-            template = template.replace(reference, replacement)
-    return template

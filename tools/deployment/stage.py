@@ -136,17 +136,6 @@ class Stage:
             if each["SubscriptionArn"] == "PendingConfirmation"
         ]
 
-    def restored_tables(self) -> dict[str, str]:
-        """Return the restored tables that it uses, by logical id: see restore.py."""
-        restored = {}
-        if outputs := self.outputs():
-            own = self.resources()
-            for table in TABLES:
-                name = outputs[f"{table}Name"]
-                if name != own[table]:
-                    restored[table] = name
-        return restored
-
     def _describe(self, stack: str) -> dict[str, Any]:
         cloudformation = self.client("cloudformation")
         try:

@@ -4,7 +4,7 @@ Everything lives in one table, so that a restore cannot hand out an id twice:
 
     pk                  id       what
     pet                 1, 2...  an animal; those with a status are in the index `by-status`, too
-    counter             0        the last id given; `closed` once another table has taken over
+    counter             0        the last id given
     idempotency#<hash>  0        the animal that was created with an Idempotency-Key
 """
 
@@ -151,26 +151,16 @@ def create_pet(new: NewPet, caller: Caller, idempotency_key: str | None) -> Crea
 
 
 def _next_id() -> int:
-    """Take the next id from the atomic counter: unique, ascending; a lost response leaves a gap.
-
-    A cut-over to a restored table closes the counter of the table that it leaves, so that nothing
-    is added there.
-    """
-    try:
-        response = dynamodb.call(
-            dynamodb.client.update_item,
-            TableName=settings.ANIMALS_TABLE,
-            Key={"pk": {"S": "counter"}, "id": {"N": "0"}},
-            UpdateExpression="ADD #value :one",
-            ConditionExpression="attribute_not_exists(closed)",
-            ExpressionAttributeNames={"#value": "value"},
-            ExpressionAttributeValues={":one": {"N": "1"}},
-            ReturnValues="UPDATED_NEW",
-        )
-    except ClientError as error:
-        if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
-            raise
-        raise ServiceUnavailable from error
+    """Take the next id from the atomic counter: unique, ascending; a lost response leaves a gap."""
+    response = dynamodb.call(
+        dynamodb.client.update_item,
+        TableName=settings.ANIMALS_TABLE,
+        Key={"pk": {"S": "counter"}, "id": {"N": "0"}},
+        UpdateExpression="ADD #value :one",
+        ExpressionAttributeNames={"#value": "value"},
+        ExpressionAttributeValues={":one": {"N": "1"}},
+        ReturnValues="UPDATED_NEW",
+    )
     if "Attributes" not in response:
         # The SDK returns an empty response for a body that is not JSON.
         raise ServiceUnavailable from ValueError("the store's response is truncated or corrupt")
