@@ -13,7 +13,9 @@ _EXPLAINED = (LocalError, OSError, BotoCoreError, ClientError)
 
 def main() -> None:
     """Run the command that the arguments name."""
-    if sys.argv[1:] == ["run"]:
+    if sys.argv[1:2] == ["run"] and "--help" not in sys.argv:
+        if sys.argv[2:]:
+            sys.exit("Settings are variables: PORT=4100 DATA=.local2 animal-store run")
         # At any point in start-up, and after the server has ended: what was answered is on disk.
         # No exception is raised, because Python would wait for the thread of a hanging handler.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

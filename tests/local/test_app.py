@@ -1,22 +1,24 @@
 """The ASGI application: its pages, whom it answers, how long it waits, and what it logs."""
 
-import io
 import json
 import logging
 import socket
 from collections.abc import Iterator
-from contextlib import redirect_stdout
+from contextlib import closing, redirect_stdout, suppress
+from pathlib import Path
 from threading import Thread
 from typing import Any
+from unittest import mock
 
 import httpx2
 import pytest
 import yaml
+from starlette.testclient import TestClient
 
 from tests.support.in_process import service_in_process
 from tools import ROOT
 from tools.local import app
-from tools.local.output import Output
+from tools.local.output import LogFile, Output
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +30,13 @@ def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx2.Client]:
             headers=headers,
             transport=target.transport,
         )
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Iterator[Output]:
+    """Output with a log of its own."""
+    with closing(LogFile(tmp_path / "functions.log", size=1000)) as log:
+        yield Output(log)
 
 
 @pytest.mark.parametrize(
@@ -44,6 +53,15 @@ def test_pages(http: httpx2.Client, path: str, content_type: str, text: str) -> 
     assert response.status_code == 200
     assert response.headers["Content-Type"] == content_type
     assert text in response.text
+    assert http.post(path, json={}).status_code == 405
+
+
+@pytest.mark.parametrize("path", ["/docs", "/status"])
+def test_pages_refuse_to_be_framed(http: httpx2.Client, path: str) -> None:
+    headers = http.get(path).headers
+
+    assert headers["X-Frame-Options"] == "DENY"
+    assert headers["Content-Security-Policy"] == "frame-ancestors 'none'"
 
 
 def test_document_is_the_projects_with_this_server_alone(http: httpx2.Client) -> None:
@@ -53,6 +71,20 @@ def test_document_is_the_projects_with_this_server_alone(http: httpx2.Client) ->
     expected = yaml.safe_load((ROOT / "openapi.yaml").read_text())
     server = {"url": "http://localhost:81/v1", "description": "this machine"}
     assert yaml.safe_load(answer.text) == expected | {"servers": [server]}
+
+
+@pytest.mark.parametrize("content", ["", "[", "- a list"])
+def test_unusable_document_is_named(
+    tmp_path: Path, output: Output, content: str
+) -> None:
+    document = tmp_path / "openapi.yaml"
+    document.write_text(content)
+    client = TestClient(app.Application(mock.Mock(), output, document))
+
+    response = client.get("http://localhost/openapi.yaml")
+
+    assert response.status_code == 500
+    assert response.text.startswith(f"{document} cannot be used: ")
 
 
 def test_only_names_of_this_machine_are_answered(http: httpx2.Client) -> None:
@@ -93,19 +125,24 @@ def test_client_that_does_not_complete_a_request_is_disconnected(
 
 @pytest.mark.parametrize("underscore", ["_", "%5F", "%255F"])
 @pytest.mark.parametrize("path", ["pets/{}", "{}", "pets?limit={}", "pets?cursor={}"])
-def test_key_in_a_url_is_not_logged(
-    http: httpx2.Client, caplog: pytest.LogCaptureFixture, path: str, underscore: str
+def test_key_in_a_url_is_not_logged(  # noqa: PLR0917
+    http: httpx2.Client,
+    caplog: pytest.LogCaptureFixture,
+    output: Output,
+    tmp_path: Path,
+    path: str,
+    underscore: str,
 ) -> None:
     caplog.set_level(logging.INFO, "tools.local")
     key = http.headers["Authorization"].removeprefix("Bearer ")
-    log = io.StringIO()
 
-    with redirect_stdout(Output(log)):
+    with redirect_stdout(output):
         http.get("/v1/" + path.format("%1B[2J%0A" + key.replace("_", underscore)))
 
     (shown,) = caplog.messages
     assert f"/v1/{path.format('%1B[2J%0Aanimal_test_...')}  " in shown
-    assert key.removeprefix("animal_test_") not in log.getvalue()
+    log = (tmp_path / "functions.log").read_text()
+    assert key.removeprefix("animal_test_") not in log
 
 
 def test_log_names_what_a_request_needs(
@@ -120,8 +157,7 @@ def test_log_names_what_a_request_needs(
     assert shown.endswith("ms  (needs: Authorization: Bearer API_KEY)")
 
 
-def test_status_is_made_of_the_metrics(http: httpx2.Client) -> None:
-    output = Output(io.StringIO())
+def test_status_is_made_of_the_metrics(http: httpx2.Client, output: Output) -> None:
     with redirect_stdout(output):
         pet = http.post("/v1/pets", json={"name": "Rex", "categoryId": 1}).json()
         http.get(f"/v1/pets/{pet['id']}")
@@ -134,18 +170,68 @@ def test_status_is_made_of_the_metrics(http: httpx2.Client) -> None:
     read, created = status["last"]
     assert read["Operation"] == "getPet"
     assert created["StoreCalls"] == 2
-    assert http.get("/status.json").json() == {"counts": [], "last": []}
+    assert status["recent"] == [
+        {
+            "Time": each["_aws"]["Timestamp"] // 10_000 * 10,
+            "Operation": each["Operation"],
+            "Rate": 0.1,
+            "Latency": each["Latency"],
+        }
+        for each in (created, read)
+    ]
+    assert http.get("/status.json").json()["counts"] == []
 
 
-def test_exception_is_shown_in_short(
-    caplog: pytest.LogCaptureFixture,
+TRACE = 'Traceback\n  File "/a/app.py", line 7, in handler\nValueError: why\n'
+CHAIN = (
+    f"{TRACE}\n\nThe above exception was the direct cause of ...\n\nServerError: 500\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        (json.dumps({"level": "ERROR", "exception": CHAIN}), "ValueError: why (/a/app"),
+        ('{"level": "INFO"}', ""),
+        (TRACE, ""),  # of a handler that cannot be loaded, which is said otherwise
+        ("here\n", "here"),
+        ("\n", ""),
+        ('{"name": "Rex"}', '{"name": "Rex"}'),
+        ("42", "42"),
+    ],
+)
+def test_what_handlers_print_and_raise_is_shown(
+    caplog: pytest.LogCaptureFixture, output: Output, written: str, shown: str
 ) -> None:
     caplog.set_level(logging.INFO, "tools.local.output")
-    log = io.StringIO()
-    log.name = "functions.log"
-    trace = 'Traceback\n  File "/a/app.py", line 7, in handler\nValueError: why\n'
 
-    Output(log).write(json.dumps({"exception": trace}))
+    output.write(written)
 
-    (shown,) = caplog.messages
-    assert "ValueError: why (/a/app.py, line 7); the whole traceback is" in shown
+    assert [text.strip()[: len(shown)] for text in caplog.messages] == [shown][
+        : len(shown)
+    ]
+
+
+def test_full_disk_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "tools.local.output")
+    failed = json.dumps({"level": "ERROR", "exception": CHAIN})
+
+    with suppress(OSError), closing(LogFile(Path("/dev/full"))) as log:
+        Output(log).write(failed)
+
+    lost = "the whole traceback is lost: [Errno 28] No space left on device"
+    assert caplog.messages[0].endswith(lost)
+
+
+def test_log_is_continued_and_keeps_the_end(tmp_path: Path, output: Output) -> None:
+    log = tmp_path / "functions.log"
+    for number in range(300):
+        output.write(f"line {number}\n")
+    again = LogFile(log, size=1000)
+    with closing(again):
+        Output(again).write("line 300\n")
+
+    kept = (tmp_path / "functions.log.1").read_text() + log.read_text()
+    assert kept.endswith("line 298\nline 299\nline 300\n")
+    assert 1000 < len(kept) < 2000
+    assert len([*tmp_path.iterdir()]) == 2

@@ -2,10 +2,12 @@
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -81,6 +83,35 @@ def test_invoked_event_gets_the_response_of_its_name(tmp_path: Path, name: str) 
     invoked = command(tmp_path, "invoke", f"{ROOT}/events/{name}.json")
 
     assert f"-{json.loads(invoked.stdout)['statusCode']}" in name
+
+
+def keys(data: Path) -> str:
+    return command(data, "keys", "list").stdout
+
+
+def test_example_key_opens_nothing_after_the_command(tmp_path: Path) -> None:
+    command(tmp_path, "invoke", f"{ROOT}/events/list-200.json")
+
+    assert "events" not in keys(tmp_path)
+
+
+def test_example_key_of_a_command_that_was_killed_is_removed(tmp_path: Path) -> None:
+    add = """if True:
+        import os
+        from tools.local import events, folder, service
+        template = service.load_template()
+        with service.open_store(folder.DataFolder()) as store:
+            gateway = store.load(template)
+            with events.prepared(events.EXAMPLE_KEY, gateway, store.dynamodb):
+                os._exit(0)
+    """
+    own = environment(tmp_path)
+    subprocess.run([sys.executable, "-c", add], cwd=ROOT, env=own, check=True)
+    assert "events" in keys(tmp_path)
+
+    command(tmp_path, "run")
+
+    assert "events" not in keys(tmp_path)
 
 
 def test_unusable_event_is_explained(tmp_path: Path) -> None:
@@ -187,6 +218,72 @@ def test_only_a_store_on_this_machine_gets_invented_credentials(
         open_store(DataFolder(tmp_path)),
     ):
         assert "AWS_ACCESS_KEY_ID" not in os.environ
+
+
+def test_data_folder_is_found_and_ignored_by_git(tmp_path: Path) -> None:
+    assert command(Path("~/x"), "run", HOME=str(tmp_path)).exit_code == 0
+
+    assert (tmp_path / "x/api-key").exists()
+    assert (tmp_path / "x/.gitignore").read_text() == "*\n"
+
+
+def test_folder_of_something_else_keeps_its_files_in_git(tmp_path: Path) -> None:
+    (tmp_path / "README.md").touch()
+    command(tmp_path, "run")
+
+    assert not (tmp_path / ".gitignore").exists()
+    for data in (tmp_path / "README.md", tmp_path / "README.md/data"):
+        message = str(command(data, "run").exception)
+        assert message == f"{data} is not a folder. Name one, new or old: DATA=.local2"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.parametrize("name", ["", "store", "store/dynamodb.sqlite"])
+def test_what_cannot_be_written_to_is_named(tmp_path: Path, name: str) -> None:
+    command(tmp_path, "run")
+    (tmp_path / name).chmod(0o500)
+
+    failed = command(tmp_path, "keys", "list")
+
+    assert str(failed.exception).startswith(f"{tmp_path / name} is read-only, or")
+
+
+def copied(old: Path, new: Path) -> None:
+    """Run CONTRIBUTING's command that copies a store."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    (line,) = [line for line in text.splitlines() if "sqlite3.connect" in line]
+    copy = line.replace("FROM", str(old)).replace("TO", str(new))
+    subprocess.check_call(shlex.split(copy), cwd=ROOT)
+
+
+def test_store_is_copied_and_copied_back_while_in_use(tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    pet = {"name": "Rex", "categoryId": 1}
+    with run_service(tmp_path / "data") as service:
+        store = DataFolder(service.data).database
+        service.http.post("/pets", json=pet)
+        copied(store, copy)
+        service.http.post("/pets", json=pet)
+        copied(copy, store)
+
+        assert service.http.get("/pets").json() == [pet | {"id": 1}]
+        assert service.http.post("/pets", json=pet).json()["id"] == 2
+
+
+def test_breakpoint_is_passed_over_and_named(tmp_path: Path) -> None:
+    for name in ("functions", "layers"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    template = shutil.copyfile(ROOT / "template.yaml", tmp_path / "template.yaml")
+    handler = tmp_path / "functions/list_pets/app.py"
+    handler.write_text(
+        handler.read_text().replace("    return ", "    breakpoint()\n    return ", 1)
+    )
+
+    with run_service(tmp_path / "data", TEMPLATE=str(template)) as service:
+        assert service.http.get("/pets").status_code == 200
+
+        passed = f"passed over the breakpoint in {handler}, line "
+        wait_for(lambda: passed in service.console.read_text())
 
 
 def test_reset_keeps_the_old_store_and_the_key(tmp_path: Path) -> None:

@@ -1,10 +1,9 @@
 """The local service in the tests' own process, without a socket."""
 
-import io
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,7 @@ from anyio.from_thread import start_blocking_portal
 from tools.key_table import KeyTable
 from tools.local.app import Application
 from tools.local.folder import DataFolder
-from tools.local.output import Output
+from tools.local.output import LogFile, Output
 from tools.local.service import KEY_TABLE, load_template, open_store
 
 
@@ -59,7 +58,8 @@ def service_in_process(data: Path) -> Iterator[Target]:
     with ExitStack() as stack:
         with own_layer():
             store = stack.enter_context(open_store(DataFolder(data)))
-            application = Application(store.load(template), Output(io.StringIO()))
+            log = stack.enter_context(closing(LogFile(data / "functions.log")))
+            application = Application(store.load(template), Output(log))
         keys = KeyTable(store.dynamodb, template.tables[KEY_TABLE].name)
         first, _ = keys.issue("first", "test")
         second, _ = keys.issue("second", "test")

@@ -21,6 +21,7 @@ from starlette.requests import Request
 from starlette.responses import (
     HTMLResponse,
     JSONResponse,
+    PlainTextResponse,
     RedirectResponse,
     Response,
 )
@@ -37,6 +38,11 @@ _KEY = re.compile(r"(animal_(?:live|test)_)[0-9A-Za-z]+")
 _RECEIVE_SECONDS = 10
 _PAGES = Path(__file__).parent
 _SWAGGER_UI = ("aws_lambda_powertools", "event_handler/openapi/swagger_ui")
+# Another site may not show a page in a frame, where clicks could be led astray.
+_UNFRAMED = {
+    "X-Frame-Options": "DENY",
+    "Content-Security-Policy": "frame-ancestors 'none'",
+}
 _log = logging.getLogger(__name__)
 
 
@@ -73,6 +79,8 @@ def server(application: ASGIApp) -> uvicorn.Server:
         proxy_headers=False,
         ws="none",
         lifespan="off",
+        # So often does asyncio try to accept a connection when there are no descriptors left.
+        backlog=64,
         timeout_graceful_shutdown=1,
     )
     return uvicorn.Server(config)
@@ -81,14 +89,16 @@ def server(application: ASGIApp) -> uvicorn.Server:
 class Application(Starlette):
     """The ASGI application; its gateway may be replaced at any time."""
 
-    def __init__(self, gateway: Gateway, output: Output) -> None:
-        self.gateway, self._output = gateway, output
+    def __init__(
+        self, gateway: Gateway, output: Output, document: Path = ROOT / "openapi.yaml"
+    ) -> None:
+        self.gateway, self._output, self._document = gateway, output, document
         routes = [
-            Route("/", RedirectResponse("/docs")),
-            Route("/docs", HTMLResponse((_PAGES / "docs.html").read_bytes())),
+            Route("/", RedirectResponse("/docs"), methods=["GET"]),
+            Route("/docs", _page("docs"), methods=["GET"]),
             Mount("/docs", StaticFiles(packages=[_SWAGGER_UI])),
             Route("/openapi.yaml", self._openapi),
-            Route("/status", HTMLResponse((_PAGES / "status.html").read_bytes())),
+            Route("/status", _page("status"), methods=["GET"]),
             Route("/status.json", self._status),
         ]
         # Another site's page may have a host name that leads here (DNS rebinding).
@@ -128,11 +138,22 @@ class Application(Starlette):
 
     async def _openapi(self, request: Request) -> Response:
         """Read the document again, as it may have changed, with this server as its only one."""
-        document = yaml.safe_load((ROOT / "openapi.yaml").read_text("utf-8"))
         url = f"http://{request.headers['host']}{BASE_PATH}"
-        document["servers"] = [{"url": url, "description": "this machine"}]
+        server = {"url": url, "description": "this machine"}
+        try:
+            document = yaml.safe_load(self._document.read_text("utf-8"))
+            document |= {"servers": [server]}
+        except (OSError, TypeError, ValueError, yaml.YAMLError) as error:
+            why = f"{self._document} cannot be used: {error}"
+            _log.info("          %s", why)
+            return PlainTextResponse(why, HTTPStatus.INTERNAL_SERVER_ERROR)
         text = yaml.safe_dump(document, sort_keys=False)
         return Response(text, media_type="application/yaml")
+
+
+def _page(name: str) -> Response:
+    content = (_PAGES / f"{name}.html").read_bytes()
+    return HTMLResponse(content, headers=_UNFRAMED)
 
 
 def _shown(target: str) -> str:

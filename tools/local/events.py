@@ -3,7 +3,8 @@
 import io
 import json
 import time
-from contextlib import redirect_stdout, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
 from typing import TYPE_CHECKING, Any
 
 from animal_store import api_key
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
 EXAMPLE_KEY = "animal_test_AnExampleKeyThatOpensNothingHere0u1vgN"
-"""Nobody has issued it: it opens only local stores that have been prepared for the events."""
+"""It opens only a local store, while a command runs that was given an event with it."""
 
 PETS: list[dict[str, Any]] = [
     {"id": 1, "name": "Rex", "categoryId": 3, "status": "available"},
@@ -40,20 +41,37 @@ def add_pets(dynamodb: "DynamoDBClient", table: str) -> None:
             dynamodb.put_item(TableName=table, Item=typed, ConditionExpression=new)
 
 
-def prepare(event: object, gateway: Gateway, dynamodb: "DynamoDBClient") -> None:
+def remove_key(keys: KeyTable) -> None:
+    """Let the example key open nothing any more."""
+    digest = api_key.digest(EXAMPLE_KEY)
+    keys.dynamodb.delete_item(TableName=keys.name, Key={"hash": {"S": digest}})
+
+
+@contextmanager
+def prepared(
+    event: object, gateway: Gateway, dynamodb: "DynamoDBClient"
+) -> Iterator[None]:
     """Prepare a local store: each file in `events/` gets the response that its name promises.
 
+    The example key is valid until the end, or until that of another command that added it before.
     For an event without the example key, nothing is added.
     """
-    if EXAMPLE_KEY not in json.dumps(event):
-        return
     tables, digest = gateway.template.tables, api_key.digest(EXAMPLE_KEY)
     keys = KeyTable(dynamodb, tables["ApiKeysTable"].name)
-    if keys.get(digest) is None:
+    if EXAMPLE_KEY not in json.dumps(event):
+        yield
+        return
+    is_added = keys.get(digest) is None
+    if is_added:
         keys.put(KeyRecord(digest, "events", int(time.time()), issuedBy=keys.who()))
-    add_pets(dynamodb, tables["AnimalsTable"].name)
-    # create-422.json sends another animal under the Idempotency-Key of this one.
-    path = ROOT / "events/create-201-idempotency-key.json"
-    first = json.loads(path.read_text("utf-8"))
-    with redirect_stdout(io.StringIO()):
-        gateway.invoke(gateway.template.function_of(first), first, seconds=10)
+    try:
+        add_pets(dynamodb, tables["AnimalsTable"].name)
+        # create-422.json sends another animal under the Idempotency-Key of this one.
+        path = ROOT / "events/create-201-idempotency-key.json"
+        first = json.loads(path.read_text("utf-8"))
+        with redirect_stdout(io.StringIO()):
+            gateway.invoke(gateway.template.function_of(first), first, seconds=10)
+        yield
+    finally:
+        if is_added:
+            remove_key(keys)

@@ -17,17 +17,35 @@ class DataFolder:
     """The folder, by default the one that DATA names, and the files in it."""
 
     def __init__(self, path: Path | None = None) -> None:
-        self.path = path or Path(os.environ.get("DATA") or ".local")
+        # A shell leaves the ~ of DATA=~/x to `make`.
+        self.path = (path or Path(os.environ.get("DATA") or ".local")).expanduser()
         self.api_key = self.path / "api-key"
         self.log = self.path / "functions.log"
         self.store = self.path / "store"
         self.database = self.store / "dynamodb.sqlite"
         self._service = self.path / "service"
 
+    def create(self) -> None:
+        """Make the folder, ignored by git; LocalError if it is a file or cannot be written to."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise LocalError(
+                f"{self.path} is not a folder. Name one, new or old: DATA=.local2"
+            ) from error
+        for path in (self.path, self.store, self.database):
+            if path.exists() and not os.access(path, os.W_OK):
+                raise LocalError(
+                    f"{path} is read-only, or somebody else's. "
+                    "Make it writable, or use another folder: DATA=.local2"
+                )
+        if not any(self.path.iterdir()):  # nobody else's
+            (self.path / ".gitignore").write_text("*\n", "utf-8")
+
     @contextmanager
     def held_by_service(self) -> Iterator[IO[str]]:
         """Hold the folder as its only service; a base URL in the file says that it is answering."""
-        self.path.mkdir(parents=True, exist_ok=True)
+        self.create()
         with self._service.open("a+") as file:
             if not _try_lock(file, fcntl.LOCK_EX):
                 service = self.base_url() or "which is starting"

@@ -39,9 +39,9 @@ def invoke(event: EventFile) -> None:
         stage = content.get("requestContext", {}).get("stage", "local")
         template = load_template(stage=stage)
         function, gateway = template.function_of(content), store.load(template)
-        events.prepare(content, gateway, store.dynamodb)
-        # Longer than the function's own timeout: someone may be at a breakpoint.
-        response = gateway.invoke(function, content, seconds=15 * 60)
+        with events.prepared(content, gateway, store.dynamodb):
+            # Longer than the function's own timeout: someone may be at a breakpoint.
+            response = gateway.invoke(function, content, seconds=15 * 60)
     show(response)
 
 

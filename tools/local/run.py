@@ -7,7 +7,7 @@ import socket
 import sys
 import threading
 import time
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import closing, redirect_stderr, redirect_stdout
 from logging.handlers import QueueHandler, QueueListener
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from lambda_local import LocalError
 from tools import ROOT
 from tools.local.app import Application, server
 from tools.local.folder import DataFolder
-from tools.local.output import Output
+from tools.local.output import LogFile, Output
 from tools.local.service import BASE_PATH, Store, load_template, open_store
 
 HOST = "127.0.0.1"
@@ -33,9 +33,7 @@ def run() -> None:
     with (
         listen() as listener,
         folder.held_by_service() as service,
-        folder.log.open(
-            "w", encoding="utf-8", errors="backslashreplace", buffering=1
-        ) as log,
+        closing(LogFile(folder.log)) as log,
         redirect_stdout(Output(log)) as output,
         redirect_stderr(output),
         open_store(folder) as store,
@@ -51,7 +49,8 @@ def run() -> None:
             threading.Thread(target=_keep_reloaded, args=arguments, daemon=True).start()
         origin = f"http://{HOST}:{listener.getsockname()[1]}"
         base_url = origin + BASE_PATH
-        pages = f"\nDocs: {origin}/docs\nStatus: {origin}/status"
+        # A browser does not send what follows #.
+        pages = f"\nDocs: {origin}/docs#key={key}\nStatus: {origin}/status"
         _say(greeting(base_url, key, pages))
         print(base_url, end="", file=service, flush=True)
         server(application).run(sockets=[listener])
@@ -64,6 +63,37 @@ def _log_to_terminal() -> None:
     QueueListener(lines, logging.StreamHandler(sys.stdout)).start()
     logging.basicConfig(handlers=[QueueHandler(lines)], format="%(message)s")
     logging.getLogger(__package__).setLevel(logging.INFO)
+    logging.getLogger("asyncio").addFilter(_Shortage())
+    if sys.breakpointhook is sys.__breakpointhook__:  # no debugger has its own
+        sys.breakpointhook = _pass_over
+
+
+class _Shortage(logging.Filter):
+    """Says in a line a second that connections wait; asyncio writes a traceback for each try."""
+
+    _said = 0.0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Shorten such a record, and drop those that follow at once."""
+        if not record.exc_info or "out of system resource" not in record.msg:
+            return True
+        record.msg = (
+            f"New clients wait until others leave: {record.exc_info[1]}. (ulimit -n)"
+        )
+        record.exc_info = None
+        is_new = record.created - self._said >= 1
+        if is_new:
+            self._said = record.created
+        return is_new
+
+
+def _pass_over(*_: object, **__: object) -> None:
+    """Take the place of `breakpoint()`, as threads that answer requests have no terminal."""
+    where = sys._getframe(1)  # noqa: SLF001 - as the standard hook does
+    _say(
+        f"          passed over the breakpoint in {where.f_code.co_filename}, line "
+        f"{where.f_lineno}: to stop there, run animal-store invoke EVENT, or this in VS Code"
+    )
 
 
 def listen() -> socket.socket:

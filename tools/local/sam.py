@@ -11,9 +11,10 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import httpx2
+import typer
 from lambda_local import LocalError
 from lambda_local.gateway import Gateway
 from lambda_local.store_server import serve
@@ -34,6 +35,8 @@ from tools.local.service import (
 
 BUILD = ROOT / ".aws-sam/local"
 """Holds what samconfig.toml's default sections name, and the layer that the Makefile builds."""
+# When it is missing, sam shows its name: what to type.
+VARIABLES = BUILD / "written-by-make-sam-local.json"
 # A function that cannot reach the store names it like this.
 STORE_HOST = "store-of-make-sam-local"
 _PROCESSOR = "arm64" if platform.machine() in {"aarch64", "arm64"} else "x86_64"
@@ -70,14 +73,15 @@ def sam_local() -> None:
     ):
         with listen() as listener:
             port = listener.getsockname()[1]
-        with _prepared(folder, BUILD / "env.json") as (store, gateway):
-            if os.environ.get("EVENTS") != "0":
-                events.prepare(events.EXAMPLE_KEY, gateway, store.dynamodb)
+        with _prepared(folder, VARIABLES) as (store, gateway):
             base_url = f"http://{HOST}:{port}{BASE_PATH}"
             key = store.key(gateway.template)
-            with _sam(
-                "start-api", "--port", str(port), "--warm-containers=EAGER"
-            ) as process:
+            event = "" if os.environ.get("EVENTS") == "0" else events.EXAMPLE_KEY
+            start = ["start-api", "--port", str(port), "--warm-containers=EAGER"]
+            with (
+                events.prepared(event, gateway, store.dynamodb),
+                _sam(*start) as process,
+            ):
                 _wait_until_it_answers(process, base_url, key)
                 print(base_url, end="", file=service, flush=True)
                 print(greeting(base_url, key), flush=True)
@@ -85,21 +89,29 @@ def sam_local() -> None:
         raise LocalError("sam local has ended (see above)")
 
 
-def sam_invoke(event: EventFile, debug: str = "") -> None:
+def sam_invoke(
+    event: EventFile,
+    debug: Annotated[
+        str, typer.Option(metavar="PORT", help="Wait here for a debugger.")
+    ] = "",
+) -> None:
     """Invoke the function of an event's route in a container, and print its response."""
     with explained(event), tempfile.TemporaryDirectory() as own:
         content = json.loads(event.read_text("utf-8"))
         # A separate file, because that of `make sam-local` may be in use.
         variables = Path(own, "env.json")
         with _prepared(DataFolder(), variables) as (store, gateway):
-            events.prepare(content, gateway, store.dynamodb)
             function = gateway.template.function_of(content).logical_id
             options = ["--event", str(event), "--env-vars", str(variables)]
             if debug:
                 arguments = f"--listen 0.0.0.0:{debug} --wait-for-client"
                 options += ["--debug-args", f"{_MOUNTED_DEBUGGER} {arguments}"]
                 options += ["--debug-port", debug, "--debugger-path", str(_DEBUGGER)]
-            with _sam("invoke", function, *options, stdout=subprocess.PIPE) as process:
+                print(f"waiting for a debugger on port {debug}", file=sys.stderr)
+            with (
+                events.prepared(content, gateway, store.dynamodb),
+                _sam("invoke", function, *options, stdout=subprocess.PIPE) as process,
+            ):
                 printed = process.communicate()[0]
         if not printed:
             raise LocalError("the function returned no response (see above)")

@@ -60,14 +60,19 @@ class Store:
         return Gateway(template, handlers)
 
     def key(self, template: Template) -> str:
-        """Find or make this machine's key; add it to a store that was emptied."""
+        """Find or make this machine's key; add it to a store that was emptied.
+
+        A command that was killed may have left the key of the events: it is removed.
+        """
         # Late: a template elsewhere has its own layer, which `load` imports first.
         from animal_store import api_key
 
         from tools.key_table import KeyRecord, KeyTable
+        from tools.local import events
 
         path = self.folder.api_key
         keys = KeyTable(self.dynamodb, template.tables[KEY_TABLE].name)
+        events.remove_key(keys)
         key = path.read_text("utf-8").strip() if path.exists() else ""
         record = keys.get(api_key.digest(key))
         is_refused = record and record.state != "active"
@@ -104,6 +109,7 @@ def open_store(folder: DataFolder) -> Iterator[Store]:
         "Put a good copy in its place, or start with an empty store: "
         f"make reset DATA={folder.path}"
     )
+    folder.create()
     with closing(Database(folder.database, advice)) as database:
         database.attach(dynamodb)
         yield Store(folder, dynamodb, database)
