@@ -1,4 +1,4 @@
-"""What the documents name exists: files, headings, commands, operations and alarms."""
+"""What the documents name exists: files, headings, commands, operations, alarms, faults' texts."""
 
 import re
 from collections.abc import Iterator
@@ -14,6 +14,7 @@ from markdown_it.token import Token
 from tests.support import openapi
 from tools import ROOT
 from tools.cli import app
+from tools.planted_faults import listed, place
 
 DOCUMENTS = sorted(
     [*ROOT.glob("*.md"), *ROOT.glob("[!.]*/*.md"), *ROOT.glob("[cp]*/*/*.md")]
@@ -73,3 +74,7 @@ def test_documents_name_every_operation(operation: openapi.Operation) -> None:
     assert f"`{operation.id}`" in (ROOT / "SECURITY.md").read_text(), (
         f"SECURITY.md, A stolen key: say that it reaches {operation.id}."
     )
+
+
+def test_planted_faults_quote_a_text_that_stands_once() -> None:
+    assert [fault["name"] for fault in listed() if not place(fault)] == []

@@ -1,5 +1,8 @@
 """A clock for the layer and the SDK, so that no test has to wait."""
 
+import sys
+import time
+
 import pytest
 from botocore import endpoint
 from botocore.retries.quota import RetryQuota
@@ -29,12 +32,16 @@ class Clock:
 
 
 def install_clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Give layer and SDK a clock. The SDK pauses as long as it may; its retries never run out."""
-    from animal_store import auth, catalogue, dynamodb, operation
+    """Give SDK and layer a clock: every module of it that has been imported and imports `time`.
 
+    The SDK pauses as long as it may; its retries never run out.
+    """
     clock = Clock()
-    for module in (auth, catalogue, dynamodb, operation, endpoint):
-        monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(endpoint, "time", clock)
+    layer = [name for name in sys.modules if name.startswith("animal_store.")]
+    for module in map(sys.modules.__getitem__, layer):
+        if getattr(module, "time", None) is time:
+            monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(
         ExponentialBackoff,
         "delay_amount",

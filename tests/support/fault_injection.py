@@ -122,8 +122,7 @@ class FaultyStore:
     """
 
     def __init__(self, otherwise: Fault = Attempt.carry_out) -> None:
-        auth._known._entries.clear()
-        auth._unknown._entries.clear()
+        auth.forget_keys()
         handlers.empty_store()
         self._otherwise = otherwise
         self.faults: dict[str | int, deque[Fault]] = defaultdict(deque)

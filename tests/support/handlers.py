@@ -171,7 +171,6 @@ def items(partition: str = "", database: Database = DATABASE) -> list[Any]:
 
 def pets(database: Database = DATABASE) -> list[Any]:
     """Read every animal as the service should return it."""
-    from animal_store.validators import PET_ITEM
+    from animal_store.validators import PET_QUERY
 
-    found = items("pet", database)
-    return [PET_ITEM.python({"Item": item})["Item"] for item in found]
+    return PET_QUERY.python({"Items": items("pet", database)})["Items"]

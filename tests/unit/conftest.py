@@ -1,10 +1,10 @@
 """Fixtures for the unit tests: an embedded store with the template's tables, no network."""
 
-import io
 import math
 from collections.abc import Iterator
 from contextlib import closing
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -34,9 +34,9 @@ def store(clock: Clock) -> Iterator[FaultyStore]:  # noqa: ARG001 - no pause tak
 
 
 @pytest.fixture
-def output(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+def output(capsys: pytest.CaptureFixture[str]) -> pytest.CaptureFixture[str]:
     """Return what the functions print: log lines, which are the metrics too."""
-    output = io.StringIO()
-    monkeypatch.setattr(telemetry, "sys", SimpleNamespace(stdout=output))
-    monkeypatch.setattr(telemetry.logger().registered_handler, "stream", output)
-    return output
+    handler: Any = telemetry.logger().registered_handler
+    # Where `print` writes now: pytest replaces sys.stdout for each part of a test.
+    handler.stream = SimpleNamespace(write=lambda text: print(text, end=""), flush=int)
+    return capsys

@@ -117,20 +117,27 @@ def test_look_up_counts_for_60_seconds_from_before_it(
 
 
 def test_full_cache_drops_what_was_looked_up_longest_ago_and_no_known_key(
-    clock: Clock, store: FaultyStore, monkeypatch: pytest.MonkeyPatch
+    clock: Clock, store: FaultyStore
 ) -> None:
-    monkeypatch.setattr(auth, "_CACHE_ENTRIES", 2)
-    first, second, third = UNKNOWN
-    for key in (first, second):
-        assert not is_accepted(key)
-    clock.advance(60)  # so that all are looked up again
-    for key in (EXAMPLE_KEY, first, third):
-        is_accepted(key)
-
     assert is_accepted(EXAMPLE_KEY)
-    assert len(store.sent) == 5
-    kept = [api_key.digest(first), api_key.digest(third)]
-    assert list(auth._unknown._entries) == kept
+    nothing = answering(200, b"{}")
+    first, second, *others = [api_key.generate("test") for _ in range(1025)]
+    for key in (first, second):
+        store.fail("GetItem", nothing)
+        is_accepted(key)
+    clock.advance(60)  # so that these are looked up again, in the other order
+    assert is_accepted(EXAMPLE_KEY)
+    for key in (second, first, *others):
+        store.fail("GetItem", nothing)
+        is_accepted(key)
+    asked = len(store.sent)
+
+    for key in (EXAMPLE_KEY, first, *others):
+        is_accepted(key)
+    assert len(store.sent) == asked
+
+    is_accepted(second)
+    assert len(store.sent) == asked + 1
 
 
 @pytest.mark.parametrize("key", [EXAMPLE_KEY, UNKNOWN[0]], ids=["known", "unknown"])

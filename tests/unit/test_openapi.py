@@ -8,7 +8,10 @@ import re
 from typing import Any
 
 import pytest
-from animal_store import errors, models, request
+from animal_store import errors, models
+from animal_store.auth import Caller
+from animal_store.errors import InvalidRequest
+from animal_store.request import Request
 from pydantic import TypeAdapter
 
 from tests.support import openapi
@@ -55,13 +58,21 @@ def test_bounds_that_no_model_has_are_the_ones_of_the_functions() -> None:
     assert COMPONENTS["schemas"]["Pets"]["maxItems"] == 100
 
 
-def test_idempotency_keys_of_document_and_service_are_the_same() -> None:
+@pytest.mark.parametrize("form", ["{}", "{}x", "{}~!", '"{}"', '"{}', '{}"', "{} x"])
+@pytest.mark.parametrize("length", [0, 1, 2, 255, 256, 257])
+def test_document_allows_the_idempotency_keys_that_the_service_takes(
+    form: str, length: int
+) -> None:
+    key = form.format("x" * length)
+    event = {"multiValueHeaders": {"Idempotency-Key": [key]}}
     declared = COMPONENTS["parameters"]["IdempotencyKey"]["schema"]["pattern"]
 
-    assert declared == '^("[!-~]{1,255}"|[!#-~]([!-~]{0,253}[!#-~])?)$'
-    assert request._IDEMPOTENCY_KEY.pattern == (
-        r'"(?P<quoted>[!-~]{1,255})"|(?P<bare>[!#-~]([!-~]{0,253}[!#-~])?)'
-    )
+    try:
+        taken = Request(event, Caller("0" * 64, "unit tests")).idempotency_key()
+    except InvalidRequest:
+        taken = None
+
+    assert (taken is not None) is bool(re.fullmatch(declared, key))
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)

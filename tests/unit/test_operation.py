@@ -1,6 +1,5 @@
 """How every operation runs: its response, its log line, and what nobody gets to see."""
 
-import io
 import json
 from types import SimpleNamespace
 from typing import Any
@@ -27,9 +26,9 @@ KEY_ID = api_key.digest(EXAMPLE_KEY)[:12]
 pytestmark = pytest.mark.usefixtures("store")
 
 
-def log_entries(output: io.StringIO) -> list[dict[str, Any]]:
+def log_entries(printed: str) -> list[dict[str, Any]]:
     """Read what is printed: one JSON object on each line."""
-    return [json.loads(line) for line in output.getvalue().splitlines()]
+    return [json.loads(line) for line in printed.splitlines()]
 
 
 def test_response_without_content_has_neither_body_nor_media_type() -> None:
@@ -69,7 +68,11 @@ def test_get_pet_says_since_when_it_is_deprecated_and_when_it_goes() -> None:
     ],
 )
 def test_line_of_a_request_says_who_asked_for_what(
-    name: str, facts: Any, clock: Clock, store: FaultyStore, output: io.StringIO
+    name: str,
+    facts: Any,
+    clock: Clock,
+    store: FaultyStore,
+    output: pytest.CaptureFixture[str],
 ) -> None:
     def slow(attempt: Attempt) -> Any:
         clock.advance(0.0125)
@@ -79,7 +82,7 @@ def test_line_of_a_request_says_who_asked_for_what(
 
     handlers.invoke(EVENTS[name])
 
-    (line,) = log_entries(output)
+    (line,) = log_entries(output.readouterr().out)
     caller = {"KeyLabel": "tests", "KeyId": KEY_ID, "Latency": 12.5}
     assert line.items() >= (facts | caller).items()
     assert line["request_id"] == EVENTS[name]["requestContext"]["requestId"]
@@ -94,13 +97,13 @@ def test_line_of_a_request_says_who_asked_for_what(
     ids=["no key", "revoked key"],
 )
 def test_refused_request_is_not_counted_for_a_holder_of_a_key(
-    headers: Any, facts: dict[str, Any], output: io.StringIO
+    headers: Any, facts: dict[str, Any], output: pytest.CaptureFixture[str]
 ) -> None:
     handlers.add_key(EXAMPLE_KEY, revoked={"N": "1"})
 
     handlers.send("get-200", headers=headers)
 
-    (line,) = log_entries(output)
+    (line,) = log_entries(output.readouterr().out)
     assert line.items() >= {"Status": "401", "Code": "unauthorized", **facts}.items()
     assert line.keys().isdisjoint({"KeyLabel", "DeprecatedCalls"})
 
@@ -133,7 +136,7 @@ def test_cause_of_a_failure_is_for_the_log_alone_and_secrets_for_nobody(
     *,
     cause: str,
     store: FaultyStore,
-    output: io.StringIO,
+    output: pytest.CaptureFixture[str],
 ) -> None:
     store.fail(call, fault, fault, fault)
 
@@ -141,14 +144,15 @@ def test_cause_of_a_failure_is_for_the_log_alone_and_secrets_for_nobody(
 
     assert response.body["code"] == code
     assert cause not in response.text
-    failure, request = log_entries(output)
+    printed = output.readouterr().out
+    failure, request = log_entries(printed)
     assert (failure["level"], failure["service"]) == (level, "animal-store")
     assert cause in failure["exception"]
     # Without a zone Lambda ignores the level.
     assert failure["timestamp"].endswith("+00:00")
     assert request["Code"] == code
     for secret in SECRETS:
-        assert secret not in response.text + output.getvalue()
+        assert secret not in response.text + printed
 
 
 @pytest.mark.parametrize(
@@ -170,10 +174,11 @@ def test_cause_of_a_failure_is_for_the_log_alone_and_secrets_for_nobody(
     ids=["cut off", "types", "idempotency key", "unknown key", "cursor", "id"],
 )
 def test_refused_request_leaves_no_secret_in_log_or_response(
-    name: str, differences: dict[str, Any], output: io.StringIO
+    name: str, differences: dict[str, Any], output: pytest.CaptureFixture[str]
 ) -> None:
     response = handlers.send(name, **differences)
 
+    printed = output.readouterr().out
     assert 400 <= response.status < 500
     for secret in SECRETS:
-        assert secret not in response.text + output.getvalue()
+        assert secret not in response.text + printed

@@ -1,15 +1,16 @@
 """What an operator reads: the line of a request, which is its metrics too (EMF)."""
 
 import json
+import subprocess
+import sys
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from animal_store import operation, telemetry
+from animal_store import telemetry
 
-from tests.support import handlers
-from tests.support.handlers import EVENTS
+from tools import ROOT
 
 NOW = datetime(2027, 1, 15, 8, 0, 0, 123456, UTC)
 
@@ -90,15 +91,19 @@ def test_line_has_what_happened_and_no_more(
     assert found == metrics
 
 
-@pytest.mark.usefixtures("store")
-def test_first_request_of_an_environment_is_a_cold_start(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(operation, "_cold_start", True)
+def test_first_request_of_an_environment_is_a_cold_start() -> None:
+    program = """
+from tests.support import handlers
+handlers.send("list-200", headers={"Authorization": []})
+handlers.send("list-200", headers={"Authorization": []})
+"""
 
-    handlers.invoke(EVENTS["list-200"])
-    handlers.invoke(EVENTS["list-200"])
+    output = subprocess.check_output(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env={"PYTHONPATH": "layers/common"},
+    )
 
-    first, second = map(json.loads, capsys.readouterr().out.splitlines())
+    first, second = map(json.loads, output.splitlines())
     assert first["ColdStart"] == 1
     assert "ColdStart" not in second

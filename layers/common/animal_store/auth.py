@@ -48,6 +48,9 @@ class _Cache:
     def __init__(self) -> None:
         self._entries: dict[str, tuple[float, ApiKey | None]] = {}
 
+    def clear(self) -> None:
+        self._entries.clear()
+
     def get(self, key_hash: str) -> tuple[float, ApiKey | None] | None:
         entry = self._entries.get(key_hash)
         return entry if entry is not None and 0 <= time.time() - entry[0] < _CACHE_SECONDS else None
@@ -62,6 +65,12 @@ class _Cache:
 
 # Two, so that a flood of unknown keys cannot push the known ones out.
 _known, _unknown = _Cache(), _Cache()
+
+
+def forget_keys() -> None:
+    """Forget which keys were looked up, as if this were another execution environment."""
+    _known.clear()
+    _unknown.clear()
 
 
 def authenticate(authorization: list[str]) -> Caller:

@@ -73,7 +73,7 @@ invocation: ContextVar[Invocation] = ContextVar("invocation")
 """The invocation that runs in this thread; `operation` sets it."""
 
 
-def _client() -> DynamoDBClient:
+def new_client() -> DynamoDBClient:
     """Make the client: the SDK's standard retries, within the deadline of the invocation."""
     # Gains are in instructions (M: million): a cold start takes about 710 M, a get 4 M
     # (benchmarks/RESULTS.md). Use botocore's own session: boto3 adds resources and S3 transfers,
@@ -151,7 +151,7 @@ def _keep_raw(
         response_dict["body"] = b"{}"
 
 
-client = _client()
+client = new_client()
 
 
 def call(method: Callable[..., Any], **parameters: Any) -> Any:
