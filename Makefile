@@ -31,8 +31,9 @@ $(UV): locks/uv.txt scripts/find-python
 
 .venv/.installed: $(UV) uv.lock pyproject.toml
 	@echo "installing the development environment into .venv"
-	@python=$$(scripts/find-python); $(UV) sync --quiet --locked $(SYNC) --python "$$python" || \
-	  { echo "Cannot install: is a Python package registry reachable (see the error above)?" >&2; exit 1; }
+	@python=$$(scripts/find-python); $(UV) sync --quiet --locked $(SYNC) --python "$$python" 2> >(tee .tools/sync.log >&2) || { \
+	  if grep -q 'needs to be updated' .tools/sync.log; then echo "uv.lock is older than pyproject.toml: make lock" >&2; \
+	  else echo "Cannot install: is a Python package registry reachable (see the error above)?" >&2; fi; exit 1; }
 	@touch $@
 
 # One environment per tool whose pins clash with ours: locks/NAME.txt -> .tools/NAME
@@ -51,7 +52,7 @@ install: .venv/.installed ## install what `make run` needs
 	@echo "installing $* into .tools/$*"
 	@rm -rf .tools/$* && mkdir -p .tools/$* && cp $^ .tools/$*
 	@npm ci --prefix .tools/$* --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null || \
-	  { echo "Cannot install $*: is an npm registry reachable (see the error above)?" >&2; exit 1; }
+	  { echo "Cannot install $*: is an npm registry reachable, and are both files of locks/$* in step (see the error above)?" >&2; exit 1; }
 	@touch $@
 
 .PHONY: lock

@@ -12,7 +12,7 @@ import time
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -24,7 +24,10 @@ _LEFT_OUT = (*_LINKED, ".local*", ".aws-sam", "build", "__pycache__", ".*_cache"
 _PYTEST = f"{sys.executable} -m pytest -x -q --tb=no -p no:cacheprovider "
 
 
-def faults(only: str = "", sample: int = 0) -> None:
+def faults(
+    only: Annotated[str, typer.Option(help="Those that contain this text.")] = "",
+    sample: Annotated[int, typer.Option(help="So many, chosen by the date.")] = 0,
+) -> None:
     """Print which test found each fault; exit with 1 if one survived, or its suite fails anyway."""
     chosen = [fault for fault in listed() if only in " ".join(fault.values())]
     if sample:

@@ -34,7 +34,7 @@ const seen = [];
 for (const [screen, viewport] of Object.entries(SCREENS))
   for (const colorScheme of ["light", "dark"]) {
     const page = await browser.newPage({ viewport, colorScheme, isMobile: screen === "phone" });
-    await page.goto(url);
+    await page.goto(`${url}#key=${apiKey}`); // as make run prints it
     const inSight = async (selector) => {
       const box = await page.locator(selector).first().boundingBox();
       return Boolean(box) && box.y + box.height <= viewport.height;
@@ -43,15 +43,15 @@ for (const [screen, viewport] of Object.entries(SCREENS))
     const look = { screen: `${screen} ${colorScheme}` };
     look.firstInSight = await inSight(FIRST);
     look.authorizeInSight = await inSight(".btn.authorize");
-    await page.click(".btn.authorize");
-    await page.fill(".auth-container input", apiKey);
-    await page.click(".auth-btn-wrapper .authorize");
-    await page.click(".btn-done");
+    look.keyInAddress = page.url().includes(apiKey);
     await page.click(`${FIRST} .opblock-summary-control`);
     await page.waitForSelector(`${FIRST} .responses-table`);
     look.executeInSight = await inSight(".execute");
     await page.click(".execute");
     look.status = parseInt(await page.textContent(".live-responses-table .response .response-col_status"));
+    look.snippets = (await page.locator(".request-snippets .btn h4").allTextContents()).join();
+    await page.click(".request-snippets .btn >> text=Python");
+    look.python = (await page.locator(".request-snippets code").textContent()).includes(`"Bearer ${apiKey}"`);
     for (const closed of await page.$$(".opblock:not(.is-open) .opblock-summary-control")) await closed.click();
     await page.waitForTimeout(500); // colors fade in
     look.faint = await page.evaluate(faint);

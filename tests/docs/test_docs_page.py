@@ -27,8 +27,11 @@ def test_the_first_request_needs_no_scrolling(
             "screen": page["screen"],
             "firstInSight": True,
             "authorizeInSight": True,
+            "keyInAddress": False,
             "executeInSight": True,
             "status": 200,
+            "snippets": "curl,PowerShell,Python,JavaScript",
+            "python": True,
             "faint": [],  # texts that cannot be read well
             "errors": 0,
             "fits": True,
