@@ -3,8 +3,9 @@
 from fnmatch import fnmatchcase
 from typing import Any
 
+import pytest
+
 from tests.support.stack import load, properties_by_name, resolve, role_statements
-from tools import ROOT
 
 BOOTSTRAP = load("bootstrap.yaml")
 ROLES = properties_by_name(BOOTSTRAP, "AWS::IAM::Role")
@@ -14,35 +15,67 @@ ROLES_OF_THE_STACK = (
 )
 
 
-def granting(role: str, action: str) -> list[Any]:
-    """Return the statements of a role that name an action."""
-    statements = ROLES[role]["Policies"][0]["PolicyDocument"]["Statement"]
-    return [each for each in statements if action in each["Action"]]
+NAMES = {
+    "AWS::AccountId": "1",
+    "AWS::Partition": "aws",
+    "AWS::Region": "r",
+    "Owner": "octo",
+    "OwnerId": "5",
+    "Repository": "animals",
+    "RepositoryId": "7",
+    "Stage": "s",
+}
 
 
-def test_only_jobs_of_the_stages_environment_become_the_role_that_deploys() -> None:
-    assert ROLES["DeployRole"]["AssumeRolePolicyDocument"]["Statement"] == [
+def granting(resource: str, action: str) -> list[Any]:
+    """Return the statements of a role or a policy that name an action."""
+    properties = BOOTSTRAP["Resources"][resource]["Properties"]
+    document = properties.get("Policies", [properties])[0]["PolicyDocument"]
+    return [each for each in document["Statement"] if action in each["Action"]]
+
+
+def trust(role: str) -> list[Any]:
+    """Return who may become a role."""
+    document = ROLES[role]["AssumeRolePolicyDocument"]
+    statements: list[Any] = resolve(document["Statement"], NAMES)
+    return statements
+
+
+@pytest.mark.parametrize(
+    ("role", "environment"), [("DeployRole", "s"), ("CheckRole", "s-check")]
+)
+def test_only_jobs_of_an_environment_on_main_of_one_repository_become_a_role(
+    role: str, environment: str
+) -> None:
+    github = "token.actions.githubusercontent.com"
+    assert trust(role) == [
         {
             "Effect": "Allow",
             "Action": "sts:AssumeRoleWithWebIdentity",
-            "Principal": {
-                "Federated": {
-                    "Fn::Sub": "arn:${AWS::Partition}:iam::${AWS::AccountId}:oidc-provider/"
-                    "token.actions.githubusercontent.com"
-                }
-            },
+            "Principal": {"Federated": f"arn:aws:iam::1:oidc-provider/{github}"},
             "Condition": {
                 "StringEquals": {
-                    "token.actions.githubusercontent.com:aud": "sts.amazonaws.com",
-                    "token.actions.githubusercontent.com:sub": [
-                        {"Fn::Sub": "repo:${Owner}/${Repository}:environment:${Stage}"},
-                        {
-                            "Fn::Sub": "repo:${Owner}@${OwnerId}/${Repository}@${RepositoryId}"
-                            ":environment:${Stage}"
-                        },
+                    f"{github}:aud": "sts.amazonaws.com",
+                    f"{github}:environment": environment,
+                    f"{github}:ref": "refs/heads/main",
+                    f"{github}:repository_id": "7",
+                    f"{github}:sub": [
+                        f"repo:octo/animals:environment:{environment}",
+                        f"repo:octo@5/animals@7:environment:{environment}",
                     ],
                 }
             },
+        }
+    ]
+
+
+def test_people_of_the_account_become_operators_with_mfa() -> None:
+    assert trust("OperatorRole") == [
+        {
+            "Effect": "Allow",
+            "Action": "sts:AssumeRole",
+            "Principal": {"AWS": "arn:aws:iam::1:root"},
+            "Condition": {"Bool": {"aws:MultiFactorAuthPresent": "true"}},
         }
     ]
 
@@ -52,26 +85,33 @@ def test_only_aws_services_become_the_other_roles() -> None:
         "ApiGatewayLoggingRole": "apigateway.amazonaws.com",
         "ExecutionRole": "cloudformation.amazonaws.com",
     }.items():
-        assert ROLES[role]["AssumeRolePolicyDocument"]["Statement"] == [
+        assert trust(role) == [
             {
                 "Effect": "Allow",
                 "Action": "sts:AssumeRole",
                 "Principal": {"Service": service},
             }
         ]
-    assert ROLES.keys() == {"ApiGatewayLoggingRole", "DeployRole", "ExecutionRole"}
 
 
-def test_the_roles_have_no_policy_but_their_own_and_a_path_that_they_cannot_change() -> (
-    None
-):
-    for role in ("DeployRole", "ExecutionRole"):
-        assert "ManagedPolicyArns" not in ROLES[role]
-        assert ROLES[role]["Path"] == "/animal-store-bootstrap/"
+def test_roles_have_these_policies_and_a_path_that_they_cannot_change() -> None:
+    found = {}
+    for name, role in ROLES.items():
+        attached = [each.get("Ref") for each in role.get("ManagedPolicyArns", [])]
+        own = [each["PolicyName"] for each in role.get("Policies", [])]
+        found[name] = attached + own
+        assert role["Path"] == "/animal-store-bootstrap/"
+    assert found == {
+        "ApiGatewayLoggingRole": [None],  # AWS's own
+        "CheckRole": ["CheckPolicy"],
+        "DeployRole": ["CheckPolicy", "DeployPolicy"],
+        "ExecutionRole": ["make-the-stack"],
+        "OperatorRole": ["CheckPolicy", "DeployPolicy", "RepairPolicy"],
+    }
 
 
 def test_roles_are_passed_only_to_the_services_that_need_them() -> None:
-    assert granting("DeployRole", "iam:PassRole") == [
+    assert granting("DeployPolicy", "iam:PassRole") == [
         {
             "Sid": "LetCloudFormationAct",
             "Effect": "Allow",
@@ -118,13 +158,7 @@ def test_a_role_is_made_and_given_policies_only_with_the_boundary_and_under_its_
 
 
 def test_the_boundary_is_this_and_no_more() -> None:
-    names = {
-        "AWS::Partition": "aws",
-        "AWS::Region": "r",
-        "AWS::AccountId": "1",
-        "Stage": "s",
-    }
-    statements = resolve(BOUNDARY["Statement"], names)
+    statements = resolve(BOUNDARY["Statement"], NAMES)
     shift = [
         "lambda:GetAlias",
         "lambda:GetProvisionedConcurrencyConfig",
@@ -160,9 +194,3 @@ def test_the_boundary_allows_every_action_of_the_stacks_roles() -> None:
             if not any(fnmatchcase(action, pattern) for pattern in allowed):
                 missing.add(action)
     assert missing == set(), "Add them to Boundary in bootstrap.yaml."
-
-
-def test_no_right_reaches_the_other_stage() -> None:
-    for line in (ROOT / "bootstrap.yaml").read_text().splitlines():
-        if "arn:" in line and "animal-store-" in line:
-            assert "animal-store-${Stage}" in line

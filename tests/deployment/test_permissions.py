@@ -6,14 +6,20 @@ Of production; test_bootstrap.py compares the stages.
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.support.iam import Policy, Request, evaluate
 from tests.support.stack import load, parameters, resolve
 from tools.packaging.translate import translate
 
 BOOTSTRAP = load("bootstrap.yaml")
-# Calls of the commands that a rehearsal recorded, what CloudFormation and DynamoDB ask besides
-# (amazondynamodb/latest/developerguide/backuprestore_IAM.html), and the end of a deployment.
-PIPELINE_CALLS = Path(__file__).with_name("pipeline_calls.txt")
+# What the commands ask for, as a rehearsal recorded it, with what CloudFormation and DynamoDB ask
+# besides (amazondynamodb/latest/developerguide/backuprestore_IAM.html); and, by hand, what
+# docs/runbook.md does.
+CHECK, PIPELINE, OPERATOR, BY_HAND = (
+    Path(__file__).with_name(f"{name}_calls.txt")
+    for name in ("check", "pipeline", "operator", "by_hand")
+)
 NOTHING_REFUSED_OR_UNUSED: tuple[list[str], set[str]] = ([], set())
 
 REGION = "eu-central-1"
@@ -44,6 +50,7 @@ LAYER = "arn:aws:lambda:eu-central-1:123456789012:layer:animal-store-production-
 LOG_GROUP = "arn:aws:logs:eu-central-1:123456789012:log-group:{name}"
 TOPIC = "arn:aws:sns:eu-central-1:123456789012:{name}"
 ALARM = "arn:aws:cloudwatch:eu-central-1:123456789012:alarm:{name}"
+TABLE = "arn:aws:dynamodb:eu-central-1:123456789012:table/{name}"
 WEB_ACL = "arn:aws:wafv2:eu-central-1:123456789012:regional/webacl/animal-store-production/1a2b"
 ROLE = "arn:aws:iam::123456789012:role/{name}"
 CODE = (
@@ -84,9 +91,7 @@ ARNS = {
     ),
     "AWS::CodeDeploy::Application": DEPLOYMENTS,
     "AWS::CodeDeploy::DeploymentGroup": (*DEPLOYMENTS, ROLE),
-    "AWS::DynamoDB::Table": (
-        "arn:aws:dynamodb:eu-central-1:123456789012:table/{name}",
-    ),
+    "AWS::DynamoDB::Table": (TABLE,),
     "AWS::IAM::Role": (ROLE,),
     "AWS::Lambda::Alias": (
         FUNCTION,
@@ -132,7 +137,8 @@ OTHER_SERVICES = {
     "AWS::Lambda::LayerVersion": {"s3"},
     "AWS::WAFv2::WebACLAssociation": {"apigateway"},
 }
-# Needed only for what the template does not set: machines, imports and replicas of tables, a role
+# Needed only for what the template does not set: machines; imports, replicas, policies and streams
+# of tables; a role
 # without a boundary, code signing, index policies and deliveries of logs, shared firewall rules.
 NOT_SET = {
     "codedeploy:RegisterOnPremisesInstance",
@@ -140,12 +146,17 @@ NOT_SET = {
     "dynamodb:BatchWriteItem",
     "dynamodb:CreateTableReplica",
     "dynamodb:DeleteItem",
+    "dynamodb:DeleteResourcePolicy",
     "dynamodb:DescribeImport",
+    "dynamodb:DisableKinesisStreamingDestination",
+    "dynamodb:EnableKinesisStreamingDestination",
     "dynamodb:GetItem",
     "dynamodb:PutItem",
+    "dynamodb:PutResourcePolicy",
     "dynamodb:Query",
     "dynamodb:Scan",
     "dynamodb:UpdateItem",
+    "dynamodb:UpdateKinesisStreamingDestination",
     "iam:DeleteRolePermissionsBoundary",
     "lambda:AssociateRuntimeAlias",
     "lambda:GetCodeSigningConfig",
@@ -158,6 +169,7 @@ NOT_SET = {
     "wafv2:GetPermissionPolicy",
     "wafv2:PutPermissionPolicy",
 }
+TABLE_IN_USE = TABLE.format(name="animal-store-production-AnimalsTable-20B3C4D5E6F7")
 # What CloudFormation and API Gateway ask for without a handler that says so.
 TRANSFORM = "arn:aws:cloudformation:eu-central-1:aws:transform/Serverless-2016-10-31"
 SERVICE_ROLE = (
@@ -177,12 +189,28 @@ def arns(name: str, kind: str) -> tuple[str, ...]:
     )
 
 
-def policy(resource: str) -> Policy:
-    """Return a policy of bootstrap.yaml."""
-    properties = BOOTSTRAP["Resources"][resource]["Properties"]
-    document = properties["Policies"][0] if "Policies" in properties else properties
-    resolved: Policy = resolve(document["PolicyDocument"], NAMES)
-    return resolved
+def policy(role: str) -> Policy:
+    """Return all that a role of bootstrap.yaml may do."""
+    resources = BOOTSTRAP["Resources"]
+    properties = resources[role]["Properties"]
+    statements = []
+    for each in properties.get("Policies", []):
+        statements += each["PolicyDocument"]["Statement"]
+    for each in properties.get("ManagedPolicyArns", []):
+        attached = resources[each["Ref"]]["Properties"]
+        statements += attached["PolicyDocument"]["Statement"]
+    return {"Version": "2012-10-17", "Statement": resolve(statements, NAMES)}
+
+
+def calls(*files: Path) -> list[Request]:
+    """Return the requests that files list."""
+    requests = []
+    for file in files:
+        for line in file.read_text("utf-8").splitlines():
+            action, arn = line.split()
+            context = (("iam:PassedToService", "cloudformation.amazonaws.com"),)
+            requests.append(Request(action, (arn,), context))
+    return requests
 
 
 def requests_of_handlers(name: str, kind: str) -> Iterator[Request]:
@@ -205,18 +233,108 @@ def requests_of_handlers(name: str, kind: str) -> Iterator[Request]:
             yield Request(action, arns(name, kind), context)
 
 
-def test_cloudformation_may_make_each_resource_and_nothing_else() -> None:
-    stack = translate(parameters("production"))
+@pytest.fixture(scope="module")
+def stack() -> list[Request]:
+    """Return what CloudFormation asks for production's stack."""
     requests = [*BESIDE_THE_HANDLERS]
-    for name, resource in stack["Resources"].items():
+    for name, resource in translate(parameters("production"))["Resources"].items():
         requests += requests_of_handlers(name, resource["Type"])
-    assert evaluate(policy("ExecutionRole"), requests) == NOTHING_REFUSED_OR_UNUSED
+    return requests
 
 
-def test_the_pipeline_may_make_its_calls_and_nothing_else() -> None:
-    requests = []
-    for line in PIPELINE_CALLS.read_text("utf-8").splitlines():
-        action, arn = line.split()
-        context = (("iam:PassedToService", "cloudformation.amazonaws.com"),)
-        requests.append(Request(action, (arn,), context))
-    assert evaluate(policy("DeployRole"), requests) == NOTHING_REFUSED_OR_UNUSED
+def test_cloudformation_may_make_each_resource_and_nothing_else(
+    stack: list[Request],
+) -> None:
+    assert evaluate(policy("ExecutionRole"), stack) == NOTHING_REFUSED_OR_UNUSED
+
+
+@pytest.mark.parametrize(
+    ("role", "files"),
+    [
+        ("CheckRole", [CHECK]),
+        ("DeployRole", [CHECK, PIPELINE]),
+        ("OperatorRole", [CHECK, PIPELINE, OPERATOR, BY_HAND]),
+    ],
+)
+def test_a_role_may_make_its_calls_and_nothing_else(
+    role: str, files: list[Path]
+) -> None:
+    assert evaluate(policy(role), calls(*files)) == NOTHING_REFUSED_OR_UNUSED
+
+
+def refused_actions(role: str, requests: list[Request]) -> set[str]:
+    refused, _ = evaluate(policy(role), requests)
+    return {each.partition(" on ")[0] for each in refused}
+
+
+def without_context(requests: list[Request]) -> list[Request]:
+    return [each._replace(context=()) for each in requests]
+
+
+def test_roles_are_changed_only_with_the_boundary_and_passed_only_to_services(
+    stack: list[Request],
+) -> None:
+    assert refused_actions("ExecutionRole", without_context(stack)) == {
+        "iam:AttachRolePolicy",
+        "iam:CreateRole",
+        "iam:DeleteRolePolicy",
+        "iam:DetachRolePolicy",
+        "iam:PassRole",
+        "iam:PutRolePermissionsBoundary",
+        "iam:PutRolePolicy",
+    }
+    own = without_context(calls(CHECK, PIPELINE, OPERATOR, BY_HAND))
+    assert refused_actions("OperatorRole", own) == {"iam:PassRole"}
+
+
+def allowed_on_others(role: str, requests: list[Request]) -> set[str]:
+    """Return the actions that a role may do on what is not named after its stage."""
+    asked = []
+    for action, resources, context in requests:
+        for arn in resources:
+            # As the roles of bootstrap.yaml itself are named.
+            other = arn.replace("animal-store-production", "animal-store-bootstrap/a")
+            if other != arn:
+                asked.append(Request(action, (other,), context))
+    return {each.action for each in asked} - refused_actions(role, asked)
+
+
+def test_no_role_reaches_another_stage_or_the_roles_of_bootstrap(
+    stack: list[Request],
+) -> None:
+    own = calls(CHECK, PIPELINE, OPERATOR, BY_HAND)
+    # These know no resource.
+    assert allowed_on_others("ExecutionRole", stack) == {
+        "cloudwatch:DescribeAlarms",
+        "codedeploy:StopDeployment",
+        "logs:DescribeIndexPolicies",
+        "logs:DescribeLogGroups",
+        "logs:DescribeResourcePolicies",
+    }
+    assert allowed_on_others("OperatorRole", own) == {
+        "cloudwatch:DescribeAlarms",
+        "logs:DescribeLogGroups",
+    }
+
+
+@pytest.mark.parametrize("role", ["CheckRole", "DeployRole", "ExecutionRole"])
+def test_only_an_operator_reaches_animals(role: str) -> None:
+    actions = {
+        "dynamodb:BatchGetItem",
+        "dynamodb:DeleteItem",
+        "dynamodb:EnableKinesisStreamingDestination",
+        "dynamodb:GetItem",
+        "dynamodb:PutItem",
+        "dynamodb:PutResourcePolicy",
+        "dynamodb:Query",
+        "dynamodb:RestoreTableToPointInTime",
+        "dynamodb:Scan",
+        "dynamodb:UpdateItem",
+    }
+    requests = [Request(action, (TABLE_IN_USE,)) for action in actions]
+    assert refused_actions(role, requests) == actions
+
+
+def test_an_operator_deletes_copies_but_no_table_in_use() -> None:
+    request = Request("dynamodb:DeleteTable", (TABLE_IN_USE,))
+    assert refused_actions("OperatorRole", [request]) == {"dynamodb:DeleteTable"}

@@ -1,5 +1,6 @@
 """The stage with which the steps are taken, and where; without a stage no step is collected."""
 
+import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -56,18 +57,23 @@ class Rehearsal:
 def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
     """Give the stage, in an empty account."""
     folder = tmp_path_factory.mktemp("rehearsal")
-    if IS_ON_AWS:
-        with empty_account(Stage(STAGE)) as place:
-            yield Rehearsal(place, folder)
-    else:
-        with emulated(folder / "emulator") as place, recording(folder / "calls"):
-            yield Rehearsal(place, folder)
+    with contextlib.ExitStack() as account:
+        if IS_ON_AWS:
+            if STAGE == "production":
+                raise ValueError("the flight ends with the removal of everything")
+            place = Place(dict(os.environ))
+        else:
+            place = account.enter_context(emulated(folder / "emulator"))
+            account.enter_context(recording(folder / "calls"))
+        account.enter_context(empty_account(place, STAGE))
+        yield Rehearsal(place, folder)
 
 
 @pytest.fixture(autouse=True)
 def role(rehearsal: Rehearsal, request: pytest.FixtureRequest) -> None:
-    """Take the steps in the pipeline's role, but for those of an administrator."""
+    """Take the steps in the role that deploys, unless they are marked."""
+    marker = request.node.get_closest_marker("role")
     if request.node.get_closest_marker("administrator"):
         rehearsal.place.become_administrator()
     else:
-        rehearsal.place.become_pipeline(rehearsal.stage)
+        rehearsal.place.become(marker.args[0] if marker else "DeployRole", STAGE)

@@ -19,6 +19,8 @@ from tools import ROOT
 from tools.deployment.stage import Stage
 
 LIMITATIONS = Path(__file__).with_name("emulator.yaml")
+# No name on GitHub begins with a hyphen: the roles trust nobody's repository.
+REPOSITORY = ["Owner=-", "OwnerId=0", "Repository=-", "RepositoryId=0"]
 _ACCOUNT, _REGION = "123456789012", "eu-central-1"
 
 
@@ -35,10 +37,11 @@ class Place:
         os.environ.update(self._administrator)
         boto3.setup_default_session()
 
-    def become_pipeline(self, stage: Stage) -> None:
-        """Act in the role that deploys, as a job of the stage's environment."""
+    def become(self, role: str, stage: str) -> None:
+        """Act in a role of bootstrap.yaml."""
         self.become_administrator()
-        credentials = self._assume(stage, stage.account()["DeployRoleArn"])
+        arn = Stage(stage).account()[f"{role}Arn"]
+        credentials = self._assume(arn, stage)
         os.environ.pop("AWS_PROFILE", None)
         os.environ |= {
             "AWS_ACCESS_KEY_ID": credentials["AccessKeyId"],
@@ -47,9 +50,9 @@ class Place:
         }
         boto3.setup_default_session()
 
-    def _assume(self, _stage: Stage, role: str) -> Mapping[str, str]:
-        """Assume a role; as no token of GitHub's is here, let it trust the account."""
-        iam, name = boto3.client("iam"), role.rpartition("/")[2]
+    def _assume(self, arn: str, _stage: str) -> Mapping[str, str]:
+        """Assume a role; as no token and no MFA is here, let it trust the account."""
+        iam, name = boto3.client("iam"), arn.rpartition("/")[2]
         policy = iam.get_role(RoleName=name)["Role"]["AssumeRolePolicyDocument"]
         account = {"AWS": boto3.client("sts").get_caller_identity()["Account"]}
         trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": account}
@@ -59,24 +62,35 @@ class Place:
         assume = stamina.retry(on=ClientError, attempts=12, wait_initial=5)(
             boto3.client("sts").assume_role
         )
-        answer = assume(RoleArn=role, RoleSessionName="first-flight")
+        answer = assume(RoleArn=arn, RoleSessionName="first-flight")
         return dict(answer["Credentials"])
 
 
 class Emulator(Place):
     """An account on the emulator, which enforces permissions."""
 
-    def _assume(self, stage: Stage, role: str) -> Mapping[str, str]:
-        token = {
-            "iss": "https://token.actions.githubusercontent.com",
-            "aud": "sts.amazonaws.com",
-            "sub": f"repo:octo/animals:environment:{stage.name}",
-        }
-        payload = base64.urlsafe_b64encode(json.dumps(token).encode()).decode()
-        answer = boto3.client("sts").assume_role_with_web_identity(
-            RoleArn=role, RoleSessionName="job", WebIdentityToken=f"e30=.{payload}.MA=="
-        )
-        return dict(answer["Credentials"])
+    def _assume(self, arn: str, stage: str) -> Mapping[str, str]:
+        if "OperatorRole" in arn:
+            return super()._assume(arn, stage)
+        environment = f"{stage}-check" if "CheckRole" in arn else stage
+        return assume_as_job(arn, environment, "refs/heads/main")
+
+
+def assume_as_job(arn: str, environment: str, ref: str) -> Mapping[str, str]:
+    """Assume a role with the token of a job of REPOSITORY."""
+    token = {
+        "iss": "https://token.actions.githubusercontent.com",
+        "aud": "sts.amazonaws.com",
+        "environment": environment,
+        "ref": ref,
+        "repository_id": "0",
+        "sub": f"repo:-/-:environment:{environment}",
+    }
+    payload = base64.urlsafe_b64encode(json.dumps(token).encode()).decode()
+    answer = boto3.client("sts").assume_role_with_web_identity(
+        RoleArn=arn, RoleSessionName="job", WebIdentityToken=f"e30=.{payload}.MA=="
+    )
+    return dict(answer["Credentials"])
 
 
 @contextlib.contextmanager
@@ -145,28 +159,49 @@ def emulated(folder: Path) -> Iterator[Emulator]:
 
 
 @contextlib.contextmanager
-def empty_account(stage: Stage) -> Iterator[Place]:
-    """Give the account, which has nothing of the project; remove what was made in it at the end."""
-    if stage.name == "production":
-        raise ValueError("the flight ends with the removal of everything")
-    if found := [*_find(*_STACKS), *_find(*_TABLES), *_find(*_LOG_GROUPS)]:
-        raise ValueError(f"this account is not empty: {', '.join(found)}")
-    account = Place(dict(os.environ))
+def empty_account(place: Place, stage: str) -> Iterator[None]:
+    """Require that the account has nothing of the project, and leave it so."""
+    place.become_administrator()
+    if found := _found():
+        raise ValueError(f"this account is not empty: {found}")
     try:
-        yield account
+        yield
     finally:
-        account.become_administrator()
-        _remove(stage)
+        place.become_administrator()
+        _remove(Stage(stage))
+    if found := _found():
+        raise ValueError(f"this stays in the account: {found}")
+
+
+def parameters() -> list[str]:
+    """Return the parameters of bootstrap.yaml, which leave alone what an account has for good."""
+    chosen = [*REPOSITORY]
+    if boto3.client("iam").list_open_id_connect_providers()[
+        "OpenIDConnectProviderList"
+    ]:
+        chosen.append("CreateOidcProvider=false")
+    if "cloudwatchRoleArn" in boto3.client("apigateway").get_account():
+        chosen.append("CreateApiGatewayLoggingRole=false")
+    return chosen
 
 
 # Services, their operations that list, and where in the answers the names are.
 _STACKS = ("cloudformation", "describe_stacks", "Stacks[].StackName")
 _TABLES = ("dynamodb", "list_tables", "TableNames[]")
 _LOG_GROUPS = ("logs", "describe_log_groups", "logGroups[].logGroupName")
+_LAYERS = ("lambda", "list_layers", "Layers[].LayerName")
+_BUCKETS = ("s3", "list_buckets", "Buckets[].Name")
+
+
+def _found() -> list[str]:
+    """Name what an account has of the project."""
+    found = []
+    for kind in (_STACKS, _TABLES, _LOG_GROUPS, _LAYERS, _BUCKETS):
+        found += _find(*kind)
+    return found
 
 
 def _find(service: str, operation: str, query: str) -> list[str]:
-    """Name what an account has of the project."""
     client = boto3.client(service)  # type: ignore[call-overload]
     names = client.get_paginator(operation).paginate().search(query)
     return [name for name in names if name.startswith("animal-store-")]
@@ -184,8 +219,14 @@ def _remove(stage: Stage) -> None:
         dynamodb.update_table(TableName=table, DeletionProtectionEnabled=False)
         dynamodb.get_waiter("table_exists").wait(TableName=table)
         dynamodb.delete_table(TableName=table)
+        dynamodb.get_waiter("table_not_exists").wait(TableName=table)
     for group in _find(*_LOG_GROUPS):
         boto3.client("logs").delete_log_group(logGroupName=group)
+    lambda_ = boto3.client("lambda")
+    for layer in _find(*_LAYERS):
+        versions = lambda_.get_paginator("list_layer_versions")
+        for each in versions.paginate(LayerName=layer).search("LayerVersions[]"):
+            lambda_.delete_layer_version(LayerName=layer, VersionNumber=each["Version"])
     bootstrap = f"{stage.stack}-bootstrap"
     if bootstrap in _find(*_STACKS):
         bucket = boto3.resource("s3").Bucket(stage.account()["ArtifactBucketName"])

@@ -19,6 +19,7 @@ import httpx2
 import pytest
 from botocore.exceptions import ClientError
 
+from tests.rehearsal import places
 from tests.rehearsal.conftest import BUILD, IS_ON_AWS, Rehearsal
 from tools import ROOT
 from tools.deployment import bootstrap, check_stage, release
@@ -26,12 +27,11 @@ from tools.deployment.service import check_contract, temporary_keys
 from tools.deployment.stage import TABLES, DeploymentError
 from tools.packaging.bytecode import compile_tree
 
-REPOSITORY = ["Owner=octo", "OwnerId=1", "Repository=animals", "RepositoryId=2"]
 # A text of the layer that every operation answers with, and what a changed layer answers.
 TEXT = "Missing or invalid API key."
 CHANGED_TEXT = "Missing or invalid API key: this is the changed layer."
-# Every action that DeployRole needs; tests/deployment/test_permissions.py evaluates them.
-PIPELINE_CALLS = ROOT / "tests/deployment/pipeline_calls.txt"
+# Every action of the commands; tests/deployment/test_permissions.py evaluates them by role.
+CALLS = [ROOT / f"tests/deployment/{name}_calls.txt" for name in ("check", "pipeline")]
 # Actions that are not named like the call.
 ACTIONS = {
     "lambda:GetLayerVersionByArn": "lambda:GetLayerVersion",
@@ -74,7 +74,24 @@ def assert_every_operation_answers(base_url: str, message: str) -> None:
 
 @pytest.mark.administrator
 def test_bootstrap(rehearsal: Rehearsal) -> None:
-    bootstrap.create(rehearsal.stage, REPOSITORY)
+    bootstrap.create(rehearsal.stage, places.parameters())
+
+
+@pytest.mark.skipif(IS_ON_AWS, reason="no token of GitHub's is there")
+@pytest.mark.administrator
+@pytest.mark.parametrize(
+    ("environment", "ref"),
+    [
+        ("{stage}", "refs/heads/other"),
+        ("{stage}", "refs/tags/main"),
+        ("{stage}-check", "refs/heads/main"),
+    ],
+)
+def test_no_other_job_deploys(rehearsal: Rehearsal, environment: str, ref: str) -> None:
+    stage = rehearsal.stage
+    arn = stage.account()["DeployRoleArn"]
+    with pytest.raises(ClientError, match="AccessDenied"):
+        places.assume_as_job(arn, environment.format(stage=stage.name), ref)
 
 
 def test_deploy(rehearsal: Rehearsal) -> None:
@@ -84,6 +101,7 @@ def test_deploy(rehearsal: Rehearsal) -> None:
     assert unconfirmed in ([], [os.environ["ALARM_EMAIL"]])
 
 
+@pytest.mark.role("CheckRole")
 def test_the_contract_suite_passes(rehearsal: Rehearsal) -> None:
     place = "aws" if IS_ON_AWS else "rehearsal"
     with temporary_keys(rehearsal.stage) as keys:
@@ -249,11 +267,11 @@ def test_the_calls_are_those_whose_permissions_are_evaluated() -> None:
     calls = Path(os.environ["RECORDED_CALLS"]).read_text("utf-8").split()
     called = {ACTIONS.get(call, call) for call in calls}
     called.discard("sts:GetCallerIdentity")  # needs no permission
-    listed = {
-        line.split()[0] for line in PIPELINE_CALLS.read_text("utf-8").splitlines()
-    }
+    listed = set()
+    for path in CALLS:
+        listed |= {line.split()[0] for line in path.read_text("utf-8").splitlines()}
     assert called | NOT_CALLED == listed, (
-        "An action on the left alone is called: add it to pipeline_calls.txt with its resource, "
-        "and what test_permissions.py then refuses to DeployRole in bootstrap.yaml. One on the "
-        "right alone is no longer called: remove its lines, and its right from DeployRole."
+        "An action on the left alone is called: add it to one of CALLS with its resource, and what "
+        "test_permissions.py then refuses to a policy of bootstrap.yaml. One on the right alone "
+        "is no longer called: remove its lines, and its right."
     )
