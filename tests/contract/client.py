@@ -54,10 +54,6 @@ class Client:
         """Send listPets with a query string."""
         return self.request("GET", "/pets?" + query)
 
-    def get(self, pet_id: int | str) -> httpx2.Response:
-        """Send getPet; the identifier is sent as written."""
-        return self.request("GET", f"/pets/{pet_id}")
-
     def post(self, body: object, *headers: tuple[str, str | bytes]) -> httpx2.Response:
         """Send createPet with this value as JSON, or with these bytes as they are."""
         content = (

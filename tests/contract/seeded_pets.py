@@ -10,8 +10,9 @@ from itertools import islice
 import pytest
 
 from tests.contract.client import Client, Pet, eventually, with_limit
+from tests.support.openapi import LIMIT, STATUSES
 
-STATUSES = ("available", "pending", "sold")
+LARGEST = LIMIT["maximum"]
 FILTERS = (None, *STATUSES)
 
 filters = pytest.mark.parametrize("status", FILTERS)
@@ -26,23 +27,25 @@ class SeededPets:
     pets: list[Pet]
     starts: dict[str | None, str]
 
-    def walk(self, status: str | None = None, limit: int = 100) -> Iterator[Pet]:
+    def walk(self, status: str | None = None, limit: int = LARGEST) -> Iterator[Pet]:
         """Follow a list from the first of these animals to its end."""
         return self.client.walk(with_limit(self.starts[status], limit))
 
-    def are_listed(self, status: str | None, limit: int = 100) -> bool:
+    def are_listed(self, status: str | None, limit: int = LARGEST) -> bool:
         """Return whether a list holds those that it should, each once, in order."""
         pets = [pet for pet in self.pets if status in (None, pet.get("status"))]
         return list(islice(self.walk(status, limit), len(pets))) == pets
 
 
 def make(client: Client) -> SeededPets:
-    """Create more animals than the largest page holds, one of them sold."""
+    """Create more animals than the largest page holds, one of them with the last status."""
     # Walks begin behind these: with a cursor that was given with another limit.
     for status in STATUSES:
         client.create(status=status)
-    members = [{}, {"status": "available"}, {"status": "pending"}] * 35
-    pets = [client.create(**each) for each in [*members, {"status": "sold"}]]
+    *others, rare = STATUSES
+    members = [{}, *({"status": status} for status in others)]
+    members *= LARGEST // len(members) + 2
+    pets = [client.create(**each) for each in [*members, {"status": rare}]]
     seeded = SeededPets(client, pets, {})
     for each in FILTERS:
         seeded.starts[each] = _start(client, each, pets[0]["id"])
@@ -53,11 +56,11 @@ def make(client: Client) -> SeededPets:
 
 def _start(client: Client, status: str | None, first: int) -> str:
     """Return the URL of the page that begins with a list's first animal from this id on."""
-    url = "/pets?limit=100" + (f"&status={status}" if status else "")
+    url = f"/pets?limit={LARGEST}" + (f"&status={status}" if status else "")
     while True:
         pets = client.request("GET", url).json()
         before = [pet for pet in pets if pet["id"] < first]
         if not before:
             return url
         following = eventually(client.next, with_limit(url, len(before)))
-        url = with_limit(following, 100)
+        url = with_limit(following, LARGEST)

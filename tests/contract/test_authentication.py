@@ -41,10 +41,12 @@ def test_refused(client: Client, operation: openapi.Operation, value: str) -> No
         key_mistyped=key[:-1] + ("1" if key[-1] == "0" else "0"),
         key_in_the_other_case=key.swapcase(),
     )
-    method, path = operation.method, operation.path.format(petId=1)
     headers = [("Authorization", written), JSON]
-    content = b'{"name": "x", "categoryId": 1}' if method == "POST" else None
-    response = client.request(method, path, headers, content, authenticate=False)
+    content = b'{"name": "x", "categoryId": 1}' if operation.has_body else None
+    path = operation.with_id("1")
+    response = client.request(
+        operation.method, path, headers, content, authenticate=False
+    )
     assert_error(response, "unauthorized")
 
 
@@ -76,19 +78,14 @@ def test_accepted(client: Client, name: str, scheme: str) -> None:
     assert response.status_code == 200
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "content"),
-    [
-        ("GET", "/pets?limit=0&status=x&cursor=x&page=2", None),
-        ("GET", "/pets/9223372036854775807", None),
-        ("GET", "/pets/x", None),
-        ("POST", "/pets?page=2", b"{"),
-    ],
-)
-def test_comes_first(
-    client: Client, method: str, path: str, content: bytes | None
-) -> None:
+@openapi.each_operation
+@pytest.mark.parametrize("pet_id", ["9223372036854775807", "x"])
+def test_comes_first(client: Client, operation: openapi.Operation, pet_id: str) -> None:
     """Whatever else is wrong with a request, without a valid key that is all it is told."""
+    path = operation.with_id(pet_id) + "?limit=0&status=x&cursor=x&page=2"
     headers = [("Content-Type", "text/plain"), ("Idempotency-Key", "")]
-    response = client.request(method, path, headers, content, authenticate=False)
+    content = b"{" if operation.has_body else None
+    response = client.request(
+        operation.method, path, headers, content, authenticate=False
+    )
     assert_error(response, "unauthorized")

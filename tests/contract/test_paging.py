@@ -4,11 +4,14 @@ import httpx2
 import pytest
 
 from tests.contract.client import Client, assert_error, next_url, with_limit
-from tests.contract.seeded_pets import SeededPets, filters
+from tests.contract.seeded_pets import LARGEST, SeededPets, filters
+from tests.support.openapi import LIMIT
+
+DEFAULT = LIMIT["default"]
 
 
 @filters
-@pytest.mark.parametrize("limit", [1, 7, 100])
+@pytest.mark.parametrize("limit", [1, 7, LARGEST])
 def test_every_page_size(
     seeded_pets: SeededPets, status: str | None, limit: int
 ) -> None:
@@ -34,9 +37,9 @@ def test_full_last_page(
 @pytest.mark.parametrize(
     ("query", "kept"),
     [
-        ("", "limit=20"),
+        ("", f"limit={DEFAULT}"),
         ("limit=2&status=available", "limit=2&status=available"),
-        ("status=pending", "limit=20&status=pending"),
+        ("status=pending", f"limit={DEFAULT}&status=pending"),
     ],
 )
 def test_link(client: Client, query: str, kept: str) -> None:

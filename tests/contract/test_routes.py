@@ -5,7 +5,7 @@ import pytest
 from tests.contract.client import Client, assert_error
 from tests.support import openapi
 
-UNKNOWN = [
+CANDIDATES = [
     "GET ",
     "GET /",
     "GET /store/orders",
@@ -17,6 +17,7 @@ UNKNOWN = [
     "GET /%70ets/1/x",
     "OPTIONS /pets",
     "OPTIONS /pets/1",
+    "GET /pets/1",
     "POST /store/orders",
     "POST /pets/1",
     "PUT /pets",
@@ -26,6 +27,7 @@ UNKNOWN = [
     "DELETE /pets",
     "DELETE /pets/1",
 ]
+UNKNOWN = [route for route in CANDIDATES if not openapi.find(*route.split(" "))]
 
 
 @pytest.mark.parametrize("authenticate", [True, False], ids=["with-key", "without-key"])
@@ -33,8 +35,6 @@ UNKNOWN = [
 def test_unknown(client: Client, route: str, authenticate: bool) -> None:
     """Every unknown path, and every other method on a known path, gets the same Error."""
     method, path = route.split(" ")
-    if openapi.find(method, path):
-        pytest.skip("is an operation")
     response = client.request(method, path, authenticate=authenticate)
     assert_error(response, "not_found")
 

@@ -46,6 +46,11 @@ def document() -> dict[str, Any]:
     return resolved
 
 
+LIMIT: dict[str, int] = document()["components"]["parameters"]["Limit"]["schema"]
+"""The `minimum`, `maximum` and `default` of a page's size."""
+STATUSES: list[str] = document()["components"]["schemas"]["PetStatus"]["enum"]
+
+
 class Operation(NamedTuple):
     """An operation: operationId, method in capitals, path template, and responses by status."""
 
@@ -53,6 +58,11 @@ class Operation(NamedTuple):
     method: str
     path: str
     responses: dict[int, Any]
+    has_body: bool
+
+    def with_id(self, value: str) -> str:
+        """Return its path with a value for the path parameter, if there is one."""
+        return re.sub(r"{\w+}", value, self.path)
 
 
 @cache
@@ -64,7 +74,8 @@ def operations() -> tuple[Operation, ...]:
             responses = operation["responses"].items()
             declared = {int(key): value for key, value in responses if key != "default"}
             name = operation["operationId"]
-            found.append(Operation(name, method.upper(), path, declared))
+            has_body = "requestBody" in operation
+            found.append(Operation(name, method.upper(), path, declared, has_body))
     return tuple(found)
 
 
