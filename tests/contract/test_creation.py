@@ -78,15 +78,15 @@ NOT_INTEGERS = [
     b"1e400",
 ]
 NOT_STATUSES = [
-    "adopted",
+    "unknown",
     None,
     "",
-    "AVAILABLE",
-    "sold ",
+    STATUSES[0].upper(),
+    f"{STATUSES[0]} ",
     0,
     True,
-    ["sold"],
-    {"S": "sold"},
+    [STATUSES[0]],
+    {"S": STATUSES[0]},
 ]
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from tests.contract.client import Client, Pet, assert_error
 from tests.contract.seeded_pets import SeededPets
+from tests.support.openapi import STATUSES
 
 KEY = "Idempotency-Key"
 
@@ -34,7 +35,7 @@ def test_repeated(client: Client, seeded_pets: SeededPets, key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "others", [{"name": "other"}, {"categoryId": 2**53 + 1}, {"status": "sold"}]
+    "others", [{"name": "other"}, {"categoryId": 2**53 + 1}, {"status": STATUSES[0]}]
 )
 def test_other_body(
     client: Client, seeded_pets: SeededPets, key: str, others: Pet

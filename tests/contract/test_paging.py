@@ -5,7 +5,7 @@ import pytest
 
 from tests.contract.client import Client, assert_error, next_url, with_limit
 from tests.contract.seeded_pets import LARGEST, SeededPets, filters
-from tests.support.openapi import LIMIT
+from tests.support.openapi import LIMIT, STATUSES
 
 DEFAULT = LIMIT["default"]
 
@@ -38,8 +38,8 @@ def test_full_last_page(
     ("query", "kept"),
     [
         ("", f"limit={DEFAULT}"),
-        ("limit=2&status=available", "limit=2&status=available"),
-        ("status=pending", f"limit={DEFAULT}&status=pending"),
+        (f"limit=2&status={STATUSES[0]}", f"limit=2&status={STATUSES[0]}"),
+        (f"status={STATUSES[1]}", f"limit={DEFAULT}&status={STATUSES[1]}"),
     ],
 )
 def test_link(client: Client, query: str, kept: str) -> None:
@@ -78,7 +78,7 @@ def test_changed_cursor_refused(client: Client, cursor: str, position: int) -> N
         "{}%00",
         "{}%20",
         "%EF%BB%BF{}",
-        "{}&status=available",
+        "{}&status=" + STATUSES[0],
     ],
 )
 def test_other_use_refused(client: Client, cursor: str, form: str) -> None:

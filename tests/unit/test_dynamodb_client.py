@@ -8,12 +8,9 @@ import json
 from typing import Any
 
 import pytest
-from animal_store import catalogue, dynamodb
-from animal_store.auth import Caller
-from animal_store.errors import IdempotencyKeyReused, ServiceUnavailable
-from animal_store.models import NewPet
+from animal_store import api_key, dynamodb
 from botocore.awsrequest import AWSResponse
-from botocore.exceptions import ClientError, NoCredentialsError, SSLError
+from botocore.exceptions import NoCredentialsError, SSLError
 
 from tests.support import handlers
 from tests.support.clock import Clock
@@ -26,38 +23,45 @@ from tests.support.fault_injection import (
     error,
     failing_with,
 )
+from tests.support.handlers import EVENTS, Response
+from tests.support.openapi import STATUSES
+from tools.local.events import EXAMPLE_KEY
 
 pytestmark = pytest.mark.usefixtures("store")
 
-REX: NewPet = {"name": "Rex", "categoryId": 3, "status": "available"}
-MIA: NewPet = {"name": "Mia", "categoryId": 2**63 - 1}
-CALLER = Caller("0123456789abcdef" * 4, "unit tests")
+REX = {"name": "Rex", "categoryId": 3, "status": STATUSES[0]}
+MIA = {"name": "Mia", "categoryId": 2**63 - 1}
+CALLER = api_key.digest(EXAMPLE_KEY)
 DAY = 24 * 60 * 60
 
 
+def create(new: dict[str, Any], key: str | None = None) -> Response:
+    """Send a creation, with an Idempotency-Key or without."""
+    headers = {"Idempotency-Key": [key] if key else []}
+    return handlers.send("create-201", headers=headers, body=json.dumps(new))
+
+
 @pytest.mark.parametrize(
-    ("fault", "expected", "attempts"),
+    ("fault", "status", "attempts"),
     [
-        (failing_with(SSLError, error="handshake"), ServiceUnavailable, 3),
-        (failing_with(NoCredentialsError), ServiceUnavailable, 1),
-        (error(500, "SomethingNewException"), ServiceUnavailable, 3),
-        (error(400, "ProvisionedThroughputExceededException"), ServiceUnavailable, 3),
-        (error(400, "RequestLimitExceeded"), ServiceUnavailable, 3),
-        (error(400, "Throttling"), ServiceUnavailable, 3),
-        (error(400, "ThrottlingException"), ServiceUnavailable, 3),
-        (error(400, "TransactionInProgressException"), ServiceUnavailable, 3),
-        (error(400, "ValidationException"), ClientError, 1),
+        (failing_with(SSLError, error="handshake"), 503, 3),
+        (failing_with(NoCredentialsError), 503, 1),
+        (error(500, "SomethingNewException"), 503, 3),
+        (error(400, "ProvisionedThroughputExceededException"), 503, 3),
+        (error(400, "RequestLimitExceeded"), 503, 3),
+        (error(400, "Throttling"), 503, 3),
+        (error(400, "ThrottlingException"), 503, 3),
+        (error(400, "TransactionInProgressException"), 503, 3),
+        (error(400, "ValidationException"), 500, 1),
     ],
 )
 def test_failure_is_retried_if_another_attempt_may_succeed(
-    fault: Fault, expected: type[Exception], attempts: int, store: FaultyStore
+    fault: Fault, status: int, attempts: int, store: FaultyStore
 ) -> None:
-    store.fail("GetItem", fault, fault, fault)
+    store.fail("Query", fault, fault, fault)
 
-    with pytest.raises(expected):
-        catalogue.get_pet(17)
-
-    assert dynamodb.invocation.get().calls == len(store.sent) == attempts
+    assert handlers.send("list-200").status == status
+    assert store.sent == ["GetItem"] + ["Query"] * attempts
 
 
 def asking_to_wait(milliseconds: str) -> Fault:
@@ -80,14 +84,13 @@ def asking_to_wait(milliseconds: str) -> Fault:
     ],
 )
 def test_attempt_is_made_if_it_can_end_within_the_invocation(
-    fault: Fault, seconds_left: float, attempts: int, clock: Clock, store: FaultyStore
+    fault: Fault, seconds_left: float, attempts: int, store: FaultyStore
 ) -> None:
-    dynamodb.invocation.get().deadline = clock.uptime + seconds_left
     store.fail("GetItem", fault, fault, fault)
 
-    with pytest.raises(ServiceUnavailable):
-        catalogue.get_pet(17)
+    response = handlers.invoke(EVENTS["list-200"], seconds_left)
 
+    assert response.status == 503
     assert len(store.sent) == attempts
 
 
@@ -102,17 +105,17 @@ def test_client_has_the_timeouts_of_the_deadlines_and_names_sdk_and_service() ->
 def test_animal_is_stored_with_who_added_it_and_its_key_for_a_day(
     clock: Clock,
 ) -> None:
-    key = hashlib.sha256(f"{CALLER.key_hash}#order-17".encode()).hexdigest()
+    key = hashlib.sha256(f"{CALLER}#order-17".encode()).hexdigest()
     body = b'{"name":"Mia","categoryId":9223372036854775807}'
 
-    catalogue.create_pet(MIA, CALLER, "order-17")
+    create(MIA, "order-17")
 
     assert handlers.items("pet")[-1] == {
         "pk": {"S": "pet"},
         "id": {"N": "6"},
         "name": {"S": "Mia"},
         "categoryId": {"N": "9223372036854775807"},
-        "createdBy": {"S": "0123456789ab"},
+        "createdBy": {"S": CALLER[:12]},
         "createdAt": {"N": str(int(clock.wall))},
     }
     assert handlers.items("idempotency") == [
@@ -127,27 +130,30 @@ def test_animal_is_stored_with_who_added_it_and_its_key_for_a_day(
 
 
 def test_idempotency_key_is_free_again_after_a_day(clock: Clock) -> None:
-    catalogue.create_pet(REX, CALLER, "order-17")
+    create(REX, "order-17")
     clock.advance(DAY - 1)
-    assert catalogue.create_pet(REX, CALLER, "order-17") == ({"id": 6, **REX}, True)
-    with pytest.raises(IdempotencyKeyReused):
-        catalogue.create_pet(MIA, CALLER, "order-17")
+    again = create(REX, "order-17")
+    assert again.body == {"id": 6, **REX}
+    assert again.headers["Idempotency-Replayed"] == "true"
+    assert create(MIA, "order-17").status == 422
     clock.advance(1)
 
-    assert catalogue.create_pet(MIA, CALLER, "order-17") == ({"id": 9, **MIA}, False)
+    later = create(MIA, "order-17")
+
+    assert later.body == {"id": 9, **MIA}
+    assert "Idempotency-Replayed" not in later.headers
 
 
 @pytest.mark.parametrize("key", [None, "order-17"])
 def test_animal_under_the_same_id_is_never_overwritten(
-    key: str | None,
+    key: str | None, output: pytest.CaptureFixture[str]
 ) -> None:
     before = handlers.pets()
     counter = {"pk": {"S": "counter"}, "id": {"N": "0"}, "value": {"N": "4"}}
     handlers.ask("PutItem", handlers.ANIMALS, Item=counter)
 
-    with pytest.raises(RuntimeError, match=r"^the counter gave id 5, which is taken$"):
-        catalogue.create_pet(REX, CALLER, key)
-
+    assert create(REX, key).status == 500
+    assert "the counter gave id 5, which is taken" in output.readouterr().out
     assert handlers.pets() == before
 
 
@@ -169,10 +175,8 @@ def test_transaction_that_may_succeed_later_is_tried_six_times(
 ) -> None:
     store.fail("TransactWriteItems", *[cancelled(*codes)] * 6)
 
-    with pytest.raises(ServiceUnavailable):
-        catalogue.create_pet(REX, CALLER, "key")
-
-    assert store.sent == ["UpdateItem"] + ["TransactWriteItems"] * 6
+    assert create(REX, "key").status == 503
+    assert store.sent == ["GetItem", "UpdateItem"] + ["TransactWriteItems"] * 6
     for pause, longest in zip(clock.pauses, [0.05, 0.1, 0.2, 0.4, 0.8], strict=True):
         assert pause <= longest
 
@@ -183,10 +187,8 @@ def test_transaction_cancelled_for_another_reason_is_not_tried_again(
 ) -> None:
     store.fail("TransactWriteItems", cancelled(*codes))
 
-    with pytest.raises(ClientError, match="TransactionCanceledException"):
-        catalogue.create_pet(REX, CALLER, "key")
-
-    assert store.sent == ["UpdateItem", "TransactWriteItems"]
+    assert create(REX, "key").status == 500
+    assert store.sent == ["GetItem", "UpdateItem", "TransactWriteItems"]
 
 
 def test_own_creation_is_not_a_replay_when_the_store_has_forgotten_its_token(
@@ -201,29 +203,28 @@ def test_own_creation_is_not_a_replay_when_the_store_has_forgotten_its_token(
 
     store.fail("TransactWriteItems", carry_out_twice)
 
-    assert catalogue.create_pet(REX, CALLER, "key") == ({"id": 6, **REX}, False)
+    response = create(REX, "key")
+
+    assert response.body == {"id": 6, **REX}
+    assert "Idempotency-Replayed" not in response.headers
 
 
 @pytest.mark.parametrize(
     ("status", "ids", "query"),
     [
-        (None, [2, 3], {"Limit": 3, "ConsistentRead": True}),
-        ("available", [4], {"Limit": 3, "IndexName": "by-status"}),
+        ([], [1, 2], {"Limit": 3, "ConsistentRead": True}),
+        (STATUSES[:1], [1, 4], {"Limit": 3, "IndexName": "by-status"}),
     ],
 )
 def test_page_is_one_query_that_reads_one_animal_more_than_it_shows(
-    status: Any, ids: list[int], query: dict[str, Any], store: FaultyStore
+    status: list[str], ids: list[int], query: dict[str, Any], store: FaultyStore
 ) -> None:
-    page = catalogue.list_pets(2, status, after=1)
+    parameters = {"limit": ["2"], "status": status}
 
-    assert [pet["id"] for pet in page.pets] == ids
-    assert page.has_next is (status is None)
-    ((operation, parameters),) = store.calls
+    response = handlers.send("list-200", multiValueQueryStringParameters=parameters)
+
+    assert [pet["id"] for pet in response.body] == ids
+    assert ("Link" in response.headers) is (status == [])
+    _, (operation, asked) = store.calls
     assert operation == "Query"
-    assert parameters.items() >= query.items()
-
-
-def test_animal_is_read_consistently(store: FaultyStore) -> None:
-    catalogue.get_pet(1)
-
-    assert store.calls[0][1]["ConsistentRead"] is True
+    assert asked.items() >= query.items()
