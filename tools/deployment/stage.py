@@ -109,6 +109,10 @@ class Stage:
         """Return the status of its stack; empty if there is no stack."""
         return str(self._describe(self.stack).get("StackStatus", ""))
 
+    def tags(self) -> list[dict[str, str]]:
+        """Return the tags of its stack."""
+        return list(self._describe(self.stack).get("Tags", []))
+
     def wait(self) -> None:
         """Wait while another deployment is under way: CloudFormation takes one at a time."""
         # A stack whose first change set failed stays in review; deploying again picks it up.

@@ -84,6 +84,8 @@ CONDITION = sampled_from(
         "#value < :number",
         "#value <= :number",
         "token > :string OR attribute_exists(#value)",
+        "#name = :string AND attribute_not_exists(token)",
+        "#name = :string AND #value = :number OR #status = :status",
         "#status = :status OR token >= :string OR #value = :number",
         "token <= :number",
         "attribute_exists(pk",

@@ -88,17 +88,19 @@ class Expressions:
             return True
         # Each test is read, even if one already holds: a mistake in it is always found.
         holds = False
-        for function, tested, name, comparator, value in _parts(
-            self._texts["ConditionExpression"], r"\sOR\s", _TEST
-        ):
-            if function:
-                holds |= (self._attribute(tested) in item) is (function == "attribute_exists")
-            else:
-                left, right = item.get(self._attribute(name), {}), self._values[value]
-                holds |= left.keys() == right.keys() and _COMPARATORS[comparator](
-                    order(left), order(right)
-                )
+        for alternative in re.split(r"\sOR\s", self._texts["ConditionExpression"]):
+            tests = [self._test(item, part) for part in _parts(alternative, r"\sAND\s", _TEST)]
+            holds |= all(tests)
         return holds
+
+    def _test(self, item: Item, part: tuple[str, ...]) -> bool:
+        function, tested, name, comparator, value = part
+        if function:
+            return (self._attribute(tested) in item) is (function == "attribute_exists")
+        left, right = item.get(self._attribute(name), {}), self._values[value]
+        return left.keys() == right.keys() and bool(
+            _COMPARATORS[comparator](order(left), order(right))
+        )
 
     def key_conditions(self, keys: tuple[str, ...]) -> Item:
         """Read what the hash key must equal and, if given, what the range key must exceed."""
