@@ -93,6 +93,13 @@ def test_both_clients_have_a_method_for_each_operation(kind: type) -> None:
     for operation in openapi.operations():
         name = operation.id.removesuffix("Pet").replace("listPets", "pages")
         assert hasattr(kind, name), f"clients/python: add {name} to {kind.__name__}."
+    ids = [operation.id for operation in openapi.operations()]
+    for name in [name for name in vars(kind) if is_deprecated(kind, name)]:
+        assert f"{name}Pet" in ids, f"clients/python: remove {kind.__name__}.{name}."
+
+
+def is_deprecated(kind: type, name: str) -> bool:
+    return hasattr(getattr(kind, name), "__deprecated__")
 
 
 def test_its_pet_has_the_members_of_the_document_and_keeps_newer_ones() -> None:

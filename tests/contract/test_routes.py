@@ -17,7 +17,6 @@ CANDIDATES = [
     "GET /%70ets/1/x",
     "OPTIONS /pets",
     "OPTIONS /pets/1",
-    "GET /pets/1",
     "POST /store/orders",
     "POST /pets/1",
     "PUT /pets",

@@ -65,6 +65,30 @@ def test_runbook_has_a_section_for_each_alarm(alarm: str) -> None:
     assert re.search(f"^### .*{alarm}", RUNBOOK, re.MULTILINE)
 
 
+# What may name operations, their routes and events.
+FILES = [
+    *[document for document in DOCUMENTS if document.name != "CHANGELOG.md"],
+    *[ROOT / name for name in ("template.yaml", "openapi.yaml", "Makefile")],
+    *[ROOT / name for name in (".vscode/launch.json", "docs/architecture.dot")],
+]
+# Those that stand there as examples of how to add and remove one.
+EXAMPLES = {"CONTRIBUTING.md": {"deletePet", "getPet"}}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_operations_and_events_that_are_named_exist(file: Path) -> None:
+    text = file.read_text()
+    verbs = "list|create|get|change|replace|update|delete"
+    named = {name.lower() for name in re.findall(rf"\b(?:{verbs})_?[Pp]ets?\b", text)}
+    known = [each.id for each in openapi.operations()]
+    known += EXAMPLES.get(file.name, set())
+    assert {name.replace("_", "") for name in named} <= {name.lower() for name in known}
+    for event in re.findall(r"\bevents/[\w-]+\.json", text):
+        assert (ROOT / event).exists(), event
+    for method, path in re.findall(r"`([A-Z]+) (?:/v1)?(/pets/?[^\s`?]*)", text):
+        assert openapi.find(method, path) or method == "OPTIONS", f"{method} {path}"
+
+
 @openapi.each_operation
 def test_documents_name_every_operation(operation: openapi.Operation) -> None:
     row = f"| `{operation.method} /v1{operation.path}"

@@ -4,6 +4,7 @@ What checkov refuses (`make check`), such as a table without point-in-time recov
 """
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -238,18 +239,18 @@ def rules(firewall: Any) -> dict[str, Any]:
     return {rule["Name"]: rule for rule in firewall["Rules"]}
 
 
+def own_rule(operation: openapi.Operation) -> str:
+    """Name the rule for an operation's requests without a key: `no-key-get-pet`."""
+    return "no-key-" + re.sub("([A-Z])", r"-\1", operation.id).lower()
+
+
 @openapi.each_operation
 def test_the_firewall_answers_as_declared(
     firewall: Any, rules: dict[str, Any], operation: openapi.Operation
 ) -> None:
-    is_get_pet = operation.id == "getPet"
+    own = rules.get(own_rule(operation))
     for status, action in (
-        (
-            401,
-            rules["no-key-get-pet"]["Action"]
-            if is_get_pet
-            else firewall["DefaultAction"],
-        ),
+        (401, own["Action"] if own else firewall["DefaultAction"]),
         (429, rules["requests-per-address"]["Action"]),
         (429, rules["requests-per-key"]["Action"]),
     ):
@@ -266,10 +267,15 @@ def test_the_firewall_answers_as_declared(
         )
 
 
-def test_the_firewall_knows_get_pet_by_its_path(rules: dict[str, Any]) -> None:
-    statements = rules["no-key-get-pet"]["Statement"]["AndStatement"]["Statements"]
-    assert statements[0]["ByteMatchStatement"]["SearchString"] == "GET"
-    assert statements[1]["RegexMatchStatement"]["RegexString"] == "/v1/pets/[^/]+$"
+def test_the_firewall_knows_operations_by_their_paths(rules: dict[str, Any]) -> None:
+    operations = {own_rule(operation): operation for operation in openapi.operations()}
+    for name in [name for name in rules if name.startswith("no-key-")]:
+        assert name in operations, f"template.yaml: no operation needs {name}."
+        path = operations[name].with_id("[^/]+")
+        statements = rules[name]["Statement"]["AndStatement"]["Statements"]
+        method = statements[0]["ByteMatchStatement"]["SearchString"]
+        assert method == operations[name].method
+        assert statements[1]["RegexMatchStatement"]["RegexString"] == f"/v1{path}$"
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,6 @@ def test_animal_with_every_member_is_kept_whole() -> None:
     pet = handlers.send("create-201", body=json.dumps(new)).body
 
     assert pet == {"id": 6, **new}
-    assert pet == handlers.send("get-200", pathParameters={"petId": "6"}).body
     assert pet in handlers.send("list-200").body
 
 

@@ -23,9 +23,9 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def write(**facts: Any) -> None:
-    """Write the line of a getPet with these facts."""
+    """Write the line of a listPets with these facts."""
     always: Any = {"latency_ms": 12.504, "store_calls": 2, "request_id": "c6af9ac6"}
-    telemetry.write("getPet", 200, **{"cold_start": False} | always | facts)
+    telemetry.write("listPets", 200, **{"cold_start": False} | always | facts)
 
 
 def test_line_is_the_log_entry_and_the_metrics_in_one(
@@ -36,7 +36,7 @@ def test_line_is_the_log_entry_and_the_metrics_in_one(
 
     assert capsys.readouterr().out == (
         '{"level":"INFO","timestamp":"2027-01-15T08:00:00.123Z","request_id":"c6af9ac6",'
-        '"Stage":"staging","Operation":"getPet","Status":"200","Latency":12.5,"StoreCalls":2,'
+        '"Stage":"staging","Operation":"listPets","Status":"200","Latency":12.5,"StoreCalls":2,'
         '"xray_trace_id":"1-5759e988-bd862e3f","_aws":{"Timestamp":1800000000123,'
         '"CloudWatchMetrics":[{"Namespace":"AnimalStore",'
         '"Dimensions":[["Stage","Operation","Status"]],"Metrics":[{"Name":"Latency"}]}]}}\n'
