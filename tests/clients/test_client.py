@@ -1,19 +1,26 @@
 """The Python clients, against the service and against servers that fail, stall, lie and flood."""
 
 import asyncio
+import gc
 import gzip
 import itertools
 import pickle
+import ssl
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from email.utils import formatdate
+from enum import Enum
+from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock
 
 import animal_store_client as store
 import httpx2
 import pytest
+import trustme
 from animal_store_client.core import Call
 from werkzeug import Request, Response
 
@@ -22,6 +29,12 @@ from tests.support.processes import RunningService
 from tests.support.scripted_server import Script, error, hang_up, reply, serve
 
 REX = {"id": 1, "name": "Rex", "categoryId": 3}
+
+
+class Status(str, Enum):  # noqa: UP042
+    """As programs before Python 3.11 wrote an enumeration of strings."""
+
+    SOLD = "sold"
 
 
 @pytest.fixture(autouse=True)
@@ -66,12 +79,14 @@ def test_every_operation_of_the_service(service: RunningService) -> None:
     with store.Client(service.base_url, service.api_key) as client:
         zoe = client.create("Zoë", 2**53 + 1, "sold")
         assert zoe == store.Pet(zoe.id, "Zoë", 2**53 + 1, "sold")
-        leo = client.create("Leo", 1, "sold")
+        leo = client.create("Leo", 1, Status.SOLD)
+        assert zoe.request_id != leo.request_id
         with pytest.raises(store.InvalidRequestError, match="status"):
             client.create("Leo", 1, status="")
         with pytest.warns(DeprecationWarning, match="5 December 2030"):
             assert client.get(zoe.id) == zoe
-        page = next(client.pages(status="sold", page_size=1))
+        page = next(client.pages(status=Status.SOLD, page_size=1))
+        assert page.request_id
         *_, last = client.pages(status="sold", cursor=page.cursor)
     assert page.pets[0] not in last.pets
     assert (last.pets[-1], last.cursor) == (leo, None)
@@ -109,9 +124,10 @@ def test_its_pet_has_the_members_of_the_document_and_keeps_newer_ones() -> None:
     names = {
         field.name.replace("category_id", "categoryId") for field in fields(store.Pet)
     }
-    assert names - {"raw", "replayed"} == openapi.schema("Pet")["properties"].keys(), (
-        "clients/python: Pet has other members than that of openapi.yaml."
-    )
+    assert (
+        names - {"raw", "replayed", "request_id"}
+        == openapi.schema("Pet")["properties"].keys()
+    ), "clients/python: Pet has other members than that of openapi.yaml."
 
 
 def test_a_creation_is_repeated_with_its_key_and_after_retry_after(
@@ -155,6 +171,7 @@ def test_only_what_may_pass_is_repeated(
 @pytest.mark.parametrize(
     "script",
     [
+        always([], Link="<" * 60_000),
         always(b"[" * 10**5),
         always(b"9" * 10**5),
         always(b"\xff\xfe"),
@@ -201,8 +218,10 @@ def test_a_list_leads_nowhere_else_and_not_in_a_circle(
     ],
 )
 def test_the_next_page_is_found_in_every_form_of_a_link(link: str) -> None:
+    last = reply([REX], Content_Encoding="identity")
+
     def script(_: Request, number: int) -> Response:
-        return reply([], Link=link) if number == 1 else reply([REX])
+        return reply([], Link=link) if number == 1 else last
 
     with serve(script) as server:
         assert listed(server.base_url) == [store.Pet(1, "Rex", 3)]
@@ -285,7 +304,7 @@ def test_an_error_says_the_same_in_another_process_and_is_safe_to_print(
 
 
 def test_a_redirect_is_not_followed_and_says_where_it_pointed() -> None:
-    script = always(b"", 302, Location="http://127.0.0.2:9/v1/pets")
+    script = always([], 302, Location="http://127.0.0.2:9/v1/pets")
     with httpx2.Client(follow_redirects=True) as http:
         error, _ = failure(script, http_client=http)
     assert "302 : a redirect to http://127.0.0.2:9/v1/pets" in str(error)
@@ -301,26 +320,125 @@ def test_a_deletion_returns_none_and_takes_404_for_done_once_it_may_be() -> None
     assert deletion.result(httpx2.Response(404), b"") is None
 
 
+def created_in_threads(base_url: str, **limits: Any) -> list[store.Pet]:
+    """Add 40 animals in as many threads."""
+    client = store.Client(base_url, "key", **limits)
+    with client, ThreadPoolExecutor(40) as pool:
+        return list(pool.map(client.create, ["Rex"] * 40, [3] * 40))
+
+
+def created_in_asyncio(base_url: str, **limits: Any) -> list[store.Pet]:
+    """Add 40 animals in as many tasks; cancel two in flight, and one before its turn."""
+
+    async def create() -> list[store.Pet]:
+        async with store.AsyncClient(base_url, "key", **limits) as client:
+            tasks = [asyncio.create_task(client.create("Rex", 3)) for _ in range(43)]
+            await asyncio.sleep(0.05)
+            for position in (0, 0, -1):
+                tasks.pop(position).cancel()
+            return await asyncio.wait_for(asyncio.gather(*tasks), 20)
+
+    return asyncio.run(create())
+
+
+@pytest.mark.parametrize("created_by", [created_in_threads, created_in_asyncio])
+def test_calls_wait_for_their_turn_without_a_deadline(created_by: Any) -> None:
+    places = threading.Semaphore(4)  # two more for those that are cancelled
+
+    def script(*_: object) -> Response:
+        if not places.acquire(blocking=False):
+            return error(418)
+        time.sleep(0.1)
+        places.release()
+        return reply(REX, 201)
+
+    with serve(script) as server:
+        created = created_by(server.base_url, max_in_flight=2, deadline_s=1.5)
+    assert len(created) == 40
+
+
+def test_a_client_leaves_no_connections_open_in_an_event_loop_that_ended(
+    service: RunningService,
+) -> None:
+    client = store.AsyncClient(service.base_url, service.api_key)
+    for _ in range(2):
+        asyncio.run(client.create("Rex", 3))
+    gc.collect()  # what is still open becomes a ResourceWarning, which fails the test
+
+
+def test_an_announced_removal_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    with serve(always([], Sunset="Thu, 05 Dec 2030 00:00:00 GMT")) as server:
+        listed(server.base_url)
+        listed(server.base_url)
+    assert caplog.text.count("GET /v1/pets is deprecated") == 1
+
+
+def test_limits_of_one_call_are_not_those_of_the_next() -> None:
+    with serve(lambda *_: error(429)) as server:
+        client = store.Client(server.base_url, "key", attempts=2)
+        for caller in (client.with_options(attempts=1), client):
+            with pytest.raises(store.TooManyRequestsError):
+                caller.create("Rex", 3)
+    assert len(server.received) == 3
+
+
+def test_a_wrong_certificate_is_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "authority.pem")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(context)
+
+    with serve(always([]), context) as server:
+        base_url = server.base_url.replace("http://127.0.0.1", "https://localhost")
+        with pytest.raises(store.NoResponseError, match="certificate"):
+            listed(base_url)
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
+        assert listed(base_url) == []
+
+    assert "attempt" not in caplog.text
+
+
+@both
+def test_no_proxy_gets_the_key_in_clear(
+    listed_by: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serve(always([])) as server, serve(always([REX])) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.origin)
+        assert listed_by(server.base_url) == []
+
+
 def test_a_forked_process_opens_connections_of_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     client = store.Client("https://x/v1", "key")
-    inherited = client._connections()
-    assert client._connections() is inherited
+    inherited = client._pool()
+    assert client._pool() is inherited
 
     monkeypatch.setattr("os.getpid", lambda: 0)  # as in another process
 
-    assert client._connections() is not inherited
+    assert client._pool().http is not inherited.http
 
 
-def test_an_http_client_is_used_in_one_process_and_left_open() -> None:
-    with httpx2.Client() as http:
-        client = store.Client("https://x/v1", "key", http_client=http)
-        assert client._connections() is http
-        client.close()
-        assert not http.is_closed
+def test_an_http_client_stays_its_owners(
+    service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with httpx2.Client(auth=("me", "secret"), params={"limit": "0"}) as http:
+        with store.Client(
+            service.base_url, service.api_key, http_client=http
+        ) as client:
+            pet = client.create("Rex", 3)
+            assert [*client.pets(page_size=3)][-1] == pet
+        # On the same connection, as if the client had never used it.
+        response = http.get(f"{service.base_url}/pets", timeout=None)
+        assert response.request.headers["Authorization"].startswith("Basic ")
+
+        monkeypatch.setattr("os.getpid", lambda: 0)
         with pytest.raises(RuntimeError, match="another process or event loop"):
-            client._connections("a loop")
+            client.create("Rex", 3)
+        with pytest.raises(TypeError, match=r"httpx2.*AsyncClient"):
+            store.AsyncClient("https://x/v1", "key", http_client=http)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -331,6 +449,8 @@ def test_an_http_client_is_used_in_one_process_and_left_open() -> None:
         ("https://me@x/v1", "key", "base URL"),
         ("https://x?a=/v1", "key", "base URL"),
         ("http://10.0.0.1/v1", "key", "use https"),
+        ("http://localhost.example/v1", "key", "use https"),
+        ("http://127.0.0.1.example/v1", "key", "use https"),
         ("https://x/v1", "", "API key"),
         ("https://x/v1", "key\n", "API key"),
     ],

@@ -1,21 +1,35 @@
 """The client for asyncio: sends the calls of the core, and waits, as `Client` does."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Any, Self
+import os
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any, NamedTuple, Self
 
 import httpx2
 from typing_extensions import deprecated
 
-from animal_store_client.core import MAX_BODY_BYTES, Call, Core, T
+from animal_store_client.core import MAX_BODY_BYTES, SEND, Call, Core, T, is_uncompressed
 from animal_store_client.errors import AnimalStoreError
 from animal_store_client.pet import AnyStatus, Page, Pet
 
 
+class Pool(NamedTuple):
+    """An event loop's connections, and the turns of its calls."""
+
+    http: httpx2.AsyncClient
+    turns: asyncio.Semaphore
+    lifetime: AsyncGenerator[httpx2.AsyncClient]
+
+
 class AsyncClient(Core[httpx2.AsyncClient]):
-    """Calls the API from asyncio as `Client` does; a call that is cancelled sends nothing more."""
+    """Calls the API from asyncio as `Client` does; a call that is cancelled sends nothing more.
+
+    Each event loop opens connections of its own; `asyncio.run` closes them when it ends.
+    """
 
     _connect = httpx2.AsyncClient
+    _pools: dict[tuple[int, asyncio.AbstractEventLoop], Pool]
 
     async def __aenter__(self) -> Self:
         return self
@@ -24,18 +38,19 @@ class AsyncClient(Core[httpx2.AsyncClient]):
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections."""
-        if not self._given:
-            await self._connections(asyncio.get_running_loop()).aclose()
+        """Close this event loop's connections, unless they are an `http_client` of yours."""
+        pool = self._pools.get((os.getpid(), asyncio.get_running_loop()))
+        if pool:
+            await pool.lifetime.aclose()
 
     async def pages(
         self, *, status: AnyStatus = None, page_size: int = 100, cursor: str | None = None
-    ) -> AsyncIterator[Page]:
-        """Yield the list page by page."""
+    ) -> AsyncGenerator[Page]:
+        """Yield the list page by page; arguments and errors are those of `Client.pages`."""
         for call in self._pages(status, page_size, cursor):
             yield await self._send(call)
 
-    async def pets(self, *, status: AnyStatus = None, page_size: int = 100) -> AsyncIterator[Pet]:
+    async def pets(self, *, status: AnyStatus = None, page_size: int = 100) -> AsyncGenerator[Pet]:
         """Yield the animals in ascending id order."""
         async for page in self.pages(status=status, page_size=page_size):
             for pet in page.pets:
@@ -49,32 +64,61 @@ class AsyncClient(Core[httpx2.AsyncClient]):
         *,
         idempotency_key: str | None = None,
     ) -> Pet:
-        """Add an animal. Retries never add it twice."""
+        """Add an animal. Retries never add it twice. Arguments are those of `Client.create`."""
         return await self._send(self._create(name, category_id, status, idempotency_key))
 
     @deprecated("GET /pets/{petId} will be removed on 5 December 2030: use pets()")
     async def get(self, pet_id: int) -> Pet:
-        """Return one animal."""
+        """Return one animal; raise NotFoundError if there is none."""
         return await self._send(self._get(pet_id))
 
     async def _send(self, call: Call[T]) -> T:
-        while True:
-            try:
-                return call.result(*await self._attempt(call))
-            except AnimalStoreError as error:
-                pause_s = call.pause_s(error)
-            await asyncio.sleep(pause_s)
+        pool = await self._pool()
+        # One that waits here costs nothing; in the pool, each would be looked at in every step.
+        async with pool.turns:
+            call.start()
+            while True:
+                try:
+                    return call.result(*await self._attempt(call, pool.http))
+                except AnimalStoreError as error:
+                    pause_s = call.pause_s(error)
+                await asyncio.sleep(pause_s)
 
-    async def _attempt(self, call: Call[Any]) -> tuple[httpx2.Response, bytes]:
+    async def _attempt(
+        self, call: Call[Any], http: httpx2.AsyncClient
+    ) -> tuple[httpx2.Response, bytes]:
         """Send a request once; return the response and as much of its body as the core takes."""
-        http, timeout_s = self._connections(asyncio.get_running_loop()), call.attempt_s()
-        content = b""
-        request = http.stream(**call.request(), timeout=timeout_s)
+        timeout_s, content = call.attempt_s(), bytearray()
+        request = call.request(http, timeout_s)
         with call.translate_failures():
-            async with asyncio.timeout(timeout_s), request as response:
-                if "Content-Encoding" not in response.headers:
+            async with (
+                asyncio.timeout(timeout_s),
+                aclosing(await http.send(request, **SEND)) as response,
+            ):
+                if is_uncompressed(response):
                     async for chunk in response.aiter_bytes():
                         content += chunk
                         if len(content) > MAX_BODY_BYTES:
                             break
-        return response, content
+        return response, bytes(content)
+
+    async def _pool(self) -> Pool:
+        """Return this event loop's connections; another loop's cannot be used in it."""
+        owner = os.getpid(), asyncio.get_running_loop()
+        if owner not in self._pools:
+            self._refuse_second_owner(owner)
+            for other in [other for other in self._pools if other[1].is_closed()]:
+                del self._pools[other]
+            lifetime = self._connections()
+            turns = asyncio.Semaphore(self._max_in_flight)
+            self._pools[owner] = Pool(await anext(lifetime), turns, lifetime)
+        return self._pools[owner]
+
+    async def _connections(self) -> AsyncGenerator[httpx2.AsyncClient]:
+        """Yield connections; close them when the loop, before it ends, closes its generators."""
+        http = self._given or self._open()
+        try:
+            yield http
+        finally:
+            if not self._given:
+                await http.aclose()

@@ -1,26 +1,37 @@
 """The client for threads: sends the calls of the core, and waits."""
 
 import math
+import os
 import socket
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 from contextvars import ContextVar
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import httpx2
 from typing_extensions import deprecated
 
-from animal_store_client.core import MAX_BODY_BYTES, Call, Core, T
+from animal_store_client.core import MAX_BODY_BYTES, SEND, Call, Core, T, is_uncompressed
 from animal_store_client.errors import AnimalStoreError
 from animal_store_client.pet import AnyStatus, Page, Pet
 
 _attempt_end = ContextVar("_attempt_end", default=math.inf)
 
 
+class Pool(NamedTuple):
+    """A process's connections, and the turns of its calls."""
+
+    http: httpx2.Client
+    turns: threading.Semaphore
+
+
 class Client(Core[httpx2.Client]):
-    """Calls the API as `Core` says. Threads may share it; it survives forks. Use it in `with`."""
+    """Calls the API. Threads may share it, and it survives forks. Use it in `with`."""
 
     _connect = httpx2.Client
+    _pools: dict[int, Pool]
 
     def __enter__(self) -> Self:
         return self
@@ -29,13 +40,13 @@ class Client(Core[httpx2.Client]):
         self.close()
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close this process's connections, unless they are an `http_client` of yours."""
         if not self._given:
-            self._connections().close()
+            self._pool().http.close()
 
     def pages(
         self, *, status: AnyStatus = None, page_size: int = 100, cursor: str | None = None
-    ) -> Iterator[Page]:
+    ) -> Generator[Page]:
         """Yield the list page by page.
 
         Args:
@@ -46,7 +57,7 @@ class Client(Core[httpx2.Client]):
         for call in self._pages(status, page_size, cursor):
             yield self._send(call)
 
-    def pets(self, *, status: AnyStatus = None, page_size: int = 100) -> Iterator[Pet]:
+    def pets(self, *, status: AnyStatus = None, page_size: int = 100) -> Generator[Pet]:
         """Yield the animals in ascending id order; arguments and errors are those of `pages`."""
         for page in self.pages(status=status, page_size=page_size):
             yield from page.pets
@@ -75,40 +86,56 @@ class Client(Core[httpx2.Client]):
         return self._send(self._get(pet_id))
 
     def _send(self, call: Call[T]) -> T:
-        while True:
-            try:
-                return call.result(*self._attempt(call))
-            except AnimalStoreError as error:
-                pause_s = call.pause_s(error)
-            time.sleep(pause_s)
+        pool = self._pool()
+        with pool.turns:
+            call.start()
+            while True:
+                try:
+                    return call.result(*self._attempt(call, pool.http))
+                except AnimalStoreError as error:
+                    pause_s = call.pause_s(error)
+                time.sleep(pause_s)
 
-    def _attempt(self, call: Call[Any]) -> tuple[httpx2.Response, bytes]:
+    def _attempt(self, call: Call[Any], http: httpx2.Client) -> tuple[httpx2.Response, bytes]:
         """Send a request once; return the response and as much of its body as the core takes."""
-        http, timeout_s, content = self._connections(), call.attempt_s(), b""
+        timeout_s, content = call.attempt_s(), bytearray()
+        request = call.request(http, timeout_s)
+        if not self._given:
+            request.extensions["trace"] = _end_with_attempt
         token = _attempt_end.set(time.monotonic() + timeout_s)
-        options: Any = {"timeout": timeout_s, "extensions": {"trace": _end_with_attempt}}
         try:
-            with call.translate_failures(), http.stream(**call.request(), **options) as response:
-                if "Content-Encoding" not in response.headers:
+            with call.translate_failures(), closing(http.send(request, **SEND)) as response:
+                if is_uncompressed(response):
                     for chunk in response.iter_bytes():
+                        _left_s()
                         content += chunk
                         if len(content) > MAX_BODY_BYTES:
                             break
-            return response, content
+            return response, bytes(content)
         finally:
             _attempt_end.reset(token)
 
+    def _pool(self) -> Pool:
+        """Return this process's connections; a fork leaves its parent's alone."""
+        pid = os.getpid()
+        if pid not in self._pools:
+            self._refuse_second_owner(pid)
+            turns = threading.Semaphore(self._max_in_flight)
+            # Of threads that come here at the same time, all use the first one's.
+            self._pools.setdefault(pid, Pool(self._given or self._open(), turns))
+        return self._pools[pid]
 
-def _left_s(timeout_s: float | None = None) -> float:
-    """Return how long this thread's attempt may still take."""
+
+def _left_s(timeout_s: float = math.inf) -> float:
+    """Return how long this thread's attempt may still take, at most the given time."""
     left_s = _attempt_end.get() - time.monotonic()
     if left_s <= 0:
         raise httpx2.ReadTimeout("it took too long")
-    return left_s if timeout_s is None else min(left_s, timeout_s)
+    return min(left_s, timeout_s)
 
 
 def _end_with_attempt(event: str, info: dict[str, Any]) -> None:
-    """Let no step of a connection outlast its attempt: httpcore's extension "trace" calls this."""
+    """Let no step of a connection outlast its attempt: httpcore2's extension "trace" calls this."""
     # httpx2 limits each read, but not their number: header lines may trickle in, and 100 Continue
     # may repeat. It limits each connection to one of a host's addresses, but not their sum.
     if event.endswith("connect_tcp.started"):
@@ -119,4 +146,4 @@ def _end_with_attempt(event: str, info: dict[str, Any]) -> None:
     elif event.endswith(("connect_tcp.complete", "start_tls.complete")):
         stream = info["return_value"]
         read = stream.read
-        stream.read = lambda size, timeout=None: read(size, _left_s(timeout))
+        stream.read = lambda size, timeout=math.inf: read(size, _left_s(timeout))

@@ -45,15 +45,15 @@ class ApiError(AnimalStoreError):
         except (ValueError, RecursionError):
             body = None
         members = body if isinstance(body, dict) else {}
-        status, code = response.status_code, str(members.get("code", ""))
-        message = str(members.get("message", response.reason_phrase))[:500]
+        status, code = response.status_code, _text(members.get("code"))[:100]
+        message = _text(members.get("message"), response.reason_phrase)[:500]
         if response.has_redirect_location:
             message = f"a redirect to {response.headers['Location'][:200]}, which is not followed"
-        request_id = response.headers.get("x-amzn-RequestId", "")
-        quoted = f" (request {request_id})" if request_id else ""
+        number = request_id(response)
+        quoted = f" (request {number})" if number else ""
         error = _CLASSES.get(status, ApiError)(f"{status} {code}: {message}{quoted}")
         error.status, error.code, error.message = status, code, message
-        error.request_id = request_id
+        error.request_id = number
         error.retry_after_s = _seconds(response.headers.get("Retry-After", ""))
         return error
 
@@ -86,6 +86,7 @@ class ServerError(ApiError):
     may_pass = True
 
 
+_MAX_RETRY_AFTER_CHARACTERS = 100
 _CLASSES: dict[int, type[ApiError]] = {
     **dict.fromkeys((400, 413, 415), InvalidRequestError),
     401: AuthenticationError,
@@ -103,8 +104,19 @@ def printable(text: str) -> str:
     )
 
 
+def request_id(response: httpx2.Response) -> str:
+    """Return what to quote to support; empty for a response that did not pass API Gateway."""
+    return response.headers.get("x-amzn-RequestId", "")[:100]
+
+
+def _text(value: Any, default: str = "") -> str:
+    return value if isinstance(value, str) else default
+
+
 def _seconds(retry_after: str) -> float | None:
     """Read a Retry-After: seconds or a date (RFC 9110, section 10.2.3)."""
+    if len(retry_after) > _MAX_RETRY_AFTER_CHARACTERS:
+        return None
     if retry_after.isdecimal():
         return float(retry_after)
     try:

@@ -1,5 +1,6 @@
 """An animal, and a page of them, as the API returns them."""
 
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
@@ -22,6 +23,7 @@ class Pet:
         status: Its availability.
         raw: The JSON object as received, with members that are newer than this client.
         replayed: True if `create` was answered from an earlier request with the same key.
+        request_id: Of the response that it was in, to quote to support.
     """
 
     id: int
@@ -30,22 +32,31 @@ class Pet:
     status: AnyStatus = None
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     replayed: bool = field(default=False, repr=False, compare=False)
+    request_id: str = field(default="", repr=False, compare=False)
 
     @classmethod
-    def from_json(cls, value: Any, *, replayed: bool = False) -> Self:
+    def from_json(cls, value: Any, *, replayed: bool = False, request_id: str = "") -> Self:
         """Read an animal from a response, or raise InvalidResponseError."""
         match value:
             case {"id": int(id_), "name": str(name), "categoryId": int(category_id)}:
                 # Python counts True as an integer; JSON does not.
                 if type(id_) is type(category_id) is int:
                     status = None if value.get("status") is None else str(value["status"])
-                    return cls(id_, name, category_id, status, dict(value), replayed)
-        raise InvalidResponseError(f"The response is not an animal: {str(value)[:200]}")
+                    rest = dict(value), replayed, request_id
+                    return cls(id_, name, category_id, status, *rest)
+        raise InvalidResponseError(f"The response is not an animal: {reprlib.repr(value)}")
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of the list, and what `pages` takes to go on after it; None after the last one."""
+    """A page of the list.
+
+    Args:
+        pets: The animals.
+        cursor: What `pages` takes to go on after this page; None after the last one.
+        request_id: Of the response, to quote to support.
+    """
 
     pets: tuple[Pet, ...]
     cursor: str | None
+    request_id: str = field(default="", repr=False, compare=False)
