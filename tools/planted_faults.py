@@ -18,6 +18,7 @@ import typer
 
 from tools import ROOT
 
+FAULTS = ROOT / "tests/planted_faults.toml"
 _AT_ONCE, _TIMEOUT_S = 2, 900
 _LINKED = (".git", ".venv", ".tools")
 _LEFT_OUT = (*_LINKED, ".local*", ".aws-sam", "build", "__pycache__", ".*_cache")
@@ -27,9 +28,10 @@ _PYTEST = f"{sys.executable} -m pytest -x -q --tb=no -p no:cacheprovider "
 def faults(
     only: Annotated[str, typer.Option(help="Those that contain this text.")] = "",
     sample: Annotated[int, typer.Option(help="So many, chosen by the date.")] = 0,
+    source: Annotated[Path, typer.Option(help="Where they are listed.")] = FAULTS,
 ) -> None:
     """Print which test found each fault; exit with 1 if one survived, or its suite fails anyway."""
-    chosen = [fault for fault in listed() if only in " ".join(fault.values())]
+    chosen = [fault for fault in listed(source) if only in " ".join(fault.values())]
     if sample:
         chosen = random.Random(time.strftime("%F")).sample(chosen, sample)  # noqa: S311
     suites, found = sorted({fault["suite"] for fault in chosen}), 0
@@ -48,10 +50,9 @@ def faults(
     raise typer.Exit(found < len(chosen) or not chosen)
 
 
-def listed() -> list[dict[str, str]]:
-    """Read the list of faults."""
-    text = (ROOT / "tests/planted_faults.toml").read_text("utf-8")
-    faults: list[dict[str, str]] = tomllib.loads(text)["fault"]
+def listed(source: Path = FAULTS) -> list[dict[str, str]]:
+    """Read a list of faults."""
+    faults: list[dict[str, str]] = tomllib.loads(source.read_text("utf-8"))["fault"]
     return faults
 
 
@@ -63,7 +64,8 @@ def place(fault: dict[str, str]) -> tuple[Path, re.Match[str]] | None:
     """
     pattern = r"\s*".join(map(re.escape, "".join(fault["text"].split())))
     file = ROOT / fault["file"]
-    for files in ([file], sorted(file.parent.glob(f"*{file.suffix}"))):
+    others = filter(Path.is_file, sorted(file.parent.glob(f"*{file.suffix}")))
+    for files in ([file], others):
         found: list[tuple[Path, re.Match[str]]] = []
         for path in files:
             found += [(path, m) for m in re.finditer(pattern, path.read_text("utf-8"))]
