@@ -226,7 +226,11 @@ contract: install ## the contract suite against BASE_URL with API_KEY (PYTEST="-
 	@CONTRACT_BASE_URL="$${BASE_URL-}" CONTRACT_API_KEY="$${API_KEY-}" CONTRACT_SECOND_API_KEY="$${SECOND_API_KEY-}" \
 	  CONTRACT_EXPECTED_FAILURES="$${EXPECTED_FAILURES-}" $(PYTEST_CMD) tests/contract $(PYTEST)
 
-# -- speed -------------------------------------------------------------------------------------------------------------
+# -- this repository's own: a starter is made without it ---------------------------------------------------------------
+
+.PHONY: starter
+starter: install ## make a service of your own out of this one: make starter NAME=book DEST=~/book-store (PLURAL=books)
+	@$(call required,NAME DEST).venv/bin/python -m tools.starter "$$NAME" "$$DEST" $(if $(PLURAL),--plural "$$PLURAL")
 
 .PHONY: bench
 bench: .venv/.installed .tools/sam/.installed ## compare speed and size with other frameworks, on Linux (QUICK=1: cold ratio only)

@@ -29,14 +29,14 @@ def generate(environment: Literal["live", "test"]) -> str:
     body = f"animal_{environment}_" + "".join(
         secrets.choice(_ALPHABET) for _ in range(_RANDOM_LENGTH)
     )
-    return body + _checksum(body)
+    return body + checksum(body)
 
 
 def is_well_formed(key: str) -> bool:
     """Tell whether the text has the format of a key, checksum included; it may still be unknown."""
     return (
         _FORMAT.fullmatch(key) is not None
-        and _checksum(key[:-_CHECKSUM_LENGTH]) == key[-_CHECKSUM_LENGTH:]
+        and checksum(key[:-_CHECKSUM_LENGTH]) == key[-_CHECKSUM_LENGTH:]
     )
 
 
@@ -48,7 +48,7 @@ def digest(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 
 
-def _checksum(text: str) -> str:
+def checksum(text: str) -> str:
     """Compute the CRC32 of the text in base 62, padded with zeros to six characters."""
     number, characters = zlib.crc32(text.encode()), ""
     for _ in range(_CHECKSUM_LENGTH):
