@@ -49,7 +49,9 @@ def main() -> None:
         DeploymentError,
         KeyAdministrationError,
     ) as error:
-        sys.exit(str(error))
+        # The SDK writes a preface to what the local store says.
+        message = str(error)
+        sys.exit(message[max(message.find("The local store "), 0) :])
 
 
 if __name__ == "__main__":

@@ -53,10 +53,7 @@ def starter(
         shutil.copymode(old, new)
     (dest / "CHANGELOG.md").write_text("# Changelog\n", "utf-8")
     for document in dest.rglob("*.md"):
-        text = document.read_text("utf-8")
-        document.write_text(
-            _LINK.sub(lambda link: _kept(document, link), text), "utf-8"
-        )
+        _unlink(document)
     _finish(dest, name)
     print(f"{dest} is a service of your own: cd {dest} && make run")
 
@@ -68,7 +65,7 @@ def _refuse(name: str, plural: str, dest: Path, files: list[str]) -> None:
             sys.exit(f"{word}: NAME and PLURAL have 2 to 20 letters from a to z.")
     if name == plural:
         sys.exit(f"{name}: one and several need different names.")
-    used = set()
+    used: set[str] = set()
     for file in files:
         if file.endswith(".py"):
             with (ROOT / file).open("rb") as source:
@@ -121,18 +118,22 @@ def _trimmed(file: str, text: str) -> str:
     return text.replace(", `tests/benchmarks`", "")
 
 
-def _kept(document: Path, link: re.Match[str]) -> str:
-    """Keep a link whose target is there, else its text."""
-    return link[0] if (document.parent / link[2]).exists() else link[1]
+def _unlink(document: Path) -> None:
+    """Leave only the text of a document's links to files that were left out."""
+
+    def kept(link: re.Match[str]) -> str:
+        return link[0] if (document.parent / link[2]).exists() else link[1]
+
+    document.write_text(_LINK.sub(kept, document.read_text("utf-8")), "utf-8")
 
 
 def _finish(dest: Path, name: str) -> None:
     """Format the code, bring the lock file up to date, and begin a history."""
-    ruff = Path(sys.executable).with_name("ruff")
+    ruff = f"{sys.prefix}/bin/ruff"
     for command in (
         [ruff, "check", "--quiet", "--fix", "."],
         [ruff, "format", "--quiet", "."],
-        [ROOT / ".tools/uv/bin/uv", "lock", "--quiet"],
+        [f"{ROOT}/.tools/uv/bin/uv", "lock", "--quiet"],
         ["git", "init", "--quiet"],
         ["git", "add", "--all"],
         ["git", "commit", "--quiet", "--message", f"Start the {name} store"],

@@ -2,6 +2,7 @@
 
 import resource
 import socket
+import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +11,14 @@ from pathlib import Path
 
 import httpx2
 
-from tests.support.processes import RunningService, run_service, wait_for
+from tests.support.processes import (
+    COMMAND,
+    RunningService,
+    environment,
+    run_service,
+    wait_for,
+)
+from tools import ROOT
 
 PET = {"name": "Rex", "categoryId": 1}
 
@@ -37,6 +45,18 @@ def test_full_disk(service: RunningService) -> None:
     assert refused.status_code == 503
     assert read.json() == stored
     assert service.http.post("/pets", json=PET).status_code == 201
+
+
+def test_full_disk_stops_a_command_and_is_named(service: RunningService) -> None:
+    command = ["prlimit", "--fsize=0", *COMMAND, "keys", "issue", "--label", "new"]
+    own = environment(service.data)
+
+    done = subprocess.run(
+        command, check=False, cwd=ROOT, env=own, stderr=subprocess.PIPE, text=True
+    )
+
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"The local store {service.data}")
 
 
 def test_no_more_threads(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from anyio.from_thread import start_blocking_portal
 from tools.key_table import KeyTable
 from tools.local.app import Application
 from tools.local.folder import DataFolder
-from tools.local.output import LogFile, Output
+from tools.local.output import Output, open_log
 from tools.local.service import KEY_TABLE, load_template, open_store
 
 
@@ -58,7 +58,7 @@ def service_in_process(data: Path) -> Iterator[Target]:
     with ExitStack() as stack:
         with own_layer():
             store = stack.enter_context(open_store(DataFolder(data)))
-            log = stack.enter_context(closing(LogFile(data / "functions.log")))
+            log = stack.enter_context(closing(open_log(data / "functions.log")))
             application = Application(store.load(template), Output(log))
         keys = KeyTable(store.dynamodb, template.tables[KEY_TABLE].name)
         first, _ = keys.issue("first", "test")

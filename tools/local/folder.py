@@ -26,19 +26,13 @@ class DataFolder:
         self._service = self.path / "service"
 
     def create(self) -> None:
-        """Make the folder, ignored by git; LocalError if it is a file or cannot be written to."""
+        """Make the folder, ignored by git; LocalError if it is a file."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError) as error:
             raise LocalError(
                 f"{self.path} is not a folder. Name one, new or old: DATA=.local2"
             ) from error
-        for path in (self.path, self.store, self.database):
-            if path.exists() and not os.access(path, os.W_OK):
-                raise LocalError(
-                    f"{path} is read-only, or somebody else's. "
-                    "Make it writable, or use another folder: DATA=.local2"
-                )
         if not any(self.path.iterdir()):  # nobody else's
             (self.path / ".gitignore").write_text("*\n", "utf-8")
 

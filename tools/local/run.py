@@ -16,7 +16,7 @@ from lambda_local import LocalError
 from tools import ROOT
 from tools.local.app import Application, server
 from tools.local.folder import DataFolder
-from tools.local.output import LogFile, Output
+from tools.local.output import Output, open_log
 from tools.local.service import BASE_PATH, Store, load_template, open_store
 
 HOST = "127.0.0.1"
@@ -33,7 +33,7 @@ def run() -> None:
     with (
         listen() as listener,
         folder.held_by_service() as service,
-        closing(LogFile(folder.log)) as log,
+        closing(open_log(folder.log)) as log,
         redirect_stdout(Output(log)) as output,
         redirect_stderr(output),
         open_store(folder) as store,
