@@ -13,11 +13,14 @@ import pytest
 from tests.support import handlers
 from tests.support.clock import install_clock
 from tests.support.fault_injection import (
+    DENIED,
     LOST_REQUEST,
     TRANSIENT,
     UNREADABLE,
     Fault,
     FaultyStore,
+    cancelled,
+    error,
 )
 from tests.support.handlers import EVENTS, SUCCESSES, Response
 
@@ -34,18 +37,21 @@ def _no_pauses_and_no_log(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-def run(name: str, call: int, *faults: Fault) -> tuple[Response, list[str], int]:
-    """Send an event to a new environment and store, where one call meets faults.
+def run(
+    name: str, call: int, *faults: Fault, calls: int = 1
+) -> tuple[Response, list[str], list[str]]:
+    """Send an event to a new environment and store, where some calls meet faults in each attempt.
 
-    Return the response without the id of an animal, what is stored by its partitions, and how many
-    calls were made.
+    Return the response without the id of an animal, what is stored by its partitions, and the calls
+    that were made.
     """
     with closing(FaultyStore()) as store:
-        store.fail(call, *faults)
+        for number in range(call, call + calls):
+            store.fail(number, *faults)
         response = handlers.invoke(EVENTS[name])
         stored = [item["pk"]["S"] for item in handlers.items()]
     without_id = response._replace(text=response.text.partition(",")[2])
-    return without_id, stored, len(store.calls)
+    return without_id, stored, [operation for operation, _ in store.calls]
 
 
 run_once = cache(run)
@@ -59,7 +65,7 @@ def test_failure_is_recovered_or_is_503_and_all_is_done_or_nothing(
 ) -> None:
     expected, done, calls = run_once(name, 0)
     failure, nothing, _ = run_once(name, 0, *[LOST_REQUEST] * ALL_ATTEMPTS)
-    for call in range(calls):
+    for call in range(len(calls)):
         response, stored, _ = run(name, call, *[FAULTS[fault]] * attempts)
 
         if response.status == 503:
@@ -70,3 +76,26 @@ def test_failure_is_recovered_or_is_503_and_all_is_done_or_nothing(
         else:
             assert attempts < ALL_ATTEMPTS or fault in UNREADABLE
             assert (response, stored) == (expected, done)
+
+
+# What the store answers when it was asked in vain: by call, or by parts of a transaction.
+REFUSALS = {500: (DENIED, cancelled("ValidationError"))}
+REFUSALS[503] = (
+    error(400, "TransactionConflictException"),
+    cancelled("TransactionConflict"),
+)
+
+
+@pytest.mark.parametrize("status", REFUSALS)
+@pytest.mark.parametrize("name", SUCCESSES)
+def test_refusal_is_500_and_conflict_503_and_nothing_is_done(
+    name: str, status: int
+) -> None:
+    _, _, calls = run_once(name, 0)
+    _, nothing, _ = run_once(name, 0, *[LOST_REQUEST] * ALL_ATTEMPTS)
+    for call, operation in enumerate(calls):
+        fault = REFUSALS[status][operation == "TransactWriteItems"]
+        # However often the operation makes the call again.
+        response, stored, _ = run(name, call, *[fault] * ALL_ATTEMPTS, calls=10)
+
+        assert (response.status, stored) == (status, nothing)

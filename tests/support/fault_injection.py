@@ -71,6 +71,12 @@ def error(status: int, code: str, **members: Any) -> Fault:
     return answering(status, json.dumps(body).encode())
 
 
+def cancelled(*codes: str) -> Fault:
+    """Cancel a transaction, with the reason of each of its parts."""
+    reasons = [{"Code": code} for code in codes]
+    return error(400, "TransactionCanceledException", CancellationReasons=reasons)
+
+
 def after(fault: Fault) -> Fault:
     """Let the store carry the request out, then fail."""
 

@@ -71,6 +71,8 @@ def operations() -> tuple[Operation, ...]:
     found = []
     for path, methods in document()["paths"].items():
         for method, operation in methods.items():
+            if method == "parameters":  # of the path
+                continue
             responses = operation["responses"].items()
             declared = {int(key): value for key, value in responses if key != "default"}
             name = operation["operationId"]

@@ -20,6 +20,7 @@ from tests.support.fault_injection import (
     Fault,
     FaultyStore,
     answering,
+    cancelled,
     error,
     failing_with,
 )
@@ -155,11 +156,6 @@ def test_animal_under_the_same_id_is_never_overwritten(
     assert create(REX, key).status == 500
     assert "the counter gave id 5, which is taken" in output.readouterr().out
     assert handlers.pets() == before
-
-
-def cancelled(*codes: str) -> Fault:
-    reasons = [{"Code": code} for code in codes]
-    return error(400, "TransactionCanceledException", CancellationReasons=reasons)
 
 
 @pytest.mark.parametrize(

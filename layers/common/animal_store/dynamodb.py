@@ -43,6 +43,7 @@ _TRANSIENT_CODES = frozenset(
         "ServiceUnavailable",
         "Throttling",
         "ThrottlingException",
+        "TransactionConflictException",
         "TransactionInProgressException",
     }
 )

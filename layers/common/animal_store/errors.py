@@ -83,10 +83,9 @@ class PayloadTooLarge(ServiceError):
 
 
 class UnsupportedMediaType(ServiceError):
-    """The body is not declared to be JSON."""
+    """The body is declared to be of another media type."""
 
     code = "unsupported_media_type"
-    message = "Content-Type must be application/json."
 
 
 class UnsupportedContentCoding(ServiceError):

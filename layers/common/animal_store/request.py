@@ -122,19 +122,23 @@ class Request:
         if unknown:
             raise InvalidRequest(f"Unknown query parameters: {unknown[:_MAX_NAMES_LENGTH]}.")
 
-    def body(self, model: Validator[Model]) -> Model:
+    def body(self, model: Validator[Model], media_type: str = "application/json") -> Model:
         """Read the body as JSON (RFC 8259). Members that the model does not have are ignored.
 
+        Args:
+            model: What to read it as.
+            media_type: The one that is accepted; a request without any is accepted too.
+
         Raises:
-            UnsupportedMediaType: The body is declared to be something other than JSON.
+            UnsupportedMediaType: The body is declared to be something else.
             UnsupportedContentCoding: The body is compressed.
             PayloadTooLarge: The body is larger than 16 KB. It is not parsed: 6 MB would take a
                 second.
             InvalidRequest: The body is missing, is not JSON, or lacks members or has invalid ones.
         """
-        media_types = header(self._event, "Content-Type")
-        if media_types and [_media_type(value) for value in media_types] != ["application/json"]:
-            raise UnsupportedMediaType
+        declared = header(self._event, "Content-Type")
+        if declared and [_media_type(value) for value in declared] != [media_type]:
+            raise UnsupportedMediaType(f"Content-Type must be {media_type}.")
         if any(
             coding.strip().lower() != "identity"
             for coding in header(self._event, "Content-Encoding")
