@@ -1,11 +1,15 @@
 """Who may become a role of bootstrap.yaml, and the most that its roles can ever be."""
 
+import json
+import subprocess
 from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
 
 from tests.support.stack import load, properties_by_name, resolve, role_statements
+from tools.deployment import bootstrap
+from tools.deployment.stage import DeploymentError, Stage
 
 BOOTSTRAP = load("bootstrap.yaml")
 ROLES = properties_by_name(BOOTSTRAP, "AWS::IAM::Role")
@@ -194,3 +198,80 @@ def test_the_boundary_allows_every_action_of_the_stacks_roles() -> None:
             if not any(fnmatchcase(action, pattern) for pattern in allowed):
                 missing.add(action)
     assert missing == set(), "Add them to Boundary in bootstrap.yaml."
+
+
+def identity(rules: Any, patterns: list[tuple[str, str]]) -> list[str]:
+    """Ask a GitHub whose environment has these rules."""
+    environment = "repos/octo/animals/environments/production"
+    policies = [{"type": kind, "name": name} for kind, name in patterns]
+    answers = {
+        environment: {"deployment_branch_policy": rules},
+        f"{environment}/deployment-branch-policies": {"branch_policies": policies},
+        "repos/octo/animals": {"id": 7, "owner": {"id": 5}},
+    }
+
+    def execute(
+        command: tuple[str, str, str], **_: Any
+    ) -> subprocess.CompletedProcess[str]:
+        assert command[:2] == ("gh", "api")
+        return subprocess.CompletedProcess(command, 0, json.dumps(answers[command[2]]))
+
+    return bootstrap.identity(Stage("production", execute=execute), "octo/animals")
+
+
+PATTERNS = {"protected_branches": False, "custom_branch_policies": True}
+PROTECTED = {"protected_branches": True, "custom_branch_policies": False}
+MAIN = ("branch", "main")
+
+
+def test_a_repository_is_known_by_numbers() -> None:
+    assert identity(PATTERNS, [MAIN]) == [
+        "Owner=octo",
+        "Repository=animals",
+        "OwnerId=5",
+        "RepositoryId=7",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rules", "patterns"),
+    [
+        (None, []),
+        (None, [MAIN]),
+        (PROTECTED, [MAIN]),
+        (PATTERNS, []),
+        (PATTERNS, [("branch", "*")]),
+        (PATTERNS, [("tag", "main")]),
+        (PATTERNS, [MAIN, ("branch", "release/*")]),
+    ],
+)
+def test_an_environment_that_more_than_main_may_use_is_refused(
+    rules: Any, patterns: list[tuple[str, str]]
+) -> None:
+    with pytest.raises(DeploymentError, match="more than main"):
+        identity(rules, patterns)
+
+
+def test_artifacts_are_kept_and_cost_is_mailed() -> None:
+    def properties(name: str) -> Any:
+        return BOOTSTRAP["Resources"][name]["Properties"]
+
+    bucket = properties("ArtifactBucket")
+    assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
+    assert bucket["LifecycleConfiguration"]["Rules"] == [
+        {
+            "Id": "overwritten",
+            "Status": "Enabled",
+            "NoncurrentVersionExpiration": {"NoncurrentDays": 365},
+            "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1},
+        }
+    ]
+    (statement,) = properties("ArtifactBucketPolicy")["PolicyDocument"]["Statement"]
+    assert statement["Effect"] == "Deny"
+    assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+    (mail,) = properties("Budget")["NotificationsWithSubscribers"]
+    assert mail["Notification"] == {
+        "NotificationType": "ACTUAL",
+        "ComparisonOperator": "GREATER_THAN",
+        "Threshold": 80,
+    }

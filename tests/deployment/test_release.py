@@ -8,7 +8,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from tools.deployment import bootstrap, check_stage, release
+from tools.deployment import check_stage, release
 from tools.deployment.stage import DeploymentError, Stage
 from tools.packaging.artifact import Artifact
 
@@ -66,15 +66,6 @@ def test_what_may_be_deployed() -> None:
 def test_what_production_refuses(commit: str, is_rollback: bool) -> None:
     with pytest.raises(DeploymentError, match="production"):
         release.guard(PRODUCTION, commit, is_rollback=is_rollback)
-
-
-def test_an_environment_that_every_branch_may_use_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    answer = '{"deployment_branch_policy": null, "id": 2, "owner": {"id": 1}}'
-    monkeypatch.setattr(Stage, "run", lambda *_: answer)
-    with pytest.raises(DeploymentError, match="only main"):
-        bootstrap.identity(PRODUCTION, "octo/animals")
 
 
 def test_a_deployment_has_every_parameter_of_its_artifact(

@@ -20,14 +20,22 @@ def bootstrap(
 
 
 def identity(stage: Stage, repository: str) -> list[str]:
-    """Ask GitHub for the numbers by which the jobs of a protected environment are trusted."""
-    environment = json.loads(
-        stage.run("gh", "api", f"repos/{repository}/environments/{stage.name}")
-    )
-    if not environment["deployment_branch_policy"]:
+    """Ask GitHub for the numbers by which the jobs of an environment of main are trusted.
+
+    https://docs.github.com/en/rest/deployments/branch-policies
+
+    Raises:
+        DeploymentError: Something else than the branch main may use the environment.
+    """
+    path = f"repos/{repository}/environments/{stage.name}"
+    rules = json.loads(stage.run("gh", "api", path))["deployment_branch_policy"]
+    answer = json.loads(stage.run("gh", "api", f"{path}/deployment-branch-policies"))
+    allowed = [(each["type"], each["name"]) for each in answer["branch_policies"]]
+    if not rules or rules["protected_branches"] or allowed != [("branch", "main")]:
         raise DeploymentError(
-            f"every branch of {repository} would be trusted: first let only main use the "
-            f"environment {stage.name} (Settings, Environments, Deployment branches and tags)"
+            f"more than main may use the environment {stage.name} of {repository} (patterns: "
+            f"{allowed}): first let only main use it, under Settings, Environments, Deployment "
+            "branches and tags, Selected branches and tags"
         )
     answer = json.loads(stage.run("gh", "api", f"repos/{repository}"))
     owner, _, name = repository.partition("/")
