@@ -216,10 +216,10 @@ rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## 
 	@echo "what the emulator lacks: tests/rehearsal/emulator.yaml"
 
 .PHONY: first-flight
-first-flight: .venv/.installed .tools/sam/.installed ## the rehearsal's steps and more in a real, empty AWS account: make first-flight STAGE=staging
-	@$(MAKE) build ARCH=arm64
+first-flight: .venv/.installed .tools/sam/.installed ## the rehearsal's steps and more in a real, empty AWS account: make first-flight STAGE=staging ALARM_EMAIL=...
+	@$(call required,STAGE ALARM_EMAIL)$(MAKE) build ARCH=arm64
 	@echo "This takes about an hour and costs a few dollars: docs/deployment.md, First flight."
-	@FIRST_FLIGHT=1 REHEARSED_STAGE="$${STAGE:?}" $(PYTEST_CMD) tests/rehearsal -vx --durations=0 --durations-min=1
+	@FIRST_FLIGHT=1 REHEARSED_STAGE="$$STAGE" $(PYTEST_CMD) tests/rehearsal -vx --durations=0 --durations-min=1
 
 .PHONY: contract
 contract: install ## the contract suite against BASE_URL with API_KEY (PYTEST="-m smoke_read_only": only read)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from tests.support.stack import parameters
+from tests.support.stack import load, parameters
 from tools import ROOT
 from tools.planted_faults import faults
 
@@ -171,6 +171,12 @@ def test_the_stages_have_these_values() -> None:
         "Waf": "true",
         "LogRetentionDays": "90",
     }
+
+
+def test_five_addresses_cannot_use_up_what_production_takes() -> None:
+    template = load("template.yaml")["Parameters"]
+    a_minute = 60 * int(parameters("production")["ThrottlingRate"])
+    assert 5 * template["RequestsPerAddress"]["Default"] < a_minute
 
 
 @pytest.mark.parametrize("stage", ["staging", "production"])

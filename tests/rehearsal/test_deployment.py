@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from tests.rehearsal.conftest import BUILD, IS_ON_AWS, Rehearsal
 from tools import ROOT
 from tools.deployment import bootstrap, check_stage, release
 from tools.deployment.service import check_contract, temporary_keys
-from tools.deployment.stage import TABLES, DeploymentError
+from tools.deployment.stage import TABLES, DeploymentError, Stage
 from tools.packaging.bytecode import compile_tree
 
 # A text of the layer that every operation answers with, and what a changed layer answers.
@@ -176,6 +177,7 @@ def test_a_throttled_function_is_answered_with_503(rehearsal: Rehearsal) -> None
     functions.put_function_concurrency(
         FunctionName=name, ReservedConcurrentExecutions=0
     )
+    begin = datetime.now(UTC)
     try:
         time.sleep(10)
         response = httpx2.get(f"{rehearsal.base_url}/pets", headers=headers)
@@ -184,6 +186,31 @@ def test_a_throttled_function_is_answered_with_503(rehearsal: Rehearsal) -> None
     assert response.status_code == httpx2.codes.SERVICE_UNAVAILABLE
     assert response.json()["code"] == "service_unavailable"
     assert response.headers["Retry-After"]
+    assert server_errors(rehearsal.stage, begin), (
+        "API Gateway counts the changed status as 4XXError: alarms on 5XXError miss it"
+    )
+
+
+def server_errors(stage: Stage, begin: datetime) -> list[Any]:
+    """Wait until API Gateway has counted a 5XXError; return no sum if it does not."""
+    dimensions = [
+        {"Name": "ApiName", "Value": stage.stack},
+        {"Name": "Stage", "Value": stage.name},
+    ]
+    metric = boto3.resource("cloudwatch").Metric("AWS/ApiGateway", "5XXError")
+    sums: list[Any] = []
+    deadline = time.monotonic() + 600
+    while not sums and time.monotonic() < deadline:
+        time.sleep(30)
+        answer = metric.get_statistics(
+            Dimensions=dimensions,
+            StartTime=begin,
+            EndTime=datetime.now(UTC),
+            Period=60,
+            Statistics=["Sum"],
+        )
+        sums = [each["Sum"] for each in answer["Datapoints"] if each["Sum"]]
+    return sums
 
 
 @only_aws  # nothing on the emulator sets off an alarm
