@@ -64,11 +64,11 @@ def audit() -> None:
     raise typer.Exit(1 if findings else status)
 
 
-def tree() -> list[Path]:
+def tree(root: Path = ROOT) -> list[Path]:
     """List every file that is, or could be, committed."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
-    names = subprocess.check_output(command, cwd=ROOT, text=True).split("\0")
-    return [path for path in map(ROOT.joinpath, names) if path.is_file()]
+    names = subprocess.check_output(command, cwd=root, text=True).split("\0")
+    return [path for path in map(root.joinpath, names) if path.is_file()]
 
 
 def lock_files() -> Iterator[Path]:

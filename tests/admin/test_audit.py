@@ -1,5 +1,6 @@
 """What the audit finds, and what it lets pass."""
 
+import subprocess
 from pathlib import Path
 from unittest import mock
 
@@ -47,6 +48,15 @@ def test_entry_that_could_be_replaced_is_found(
     assert not all(package.pinned for package in audit.read_lock(changed))
 
 
+def test_files_that_are_not_added_yet_are_audited(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    for name in ("new.py", "ignored.py"):
+        (tmp_path / name).touch()
+    (tmp_path / ".gitignore").write_text("ignored.py\n")
+
+    assert {path.name for path in audit.tree(tmp_path)} == {".gitignore", "new.py"}
+
+
 def exit_status() -> int:
     with pytest.raises(typer.Exit) as exited:
         audit.audit()
@@ -83,6 +93,7 @@ def test_status_is_2_when_only_the_advisory_database_is_missing(
     ("text", "count"),
     [
         ("AKIA" + "Z3MGT7QK2ABCDEFG", 1),
+        ("ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8", 1),
         ("-----BEGIN " + "PRIVATE KEY-----", 1),
         ("animal_live_" + "a" * 38, 0),
         ("sha256:" + "0f" * 32, 0),
