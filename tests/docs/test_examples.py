@@ -22,6 +22,8 @@ EXAMPLES = [
 ]
 PRINTED = [
     "category_id=3, status='available')\nRex is listed\n400 invalid_request name: must have",
+    "animals in the mirror",
+    "row 2: 400 invalid_request: name: must have",
     '"name":"Rex","categoryId":3,"status":"available"}',
     'rel="next"',
     "][",  # the end of a page and the beginning of the next
@@ -37,12 +39,15 @@ INTERPRETERS = {
 
 
 def run_example(
-    language: str, code: str, folder: Path, base_url: str, api_key: str
+    language: str, code: str, folder: Path, base_url: str, api_key: str = "key"
 ) -> subprocess.CompletedProcess[str]:
     """Run an example where the setup of docs/clients.md leaves a reader: in build/clients."""
-    (folder / ".venv").symlink_to(ROOT / ".venv")
     scratch = folder / "build/clients"
-    scratch.mkdir(parents=True)
+    if not scratch.exists():
+        (folder / ".venv").symlink_to(ROOT / ".venv")
+        scratch.mkdir(parents=True)
+        rows = "name,category_id,status\nRex,3,available\n,1,sold\nMia,1,\n"
+        (scratch / "animals.csv").write_text(rows)
     if language == "javascript":
         link_node_modules(scratch)
     return subprocess.run(
@@ -85,3 +90,42 @@ def test_example_survives_failures_and_keeps_the_key(
     assert printed in done.stdout
     assert "another" in done.stdout or "next" not in code
     assert trap.received == []
+
+
+def example_with(text: str) -> str:
+    """Return the example that has a text."""
+    (code,) = [code for _, code in EXAMPLES if text in code]
+    return code
+
+
+def test_the_mirror_finds_an_animal_that_appears_late(tmp_path: Path) -> None:
+    ids = [1, 2]
+
+    def script(request: Request, _: int) -> Response:
+        left = [id_ for id_ in ids if id_ > int(request.args.get("cursor", 0))]
+        page = [{"id": id_, "name": "Rex", "categoryId": 3} for id_ in left[:2]]
+        link = f'<?cursor={left[1]}>; rel="next"' if len(left) > 2 else "<>"
+        return reply(page, Link=link)
+
+    code = example_with("mirror.db").replace(" + 30 ", " + 0.1 ")
+    with serve(script) as server:
+        run_example("python", code, tmp_path, server.base_url)
+        ids[2:] = [3, 5, 6]  # and 4 is not stored yet
+        run_example("python", code, tmp_path, server.base_url)
+        ids[3:] = [4, 5, 6]
+        done = run_example("python", code, tmp_path, server.base_url)
+    assert done.stdout == "6 animals in the mirror\n"
+
+
+def test_an_import_that_was_killed_is_run_again(
+    tmp_path: Path, service: RunningService
+) -> None:
+    code = example_with("animals.csv")
+    killed = code.replace("    try:", "    if number == 3: os._exit(9)\n    try:")
+    target = tmp_path, service.base_url, service.api_key
+
+    assert run_example("python", killed, *target).returncode == 9
+    run_example("python", code, *target)
+
+    done = run_example("python", code, *target)
+    assert "2 animals, 2 of them added before" in done.stdout
