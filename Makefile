@@ -206,8 +206,8 @@ check-stage: .venv/.installed ## compare what a stage runs with what was asked f
 	@$(call required,STAGE)$(ANIMAL_STORE) check-stage "$$STAGE"
 
 .PHONY: restore
-restore: .venv/.installed ## restore a stage's animals into a new table: make restore STAGE=production AT=2027-01-31T02:30:00
-	@$(call required,STAGE)$(ANIMAL_STORE) restore "$$STAGE" $(if $(AT),--at "$$AT") $(ARGS)
+restore: .venv/.installed ## put back what was damaged: make restore STAGE=production AT=2027-01-31T02:30:00Z (TABLE=ApiKeysTable ARGS=--apply)
+	@$(call required,STAGE)$(ANIMAL_STORE) restore "$$STAGE" $(if $(AT),--at "$$AT") $(if $(TABLE),--table "$$TABLE") $(ARGS)
 
 .PHONY: rehearse
 rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## try production's deployment, or staging's (STAGE=staging), on an AWS emulator

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from botocore.exceptions import ClientError
 from tests.rehearsal import places
 from tests.rehearsal.conftest import BUILD, IS_ON_AWS, Rehearsal
 from tools import ROOT
-from tools.deployment import bootstrap, check_stage, release
+from tools.deployment import bootstrap, check_stage, release, restore
 from tools.deployment.service import check_contract, temporary_keys
 from tools.deployment.stage import TABLES, DeploymentError, Stage
 from tools.packaging.bytecode import compile_tree
@@ -225,15 +226,15 @@ def test_an_alarm_reaches_its_topic(rehearsal: Rehearsal) -> None:
 
 
 class Writers:
-    """Four clients that add animals until they are stopped."""
+    """Eight clients that add animals until they are stopped."""
 
     def __init__(self, base_url: str, key: str) -> None:
         headers = {"Authorization": f"Bearer {key}"}
         self.http = httpx2.Client(base_url=base_url, headers=headers, timeout=30)
         self.created: list[dict[str, Any]] = []
         self._stop = threading.Event()
-        self._pool = ThreadPoolExecutor()
-        self._pool.map(self._write, ("four", "clients", "at", "once"))
+        self._pool = ThreadPoolExecutor(8)
+        self._pool.map(self._write, map(str, range(8)))
 
     def _write(self, name: str) -> None:
         while not self._stop.is_set():
@@ -271,6 +272,53 @@ def writers(rehearsal: Rehearsal) -> Iterator[Writers]:
         yield writers
         writers.stop()
         writers.http.close()
+
+
+@pytest.mark.administrator
+def test_damage_is_repaired_under_writers(
+    rehearsal: Rehearsal, writers: Writers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(rehearsal.folder)
+    table = boto3.resource("dynamodb").Table(
+        rehearsal.stage.resources()["AnimalsTable"]
+    )
+    writers.wait_for_more()
+    if IS_ON_AWS:  # the latest moment that can be restored is five minutes old
+        time.sleep(400)
+    moment = datetime.fromtimestamp(time.time() - 350 * IS_ON_AWS, UTC).isoformat()
+    restore.restore(rehearsal.stage, moment)
+    first, second = (pet["id"] for pet in writers.created[:2])
+    table.delete_item(Key={"pk": "pet", "id": first})
+    table.update_item(
+        Key={"pk": "pet", "id": second},
+        UpdateExpression="SET categoryId = :wrong",
+        ExpressionAttributeValues={":wrong": 2},
+    )
+    before = len(writers.created)
+    restore.restore(rehearsal.stage, moment, apply=True)
+    assert len(writers.created) > before, "nothing was created meanwhile"
+    writers.stop()
+
+    kept = writers.list_all()
+    ids = [pet["id"] for pet in kept]
+    assert len(ids) == len(set(ids))
+    created = sorted(writers.created, key=itemgetter("id"))
+    assert created == [pet for pet in kept if pet in created]
+
+
+@pytest.mark.administrator
+def test_a_deleted_table_is_restored(rehearsal: Rehearsal) -> None:
+    client, name = boto3.client("dynamodb"), rehearsal.stage.resources()["AnimalsTable"]
+    before = client.scan(TableName=name, Select="COUNT")["Count"]
+    if not IS_ON_AWS:  # AWS makes one of each deleted table
+        client.create_backup(TableName=name, BackupName="deleted")
+    client.update_table(TableName=name, DeletionProtectionEnabled=False)
+    client.delete_table(TableName=name)
+    client.get_waiter("table_not_exists").wait(TableName=name)
+
+    restore.restore(rehearsal.stage, apply=True)
+
+    assert client.scan(TableName=name, Select="COUNT")["Count"] == before
 
 
 @pytest.mark.administrator

@@ -155,22 +155,29 @@ class Repair:
 
     def counter(self, table: str) -> int:
         """Return the last id that a table has given; 0 if its counter says none."""
+        return int(self._counter(table).get("N", 0))
+
+    def _counter(self, table: str) -> dict[str, Any]:
         answer = self.client.get_item(
             TableName=table, Key=_COUNTER, ConsistentRead=True
         )
-        return int(answer.get("Item", {}).get("value", {}).get("N", 0))
+        value: dict[str, Any] = answer.get("Item", {}).get("value", {})
+        return value
 
     def raise_counter(self, last: int) -> bool:
         """Set the counter to an id, unless it has reached it; tell whether it was set."""
-        values = {":last": {"N": str(last)}, ":text": {"S": ""}}
+        condition = "attribute_not_exists(#value) OR #value < :last"
+        values: Item = {":last": {"N": str(last)}}
+        found = self._counter(self.table)
+        if found and "N" not in found:
+            condition += " OR #value = :found"
+            values[":found"] = found
         try:
             self.client.update_item(
                 TableName=self.table,
                 Key=_COUNTER,
                 UpdateExpression="SET #value = :last",
-                # Every text is at least the empty one, and no number is.
-                ConditionExpression="attribute_not_exists(#value) OR #value < :last"
-                " OR #value >= :text",
+                ConditionExpression=condition,
                 ExpressionAttributeNames={"#value": "value"},
                 ExpressionAttributeValues=values,
             )

@@ -87,7 +87,9 @@ def restore(  # noqa: PLR0913 - one argument for each option
             if apply and not keep:
                 _delete_copy(repair)
             else:
-                _say(f"{repair.copy} stays: aws dynamodb delete-table --table-name ...")
+                _say(
+                    f"{repair.copy} stays. With --apply, and without --keep, it is deleted."
+                )
         elif table == ANIMALS:
             _check_counter(repair, apply=apply)
 
