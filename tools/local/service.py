@@ -1,7 +1,6 @@
 """The service in this process: its store, its tables, its handlers, and the key of this machine."""
 
 import os
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -13,7 +12,7 @@ from urllib.parse import urlsplit
 from botocore.config import Config
 from botocore.session import Session
 from lambda_local import template as templates
-from lambda_local.dynamodb import Database, create_tables
+from lambda_local.dynamodb import Database, create_tables, keep_local
 from lambda_local.gateway import Gateway, load_handlers
 from lambda_local.template import Template
 
@@ -54,8 +53,6 @@ class Store:
     def load(self, template: Template) -> Gateway:
         """Load the handlers, and create the tables that are missing."""
         handlers = load_handlers(template)
-        if self.database:
-            self.database.attach(sys.modules["animal_store.dynamodb"].client)
         create_tables(self.dynamodb, template.tables.values())
         return Gateway(template, handlers)
 
@@ -89,21 +86,15 @@ class Store:
 def open_store(folder: DataFolder) -> Iterator[Store]:
     """Open the store of a folder or of AWS_ENDPOINT_URL_DYNAMODB; others may be using it."""
     endpoint = os.environ.get(ENDPOINT_VARIABLE)
-    if not endpoint:  # whatever the user's own settings for AWS are
-        for name in [name for name in os.environ if name.startswith("AWS_")]:
-            del os.environ[name]
-        os.environ["AWS_CONFIG_FILE"] = os.devnull
-        os.environ["AWS_SHARED_CREDENTIALS_FILE"] = os.devnull
-    # DynamoDB Local, for instance, needs credentials, but takes any.
-    host = urlsplit(endpoint).hostname if endpoint else "localhost"
-    if host in {"127.0.0.1", "::1", "localhost"}:
-        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-            os.environ.setdefault(name, "local")
-        region = os.environ.get("AWS_REGION", REGION)
-        os.environ.setdefault("AWS_DEFAULT_REGION", region)
-    dynamodb = client()
     if endpoint:
-        yield Store(folder, dynamodb)
+        # DynamoDB Local, for instance, needs credentials, but takes any.
+        if urlsplit(endpoint).hostname in {"127.0.0.1", "::1", "localhost"}:
+            for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+                os.environ.setdefault(name, "local")
+            region = os.environ.get("AWS_REGION", REGION)
+            os.environ.setdefault("AWS_DEFAULT_REGION", region)
+        keep_local(None)
+        yield Store(folder, client())
         return
     advice = (
         "Put a good copy in its place, or start with an empty store: "
@@ -111,5 +102,5 @@ def open_store(folder: DataFolder) -> Iterator[Store]:
     )
     folder.create()
     with closing(Database(folder.database, advice)) as database:
-        database.attach(dynamodb)
-        yield Store(folder, dynamodb, database)
+        keep_local(database)
+        yield Store(folder, client(), database)

@@ -7,12 +7,14 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from unittest import mock
 
 import httpx2
 import pytest
 from lambda_local import LocalError, template
+from lambda_local.dynamodb import Database, keep_local
 from lambda_local.gateway import Gateway, load_handlers, proxy_event
 from lambda_local.template import Route
 from starlette.requests import Request
@@ -43,17 +45,19 @@ Resources:
     Type: AWS::Serverless::Function
     Properties:
       CodeUri: list
-      Events: {Get: {Type: Api, Properties: {Path: /notes, Method: get}}}
+      Events: {Get: {Type: Api, Properties: {Path: /notes, Method: get, RestApiId: !Ref Api}}}
   ReadNote:
     Type: AWS::Serverless::Function
     Properties:
       CodeUri: read
-      Events: {Get: {Type: Api, Properties: {Path: "/{kind}/{id}", Method: get}}}
+      Events:
+        Get: {Type: Api, Properties: {Path: "/{kind}/{id}", Method: get, RestApiId: !Ref Api}}
   NewestNote:
     Type: AWS::Serverless::Function
     Properties:
       CodeUri: newest
-      Events: {Get: {Type: Api, Properties: {Path: /notes/newest, Method: get}}}
+      Events:
+        Get: {Type: Api, Properties: {Path: /notes/newest, Method: get, RestApiId: !Ref Api}}
   NotesTable:
     Type: AWS::DynamoDB::Table
     Properties:
@@ -85,7 +89,12 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     # The age of bytecode is compared in seconds.
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    with mock.patch.dict(os.environ), mock.patch.dict(sys.modules):
+    with (
+        mock.patch.dict(os.environ),
+        mock.patch.dict(sys.modules),
+        closing(Database(tmp_path / "store")) as database,
+    ):
+        keep_local(database)
         yield tmp_path
 
 
@@ -133,7 +142,7 @@ def test_fixed_segment_goes_before_a_parameter(project: Path, path: str, functio
     loaded = template.load(project / "template.yaml", {})
 
     assert loaded.find("GET", path)[0].function == function
-    assert loaded.stage == "production"
+    assert loaded.api.stage_name == "production"
 
 
 def test_tables_have_the_names_of_their_stack(project: Path) -> None:
@@ -199,11 +208,26 @@ def test_many_headers_and_parameters_take_linear_time() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ("STAGE: !Ref Stage", "STAGE: !ImportValue x", "Variables.STAGE"),
-        ("Table\n", "Table\n    Condition: X\n", "NotesTable has a condition"),
         ("Parameters:", "Parameters: [", "cannot be used: ParserError"),
-        ("Type: Api, ", "Type: HttpApi, ", "an event of type HttpApi"),
-        ("Method: get", "Method: any", "ListNotes: ANY /notes is not known"),
+        ("STAGE: !Ref Stage", "STAGE: !Sub x", "ListNotes.Environment.Variables.STAGE: Input"),
+        ("Table\n", "Table\n    Condition: X\n", "NotesTable.Condition: is not served"),
+        ("Type: Api, ", "Type: HttpApi, ", "ListNotes.Events.Get.Type: Input should be 'Api'"),
+        ("Method: get", "Method: any", "ListNotes.Events.Get.Properties.Method: String"),
+        ("/{kind}/", "/{kind+}/", "ReadNote.Events.Get.Properties.Path: String"),
+        ("/notes,", "/notes, Auth: {},", "ListNotes.Events.Get.Properties.Auth: is not served"),
+        ("  Function:", "  HttpApi: {}\n  Function:", "Globals.HttpApi: is not served"),
+        ("DynamoDB::Table", "Serverless::SimpleTable", "AWS::Serverless::SimpleTable: is not"),
+        ("BillingMode:", "StreamSpecification:", "NotesTable.StreamSpecification: is not served"),
+        ("StageName:", "Cors: '*'\n      StageName:", "Serverless::Api.Api.Cors: is not served"),
+        ("StageName: !Ref", "StageName: !Sub", "Serverless::Api.Api.StageName: Input"),
+        ("'no-store'", "context.x", "Headers.Cache-Control: String"),
+        ("no such page", "$context.path", "text/plain: String should match"),
+        ("CodeUri: list", "InlineCode: x", "Function.ListNotes.InlineCode: is not served"),
+        ("CodeUri: list", "Runtime: nodejs22.x", "ListNotes.Runtime: String should match"),
+        ("CodeUri: list", "PackageType: Image", "ListNotes.PackageType: Input should be 'Zip'"),
+        ("CodeUri: list", "Layers: [arn]", "ListNotes: 'arn' is not an API or a layer"),
+        ("CodeUri: list", "Environment: {Variables: {STAGE: a}}", "disagree on STAGE"),
+        (", RestApiId: !Ref Api", "", "'ServerlessRestApi' is not an API"),
     ],
 )
 def test_template_that_it_does_not_know(

@@ -7,32 +7,46 @@ at its end. The store supports what `operations` lists, and refuses the rest by 
 import json
 import os
 import sqlite3
+import sys
 import threading
 import uuid
 import zlib
 from collections import deque
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import botocore
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
 from lambda_local import LocalError
 from lambda_local.expressions import Refusal
 from lambda_local.operations import READS, perform
+from lambda_local.template import REGION, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
+    from botocore.session import Session
     from types_boto3_dynamodb import DynamoDBClient
-
-    from lambda_local.template import Table
 
 _APPLICATION_ID = 0x616E696D  # an arbitrary number, which stores have had from the start
 _VERSION = 1
 _PAGE_SIZE = 4096
 _GONE = "it was removed or replaced while in use; start the service again"
+NOWHERE = "http://127.0.0.1:9"
+"""Where all other services of AWS would be: nothing answers."""
+_SETTINGS = {
+    "AWS_ACCESS_KEY_ID": "local",
+    "AWS_SECRET_ACCESS_KEY": "local",
+    "AWS_REGION": REGION,
+    "AWS_DEFAULT_REGION": REGION,
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+}
+_initializers: "list[Callable[[Session], None]]" = []
 # As in DynamoDB, an index has rows of its own, each with the whole item. The table is an index too.
 _SCHEMA = f"""
 PRAGMA page_size = {_PAGE_SIZE};
@@ -132,6 +146,35 @@ class Database:
         # The latter is for macOS.
         connection.executescript("PRAGMA synchronous = FULL; PRAGMA fullfsync = ON")
         return connection
+
+
+def keep_local(database: Database | None) -> None:
+    """Keep AWS out of reach of every client of the SDK that this process makes from now on.
+
+    The database answers them; without one, DynamoDB is where AWS_ENDPOINT_URL_DYNAMODB says.
+    """
+    if database:  # whatever the user's own settings for AWS are
+        for name in [name for name in os.environ if name.startswith("AWS_")]:
+            del os.environ[name]
+        os.environ |= _SETTINGS
+    os.environ["AWS_ENDPOINT_URL"] = NOWHERE
+    while _initializers:
+        botocore.unregister_initializer(_initializers.pop())
+    _initializers.append(partial(_attach, database))
+    botocore.register_initializer(_initializers[0])
+    if "boto3" in sys.modules:  # its default session may be older
+        sys.modules["boto3"].setup_default_session()
+
+
+def _attach(database: Database | None, session: "Session") -> None:
+    def answer(event_name: str, request: AWSPreparedRequest, **_: object) -> AWSResponse | None:
+        if not event_name.startswith("before-send.dynamodb."):
+            raise LocalError(f"{event_name}: only DynamoDB is served here")
+        return database.answer(event_name, request) if database else None
+
+    # Code that has restored its own environment, such as a test, has its own sessions too.
+    if os.environ.get("AWS_ENDPOINT_URL") == NOWHERE:
+        session.get_component("event_emitter").register_first("before-send", answer)
 
 
 def create_tables(client: "DynamoDBClient", tables: "Iterable[Table]") -> None:

@@ -31,7 +31,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from lambda_local import LocalError
-from lambda_local.template import Function, Route, Template
+from lambda_local.dynamodb import NOWHERE
+from lambda_local.template import ACCOUNT, REGION, Function, GatewayResponse, Route, Template
 
 # https://docs.aws.amazon.com/apigateway/latest/developerguide/
 # api-gateway-execution-service-limits-table.html
@@ -50,10 +51,19 @@ Handler = Callable[[dict[str, Any], Any], Any]
 
 def load_handlers(template: Template) -> Mapping[str, Handler]:
     """Reimport the layer and every handler, by logical id; a failure keeps the old modules."""
-    functions = template.functions.values()
-    folders = {
-        folder.resolve() for folder in (*template.layers, *(each.code for each in functions))
+    if os.environ.get("AWS_ENDPOINT_URL") != NOWHERE:
+        raise LocalError(
+            "keep_local has to be called before handlers are loaded: they may reach AWS"
+        )
+    os.environ |= {
+        name: value
+        for name, value in template.environment.items()
+        # The SDK's own are keep_local's; and Lambda unpacks a built layer to /opt.
+        if not name.startswith("AWS_") and not value.startswith("/opt/")
     }
+    functions = template.functions.values()
+    folders = {each.code.resolve() for each in functions}
+    folders |= {each.code.resolve() for each in template.layers.values()}
     sys.path[:0] = [str(folder) for folder in folders if str(folder) not in sys.path]
     importlib.invalidate_caches()
     before = {}
@@ -69,9 +79,6 @@ def load_handlers(template: Template) -> Mapping[str, Handler]:
 
 
 def _handler(function: Function) -> Handler:
-    for name, value in function.environment.items():
-        if not value.startswith("/opt/"):  # where Lambda unpacks a built layer
-            os.environ[name] = value
     module_name, _, attribute = function.handler.rpartition(".")
     path = function.code.resolve() / f"{module_name.replace('.', '/')}.py"
     try:
@@ -115,7 +122,7 @@ class Gateway:
         except (ClientDisconnect, LookupError):  # a client that has disconnected reads no response
             return self._own("MISSING_AUTHENTICATION_TOKEN", request_id)
         event = proxy_event(
-            request, bytes(body), route, parameters, self.template.stage, request_id
+            request, bytes(body), route, parameters, self.template.api.stage_name, request_id
         )
         made = await self._integrate(self.template.functions[route.function], event, request_id)
         made.headers["x-amzn-RequestId"] = request_id
@@ -125,10 +132,15 @@ class Gateway:
         """Call a function's handler in this thread."""
         deadline = time.monotonic() + seconds
         context = SimpleNamespace(
-            function_name=function.logical_id,
+            function_name=function.name,
             function_version="$LATEST",
+            invoked_function_arn=f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{function.name}",
             memory_limit_in_mb=function.memory_mb,
             aws_request_id=str(uuid.uuid4()),
+            log_group_name=f"/aws/lambda/{function.name}",
+            log_stream_name="local",
+            identity=None,
+            client_context=None,
             get_remaining_time_in_millis=lambda: int((deadline - time.monotonic()) * 1000),
         )
         return self._handlers[function.logical_id](event, context)
@@ -159,14 +171,13 @@ class Gateway:
     def _own(self, kind: str, request_id: str) -> Response:
         """Make a gateway response: the template's, where headers are in single quotes, or AWS's."""
         status, message = _GATEWAY_RESPONSES[kind]
-        own = self.template.gateway_responses
-        made = own.get(kind) or own.get(f"DEFAULT_{status // 100}XX", {})
-        headers = made.get("ResponseParameters", {}).get("Headers", {})
-        made_headers = {name: value.strip("'") for name, value in headers.items()}
+        own = self.template.api.gateway_responses
+        made = own.get(kind) or own.get(f"DEFAULT_{status // 100}XX") or GatewayResponse()
+        headers = {name: value.strip("'") for name, value in made.headers.items()}
         default = {"application/json": json.dumps({"message": message})}
-        ((media_type, body),) = made.get("ResponseTemplates", default).items()
-        made_headers |= {"Content-Type": media_type, "x-amzn-RequestId": request_id}
-        return Response(body, made.get("StatusCode", status), made_headers)
+        ((media_type, body),) = (made.response_templates or default).items()
+        headers |= {"Content-Type": media_type, "x-amzn-RequestId": request_id}
+        return Response(body, made.status_code or status, headers)
 
 
 def proxy_event(  # noqa: PLR0913, PLR0917 - what an event is made of
@@ -207,7 +218,7 @@ def proxy_event(  # noqa: PLR0913, PLR0917 - what an event is made of
         "pathParameters": dict(parameters) or None,
         "stageVariables": None,
         "requestContext": {
-            "accountId": "123456789012",
+            "accountId": ACCOUNT,
             "apiId": "local",
             "domainName": request.url.hostname,
             "httpMethod": request.method,

@@ -1,32 +1,104 @@
-"""Read what the gateway needs from a SAM template.
+"""Read what the gateway needs from a SAM template, and refuse by name what is not served.
 
-Routes, functions, gateway responses, tables and the stage may use no intrinsic function but
-`Ref`; any other is refused where it is read. The rest may use whatever CloudFormation offers.
+The models list what is served, `without_effect.yaml` what changes nothing on one machine. A value
+that is served may have no intrinsic function but `Ref`.
 """
 
-import re
+from collections import defaultdict
 from collections.abc import Mapping
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import unquote
 
 import yaml
-from pydantic import AliasPath, BaseModel, Field
+from pydantic import AliasPath, BaseModel, Field, ValidationError, model_validator
+from pydantic.alias_generators import to_pascal
+from starlette.routing import compile_path
 
 from lambda_local import LocalError
 
-_CREATED_WITH = {"AttributeDefinitions", "KeySchema", "BillingMode", "GlobalSecondaryIndexes"}
+REGION, ACCOUNT = "us-east-1", "123456789012"
+_IGNORED = yaml.safe_load(Path(__file__).with_name("without_effect.yaml").read_text("utf-8"))
+_IMPLICIT = "ServerlessRestApi"
+_form = lru_cache(compile_path)
 
 
-class Function(BaseModel):
+class _Part(BaseModel, extra="forbid", coerce_numbers_to_str=True, alias_generator=to_pascal):
+    """A part of a template."""
+
+
+class _Globals(_Part):
+    api: dict[str, Any] = {}
+    function: dict[str, Any] = {}
+
+
+class _Endpoint(_Part):
+    path: str = Field(pattern=r"^(/|(/[^/{}]+|/\{\w+\})+)$")
+    method: str = Field(pattern="^(?i:DELETE|GET|HEAD|OPTIONS|PATCH|POST|PUT)$")
+    rest_api_id: str = _IMPLICIT
+
+
+class _Event(_Part):
+    type: Literal["Api"]
+    properties: _Endpoint
+
+
+class _Resource(_Part):
+    logical_id: str = ""
+    name: str = Field("", alias="LocalName")
+
+
+class Function(_Resource):
     """An AWS::Serverless::Function; its code is a folder."""
 
-    logical_id: str
-    code: Path = Field(validation_alias="CodeUri")
-    handler: str = Field(validation_alias="Handler")
+    code: Path = Field(Path(), alias="CodeUri")
+    handler: str
     environment: dict[str, str] = Field({}, validation_alias=AliasPath("Environment", "Variables"))
-    timeout_s: float = Field(3, validation_alias="Timeout")
-    memory_mb: int = Field(128, validation_alias="MemorySize")
+    events: dict[str, _Event] = {}
+    layers: list[str] = []
+    timeout_s: float = Field(3, alias="Timeout")
+    memory_mb: int = Field(128, alias="MemorySize")
+    runtime: str = Field("python", pattern="^python")
+    package_type: Literal["Zip"] = "Zip"
+
+
+class GatewayResponse(_Part):
+    """One of an API's GatewayResponses: a status, headers with fixed values, and one template."""
+
+    status_code: int | None = None
+    headers: dict[str, Annotated[str, Field(pattern="^'.*'$")]] = Field(
+        {}, validation_alias=AliasPath("ResponseParameters", "Headers")
+    )
+    response_templates: dict[str, Annotated[str, Field(pattern=r"^[^$]*$")]] = Field(
+        {}, max_length=1
+    )
+
+
+class Api(_Resource):
+    """An AWS::Serverless::Api."""
+
+    stage_name: str
+    gateway_responses: dict[str, GatewayResponse] = {}
+
+
+class _Layer(_Resource):
+    code: Path = Field(alias="ContentUri")
+
+
+class Table(_Resource):
+    """An AWS::DynamoDB::Table, and the name that it has here."""
+
+    attribute_definitions: list[Any]
+    billing_mode: str = ""
+    global_secondary_indexes: list[Any] = []
+    key_schema: list[Any]
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """The parameters of CreateTable."""
+        own = self.model_dump(by_alias=True, exclude_unset=True, exclude={*_Resource.model_fields})
+        return own | {"TableName": self.name}
 
 
 class Route(NamedTuple):
@@ -37,34 +109,35 @@ class Route(NamedTuple):
     function: str
 
 
-class Table(NamedTuple):
-    """An AWS::DynamoDB::Table: its name here, and its properties."""
+class Template(_Part):
+    """The parts of a template that make a service run on one machine; `folder` has its code."""
 
-    name: str
-    properties: dict[str, Any]
+    folder: Path
+    shared: _Globals = Field(alias="Globals")
+    apis: dict[str, Api] = Field(alias="AWS::Serverless::Api", max_length=1)
+    functions: dict[str, Function] = Field({}, alias="AWS::Serverless::Function")
+    layers: dict[str, _Layer] = Field({}, alias="AWS::Serverless::LayerVersion")
+    tables: dict[str, Table] = Field({}, alias="AWS::DynamoDB::Table")
 
-    @property
-    def request(self) -> dict[str, Any]:
-        """The parameters of CreateTable; a table's other properties protect data on AWS."""
-        created_with = {name: v for name, v in self.properties.items() if name in _CREATED_WITH}
-        return {"TableName": self.name, **created_with}
+    @cached_property
+    def api(self) -> Api:
+        """The one API."""
+        return next(iter(self.apis.values()))
 
-
-class Template(NamedTuple):
-    """The parts of a template that make a service run on one machine."""
-
-    stage: str
-    routes: list[Route]
-    functions: dict[str, Function]
-    layers: list[Path]
-    gateway_responses: dict[str, dict[str, Any]]
-    tables: dict[str, Table]
+    @cached_property
+    def routes(self) -> list[Route]:
+        """The routes, of which the first that fits is taken."""
+        routes = [
+            Route(event.properties.path, event.properties.method.upper(), name)
+            for name, function in self.functions.items()
+            for event in function.events.values()
+        ]
+        return sorted(routes)  # fixed segments go first: "{" comes after every letter
 
     def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
         """Find the route and path parameters of a percent-encoded path, or raise LookupError."""
         for route in self.routes:
-            form = re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", route.resource)
-            found = re.fullmatch(form, path)
+            found = _form(route.resource)[0].match(path)
             if found and route.method == method:
                 return route, {name: unquote(value) for name, value in found.groupdict().items()}
         raise LookupError(f"no function answers {method} {path}")
@@ -72,6 +145,33 @@ class Template(NamedTuple):
     def function_of(self, event: Mapping[str, Any]) -> Function:
         """Find the function to which API Gateway would send an event, or raise LookupError."""
         return self.functions[self.find(event["httpMethod"], event["path"])[0].function]
+
+    @cached_property
+    def environment(self) -> dict[str, str]:
+        """The variables of all functions, which share a process."""
+        merged: dict[str, str] = {}
+        for name, function in self.functions.items():
+            for variable, value in function.environment.items():
+                if merged.setdefault(variable, value) != value:
+                    raise ValueError(f"{name} and another function disagree on {variable}")
+        return merged
+
+    @model_validator(mode="after")
+    def _locate(self) -> "Template":
+        """Find the code in the folder; refuse what the functions cannot share."""
+        known = {self.api.name, *(layer.name for layer in self.layers.values())}
+        for layer in self.layers.values():
+            layer.code = self.folder / layer.code
+        for name, function in self.functions.items():
+            function.code = self.folder / function.code
+            apis = [event.properties.rest_api_id for event in function.events.values()]
+            for reference in (*function.layers, *apis):
+                if reference not in known:
+                    raise ValueError(
+                        f"{name}: {reference!r} is not an API or a layer of the template"
+                    )
+        _ = self.environment
+        return self
 
 
 # The C loader is ten times as fast.
@@ -87,76 +187,63 @@ _Loader.add_multi_constructor(
 def load(path: Path, parameters: Mapping[str, str], stack: str = "local") -> Template:
     """Read a SAM template; template parameters that are not given take their defaults.
 
-    The names of its tables begin with the stack's name.
+    Functions and tables to which the template gives no name have one that begins with the stack's.
     """
     try:
         document = yaml.load(path.read_text("utf-8"), Loader=_Loader)  # noqa: S506 - is safe
-        declared = document.get("Parameters", {})
-        values = {name: parameter.get("Default") for name, parameter in declared.items()}
-        # Resources have names like those that CloudFormation makes.
-        names = {name: f"{stack}-{name}" for name in document["Resources"]}
-        resolved = _resolved(document, {**values, **parameters, **names})
-        return _read(path.parent, resolved, names)
+        return _read(path.parent, document, parameters, stack)
+    except ValidationError as error:
+        lines = [f"{path} cannot be used:"]
+        for each in error.errors():
+            place = ".".join(map(str, each["loc"]))
+            why = each["msg"].replace("Extra inputs are not permitted", "is not served")
+            lines.append(f"{place}: {why} ({each['input']!r:.60})")
+        raise LocalError("\n".join(lines)) from error
     # Someone may be editing the file; a linter says where the mistake is.
     except (OSError, yaml.YAMLError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise LocalError(f"{path} cannot be used: {type(error).__name__}: {error}") from error
 
 
-def _read(folder: Path, document: dict[str, Any], names: Mapping[str, str]) -> Template:
-    def of_type(kind: str) -> dict[str, Any]:
-        found = {
-            name: resource
-            for name, resource in document["Resources"].items()
-            if resource["Type"] == kind
-        }
-        for name, resource in found.items():
-            # All functions share a process, and so its variables and layers.
-            own = {*resource, *resource.get("Properties", {})}
-            if not own.isdisjoint({"Condition", "Environment", "Layers"}):
-                raise LocalError(
-                    f"{name} has a condition, variables or layers of its own, which cannot be local"
-                )
-        return {name: resource.get("Properties", {}) for name, resource in found.items()}
-
-    apis = [*of_type("AWS::Serverless::Api").values()]
-    if len(apis) > 1:
-        raise LocalError(f"{len(apis)} APIs cannot be served at one address")
-    # Without any, SAM makes this one.
-    api: dict[str, Any] = apis[0] if apis else {"StageName": "Prod"}
-    functions = of_type("AWS::Serverless::Function")
-    routes = [
-        _route(name, event)
-        for name, own in functions.items()
-        for event in own.get("Events", {}).values()
-    ]
-    shared = document.get("Globals", {}).get("Function", {})
-    return Template(
-        stage=api["StageName"],
-        routes=sorted(routes),  # fixed segments go first: "{" comes after every letter
-        functions={
-            name: Function.model_validate(
-                shared | own | {"logical_id": name, "CodeUri": folder / own["CodeUri"]}
-            )
-            for name, own in functions.items()
-        },
-        layers=[
-            folder / layer["ContentUri"]
-            for layer in of_type("AWS::Serverless::LayerVersion").values()
-        ],
-        gateway_responses=api.get("GatewayResponses", {}),
-        tables={
-            name: Table(names[name], each) for name, each in of_type("AWS::DynamoDB::Table").items()
-        },
-    )
+def _read(
+    folder: Path, document: dict[str, Any], parameters: Mapping[str, str], stack: str
+) -> Template:
+    declared = document.get("Parameters", {})
+    values: dict[str, Any] = {name: declared[name].get("Default") for name in declared}
+    values |= {"AWS::Region": REGION, "AWS::AccountId": ACCOUNT, "AWS::StackName": stack}
+    document = _resolved(document, {**values, **parameters})
+    resources = document["Resources"]
+    if all(each["Type"] != "AWS::Serverless::Api" for each in resources.values()):
+        # As SAM does.
+        implicit = {"StageName": "Prod", "TableName": _IMPLICIT}
+        resources[_IMPLICIT] = {"Type": "AWS::Serverless::Api", "Properties": implicit}
+    names = {}
+    for logical_id, resource in resources.items():
+        own = resource.setdefault("Properties", {})
+        given = own.pop("TableName", None) or own.pop("FunctionName", None)
+        names[logical_id] = given or f"{stack}-{logical_id}"
+    document = _resolved(document, names)
+    shared = document.get("Globals", {})
+    parts: dict[str, Any] = defaultdict(dict, Folder=folder, Globals=shared)
+    for logical_id, resource in document["Resources"].items():
+        kind = resource.pop("Type")
+        of_all = shared.get(kind.removeprefix("AWS::Serverless::"), {})
+        # An attribute, such as Condition, is refused as a property would be.
+        given = resource | _merged(of_all, resource.pop("Properties"))
+        given |= {"LogicalId": logical_id, "LocalName": names[logical_id]}
+        ignored = {*_IGNORED["Resource"], *_IGNORED.get(kind, [])}
+        if not kind.startswith(tuple(_IGNORED["Type"])):
+            parts[kind][logical_id] = {name: given[name] for name in given.keys() - ignored}
+    return Template.model_validate(parts)
 
 
-def _route(function: str, event: dict[str, Any]) -> Route:
-    if event["Type"] != "Api":
-        raise LocalError(f"{function} has an event of type {event['Type']}, which cannot be local")
-    resource, method = event["Properties"]["Path"], event["Properties"]["Method"].upper()
-    if method == "ANY" or "+}" in resource:
-        raise LocalError(f"{function}: {method} {resource} is not known here, only single routes")
-    return Route(resource, method, function)
+def _merged(shared: Any, own: Any) -> Any:
+    """Merge a property of Globals with a resource's own, as SAM does."""
+    match shared, own:
+        case dict(), dict():
+            return shared | {name: _merged(shared.get(name), own[name]) for name in own}
+        case list(), list():
+            return [*shared, *own]
+    return own
 
 
 def _resolved(value: Any, references: Mapping[str, Any]) -> Any:
