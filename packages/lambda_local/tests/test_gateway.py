@@ -13,6 +13,7 @@ from unittest import mock
 
 import httpx2
 import pytest
+from botocore.session import Session
 from lambda_local import LocalError, template
 from lambda_local.dynamodb import Database, keep_local
 from lambda_local.gateway import Gateway, load_handlers, proxy_event
@@ -119,7 +120,7 @@ def test_functions_get_events(project: Path) -> None:
     gateway = load(project)
     sent = {"X-Forwarded-For": "6.6.6.6", "X-Forwarded-Proto": "https"}
 
-    response = get(gateway, "/a%2Fb%2520/1?q=1&q=2", b"", **sent)
+    response = get(gateway, "/a%2Fb%2520/1?q=1&q=2", b"\xff", **sent)
 
     stage, event, milliseconds_left = response.json()
     assert stage == "test"
@@ -127,7 +128,9 @@ def test_functions_get_events(project: Path) -> None:
     assert event["queryStringParameters"] == {"q": "2"}
     assert event["multiValueQueryStringParameters"] == {"q": ["1", "2"]}
     assert event["headers"]["X-Forwarded-For"] == "192.0.2.1"
-    assert "x-forwarded-for" not in event["headers"]
+    assert not {"x-forwarded-for", "x-forwarded-proto"} & event["headers"].keys()
+    assert (event["body"], event["isBase64Encoded"]) == ("/w==", True)
+    assert response.headers["Content-Type"] == "application/json"
     assert event["requestContext"]["identity"]["sourceIp"] == "192.0.2.1"
     assert event["requestContext"]["requestId"] == response.headers["x-amzn-RequestId"]
     assert 9000 < milliseconds_left <= 10_000
@@ -169,6 +172,7 @@ def test_request_beyond_api_gateways_quota_is_refused(project: Path) -> None:
     assert get(gateway, "/notes?" + "x" * 10_000).status_code == 200
     assert get(gateway, "/notes?" + "x" * 10_240).status_code == 431
     assert get(gateway, A="x" * 10_240).status_code == 431
+    assert get(gateway, body=bytes(10 * 1024 * 1024)).status_code == 200
     too_large = get(gateway, body=bytes(10 * 1024 * 1024 + 1))
     assert too_large.status_code == 413
     assert too_large.json() == {"message": "Request Too Long"}
@@ -272,6 +276,7 @@ def test_function_returns_bytes_and_a_header_twice(project: Path) -> None:
     [
         ("raise ValueError('secret detail')", "ValueError: secret detail"),
         ("raise SystemExit", "SystemExit"),
+        ("raise TimeoutError", "TimeoutError"),
         (
             r"return {'statusCode': 200, 'headers': {'A': '1\r\nB: x'}}",
             "ValueError: not a response",
@@ -286,6 +291,45 @@ def test_function_that_fails(
     assert failure.status_code == 502
     assert failure.json() == {"message": "Internal server error"}
     assert logged in json.loads(capsys.readouterr().err)["exception"]
+
+
+def test_client_of_another_service_does_not_reach_aws(project: Path) -> None:
+    load(project)
+    sqs = Session().create_client("sqs")
+
+    assert sqs.meta.endpoint_url == "http://127.0.0.1:9"
+    with pytest.raises(LocalError, match=r"sqs.ListQueues: only DynamoDB is served"):
+        sqs.list_queues()
+
+
+def test_handlers_are_not_loaded_where_they_could_reach_aws(project: Path) -> None:
+    del os.environ["AWS_ENDPOINT_URL"]
+
+    with pytest.raises(LocalError, match="keep_local has to be called"):
+        load(project)
+
+
+def test_no_more_than_64_handlers_run_at_once(project: Path) -> None:
+    code = """\
+import time
+running = []
+def handler(event, context):
+    running.append(1)
+    time.sleep(1)
+    most = len(running)
+    running.pop()
+    return {"statusCode": 200, "body": str(most)}
+"""
+    application = request_response(load(project, code).handle)
+
+    async def most_at_once() -> int:
+        transport = httpx2.ASGITransport(application)
+        limits = httpx2.Limits(max_connections=None)
+        async with httpx2.AsyncClient(transport=transport, limits=limits, timeout=60) as client:
+            requests = [client.get("http://localhost/notes") for _ in range(70)]
+            return max(int(answer.text) for answer in await asyncio.gather(*requests))
+
+    assert asyncio.run(most_at_once()) == 64
 
 
 def test_function_that_takes_too_long(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -58,8 +58,25 @@ NUMBERS = "0 1 -1 2 10 -3 -25 -30 9007199254740993 9007199254740992 100000000000
 NUMBER = sampled_from([{"N": number} for number in NUMBERS.split()])
 STRING = sampled_from([{"S": text} for text in ("", "a", "b", "B", "1", "\U0001f415", "\uffff")])
 STATUS = sampled_from([{"S": "open"}, {"S": "done"}] * 20 + [{"S": ""}])
+OTHER = sampled_from(
+    [
+        {"BOOL": True},
+        {"BOOL": False},
+        {"NULL": True},
+        {"L": []},
+        {"L": [{"N": "1"}, {"M": {}}]},
+        {"M": {"a": {"BOOL": True}, "b": {"L": [{"S": ""}]}}},
+        {"M": {"b": {"L": [{"S": ""}]}, "a": {"BOOL": True}}},
+    ]
+)
 NAMES = {"#name": "name", "#value": "value", "#status": "status"}
-VALUES = {":string": STRING, ":number": NUMBER, ":status": STATUS, ":note": st.just({"S": "note"})}
+VALUES = {
+    ":string": STRING,
+    ":number": NUMBER,
+    ":status": STATUS,
+    ":note": st.just({"S": "note"}),
+    ":other": OTHER,
+}
 
 # Ids differ from one partition to another: how an index orders equal ids is not specified.
 KEY = sampled_from(
@@ -72,7 +89,12 @@ KEY = sampled_from(
         {"pk": {"S": "note"}},
     ]
 )
-ATTRIBUTES: dict[Any, Any] = {"name": STRING, "token": STRING, "value": NUMBER, "status": STATUS}
+ATTRIBUTES: dict[Any, Any] = {
+    "name": STRING,
+    "token": STRING,
+    "value": NUMBER | OTHER,
+    "status": STATUS,
+}
 ITEM = st.builds(operator.or_, fixed_dictionaries({}, optional=ATTRIBUTES), KEY)
 
 CONDITION = sampled_from(
@@ -88,6 +110,8 @@ CONDITION = sampled_from(
         "#name = :string AND #value = :number OR #status = :status",
         "#status = :status OR token >= :string OR #value = :number",
         "token <= :number",
+        "#value = :other",
+        "#value < :other",
         "attribute_exists(pk",
         "token = :none",
         "status = :string",
@@ -101,6 +125,8 @@ UPDATE = sampled_from(
         "SET #name = if_not_exists(token, :string), token = :string",
         "SET #value = if_not_exists(#value, :number), #status = :status",
         "ADD #value :number",
+        "ADD #value :other",
+        "SET #value = :other",
         "ADD token :number",
         "SET pk = :string",
         "SET token = :string, token = :string",

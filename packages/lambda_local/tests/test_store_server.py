@@ -45,6 +45,12 @@ def test_client_with_the_access_key_id_is_answered(served: tuple[int, str]) -> N
     assert dynamodb.scan(TableName="Notes")["Items"] == [{"id": {"S": "a"}}]
 
 
+def test_access_key_id_cannot_be_guessed(served: tuple[int, str], tmp_path: Path) -> None:
+    with closing(Database(tmp_path / "store")) as database, serve(database, "127.0.0.1") as other:
+        assert len({served[1], other[1]}) == 2
+        assert len(other[1]) == 32
+
+
 def test_other_credentials_are_refused(served: tuple[int, str]) -> None:
     port, access_key_id = served
 

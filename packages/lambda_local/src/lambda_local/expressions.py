@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-Value = dict[str, str]  # one member, named after its type
+Value = dict[str, Any]  # one member, named after its type
 Item = dict[str, Value]
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,37}")  # DynamoDB keeps 38 digits
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ReservedWords.html
@@ -14,7 +14,6 @@ RESERVED_WORDS = frozenset(
     Path(__file__).with_name("reserved_words.txt").read_text("ascii").split()
 )
 _COMPARATORS = {
-    "=": operator.eq,
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
@@ -43,9 +42,20 @@ def unknown(what: str) -> Refusal:
 
 
 def known(item: Item) -> Item:
-    """Return an item if each of its values is a string or an integer."""
+    """Return an item if each of its values is of a type that the store supports."""
     for name, value in item.items():
-        if value.keys() != {"S"} and not (value.keys() == {"N"} and _INTEGER.fullmatch(value["N"])):
+        match value:
+            case {"S": str()} | {"BOOL": bool()} | {"NULL": True}:
+                is_known = True
+            case {"N": str(number)}:
+                is_known = _INTEGER.fullmatch(number) is not None
+            case {"L": list(items)}:
+                is_known = all(known({name: each}) for each in items)
+            case {"M": dict(members)}:
+                is_known = known(members) is members
+            case _:
+                is_known = False
+        if not is_known or len(value) != 1:
             raise unknown(f"the value {value} of {name}")
     return item
 
@@ -53,7 +63,8 @@ def known(item: Item) -> Item:
 def order(value: Value) -> bytes:
     """Write a value so that the order of bytes is DynamoDB's order."""
     if "S" in value:
-        return value["S"].encode()
+        text: str = value["S"]
+        return text.encode()
     digits = value["N"].lstrip("-")
     if digits == "0":
         return b"\x80"
@@ -98,6 +109,10 @@ class Expressions:
         if function:
             return (self._attribute(tested) in item) is (function == "attribute_exists")
         left, right = item.get(self._attribute(name), {}), self._values[value]
+        if comparator == "=":
+            return left == right
+        if not right.keys() <= {"S", "N"}:
+            raise Refusal(f"Incorrect operand type for operator {comparator}: {right}")
         return left.keys() == right.keys() and bool(
             _COMPARATORS[comparator](order(left), order(right))
         )
