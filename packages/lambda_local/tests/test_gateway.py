@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import httpx2
@@ -295,7 +296,7 @@ def test_function_that_fails(
 
 def test_client_of_another_service_does_not_reach_aws(project: Path) -> None:
     load(project)
-    sqs = Session().create_client("sqs")
+    sqs: Any = Session().create_client("sqs")
 
     assert sqs.meta.endpoint_url == "http://127.0.0.1:9"
     with pytest.raises(LocalError, match=r"sqs.ListQueues: only DynamoDB is served"):
