@@ -56,12 +56,12 @@ def test_documents_quote_the_published_figures(document: str, sentence: str) -> 
     assert sentence in (ROOT / document).read_text()
 
 
-def test_table_of_shards_is_what_the_simulation_prints() -> None:
+def test_table_of_the_heartbeat_is_what_the_simulation_prints() -> None:
     printed = subprocess.check_output(
-        [sys.executable, "-m", "benchmarks.shards"], cwd=ROOT, text=True
+        [sys.executable, "-m", "benchmarks.heartbeat"], cwd=ROOT, text=True
     )
 
-    assert printed in (ROOT / "docs/scale.md").read_text()
+    assert printed in (ROOT / "benchmarks/README.md").read_text()
 
 
 def test_published_tables_are_those_of_the_published_figures() -> None:

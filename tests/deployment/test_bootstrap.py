@@ -177,7 +177,6 @@ def test_the_boundary_is_this_and_no_more() -> None:
             ["logs:CreateLogStream", "logs:PutLogEvents"],
             "arn:aws:logs:r:1:log-group:animal-store-s-*",
         ),
-        (["xray:PutTelemetryRecords", "xray:PutTraceSegments"], "*"),
         (shift, "arn:aws:lambda:r:1:function:animal-store-s-*"),
         ("cloudwatch:DescribeAlarms", "*"),
     ]

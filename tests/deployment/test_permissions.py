@@ -51,6 +51,7 @@ LOG_GROUP = "arn:aws:logs:eu-central-1:123456789012:log-group:{name}"
 TOPIC = "arn:aws:sns:eu-central-1:123456789012:{name}"
 ALARM = "arn:aws:cloudwatch:eu-central-1:123456789012:alarm:{name}"
 TABLE = "arn:aws:dynamodb:eu-central-1:123456789012:table/{name}"
+RULE = "arn:aws:events:eu-central-1:123456789012:rule/{name}"
 WEB_ACL = "arn:aws:wafv2:eu-central-1:123456789012:regional/webacl/animal-store-production/1a2b"
 ROLE = "arn:aws:iam::123456789012:role/{name}"
 CODE = (
@@ -86,12 +87,14 @@ ARNS = {
         TAGS,
     ),
     "AWS::CloudWatch::Alarm": (ALARM,),
+    "AWS::CloudWatch::CompositeAlarm": (ALARM,),
     "AWS::CloudWatch::Dashboard": (
         "arn:aws:cloudwatch::123456789012:dashboard/animal-store-production",
     ),
     "AWS::CodeDeploy::Application": DEPLOYMENTS,
     "AWS::CodeDeploy::DeploymentGroup": (*DEPLOYMENTS, ROLE),
     "AWS::DynamoDB::Table": (TABLE,),
+    "AWS::Events::Rule": (RULE,),
     "AWS::IAM::Role": (ROLE,),
     "AWS::Lambda::Alias": (
         FUNCTION,

@@ -2,7 +2,8 @@
 
 import string
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections import ChainMap
+from collections.abc import Iterator, MutableMapping
 from typing import Any
 
 import yaml
@@ -67,7 +68,7 @@ class _Substitution(string.Template):
     idpattern = r"[\w:.]+"
 
 
-def resolve(value: Any, names: Mapping[str, str]) -> Any:
+def resolve(value: Any, names: MutableMapping[str, Any]) -> Any:  # noqa: PLR0911 - one for each form
     """Put values where a template refers to names, such as `Stage`, `AWS::Region` or `Role.Arn`."""
     match value:
         case list():
@@ -76,6 +77,8 @@ def resolve(value: Any, names: Mapping[str, str]) -> Any:
             return names[name]
         case {"Fn::GetAtt": [resource, attribute]}:
             return names[f"{resource}.{attribute}"]
+        case {"Fn::Sub": [text, own]}:
+            return _Substitution(text).substitute(ChainMap(own, names))
         case {"Fn::Sub": text}:
             return _Substitution(text).substitute(names)
         case dict():

@@ -77,7 +77,10 @@ def test_line_of_a_request_says_who_asked_for_what(
     (line,) = log_entries(output.readouterr().out)
     caller = {"KeyLabel": "tests", "KeyId": KEY_ID, "Latency": 12.5}
     assert line.items() >= (facts | caller).items()
-    assert line["request_id"] == EVENTS[name]["requestContext"]["requestId"]
+    context = EVENTS[name]["requestContext"]
+    assert line["request_id"] == context["requestId"]
+    # The one that a thief cannot choose: the access log has the address under it.
+    assert line["extended_request_id"] == context["extendedRequestId"]
 
 
 @pytest.mark.parametrize(
@@ -142,7 +145,9 @@ def test_cause_of_a_failure_is_for_the_log_alone_and_secrets_for_nobody(
     assert cause in failure["exception"]
     # Without a zone Lambda ignores the level.
     assert failure["timestamp"].endswith("+00:00")
-    assert request["Code"] == code
+    assert request.items() >= {"Code": code, "KeyId": KEY_ID}.items()
+    assert failure["request_id"] == request["request_id"]
+    assert failure["extended_request_id"] == request["extended_request_id"]
     for secret in SECRETS:
         assert secret not in response.text + printed
 

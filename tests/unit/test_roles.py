@@ -106,7 +106,7 @@ def test_the_built_layer_describes_the_calls_that_functions_make(
 
 
 def test_dashboard_shows_metrics_that_the_layer_counts() -> None:
-    """Those of test_telemetry.py."""
+    """Those of test_telemetry.py, and of the access log."""
     body = RESOURCES["Dashboard"]["Properties"]["DashboardBody"]["Fn::Sub"]
     searches = re.findall(
         r"SEARCH\('\{AnimalStore,([\w,]+)\}.*?MetricName=\\\"(\w+)\\\"", body
@@ -114,8 +114,8 @@ def test_dashboard_shows_metrics_that_the_layer_counts() -> None:
 
     assert len(searches) == body.count("SEARCH(")
     assert set(searches) == {
-        ("Stage,Operation,Status", "Latency"),
-        ("Stage,Operation,Status", "ColdStart"),
+        ("Stage,Method,Resource", "Failed"),
+        ("Stage,Operation", "ColdStart"),
         ("Stage,Operation,Code", "Errors"),
         ("Stage,Operation,KeyLabel", "DeprecatedCalls"),
     }

@@ -87,12 +87,13 @@ def authenticate(authorization: list[str]) -> Caller:
     if match is None or not api_key.is_well_formed(match[1]):
         raise Unauthorized
     key_hash = api_key.digest(match[1])
+    dynamodb.invocation.get().key_id = key_hash[: api_key.ID_LENGTH]
     found = _find(key_hash)
     if found is None:
         raise Unauthorized
     caller = Caller(key_hash, found["label"])
     if "revoked" in found or ("expires" in found and time.time() >= found["expires"]["N"]):
-        raise Unauthorized(caller.key_id)
+        raise Unauthorized
     return caller
 
 

@@ -52,7 +52,7 @@ _SERVER_ERROR = 500
 
 
 class Invocation:
-    """How long one invocation may wait for the store, and what it has asked of it so far.
+    """How long one invocation may wait for the store, what it has asked so far, and for whom.
 
     Args:
         deadline: When Lambda ends the function, in seconds of `time.monotonic()`.
@@ -60,6 +60,8 @@ class Invocation:
 
     def __init__(self, deadline: float) -> None:
         self.deadline = deadline
+        self.key_id: str | None = None
+        """The id of the key that was sent, known before the store is asked about it."""
         self.calls = 0
         """Calls made so far, the SDK's own retries included."""
         self.last_response_is_corrupt = False

@@ -53,19 +53,11 @@ class InvalidRequest(ServiceError):
 
 
 class Unauthorized(ServiceError):
-    """The API key is missing or not valid (the challenge: RFC 9110, 15.5.2, and RFC 6750, 3).
-
-    Args:
-        key_id: The id of a key that was valid once. It is for the log, never for the client.
-    """
+    """The API key is missing or not valid (the challenge: RFC 9110, 15.5.2, and RFC 6750, 3)."""
 
     code = "unauthorized"
     message = "Missing or invalid API key."
     headers: ClassVar[dict[str, str]] = {"WWW-Authenticate": 'Bearer realm="animal-store"'}
-
-    def __init__(self, key_id: str | None = None) -> None:
-        super().__init__()
-        self.key_id = key_id
 
 
 class NotFound(ServiceError):

@@ -98,12 +98,12 @@ def operation(
             telemetry.write(
                 name,
                 response.status,
+                event["requestContext"],
                 latency_ms=(time.monotonic() - started) * 1000,
                 store_calls=invocation.calls,
                 cold_start=_is_cold_start(),
-                request_id=event["requestContext"]["requestId"],
                 code=error.code if error else None,
-                key_id=caller.key_id if caller else getattr(error, "key_id", None),
+                key_id=invocation.key_id,
                 key_label=caller.label if caller else None,
                 pet_id=response.created,
                 deprecated=deprecation is not None,
@@ -129,18 +129,18 @@ def operation(
 
 def _run(function: Callable[[Request], Response], event: Event) -> _Outcome:
     """Authenticate, call the function, and turn whatever it raises into a response."""
-    caller = None
+    caller, ids = None, telemetry.request_ids(event["requestContext"])
     try:
         caller = authenticate(header(event, "Authorization"))
         return function(Request(event, caller)), caller, None
     except ServiceUnavailable as error:
-        telemetry.logger().warning("The store did not answer.", exc_info=True)
+        telemetry.logger().warning("The store did not answer.", exc_info=True, extra=ids)
         return _failure(error, caller)
     except ServiceError as error:
         return _failure(error, caller)
     except Exception:
         # The last resort: the details go to the log, none of them to the client.
-        telemetry.logger().exception("The operation failed.")
+        telemetry.logger().exception("The operation failed.", extra=ids)
         return _failure(InternalError(), caller)
 
 

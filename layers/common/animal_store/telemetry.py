@@ -19,6 +19,8 @@ from pydantic_core import to_json
 from animal_store import settings
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from aws_lambda_powertools import Logger
 
 
@@ -35,40 +37,59 @@ def logger() -> Logger:
     return Logger(use_rfc3339=True)
 
 
-def _directive(dimension: str, *metrics: str) -> dict[str, Any]:
-    """Tell CloudWatch which members of a line are metrics, and their dimensions."""
+def _directive(metric: str, *dimensions: str) -> dict[str, Any]:
+    """Tell CloudWatch which member of a line is a metric, and which are its dimensions."""
     return {
         "Namespace": settings.METRICS_NAMESPACE,
-        "Dimensions": [["Stage", "Operation", dimension]],
-        "Metrics": [{"Name": name} for name in metrics],
+        "Dimensions": [["Stage", "Operation", *dimensions]],
+        "Metrics": [{"Name": metric}],
     }
 
 
-# The sample count of Latency counts the requests. Units are left out: every log line would repeat
-# them.
-_WARM = _directive("Status", "Latency")
-_COLD = _directive("Status", "Latency", "ColdStart")
-_ERRORS = _directive("Code", "Errors")
-_ERRORS_OF_VERSION = _directive("Version", "Errors")
-_DEPRECATED_CALLS = _directive("KeyLabel", "DeprecatedCalls")
+# Each combination of values is billed as a metric. API Gateway and Lambda count requests and their
+# duration for nothing, so a good request on a warm environment counts nothing here.
+_COLD_START = _directive("ColdStart")
+_ERRORS = _directive("Errors", "Code")
+_ERRORS_OF_VERSION = _directive("Errors", "Version")
+_DEPRECATED_CALLS = _directive("DeprecatedCalls", "KeyLabel")
+
+# A version that cannot reach the store (no authorities, a wrong address) is as broken as one that
+# crashes.
+_FAULTS = {"internal_error", "service_unavailable"}
 
 
 def _errors_of_version(line: dict[str, Any]) -> list[dict[str, Any]]:
-    """Count a bug for its version too: DeploymentAlarm in template.yaml judges a canary by that."""
-    if line["Code"] != "internal_error":
+    """Count a fault for its version too, by which DeploymentAlarm in template.yaml judges it."""
+    if line["Code"] not in _FAULTS:
         return []
     line["Version"] = os.environ.get("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST")
     return [_ERRORS_OF_VERSION]
 
 
+def request_ids(request: Mapping[str, Any]) -> dict[str, str]:
+    """Return the ids of a request: the one that its client may choose, and API Gateway's own.
+
+    https://docs.aws.amazon.com/apigateway/latest/developerguide/
+    api-gateway-variables-for-access-logging.html
+
+    Args:
+        request: The event's `requestContext`.
+    """
+    ids = {"request_id": request["requestId"]}
+    # The heartbeat's events and the local gateway's have none.
+    if own := request.get("extendedRequestId"):
+        ids["extended_request_id"] = own
+    return ids
+
+
 def write(  # noqa: PLR0913 - one argument for each fact of the line
     operation: str,
     status: int,
+    request: Mapping[str, Any],
     *,
     latency_ms: float,
     store_calls: int,
     cold_start: bool,
-    request_id: str,
     code: str | None = None,
     key_id: str | None = None,
     key_label: str | None = None,
@@ -77,29 +98,29 @@ def write(  # noqa: PLR0913 - one argument for each fact of the line
 ) -> None:
     """Write the line of a request.
 
-    It bypasses the logger, which would cost 8 % of a get. Log bytes cost more than the rest of a
-    request, so members without a value are left out.
+    It bypasses the logger, which would cost 8 % of a get. Members without a value are left out,
+    because log bytes are billed.
 
     Args:
         operation: The operation's name in the interface.
         status: The HTTP status of the response.
+        request: The event's `requestContext`. Its stage keeps the heartbeat's metrics apart.
         latency_ms: From the event to the response, in milliseconds.
         store_calls: Calls to DynamoDB, retries included.
         cold_start: Whether it is the first request of this execution environment.
-        request_id: API Gateway's id of the request.
         code: The code of an error response.
-        key_id: The id of the caller's key; also of one that is no longer valid.
+        key_id: The id of the key that was sent, valid or not; None unless it is well formed.
         key_label: The label of the caller's key.
         pet_id: The id of the animal that was created.
         deprecated: Whether the operation is deprecated.
     """
     now = datetime.now(UTC)
-    directives = [_COLD if cold_start else _WARM]
+    directives = []
     line = {
         "level": "INFO",
         "timestamp": now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        "request_id": request_id,
-        "Stage": settings.STAGE,
+        **request_ids(request),
+        "Stage": request["stage"],
         "Operation": operation,
         "Status": str(status),
         "Latency": round(latency_ms, 2),
@@ -107,6 +128,7 @@ def write(  # noqa: PLR0913 - one argument for each fact of the line
     }
     if cold_start:
         line["ColdStart"] = 1
+        directives.append(_COLD_START)
     if key_id:
         line["KeyId"] = key_id
     if pet_id:
@@ -120,8 +142,8 @@ def write(  # noqa: PLR0913 - one argument for each fact of the line
         if deprecated:
             line["DeprecatedCalls"] = 1
             directives.append(_DEPRECATED_CALLS)
-    if trace := os.environ.get("_X_AMZN_TRACE_ID"):
-        line["xray_trace_id"] = trace.split(";", 1)[0].removeprefix("Root=")
-    line["_aws"] = {"Timestamp": int(now.timestamp() * 1000), "CloudWatchMetrics": directives}
+    if directives:
+        milliseconds = int(now.timestamp() * 1000)
+        line["_aws"] = {"Timestamp": milliseconds, "CloudWatchMetrics": directives}
     # Write it in one piece: the local gateway answers requests in threads.
     sys.stdout.write(to_json(line).decode() + "\n")
