@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import pytest
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -286,7 +286,8 @@ def test_repairs(monkeypatch: pytest.MonkeyPatch) -> None:
     run_state_machine_as_test(
         Repairs,
         settings=settings(
-            max_examples=40,
+            max_examples=30,
+            phases=[Phase.generate],  # to shrink a history takes minutes
             deadline=None,
             stateful_step_count=12,
             derandomize=True,
