@@ -46,6 +46,11 @@ Http = TypeVar("Http", bound=httpx2.Client | httpx2.AsyncClient)
 class Core(Generic[Http]):
     """What both clients share."""
 
+    timeout_s: float
+    deadline_s: float
+    attempts: int
+    max_retry_after_s: float
+    headers: dict[str, str]
     _connect: type[Http]
     _pools: dict[Any, Any]
 
