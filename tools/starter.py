@@ -17,14 +17,18 @@ _LEFT_OUT = re.compile(
     "benchmarks/|tests/benchmarks/|CHANGELOG|docs/examples/.*patch|docs/page.png|"
     "tests/docs/test_worked_examples|tools/starter.py|tests/starter/"
 )
+_CUT = {  # of a file, what is about this project alone
+    "Makefile": r"# -- this repository's own.*?(?=\.PHONY: clean)",
+    "README.md": r"## Make it your own.*?(?=## )|[^\n]*(benchmarks/|page\.png)[^\n]*\n",
+    "CONTRIBUTING.md": ", `tests/benchmarks`",
+    "tests/planted_faults.toml": r"\[\[fault]]((?!\[\[fault]]).)*benchmarks((?!\[\[fault]]).)*",
+}
 _KEY = re.compile("animal(_(?:live|test)_[0-9A-Za-z]{32})[0-9A-Za-z]{6}")
+_ARTICLE = re.compile(r"\b([Aa])n?( [`*]*(?:[Aa]nimal|[Pp]et)(?![a-z]))")
 # A word of a sentence or a part of a name, but not of another word, such as "snippets".
 _WORD = re.compile(
-    "(?P<lower>animal|(?<![a-z])pet)(?P<plural>s?)(?![a-z])|"
-    "(?P<title>Animal|Pet)(?P<plurals>s?)(?![a-z])|"
-    "(?P<upper>ANIMAL|(?<![A-Z])PET)(?P<PLURAL>S?)(?![A-Z])"
+    "(?:[Aa]nimal|(?<![a-z])pet|Pet)s?(?![a-z])|(?:ANIMAL|(?<![A-Z])PET)S?(?![A-Z])"
 )
-_ARTICLE = re.compile(r"\b([Aa])n?( [`*]*(?:[Aa]nimal|[Pp]et)(?![a-z]))")
 _LINK = re.compile(r"\[([^]]+)\]\(([^):#]+)[^)]*\)")
 
 
@@ -42,15 +46,18 @@ def starter(
     files = [file for file in listed.split("\0") if file and not _LEFT_OUT.match(file)]
     _refuse(name, plural, dest, files)
     for file in files:
-        old, new = ROOT / file, dest / renamed(file, name, plural)
+        new = dest / renamed(file, name, plural)
         new.parent.mkdir(parents=True, exist_ok=True)
-        text = old.read_text("utf-8")
+        text = (ROOT / file).read_text("utf-8")
         if file == "uv.lock" or file.startswith("locks/"):  # full of digests
             text = text.replace("animal", name)
-        else:
-            text = renamed(_trimmed(file, text), name, plural)
+        elif file != "LICENSE":
+            text = re.sub(_CUT.get(file, "(?!)"), "", text, flags=re.DOTALL)
+            # Comments and docstrings have longer words now.
+            text = text.replace("max-line-length = 100", "max-line-length = 120")
+            text = renamed(text, name, plural)
         new.write_text(text, "utf-8")
-        shutil.copymode(old, new)
+        shutil.copymode(ROOT / file, new)
     (dest / "CHANGELOG.md").write_text("# Changelog\n", "utf-8")
     for document in dest.rglob("*.md"):
         _unlink(document)
@@ -80,42 +87,20 @@ def _refuse(name: str, plural: str, dest: Path, files: list[str]) -> None:
 
 def renamed(text: str, name: str, plural: str) -> str:
     """Replace each animal or pet in a text, with its article, its case and its number."""
-    text = _KEY.sub(lambda key: _with_checksum(name + key[1]), text)
-    article = r"\1n\2" if name[0] in "aeiou" else r"\1\2"
-    text = _ARTICLE.sub(article, text)
+
+    def key(found: re.Match[str]) -> str:
+        body = name + found[1]
+        return body + api_key.checksum(body)
 
     def word(found: re.Match[str]) -> str:
-        new = plural if found[0].lower().endswith("s") else name
-        if found["upper"]:
+        old = found[0]
+        new = plural if old[-1] in "sS" else name
+        if old.isupper():
             return new.upper()
-        return new.capitalize() if found["title"] else new
+        return new.capitalize() if old[0].isupper() else new
 
-    return _WORD.sub(word, text)
-
-
-def _with_checksum(key: str) -> str:
-    return key + api_key.checksum(key)
-
-
-def _trimmed(file: str, text: str) -> str:
-    """Take out of a file what is about this project alone."""
-    if file == "Makefile":
-        return re.sub(
-            "# -- this repository's own.*?(?=.PHONY: clean)", "", text, flags=re.DOTALL
-        )
-    if file == "README.md":
-        text = re.sub("## Make it your own.*?(?=\n## )", "", text, flags=re.DOTALL)
-        lines = text.splitlines(keepends=True)
-        return "".join(
-            line for line in lines if not re.search("benchmarks|page.png", line)
-        )
-    if file == "tests/planted_faults.toml":
-        head, *faults = text.split("[[fault]]\n")
-        kept = [fault for fault in faults if "benchmarks" not in fault]
-        return "[[fault]]\n".join([head, *kept])
-    if file == "pyproject.toml":  # comments and docstrings may have longer words now
-        return text.replace("max-line-length = 100", "max-line-length = 120")
-    return text.replace(", `tests/benchmarks`", "")
+    article = r"\1n\2" if name[0] in "aeiou" else r"\1\2"
+    return _WORD.sub(word, _ARTICLE.sub(article, _KEY.sub(key, text)))
 
 
 def _unlink(document: Path) -> None:
