@@ -89,6 +89,8 @@ def renamed(text: str, name: str, plural: str) -> str:
     """Replace each animal or pet in a text, with its article, its case and its number."""
 
     def key(found: re.Match[str]) -> str:
+        if not api_key.is_well_formed(found[0]):
+            return found[0]
         body = name + found[1]
         return body + api_key.checksum(body)
 
