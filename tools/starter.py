@@ -117,14 +117,14 @@ def _unlink(document: Path) -> None:
 
 def _drop_faults(path: Path) -> None:
     """Drop the planted faults of what was left out, or whose text the formatter has changed."""
-    head, *faults = path.read_text("utf-8").split("[[fault]]\n")
+    head, *faults = path.read_text("utf-8").split("\n[[fault]]\n")
     kept = [head]
     for text in faults:
         (fault,) = tomllib.loads(f"[[fault]]\n{text}")["fault"]
         own = fault | {"file": f"{path.parents[1]}/{fault['file']}"}
         if not _LEFT_OUT.search(text) and place(own):
             kept.append(text)
-    path.write_text("[[fault]]\n".join(kept), "utf-8")
+    path.write_text("\n[[fault]]\n".join(kept), "utf-8")
 
 
 def _finish(dest: Path, name: str) -> None:
