@@ -186,7 +186,9 @@ build: .venv/.installed .tools/sam/.installed ## build for AWS, without Docker: 
 	@$(ANIMAL_STORE) build $(ARCH)
 
 # Checked before a recipe does anything: make expands all its lines first.
-required = $(foreach name,$1,$(if $($(name)),,$(error give $(name): make $@ $(name)=...)))
+required = $(foreach name,$1,$(if $($(name)),,$(error give $(name): make $@ $(name)=...)))$(if $(filter STAGE,$1),$(if $(filter $(STAGE),$(STAGES)),,$(error \
+  STAGE=$(STAGE) is not in samconfig.toml, which has $(STAGES))))
+STAGES = $(shell sed -n 's/^\[\(.*\)\.deploy\.parameters\]$$/\1/p' samconfig.toml)
 
 .PHONY: bootstrap
 bootstrap: .venv/.installed .tools/sam/.installed ## prepare an AWS account: make bootstrap STAGE=staging REPOSITORY=owner/name
@@ -200,6 +202,10 @@ deploy: .venv/.installed .tools/sam/.installed ## build, deploy and check a stag
 .PHONY: rollback
 rollback: .venv/.installed .tools/sam/.installed ## deploy an earlier artifact again: make rollback STAGE=production COMMIT=...
 	@$(call required,STAGE COMMIT)$(ANIMAL_STORE) rollback "$$STAGE" "$$COMMIT" $(ARGS)
+
+.PHONY: status
+status: .venv/.installed ## what a stage runs and ran before, its alarms and keys: make status STAGE=production
+	@$(call required,STAGE)$(ANIMAL_STORE) status "$$STAGE"
 
 .PHONY: check-stage
 check-stage: .venv/.installed ## compare what a stage runs with what was asked for, and test it: make check-stage STAGE=staging

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.stack import load, properties_by_name, resolve, role_statements
+from tests.support.stack import load, properties_by_name, role_statements
 from tools.deployment import bootstrap
 from tools.deployment.stage import DeploymentError, Stage
+from tools.deployment.template import resolve
 
 BOOTSTRAP = load("bootstrap.yaml")
 ROLES = properties_by_name(BOOTSTRAP, "AWS::IAM::Role")

@@ -1,211 +1,319 @@
-"""What may be deployed, with which parameters, and what a failed check goes back to."""
+"""What a deployment asks of sam and CloudFormation, and what it says when they refuse."""
 
-import contextlib
-import subprocess
+import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from unittest.mock import MagicMock
 
 import pytest
 
-from tools.deployment import check_stage, release
-from tools.deployment.stage import DeploymentError, Stage
+from tests.support.aws import TEMPLATE, Aws, aws_error, pack
+from tools.deployment import bootstrap, release
+from tools.deployment.stage import DeploymentError
 from tools.packaging.artifact import Artifact
 
-ACCOUNT = {
-    "ArtifactBucketName": "bucket",
-    "ExecutionRoleArn": "execution",
-    "PermissionsBoundaryArn": "boundary",
-}
-# Two commits on main, and one beside it, each with a tag.
-HISTORY = """
-git init --quiet --initial-branch main
-git config user.name x
-git config user.email x@example.com
-for name in older newer beside; do
-  git commit --quiet --allow-empty --message $name
-  git tag $name
-done
-git reset --quiet --hard newer
-"""
-
-
-AWS = MagicMock()
-PRODUCTION = Stage("production", client=lambda _: AWS)
-
-
-@pytest.fixture(autouse=True)
-def aws(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
-    """Take the place of every service of AWS."""
-    AWS.reset_mock()
-    monkeypatch.setattr(Stage, "account", lambda _: ACCOUNT)
-    return AWS
+CHANGE_SET = "arn:aws:cloudformation:eu-central-1:123456789012:changeSet/samcli/1"
 
 
 @pytest.fixture
-def commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make a history, in which production runs `newer`."""
-    subprocess.run(["sh", "-ec", HISTORY], cwd=tmp_path, check=True)
-    monkeypatch.setattr(release, "ROOT", tmp_path)
-    monkeypatch.setattr(release, "MAIN", "main")
-    monkeypatch.setattr(release, "released", lambda _: "newer-sha256")
+def artifact(tmp_path: Path) -> Artifact:
+    """Pack what was built from a commit."""
+    return pack(tmp_path / "it.zip", "newer")
 
 
-@pytest.mark.usefixtures("commits")
-def test_what_may_be_deployed() -> None:
-    release.guard(PRODUCTION, "newer", is_rollback=False)
-    release.guard(PRODUCTION, "older", is_rollback=True)
-    release.guard(Stage("staging"), "beside", is_rollback=False)
+@pytest.fixture
+def reserving(tmp_path: Path) -> Artifact:
+    """Pack what reserves 300 executions for its one function."""
+    parameter = "ReservedConcurrency: {Default: "
+    template = TEMPLATE.replace(f"{parameter}0", f"{parameter}300")
+    return pack(tmp_path / "reserving.zip", "newer", template)
 
 
-@pytest.mark.parametrize(
-    ("commit", "is_rollback"),
-    [("older", False), ("beside", False), ("beside", True), ("newer-dirty", True)],
-)
-@pytest.mark.usefixtures("commits")
-def test_what_production_refuses(commit: str, is_rollback: bool) -> None:
-    with pytest.raises(DeploymentError, match="production"):
-        release.guard(PRODUCTION, commit, is_rollback=is_rollback)
+def limit(free: int) -> Any:
+    """Answer how much concurrency is unreserved, of which Lambda keeps 100."""
+    numbers = {"ConcurrentExecutions": 1000, "UnreservedConcurrentExecutions": free}
+    return {"AccountLimit": numbers}
 
 
-def test_a_deployment_has_every_parameter_of_its_artifact(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_sam_packages_and_deploys_as_the_execution_role(
+    aws: Aws, artifact: Artifact
 ) -> None:
-    (tmp_path / "template.yaml").write_text(
-        "Parameters: {MemorySize: {Default: 1}, AlarmEmail: {Default: ''}}"
-    )
-    (tmp_path / "samconfig.toml").write_text(
-        "production.deploy.parameters.parameter_overrides = ['Stage=production', 'Waf=true']"
-    )
-    used = {"MemorySize": "512", "AlarmEmail": "a@example.com", "DomainName": "x"}
-    monkeypatch.setattr(Stage, "used_parameters", lambda _: used)
-    monkeypatch.delenv("ALARM_EMAIL", raising=False)
+    release.install(aws.stage, artifact, canary=True)
 
-    assert PRODUCTION.parameters(tmp_path) == {
-        "Stage": "production",
-        "MemorySize": "1",
-        "Waf": "true",
-        "AlarmEmail": "a@example.com",
-        "PermissionsBoundary": "boundary",
+    assert aws.named("sam") == [
+        [
+            "package",
+            "--template-file",
+            "deployed.json",
+            "--output-template-file",
+            "packaged.yaml",
+            "--s3-bucket",
+            "bucket",
+            "--s3-prefix",
+            "code",
+            "--force-upload",
+            "--no-progressbar",
+        ],
+        [
+            "deploy",
+            "--template-file",
+            "packaged.yaml",
+            "--config-file",
+            "samconfig.toml",
+            "--config-env",
+            "production",
+            "--s3-bucket",
+            "bucket",
+            "--role-arn",
+            "arn:aws:iam::123456789012:role/execution",
+            "--no-progressbar",
+            "--parameter-overrides",
+            'AlarmEmail=""',
+            'Canary="true"',
+            'MemorySize="1024"',
+            'PermissionsBoundary="arn:aws:iam::123456789012:policy/boundary"',
+            'ReservedConcurrency="0"',
+            'Stage="production"',
+        ],
+    ]
+    assert aws.environments["sam deploy"]["SAM_CLI_TELEMETRY"] == "0"
+
+
+def test_a_stack_is_protected_before_and_after_it_is_updated(
+    aws: Aws, artifact: Artifact
+) -> None:
+    release.install(aws.stage, artifact, canary=True)
+    release.install(aws.stage, artifact, canary=True)
+
+    names = [
+        name for name, _ in aws.calls if name.startswith(("cloudformation:U", "sam d"))
+    ]
+    protected = "cloudformation:UpdateTerminationProtection"
+    assert names == ["sam deploy", protected, protected, "sam deploy", protected]
+    stack = "animal-store-production"
+    assert aws.named(protected)[0] == {
+        "StackName": stack,
+        "EnableTerminationProtection": True,
     }
-
-
-def artifact(name: str) -> Artifact:
-    """Make up an artifact."""
-    return Artifact(Path(name), Path(), name, name)
-
-
-@pytest.fixture
-def history(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Record what a stage has run; at first it runs `old`."""
-    ran = ["old"]
-
-    def install(_: Stage, installed: Artifact, **_options: Any) -> None:
-        ran.append(installed.commit)
-
-    def fetched(_: Stage, name: str) -> contextlib.nullcontext[Artifact]:
-        return contextlib.nullcontext(artifact(name))
-
-    monkeypatch.setattr(release, "install", install)
-    monkeypatch.setattr(release, "fetched", fetched)
-    monkeypatch.setattr(release, "released", lambda _: ran[-1])
-    return ran
-
-
-@pytest.mark.parametrize("canary", [True, False])
-def test_what_passes_its_check_stays_and_can_be_rolled_back_to(
-    history: list[str], aws: MagicMock, monkeypatch: pytest.MonkeyPatch, canary: bool
-) -> None:
-    requests = MagicMock()
-    monkeypatch.setattr(release, "requests_meanwhile", requests)
-    monkeypatch.setattr(Stage, "outputs", lambda _: {})
-
-    release.deploy_and_check(PRODUCTION, artifact("new"), lambda: None, canary=canary)
-
-    assert history == ["old", "new"]
-    aws.put_object.assert_called_once_with(Bucket="bucket", Key="passed/new")
-    assert requests.called is canary
-
-
-@pytest.mark.parametrize(
-    ("is_rollback", "meanwhile", "expected"),
-    [
-        (False, [], ["old", "new", "old"]),
-        (False, ["another"], ["old", "new", "another"]),
-        (True, [], ["old", "new"]),
-    ],
-)
-def test_a_failed_check_goes_back_unless_superseded(
-    history: list[str],
-    aws: MagicMock,
-    is_rollback: bool,
-    meanwhile: list[str],
-    expected: list[str],
-) -> None:
-    def fail() -> None:
-        history.extend(meanwhile)
-        raise DeploymentError("the check fails")
-
-    new = artifact("new")
-    with pytest.raises(DeploymentError, match="the check fails"):
-        release.deploy_and_check(
-            PRODUCTION, new, fail, canary=False, is_rollback=is_rollback
-        )
-    assert history == expected
-    aws.put_object.assert_not_called()
-
-
-def test_a_plan_leaves_nothing_behind_and_each_deployment_differs(
-    aws: MagicMock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sam = MagicMock(return_value="created: arn:a:changeSet/samcli/1 .")
-    monkeypatch.setattr(Stage, "run", sam)
-    monkeypatch.setattr(Stage, "status", lambda _: "UPDATE_COMPLETE")
-    monkeypatch.setattr(Stage, "parameters", lambda *_: {})
-    same = Artifact(tmp_path, tmp_path, "same", "same")
-    (tmp_path / "template.yaml").write_text(
-        "{Globals: {Function: {Environment: {Variables: {}}}}, Outputs: {}}"
-    )
-
-    release.install(PRODUCTION, same, canary=True)
-    first = (tmp_path / "deployed.json").read_text()
-    release.plan(PRODUCTION, same)
-
-    assert "--no-execute-changeset" in sam.call_args.args
-    aws.delete_change_set.assert_called_once_with(
-        StackName=PRODUCTION.stack, ChangeSetName="arn:a:changeSet/samcli/1"
-    )
-    assert (tmp_path / "deployed.json").read_text() != first
-
-
-def test_a_plan_makes_no_stack(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Stage, "status", lambda _: "")
-    with pytest.raises(DeploymentError, match="production has no stack"):
-        release.plan(PRODUCTION, artifact("first"))
-
-
-def test_what_did_not_reach_live_is_named(aws: MagicMock) -> None:
-    live = {"MemorySize": 1769, "Layers": [{"Arn": "layer:1"}], "CodeSha256": "qg=="}
-    latest = {"MemorySize": 512, "Layers": [{"Arn": "layer:1"}], "Timeout": 5}
-    aws.get_function.side_effect = [
-        {"Configuration": live},
+    policies = aws.named("cloudformation:SetStackPolicy")
+    assert [each["StackName"] for each in policies] == 3 * [stack]
+    assert json.loads(policies[0]["StackPolicyBody"])["Statement"] == [
+        {"Effect": "Allow", "Principal": "*", "Action": "Update:*", "Resource": "*"},
         {
-            "Configuration": latest,
-            "Concurrency": {"ReservedConcurrentExecutions": 0},
+            "Effect": "Deny",
+            "Principal": "*",
+            "Action": ["Update:Replace", "Update:Delete"],
+            "Resource": [
+                "LogicalResourceId/AnimalsTable",
+                "LogicalResourceId/ApiKeysTable",
+            ],
         },
     ]
-    aws.get_layer_version_by_arn.return_value = {"Content": {"CodeSha256": "uw=="}}
-    aws.get_alias.return_value = {
-        "RoutingConfig": {"AdditionalVersionWeights": {"2": 0.1}}
+
+
+def test_parameters_are_the_artifacts_but_for_those_of_the_account(
+    aws: Aws, artifact: Artifact, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = {"AlarmEmail": "a@example.com", "DomainName": "x", "MemorySize": "512"}
+    aws.stack = {"Parameters": used}
+    expected = {
+        "AlarmEmail": "a@example.com",
+        "Canary": "true",
+        "MemorySize": "1024",
+        "PermissionsBoundary": "arn:aws:iam::123456789012:policy/boundary",
+        "ReservedConcurrency": "0",
+        "Stage": "production",
+    }
+    assert aws.stage.parameters(artifact.folder) == expected
+
+    monkeypatch.setenv("ALARM_EMAIL", "b@example.com")
+    asked = aws.stage.parameters(artifact.folder)
+    assert asked == expected | {"AlarmEmail": "b@example.com"}
+
+
+def test_two_deployments_of_one_artifact_publish_different_versions(
+    aws: Aws, artifact: Artifact
+) -> None:
+    release.install(aws.stage, artifact, canary=True)
+    first = aws.live["Environment"]["Variables"].pop("DEPLOYMENT")
+    assert aws.stack["Outputs"]["Deployed"] == first
+
+    release.install(aws.stage, artifact, canary=True)
+    assert aws.live["Environment"]["Variables"].pop("DEPLOYMENT") != first
+
+
+def test_a_change_set_that_fails_says_why(aws: Aws, artifact: Artifact) -> None:
+    now = datetime.now(UTC)
+    aws.results["sam deploy"] = 1, "Failed to create changeset"
+    aws.answers["cloudformation:DescribeEvents"] = {
+        "OperationEvents": [
+            {"LogicalResourceId": "Api", "ResourceStatusReason": "b", "Timestamp": now},
+            {"EventType": "STACK_EVENT", "Timestamp": now},
+            {
+                "LogicalResourceId": "Topic",
+                "ValidationStatusReason": "it exists",
+                "ValidationPath": "/Resources/Topic",
+                "Timestamp": now,
+            },
+            {
+                "ResourceStatusReason": "of another day",
+                "Timestamp": now - timedelta(days=1),
+            },
+        ]
     }
 
-    assert list(
-        check_stage.differences(PRODUCTION, "function", "ab", "cc", reserved=0)
-    ) == [
-        "the code is not ab",
-        "the layer is not cc",
-        "other versions have a share: {'2': 0.1}",
-        "reserved concurrency is 0, not None",
-        "MemorySize is 1769, not 512",
-        "Timeout is None, not 5",
+    with pytest.raises(DeploymentError) as failed:
+        release.install(aws.stage, artifact, canary=True)
+
+    lines = str(failed.value).splitlines()
+    assert lines[0] == "Failed to create changeset"
+    assert lines[-2:] == ["Topic: it exists, /Resources/Topic", "Api: b"]
+    assert aws.named("cloudformation:DescribeEvents") == [
+        {"StackName": "animal-store-production", "Filters": {"FailedEvents": True}}
     ]
+
+
+def test_reasons_that_cannot_be_read_do_not_hide_the_failure(
+    aws: Aws, artifact: Artifact
+) -> None:
+    aws.results["sam deploy"] = 1, "Failed to create changeset"
+    aws.answers["cloudformation:DescribeEvents"] = aws_error("AccessDenied", "no right")
+
+    with pytest.raises(DeploymentError, match=r"(?s)changeset.*reasons.*no right"):
+        release.install(aws.stage, artifact, canary=True)
+
+
+@pytest.mark.parametrize(("free", "used"), [(400, 0), (250, 150), (0, 300)])
+def test_a_stage_reserves_what_lambda_leaves(
+    aws: Aws, reserving: Artifact, free: int, used: int
+) -> None:
+    aws.stack = {"Parameters": {"ReservedConcurrency": str(used)}}
+    aws.answers["lambda:GetAccountSettings"] = limit(free)
+    release.install(aws.stage, reserving, canary=True)
+    assert len(aws.named("sam deploy")) == 1
+
+
+@pytest.mark.parametrize(("free", "used"), [(399, 0), (249, 150), (10, 0)])
+def test_a_stage_that_would_reserve_more_is_refused(
+    aws: Aws, reserving: Artifact, free: int, used: int
+) -> None:
+    aws.stack = {"Parameters": {"ReservedConcurrency": str(used)}}
+    aws.answers["lambda:GetAccountSettings"] = limit(free)
+    with pytest.raises(DeploymentError, match="1 functions are to reserve"):
+        release.install(aws.stage, reserving, canary=True)
+    assert aws.named("sam", "s3:PutObject") == []
+
+
+def test_a_plan_names_tables_that_would_be_replaced_and_leaves_nothing(
+    aws: Aws, artifact: Artifact
+) -> None:
+    release.install(aws.stage, artifact, canary=True)
+    aws.calls.clear()
+    aws.results["sam deploy"] = 0, f"Changeset created: {CHANGE_SET} ."
+    changes = [
+        {
+            "LogicalResourceId": "AnimalsTable",
+            "Action": "Modify",
+            "Replacement": "Conditional",
+        },
+        {"LogicalResourceId": "ApiKeysTable", "Action": "Remove"},
+        {
+            "LogicalResourceId": "ListPetsFunction",
+            "Action": "Modify",
+            "Replacement": "True",
+        },
+    ]
+    aws.answers["cloudformation:DescribeChangeSet"] = {
+        "Changes": [{"ResourceChange": change} for change in changes]
+    }
+    aws.answers["cloudformation:DeleteChangeSet"] = {}
+
+    planned = release.plan(aws.stage, artifact)
+
+    assert planned.splitlines()[1:] == [
+        "AnimalsTable would be replaced or deleted, which the stack policy refuses.",
+        "ApiKeysTable would be replaced or deleted, which the stack policy refuses.",
+    ]
+    assert "--no-execute-changeset" in aws.named("sam deploy")[0]
+    change_set = {"StackName": "animal-store-production", "ChangeSetName": CHANGE_SET}
+    assert aws.named("cloudformation:DescribeChangeSet") == [change_set]
+    assert aws.named("cloudformation:DeleteChangeSet") == [change_set]
+
+
+def test_a_plan_leaves_a_table_that_only_changes_alone(
+    aws: Aws, artifact: Artifact
+) -> None:
+    release.install(aws.stage, artifact, canary=True)
+    aws.results["sam deploy"] = 0, CHANGE_SET
+    change = {
+        "LogicalResourceId": "AnimalsTable",
+        "Action": "Modify",
+        "Replacement": "False",
+    }
+    aws.answers["cloudformation:DescribeChangeSet"] = {
+        "Changes": [{"ResourceChange": change}]
+    }
+    aws.answers["cloudformation:DeleteChangeSet"] = {}
+
+    assert release.plan(aws.stage, artifact) == CHANGE_SET
+
+
+def test_a_plan_makes_no_stack(aws: Aws, artifact: Artifact) -> None:
+    with pytest.raises(DeploymentError, match="production has no stack"):
+        release.plan(aws.stage, artifact)
+    assert aws.named("sam") == []
+
+
+def test_only_a_missing_stack_means_that_nothing_runs(aws: Aws) -> None:
+    assert (aws.stage.status(), aws.stage.outputs()) == ("", {})
+
+    aws.answers["cloudformation:DescribeStacks"] = aws_error(
+        "Throttling", "Rate exceeded"
+    )
+    with pytest.raises(Exception, match="Rate exceeded"):
+        aws.stage.status()
+
+
+def test_an_account_that_is_not_prepared_is_named(aws: Aws) -> None:
+    nothing = aws_error("ValidationError", "Stack with id x does not exist")
+    aws.answers["cloudformation:DescribeStacks"] = nothing
+    with pytest.raises(DeploymentError, match="make bootstrap STAGE=production"):
+        aws.stage.account()
+
+
+@pytest.mark.parametrize("status", ["", "UPDATE_COMPLETE", "REVIEW_IN_PROGRESS"])
+def test_a_stack_at_rest_is_not_waited_for(aws: Aws, status: str) -> None:
+    aws.stack = {"StackStatus": status} if status else {}
+    aws.stage.wait()
+    assert aws.named("sleep") == []
+
+
+LOGGING = ["CreateApiGatewayLoggingRole=true"]
+
+
+def test_the_role_with_which_other_apis_write_logs_is_not_replaced(aws: Aws) -> None:
+    theirs = {"cloudwatchRoleArn": "arn:aws:iam::123456789012:role/theirs"}
+    aws.answers["apigateway:GetAccount"] = theirs
+
+    with pytest.raises(DeploymentError, match="role/theirs, for every API"):
+        bootstrap.create(aws.stage, LOGGING)
+    assert aws.named("sam") == []
+    bootstrap.create(aws.stage, [])
+
+
+@pytest.mark.parametrize("account", [{}, {"StackStatus": "CREATE_COMPLETE"}])
+def test_a_missing_role_for_logs_is_made(aws: Aws, account: dict[str, str]) -> None:
+    aws.account = account
+    aws.answers["apigateway:GetAccount"] = {}
+    bootstrap.create(aws.stage, LOGGING)
+    assert aws.named("sam deploy")[0][-2:] == ["Stage=production", *LOGGING]
+
+
+def test_our_own_role_for_logs_stays(aws: Aws) -> None:
+    arn = "arn:aws:iam::123456789012:role/animal-store-bootstrap/ours"
+    aws.answers["apigateway:GetAccount"] = {"cloudwatchRoleArn": arn}
+    aws.resources["ApiGatewayLoggingRole"] = "AWS::IAM::Role", "ours"
+    bootstrap.create(aws.stage, LOGGING)
+    stack = "animal-store-production-bootstrap"
+    assert aws.named("cloudformation:List") == [{"StackName": stack}]
+    assert len(aws.named("sam deploy")) == 1

@@ -1,84 +1,70 @@
-"""What a check of a deployed stage uses there: keys of its own, and requests that only read."""
+"""What a check of a deployed stage uses there: keys of its own, and the contract suite."""
 
 import time
-from collections.abc import Iterator
-from dataclasses import replace
-from unittest.mock import MagicMock
 
-import boto3
 import pytest
-from moto import mock_aws
 
+from tests.support.aws import OUTPUTS, Aws
 from tools.deployment import service
-from tools.deployment.stage import Stage
+from tools.deployment.stage import DeploymentError
 from tools.key_table import KeyTable
-from tools.local.service import load_template
-
-OUTPUTS = {"ApiKeysTableName": "keys", "BaseUrl": "https://a/v1"}
-
-
-def stage(execute: MagicMock | None = None) -> Stage:
-    """Make a stage with a stack, reached with the credentials of the environment."""
-    stage = Stage("staging", execute=execute or MagicMock())
-    outputs = [
-        {"OutputKey": name, "OutputValue": value} for name, value in OUTPUTS.items()
-    ]
-    cloudformation = MagicMock()
-    cloudformation.describe_stacks.return_value = {"Stacks": [{"Outputs": outputs}]}
-    clients = {"cloudformation": lambda _: cloudformation}
-    return replace(stage, client=lambda name: clients.get(name, boto3.client)(name))
 
 
 @pytest.fixture
-def keys(monkeypatch: pytest.MonkeyPatch) -> Iterator[KeyTable]:
-    """Make an empty table of keys."""
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    with mock_aws():
-        client = boto3.client("dynamodb")
-        request = load_template().tables["ApiKeysTable"].request
-        client.create_table(**request | {"TableName": "keys"})
-        yield KeyTable(client, "keys")
+def deployed(aws: Aws) -> Aws:
+    """Let the stage have a stack."""
+    aws.stack = {"Outputs": OUTPUTS}
+    return aws
 
 
 def test_two_checks_at_the_same_time_have_valid_keys_of_their_own(
-    keys: KeyTable,
+    deployed: Aws,
 ) -> None:
+    keys = KeyTable(deployed.stage.client("dynamodb"), "keys")
     with (
-        service.temporary_keys(stage()) as first,
-        service.temporary_keys(stage()) as second,
+        service.temporary_keys(deployed.stage) as first,
+        service.temporary_keys(deployed.stage) as second,
     ):
         assert len({*first, *second}) == 4
-        assert {record.state for record in keys.all()} == {"active"}
+        records = keys.all()
+        assert {record.state for record in records} == {"active"}
+        lives = {
+            record.expires - record.created for record in records if record.expires
+        }
+        assert lives == {86_400}
 
     assert {record.state for record in keys.all()} == {"revoked"}
 
 
-@pytest.mark.usefixtures("keys")
-def test_a_canary_gets_requests_that_only_read() -> None:
-    suite = MagicMock()
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        (1, "failed"),
+        (2, "ended early, with status 2"),
+        (3, "ended early, with status 3"),
+        (4, "ended early, with status 4"),
+        (5, "has no such tests"),
+        (-9, "ended early, with status -9"),
+    ],
+)
+def test_a_suite_that_does_not_pass_fails_the_check(
+    deployed: Aws, status: int, reason: str
+) -> None:
+    service.check_contract(deployed.stage, ["one", "two"], "aws")
 
-    with service.requests_meanwhile(stage(suite)):
-        while not suite.called:
+    deployed.results["pytest tests/contract"] = status, ""
+    with pytest.raises(DeploymentError, match=f"the contract suite {reason}"):
+        service.check_contract(deployed.stage, ["one", "two"], "aws")
+
+
+def test_a_canary_gets_requests_that_only_read_until_it_has_ended(
+    deployed: Aws,
+) -> None:
+    with service.requests_meanwhile(deployed.stage, pause_s=0.01):
+        while len(deployed.named("pytest")) < 2:
             time.sleep(0.01)
 
-    assert "smoke_read_only" in suite.call_args.args[0]
-
-
-def test_an_address_that_has_not_confirmed_gets_no_alarms() -> None:
-    aws = MagicMock()
-    resource = {"LogicalResourceId": "AlarmTopic", "PhysicalResourceId": "topic"}
-    aws.get_paginator.return_value.paginate.return_value = [
-        {"StackResourceSummaries": [resource]}
-    ]
-    aws.list_subscriptions_by_topic.return_value = {
-        "Subscriptions": [
-            {"Endpoint": "a@example.com", "SubscriptionArn": "PendingConfirmation"},
-            {
-                "Endpoint": "b@example.com",
-                "SubscriptionArn": "arn:aws:sns:eu-west-1:1:alarms:2",
-            },
-        ]
-    }
-    production = Stage("production", client=lambda _: aws)
-
-    assert production.unconfirmed_subscriptions() == ["a@example.com"]
+    for arguments in deployed.named("pytest"):
+        assert arguments[-2:] == ["-m", "smoke_read_only"]
+    keys = KeyTable(deployed.stage.client("dynamodb"), "keys").all()
+    assert [key.state for key in keys] == ["revoked", "revoked"]

@@ -1,9 +1,7 @@
 """Read the translated template, and the parameters of its stages."""
 
-import string
 import tomllib
-from collections import ChainMap
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator
 from typing import Any
 
 import yaml
@@ -62,25 +60,3 @@ def role_statements(stack: Template) -> Iterator[tuple[str, dict[str, Any]]]:
         for policy in role.get("Policies", []):
             for statement in policy["PolicyDocument"]["Statement"]:
                 yield name, statement
-
-
-class _Substitution(string.Template):
-    idpattern = r"[\w:.]+"
-
-
-def resolve(value: Any, names: MutableMapping[str, Any]) -> Any:  # noqa: PLR0911 - one for each form
-    """Put values where a template refers to names, such as `Stage`, `AWS::Region` or `Role.Arn`."""
-    match value:
-        case list():
-            return [resolve(each, names) for each in value]
-        case {"Ref": name}:
-            return names[name]
-        case {"Fn::GetAtt": [resource, attribute]}:
-            return names[f"{resource}.{attribute}"]
-        case {"Fn::Sub": [text, own]}:
-            return _Substitution(text).substitute(ChainMap(own, names))
-        case {"Fn::Sub": text}:
-            return _Substitution(text).substitute(names)
-        case dict():
-            return {key: resolve(each, names) for key, each in value.items()}
-    return value

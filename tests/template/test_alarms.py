@@ -30,9 +30,9 @@ from tests.support.stack import (
     parameters,
     properties_by_name,
     properties_of,
-    resolve,
 )
 from tools import ROOT
+from tools.deployment.template import resolve
 
 RUNBOOK = (ROOT / "docs/runbook.md").read_text()
 MODES = yaml.safe_load(Path(__file__).with_name("failure_modes.yaml").read_text())

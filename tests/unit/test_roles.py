@@ -10,7 +10,8 @@ from animal_store import api_key
 from tests.support import handlers, openapi
 from tests.support.fault_injection import FaultyStore
 from tests.support.handlers import EVENTS, SUCCESSES, TEMPLATE
-from tests.support.stack import load, resolve, role_statements
+from tests.support.stack import load, role_statements
+from tools.deployment.template import resolve
 from tools.local.events import EXAMPLE_KEY
 from tools.packaging.sdk_data import OPERATIONS
 

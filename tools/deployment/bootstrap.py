@@ -15,6 +15,7 @@ def bootstrap(
     parameters: Annotated[list[str] | None, typer.Argument()] = None,
 ) -> None:
     """Prepare the account for a stage of OWNER/REPOSITORY; PARAMETERS are NAME=VALUE."""
+    stage.announce()
     create(stage, identity(stage, repository) + (parameters or []))
     print(*(f"{name}: {value}" for name, value in stage.account().items()), sep="\n")
 
@@ -45,7 +46,20 @@ def identity(stage: Stage, repository: str) -> list[str]:
 
 def create(stage: Stage, parameters: list[str]) -> None:
     """Create or update the stack of the account."""
+    if "CreateApiGatewayLoggingRole=true" in parameters:
+        _keep_logging_role(stage)
     stage.run(SAM, "deploy", "--template-file", "bootstrap.yaml", "--stack-name",
         f"{stage.stack}-bootstrap", "--capabilities", "CAPABILITY_IAM",
         "--no-fail-on-empty-changeset", "--no-progressbar",
         "--parameter-overrides", f"Stage={stage.name}", *parameters)  # fmt: skip
+
+
+def _keep_logging_role(stage: Stage) -> None:
+    """Refuse to replace the role with which every API of the account and region writes logs."""
+    used = stage.client("apigateway").get_account().get("cloudwatchRoleArn")
+    own = stage.resources(stack=f"{stage.stack}-bootstrap").get("ApiGatewayLoggingRole")
+    if used and used.rpartition("/")[2] != own:
+        raise DeploymentError(
+            f"API Gateway writes logs as {used}, for every API of this account and region: leave "
+            "CreateApiGatewayLoggingRole out, and it does so for the stage too"
+        )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import typer
 
-from tools.deployment import bootstrap, check_stage, release, restore
+from tools.deployment import bootstrap, check_stage, release, restore, status
 from tools.deployment.service import check_contract, temporary_keys
 from tools.deployment.stage import DeploymentError, Stage, StageName
 from tools.packaging.artifact import Artifact, digest
@@ -12,6 +12,7 @@ from tools.packaging.targets import TARGETS
 
 app = typer.Typer()
 app.command()(bootstrap.bootstrap)
+app.command()(status.status)
 app.command()(restore.restore)
 
 
@@ -29,13 +30,17 @@ def deploy(  # noqa: PLR0913 - one argument for each option
 
     It must have the SHA-256, and be built by the pipeline of the repository ATTESTED, if given.
     """
+    stage.announce()
     if sha256 and sha256 != digest(artifact.read_bytes()):
         raise DeploymentError(f"{artifact} does not have the SHA-256 {sha256}")
     with release.opened(artifact) as opened:
+        _verify(stage, opened, attested)
         if plan:
             print(release.plan(stage, opened))
-        else:
-            _deploy(stage, opened, attested, is_rollback=False, canary=canary)
+            return
+        stage.wait()
+        release.guard(stage, opened.commit, is_rollback=False)
+        _deploy(stage, opened, is_rollback=False, canary=canary)
 
 
 @app.command()
@@ -43,19 +48,19 @@ def rollback(
     stage: StageName, commit: str, *, canary: bool = False, attested: str = ""
 ) -> None:
     """Redeploy an artifact that has passed on the stage; cancel any deployment under way."""
+    stage.announce()
     with release.fetched(stage, commit, "passed") as artifact:
-        if stage.status() == "UPDATE_IN_PROGRESS":
-            stage.client("cloudformation").cancel_update_stack(StackName=stage.stack)
-        _deploy(stage, artifact, attested, is_rollback=True, canary=canary)
+        # Refused before anything is cancelled.
+        _verify(stage, artifact, attested)
+        release.guard(stage, artifact.commit, is_rollback=True)
+        stage.cancel()
+        stage.wait()
+        _deploy(stage, artifact, is_rollback=True, canary=canary)
 
 
 def _deploy(
-    stage: Stage, artifact: Artifact, attested: str, *, is_rollback: bool, canary: bool
+    stage: Stage, artifact: Artifact, *, is_rollback: bool, canary: bool
 ) -> None:
-    if attested:
-        _verify(stage, artifact, attested)
-    stage.wait()
-    release.guard(stage, artifact.commit, is_rollback=is_rollback)
     release.deploy_and_check(
         stage,
         artifact,
@@ -67,7 +72,9 @@ def _deploy(
 
 
 def _verify(stage: Stage, artifact: Artifact, repository: str) -> None:
-    """Refuse an artifact that was not built by the repository's pipeline, on main."""
+    """Refuse an artifact that was not built by a repository's pipeline on main, if one is given."""
+    if not repository:
+        return
     stage.run("gh", "attestation", "verify", str(artifact.path), "--repo", repository,
         "--signer-workflow", f"{repository}/.github/workflows/deploy.yml",
         "--source-ref", "refs/heads/main", "--source-digest", artifact.commit,
@@ -77,11 +84,16 @@ def _verify(stage: Stage, artifact: Artifact, repository: str) -> None:
 @app.command("check-stage")
 def check(stage: StageName) -> None:
     """Compare a stage with what was asked for, and test it (production: reads only)."""
+    stage.announce()
+    if not stage.outputs():
+        raise DeploymentError(f"{stage.name} has no stack in this account and region")
     with release.fetched(stage, release.released(stage)) as artifact:
+        lapses = [*check_stage.lapses(stage)]
+        print(*lapses, sep="\n", flush=True)  # now, because the suite may fail
         _check(stage, artifact)
-    if unconfirmed := stage.unconfirmed_subscriptions():
+    if lapses:
         raise DeploymentError(
-            f"alarms do not reach {', '.join(unconfirmed)}: not confirmed yet"
+            f"{len(lapses)} things of {stage.name} have lapsed: see above"
         )
 
 

@@ -4,17 +4,36 @@ import contextlib
 import json
 import tempfile
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from pathlib import Path
 
 import yaml
+from botocore.exceptions import ClientError
 
 from tools import ROOT
 from tools.deployment.service import SAM, requests_meanwhile
-from tools.deployment.stage import DeploymentError, Stage
+from tools.deployment.stage import TABLES, DeploymentError, Stage
 from tools.packaging.artifact import Artifact, digest, unpack
 
 MAIN = "origin/main"
+# Replacing or deleting a table would leave the stage with an empty one.
+STACK_POLICY = {
+    "Statement": [
+        {"Effect": "Allow", "Principal": "*", "Action": "Update:*", "Resource": "*"},
+        {
+            "Effect": "Deny",
+            "Principal": "*",
+            "Action": ["Update:Replace", "Update:Delete"],
+            "Resource": [f"LogicalResourceId/{table}" for table in TABLES],
+        },
+    ]
+}
+# What Lambda keeps unreserved in each account and region
+# (lambda/latest/dg/configuration-concurrency.html).
+_UNRESERVED = 100
+# AWS refuses requests of a machine whose clock differs by more.
+_CLOCK_SKEW = timedelta(minutes=5)
 
 
 def guard(stage: Stage, commit: str, *, is_rollback: bool) -> None:
@@ -50,6 +69,22 @@ def opened(path: Path) -> Iterator[Artifact]:
         yield unpack(path, Path(folder) / "artifact")
 
 
+def stored(stage: Stage, among: str) -> dict[str, datetime]:
+    """Return the names of a stage's artifacts with the time of each, the oldest first.
+
+    Args:
+        stage: Whose bucket.
+        among: `releases` for all that were deployed, `passed` for those that passed their checks.
+    """
+    bucket, s3 = stage.account()["ArtifactBucketName"], stage.client("s3")
+    pages = s3.get_paginator("list_objects_v2").paginate(
+        Bucket=bucket, Prefix=f"{among}/"
+    )
+    entries = pages.build_full_result().get("Contents", [])
+    entries.sort(key=itemgetter("LastModified"))
+    return {Path(each["Key"]).stem: each["LastModified"] for each in entries}
+
+
 @contextlib.contextmanager
 def fetched(stage: Stage, name: str, among: str = "releases") -> Iterator[Artifact]:
     """Open an artifact from the stage's bucket, given the beginning of its name.
@@ -60,16 +95,14 @@ def fetched(stage: Stage, name: str, among: str = "releases") -> Iterator[Artifa
         among: `releases` for all that were deployed, `passed` for those that passed their checks.
     """
     bucket, s3 = stage.account()["ArtifactBucketName"], stage.client("s3")
-    pages = s3.get_paginator("list_objects_v2").paginate(
-        Bucket=bucket, Prefix=f"{among}/"
-    )
-    entries = pages.build_full_result().get("Contents", [])
-    entries.sort(key=lambda entry: entry["LastModified"])
-    names = [Path(entry["Key"]).stem for entry in entries]
-    found = [one for one in names if one.startswith(name)]
+    artifacts = stored(stage, among)
+    found = [one for one in artifacts if name and one.startswith(name)]
     if len(found) != 1:
-        message = f"not one artifact of {stage.name} begins with {name!r}; there are:"
-        raise DeploymentError("\n".join([message, *names]))
+        lines = [f"not one artifact of {stage.name} begins with {name!r}; there are:"]
+        for one, at in artifacts.items():
+            mark = " (runs now)" if one == released(stage) else ""
+            lines.append(f"{at:%Y-%m-%d %H:%M} {one}{mark}")
+        raise DeploymentError("\n".join(lines))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{found[0]}.zip"
         s3.download_file(bucket, f"releases/{path.name}", str(path))
@@ -94,15 +127,45 @@ def install(
         artifact: What it is to run.
         canary: Whether CodeDeploy shifts traffic, if the artifact's parameters say so.
     """
+    _require_concurrency(stage, artifact)
     bucket = stage.account()["ArtifactBucketName"]
-    # Before anything else, so that whatever runs can be deployed again.
+    # Before the stack changes, so that whatever runs can be deployed again.
     stage.client("s3").upload_file(
         str(artifact.path), bucket, f"releases/{artifact.name}.zip"
     )
+    if stage.outputs():
+        _protect(stage)
     _sam_deploy(stage, artifact, canary=canary)
-    stage.client("cloudformation").update_termination_protection(
+    _protect(stage)
+
+
+def _protect(stage: Stage) -> None:
+    cloudformation = stage.client("cloudformation")
+    cloudformation.set_stack_policy(
+        StackName=stage.stack, StackPolicyBody=json.dumps(STACK_POLICY)
+    )
+    cloudformation.update_termination_protection(
         StackName=stage.stack, EnableTerminationProtection=True
     )
+
+
+def _require_concurrency(stage: Stage, artifact: Artifact) -> None:
+    """Refuse to reserve more concurrency than the account has: a new one may have 10 in all."""
+    template = yaml.safe_load((artifact.folder / "template.yaml").read_text("utf-8"))
+    types = [resource["Type"] for resource in template["Resources"].values()]
+    functions = types.count("AWS::Serverless::Function")
+    asked = int(stage.parameters(artifact.folder)["ReservedConcurrency"])
+    more = asked - int(stage.used_parameters().get("ReservedConcurrency", 0))
+    if more <= 0:
+        return
+    answer = stage.client("lambda").get_account_settings()["AccountLimit"]
+    free = answer["UnreservedConcurrentExecutions"] - _UNRESERVED
+    if functions * more > free:
+        raise DeploymentError(
+            f"{functions} functions are to reserve {more} executions each, and this account and "
+            f"region have {max(free, 0)} to reserve (quota: {answer['ConcurrentExecutions']}): "
+            "raise Lambda's quota, or lower ReservedConcurrency in samconfig.toml"
+        )
 
 
 def plan(stage: Stage, artifact: Artifact) -> str:
@@ -113,10 +176,16 @@ def plan(stage: Stage, artifact: Artifact) -> str:
         )
     printed = _sam_deploy(stage, artifact, "--no-execute-changeset")
     change_set = next(word for word in printed.split() if ":changeSet/" in word)
+    cloudformation = stage.client("cloudformation")
     # With the stack's name too: the permission to call it is checked against the stack.
-    stage.client("cloudformation").delete_change_set(
-        StackName=stage.stack, ChangeSetName=change_set
-    )
+    names = {"StackName": stage.stack, "ChangeSetName": change_set}
+    pages = cloudformation.get_paginator("describe_change_set").paginate(**names)
+    for change in pages.search("Changes[].ResourceChange"):
+        table = change["LogicalResourceId"]
+        replaced = change.get("Replacement", "False") != "False"
+        if table in TABLES and (replaced or change["Action"] == "Remove"):
+            printed += f"\n{table} would be replaced or deleted, which the stack policy refuses."
+    cloudformation.delete_change_set(**names)
     return printed
 
 
@@ -134,9 +203,15 @@ def _sam_deploy(
     # change that was taken back would fail the next time.
     variables = template["Globals"]["Function"]["Environment"]["Variables"]
     variables["DEPLOYMENT"] = datetime.now(UTC).isoformat()
-    template["Outputs"]["Artifact"] = {
-        "Description": "What runs: commit and SHA-256.",
-        "Value": artifact.name,
+    template["Outputs"] |= {
+        "Artifact": {
+            "Description": "What runs: commit and SHA-256.",
+            "Value": artifact.name,
+        },
+        "Deployed": {
+            "Description": "Since when.",
+            "Value": variables["DEPLOYMENT"],
+        },
     }
     (folder / "deployed.json").write_text(json.dumps(template), "utf-8")
     stage.run(SAM, "package", "--template-file", "deployed.json", "--output-template-file",
@@ -145,10 +220,18 @@ def _sam_deploy(
     parameters = stage.parameters(folder)
     if not canary:
         parameters["Canary"] = "false"
-    return stage.run(SAM, "deploy", "--template-file", "packaged.yaml", "--config-file",
-        "samconfig.toml", "--config-env", stage.name, "--s3-bucket", bucket, "--role-arn",
-        account["ExecutionRoleArn"], "--no-progressbar", *options, "--parameter-overrides",
-        *(f'{name}="{value}"' for name, value in parameters.items()), cwd=folder)  # fmt: skip
+    started = datetime.now(UTC)
+    try:
+        return stage.run(SAM, "deploy", "--template-file", "packaged.yaml", "--config-file",
+            "samconfig.toml", "--config-env", stage.name, "--s3-bucket", bucket, "--role-arn",
+            account["ExecutionRoleArn"], "--no-progressbar", *options, "--parameter-overrides",
+            *(f'{name}="{value}"' for name, value in parameters.items()), cwd=folder)  # fmt: skip
+    except DeploymentError as error:
+        try:
+            reasons = stage.failures(started - _CLOCK_SKEW)
+        except ClientError as refused:
+            reasons = [f"CloudFormation's reasons cannot be read: {refused}"]
+        raise DeploymentError("\n".join([str(error), *reasons])) from error
 
 
 def deploy_and_check(

@@ -47,13 +47,20 @@ def _issue(keys: KeyTable) -> tuple[str, KeyRecord]:
 
 def check_contract(stage: Stage, keys: list[str], place: str, *arguments: str) -> None:
     """Run the contract suite as a place has to pass it, without this process's credentials."""
-    if _suite(stage, keys, place, "-r", "fE", *arguments).returncode:
-        raise DeploymentError(f"the contract suite failed against {stage.name}")
+    status = _suite(stage, keys, place, "-r", "fE", *arguments).returncode
+    if status:
+        # https://docs.pytest.org/en/stable/reference/exit-codes.html
+        reason = {1: "failed", 5: "has no such tests"}.get(
+            status, f"ended early, with status {status}"
+        )
+        raise DeploymentError(
+            f"the contract suite {reason}: {stage.name} is not known to work"
+        )
 
 
 @contextmanager
-def requests_meanwhile(stage: Stage) -> Iterator[None]:
-    """Run the read-only part of the contract suite against a stage, over and over.
+def requests_meanwhile(stage: Stage, pause_s: float = 20) -> Iterator[None]:
+    """Run the read-only part of the contract suite against a stage, with pauses.
 
     A canary that nobody calls cannot fail. Judging is left to the check that follows, because old
     and new versions answer meanwhile.
@@ -61,7 +68,7 @@ def requests_meanwhile(stage: Stage) -> Iterator[None]:
     ended = threading.Event()
 
     def run_again(keys: list[str]) -> None:
-        while not ended.is_set():
+        while not ended.wait(pause_s):
             _suite(stage, keys, "aws", "-m", "smoke_read_only", quiet=True)
 
     with temporary_keys(stage) as keys, ThreadPoolExecutor() as pool:

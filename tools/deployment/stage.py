@@ -6,6 +6,7 @@ import time
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +18,13 @@ from botocore.exceptions import ClientError
 from tools import ROOT
 
 TABLES = ("AnimalsTable", "ApiKeysTable")
+# What an event says of a failure, by its type: provisioning, a hook, and validation.
+_REASONS = (
+    "ResourceStatusReason",
+    "HookStatusReason",
+    "ValidationStatusReason",
+    "ValidationPath",
+)
 # Of the account, not of the repository: an artifact that does not name them leaves them alone.
 _KEPT = ("AlarmEmail", "CertificateArn", "DomainName")
 
@@ -33,6 +41,7 @@ class Stage:
         name: The name.
         client: Makes a client of a service of AWS, with the credentials of the environment.
         execute: Starts each command, as `subprocess.run` does.
+        sleep: Waits for some seconds.
     """
 
     name: str
@@ -42,10 +51,20 @@ class Stage:
     execute: Callable[..., subprocess.CompletedProcess[Any]] = field(
         default=subprocess.run, repr=False
     )
+    sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
 
     def caller(self) -> str:
         """Name whoever the credentials belong to, by ARN."""
         return str(self.client("sts").get_caller_identity()["Arn"])
+
+    def announce(self) -> None:
+        """Print where a command acts, and as whom."""
+        sts = self.client("sts")
+        caller = sts.get_caller_identity()
+        account, region = caller["Account"], sts.meta.region_name
+        print(
+            f"{self.name}: account {account}, {region}, as {caller['Arn']}", flush=True
+        )
 
     def run(self, *command: str, cwd: Path = ROOT) -> str:
         """Run a command and return what it printed."""
@@ -93,7 +112,8 @@ class Stage:
         """Return the outputs of bootstrap.yaml's stack: the bucket of artifacts, and roles."""
         if not (outputs := self._pairs(f"{self.stack}-bootstrap", "Output")):
             raise DeploymentError(
-                f"this account and region are not prepared: make bootstrap STAGE={self.name}"
+                f"this account and region are not prepared for {self.name}: if they are the right "
+                f"ones, make bootstrap STAGE={self.name} REPOSITORY=owner/name"
             )
         return outputs
 
@@ -105,9 +125,13 @@ class Stage:
         """Return the parameters that its stack has."""
         return self._pairs(self.stack, "Parameter")
 
+    def describe(self) -> dict[str, Any]:
+        """Return what CloudFormation says of its stack; nothing if there is no stack."""
+        return self._describe(self.stack)
+
     def status(self) -> str:
         """Return the status of its stack; empty if there is no stack."""
-        return str(self._describe(self.stack).get("StackStatus", ""))
+        return str(self.describe().get("StackStatus", ""))
 
     def tags(self) -> list[dict[str, str]]:
         """Return the tags of its stack."""
@@ -119,26 +143,47 @@ class Stage:
         while (status := self.status()).endswith(
             "IN_PROGRESS"
         ) and status != "REVIEW_IN_PROGRESS":
-            time.sleep(5)
+            self.sleep(5)
 
-    def resources(self) -> dict[str, str]:
-        """Return the physical names of its stack's resources by their logical ids."""
+    def cancel(self) -> None:
+        """Cancel the update that is under way, if there is one."""
+        if self.status() != "UPDATE_IN_PROGRESS":
+            return
+        try:
+            self.client("cloudformation").cancel_update_stack(StackName=self.stack)
+        except ClientError:
+            if self.status() == "UPDATE_IN_PROGRESS":  # it has not just ended
+                raise
+
+    def resources(self, kind: str = "", stack: str = "") -> dict[str, str]:
+        """Return the physical names of a stack's resources, or of one type's, by logical id."""
+        if not self._describe(stack or self.stack):
+            return {}
         paginator = self.client("cloudformation").get_paginator("list_stack_resources")
         names = {}
-        for page in paginator.paginate(StackName=self.stack):
+        for page in paginator.paginate(StackName=stack or self.stack):
             for each in page["StackResourceSummaries"]:
-                names[each["LogicalResourceId"]] = each.get("PhysicalResourceId", "")
+                if kind in {"", each["ResourceType"]}:
+                    name = each.get("PhysicalResourceId", "")
+                    names[each["LogicalResourceId"]] = name
         return names
 
-    def unconfirmed_subscriptions(self) -> list[str]:
-        """Return the addresses that get no alarms until they confirm that they want them."""
-        topic = self.resources()["AlarmTopic"]
-        answer = self.client("sns").list_subscriptions_by_topic(TopicArn=topic)
-        return [
-            str(each["Endpoint"])
-            for each in answer["Subscriptions"]
-            if each["SubscriptionArn"] == "PendingConfirmation"
-        ]
+    def failures(self, since: datetime) -> list[str]:
+        """Say why CloudFormation refused a change set or took an update back.
+
+        Validation before a deployment gives its reasons to DescribeEvents alone
+        (AWSCloudFormation/latest/UserGuide/validate-stack-deployments.html).
+        """
+        paginator = self.client("cloudformation").get_paginator("describe_events")
+        filters = {"FailedEvents": True}
+        found = []
+        for page in paginator.paginate(StackName=self.stack, Filters=filters):
+            for event in page["OperationEvents"]:
+                reasons = [str(event[name]) for name in _REASONS if name in event]
+                if reasons and event["Timestamp"] >= since:
+                    resource = event.get("LogicalResourceId", self.stack)
+                    found.append(f"{resource}: {', '.join(reasons)}")
+        return found[::-1]  # the oldest first: it is the cause
 
     def _describe(self, stack: str) -> dict[str, Any]:
         cloudformation = self.client("cloudformation")
@@ -156,4 +201,17 @@ class Stage:
         }
 
 
-StageName = Annotated[Stage, typer.Argument(parser=Stage, metavar="STAGE")]
+def named(name: str) -> Stage:
+    """Make a stage of samconfig.toml."""
+    config = tomllib.loads((ROOT / "samconfig.toml").read_text("utf-8"))
+    config.pop("version")
+    names = [each for each, commands in config.items() if "deploy" in commands]
+    if name not in names:
+        known = ", ".join(names)
+        raise typer.BadParameter(
+            f"{name!r} is not in samconfig.toml, which has {known}"
+        )
+    return Stage(name)
+
+
+StageName = Annotated[Stage, typer.Argument(parser=named, metavar="STAGE")]

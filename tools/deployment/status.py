@@ -1,0 +1,68 @@
+"""Say what a stage runs and how it is, as `make status` prints it."""
+
+import time
+from collections.abc import Iterator
+from operator import itemgetter
+
+from animal_store_client.errors import printable
+
+from tools.deployment import release
+from tools.deployment.stage import DeploymentError, Stage, StageName
+from tools.key_table import KeyTable
+
+
+def status(stage: StageName) -> None:
+    """Say what a stage runs, what ran before, the alarms that ring and the keys that expire."""
+    stage.announce()
+    if not stage.outputs():
+        raise DeploymentError(f"{stage.name} has no stack in this account and region")
+    for line in [*_releases(stage), *_alarms(stage), *_keys(stage)]:
+        print(line)
+
+
+def _releases(stage: Stage) -> Iterator[str]:
+    runs, since = release.released(stage), stage.outputs().get("Deployed")
+    passed = release.stored(stage, "passed")
+    verdict = "has passed its check" if runs in passed else "has not passed a check"
+    yield f"{stage.stack} is {stage.status()}"
+    yield f"runs {runs} since {since}; it {verdict}"
+    others = [name for name in passed if name != runs]
+    if others:
+        commit, at = others[-1].partition("-")[0], passed[others[-1]]
+        yield f"ran {others[-1]}, which passed its check on {at:%Y-%m-%d %H:%M}:"
+        yield f"  make rollback STAGE={stage.name} COMMIT={commit}"
+
+
+def _alarms(stage: Stage) -> Iterator[str]:
+    """Name the alarms that are not OK or tell nobody, and a heartbeat's whatever it is."""
+    names = stage.resources("AWS::CloudWatch::Alarm")
+    names |= stage.resources("AWS::CloudWatch::CompositeAlarm")
+    pages = stage.client("cloudwatch").get_paginator("describe_alarms")
+    types = ["MetricAlarm", "CompositeAlarm"]
+    answer = pages.paginate(AlarmNames=[*names.values()], AlarmTypes=types)
+    found = answer.build_full_result()
+    alarms = {each["AlarmName"]: each for kind in found for each in found[kind]}
+    quiet = 0
+    for logical_id, name in names.items():
+        if name not in alarms:
+            yield f"{logical_id} was deleted"
+            continue
+        alarm = alarms[name]
+        muted = "" if alarm["ActionsEnabled"] else " (muted)"
+        if alarm["StateValue"] == "OK" and not muted and "Heartbeat" not in logical_id:
+            quiet += 1
+            continue
+        since = alarm["StateUpdatedTimestamp"]
+        state = f"{alarm['StateValue']}{muted} since {since:%Y-%m-%d %H:%M}"
+        yield f"{logical_id} is {state}: {alarm['StateReason']}"
+    yield f"{quiet} other alarms are OK"
+
+
+def _keys(stage: Stage) -> Iterator[str]:
+    table = KeyTable(stage.client("dynamodb"), stage.outputs()["ApiKeysTableName"])
+    valid = [key for key in table.all() if key.state == "active"]
+    yield f"{len(valid)} API keys are valid; those that expire first:"
+    expiring = [(key.expires, key) for key in valid if key.expires]
+    for expires, key in sorted(expiring, key=itemgetter(0))[:3]:
+        day = time.strftime("%Y-%m-%d", time.gmtime(expires))
+        yield f"  {day} {key.id} {printable(key.label)}"
