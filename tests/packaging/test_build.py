@@ -208,6 +208,23 @@ def test_an_artifact_holds_code_that_is_addressed_by_its_digest(tmp_path: Path) 
     assert (unpacked.folder / sbom.NAME).exists()
 
 
+def test_a_file_that_git_does_not_know_makes_an_artifact_dirty(tmp_path: Path) -> None:
+    (tmp_path / "functions/__pycache__").mkdir(parents=True)
+    (tmp_path / "functions/app.py").touch()
+    (tmp_path / ".gitignore").write_text("*.env\n")
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    subprocess.run(["git", "add", "."], cwd=tmp_path, check=True)
+    who = ["-c", "user.name=x", "-c", "user.email=x@example.com"]
+    subprocess.run(
+        ["git", *who, "commit", "--quiet", "-m", "x"], cwd=tmp_path, check=True
+    )
+    (tmp_path / "functions/__pycache__/app.pyc").touch()
+    assert len(artifact.commit(tmp_path)) == 40
+
+    (tmp_path / "functions/ignored.env").touch()
+    assert artifact.commit(tmp_path).endswith("-dirty")
+
+
 def run_makefile(root: Path, output: Path) -> subprocess.CompletedProcess[str]:
     """Build the layer as a plain `sam build` does."""
     command = ["make", "-f", f"{root}/layers/common/Makefile", "build-CommonLayer"]

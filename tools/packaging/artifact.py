@@ -60,10 +60,22 @@ def _zip(entries: dict[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def commit() -> str:
-    """Name what is checked out: the commit, with `-dirty` if files differ from it."""
-    command = ["git", "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
-    return subprocess.check_output(command, cwd=ROOT, text=True).strip()
+def commit(root: Path = ROOT) -> str:
+    """Name what is checked out: the commit, with `-dirty` if what ships differs from it."""
+    describe = ["git", "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
+    name = subprocess.check_output(describe, cwd=root, text=True).strip()
+    # `sam build` packs whatever is there, ignored or not. git describes what is tracked alone.
+    untracked = [
+        "git",
+        "ls-files",
+        "--others",
+        "--exclude=__pycache__",
+        "functions",
+        "layers",
+    ]
+    if subprocess.check_output(untracked, cwd=root):
+        name = f"{name.removesuffix('-dirty')}-dirty"
+    return name
 
 
 def pack(build: Path, output: Path, config: Path = ROOT / "samconfig.toml") -> str:
