@@ -126,6 +126,8 @@ class Repairs(RuleBasedStateMachine):
             return None
         operator = self.running[-1]
         operator.calls += 1
+        if operator.calls > operator.dies_at:  # what its threads still had to do
+            raise OperatorDiedError
         match operator.meanwhile.get(operator.calls):
             case Operator() as other:
                 self.run(other)
@@ -282,6 +284,7 @@ def without_revocation(item: Item) -> Item:
 
 
 def test_repairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    handlers.handler("CreatePetFunction")  # the modules that get the clock
     Repairs.clock = install_clock(monkeypatch)
     run_state_machine_as_test(
         Repairs,
