@@ -5,6 +5,7 @@ import logging
 import socket
 from collections.abc import Iterator
 from contextlib import closing, redirect_stdout
+from datetime import datetime
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -157,7 +158,9 @@ def test_log_names_what_a_request_needs(
     assert shown.endswith("ms  (needs: Authorization: Bearer API_KEY)")
 
 
-def test_status_is_made_of_the_metrics(http: httpx2.Client, output: Output) -> None:
+def test_status_is_made_of_the_requests_lines(
+    http: httpx2.Client, output: Output
+) -> None:
     with redirect_stdout(output):
         pet = http.post("/v1/pets", json={"name": "Rex", "categoryId": 1}).json()
         http.get(f"/v1/pets/{pet['id']}")
@@ -171,7 +174,7 @@ def test_status_is_made_of_the_metrics(http: httpx2.Client, output: Output) -> N
     assert read["Operation"] == "getPet"
     assert created["StoreCalls"] == 2
     for each in (created, read):
-        begin = each["_aws"]["Timestamp"] // 10_000 * 10
+        begin = int(datetime.fromisoformat(each["timestamp"]).timestamp()) // 10 * 10
         point = status["recent"][begin][each["Operation"]]
         assert point == [1, each["Latency"]]
     assert http.get("/status.json").json()["counts"] == []

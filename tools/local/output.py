@@ -5,6 +5,7 @@ import json
 import logging
 import threading
 from collections import Counter, deque
+from datetime import datetime
 from io import StringIO
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -49,18 +50,19 @@ class Output(StringIO):
         return len(text)
 
     def _read(self, line: dict[str, Any]) -> None:
-        """Show the first cause of an exception, and count a request from its metrics line."""
+        """Show the first cause of an exception, and count a request from its line."""
         if "exception" in line:
             first = line["exception"].partition(
                 "\n\nThe above exception was the direct"
             )[0]
             _log.info("          %s; see %s", summary(first), self._log.baseFilename)
-        if "_aws" in line:
+        if "Operation" in line:
             with self._lock:
                 self._count(line)
 
     def _count(self, request: dict[str, Any]) -> None:
-        operation, time = request["Operation"], request["_aws"]["Timestamp"] // 1000
+        operation = request["Operation"]
+        time = int(datetime.fromisoformat(request["timestamp"]).timestamp())
         self._counts[operation, request["Status"]] += 1
         self._last.appendleft(request)
         point = self._recent.setdefault(time - time % _SECONDS, {})
