@@ -19,6 +19,7 @@ from tests.support.clock import Clock, install_clock
 from tests.support.fault_injection import FaultyStore
 from tools.deployment.repair import Damage, Item, Repair
 from tools.key_table import KeyRecord, KeyTable
+from tools.local.events import EXAMPLE_KEY
 
 from animal_store import api_key  # isort: skip - handlers makes its environment
 
@@ -97,7 +98,8 @@ class Repairs(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.store = FaultyStore()
-        handlers.add_key(STOLEN_KEY)
+        for key in (EXAMPLE_KEY, STOLEN_KEY):
+            handlers.add_key(key, expires={"N": "2000000000"})
         keys = KeyTable(CLIENT, API_KEYS)
         for record in KEYS:
             keys.put(record)
@@ -289,7 +291,7 @@ def test_repairs(monkeypatch: pytest.MonkeyPatch) -> None:
     run_state_machine_as_test(
         Repairs,
         settings=settings(
-            max_examples=30,
+            max_examples=150,
             phases=[Phase.generate],  # to shrink a history takes minutes
             deadline=None,
             stateful_step_count=12,
