@@ -341,8 +341,8 @@ def test_the_firewall_limits_clients_and_strangers_use_up_no_limit(
     }
     assert (key["Statement"], key["Action"]) == (KEY_IN_HEADER, {"Allow": {}})
     assert [rule["Priority"] for rule in rules.values()] == [0, 1, 2, 3]
-    for name in ("RequestsPerAddress", "RequestsPerKey"):
-        assert stack["Parameters"][name]["Default"] == 6000
+    assert stack["Parameters"]["RequestsPerAddress"]["Default"] == 3000
+    assert stack["Parameters"]["RequestsPerKey"]["Default"] == 6000
 
 
 def test_the_console_shows_no_keys(firewall: Any) -> None:
