@@ -36,6 +36,10 @@ def own_layer() -> Iterator[None]:
         try:
             yield
         finally:
+            # What only the copy has loaded would be mixed with the original later.
+            for name in list(sys.modules):
+                if name.startswith("animal_store."):
+                    del sys.modules[name]
             sys.modules.update(modules)
 
 
