@@ -1,6 +1,8 @@
 """What `make restore` does and says; tests/reliability/test_repair.py checks the repair itself."""
 
+import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -155,6 +157,22 @@ def test_a_deleted_table_comes_back_as_the_template_has_it(
     capsys.readouterr()
     restore.restore(stage)
     assert "lacks" not in capsys.readouterr().out
+
+
+def test_the_record_of_an_idempotency_key_comes_back_while_it_lasts(
+    dynamodb: Any, stage: Stage
+) -> None:
+    at = datetime.now(UTC).isoformat()
+    key = {"pk": {"S": "idempotency#x"}, "id": {"N": "0"}}
+    expires = {"N": str(int(time.time()) + 3600)}
+    record = {**key, "petId": {"N": "1"}, "expires": expires}
+    dynamodb.put_item(TableName=ANIMALS, Item=record)
+    restore.restore(stage, at)
+    dynamodb.delete_item(TableName=ANIMALS, Key=key)
+
+    restore.restore(stage, at, apply=True)
+
+    assert record in items(dynamodb)
 
 
 def test_the_counter_is_raised_without_a_copy(dynamodb: Any, stage: Stage) -> None:

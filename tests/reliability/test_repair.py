@@ -115,6 +115,7 @@ class Repairs(RuleBasedStateMachine):
             str, Item
         ] = {}  # by the first copy: animals, records and keys
         self.theft = Damage()
+        self.add("a")  # has a record that can be damaged
 
     def teardown(self) -> None:
         CLIENT.meta.events.unregister("before-send.dynamodb", self.answer)
@@ -247,6 +248,7 @@ class Repairs(RuleBasedStateMachine):
             assert record["petId"]["N"] in self.pets
         self.lost.clear()
         self.is_damaged = False
+        self.clock.advance(61)  # unknown keys are remembered for a minute
         for key in ("", "a", "b"):
             self.add(key)
 
