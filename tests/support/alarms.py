@@ -1,18 +1,16 @@
-"""Evaluate the alarms of a template over metrics, minute by minute, as CloudWatch does.
+"""Evaluate the alarms of a template over streams of requests, as CloudWatch does.
 
 Windows slide with the minutes. AWS does not say whether FILL fills a metric that has no value at
 all in the window: `fills` tells, and alarms should not depend on it.
 """
 
-import json
 import math
 import operator
-import re
-from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
-from itertools import accumulate
-from typing import Any
+from functools import cache
+from types import CodeType
+from typing import Any, NamedTuple
 
 from tests.support.stack import Template, properties_by_name
 
@@ -25,188 +23,149 @@ _COMPARE = {
     "LessThanThreshold": operator.lt,
     "LessThanOrEqualToThreshold": operator.le,
 }
-_FILTER_COMPARE = {">": operator.gt, ">=": operator.ge, "<": operator.lt}
-_IS_BREACHING_IF_MISSING = {"breaching": True, "notBreaching": False}
-_MISSING = math.nan
 
 
-def metric(namespace: str, name: str, **dimensions: str) -> Metric:
+def metric(namespace: str, name: str, dimensions: dict[str, str]) -> Metric:
     """Name a metric."""
     return namespace, name, frozenset(dimensions.items())
 
 
-class Series:
-    """The values of metrics in each minute from `first` to `last`."""
+class Stream(NamedTuple):
+    """Values of a metric that come evenly from one minute until another."""
 
-    def __init__(self, first: int, last: int) -> None:
-        self.first, self.last = first, last
-        self._minutes: dict[Metric, dict[int, list[float]]] = defaultdict(dict)
-        self._totals: dict[Metric, list[list[float]]] = {}
+    value: float
+    per_minute: float
+    first: int
+    last: int
 
-    def count(
-        self, values: list[tuple[Metric, float]], minute: int, times: float
-    ) -> None:
-        """Add values that were observed so many times in a minute."""
-        for name, value in values:
-            found = self._minutes[name].setdefault(minute, [0, 0])
-            found[0] += value * times
-            found[1] += times
+    def number(self, start: int, end: int) -> int:
+        """Return how many values come between two minutes."""
+        begin, until = (
+            int(
+                self.per_minute * (min(max(each, self.first), self.last) - self.first)
+                + 1e-9
+            )
+            for each in (start, end)
+        )
+        return until - begin
 
-    def until(self, minute: int, other: "Series") -> "Series":
-        """Return this series until a minute, and another one afterwards."""
-        joined = Series(self.first, self.last)
-        for source, first, last in (
-            (self, self.first, minute),
-            (other, minute, self.last),
-        ):
-            for name, minutes in source._minutes.items():
-                kept = range(first, last)
-                own = {at: values for at, values in minutes.items() if at in kept}
-                joined._minutes[name] |= own
-        return joined
 
-    def statistic(self, name: Metric, kind: str, end: int, minutes: int) -> float:
-        """Return a statistic of the minutes before `end`; NaN if there is no value."""
-        if name not in self._totals:
-            every = range(self.first, self.last)
-            values = [self._minutes[name].get(minute, [0, 0]) for minute in every]
-            self._totals[name] = [
-                [0, *accumulate(each)] for each in zip(*values, strict=True)
-            ]
-        start, end = (max(each - self.first, 0) for each in (end - minutes, end))
-        total, count = (each[end] - each[start] for each in self._totals[name])
-        if count == 0:
-            return _MISSING
-        return {"Sum": total, "SampleCount": count, "Average": total / count}[kind]
+Day = dict[Metric, list[Stream]]
+
+
+def _statistic(streams: Iterable[Stream], stat: str, start: int, end: int) -> float:
+    numbers = [(each.value, each.number(start, end)) for each in streams]
+    total = sum(value * number for value, number in numbers)
+    count = sum(number for _, number in numbers)
+    if count == 0:
+        return math.nan
+    return {"Sum": total, "SampleCount": count, "Average": total / count}[stat]
 
 
 def _of_those_there(function: Any) -> Any:
     def apply(values: list[float]) -> float:
         there = [value for value in values if not math.isnan(value)]
-        return function(there) if there else _MISSING
+        return function(there) if there else math.nan
 
     return apply
 
 
-def _functions(*, fills: bool) -> dict[str, Any]:
-    """Return metric math's functions: using-metric-math.html in CloudWatch's guide."""
-    return {
+@cache
+def _compiled(expression: str) -> CodeType:
+    return compile(expression.strip(), expression, "eval")
+
+
+def _breaches(
+    alarm: dict[str, Any], day: Day, now: int, *, fills: bool
+) -> Iterator[bool]:
+    """Tell of each period up to now whether it breaches the threshold."""
+    # Metric math: using-metric-math.html in CloudWatch's guide.
+    functions = {
         "IF": lambda condition, yes, no: yes if condition else no,
         "FILL": lambda value, fill: fill if fills and math.isnan(value) else value,
         "MAX": _of_those_there(max),
-        "MIN": _of_those_there(min),
         "SUM": _of_those_there(sum),
     }
+    result, *metrics = alarm["Metrics"]
+    for back in range(alarm["EvaluationPeriods"]):
+        values = {}
+        for each in metrics:
+            asked, minutes = each["MetricStat"], each["MetricStat"]["Period"] // 60
+            pairs = {
+                pair["Name"]: pair["Value"] for pair in asked["Metric"]["Dimensions"]
+            }
+            name = metric(
+                asked["Metric"]["Namespace"], asked["Metric"]["MetricName"], pairs
+            )
+            end = now - back * minutes
+            values[each["Id"]] = _statistic(
+                day.get(name, []), asked["Stat"], end - minutes, end
+            )
+        value = eval(_compiled(result["Expression"]), functions, values)  # noqa: S307 - the template's
+        if math.isnan(value):
+            yield {"breaching": True, "notBreaching": False}[alarm["TreatMissingData"]]
+        else:
+            yield _COMPARE[alarm["ComparisonOperator"]](value, alarm["Threshold"])
 
 
-class _Alarm:
-    """A metric alarm."""
-
-    def __init__(self, properties: dict[str, Any]) -> None:
-        self.periods = properties["EvaluationPeriods"]
-        self.to_alarm = properties.get("DatapointsToAlarm", self.periods)
-        self.threshold = properties["Threshold"]
-        self.compare = _COMPARE[properties["ComparisonOperator"]]
-        self.if_missing = _IS_BREACHING_IF_MISSING[properties["TreatMissingData"]]
-        self.metrics = []
-        for each in properties["Metrics"]:
-            if "Expression" in each:
-                self.value = compile(each["Expression"].strip(), each["Id"], "eval")
-                continue
-            asked, stat = each["MetricStat"]["Metric"], each["MetricStat"]["Stat"]
-            pairs = {pair["Name"]: pair["Value"] for pair in asked["Dimensions"]}
-            name = metric(asked["Namespace"], asked["MetricName"], **pairs)
-            self.metrics.append((each["Id"], name, stat, each["MetricStat"]["Period"]))
-
-    def rings(self, series: Series, now: int, functions: dict[str, Any]) -> bool:
-        breaching = 0
-        for back in range(self.periods):
-            values = {}
-            for name, each, stat, period in self.metrics:
-                minutes = period // 60
-                end = now - back * minutes
-                values[name] = series.statistic(each, stat, end, minutes)
-            value = eval(self.value, functions, values)  # noqa: S307 - the template's
-            if math.isnan(value):
-                breaching += self.if_missing
-            else:
-                breaching += self.compare(value, self.threshold)
-        return bool(breaching >= self.to_alarm)
+def ringing(
+    template: Template, day: Day, now: int, *, fills: bool = False
+) -> list[str]:
+    """Return the names of the alarms that are in ALARM at a minute."""
+    names = []
+    for name, alarm in properties_by_name(template, "AWS::CloudWatch::Alarm").items():
+        needed = alarm.get("DatapointsToAlarm", alarm["EvaluationPeriods"])
+        if sum(_breaches(alarm, day, now, fills=fills)) >= needed:
+            names.append(name)
+    composites = properties_by_name(template, "AWS::CloudWatch::CompositeAlarm")
+    for name, alarm in composites.items():
+        rule = alarm["AlarmRule"].replace("AND", "and").replace("OR", "or")
+        if eval(_compiled(rule), {"ALARM": names.__contains__}):  # noqa: S307 - the template's
+            names.append(name)
+    return names
 
 
-class Alarms:
-    """The alarms of a template whose references are resolved."""
+class _Text(str):
+    """Text that is compared with patterns, in which `*` is anything."""
 
-    def __init__(self, template: Template, *, fills: bool = False) -> None:
-        self._functions = _functions(fills=fills)
-        metric_alarms = properties_by_name(template, "AWS::CloudWatch::Alarm")
-        self._metric_alarms = {
-            name: _Alarm(alarm) for name, alarm in metric_alarms.items()
-        }
-        self._rules = {
-            name: alarm["AlarmRule"].replace("AND", "and").replace("OR", "or")
-            for name, alarm in properties_by_name(
-                template, "AWS::CloudWatch::CompositeAlarm"
-            ).items()
-        }
+    __slots__ = ()
+    __hash__ = str.__hash__
 
-    def that_ring(self, series: Series, now: int) -> list[str]:
-        """Return the names of the alarms that are in ALARM at a minute."""
-        ringing = [
-            name
-            for name, alarm in self._metric_alarms.items()
-            if alarm.rings(series, now, self._functions)
-        ]
-        states = {"ALARM": ringing.__contains__}
-        for name, rule in self._rules.items():
-            if eval(rule, states):  # noqa: S307 - the template's
-                ringing.append(name)
-        return ringing
+    def __eq__(self, pattern: object) -> bool:
+        return fnmatchcase(self, str(pattern))
+
+    def __ne__(self, pattern: object) -> bool:
+        return not self == pattern
 
 
 def counted_in_log(
     template: Template, group: str, line: dict[str, Any]
-) -> list[tuple[Metric, float]]:
-    """Return the metrics, with their values, that the filters of a log group make of a line."""
-    found = []
+) -> Iterator[tuple[Metric, float]]:
+    """Yield the metrics, with their values, that the filters of a log group make of a line."""
+    members = {
+        name: _Text(value) if isinstance(value, str) else value
+        for name, value in line.items()
+    }
     for each in properties_by_name(template, "AWS::Logs::MetricFilter").values():
-        if f"{each['LogGroupName']}.Arn" == group and _matches(
-            each["FilterPattern"], line
-        ):
+        # FilterAndPatternSyntax.html in CloudWatch Logs' guide
+        pattern = each["FilterPattern"].strip(" {}").replace("$.", "")
+        for sign, word in ((" = ", " == "), ("&&", "and"), ("||", "or")):
+            pattern = pattern.replace(sign, word)
+        if f"{each['LogGroupName']}.Arn" == group and eval(pattern, {}, members):  # noqa: S307
             (made,) = each["MetricTransformations"]
             dimensions = {
                 pair["Key"]: line[pair["Value"].removeprefix("$.")]
                 for pair in made["Dimensions"]
             }
-            name = metric(made["MetricNamespace"], made["MetricName"], **dimensions)
-            found.append((name, float(made["MetricValue"])))
-    return found
+            name = metric(made["MetricNamespace"], made["MetricName"], dimensions)
+            yield name, float(made["MetricValue"])
 
 
-def _matches(pattern: str, line: dict[str, Any]) -> bool:
-    """Tell whether a line matches: FilterAndPatternSyntax.html in CloudWatch Logs' guide."""
-
-    def compare(member: str, relation: str, text: str) -> bool:
-        found, value = line[member], json.loads(text)
-        if isinstance(value, str):
-            return fnmatchcase(str(found), value) is (relation == "=")
-        return not isinstance(found, str) and _FILTER_COMPARE[relation](found, value)
-
-    python = re.sub(
-        r'\$\.(\w+) (\S+) ("[^"]*"|[\d.]+)',
-        lambda found: f"compare{found.groups()!r}",
-        pattern.strip().strip("{}").replace("&&", "and").replace("||", "or"),
-    )
-    return bool(eval(python.strip(), {"compare": compare}))  # noqa: S307 - the template's
-
-
-def counted_by_function(line: Mapping[str, Any]) -> list[Metric]:
-    """Return the metrics that CloudWatch makes of a function's line (EMF), each counted once."""
-    found = []
+def counted_by_function(line: dict[str, Any]) -> Iterator[tuple[Metric, float]]:
+    """Yield the metrics, with their values, that CloudWatch makes of a function's line (EMF)."""
     for directive in line.get("_aws", {}).get("CloudWatchMetrics", []):
         (names,) = directive["Dimensions"]
         dimensions = {name: line[name] for name in names}
         for each in directive["Metrics"]:
-            found.append(metric(directive["Namespace"], each["Name"], **dimensions))
-            assert line[each["Name"]] == 1
-    return found
+            name = metric(directive["Namespace"], each["Name"], dimensions)
+            yield name, line[each["Name"]]
