@@ -232,7 +232,7 @@ contract: install ## the contract suite against BASE_URL with API_KEY (PYTEST="-
 	@CONTRACT_BASE_URL="$${BASE_URL-}" CONTRACT_API_KEY="$${API_KEY-}" CONTRACT_SECOND_API_KEY="$${SECOND_API_KEY-}" \
 	  CONTRACT_EXPECTED_FAILURES="$${EXPECTED_FAILURES-}" $(PYTEST_CMD) tests/contract $(PYTEST)
 
-# -- this repository's own: a starter is made without it ---------------------------------------------------------------
+# -- this repository's own (starter: leave out) ------------------------------------------------------------------------
 
 .PHONY: starter
 starter: install ## make a service of your own out of this one: make starter NAME=book DEST=~/book-store (PLURAL=books)
@@ -253,6 +253,8 @@ bench-lock: $(UV) ## bring the benchmark's lock files up to date, with the libra
 	@for in in benchmarks/*.in benchmarks/peers/*/*.in; do \
 	  $(UV) pip compile --quiet --python-version 3.13 --generate-hashes --no-header --no-annotate -c .tools/constraints.txt \
 	    $(if $(UPGRADE),--upgrade) -o $${in%.in}.txt $$in; done
+
+# -- (starter: go on) ----------------------------------------------------------------------------------------------------
 
 .PHONY: clean
 clean: ## remove what was installed and built (not .local, the local store)
