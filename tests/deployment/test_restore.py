@@ -175,6 +175,24 @@ def test_the_record_of_an_idempotency_key_comes_back_while_it_lasts(
     assert record in items(dynamodb)
 
 
+def test_what_has_changed_since_the_comparison_is_left(
+    dynamodb: Any, stage: Stage
+) -> None:
+    restore.restore(stage, AT)
+    dynamodb.put_item(TableName=ANIMALS, Item=animal("1", name={"S": "x"}))
+    changed = animal("1", name={"S": "y"})
+    other = boto3.client("dynamodb", "us-east-1")
+
+    def change(**_: Any) -> None:
+        other.put_item(TableName=ANIMALS, Item=changed)
+
+    dynamodb.meta.events.register("before-call.dynamodb.PutItem", change)
+    with pytest.raises(DeploymentError, match="1 have changed"):
+        restore.restore(stage, AT, apply=True)
+
+    assert changed in items(dynamodb)
+
+
 def test_the_counter_is_raised_without_a_copy(dynamodb: Any, stage: Stage) -> None:
     dynamodb.put_item(TableName=ANIMALS, Item=animal("7"))
     restore.restore(stage, apply=True)
