@@ -101,7 +101,7 @@ def sam_invoke(
         # A separate file, because that of `make sam-local` may be in use.
         variables = Path(own, "env.json")
         with _prepared(DataFolder(), variables) as (store, gateway):
-            function = gateway.template.function_of(content).logical_id
+            route, _ = gateway.template.find(content["httpMethod"], content["path"])
             options = ["--event", str(event), "--env-vars", str(variables)]
             if debug:
                 arguments = f"--listen 0.0.0.0:{debug} --wait-for-client"
@@ -110,7 +110,9 @@ def sam_invoke(
                 print(f"waiting for a debugger on port {debug}", file=sys.stderr)
             with (
                 events.prepared(content, gateway, store.dynamodb),
-                _sam("invoke", function, *options, stdout=subprocess.PIPE) as process,
+                _sam(
+                    "invoke", route.function, *options, stdout=subprocess.PIPE
+                ) as process,
             ):
                 printed = process.communicate()[0]
         if not printed:
@@ -133,9 +135,7 @@ def _prepared(folder: DataFolder, variables: Path) -> Iterator[tuple[Store, Gate
                 "AWS_SECRET_ACCESS_KEY": "none",
                 "AWS_SESSION_TOKEN": "",
             }
-            # All functions have the same variables.
-            function = next(iter(template.functions.values()))
-            environment = {"Parameters": function.environment | own}
+            environment = {"Parameters": template.environment | own}
             write_private(variables, json.dumps(environment))
             (BUILD / "template.yaml").write_text(_adapted_template(own), "utf-8")
             yield store, gateway

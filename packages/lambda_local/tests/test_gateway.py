@@ -1,11 +1,9 @@
 """The template, the handlers, and the mapping between HTTP and proxy events."""
 
 import asyncio
-import gc
 import json
 import os
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -17,9 +15,7 @@ import pytest
 from botocore.session import Session
 from lambda_local import LocalError, template
 from lambda_local.dynamodb import Database, keep_local
-from lambda_local.gateway import Gateway, load_handlers, proxy_event
-from lambda_local.template import Route
-from starlette.requests import Request
+from lambda_local.gateway import Gateway, load_handlers
 from starlette.routing import request_response
 
 TEMPLATE = """\
@@ -128,7 +124,7 @@ def test_functions_get_events(project: Path) -> None:
     assert event["pathParameters"] == {"kind": "a/b%20", "id": "1"}
     assert event["queryStringParameters"] == {"q": "2"}
     assert event["multiValueQueryStringParameters"] == {"q": ["1", "2"]}
-    assert event["headers"]["X-Forwarded-For"] == "192.0.2.1"
+    assert event["multiValueHeaders"]["X-Forwarded-For"] == ["192.0.2.1"]
     assert not {"x-forwarded-for", "x-forwarded-proto"} & event["headers"].keys()
     assert (event["body"], event["isBase64Encoded"]) == ("/w==", True)
     assert response.headers["Content-Type"] == "application/json"
@@ -179,37 +175,6 @@ def test_request_beyond_api_gateways_quota_is_refused(project: Path) -> None:
     assert too_large.json() == {"message": "Request Too Long"}
 
 
-def cpu_seconds(count: int) -> float:
-    """Return the least time of three that it takes to make an event with so many headers."""
-    scope = {
-        "type": "http",
-        "raw_path": b"/",
-        "client": ("192.0.2.1", 80),
-        "server": ("127.0.0.1", 3000),
-        "method": "GET",
-        "path": "/",
-        "http_version": "1.1",
-        "headers": [(b"x%d" % number, b"") for number in range(count)],
-        "query_string": b"&".join(b"x%d=" % number for number in range(count)),
-    }
-    times = []
-    for _ in range(3):
-        begin = time.process_time()
-        proxy_event(Request(scope), b"", Route("/", "GET", ""), {}, "", "")
-        times.append(time.process_time() - begin)
-    return min(times)
-
-
-def test_many_headers_and_parameters_take_linear_time() -> None:
-    # A collection of garbage looks at all objects of the other tests too.
-    gc.disable()
-    try:
-        # Ten times as many; up to a hundred times as long if each looks at all.
-        assert cpu_seconds(5_000) < 40 * cpu_seconds(500)
-    finally:
-        gc.enable()
-
-
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
@@ -220,7 +185,7 @@ def test_many_headers_and_parameters_take_linear_time() -> None:
         ("Method: get", "Method: any", "ListNotes.Events.Get.Properties.Method: String"),
         ("/{kind}/", "/{kind+}/", "ReadNote.Events.Get.Properties.Path: String"),
         ("/notes,", "/notes, Auth: {},", "ListNotes.Events.Get.Properties.Auth: is not served"),
-        ("  Function:", "  HttpApi: {}\n  Function:", "Globals.HttpApi: is not served"),
+        ("  Function:", "  HttpApi: {}\n  Function:", "Globals.HttpApi.*: Input should be"),
         ("DynamoDB::Table", "Serverless::SimpleTable", "AWS::Serverless::SimpleTable: is not"),
         ("BillingMode:", "StreamSpecification:", "NotesTable.StreamSpecification: is not served"),
         ("StageName:", "Cors: '*'\n      StageName:", "Serverless::Api.Api.Cors: is not served"),
@@ -230,9 +195,9 @@ def test_many_headers_and_parameters_take_linear_time() -> None:
         ("CodeUri: list", "InlineCode: x", "Function.ListNotes.InlineCode: is not served"),
         ("CodeUri: list", "Runtime: nodejs22.x", "ListNotes.Runtime: String should match"),
         ("CodeUri: list", "PackageType: Image", "ListNotes.PackageType: Input should be 'Zip'"),
-        ("CodeUri: list", "Layers: [arn]", "ListNotes: 'arn' is not an API or a layer"),
-        ("CodeUri: list", "Environment: {Variables: {STAGE: a}}", "disagree on STAGE"),
-        (", RestApiId: !Ref Api", "", "'ServerlessRestApi' is not an API"),
+        ("Timeout: 10", "Layers: [arn]", "ListNotes: {'arn'} is not an API or a layer"),
+        ("Uri: list", "Uri: list\n      Environment: {Variables: {STAGE: a}}", "disagree on STAGE"),
+        (", RestApiId: !Ref Api", "", "{'ServerlessRestApi'} is not an API"),
     ],
 )
 def test_template_that_it_does_not_know(
@@ -313,24 +278,24 @@ def test_handlers_are_not_loaded_where_they_could_reach_aws(project: Path) -> No
 def test_no_more_than_64_handlers_run_at_once(project: Path) -> None:
     code = """\
 import time
-running = []
+started = []
 def handler(event, context):
-    running.append(1)
-    time.sleep(1)
-    most = len(running)
-    running.pop()
-    return {"statusCode": 200, "body": str(most)}
+    started.append(1)
+    while len(started) < 64:
+        time.sleep(0.01)
+    time.sleep(0.2)
+    return {"statusCode": 200, "body": str(len(started))}
 """
     application = request_response(load(project, code).handle)
 
-    async def most_at_once() -> int:
+    async def started_before_the_first_ends() -> int:
         transport = httpx2.ASGITransport(application)
         limits = httpx2.Limits(max_connections=None)
         async with httpx2.AsyncClient(transport=transport, limits=limits, timeout=60) as client:
             requests = [client.get("http://localhost/notes") for _ in range(70)]
-            return max(int(answer.text) for answer in await asyncio.gather(*requests))
+            return min(int(answer.text) for answer in await asyncio.gather(*requests))
 
-    assert asyncio.run(most_at_once()) == 64
+    assert asyncio.run(started_before_the_first_ends()) == 64
 
 
 def test_function_that_takes_too_long(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,21 +10,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 from lambda_local import LocalError
 from lambda_local.dynamodb import Database
 
 COUNTER: Any = {"pk": {"S": "counter"}, "id": {"N": "0"}}
-NOTES: Any = {
-    "AttributeDefinitions": [
-        {"AttributeName": "pk", "AttributeType": "S"},
-        {"AttributeName": "id", "AttributeType": "N"},
-    ],
-    "KeySchema": [
-        {"AttributeName": "pk", "KeyType": "HASH"},
-        {"AttributeName": "id", "KeyType": "RANGE"},
-    ],
-    "BillingMode": "PAY_PER_REQUEST",
-}
+NOTES: Any = yaml.safe_load(Path(__file__).with_name("notes.yaml").read_text("utf-8"))
 
 
 class Store(Database):
@@ -68,15 +59,6 @@ def test_writers_wait_for_the_disk(store: Store) -> None:
 
     assert store._idle[0].execute("PRAGMA synchronous").fetchone() == (2,)
     assert store._idle[0].execute("PRAGMA journal_mode").fetchone() == ("wal",)
-
-
-def test_a_page_is_found_by_the_index(store: Store) -> None:
-    store.ask("Scan", Limit=5)
-    statement = "SELECT item FROM rows WHERE place >= ? AND place < ? ORDER BY place LIMIT ?"
-
-    plan = store._idle[0].execute(f"EXPLAIN QUERY PLAN {statement}", (b"", b"", 5)).fetchall()
-
-    assert [step[3] for step in plan] == ["SEARCH rows USING PRIMARY KEY (place>? AND place<?)"]
 
 
 @pytest.mark.parametrize(

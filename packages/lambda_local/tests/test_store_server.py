@@ -7,16 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
+import yaml
 from botocore.session import Session
 from lambda_local.dynamodb import Database
 from lambda_local.store_server import serve
 
-CREATED_WITH: Any = {
-    "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
-    "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
-    "BillingMode": "PAY_PER_REQUEST",
-}
+NOTES: Any = yaml.safe_load(Path(__file__).with_name("notes.yaml").read_text("utf-8"))
+NOTE = {"pk": {"S": "note"}, "id": {"N": "1"}}
 
 
 @pytest.fixture
@@ -38,11 +35,11 @@ def client(port: int, access_key_id: str) -> Any:
 
 def test_client_with_the_access_key_id_is_answered(served: tuple[int, str]) -> None:
     dynamodb = client(*served)
-    dynamodb.create_table(TableName="Notes", **CREATED_WITH)
+    dynamodb.create_table(TableName="Notes", **NOTES)
 
-    dynamodb.put_item(TableName="Notes", Item={"id": {"S": "a"}})
+    dynamodb.put_item(TableName="Notes", Item=NOTE)
 
-    assert dynamodb.scan(TableName="Notes")["Items"] == [{"id": {"S": "a"}}]
+    assert dynamodb.scan(TableName="Notes")["Items"] == [NOTE]
 
 
 def test_access_key_id_cannot_be_guessed(served: tuple[int, str], tmp_path: Path) -> None:
@@ -51,11 +48,34 @@ def test_access_key_id_cannot_be_guessed(served: tuple[int, str], tmp_path: Path
         assert len(other[1]) == 32
 
 
-def test_other_credentials_are_refused(served: tuple[int, str]) -> None:
+@pytest.mark.parametrize(
+    ("header", "size", "status"),
+    [
+        ("Host: localhost", 2, 400),
+        ("Authorization: {}", 2, 400),
+        ("Authorization: Credential={:.31}/", 2, 400),
+        ("Authorization: Credential={}/", 16 * 1024 * 1024 + 1, 413),
+    ],
+)
+def test_refused_body_is_not_read(
+    served: tuple[int, str], header: str, size: int, status: int
+) -> None:
     port, access_key_id = served
+    head = f"POST / HTTP/1.1\r\n{header.format(access_key_id)}\r\nContent-Length: {size}\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.sendall(head.encode())
+        answer = connection.makefile("rb").read()  # to the connection's end
 
-    with pytest.raises(ClientError, match="UnrecognizedClientException"):
-        client(port, access_key_id[:-1]).list_tables()
+    assert answer.startswith(f"HTTP/1.1 {status} ".encode())
+
+
+def test_idle_connection_ends(tmp_path: Path) -> None:
+    with (
+        closing(Database(tmp_path / "store")) as database,
+        serve(database, "127.0.0.1", idle_s=0.1) as (port, _),
+        socket.create_connection(("127.0.0.1", port), timeout=10) as connection,
+    ):
+        assert connection.recv(1) == b""
 
 
 def test_only_the_given_address_answers(served: tuple[int, str]) -> None:

@@ -13,7 +13,6 @@ import uuid
 import zlib
 from collections import deque
 from contextlib import closing, suppress
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -27,7 +26,7 @@ from lambda_local.operations import READS, perform
 from lambda_local.template import REGION, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from botocore.session import Session
     from types_boto3_dynamodb import DynamoDBClient
@@ -46,7 +45,7 @@ _SETTINGS = {
     "AWS_CONFIG_FILE": os.devnull,
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
 }
-_initializers: "list[Callable[[Session], None]]" = []
+_kept: "list[Database | None]" = []  # what `keep_local` was called with last
 # As in DynamoDB, an index has rows of its own, each with the whole item. The table is an index too.
 _SCHEMA = f"""
 PRAGMA page_size = {_PAGE_SIZE};
@@ -158,23 +157,27 @@ def keep_local(database: Database | None) -> None:
             del os.environ[name]
         os.environ |= _SETTINGS
     os.environ["AWS_ENDPOINT_URL"] = NOWHERE
-    while _initializers:
-        botocore.unregister_initializer(_initializers.pop())
-    _initializers.append(partial(_attach, database))
-    botocore.register_initializer(_initializers[0])
+    _kept[:] = [database]
     if "boto3" in sys.modules:  # its default session may be older
         sys.modules["boto3"].setup_default_session()
 
 
-def _attach(database: Database | None, session: "Session") -> None:
+def _attach(session: "Session") -> None:
+    """Answer the clients of a session that is being made."""
+    # Code that has restored its own environment, such as a test, has its own sessions too.
+    if os.environ.get("AWS_ENDPOINT_URL") != NOWHERE:
+        return
+    (database,) = _kept
+
     def answer(event_name: str, request: AWSPreparedRequest, **_: object) -> AWSResponse | None:
         if not event_name.startswith("before-send.dynamodb."):
             raise LocalError(f"{event_name}: only DynamoDB is served here")
         return database.answer(event_name, request) if database else None
 
-    # Code that has restored its own environment, such as a test, has its own sessions too.
-    if os.environ.get("AWS_ENDPOINT_URL") == NOWHERE:
-        session.get_component("event_emitter").register_first("before-send", answer)
+    session.get_component("event_emitter").register_first("before-send", answer)
+
+
+botocore.register_initializer(_attach)
 
 
 def create_tables(client: "DynamoDBClient", tables: "Iterable[Table]") -> None:

@@ -13,7 +13,6 @@ from pathlib import Path
 from lambda_local import LocalError
 
 _CONFIGURATION = Path(__file__).with_name("dynamodb-local.xml")
-_START_S = 60.0
 
 
 @contextmanager
@@ -27,17 +26,15 @@ def serve(folder: Path) -> Iterator[str]:
     main = ["org.eclipse.jetty.xml.XmlConfiguration", str(_CONFIGURATION)]
     with subprocess.Popen(["java", *options, *main], cwd=folder) as process:  # noqa: S603, S607
         try:
-            _wait_until_open(port, process)
+            while not _is_open(port):
+                if process.poll() is not None:
+                    raise LocalError("DynamoDB Local did not start; what it printed says why")
+                time.sleep(0.02)
             yield f"http://127.0.0.1:{port}"
         finally:
             process.kill()
 
 
-def _wait_until_open(port: int, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + _START_S
-    while process.poll() is None and time.monotonic() < deadline:
-        with socket.socket() as client:
-            if client.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.02)
-    raise LocalError("DynamoDB Local did not start; what it printed says why")
+def _is_open(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0

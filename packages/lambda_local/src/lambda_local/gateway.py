@@ -50,7 +50,7 @@ Handler = Callable[[dict[str, Any], Any], Any]
 
 
 def load_handlers(template: Template) -> Mapping[str, Handler]:
-    """Reimport the layer and every handler, by logical id; a failure keeps the old modules."""
+    """Reimport the layer and every handler, by function name; a failure keeps the old modules."""
     if os.environ.get("AWS_ENDPOINT_URL") != NOWHERE:
         raise LocalError(
             "keep_local has to be called before handlers are loaded: they may reach AWS"
@@ -72,7 +72,7 @@ def load_handlers(template: Template) -> Mapping[str, Handler]:
         if not folders.isdisjoint(file.parents):
             before[name] = sys.modules.pop(name)
     try:
-        return {function.logical_id: _handler(function) for function in functions}
+        return {function.name: _handler(function) for function in functions}
     except LocalError:
         sys.modules.update(before)
         raise
@@ -98,7 +98,7 @@ def summary(trace: str) -> str:
 
 
 class Gateway:
-    """A template and its handlers (by the logical ids of their functions)."""
+    """A template and its handlers (by the names of their functions)."""
 
     def __init__(self, template: Template, handlers: Mapping[str, Handler]) -> None:
         self.template, self._handlers = template, handlers
@@ -143,7 +143,7 @@ class Gateway:
             client_context=None,
             get_remaining_time_in_millis=lambda: int((deadline - time.monotonic()) * 1000),
         )
-        return self._handlers[function.logical_id](event, context)
+        return self._handlers[function.name](event, context)
 
     async def _integrate(
         self, function: Function, event: dict[str, Any], request_id: str

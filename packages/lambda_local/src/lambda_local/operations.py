@@ -77,7 +77,7 @@ class _Call:
         return f'{{"Item":{row[0]}}}' if row else "{}"
 
     def write_item(self) -> str:
-        """Put, update or delete an item, or only check it, if the condition holds."""
+        """Put, update or delete an item, if the condition holds."""
         item = known(self.request["Item" if self.action == "Put" else "Key"])
         indexes, place = self._indexes(), self.place()
         for index in indexes.values():
@@ -94,7 +94,7 @@ class _Call:
         if fixed := changes.keys() & {*indexes[None].keys}:
             message = f"Cannot update attribute {fixed.pop()}. This attribute is part of the key"
             raise Refusal(message)
-        results = {"Put": item, "Update": item | old | changes, "Delete": {}, "ConditionCheck": old}
+        results = {"Put": item, "Update": item | old | changes, "Delete": {}}
         new = results[self.action]
         for index in indexes.values():
             before, after = index.row(old), index.row(new)
@@ -213,12 +213,11 @@ class _Call:
 READS = {"GetItem", "Query", "Scan"}
 _EXPRESSIONS = {"ExpressionAttributeNames", "ExpressionAttributeValues"}
 _WRITE = {"TableName", "ConditionExpression", "ReturnValuesOnConditionCheckFailure", *_EXPRESSIONS}
-# What a transaction is made of; the first three are operations too: PutItem, for instance.
+# What a transaction is made of; each is an operation too: PutItem, for instance.
 _ACTIONS = {
     "Put": {"Item", *_WRITE},
     "Update": {"Key", "UpdateExpression", *_WRITE},
     "Delete": {"Key", *_WRITE},
-    "ConditionCheck": {"Key", *_WRITE},
 }
 _PAGE = {"TableName", "ConsistentRead", "Limit", "ExclusiveStartKey"}
 _TABLE = {"TableName", "AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode"}

@@ -11,20 +11,22 @@ from typing import Any
 
 from lambda_local.dynamodb import Database
 
+_MAX_BODY_BYTES = 16 * 1024 * 1024  # of any request to DynamoDB
 _REFUSED = b'{"__type": "com.amazon.coral.service#UnrecognizedClientException", "message": ""}'
 
 
 @contextmanager
-def serve(database: Database, address: str) -> Iterator[tuple[int, str]]:
+def serve(database: Database, address: str, idle_s: float = 30) -> Iterator[tuple[int, str]]:
     """Answer DynamoDB requests at an address; give the port and the access key id that is accepted.
 
-    The id is as hard to guess as a secret key, so signatures are not verified.
+    The id is as hard to guess as a secret key, so signatures are not verified. A connection ends
+    after so many seconds without a byte; a container is idle for less between two calls.
     """
     access_key_id = secrets.token_hex(16)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"  # connections are kept
-        timeout = 30  # seconds without a byte; longer than a container is idle between two calls
+        timeout = idle_s
         disable_nagle_algorithm = True
         wbufsize = -1  # headers and body in one packet
 
@@ -33,7 +35,11 @@ def serve(database: Database, address: str) -> Iterator[tuple[int, str]]:
                 self.close_connection = True  # the body is not read
                 self.respond(HTTPStatus.BAD_REQUEST, {}, _REFUSED)
                 return
-            body = self.rfile.read(int(self.headers["Content-Length"]))
+            size = int(self.headers["Content-Length"])
+            if size > _MAX_BODY_BYTES:
+                self.send_error(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)  # and the connection ends
+                return
+            body = self.rfile.read(size)
             # As much of a request as the store reads.
             sent: Any = SimpleNamespace(url=self.path, body=body)
             answer = database.answer(self.headers["X-Amz-Target"], sent)

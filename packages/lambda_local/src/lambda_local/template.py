@@ -20,17 +20,15 @@ from lambda_local import LocalError
 
 REGION, ACCOUNT = "us-east-1", "123456789012"
 _IGNORED = yaml.safe_load(Path(__file__).with_name("without_effect.yaml").read_text("utf-8"))
+# Without an API in the template, SAM makes this one.
 _IMPLICIT = "ServerlessRestApi"
+# The properties that name resources; the others have their logical ids.
+_NAMES = {"AWS::DynamoDB::Table": "TableName", "AWS::Serverless::Function": "FunctionName"}
 _form = lru_cache(compile_path)
 
 
 class _Part(BaseModel, extra="forbid", coerce_numbers_to_str=True, alias_generator=to_pascal):
     """A part of a template."""
-
-
-class _Globals(_Part):
-    api: dict[str, Any] = {}
-    function: dict[str, Any] = {}
 
 
 class _Endpoint(_Part):
@@ -44,15 +42,11 @@ class _Event(_Part):
     properties: _Endpoint
 
 
-class _Resource(_Part):
-    logical_id: str = ""
-    name: str = Field("", alias="LocalName")
-
-
-class Function(_Resource):
+class Function(_Part):
     """An AWS::Serverless::Function; its code is a folder."""
 
-    code: Path = Field(Path(), alias="CodeUri")
+    name: str = Field(alias="FunctionName")
+    code: Path = Field(alias="CodeUri")
     handler: str
     environment: dict[str, str] = Field({}, validation_alias=AliasPath("Environment", "Variables"))
     events: dict[str, _Event] = {}
@@ -75,20 +69,21 @@ class GatewayResponse(_Part):
     )
 
 
-class Api(_Resource):
+class Api(_Part):
     """An AWS::Serverless::Api."""
 
     stage_name: str
     gateway_responses: dict[str, GatewayResponse] = {}
 
 
-class _Layer(_Resource):
+class _Layer(_Part):
     code: Path = Field(alias="ContentUri")
 
 
-class Table(_Resource):
+class Table(_Part):
     """An AWS::DynamoDB::Table, and the name that it has here."""
 
+    name: str = Field(alias="TableName")
     attribute_definitions: list[Any]
     billing_mode: str = ""
     global_secondary_indexes: list[Any] = []
@@ -97,8 +92,7 @@ class Table(_Resource):
     @property
     def request(self) -> dict[str, Any]:
         """The parameters of CreateTable."""
-        own = self.model_dump(by_alias=True, exclude_unset=True, exclude={*_Resource.model_fields})
-        return own | {"TableName": self.name}
+        return self.model_dump(by_alias=True, exclude_unset=True)
 
 
 class Route(NamedTuple):
@@ -110,10 +104,9 @@ class Route(NamedTuple):
 
 
 class Template(_Part):
-    """The parts of a template that make a service run on one machine; `folder` has its code."""
+    """The parts of a template that make a service run on one machine."""
 
-    folder: Path
-    shared: _Globals = Field(alias="Globals")
+    shared: dict[Literal["Api", "Function"], Any] = Field(alias="Globals")
     apis: dict[str, Api] = Field(alias="AWS::Serverless::Api", max_length=1)
     functions: dict[str, Function] = Field({}, alias="AWS::Serverless::Function")
     layers: dict[str, _Layer] = Field({}, alias="AWS::Serverless::LayerVersion")
@@ -157,19 +150,13 @@ class Template(_Part):
         return merged
 
     @model_validator(mode="after")
-    def _locate(self) -> "Template":
-        """Find the code in the folder; refuse what the functions cannot share."""
-        known = {self.api.name, *(layer.name for layer in self.layers.values())}
-        for layer in self.layers.values():
-            layer.code = self.folder / layer.code
+    def _check(self) -> "Template":
+        """Refuse what is not in the template, and what the functions cannot share."""
         for name, function in self.functions.items():
-            function.code = self.folder / function.code
-            apis = [event.properties.rest_api_id for event in function.events.values()]
-            for reference in (*function.layers, *apis):
-                if reference not in known:
-                    raise ValueError(
-                        f"{name}: {reference!r} is not an API or a layer of the template"
-                    )
+            references = {event.properties.rest_api_id for event in function.events.values()}
+            references |= {*function.layers}
+            if others := references - {*self.apis, *self.layers}:
+                raise ValueError(f"{name}: {others} is not an API or a layer of the template")
         _ = self.environment
         return self
 
@@ -212,24 +199,23 @@ def _read(
     values |= {"AWS::Region": REGION, "AWS::AccountId": ACCOUNT, "AWS::StackName": stack}
     document = _resolved(document, {**values, **parameters})
     resources = document["Resources"]
-    if all(each["Type"] != "AWS::Serverless::Api" for each in resources.values()):
-        # As SAM does.
-        implicit = {"StageName": "Prod", "TableName": _IMPLICIT}
-        resources[_IMPLICIT] = {"Type": "AWS::Serverless::Api", "Properties": implicit}
+    if "AWS::Serverless::Api" not in {each["Type"] for each in resources.values()}:
+        implicit = {"Type": "AWS::Serverless::Api", "Properties": {"StageName": "Prod"}}
+        resources[_IMPLICIT] = implicit
     names = {}
     for logical_id, resource in resources.items():
         own = resource.setdefault("Properties", {})
-        given = own.pop("TableName", None) or own.pop("FunctionName", None)
-        names[logical_id] = given or f"{stack}-{logical_id}"
+        name = _NAMES.get(resource["Type"])
+        names[logical_id] = own.setdefault(name, f"{stack}-{logical_id}") if name else logical_id
     document = _resolved(document, names)
     shared = document.get("Globals", {})
-    parts: dict[str, Any] = defaultdict(dict, Folder=folder, Globals=shared)
+    parts: dict[str, Any] = defaultdict(dict, Globals=shared)
     for logical_id, resource in document["Resources"].items():
         kind = resource.pop("Type")
         of_all = shared.get(kind.removeprefix("AWS::Serverless::"), {})
         # An attribute, such as Condition, is refused as a property would be.
         given = resource | _merged(of_all, resource.pop("Properties"))
-        given |= {"LogicalId": logical_id, "LocalName": names[logical_id]}
+        given |= {code: folder / given[code] for code in given.keys() & {"CodeUri", "ContentUri"}}
         ignored = {*_IGNORED["Resource"], *_IGNORED.get(kind, [])}
         if not kind.startswith(tuple(_IGNORED["Type"])):
             parts[kind][logical_id] = {name: given[name] for name in given.keys() - ignored}
