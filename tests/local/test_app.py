@@ -2,13 +2,10 @@
 
 import json
 import logging
-import socket
 from collections.abc import Iterator
 from contextlib import closing, redirect_stdout
 from datetime import datetime
 from pathlib import Path
-from threading import Thread
-from typing import Any
 from unittest import mock
 
 import httpx2
@@ -55,14 +52,10 @@ def test_pages(http: httpx2.Client, path: str, content_type: str, text: str) -> 
     assert response.headers["Content-Type"] == content_type
     assert text in response.text
     assert http.post(path, json={}).status_code == 405
-
-
-@pytest.mark.parametrize("path", ["/docs", "/status"])
-def test_pages_refuse_to_be_framed(http: httpx2.Client, path: str) -> None:
-    headers = http.get(path).headers
-
-    assert headers["X-Frame-Options"] == "DENY"
-    assert headers["Content-Security-Policy"] == "frame-ancestors 'none'"
+    if content_type.startswith("text/html"):
+        assert response.headers["X-Frame-Options"] == "DENY"
+        policy = response.headers["Content-Security-Policy"]
+        assert policy == "frame-ancestors 'none'"
 
 
 def test_document_is_the_projects_with_this_server_alone(http: httpx2.Client) -> None:
@@ -93,35 +86,6 @@ def test_only_names_of_this_machine_are_answered(http: httpx2.Client) -> None:
 
     assert http.get("/v1/pets", headers={"Host": "localhost:3000"}).is_success
     assert http.get("/v1/pets", headers=other).status_code == 400
-
-
-@pytest.mark.parametrize(
-    "sent",
-    [
-        b"",
-        b"POST /v1/pets HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{",
-    ],
-    ids=["idle", "slow body"],
-)
-def test_client_that_does_not_complete_a_request_is_disconnected(
-    sent: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def read_all(_: Any, receive: Any, __: Any) -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-
-    # Time goes thirty times as fast: 45 seconds are 1.5.
-    monkeypatch.setattr(app, "_RECEIVE_SECONDS", app._RECEIVE_SECONDS / 30)
-    server, listener = app.server(read_all), socket.create_server(("127.0.0.1", 0))
-    serving = Thread(target=server.run, args=[[listener]])
-    serving.start()
-    try:
-        with socket.create_connection(listener.getsockname(), 1.5) as connection:
-            connection.sendall(sent)
-            assert connection.recv(1) == b""
-    finally:
-        server.should_exit = True
-        serving.join()
 
 
 @pytest.mark.parametrize("underscore", ["_", "%5F", "%255F"])

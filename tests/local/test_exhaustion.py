@@ -19,6 +19,7 @@ from tests.support.processes import (
     wait_for,
 )
 from tools import ROOT
+from tools.local.folder import DataFolder
 
 PET = {"name": "Rex", "categoryId": 1}
 
@@ -47,16 +48,19 @@ def test_full_disk(service: RunningService) -> None:
     assert service.http.post("/pets", json=PET).status_code == 201
 
 
-def test_full_disk_stops_a_command_and_is_named(service: RunningService) -> None:
-    command = ["prlimit", "--fsize=0", *COMMAND, "keys", "issue", "--label", "new"]
-    own = environment(service.data)
+def test_full_disk_stops_a_command_and_is_named(tmp_path: Path) -> None:
+    (tmp_path / "old").touch()
+    command = ["prlimit", "--fsize=0", *COMMAND, "keys", "list"]
+    own = environment(tmp_path)
 
     done = subprocess.run(
         command, check=False, cwd=ROOT, env=own, stderr=subprocess.PIPE, text=True
     )
 
     assert done.returncode == 1
-    assert done.stderr.startswith(f"The local store {service.data}")
+    store = DataFolder(tmp_path).database
+    assert done.stderr.startswith(f"{store} cannot be opened: ")
+    assert done.stderr.endswith("The disk may be full, or the folder read-only.\n")
 
 
 def test_no_more_threads(tmp_path: Path) -> None:
@@ -70,7 +74,6 @@ def test_no_more_threads(tmp_path: Path) -> None:
 
         refused = [answer for answer in answers if answer.status_code != 200]
         assert {answer.status_code for answer in refused} == {502}
-        assert all(answer.json()["status"] == 502 for answer in refused)
         assert service.http.get("/pets").status_code == 200
         reason = "RuntimeError: can't start new thread"
         wait_for(lambda: reason in service.console.read_text())

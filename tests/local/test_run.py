@@ -185,23 +185,6 @@ def test_folder_in_use_is_named(service: RunningService) -> None:
         assert f"{message}({service.base_url})" in str(failed.exception)
 
 
-@pytest.mark.parametrize(
-    ("announced", "used"),
-    [
-        ("http://127.0.0.1:80/v1", "http://127.0.0.1:80/v1"),
-        ("http://127.0.0.1.evil.example:80/v1", None),
-    ],
-)
-def test_keys_are_sent_to_this_machine_alone(
-    tmp_path: Path, announced: str, used: str | None
-) -> None:
-    folder = DataFolder(tmp_path)
-    with folder.held_by_service() as service:
-        print(announced, end="", file=service, flush=True)
-
-        assert folder.base_url() == used
-
-
 def test_own_settings_for_aws_are_not_used(tmp_path: Path) -> None:
     theirs = {"AWS_PROFILE": "none"}
     with mock.patch.dict(os.environ, theirs), open_store(DataFolder(tmp_path)):

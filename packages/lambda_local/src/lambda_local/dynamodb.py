@@ -74,7 +74,10 @@ class Database:
             _create(path)
             _check(path)
             self._identity = _identity(path)
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, sqlite3.OperationalError) as error:
+            why = "The disk may be full, or the folder read-only."
+            raise LocalError(f"{path} cannot be opened: {error}. {why}") from error
+        except sqlite3.Error as error:
             why = f"{path} is not a local store that can be used: {error}. Nothing was changed."
             raise LocalError(f"{why}\n{advice}") from error
 
