@@ -1,40 +1,31 @@
-"""An account with a prepared stage, and a history of commits."""
+"""An account with a prepared stage, in an empty folder."""
 
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from moto import mock_aws
 
-from tests.support.aws import Aws
-
-# Two commits on main, and one beside it, each with a tag.
-HISTORY = """
-git init --quiet --initial-branch main
-git config user.name x
-git config user.email x@example.com
-for name in older newer beside; do
-  git commit --quiet --allow-empty --message $name
-  git tag $name
-done
-git update-ref refs/remotes/origin/main newer
-"""
-
-
-@pytest.fixture(scope="session")
-def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make the history."""
-    repository = tmp_path_factory.mktemp("repository")
-    subprocess.run(["sh", "-ec", HISTORY], cwd=repository, check=True)
-    return repository
+from tests.support.aws import Aws, pack
+from tools.deployment import commands
 
 
 @pytest.fixture
-def aws(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
-    """Make the account, whose stage has no stack yet."""
-    for name in ("ALARM_EMAIL", "AWS_PROFILE", "GITHUB_ACTIONS"):
+def aws(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Aws:
+    """Make the account, whose stage has no stack yet, and the artifacts of two commits of main."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("ALARM_EMAIL", "GITHUB_ACTIONS", "PYTHONPATH"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
-    with mock_aws():
-        yield Aws(repository)
+    pack("older")
+    pack("newer")
+    return Aws(lambda: capsys.readouterr().out)
+
+
+@pytest.fixture
+def production(aws: Aws) -> Aws:
+    """Let the stage run `older`; record what is asked from now on."""
+    commands.deploy(aws.stage, Path("older.zip"))
+    aws.session()
+    return aws

@@ -1,7 +1,6 @@
 """What a check of a stage finds: a hand on the console, and what lapses without one."""
 
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,227 +8,243 @@ import yaml
 
 from tests.support.aws import Aws, pack
 from tests.support.stack import load
-from tools.deployment import check_stage, commands, release
+from tools.deployment import check_stage, commands
 from tools.deployment.stage import DeploymentError
 from tools.key_table import KeyRecord, KeyTable
-from tools.packaging.artifact import Artifact
 
 DAY_S = 86_400
+LAYER = "arn:aws:lambda:eu-central-1:123456789012:layer:common:7"
+LIVE = "lambda:GetFunction/Configuration/"
+KEPT = {
+    "dynamodb:DescribeTimeToLive": {
+        "TimeToLiveDescription": {
+            "TimeToLiveStatus": "ENABLED",
+            "AttributeName": "expires",
+        }
+    },
+    "lambda:GetAlias": {"RoutingConfig": {"AdditionalVersionWeights": {}}},
+    "sns:ListSubscriptionsByTopic": {
+        "Subscriptions": [
+            {"SubscriptionArn": "PendingConfirmation"},
+            {"SubscriptionArn": "arn:aws:sns:eu-central-1:1:topic:2"},
+        ]
+    },
+}
 
 
 @pytest.fixture
-def artifact(aws: Aws, tmp_path: Path) -> Artifact:
-    """Let the stage run what was built from a commit."""
-    artifact = pack(tmp_path / "it.zip", "newer")
-    release.install(aws.stage, artifact, canary=True)
-    return artifact
+def kept(production: Aws) -> Aws:
+    """Let the stage be as it should be."""
+    production.stack["Parameters"]["AlarmEmail"] = "a@example.com"
+    production.last = {"pet": "10", "counter": "10"}
+    production.answers |= yaml.safe_load(yaml.safe_dump(KEPT))
+    for table in ("animals", "keys"):
+        backups = {"PointInTimeRecoveryStatus": "ENABLED"}
+        production.answers[f"dynamodb:DescribeTable {table}"] = {
+            "Table": {"DeletionProtectionEnabled": True}
+        }
+        production.answers[f"dynamodb:DescribeContinuousBackups {table}"] = {
+            "ContinuousBackupsDescription": {"PointInTimeRecoveryDescription": backups}
+        }
+    return production
+
+
+def change(aws: Aws, path: str, value: Any) -> None:
+    """Let AWS give another value of what a path names, such as `service:Operation/Name`."""
+    found: Any = aws.answers | {"stack": aws.stack, "last": aws.last}
+    *folders, name = path.split("/")
+    for folder in folders:
+        found = found[folder]
+    found[name] = value
 
 
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    ("path", "value", "message"),
     [
-        ({"Architectures": ["x86_64"]}, "architectures is ['x86_64'], not ['arm64']"),
-        ({"CodeSha256": "qg=="}, "code is aa, not "),
-        ({"Handler": "app.main"}, "handler is app.main, not app.handler"),
-        ({"Layers": []}, "layers is {}, not "),
-        ({"LoggingConfig": {"ApplicationLogLevel": "ERROR"}}, "logging is "),
-        ({"LoggingConfig": {"LogGroup": "another"}}, "logging is "),
-        ({"MemorySize": 128}, "memory is 128, not 1024"),
+        (f"{LIVE}Architectures", ["x86_64"], "architectures is ['x86_64'], not ['arm"),
+        (f"{LIVE}CodeSha256", "qg==", "code is aa, not "),
+        (f"{LIVE}Environment/Variables/DEPLOYMENT", "yesterday", "variables is "),
+        (f"{LIVE}Environment/Variables/ANIMALS_TABLE", "mine", "variables is "),
+        (f"{LIVE}Handler", "app.main", "handler is app.main, not app.handler"),
+        (f"{LIVE}Layers", [], "layers is {}, not "),
+        (f"{LIVE}LoggingConfig/ApplicationLogLevel", "ERROR", "logging is "),
+        (f"{LIVE}LoggingConfig/LogGroup", "another", "logging is "),
+        (f"{LIVE}MemorySize", 128, "memory is 128, not 1024"),
+        (f"{LIVE}Role", "admin", "role is admin, not arn:aws:iam::123456789012:role/"),
+        (f"{LIVE}Runtime", "python3.12", "runtime is python3.12, not python3.13"),
+        (f"{LIVE}Timeout", 900, "timeout is 900, not 10"),
+        (f"{LIVE}TracingConfig/Mode", "PassThrough", "tracing is PassThrough, not "),
         (
-            {"Role": "admin"},
-            "role is admin, not arn:aws:iam::123456789012:role/role-of",
-        ),
-        ({"Runtime": "python3.12"}, "runtime is python3.12, not python3.13"),
-        ({"Timeout": 900}, "timeout is 900, not 10"),
-        ({"TracingConfig": {"Mode": "PassThrough"}}, "tracing is PassThrough, not "),
-        ({"Environment": {"Variables": {"ANIMALS_TABLE": "mine"}}}, "variables is "),
-    ],
-)
-def test_what_live_is_not_as_asked_for_is_named(
-    aws: Aws, artifact: Artifact, changed: dict[str, Any], message: str
-) -> None:
-    """Although $LATEST has the same, where a hand on the console changes it first."""
-    check_stage.check(aws.stage, artifact)
-
-    for name, value in changed.items():
-        found = aws.live[name]
-        aws.live[name] = found | value if isinstance(found, dict) else value
-
-    with pytest.raises(DeploymentError) as refused:
-        check_stage.check(aws.stage, artifact)
-    heading, line = str(refused.value).splitlines()
-    assert heading == "production does not run what was asked for:"
-    assert line.startswith(f"ListPetsFunction: {message}")
-
-
-def test_a_version_of_another_deployment_is_named(aws: Aws, artifact: Artifact) -> None:
-    """The alias may have been moved back by hand."""
-    aws.live["Environment"]["Variables"]["DEPLOYMENT"] = "yesterday"
-    with pytest.raises(DeploymentError, match=r"variables is .*yesterday"):
-        check_stage.check(aws.stage, artifact)
-
-
-@pytest.mark.parametrize(
-    ("operation", "answer", "message"),
-    [
-        (
-            "GetLayerVersionByArn",
-            {"Content": {"CodeSha256": "uw=="}},
-            "layers is {'arn:aws:lambda:eu-central-1:123456789012:layer:common:7': 'bb'}",
+            "lambda:GetLayerVersionByArn/Content/CodeSha256",
+            "uw==",
+            f"layers is {{'{LAYER}': 'bb'}}, not ",
         ),
         (
-            "GetAlias",
-            {"RoutingConfig": {"AdditionalVersionWeights": {"2": 0.1}}},
+            "lambda:GetAlias/RoutingConfig/AdditionalVersionWeights",
+            {"2": 0.1},
             "shares of other versions is {'2': 0.1}, not {}",
         ),
+        (
+            "lambda:GetFunction/Concurrency",
+            {"ReservedConcurrentExecutions": 0},
+            "reserved concurrency is 0, not None",
+        ),
+        ("stack/Parameters/MemorySize", "128", "parameter MemorySize is 128, not 1024"),
     ],
 )
-def test_another_layer_or_version_behind_live_is_named(
-    aws: Aws, artifact: Artifact, operation: str, answer: Any, message: str
+def test_what_is_not_as_asked_for_is_named(
+    kept: Aws, path: str, value: Any, message: str
 ) -> None:
-    aws.answers[f"lambda:{operation}"] = answer
+    artifact = pack("older")
+    change(kept, "stack/Parameters/Canary", "false")
+    check_stage.check(kept.stage, artifact)
+
+    change(kept, path, value)
+
     with pytest.raises(DeploymentError) as refused:
-        check_stage.check(aws.stage, artifact)
-    assert message in str(refused.value)
+        check_stage.check(kept.stage, artifact)
+    heading, line = str(refused.value).splitlines()
+    assert heading == "production does not run what was asked for:"
+    assert line.removeprefix("ListPetsFunction: ").startswith(message)
 
 
-def test_a_function_that_was_stopped_by_hand_is_named(
-    aws: Aws, artifact: Artifact
+CHECK = """\
+production: account 123456789012, eu-central-1, as arn:aws:iam::123456789012:eve
+s3:ListObjectsV2 bucket releases/
+s3:HeadObject bucket releases/older-#1.zip
+s3:GetObject bucket releases/older-#1.zip
+cloudformation:ListStackResources animal-store-production
+sns:ListSubscriptionsByTopic topic
+dynamodb:DescribeTable animals
+dynamodb:DescribeContinuousBackups animals
+dynamodb:DescribeTable keys
+dynamodb:DescribeContinuousBackups keys
+dynamodb:DescribeTimeToLive animals
+dynamodb:Query animals pk = :partition pet #attribute id SPECIFIC_ATTRIBUTES False 1
+    True
+dynamodb:Query animals pk = :partition counter #attribute value SPECIFIC_ATTRIBUTES
+    False 1 True
+animal-store-production can be deleted: termination protection is off
+cloudformation:ListStackResources animal-store-production
+cloudformation:ListStackResources animal-store-production
+cloudformation:ListStackResources animal-store-production
+cloudformation:ListStackResources animal-store-production
+lambda:GetFunction list-pets live
+lambda:GetFunction list-pets
+lambda:GetAlias list-pets live
+lambda:GetLayerVersionByArn arn:aws:lambda:eu-central-1:123456789012:layer:common:7
+dynamodb:PutItem keys #2 check 1 TIME TIME arn:aws:iam::123456789012:eve
+    attribute_not_exists(#hash) hash
+dynamodb:PutItem keys #3 check 2 TIME TIME arn:aws:iam::123456789012:eve
+    attribute_not_exists(#hash) hash
+$ env -i CONTRACT_API_KEY=#4 CONTRACT_BASE_URL=https://a/v1
+    CONTRACT_EXPECTED_FAILURES=tests/contract/expected_failures/aws.yaml
+    CONTRACT_SECOND_API_KEY=#5 PATH=/usr/bin:/bin PYTHONPATH= PYTHONUTF8=1 pytest
+    tests/contract -p no:cacheprovider -r fE -m smoke_read_only
+dynamodb:UpdateItem keys #3 SET revoked = if_not_exists(revoked, :now), revokedBy =
+    if_not_exists(revokedBy, :who) attribute_exists(#hash) hash TIME
+    arn:aws:iam::123456789012:eve ALL_NEW
+dynamodb:UpdateItem keys #2 SET revoked = if_not_exists(revoked, :now), revokedBy =
+    if_not_exists(revokedBy, :who) attribute_exists(#hash) hash TIME
+    arn:aws:iam::123456789012:eve ALL_NEW
+"""
+
+
+def test_a_check_takes_these_steps_and_fails_after_the_suite_for_a_lapse(
+    kept: Aws,
 ) -> None:
-    stopped = {"ReservedConcurrentExecutions": 0}
-    aws.answers["lambda:GetFunction"] = lambda _: {
-        "Configuration": aws.live,
-        "Concurrency": stopped,
-    }
-    with pytest.raises(DeploymentError, match="reserved concurrency is 0, not None"):
-        check_stage.check(aws.stage, artifact)
+    kept.stack["EnableTerminationProtection"] = False
+    with pytest.raises(DeploymentError, match="1 things of production have lapsed"):
+        commands.check(kept.stage)
+    assert kept.session() == CHECK
 
 
-def test_a_changed_parameter_is_named(aws: Aws, artifact: Artifact) -> None:
-    aws.stack["Parameters"] |= {"MemorySize": "128", "Canary": "false"}
-    with pytest.raises(DeploymentError) as refused:
-        check_stage.check(aws.stage, artifact)
-    assert "parameter MemorySize is 128, not 1024" in str(refused.value).splitlines()
-    assert "Canary" not in str(refused.value)
-
-
-def test_what_the_service_needs_can_be_told_from_its_template(
-    aws: Aws, tmp_path: Path
-) -> None:
+def test_what_the_service_needs_can_be_told_from_its_template(aws: Aws) -> None:
     """Each name is known to which a setting of its functions refers."""
     template = load("template.yaml")
     aws.stack = {"StackStatus": "CREATE_COMPLETE"}
     for name, resource in template["Resources"].items():
-        aws.resources[name] = resource["Type"], f"production-{name}"
-    artifact = pack(tmp_path / "own.zip", "newer", yaml.safe_dump(template))
+        aws.resources.append([name, f"production-{name}", resource["Type"]])
 
-    settings = check_stage.expected(aws.stage, artifact)
+    settings = check_stage.expected(aws.stage, pack("newer", yaml.safe_dump(template)))
 
-    assert settings.keys() == {
-        "CreatePetFunction",
-        "GetPetFunction",
-        "ListPetsFunction",
-    }
     found = settings["CreatePetFunction"]
     assert found["variables"]["ANIMALS_TABLE"] == "production-AnimalsTable"
     assert found["logging"]["LogGroup"] == "production-CreatePetLogGroup"
     assert found["role"].endswith(":role/production-CreatePetRole")
 
 
-@pytest.fixture
-def kept(aws: Aws, artifact: Artifact) -> Aws:
-    """Let the stage be as it should be."""
-    del artifact
-    dynamodb = aws.stage.client("dynamodb")
-    for table in ("animals", "keys"):
-        dynamodb.update_table(TableName=table, DeletionProtectionEnabled=True)
-        dynamodb.update_continuous_backups(
-            TableName=table,
-            PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True},
-        )
-    expiry = {"Enabled": True, "AttributeName": "expires"}
-    dynamodb.update_time_to_live(TableName="animals", TimeToLiveSpecification=expiry)
-    put(aws, {"pk": {"S": "pet"}, "id": {"N": "9"}})
-    put(aws, {"pk": {"S": "pet"}, "id": {"N": "10"}})
-    put(aws, {"pk": {"S": "counter"}, "id": {"N": "0"}, "value": {"N": "10"}})
-    aws.stack["Parameters"]["AlarmEmail"] = "a@example.com"
-    subscribe(aws, "PendingConfirmation", "arn:aws:sns:eu-central-1:1:topic:2")
-    return aws
-
-
-def put(aws: Aws, item: dict[str, Any]) -> None:
-    """Write an item."""
-    aws.stage.client("dynamodb").put_item(TableName="animals", Item=item)
-
-
-def subscribe(aws: Aws, *arns: str) -> None:
-    """Let the topic of the alarms have these subscriptions."""
-    subscriptions = [{"SubscriptionArn": arn} for arn in arns]
-    aws.answers["sns:ListSubscriptionsByTopic"] = {"Subscriptions": subscriptions}
-
-
-def test_a_stage_that_is_kept_has_no_lapses(kept: Aws) -> None:
-    assert list(check_stage.lapses(kept.stage)) == []
-    assert kept.named("sns") == [{"TopicArn": "topic"}]
-
-
-def test_a_stage_that_anybody_can_delete_is_named(kept: Aws) -> None:
-    kept.stack["EnableTerminationProtection"] = False
-    (lapse,) = check_stage.lapses(kept.stage)
-    assert lapse.startswith("animal-store-production can be deleted")
-
-
-def test_only_a_confirmed_address_hears_alarms(kept: Aws) -> None:
-    subscribe(kept, "PendingConfirmation", "Deleted")
-    (lapse,) = check_stage.lapses(kept.stage)
-    assert lapse.startswith("alarms reach nobody")
-
-    kept.stack["Parameters"]["AlarmEmail"] = ""  # as staging may have it
-    assert list(check_stage.lapses(kept.stage)) == []
-
-
-@pytest.mark.parametrize("table", ["animals", "keys"])
-def test_a_table_without_protection_or_backups_is_named(kept: Aws, table: str) -> None:
-    dynamodb = kept.stage.client("dynamodb")
-    dynamodb.update_table(TableName=table, DeletionProtectionEnabled=False)
-    (lapse,) = check_stage.lapses(kept.stage)
-    assert lapse.startswith(f"{table} can be deleted")
-
-    dynamodb.update_table(TableName=table, DeletionProtectionEnabled=True)
-    disabled = {"PointInTimeRecoveryEnabled": False}
-    dynamodb.update_continuous_backups(
-        TableName=table, PointInTimeRecoverySpecification=disabled
-    )
-    (lapse,) = check_stage.lapses(kept.stage)
-    assert lapse.startswith(f"{table} has no backups")
+BACKUPS = "/ContinuousBackupsDescription/PointInTimeRecoveryDescription"
+EXPIRY = "dynamodb:DescribeTimeToLive/TimeToLiveDescription"
+UNCONFIRMED = [
+    {"SubscriptionArn": "PendingConfirmation"},
+    {"SubscriptionArn": "Deleted"},
+]
 
 
 @pytest.mark.parametrize(
-    "expiry",
+    ("path", "value", "lapses"),
     [
-        {"TimeToLiveStatus": "DISABLED"},
-        {"TimeToLiveStatus": "ENABLED", "AttributeName": "expired"},
+        ("last/pet", None, []),
+        ("stack/Parameters/AlarmEmail", "", []),
+        (
+            "stack/EnableTerminationProtection",
+            False,
+            ["animal-store-production can be deleted: termination protection is off"],
+        ),
+        (
+            "sns:ListSubscriptionsByTopic/Subscriptions",
+            UNCONFIRMED,
+            ["alarms reach nobody: no subscription to their topic is confirmed"],
+        ),
+        (
+            "dynamodb:DescribeTable animals/Table/DeletionProtectionEnabled",
+            False,
+            ["animals can be deleted: deletion protection is off"],
+        ),
+        (
+            "dynamodb:DescribeTable keys/Table/DeletionProtectionEnabled",
+            False,
+            ["keys can be deleted: deletion protection is off"],
+        ),
+        (
+            f"dynamodb:DescribeContinuousBackups animals{BACKUPS}/PointInTimeRecoveryStatus",
+            "DISABLED",
+            ["animals has no backups: point-in-time recovery is off"],
+        ),
+        (
+            f"dynamodb:DescribeContinuousBackups keys{BACKUPS}/PointInTimeRecoveryStatus",
+            "DISABLED",
+            ["keys has no backups: point-in-time recovery is off"],
+        ),
+        (
+            f"{EXPIRY}/TimeToLiveStatus",
+            "DISABLED",
+            ["animals grows: idempotency records do not expire"],
+        ),
+        (
+            f"{EXPIRY}/AttributeName",
+            "expired",
+            ["animals grows: idempotency records do not expire"],
+        ),
+        (
+            "last/counter",
+            "9",
+            ["animals would give ids again: its counter is at 9, below 10"],
+        ),
+        (
+            "last/counter",
+            None,
+            ["animals would give ids again: its counter is at 0, below 10"],
+        ),
     ],
 )
-def test_records_that_do_not_expire_are_named(kept: Aws, expiry: Any) -> None:
-    kept.answers["dynamodb:DescribeTimeToLive"] = {"TimeToLiveDescription": expiry}
-    (lapse,) = check_stage.lapses(kept.stage)
-    assert lapse.startswith("animals grows")
-
-
-@pytest.mark.parametrize("counter", [{"value": {"N": "9"}}, {}])
-def test_a_counter_below_the_highest_id_is_named(kept: Aws, counter: Any) -> None:
-    put(kept, {"pk": {"S": "counter"}, "id": {"N": "0"}} | counter)
-    (lapse,) = check_stage.lapses(kept.stage)
-    assert lapse.startswith("animals would give ids again")
-    assert lapse.endswith("below 10")
-
-
-def test_a_stage_without_animals_has_no_lapses(kept: Aws) -> None:
-    for pet in ("9", "10"):
-        key = {"pk": {"S": "pet"}, "id": {"N": pet}}
-        kept.stage.client("dynamodb").delete_item(TableName="animals", Key=key)
+def test_what_has_lapsed_is_named(
+    kept: Aws, path: str, value: Any, lapses: list[str]
+) -> None:
     assert list(check_stage.lapses(kept.stage)) == []
+    change(kept, path, value)
+    assert list(check_stage.lapses(kept.stage)) == lapses
 
 
 def key(label: str, days: int, life: int = 180, **more: Any) -> KeyRecord:
@@ -262,19 +277,11 @@ def test_keys_that_expire_within_30_days_need_a_successor(
     assert [each.label for each in check_stage.ending(keys)] == labels
 
 
-def test_lapses_fail_the_command_after_the_suite_has_run(
-    kept: Aws, artifact: Artifact, capsys: pytest.CaptureFixture[str]
-) -> None:
-    kept.stage.client("s3").upload_file(str(artifact.path), "bucket", "x")
-    KeyTable(kept.stage.client("dynamodb"), "keys").put(key("bob", 5))
-
-    with pytest.raises(DeploymentError, match="1 things of production have lapsed"):
-        commands.check(kept.stage)
-
-    assert "the key bob (bob) expires on " in capsys.readouterr().out
-    assert len(kept.named("pytest")) == 1
-
-
-def test_a_check_of_what_is_not_deployed_says_so(aws: Aws) -> None:
-    with pytest.raises(DeploymentError, match="production has no stack"):
-        commands.check(aws.stage)
+def test_a_key_that_ends_is_named_by_its_id_and_day(kept: Aws) -> None:
+    table = KeyTable(kept.stage.client("dynamodb"), "keys")
+    bob = key("bob", 5)
+    table.put(bob)
+    day = time.strftime("%d %B %Y", time.gmtime(bob.expires))
+    assert [*check_stage.lapses(kept.stage)] == [
+        f"the key bob (bob) expires on {day}, and its holder has no other"
+    ]
