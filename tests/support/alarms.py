@@ -40,14 +40,11 @@ class Stream(NamedTuple):
 
     def number(self, start: int, end: int) -> int:
         """Return how many values come between two minutes."""
-        begin, until = (
-            int(
-                self.per_minute * (min(max(each, self.first), self.last) - self.first)
-                + 1e-9
-            )
-            for each in (start, end)
-        )
-        return until - begin
+        return self._until(end) - self._until(start)
+
+    def _until(self, minute: int) -> int:
+        minutes = min(max(minute, self.first), self.last) - self.first
+        return int(self.per_minute * minutes + 1e-9)
 
 
 Day = dict[Metric, list[Stream]]

@@ -58,7 +58,7 @@ CANARY_SHARE = 0.1
 CHECK_RATE = 60  # a minute: less than the suite sends that runs during a deployment
 BEAT_RATE = 1 / 5
 BEFORE, AFTER = -6 * 60, 12 * 60  # minutes: the longest window, and what is waited for
-MINUTES = [*range(1, 16), *range(20, 60, 5), *range(60, AFTER + 1, 30)]
+MINUTES = [*range(1, 16), *range(20, 60, 10), *range(60, AFTER + 1, 30)]
 Counts = list[tuple[Metric, float]]
 
 
@@ -211,7 +211,7 @@ def record(
                 (beats, BEAT_RATE, 0, until),
                 (answered, BEAT_RATE, until, AFTER),
             ):
-                for counted, value in counts:
+                for counted, value in counts if per_minute else []:
                     day[counted].append(Stream(value, per_minute, first, last))
     return days
 
