@@ -170,6 +170,53 @@ def test_transaction_writes_an_item_once(store: Store) -> None:
     assert "multiple operations" in answer["message"]
 
 
+def test_token_belongs_to_one_transaction(store: Store) -> None:
+    store.ask("TransactWriteItems", TransactItems=[new_item("a")], ClientRequestToken="token")
+
+    answer = store.ask(
+        "TransactWriteItems", TransactItems=[new_item("b")], ClientRequestToken="token"
+    )
+
+    assert "token belongs to another transaction" in answer["message"]
+
+
+def test_pages_of_a_query_do_not_overlap(store: Store) -> None:
+    for number in "123":
+        store.ask("PutItem", Item={**COUNTER, "id": {"N": number}})
+    query = {
+        "KeyConditionExpression": "pk = :pk AND id > :id",
+        "ExpressionAttributeValues": {":pk": COUNTER["pk"], ":id": {"N": "1"}},
+    }
+
+    first = store.ask("Query", Limit=1, **query)
+    rest = store.ask("Query", ExclusiveStartKey=first["LastEvaluatedKey"], **query)
+
+    assert [item["id"]["N"] for item in first["Items"] + rest["Items"]] == ["2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "code"),
+    [
+        ("id <= :zero AND n > :zero", ""),
+        ("n = :zero OR n > :zero OR n < :zero", ""),
+        ("id > :zero", "ConditionalCheckFailed"),
+        ("id = :zero AND n = :zero", "ConditionalCheckFailed"),
+    ],
+)
+def test_condition_decides_whether_an_item_is_deleted(
+    store: Store, condition: str, code: str
+) -> None:
+    store.count()
+    values = {":zero": {"N": "0"}}
+
+    answer = store.ask(
+        "DeleteItem", Key=COUNTER, ConditionExpression=condition, ExpressionAttributeValues=values
+    )
+
+    assert code in answer.get("__type", "")
+    assert store.ask("Scan")["Count"] == bool(code)
+
+
 @pytest.mark.parametrize(("seconds", "is_repeated"), [(599, True), (601, False)])
 def test_token_of_a_transaction_lasts_ten_minutes(
     store: Store, monkeypatch: pytest.MonkeyPatch, seconds: int, is_repeated: bool
