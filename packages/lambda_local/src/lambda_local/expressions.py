@@ -44,18 +44,18 @@ def unknown(what: str) -> Refusal:
 def known(item: Item) -> Item:
     """Return an item if each of its values is of a type that the store supports."""
     for name, value in item.items():
-        match value:
-            case {"S": str()} | {"BOOL": bool()} | {"NULL": True}:
+        match [*value.items()]:
+            case [("S", str())] | [("BOOL", bool())] | [("NULL", True)]:
                 is_known = True
-            case {"N": str(number)}:
+            case [("N", str(number))]:
                 is_known = _INTEGER.fullmatch(number) is not None
-            case {"L": list(items)}:
+            case [("L", list(items))]:
                 is_known = all(known({name: each}) for each in items)
-            case {"M": dict(members)}:
+            case [("M", dict(members))]:
                 is_known = known(members) is members
             case _:
                 is_known = False
-        if not is_known or len(value) != 1:
+        if not is_known:
             raise unknown(f"the value {value} of {name}")
     return item
 
