@@ -52,6 +52,8 @@ def command(data: Path, *arguments: str, **variables: str) -> Result:
 @pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
 def test_printed_commands_work_when_pasted(service: RunningService) -> None:
     printed = service.console.read_text().splitlines()
+    page = service.base_url.replace("/v1", f"/docs#key={service.api_key}")
+    assert f"Docs: {page}" in printed  # no server sees what follows #
     commands = "\n".join(line for line in printed if "  curl" in line)
 
     answers = subprocess.check_output(["sh", "-c", commands], text=True)

@@ -18,8 +18,9 @@ _POINTS = 61  # one is not complete
 _log = logging.getLogger(__name__)
 
 
-def open_log(path: Path, size: int = 20_000_000) -> RotatingFileHandler:
-    """Continue a log; what exceeds a size (bytes) moves to PATH.1, in place of what was there."""
+def open_log(path: Path) -> RotatingFileHandler:
+    """Continue a log; after 20 MB it moves to PATH.1, in place of what was there."""
+    size = 20_000_000
     log = RotatingFileHandler(path, "a", size, 1, "utf-8", errors="backslashreplace")
     log.terminator = ""
     return log
