@@ -58,7 +58,7 @@ install: .venv/.installed ## install what `make run` needs
 .PHONY: lock
 lock: $(UV) ## bring every lock file up to date with pyproject.toml and locks/*.in (UPGRADE=1: newest releases)
 	@$(UV) lock $(if $(UPGRADE),--upgrade)
-	@for name in uv sam debugpy ministack clients pre-commit checkov zizmor; do \
+	@for name in uv sam debugpy ministack clients mutmut pre-commit checkov zizmor; do \
 	  $(UV) pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header --no-annotate \
 	    $(if $(UPGRADE),--upgrade) -o locks/$$name.txt locks/$$name.in; done
 
@@ -160,6 +160,10 @@ reliability: install ## failing calls, broken connections, model check, attack, 
 .PHONY: faults
 faults: install .tools/sam/.installed $(if $(shell command -v npm),$(addsuffix /.installed,$(addprefix .tools/,iam dynamodb-local clients-npm))) ## plant known faults, one at a time: each must fail its suite (ONLY=text, SAMPLE=12)
 	@$(ANIMAL_STORE) faults $(if $(ONLY),--only "$(ONLY)") $(if $(SAMPLE),--sample $(SAMPLE))
+
+.PHONY: mutants
+mutants: install .tools/sam/.installed .tools/mutmut/.installed ## change code, templates and workflows by a program: a test must notice each change (ONLY=path, SAMPLE=100, SEED=1)
+	@$(ANIMAL_STORE) mutants $(if $(ONLY),--only "$(ONLY)") $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
 
 .PHONY: clients
 clients: install ## the tests of generated clients, examples and the documentation page

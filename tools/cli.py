@@ -2,7 +2,7 @@
 
 import typer
 
-from tools import audit, planted_faults
+from tools import audit, mutants, planted_faults
 from tools.admin import keys, seed
 from tools.deployment import commands as deployment
 from tools.local import invoke, run, sam
@@ -19,6 +19,7 @@ for command in (
     build.build,
     audit.audit,
     planted_faults.faults,
+    mutants.mutants,
     sam.sam_local,
     sam.sam_invoke,
 ):

@@ -75,19 +75,37 @@ def place(fault: dict[str, str]) -> tuple[Path, re.Match[str]] | None:
 
 
 def _run(fault: dict[str, str]) -> tuple[str, float]:
-    """Run a fault's suite; return the first test that fails (empty if none), and the seconds."""
-    suite, begin = fault["suite"], time.monotonic()
+    """Plant a fault, if there is one, and run its suite."""
+    if "file" in fault and (found := place(fault)):
+        path, match = found
+        before, after = match.string[: match.start()], match.string[match.end() :]
+        changed = before + fault["replacement"].strip() + after
+        return first_failure(fault["suite"], path, changed)
+    return first_failure(fault["suite"])
+
+
+def first_failure(
+    suite: str, changed: Path | None = None, text: str = ""
+) -> tuple[str, float]:
+    """Run a suite in a copy of the tree.
+
+    Args:
+        suite: Arguments of pytest, or a command that begins with `make`.
+        changed: A file that has another text in the copy.
+        text: That text.
+
+    Returns:
+        The first test that fails (empty if none does), and the seconds.
+    """
+    begin = time.monotonic()
     command = shlex.split(suite if suite.startswith("make ") else _PYTEST + suite)
     with tempfile.TemporaryDirectory() as folder:
         tree, left_out = Path(folder, "tree"), shutil.ignore_patterns(*_LEFT_OUT)
         shutil.copytree(ROOT, tree, ignore=left_out, symlinks=True)
         for name in _LINKED:
             (tree / name).symlink_to(ROOT / name)
-        if "file" in fault and (found := place(fault)):
-            path, match = found
-            before, after = match.string[: match.start()], match.string[match.end() :]
-            changed = before + fault["replacement"].strip() + after
-            (tree / path.relative_to(ROOT)).write_text(changed, "utf-8")
+        if changed:
+            (tree / changed.relative_to(ROOT)).write_text(text, "utf-8")
         # The installed packages are the original tree's.
         packages = f"{tree}/clients/python/src:{tree}/packages/lambda_local/src"
         own = os.environ | {"PYTHONPATH": packages, "MAKEFLAGS": ""}
