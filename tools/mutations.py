@@ -4,7 +4,8 @@ Each is the file's text with one small change. mutmut's own runner changes funct
 decorator alone, and none at module level; here every node that an operator takes is changed.
 """
 
-# mypy: ignore-errors (its libraries are in an environment of their own)
+# mypy: ignore-errors
+# (libcst and mutmut are in an environment of their own.)
 import json
 import re
 import sys
