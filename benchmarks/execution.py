@@ -24,7 +24,6 @@ from benchmarks.loopback import Response, serve
 from benchmarks.operations import Operation
 from benchmarks.packages import (
     AUTHORITY,
-    EMPTY,
     OPENSSL,
     PYTHON,
     TEMPLATE,
@@ -93,9 +92,6 @@ class RuntimeApi:
             self.answers.put(self._answer)
         event = self.events.get()
         self._handed += 1
-        # X-Ray's default rule samples the first request of each second: the first here, not those
-        # that follow at once.
-        root = "Root=1-67891233-abcdef012345678912345678;Parent=0123456789abcdef"
         headers = {
             "Content-Type": "application/json",
             "Lambda-Runtime-Aws-Request-Id": f"00000000-0000-4000-8000-{self._handed:012d}",
@@ -104,7 +100,8 @@ class RuntimeApi:
             "Lambda-Runtime-Invoked-Function-Arn": (
                 "arn:aws:lambda:eu-central-1:123456789012:function:benchmark"
             ),
-            "Lambda-Runtime-Trace-Id": f"{root};Sampled={int(self._handed == 1)}",
+            # Not sampled, as without active tracing.
+            "Lambda-Runtime-Trace-Id": "Root=1-67891233-abcdef012345678912345678;Sampled=0",
         }
         return 200, event, headers
 
@@ -113,10 +110,10 @@ class RuntimeApi:
 class Run:
     """What an execution environment did, from the start of its process on."""
 
-    first_answer_ms: float = 0
-    us: list[float] = field(default_factory=list)  # for each invocation
-    peak_mb: float = 0
-    requests: int = 0  # to DynamoDB, in the last invocation, like the next two
+    cpu_ms: list[float] = field(default_factory=lambda: [0.0])
+    """Of the process, user and system: before its start, then after each invocation."""
+    requests: int = 0  # to DynamoDB, in the last invocation, like the next three
+    read_units: float = 0
     body_bytes: int = 0
     log_bytes: int = 0
     log: str = ""
@@ -157,30 +154,25 @@ def observe(
             "_HANDLER": "app.handler",
         }
         command = [*_VALGRIND, *_PYTHON] if is_counted else _PYTHON
-        started = time.perf_counter()
         process = subprocess.Popen(
             command, cwd=task, env=variables, stdout=output, stderr=output
         )
         Thread(target=_tell_end, args=(process, api.answers), daemon=True).start()
         try:
             for number in range(invocations):
-                dynamodb.requests, dynamodb.hangs_up = 0, number >= kept
+                dynamodb.requests, dynamodb.read_units = 0, 0
+                dynamodb.hangs_up = number >= kept
                 logged = log.stat().st_size
-                handed_over = time.perf_counter()
                 api.events.put(json.dumps(event).encode())
                 response = json.loads(api.answers.get())
-                answered = time.perf_counter()
-                run.us.append((answered - handed_over) * 1e6)
-                run.first_answer_ms = run.first_answer_ms or (answered - started) * 1000
-                if package.variant != EMPTY and not operation.is_right(response):
+                if not operation.is_right(response):
                     raise MeasurementError(
                         f"{package.variant}: {response}\n{log.read_text()[-3000:]}"
                     )
-                run.requests = dynamodb.requests
+                run.cpu_ms.append(_cpu_ms(process.pid))
+                run.requests, run.read_units = dynamodb.requests, dynamodb.read_units
                 run.log_bytes = log.stat().st_size - logged
                 run.body_bytes = len(response["body"].encode())
-            status = Path(f"/proc/{process.pid}/status").read_text()
-            run.peak_mb = int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) * 1024 / 1e6
         finally:
             # This ends it at once, but a simulator still writes its counts.
             process.terminate()
@@ -190,6 +182,11 @@ def observe(
     for count in re.findall(r"I +refs: +([\d,]+)", run.log):
         run.instructions = int(count.replace(",", ""))
     return run
+
+
+def _cpu_ms(pid: int) -> float:
+    """Read the processor time of a process from its clock: clock_getcpuclockid(3)."""
+    return time.clock_gettime(~pid << 3 | 2) * 1e3
 
 
 def _tell_end(process: subprocess.Popen[bytes], answers: Queue[bytes]) -> None:

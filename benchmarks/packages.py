@@ -4,7 +4,7 @@ import os
 import platform
 import shutil
 import subprocess
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +27,12 @@ OPENSSL = BUILD / "openssl"
 AUTHORITY = trustme.CA(key_type=trustme.KeyType.RSA)
 """What every measured function trusts, besides its own authorities."""
 
-OURS, EMPTY, BARE, BARE_ON_RUNTIME = "ours", "empty", "bare", "bare-runtime"
+OURS, TUNED = "ours", "bare-tuned"
 TITLES = {
     OURS: "**this service**",
-    EMPTY: "empty handler",
-    BARE: "bare: one handler, `boto3.client`",
-    BARE_ON_RUNTIME: "bare, on the runtime's own boto3",
-    "powertools": "Powertools resolver",
-    "fastapi": "FastAPI + Mangum",
+    TUNED: "bare, tuned",
+    "bare": "bare: `boto3.client`",
+    "powertools": "Powertools",
 }
 """What the report calls each variant."""
 TEMPLATE = template.load(ROOT / "template.yaml", {"Stage": "staging"})
@@ -54,7 +52,7 @@ class Package:
     """The authorities that it trusts."""
     functions: dict[str, Path]
     """Their folders, by logical id."""
-    figures: dict[str, Any] = field(default_factory=dict)
+    figures: dict[str, Any]
     """Its row of results.json."""
 
 
@@ -88,32 +86,31 @@ def build(variant: str) -> Package:
     layer, task = BUILD / variant / "opt", BUILD / variant / "task"
     libraries = layer / "python"
     functions = dict.fromkeys(TEMPLATE.functions, task)
+    machine = "arm64" if platform.machine() == "aarch64" else "x86_64"
+    built = TARGETS[machine].build_dir
+    roots = "amazon-roots.pem"
     if variant == OURS:
-        machine = "arm64" if platform.machine() == "aarch64" else "x86_64"
-        built = TARGETS[machine].build_dir
         shutil.copytree(built / "CommonLayer", layer)
         functions = {name: built / name for name in TEMPLATE.functions}
-        bundle = layer / "amazon-roots.pem"
+        bundle = layer / roots
     else:
-        peer = PEERS / variant.removesuffix("-runtime")
+        peer, _, variation = variant.partition("-")
         task.mkdir(parents=True)
-        for file in (peer / "app.py", *PEERS.glob("_shared/*.py")):
-            shutil.copy(file, task)
-        _install(peer / "requirements.txt", libraries)
+        # What a variation has of its own replaces what the peers share.
+        for folder in ("_shared", peer, f"{peer}/{variation}"):
+            for file in (PEERS / folder).glob("*.py"):
+                shutil.copy(file, task)
+        _install(PEERS / peer / "requirements.txt", libraries)
         _compile(libraries, task)
         bundle = libraries / "botocore/cacert.pem"
-    zipped = len(artifact.zipped(functions["ListPetsFunction"]))
-    if variant != BARE_ON_RUNTIME:
-        zipped += len(artifact.zipped(layer))
-    if bundle.exists():
-        # Replaces the last one, so that as many are parsed as in production.
-        others = bundle.read_text().rpartition("-----BEGIN CERTIFICATE-----")[0]
-        bundle.write_text(others + AUTHORITY.cert_pem.bytes().decode())
-    figures = {
-        "variant": variant,
-        "packaging": "precompiled",
-        "zipped_mb": round(zipped / 1e6, 3),
-    }
+        if variant == TUNED:
+            bundle = Path(shutil.copy(built / "CommonLayer" / roots, task))
+    folders = (functions["ListPetsFunction"], layer)
+    zipped = sum(len(artifact.zipped(folder)) for folder in folders)
+    # Replaces the last one, so that as many are parsed as in production.
+    others = bundle.read_text().rpartition("-----BEGIN CERTIFICATE-----")[0]
+    bundle.write_text(others + AUTHORITY.cert_pem.bytes().decode())
+    figures = {"variant": variant, "zipped_mb": round(zipped / 1e6, 1)}
     return Package(variant, libraries, bundle, functions, figures)
 
 

@@ -1,10 +1,9 @@
-"""The tables by `boto3.client`, with items written and read by hand: the least work."""
+"""The tables by a client, with items written and read by hand: the least work."""
 
 import os
 
-import boto3
+from client import dynamodb
 
-dynamodb = boto3.client("dynamodb")
 ANIMALS, API_KEYS = os.environ["ANIMALS_TABLE"], os.environ["API_KEYS_TABLE"]
 
 

@@ -1,4 +1,4 @@
-"""The measure: a handler with `boto3.client` and `json`, without models, keys, logs, metrics."""
+"""The measure: a handler with the SDK and `json`, without models, keys, logs, metrics."""
 
 import json
 
