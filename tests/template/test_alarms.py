@@ -56,7 +56,6 @@ FAULTS = {
 }
 CANARY_SHARE = 0.1
 CHECK_RATE = 60  # a minute: less than the suite sends that runs during a deployment
-BEAT_RATE = 1 / 5
 BEFORE, AFTER = -6 * 60, 12 * 60  # minutes: the longest window, and what is waited for
 MINUTES = [*range(1, 16), *range(20, 60, 10), *range(60, AFTER + 1, 30)]
 Counts = list[tuple[Metric, float]]
@@ -185,6 +184,9 @@ def record(
     until: int = AFTER,
 ) -> list[Day]:
     """Make the metrics of days, one for each rate, on which a failure begins at minute 0."""
+    schedule = properties_of(template, "AWS::Events::Rule")["ScheduleExpression"]
+    minutes = schedule.removeprefix("rate(").removesuffix(" minutes)")
+    beat_rate = 1 / int(minutes)
     others = mode.get("extra", 0) * 60
     share = mode.get("share", 0 if others else 1)
     rates = list(rates)
@@ -207,9 +209,9 @@ def record(
                 (good, all_requests - failures, 0, until),
                 (failed, failures + others * part, 0, until),
                 (good, all_requests, until, AFTER),
-                (answered, BEAT_RATE, BEFORE, 0),
-                (beats, BEAT_RATE, 0, until),
-                (answered, BEAT_RATE, until, AFTER),
+                (answered, beat_rate, BEFORE, 0),
+                (beats, beat_rate, 0, until),
+                (answered, beat_rate, until, AFTER),
             ):
                 for counted, value in counts if per_minute else []:
                     day[counted].append(Stream(value, per_minute, first, last))
