@@ -79,7 +79,7 @@ MACHINE := $(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
 sam-local: install .tools/sam/.installed ## serve the API with `sam local start-api`, in containers (PORT=3000 DATA=.local EVENTS=0)
 	@exec $(ANIMAL_STORE) sam-local
 
-sam-invoke: install .tools/sam/.installed $(if $(DEBUG),.tools/debugpy/.installed) ## invoke one function in a container: make sam-invoke EVENT=events/get-200.json (DEBUG=5890: wait for a debugger)
+sam-invoke: install .tools/sam/.installed $(if $(DEBUG),.tools/debugpy/.installed) ## invoke one function in a container: make sam-invoke EVENT=events/list-200.json (DEBUG=5890: wait for a debugger)
 	@$(call required,EVENT)exec $(ANIMAL_STORE) sam-invoke "$(EVENT)" $(if $(DEBUG),--debug $(DEBUG))
 
 sam-contract: install .tools/sam/.installed ## the contract suite and the documented commands through `sam local`

@@ -127,17 +127,17 @@ def test_status_is_made_of_the_requests_lines(
 ) -> None:
     http.get("/v1/pets")  # the key is cached from now on
     with redirect_stdout(output):
-        pet = http.post("/v1/pets", json={"name": "Rex", "categoryId": 1}).json()
-        http.get(f"/v1/pets/{pet['id']}")
+        http.post("/v1/pets", json={"name": "Rex", "categoryId": 1})
+        http.get("/v1/pets")
     status = output.summary()
 
     assert status["counts"] == [
         {"Operation": "createPet", "Status": "201", "Requests": 1},
-        {"Operation": "getPet", "Status": "200", "Requests": 1},
+        {"Operation": "listPets", "Status": "200", "Requests": 1},
     ]
     read, created = status["last"]
-    assert read["Operation"] == "getPet"
-    assert created["StoreCalls"] == 2
+    assert read["Operation"] == "listPets"
+    assert read["StoreCalls"] == 1
     for each in (created, read):
         begin = int(datetime.fromisoformat(each["timestamp"]).timestamp()) // 10 * 10
         point = status["recent"][begin][each["Operation"]]

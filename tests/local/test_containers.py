@@ -42,18 +42,18 @@ def test_the_animals_are_those_of_make_run(tmp_path: Path) -> None:
     with run_service(tmp_path) as service:
         pet = service.http.post("/pets", json={"name": "Rex", "categoryId": 1}).json()
     with run_service(tmp_path, command="sam-local") as service:
-        read = service.http.get("/pets/1").json()
+        read = service.http.get("/pets").json()
         own = with_sam(tmp_path)
         for command in (
-            "make sam-invoke EVENT=events/get-200.json",
-            "sam local invoke GetPetFunction -e events/get-200.json",
+            "make sam-invoke EVENT=events/list-200.json",
+            "sam local invoke ListPetsFunction -e events/list-200.json",
         ):
             printed = subprocess.check_output(command.split(), cwd=ROOT, env=own)
-            assert json.loads(json.loads(printed)["body"]) == pet
+            assert json.loads(json.loads(printed)["body"]) == [pet]
         service.process.send_signal(signal.SIGINT)
         service.process.wait(30)
 
-    assert read == pet
+    assert read == [pet]
     assert containers() == before
     assert "Traceback" not in service.console.read_text()
 

@@ -156,9 +156,9 @@ def test_data_stays_when_it_is_stopped(tmp_path: Path) -> None:
         assert DataFolder(tmp_path).base_url() is None
 
     # The events have animals of their own for a store that has none.
-    invoked = command(tmp_path, "invoke", f"{ROOT}/events/get-200.json")
+    invoked = command(tmp_path, "invoke", f"{ROOT}/events/list-200.json")
 
-    assert json.loads(json.loads(invoked.stdout)["body"]) == pet
+    assert json.loads(json.loads(invoked.stdout)["body"]) == [pet]
 
 
 @pytest.mark.slow

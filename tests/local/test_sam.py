@@ -31,7 +31,7 @@ def test_containers_get_sources_variables_and_the_store(
     assert file.stat().st_mode & 0o777 == 0o600
     template = (tmp_path / "template.yaml").read_text()
     assert f"    Default: {sam._PROCESSOR}\n" in template
-    assert f"      CodeUri: {ROOT}/functions/get_pet/\n" in template
+    assert f"      CodeUri: {ROOT}/functions/list_pets/\n" in template
     assert f"      ContentUri: {tmp_path}/layer/\n" in template
     assert f"        {ENDPOINT_VARIABLE}: none\n" in template
 

@@ -80,7 +80,7 @@ FAULTS: dict[str, Fault] = {
         ("create-201", "UpdateItem", 6),
         ("create-201", "PutItem", 6),
         ("create-201-idempotency-key", "TransactWriteItems", 6),
-        ("get-200", "GetItem", 5),
+        ("list-200", "GetItem", 5),
         ("list-200", "Query", 5),
     ],
 )

@@ -16,13 +16,6 @@ def test_animal_is_read_consistently(store: FaultyStore) -> None:
     assert store.calls[-1][1]["ConsistentRead"] is True
 
 
-def test_get_pet_says_since_when_it_is_deprecated_and_when_it_goes() -> None:
-    headers = handlers.send("get-200").headers
-
-    assert headers["Deprecation"] == "@1764892800"  # 5 December 2025
-    assert headers["Sunset"] == "Thu, 05 Dec 2030 00:00:00 GMT"
-
-
 def test_holders_of_keys_who_still_call_it_are_counted(
     output: pytest.CaptureFixture[str],
 ) -> None:

@@ -49,7 +49,6 @@ call("create_pet", body=new(name="Mia", category_id=1), **once)
 failures = [
     call("create_pet", body=new(name="Leo", category_id=1), **once),
     call("list_pets", cursor="made-up"),
-    call("get_pet", pet_id=2**63 - 1),
     connect(base_url, "x")[1]("list_pets"),
     connect(f"{scripted}/413", key)[1](
         "create_pet", body=new(name="Rex", category_id=1)
@@ -76,7 +75,6 @@ def values(pets):
 seen = {
     "created": values(created),
     "listed": values(listed),
-    "read": values([call("get_pet", pet_id=created[0].id)[1]]),
     "newer": values(connect(f"{scripted}/newer", key)[1]("list_pets")[1]),
     "errors": {
         status: getattr(error, "code", None) or None for status, error, _ in failures

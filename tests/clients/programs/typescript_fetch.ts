@@ -32,7 +32,6 @@ const key = randomUUID();
 await create("Mia", 1, key);
 await note(create("Leo", 1, key));
 await note(client.listPets({ cursor: "made-up" }));
-await note(client.getPet({ petId: 2 ** 52 }));
 await note(connect(baseUrl, "x").listPets());
 await note(create("Rex", 1, undefined, connect(`${scripted}/413`)));
 for (const status of [429, 503]) await note(connect(`${scripted}/${status}`).listPets());
@@ -41,7 +40,6 @@ for await (const pet of pages()) listed.push(pet);
 const result = {
   created: values(...created),
   listed: values(...listed),
-  read: values(await client.getPet({ petId: created[0]!.id })),
   newer: values(...(await connect(`${scripted}/newer`).listPets())),
   errors,
 };
