@@ -8,6 +8,15 @@ import pytest
 
 from tools import ROOT
 
+BIN = Path(sys.executable).parent
+SPECTRAL = ROOT / ".tools/spectral/node_modules/.bin/spectral"
+CHECKS = [  # what `make check` and `make test` run, but for the lint of templates
+    f"{BIN}/ruff format --check .",
+    f"{BIN}/ruff check .",
+    f"{BIN}/mypy",
+    f"{SPECTRAL} lint --quiet --fail-severity=hint openapi.yaml",
+    f"{BIN}/python -m pytest -q -n 2 --cov -m 'not slow'",
+]
 CLIENT = "clients/python/src/animal_store_client"
 LEFT_OUT = [  # of an example, what may be forgotten; which quick tests find it, and what they name
     ("delete-pet", "openapi.yaml", "event", "openapi.yaml"),
@@ -30,10 +39,10 @@ LEFT_OUT = [  # of an example, what may be forgotten; which quick tests find it,
 ]
 
 
-def run_quick_tests(
-    folder: Path, example: str, left_out: str = "", tests: str = ""
+def run_with(
+    command: str, folder: Path, example: str, left_out: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Copy the tree, apply an example, and run what `make quick` runs, or a part of it."""
+    """Run a command in a copy of the tree to which an example is applied."""
     checkout = ["git", "checkout-index", "--all", f"--prefix={folder}/"]
     subprocess.run(checkout, cwd=ROOT, check=True)
     patch = ROOT / f"docs/examples/{example}.patch"
@@ -41,10 +50,11 @@ def run_quick_tests(
         ["git", "apply", f"--exclude={left_out}", patch], cwd=folder, check=True
     )
     (folder / ".tools").symlink_to(ROOT / ".tools")
+    packages = f"{folder}/clients/python/src:{folder}/packages/lambda_local/src"
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-k", tests, "@tests/quick.txt"],
+        ["bash", "-euc", command],
         cwd=folder,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": "clients/python/src"},
+        env={"PATH": f"{BIN}:/usr/bin:/bin", "PYTHONPATH": f"{folder}:{packages}"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         check=False,
@@ -54,7 +64,9 @@ def run_quick_tests(
 
 @pytest.mark.parametrize("example", ["delete-pet", "color"])
 def test_example_is_complete(tmp_path: Path, example: str) -> None:
-    done = run_quick_tests(tmp_path, example)
+    checks = [check for check in CHECKS if Path(check.split()[0]).exists()]
+
+    done = run_with("\n".join(checks), tmp_path, example)
 
     assert done.returncode == 0, done.stdout
 
@@ -63,7 +75,9 @@ def test_example_is_complete(tmp_path: Path, example: str) -> None:
 def test_part_that_is_left_out_is_named(
     tmp_path: Path, example: str, left_out: str, tests: str, named: str
 ) -> None:
-    done = run_quick_tests(tmp_path, example, left_out, tests)
+    quick = f"python -m pytest -q -k '{tests}' @tests/quick.txt"
+
+    done = run_with(quick, tmp_path, example, left_out)
 
     assert done.returncode != 0
     assert named in done.stdout
