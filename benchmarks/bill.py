@@ -46,7 +46,7 @@ def quantities(stack: Template, ours: dict[str, Any], rate: float) -> dict[str, 
     beats = sum(len(rule["Targets"]) for rule in of("AWS::Events::Rule"))
     calls = millions + beats * _MONTH / _BEAT / 1e6
     ms = mean("cpu_ms") + mean("requests") * _STORE_MS
-    gigabytes = TEMPLATE.functions["GetPetFunction"].memory_mb / 1024
+    gigabytes = TEMPLATE.functions["ListPetsFunction"].memory_mb / 1024
     (stage,) = of("AWS::ApiGateway::Stage")
     values = r"\$context\.[\w.]+"
     access = re.sub(values, "x" * _VALUE_BYTES, stage["AccessLogSetting"]["Format"])

@@ -320,7 +320,7 @@ KEY_IN_HEADER = {
 def test_the_firewall_limits_clients_and_strangers_use_up_no_limit(
     stack: Template, rules: dict[str, Any]
 ) -> None:
-    per_address, per_key, key, _ = rules.values()
+    per_address, per_key, key, *_ = rules.values()
     limit = {"EvaluationWindowSec": 60, "ScopeDownStatement": KEY_IN_HEADER}
     assert per_address["Statement"]["RateBasedStatement"] == {
         "AggregateKeyType": "IP",
@@ -340,7 +340,7 @@ def test_the_firewall_limits_clients_and_strangers_use_up_no_limit(
         **limit,
     }
     assert (key["Statement"], key["Action"]) == (KEY_IN_HEADER, {"Allow": {}})
-    assert [rule["Priority"] for rule in rules.values()] == [0, 1, 2, 3]
+    assert [rule["Priority"] for rule in rules.values()] == [*range(len(rules))]
     assert stack["Parameters"]["RequestsPerAddress"]["Default"] == 3000
     assert stack["Parameters"]["RequestsPerKey"]["Default"] == 6000
 
