@@ -266,19 +266,22 @@ def test_status_is_this_page(production: Aws) -> None:
     assert production.session() == STATUS
     production.stack["Outputs"]["Artifact"] = "beside-1a2b"
     status.status(production.stage)
-    assert "it has not passed a check\nran newer-" in production.session()
+    page = production.session()
+    assert "it has not passed a check\nran newer-" in page
+    assert "COMMIT=newer\n" in page
 
 
 @pytest.fixture
 def beside(production: Aws) -> Aws:
     """Keep what is not on main, what was changed in the bucket, and what has not passed."""
-    artifact = pack("beside")
+    artifact, digest = pack("beside"), pack("newer").sha256
+    almost = f"{digest[:32]}x{digest[33:]}"
     production.objects |= {
         f"releases/{artifact.name}.zip": artifact.path.read_bytes(),
         f"passed/{artifact.name}": b"",
         "releases/newer-1a2b.zip": NEWER.read_bytes(),
-        f"releases/spoilt-{artifact.sha256}.zip": NEWER.read_bytes(),
-        f"passed/spoilt-{artifact.sha256}": b"",
+        f"releases/spoilt-{almost}.zip": NEWER.read_bytes(),
+        f"passed/spoilt-{almost}": b"",
     }
     pack("unknown")
     pack("newer-dirty")
