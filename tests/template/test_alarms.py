@@ -200,8 +200,10 @@ def record(
         failed, beats = outcome(template, own_mode, operation)
         if "canary" in mode:
             beats = answered
+        # An operation without a share is new: only what asks about it sends it requests.
+        new = 0.01 if name in mode.get("operations", []) else 0
         for day, rate in zip(days, rates, strict=True):
-            part = SHARES.get(name, 0)
+            part = SHARES.get(name, new)
             all_requests = rate * part
             failures = all_requests * share
             for counts, per_minute, first, last in (
