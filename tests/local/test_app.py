@@ -2,10 +2,13 @@
 
 import json
 import logging
+import socket
 from collections.abc import Iterator
 from contextlib import closing, redirect_stdout
 from datetime import datetime
 from pathlib import Path
+from threading import Thread
+from typing import Any
 from unittest import mock
 
 import httpx2
@@ -41,6 +44,7 @@ def output(tmp_path: Path) -> Iterator[Output]:
     ("path", "content_type", "text"),
     [
         ("/", "text/html; charset=utf-8", "SwaggerUIBundle("),
+        ("/docs", "text/html; charset=utf-8", "SwaggerUIBundle("),
         ("/docs/swagger-ui.min.css", "text/css; charset=utf-8", ".swagger-ui"),
         ("/status", "text/html; charset=utf-8", "Status of the animal store"),
     ],
@@ -86,6 +90,35 @@ def test_only_names_of_this_machine_are_answered(http: httpx2.Client) -> None:
 
     assert http.get("/v1/pets", headers={"Host": "localhost:3000"}).is_success
     assert http.get("/v1/pets", headers=other).status_code == 400
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"POST /v1/pets HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{",
+    ],
+    ids=["idle", "slow body"],
+)
+def test_client_that_does_not_complete_a_request_is_disconnected(
+    sent: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def read_all(_: Any, receive: Any, __: Any) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    # Time goes thirty times as fast: 45 seconds are 1.5.
+    monkeypatch.setattr(app, "_RECEIVE_SECONDS", app._RECEIVE_SECONDS / 30)
+    server, listener = app.server(read_all), socket.create_server(("127.0.0.1", 0))
+    serving = Thread(target=server.run, args=[[listener]])
+    serving.start()
+    try:
+        with socket.create_connection(listener.getsockname(), 1.5) as connection:
+            connection.sendall(sent)
+            assert connection.recv(1) == b""
+    finally:
+        server.should_exit = True
+        serving.join()
 
 
 @pytest.mark.parametrize("underscore", ["_", "%5F", "%255F"])

@@ -155,10 +155,10 @@ def test_data_stays_when_it_is_stopped(tmp_path: Path) -> None:
         assert "Traceback" not in service.console.read_text()
         assert DataFolder(tmp_path).base_url() is None
 
-    # The events have animals of their own for a store that has none.
+    # The events bring animals of their own for the ids that the store lacks.
     invoked = command(tmp_path, "invoke", f"{ROOT}/events/list-200.json")
 
-    assert json.loads(json.loads(invoked.stdout)["body"]) == [pet]
+    assert json.loads(json.loads(invoked.stdout)["body"])[0] == pet
 
 
 @pytest.mark.slow
@@ -185,6 +185,23 @@ def test_folder_in_use_is_named(service: RunningService) -> None:
     for name in ("run", "reset"):
         failed = command(service.data, name)
         assert f"{message}({service.base_url})" in str(failed.exception)
+
+
+@pytest.mark.parametrize(
+    ("announced", "used"),
+    [
+        ("http://127.0.0.1:80/v1", "http://127.0.0.1:80/v1"),
+        ("http://127.0.0.1.evil.example:80/v1", None),
+    ],
+)
+def test_keys_are_sent_to_this_machine_alone(
+    tmp_path: Path, announced: str, used: str | None
+) -> None:
+    folder = DataFolder(tmp_path)
+    with folder.held_by_service() as service:
+        print(announced, end="", file=service, flush=True)
+
+        assert folder.base_url() == used
 
 
 def test_own_settings_for_aws_are_not_used(tmp_path: Path) -> None:

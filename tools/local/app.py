@@ -1,13 +1,16 @@
 """The service as one ASGI application: the API as API Gateway would answer, and pages about it."""
 
+import asyncio
 import logging
 import re
 import string
 import time
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, unquote
 
+import h11
 import uvicorn
 import yaml
 from lambda_local.gateway import Gateway
@@ -25,12 +28,14 @@ from starlette.responses import (
 from starlette.routing import Mount, Route, request_response
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tools import ROOT
 from tools.local.output import Output
 from tools.local.service import BASE_PATH
 
 _KEY = re.compile(r"(animal_(?:live|test)_)[0-9A-Za-z]+")
+_RECEIVE_SECONDS = 10
 _PAGES = Path(__file__).parent
 _SWAGGER_UI = ("aws_lambda_powertools", "event_handler/openapi/swagger_ui")
 # Another site may not show a page in a frame, where clicks could be led astray.
@@ -41,11 +46,33 @@ _UNFRAMED = {
 _log = logging.getLogger(__name__)
 
 
+class Connection(H11Protocol):
+    """uvicorn's HTTP connection; a client that does not complete a request in time is disconnected.
+
+    uvicorn itself limits only the time between one response and the first byte of the next request.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start checking a new connection every `_RECEIVE_SECONDS`."""
+        super().connection_made(transport)
+        self._end_if_stuck(None)
+
+    def _end_if_stuck(self, before: Any) -> None:
+        """End the connection if it is still receiving the same request as last time."""
+        if self.transport.is_closing():
+            return
+        state = (self.conn.their_state, self.cycle)
+        if state == before and self.conn.their_state in (h11.IDLE, h11.SEND_BODY):
+            self.transport.abort()
+        else:
+            self.loop.call_later(_RECEIVE_SECONDS, self._end_if_stuck, state)
+
+
 def server(application: ASGIApp) -> uvicorn.Server:
     """Make the HTTP server of an application."""
     config = uvicorn.Config(
         application,
-        http="h11",
+        http=Connection,
         # Beyond this size, which exceeds the gateway's own limit, uvicorn answers in plain text.
         h11_max_incomplete_event_size=64 * 1024,
         log_config=None,

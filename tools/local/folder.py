@@ -2,12 +2,15 @@
 
 import fcntl
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from lambda_local import LocalError
+
+_LOCAL_URL = re.compile(r"http://127\.0\.0\.1:[0-9]+/\w+")
 
 
 class DataFolder:
@@ -48,10 +51,10 @@ class DataFolder:
             yield file
 
     def base_url(self) -> str | None:
-        """Find this folder's service if it answers."""
+        """Find this folder's service if it answers: on this machine, as keys are sent to it."""
         with suppress(FileNotFoundError), self._service.open() as file:
             url = file.read()
-            if url and not _try_lock(file, fcntl.LOCK_SH):
+            if _LOCAL_URL.fullmatch(url) and not _try_lock(file, fcntl.LOCK_SH):
                 return url
         return None
 
