@@ -73,10 +73,8 @@ def other(value: str) -> str:
     tag, quote, plain = re.fullmatch(
         r'(![\w!]+ )?(["\']?)(.*?)\2\n?', value, re.DOTALL
     ).groups("")
-    if re.fullmatch(r"\d+", plain):
-        plain = f"{plain}0" if int(plain) else "1"
-    else:
-        plain = opposite.get(plain, f"{plain}x")
+    number = str(int(plain) * 10 or 1) if plain.isdecimal() else f"{plain}x"
+    plain = opposite.get(plain, number)
     return f"{tag}{quote}{plain}{quote}"
 
 
