@@ -135,8 +135,11 @@ def observe(
     print(package.variant, operation.title, "x", invocations, file=sys.stderr)
     run, api, dynamodb = Run(), RuntimeApi(), FakeDynamoDb()
     event = operation.event()
-    function = TEMPLATE.function_of(event)
-    task = package.functions[function.logical_id]
+    route, _ = TEMPLATE.find(event["httpMethod"], event["path"])
+    function, task = (
+        TEMPLATE.functions[route.function],
+        package.functions[route.function],
+    )
     with (
         tempfile.NamedTemporaryFile() as output,
         serve(dynamodb.respond, _TLS) as endpoint,

@@ -313,6 +313,7 @@ def test_no_role_reaches_another_stage_or_the_roles_of_bootstrap(
     # These know no resource.
     assert allowed_on_others("ExecutionRole", stack) == {
         "cloudwatch:DescribeAlarms",
+        "cloudwatch:PutCompositeAlarm",
         "codedeploy:StopDeployment",
         "logs:DescribeIndexPolicies",
         "logs:DescribeLogGroups",
