@@ -10,12 +10,15 @@ from tools import ROOT
 
 BIN = Path(sys.executable).parent
 SPECTRAL = ROOT / ".tools/spectral/node_modules/.bin/spectral"
-CHECKS = [  # what `make check` and `make test` run, but for the lint of templates
+# What `make check` and `make test` run, but for the lint of templates, and for tests that need a
+# checkout (admin, local, starter) or compare figures that a new operation changes.
+SUITES = "tests/unit tests/contract tests/reliability tests/template tests/docs tests/clients"
+CHECKS = [
     f"{BIN}/ruff format --check .",
     f"{BIN}/ruff check .",
     f"{BIN}/mypy",
     f"{SPECTRAL} lint --quiet --fail-severity=hint openapi.yaml",
-    f"{BIN}/python -m pytest -q -n 2 --cov -m 'not slow'",
+    f"{BIN}/python -m pytest -q -n 2 --cov -m 'not slow' {SUITES} packages",
 ]
 CLIENT = "clients/python/src/animal_store_client"
 LEFT_OUT = [  # of an example, what may be forgotten; which quick tests find it, and what they name
