@@ -13,10 +13,14 @@ README = Path(__file__).parents[1] / "README.md"
 def test_example_works_as_typed(tmp_path: Path) -> None:
     blocks = re.findall(r"```\w+\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
     (tmp_path / "notes").mkdir()
-    for name, text in zip(["template.yaml", "notes/app.py", "serve.py"], blocks, strict=True):
+    for name, text in zip(
+        ["template.yaml", "notes/app.py", "serve.py"], blocks, strict=True
+    ):
         (tmp_path / name).write_text(text)
     command = [sys.executable, "-m", "uvicorn", "serve:app", "--port=0"]
-    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(
+        command, cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    ) as server:
         assert server.stderr
         url = next(line.split()[4] for line in server.stderr if "running on" in line)
         try:

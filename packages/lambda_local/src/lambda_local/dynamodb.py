@@ -22,7 +22,7 @@ from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
 from lambda_local import LocalError
 from lambda_local.expressions import Refusal
-from lambda_local.operations import READS, perform
+from lambda_local.operations import READS, Request, Response, perform
 from lambda_local.template import REGION, Table
 
 if TYPE_CHECKING:
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from botocore.session import Session
     from types_boto3_dynamodb import DynamoDBClient
 
-_APPLICATION_ID = 0x616E696D  # an arbitrary number, which stores have had from the start
+_APPLICATION_ID = (
+    0x616E696D  # an arbitrary number, which stores have had from the start
+)
 _VERSION = 1
 _PAGE_SIZE = 4096
 _GONE = "it was removed or replaced while in use; start the service again"
@@ -56,6 +58,11 @@ CREATE TABLE tables (id INTEGER PRIMARY KEY, name TEXT UNIQUE, description TEXT)
 CREATE TABLE rows (place BLOB PRIMARY KEY, item TEXT) WITHOUT ROWID;
 CREATE TABLE tokens (token TEXT PRIMARY KEY, content BLOB, expires REAL);
 CREATE INDEX tokens_by_expiry ON tokens (expires);
+"""
+
+
+_STATE = """
+SELECT * FROM pragma_application_id, pragma_user_version, pragma_quick_check(1)
 """
 
 
@@ -95,22 +102,29 @@ class Database:
         while self._idle:
             self._idle.pop().close()
 
-    def answer(self, event_name: str, request: AWSPreparedRequest, **_: object) -> AWSResponse:
+    def answer(
+        self, event_name: str, request: AWSPreparedRequest, **_: object
+    ) -> AWSResponse:
         """Answer a request as DynamoDB does: the SDK calls this before sending."""
         body: Any = request.body
         operation = event_name.rpartition(".")[2]
         try:
-            return _response(request, 200, self._perform(operation, json.loads(body)))
+            status, answer = 200, self._perform(operation, json.loads(body))
         except Refusal as error:
-            status, refusal = 400, error
+            status, answer = 400, error.body
         except sqlite3.Error as error:
             why = f"The local store {self._path}: {error}"
-            status, refusal = 500, Refusal(why, "InternalServerError")
-        kind = f"com.amazonaws.dynamodb.v20120810#{refusal.code}"
-        answer = {"__type": kind, "message": refusal.message, **refusal.members}
-        return _response(request, status, json.dumps(answer))
+            status, answer = 500, Refusal(why, "InternalServerError").body
+        content = json.dumps(answer).encode()
+        # As the SDK reads it from the network.
+        raw: Any = SimpleNamespace(stream=lambda: [content])
+        headers: Any = {
+            "x-amz-crc32": str(zlib.crc32(content)),
+            "x-amzn-requestid": uuid.uuid4().hex,
+        }
+        return AWSResponse(request.url, status, headers, raw)
 
-    def _perform(self, operation: str, request: dict[str, Any]) -> str:
+    def _perform(self, operation: str, request: Request) -> Response:
         try:
             connection = self._idle.pop()  # one that no other thread is using
         except IndexError:
@@ -172,7 +186,9 @@ def _attach(session: "Session") -> None:
         return
     (database,) = _kept
 
-    def answer(event_name: str, request: AWSPreparedRequest, **_: object) -> AWSResponse | None:
+    def answer(
+        event_name: str, request: AWSPreparedRequest, **_: object
+    ) -> AWSResponse | None:
         if not event_name.startswith("before-send.dynamodb."):
             raise LocalError(f"{event_name}: only DynamoDB is served here")
         return database.answer(event_name, request) if database else None
@@ -191,20 +207,11 @@ def create_tables(client: "DynamoDBClient", tables: "Iterable[Table]") -> None:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return the device and inode of a file, by which a replacement is noticed; None if absent."""
-    try:
+    """Return what tells a file from its replacement; None if it is absent."""
+    with suppress(FileNotFoundError):
         status = path.stat()
-    except FileNotFoundError:
-        return None
-    return status.st_dev, status.st_ino
-
-
-def _response(request: AWSPreparedRequest, status: int, text: str) -> AWSResponse:
-    content = text.encode()
-    headers: Any = {"x-amz-crc32": str(zlib.crc32(content)), "x-amzn-requestid": uuid.uuid4().hex}
-    # As the SDK reads it from the network.
-    body: Any = SimpleNamespace(stream=lambda: [content])
-    return AWSResponse(request.url, status, headers, body)
+        return status.st_dev, status.st_ino
+    return None
 
 
 def _create(path: Path) -> None:
@@ -233,10 +240,12 @@ def _check(path: Path) -> None:
     if path.stat().st_size % _PAGE_SIZE and not Path(f"{path}-wal").exists():
         raise sqlite3.DatabaseError("it is cut off")
     # Read-only: any other connection could write to the file when it is closed.
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-        names = ("application_id", "user_version", "quick_check(1)")
-        *version, result = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names)
+    uri = f"{path.absolute().as_uri()}?mode=ro"
+    with closing(sqlite3.connect(uri, uri=True)) as connection:
+        *version, result = connection.execute(_STATE).fetchone()
     if version != [_APPLICATION_ID, _VERSION]:
-        raise sqlite3.DatabaseError("it is something else, or from another version of this program")
+        raise sqlite3.DatabaseError(
+            "it is something else, or from another version of this program"
+        )
     if result != "ok":
         raise sqlite3.DatabaseError(result.splitlines()[-1])

@@ -28,7 +28,9 @@ def serve(folder: Path) -> Iterator[str]:
         try:
             while not _is_open(port):
                 if process.poll() is not None:
-                    raise LocalError("DynamoDB Local did not start; what it printed says why")
+                    raise LocalError(
+                        "DynamoDB Local did not start; what it printed says why"
+                    )
                 time.sleep(0.02)
             yield f"http://127.0.0.1:{port}"
         finally:

@@ -31,14 +31,24 @@ _CHANGES = {
 class Refusal(Exception):
     """An error of DynamoDB: a message for people, a code for programs, and other members."""
 
-    def __init__(self, message: str, code: str = "ValidationException", **members: Any) -> None:
+    def __init__(
+        self, message: str, code: str = "ValidationException", **members: Any
+    ) -> None:
         super().__init__(message)
         self.message, self.code, self.members = message, code, members
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The body of the response."""
+        kind = f"com.amazonaws.dynamodb.v20120810#{self.code}"
+        return {"__type": kind, "message": self.message, **self.members}
 
 
 def unknown(what: str) -> Refusal:
     """Make the error for what DynamoDB may know, but this store does not."""
-    return Refusal(f"The embedded store does not know {what}. What it knows is in lambda_local.")
+    return Refusal(
+        f"The embedded store does not know {what}. What it knows is in lambda_local."
+    )
 
 
 def known(item: Item) -> Item:
@@ -46,17 +56,15 @@ def known(item: Item) -> Item:
     for name, value in item.items():
         match [*value.items()]:
             case [("S", str())] | [("BOOL", bool())] | [("NULL", True)]:
-                is_known = True
-            case [("N", str(number))]:
-                is_known = _INTEGER.fullmatch(number) is not None
+                pass
+            case [("N", str(number))] if _INTEGER.fullmatch(number):
+                pass
             case [("L", list(items))]:
-                is_known = all(known({name: each}) for each in items)
+                known({f"{name}[{place}]": each for place, each in enumerate(items)})
             case [("M", dict(members))]:
-                is_known = known(members) is members
+                known(members)
             case _:
-                is_known = False
-        if not is_known:
-            raise unknown(f"the value {value} of {name}")
+                raise unknown(f"the value {value} of {name}")
     return item
 
 
@@ -88,10 +96,14 @@ class Expressions:
         )
         self._names: dict[str, str] = names or {}
         self._values = known(values or {})
-        self._texts = {name: text for name, text in request.items() if name.endswith("Expression")}
+        self._texts = {
+            name: text for name, text in request.items() if name.endswith("Expression")
+        }
         used = re.findall(r"[#:]\w+", " ".join(self._texts.values()))
         if {} in (names, values) or {*used} != {*self._names, *self._values}:
-            raise Refusal(f"The expressions use {used}; defined are {names} and {values}")
+            raise Refusal(
+                f"The expressions use {used}; defined are {names} and {values}"
+            )
 
     def condition(self, item: Item) -> bool:
         """Tell whether the condition holds for an item; without one it does."""
@@ -100,7 +112,10 @@ class Expressions:
         # Each test is read, even if one already holds: a mistake in it is always found.
         holds = False
         for alternative in re.split(r"\sOR\s", self._texts["ConditionExpression"]):
-            tests = [self._test(item, part) for part in _parts(alternative, r"\sAND\s", _TEST)]
+            tests = [
+                self._test(item, part)
+                for part in _parts(alternative, r"\sAND\s", _TEST)
+            ]
             holds |= all(tests)
         return holds
 
@@ -140,14 +155,20 @@ class Expressions:
         if section not in _CHANGES:
             raise unknown(f"the section {section!r} of an update")
         changes: Item = {}
-        for name, *default_of, literal in _parts(text, r",(?![^(]*\))", _CHANGES[section]):
+        for name, *default_of, literal in _parts(
+            text, r",(?![^(]*\))", _CHANGES[section]
+        ):
             attribute, value = self._attribute(name), self._values[literal]
             if attribute in changes:
-                raise Refusal(f"Two document paths overlap with each other: {attribute}")
+                raise Refusal(
+                    f"Two document paths overlap with each other: {attribute}"
+                )
             if section == "ADD":
                 left = item.get(attribute, {"N": "0"})
                 if not left.keys() == value.keys() == {"N"}:
-                    raise Refusal("An operand in the update expression has an incorrect data type")
+                    raise Refusal(
+                        "An operand in the update expression has an incorrect data type"
+                    )
                 value = {"N": str(int(left["N"]) + int(value["N"]))}
             if any(default_of):
                 value = item.get(self._attribute(*default_of), value)
@@ -156,7 +177,9 @@ class Expressions:
 
     def _attribute(self, name: str) -> str:
         if name.upper() in RESERVED_WORDS:
-            raise Refusal(f"Attribute name is a reserved keyword; reserved keyword: {name}")
+            raise Refusal(
+                f"Attribute name is a reserved keyword; reserved keyword: {name}"
+            )
         return self._names.get(name, name)
 
 

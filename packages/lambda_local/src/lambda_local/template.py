@@ -19,15 +19,22 @@ from starlette.routing import compile_path
 from lambda_local import LocalError
 
 REGION, ACCOUNT = "us-east-1", "123456789012"
-_IGNORED = yaml.safe_load(Path(__file__).with_name("without_effect.yaml").read_text("utf-8"))
+_IGNORED = yaml.safe_load(
+    Path(__file__).with_name("without_effect.yaml").read_text("utf-8")
+)
 # Without an API in the template, SAM makes this one.
 _IMPLICIT = "ServerlessRestApi"
 # The properties that name resources; the others have their logical ids.
-_NAMES = {"AWS::DynamoDB::Table": "TableName", "AWS::Serverless::Function": "FunctionName"}
+_NAMES = {
+    "AWS::DynamoDB::Table": "TableName",
+    "AWS::Serverless::Function": "FunctionName",
+}
 _form = lru_cache(compile_path)
 
 
-class _Part(BaseModel, extra="forbid", coerce_numbers_to_str=True, alias_generator=to_pascal):
+class _Part(
+    BaseModel, extra="forbid", coerce_numbers_to_str=True, alias_generator=to_pascal
+):
     """A part of a template."""
 
 
@@ -48,7 +55,9 @@ class Function(_Part):
     name: str = Field(alias="FunctionName")
     code: Path = Field(alias="CodeUri")
     handler: str
-    environment: dict[str, str] = Field({}, validation_alias=AliasPath("Environment", "Variables"))
+    environment: dict[str, str] = Field(
+        {}, validation_alias=AliasPath("Environment", "Variables")
+    )
     events: dict[str, _Event] = {}
     layers: list[str] = []
     timeout_s: float = Field(3, alias="Timeout")
@@ -112,6 +121,9 @@ class Template(_Part):
     layers: dict[str, _Layer] = Field({}, alias="AWS::Serverless::LayerVersion")
     tables: dict[str, Table] = Field({}, alias="AWS::DynamoDB::Table")
 
+    environment: dict[str, str] = Field({}, max_length=0)
+    """The variables of all functions, which share a process; no template gives them."""
+
     @cached_property
     def api(self) -> Api:
         """The one API."""
@@ -132,32 +144,31 @@ class Template(_Part):
         for route in self.routes:
             found = _form(route.resource)[0].match(path)
             if found and route.method == method:
-                return route, {name: unquote(value) for name, value in found.groupdict().items()}
+                return route, {
+                    name: unquote(value) for name, value in found.groupdict().items()
+                }
         raise LookupError(f"no function answers {method} {path}")
 
     def function_of(self, event: Mapping[str, Any]) -> Function:
         """Find the function to which API Gateway would send an event, or raise LookupError."""
         return self.functions[self.find(event["httpMethod"], event["path"])[0].function]
 
-    @cached_property
-    def environment(self) -> dict[str, str]:
-        """The variables of all functions, which share a process."""
-        merged: dict[str, str] = {}
-        for name, function in self.functions.items():
-            for variable, value in function.environment.items():
-                if merged.setdefault(variable, value) != value:
-                    raise ValueError(f"{name} and another function disagree on {variable}")
-        return merged
-
     @model_validator(mode="after")
     def _check(self) -> "Template":
         """Refuse what is not in the template, and what the functions cannot share."""
         for name, function in self.functions.items():
-            references = {event.properties.rest_api_id for event in function.events.values()}
-            references |= {*function.layers}
+            references = {*function.layers}
+            for event in function.events.values():
+                references.add(event.properties.rest_api_id)
             if others := references - {*self.apis, *self.layers}:
-                raise ValueError(f"{name}: {others} is not an API or a layer of the template")
-        _ = self.environment
+                raise ValueError(
+                    f"{name}: {others} is not an API or a layer of the template"
+                )
+            for variable, value in function.environment.items():
+                if self.environment.setdefault(variable, value) != value:
+                    raise ValueError(
+                        f"{name} and another function disagree on {variable}"
+                    )
         return self
 
 
@@ -167,7 +178,8 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
 
 _Loader.add_multi_constructor(
-    "!", lambda _, name, node: {"Ref": node.value} if name == "Ref" else {f"Fn::{name}": ""}
+    "!",
+    lambda _, name, node: {"Ref": node.value} if name == "Ref" else {f"Fn::{name}": ""},
 )
 
 
@@ -182,32 +194,32 @@ def load(path: Path, parameters: Mapping[str, str], stack: str = "local") -> Tem
     except ValidationError as error:
         lines = [f"{path} cannot be used:"]
         for each in error.errors():
-            place = ".".join(map(str, each["loc"]))
             why = each["msg"].replace("Extra inputs are not permitted", "is not served")
+            place = ".".join(map(str, each["loc"]))
             lines.append(f"{place}: {why} ({each['input']!r:.60})")
         raise LocalError("\n".join(lines)) from error
     # Someone may be editing the file; a linter says where the mistake is.
-    except (OSError, yaml.YAMLError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise LocalError(f"{path} cannot be used: {type(error).__name__}: {error}") from error
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+        raise LocalError(f"{path} cannot be used: {why}") from error
 
 
 def _read(
     folder: Path, document: dict[str, Any], parameters: Mapping[str, str], stack: str
 ) -> Template:
-    declared = document.get("Parameters", {})
-    values: dict[str, Any] = {name: declared[name].get("Default") for name in declared}
-    values |= {"AWS::Region": REGION, "AWS::AccountId": ACCOUNT, "AWS::StackName": stack}
-    document = _resolved(document, {**values, **parameters})
-    resources = document["Resources"]
+    declared, resources = document.get("Parameters", {}), document["Resources"]
+    references = {name: declared[name].get("Default") for name in declared}
+    references |= {"AWS::Region": REGION, "AWS::AccountId": ACCOUNT}
+    references |= {"AWS::StackName": stack, **parameters}
     if "AWS::Serverless::Api" not in {each["Type"] for each in resources.values()}:
         implicit = {"Type": "AWS::Serverless::Api", "Properties": {"StageName": "Prod"}}
         resources[_IMPLICIT] = implicit
-    names = {}
     for logical_id, resource in resources.items():
-        own = resource.setdefault("Properties", {})
-        name = _NAMES.get(resource["Type"])
-        names[logical_id] = own.setdefault(name, f"{stack}-{logical_id}") if name else logical_id
-    document = _resolved(document, names)
+        own, name = resource.setdefault("Properties", {}), _NAMES.get(resource["Type"])
+        references[logical_id] = logical_id
+        if name:
+            references[logical_id] = own.setdefault(name, f"{stack}-{logical_id}")
+    document = _resolved(document, references)
     shared = document.get("Globals", {})
     parts: dict[str, Any] = defaultdict(dict, Globals=shared)
     for logical_id, resource in document["Resources"].items():
@@ -215,10 +227,11 @@ def _read(
         of_all = shared.get(kind.removeprefix("AWS::Serverless::"), {})
         # An attribute, such as Condition, is refused as a property would be.
         given = resource | _merged(of_all, resource.pop("Properties"))
-        given |= {code: folder / given[code] for code in given.keys() & {"CodeUri", "ContentUri"}}
-        ignored = {*_IGNORED["Resource"], *_IGNORED.get(kind, [])}
+        for code in given.keys() & {"CodeUri", "ContentUri"}:
+            given[code] = folder / given[code]
+        served = given.keys() - {*_IGNORED["Resource"], *_IGNORED.get(kind, [])}
         if not kind.startswith(tuple(_IGNORED["Type"])):
-            parts[kind][logical_id] = {name: given[name] for name in given.keys() - ignored}
+            parts[kind][logical_id] = {name: given[name] for name in served}
     return Template.model_validate(parts)
 
 
@@ -235,8 +248,8 @@ def _merged(shared: Any, own: Any) -> Any:
 def _resolved(value: Any, references: Mapping[str, Any]) -> Any:
     """Replace each `Ref` by what it stands for; an unknown one stays, and is refused where used."""
     match value:
-        case {"Ref": name}:
-            return references.get(name, value)
+        case {"Ref": name} if name in references:
+            return _resolved(references[name], references)
         case dict():
             return {key: _resolved(item, references) for key, item in value.items()}
         case list():
