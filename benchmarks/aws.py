@@ -7,64 +7,48 @@ client is sent to, and changes it back; each change makes the next invocation a 
 import base64
 import json
 import os
+from http import HTTPStatus
 from typing import Any
 
 import boto3
 
-from benchmarks.operations import LIST_20
+from tools import ROOT
+from tools.local.events import EXAMPLE_KEY
 
-SIZES = (256, 512, 768, 1024, 1280, 1769)
-WARM = 20
-
-
-def _report(client: Any, function: str, event: bytes) -> dict[str, Any]:
-    """Invoke a function, and return the metrics of Lambda's own report."""
-    answer = client.invoke(FunctionName=function, Payload=event, LogType="Tail")
-    status = json.load(answer["Payload"]).get("statusCode")
-    if status != LIST_20.status:
-        raise SystemExit(
-            f"{function} answers {status}: is API_KEY a key of this stage?"
-        )
-    for line in base64.b64decode(answer["LogResult"]).decode().splitlines():
-        if "platform.report" in line:
-            metrics: dict[str, Any] = json.loads(line)["record"]["metrics"]
-            return metrics
-    raise SystemExit(
-        "Lambda sent no report: are its logs JSON, and the system's level INFO?"
-    )
+_SIZES = (256, 512, 768, 1024, 1280, 1769)  # MB; the last is one whole processor
+_WARM = 20
 
 
 def main() -> None:
-    """For each size, print the reports of one cold and the last of several warm invocations."""
-    stack = f"animal-store-{os.environ['STAGE']}"
-    resource = boto3.client("cloudformation").describe_stack_resource(
-        StackName=stack, LogicalResourceId="ListPetsFunction"
+    """For each size, print the logs, with Lambda's reports, of a cold and a warm invocation."""
+    stack = boto3.resource("cloudformation").Stack(
+        f"animal-store-{os.environ['STAGE']}"
     )
-    function = resource["StackResourceDetail"]["PhysicalResourceId"]
+    function = stack.Resource("ListPetsFunction").physical_resource_id
     client = boto3.client("lambda")
     before = client.get_function_configuration(FunctionName=function)
-    event = LIST_20.event()
-    event["headers"]["Authorization"] = f"Bearer {os.environ['API_KEY']}"
-    event["multiValueHeaders"]["Authorization"] = [event["headers"]["Authorization"]]
-    logging = before["LoggingConfig"]
+    event = (ROOT / "events/list-200.json").read_text()
+    payload = event.replace(EXAMPLE_KEY, os.environ["API_KEY"])
 
-    def configure(size: int, level: str) -> None:
+    def configure(size: int, logging: Any) -> None:
         client.update_function_configuration(
-            FunctionName=function,
-            MemorySize=size,
-            LoggingConfig={**logging, "SystemLogLevel": level},
+            FunctionName=function, MemorySize=size, LoggingConfig=logging
         )
         client.get_waiter("function_updated_v2").wait(FunctionName=function)
 
     try:
-        for size in SIZES:
-            configure(size, "INFO")
-            for number in range(1 + WARM):
-                report = _report(client, function, json.dumps(event).encode())
-                if number in (0, WARM):
-                    print(size, "warm" if number else "cold", report)
+        for size in _SIZES:
+            configure(size, before["LoggingConfig"] | {"SystemLogLevel": "INFO"})
+            for number in range(1 + _WARM):
+                answer = client.invoke(
+                    FunctionName=function, Payload=payload, LogType="Tail"
+                )
+                if json.load(answer["Payload"])["statusCode"] != HTTPStatus.OK:
+                    raise SystemExit("not 200: is API_KEY a key of this stage?")
+                if number in {0, _WARM}:
+                    print(size, "MB:", base64.b64decode(answer["LogResult"]).decode())
     finally:
-        configure(before["MemorySize"], logging["SystemLogLevel"])
+        configure(before["MemorySize"], before["LoggingConfig"])
 
 
 if __name__ == "__main__":

@@ -1,23 +1,28 @@
-"""What a stage costs a month by rate: `python -m benchmarks.bill` prints it as a table."""
+"""What a stage of production costs a month, by rate: list prices times what it uses."""
 
-import json
 import re
 from collections import Counter
 from typing import Any
 
 import yaml
 
-from benchmarks.fake_dynamodb import animal, size
-from benchmarks.packages import HERE, OURS, TEMPLATE
-from benchmarks.report import table
-from tests.support.stack import Template, parameters, properties_by_name
-from tools import ROOT
+from benchmarks.packages import HERE
+from benchmarks.store import animal, size
+from tests.support.handlers import EVENTS, TEMPLATE
+from tests.support.stack import (
+    Template,
+    parameters,
+    properties_by_name,
+    properties_of,
+)
 from tools.packaging.translate import translate
 
 PRICES = yaml.safe_load((HERE / "prices.yaml").read_text())
-RATES = (0, 0.1, 1, 50, 500)
-"""Requests a second."""
-SHARES = {"get": 0.6, "list_20": 0.3, "create": 0.1}
+RATES = (0, 0.1, 1, 50, 500)  # requests a second
+SHARES = {"get": 0.6, "list of 20": 0.3, "create": 0.1}
+# Of such a request, on average (docs/scale.md): requests to DynamoDB, and units. A creation writes
+# the counter, the animal and its place in the index.
+_STORE_REQUESTS, _READ_UNITS, _WRITE_UNITS = 1.1, 0.9, 0.3
 _MONTH = 30 * 86_400  # seconds
 _BEAT = 300  # seconds
 # Assumed: how long a call from Lambda to DynamoDB takes, for which Lambda is paid too; a response's
@@ -27,53 +32,62 @@ _STORE_MS, _HEADER_BYTES, _VALUE_BYTES = 4, 600, 10
 _BYTES_ADDED_TO_AN_ITEM = 100
 
 
-def quantities(stack: Template, ours: dict[str, Any], rate: float) -> dict[str, float]:
-    """Return what a month uses, in the units of prices.yaml; the store has a million animals.
+def bills(ours: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """Return the bill of production, by rate, with our row of results.json."""
+    stack = translate(parameters("production"))
+    return {f"{rate:g}/s": bill(stack, ours, rate) for rate in RATES}
+
+
+def bill(stack: Template, ours: dict[str, Any], rate: float) -> dict[str, float]:
+    """Return the dollars of each line, for a store of a million animals.
 
     Args:
         stack: The translated template.
-        ours: The row of results.json.
+        ours: Our row of results.json.
         rate: Requests a second.
     """
+    used = quantities(stack, ours, rate)
+    lines: Counter[str] = Counter()
+    for price in PRICES["prices"]:
+        lines[price["line"]] += used[price["quantity"]] * price["usd"]
+    return {line: round(usd, 2) for line, usd in lines.items()}
 
-    def mean(figure: str) -> float:
-        return sum(share * ours[figure][name] for name, share in SHARES.items())
 
-    def of(kind: str) -> list[Any]:
-        return list(properties_by_name(stack, kind).values())
-
+def quantities(stack: Template, ours: dict[str, Any], rate: float) -> dict[str, float]:
+    """Return what a month uses, in the units of prices.yaml."""
+    ms, log_bytes, body_bytes = (
+        sum(share * ours[figure][case] for case, share in SHARES.items())
+        for figure in ("cpu_ms", "log_bytes", "body_bytes")
+    )
+    access_log = properties_of(stack, "AWS::ApiGateway::Stage")["AccessLogSetting"]
+    line = re.sub(r"\$context\.[\w.]+", "x" * _VALUE_BYTES, access_log["Format"])
+    kinds = Counter(resource["Type"] for resource in stack["Resources"].values())
     millions = rate * _MONTH / 1e6
-    beats = sum(len(rule["Targets"]) for rule in of("AWS::Events::Rule"))
-    calls = millions + beats * _MONTH / _BEAT / 1e6
-    ms = mean("cpu_ms") + mean("requests") * _STORE_MS
-    gigabytes = TEMPLATE.functions["ListPetsFunction"].memory_mb / 1024
-    (stage,) = of("AWS::ApiGateway::Stage")
-    values = r"\$context\.[\w.]+"
-    access = re.sub(values, "x" * _VALUE_BYTES, stage["AccessLogSetting"]["Format"])
-    data = (size(animal(1)) + _BYTES_ADDED_TO_AN_ITEM) / 1000
-    alarms = [
-        metric for alarm in of("AWS::CloudWatch::Alarm") for metric in alarm["Metrics"]
-    ]
+    beats = kinds["AWS::Events::Rule"] * len(TEMPLATE.functions) * _MONTH / _BEAT
+    calls = millions + beats / 1e6
+    gb = TEMPLATE.functions["ListPetsFunction"].memory_mb / 1024
+    stored = (size(animal(1)) + _BYTES_ADDED_TO_AN_ITEM) / 1000
+    alarms = properties_by_name(stack, "AWS::CloudWatch::Alarm").values()
+    watched = [metric for alarm in alarms for metric in alarm["Metrics"]]
     return {
         "requests": min(millions, 333),
         "requests above 333 million": max(min(millions, 1000) - 333, 0),
         "requests above 1 billion": max(millions - 1000, 0),
         "calls": calls,
-        "durations": calls * 1e3 * ms * gigabytes,
-        "read units": calls * mean("read_units"),
-        # The counter, the animal and its place in the index.
-        "write units": millions * SHARES["create"] * 3,
-        "data and indexes": data * 2,
-        "data that can be restored to a point in time": data,
-        "logs": (calls * mean("log_bytes") + millions * len(access)) / 1e3,
+        "durations": calls * 1e3 * gb * (ms + _STORE_REQUESTS * _STORE_MS),
+        "read units": calls * _READ_UNITS,
+        "write units": millions * _WRITE_UNITS,
+        "data and indexes": stored * 2,
+        "data that can be restored to a point in time": stored,
+        "logs": (calls * log_bytes + millions * len(line)) / 1e3,
         "custom metrics": custom_metrics(stack, is_idle=rate == 0),
-        "metrics of alarms": sum("MetricStat" in metric for metric in alarms),
-        "composite alarms": len(of("AWS::CloudWatch::CompositeAlarm")),
-        "dashboards": len(of("AWS::CloudWatch::Dashboard")),
-        "web ACLs": len(of("AWS::WAFv2::WebACL")),
-        "rules": sum(len(acl["Rules"]) for acl in of("AWS::WAFv2::WebACL")),
+        "metrics of alarms": sum("MetricStat" in metric for metric in watched),
+        "composite alarms": kinds["AWS::CloudWatch::CompositeAlarm"],
+        "dashboards": kinds["AWS::CloudWatch::Dashboard"],
+        "web ACLs": kinds["AWS::WAFv2::WebACL"],
+        "rules": len(properties_of(stack, "AWS::WAFv2::WebACL")["Rules"]),
         "requests inspected": millions,
-        "responses": millions * (mean("body_bytes") + _HEADER_BYTES) / 1e3,
+        "responses": millions * (body_bytes + _HEADER_BYTES) / 1e3,
     }
 
 
@@ -86,38 +100,10 @@ def custom_metrics(stack: Template, *, is_idle: bool) -> int:
     functions = len(TEMPLATE.functions)
     if is_idle:
         return 2 * functions
-    examples = (ROOT / "events").glob("*-4*.json")
-    errors = {tuple(example.stem.split("-")[:2]) for example in examples}
+    errors = {tuple(name.split("-")[:2]) for name in EVENTS if "-4" in name}
     filters = {
         written["MetricName"]: functions if "Resource" in str(written) else 1
         for each in properties_by_name(stack, "AWS::Logs::MetricFilter").values()
         for written in each["MetricTransformations"]
     }
     return 3 * functions + len(errors) + 1 + sum(filters.values())
-
-
-def bill(used: dict[str, float]) -> Counter[str]:
-    """Return the dollars of each line."""
-    lines: Counter[str] = Counter()
-    for price in PRICES["prices"]:
-        lines[price["line"]] += used[price["quantity"]] * price["usd"]
-    return lines
-
-
-def published() -> str:
-    """Write the bill of production at each rate, from the published figures."""
-    rows = json.loads((HERE / "results.json").read_text())["rows"]
-    ours = {row["variant"]: row for row in rows}[OURS]
-    stack = translate(parameters("production"))
-    bills = [bill(quantities(stack, ours, rate)) for rate in RATES]
-    lines = {name: [each[name] for each in bills] for name in bills[0]}
-    totals = [each.total() for each in bills]
-    lines["**one stage**"] = totals
-    lines["**and an idle second one**"] = [total + totals[0] for total in totals]
-    head = ["dollars a month", "idle", *(f"{rate:g}/s" for rate in RATES[1:])]
-    cells = [[name, *(f"{usd:,.2f}" for usd in row)] for name, row in lines.items()]
-    return table(head, cells)
-
-
-if __name__ == "__main__":
-    print(published(), end="")

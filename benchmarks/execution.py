@@ -11,56 +11,46 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from email.message import Message
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from queue import Queue
 from threading import Thread
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
+import stamina
 import trustme
 
-from benchmarks.fake_dynamodb import FakeDynamoDb
-from benchmarks.loopback import Response, serve
-from benchmarks.operations import Operation
-from benchmarks.packages import (
-    AUTHORITY,
-    OPENSSL,
-    PYTHON,
-    TEMPLATE,
-    MeasurementError,
-    Package,
-)
+from benchmarks.cases import Case
+from benchmarks.packages import AUTHORITY, OPENSSL, PYTHON, MeasurementError
+from tests.support.handlers import DATABASE, TEMPLATE, function_of
 
 _PYTHON = [str(PYTHON), "-X", "frozen_modules=on", "-m", "awslambdaric", "app.handler"]
-_VALGRIND = [
-    "setarch",
-    "-R",
-    "valgrind",
-    "--tool=cachegrind",
-    "--cache-sim=no",
+# With randomised addresses the counts would differ.
+_COUNTED = [
+    *("setarch", "-R", "valgrind", "--tool=cachegrind", "--cache-sim=no"),
     "--cachegrind-out-file=/dev/null",
 ]
-"""Writes instruction counts to the log; with randomised addresses the counts would differ."""
 
 # A chain of three, all RSA like those of DynamoDB.
 _TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 _INTERMEDIATE = AUTHORITY.create_child_ca(key_type=trustme.KeyType.RSA)
 _INTERMEDIATE.issue_cert("127.0.0.1", key_type=trustme.KeyType.RSA).configure_cert(_TLS)
 
-
 # What Lambda sets: https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html
 _VARIABLES = {
     "AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7EXAMPLE",  # pragma: allowlist secret
     "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",  # pragma: allowlist secret
     "AWS_SESSION_TOKEN": "benchmark" * 40,  # as long as one of Lambda's
-    **dict.fromkeys(("AWS_REGION", "AWS_DEFAULT_REGION"), "eu-central-1"),
+    "AWS_REGION": "eu-central-1",
+    "AWS_DEFAULT_REGION": "eu-central-1",
     "AWS_EXECUTION_ENV": "AWS_Lambda_python3.13",
     "AWS_LAMBDA_FUNCTION_NAME": "benchmark",
     "AWS_LAMBDA_FUNCTION_VERSION": "1",
     "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "1024",
     "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
-    "AWS_XRAY_CONTEXT_MISSING": "LOG_ERROR",
-    "AWS_XRAY_DAEMON_ADDRESS": "127.0.0.1:9",  # datagrams, which nobody needs to receive
     "AWS_LAMBDA_LOG_FORMAT": "JSON",
     "AWS_LAMBDA_LOG_LEVEL": "INFO",
     "PATH": os.defpath,
@@ -73,118 +63,98 @@ _VARIABLES = {
     "PYTHONHASHSEED": "0",
 }
 
-
-class RuntimeApi:
-    """Lambda's side of the Runtime API, for one execution environment."""
-
-    def __init__(self) -> None:
-        self.events: Queue[bytes] = Queue()
-        self.answers: Queue[bytes] = Queue()
-        """Has an answer or error once the function waits for another event."""
-        self._handed, self._answer = 0, b""
-
-    def respond(self, path: str, _headers: Message, body: bytes) -> Response:
-        """Answer a request of the runtime client."""
-        if not path.endswith("/next"):
-            self._answer = body
-            return 202, b"", {}
-        if self._handed:
-            self.answers.put(self._answer)
-        event = self.events.get()
-        self._handed += 1
-        headers = {
-            "Content-Type": "application/json",
-            "Lambda-Runtime-Aws-Request-Id": f"00000000-0000-4000-8000-{self._handed:012d}",
-            # The longest that Lambda allows, so that a slow simulator does not reach it.
-            "Lambda-Runtime-Deadline-Ms": str(int((time.time() + 900) * 1000)),
-            "Lambda-Runtime-Invoked-Function-Arn": (
-                "arn:aws:lambda:eu-central-1:123456789012:function:benchmark"
-            ),
-            # Not sampled, as without active tracing.
-            "Lambda-Runtime-Trace-Id": "Root=1-67891233-abcdef012345678912345678;Sampled=0",
-        }
-        return 200, event, headers
+Response = tuple[int, dict[str, str], bytes]
+"""Status, headers and body."""
 
 
-@dataclass
-class Run:
-    """What an execution environment did, from the start of its process on."""
+class Run(NamedTuple):
+    """What an execution environment used, from the start of its process on."""
 
-    cpu_ms: list[float] = field(default_factory=lambda: [0.0])
+    cpu_ms: list[float]
     """Of the process, user and system: before its start, then after each invocation."""
-    requests: int = 0  # to DynamoDB, in the last invocation, like the next three
-    read_units: float = 0
-    body_bytes: int = 0
-    log_bytes: int = 0
-    log: str = ""
-    instructions: int = 0  # 0: not counted
+    log: str
+    answer: dict[str, Any]  # the last
+
+    @property
+    def instructions(self) -> int:
+        """How many were counted; an error if they were not."""
+        (count,) = re.findall(r"I +refs: +([\d,]+)", self.log)
+        return int(count.replace(",", ""))
 
 
+# Lambda's runtime client gives up connecting after a second, which a busy machine may need.
+@stamina.retry(on=MeasurementError, attempts=3, timeout=None)
 def observe(
-    package: Package,
-    operation: Operation,
-    invocations: int = 1,
-    *,
-    kept: int = sys.maxsize,
-    is_counted: bool = False,
+    package: Path, case: Case, invocations: int = 1, *, is_counted: bool = False
 ) -> Run:
-    """Start an operation's function, invoke it as often as asked, check every answer, end it.
+    """Start the function of a case, invoke it as often as asked, end it, check each answer."""
+    print(package.name, case.title, "x", invocations, file=sys.stderr)
+    event = json.dumps(case.event).encode()
+    cpu_ms, answers = [0.0], []
+    function = function_of(case.event)
+    task = package / function
 
-    DynamoDB hangs up after each invocation but the first `kept`.
-    """
-    print(package.variant, operation.title, "x", invocations, file=sys.stderr)
-    run, api, dynamodb = Run(), RuntimeApi(), FakeDynamoDb()
-    event = operation.event()
-    route, _ = TEMPLATE.find(event["httpMethod"], event["path"])
-    function, task = (
-        TEMPLATE.functions[route.function],
-        package.functions[route.function],
-    )
-    with (
-        tempfile.NamedTemporaryFile() as output,
-        serve(dynamodb.respond, _TLS) as endpoint,
-        serve(api.respond) as runtime,
-    ):
-        log = Path(output.name)
-        variables = {
-            **function.environment,
-            **_VARIABLES,
-            "AWS_CA_BUNDLE": str(package.bundle),
-            "AWS_ENDPOINT_URL_DYNAMODB": endpoint,
-            "AWS_LAMBDA_RUNTIME_API": runtime.removeprefix("http://"),
-            "LAMBDA_TASK_ROOT": str(task),
-            "PYTHONPATH": str(package.libraries),
-            "_HANDLER": "app.handler",
-        }
-        command = [*_VALGRIND, *_PYTHON] if is_counted else _PYTHON
-        process = subprocess.Popen(
-            command, cwd=task, env=variables, stdout=output, stderr=output
-        )
-        Thread(target=_tell_end, args=(process, api.answers), daemon=True).start()
-        try:
-            for number in range(invocations):
-                dynamodb.requests, dynamodb.read_units = 0, 0
-                dynamodb.hangs_up = number >= kept
-                logged = log.stat().st_size
-                api.events.put(json.dumps(event).encode())
-                response = json.loads(api.answers.get())
-                if not operation.is_right(response):
-                    raise MeasurementError(
-                        f"{package.variant}: {response}\n{log.read_text()[-3000:]}"
-                    )
-                run.cpu_ms.append(_cpu_ms(process.pid))
-                run.requests, run.read_units = dynamodb.requests, dynamodb.read_units
-                run.log_bytes = log.stat().st_size - logged
-                run.body_bytes = len(response["body"].encode())
-        finally:
-            # This ends it at once, but a simulator still writes its counts.
+    def runtime_api(path: str, _headers: Message, body: bytes) -> Response:
+        if not path.endswith("/next"):
+            answers.append(json.loads(body))
+            return 202, {}, b""
+        if answers:
+            cpu_ms.append(_cpu_ms(process.pid))
+        if len(answers) == invocations:
             process.terminate()
-            api.events.put(b"")
-            process.wait()
-        run.log = log.read_text()
-    for count in re.findall(r"I +refs: +([\d,]+)", run.log):
-        run.instructions = int(count.replace(",", ""))
-    return run
+            return 410, {}, b""
+        return 200, _invocation(len(answers)), event
+
+    def dynamodb(_path: str, headers: Message, body: bytes) -> Response:
+        request: Any = SimpleNamespace(url="", body=body)
+        answer = DATABASE.answer(headers["X-Amz-Target"], request)
+        sent = {"Content-Type": "application/x-amz-json-1.0", **answer.headers}
+        if case.reconnects:
+            sent["Connection"] = "close"
+        return answer.status_code, sent, answer.content
+
+    with (
+        tempfile.TemporaryFile("w+") as output,
+        _serve(dynamodb, _TLS) as dynamodb_port,
+        _serve(runtime_api) as runtime_port,
+    ):
+        process = subprocess.Popen(
+            (_COUNTED if is_counted else []) + _PYTHON,
+            cwd=task,
+            env={
+                **TEMPLATE.functions[function].environment,
+                **_VARIABLES,
+                "AWS_CA_BUNDLE": str(package / "authorities.pem"),
+                "AWS_ENDPOINT_URL_DYNAMODB": f"https://127.0.0.1:{dynamodb_port}",
+                "AWS_LAMBDA_RUNTIME_API": f"127.0.0.1:{runtime_port}",
+                "LAMBDA_TASK_ROOT": str(task),
+                "PYTHONPATH": str(package / "opt/python"),
+                "_HANDLER": "app.handler",
+            },
+            stdout=output,
+            stderr=output,
+        )
+        process.wait()
+        output.seek(0)
+        log = output.read()
+    wrong = [answer for answer in answers if not case.is_right(answer)]
+    if wrong or len(answers) < invocations:
+        raise MeasurementError(f"{package.name}: {wrong[:1]}\n{log[-3000:]}")
+    return Run(cpu_ms, log, answers[-1])
+
+
+def _invocation(number: int) -> dict[str, str]:
+    """Make the headers of an event; the trace is not sampled, as without active tracing."""
+    return {
+        "Content-Type": "application/json",
+        "Lambda-Runtime-Aws-Request-Id": f"00000000-0000-4000-8000-{number:012d}",
+        # The longest that Lambda allows, so that a slow simulator does not reach it.
+        "Lambda-Runtime-Deadline-Ms": str(int((time.time() + 900) * 1000)),
+        "Lambda-Runtime-Invoked-Function-Arn": (
+            "arn:aws:lambda:eu-central-1:123456789012:function:benchmark"
+        ),
+        "Lambda-Runtime-Trace-Id": "Root=1-67891233-abcdef012345678912345678;Sampled=0",
+    }
 
 
 def _cpu_ms(pid: int) -> float:
@@ -192,7 +162,39 @@ def _cpu_ms(pid: int) -> float:
     return time.clock_gettime(~pid << 3 | 2) * 1e3
 
 
-def _tell_end(process: subprocess.Popen[bytes], answers: Queue[bytes]) -> None:
-    """When a process has ended, put something that is not an answer among the answers."""
-    process.wait()
-    answers.put(b"{}")
+@contextmanager
+def _serve(
+    respond: Callable[[str, Message, bytes], Response],
+    tls: ssl.SSLContext | None = None,
+) -> Iterator[int]:
+    """Answer requests by path, headers and body while the context lasts; give the port."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+        wbufsize = -1  # one packet for headers and body
+
+        def handle(self) -> None:
+            with suppress(OSError):  # the client was terminated
+                super().handle()
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            status, headers, answer = respond(self.path, self.headers, body)
+            self.send_response_only(status)
+            # This hangs up after one with `Connection: close`.
+            for name, value in (headers | {"Content-Length": str(len(answer))}).items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(answer)
+
+        do_GET = do_POST
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        if tls:
+            server.socket = tls.wrap_socket(
+                server.socket, server_side=True, do_handshake_on_connect=False
+            )
+        Thread(target=server.serve_forever, args=[0.02], daemon=True).start()
+        yield server.server_port
+        server.shutdown()

@@ -1,59 +1,39 @@
 """Every measured variant, packaged as it would be deployed: a layer, and a folder per function."""
 
 import os
-import platform
 import shutil
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import trustme
-from lambda_local import template
 
+from tests.support.handlers import TEMPLATE
 from tools import ROOT
-from tools.packaging import artifact
 from tools.packaging.targets import TARGETS
 
 HERE = ROOT / "benchmarks"
-PEERS = HERE / "peers"
+RESULTS = HERE / "results.json"
 # A separate folder for each run, so that two at once do not collide.
 BUILD = ROOT / "build" / f"benchmark-{os.getpid()}"
 PYTHON = BUILD / "runtime/bin/python"
 """The interpreter of the execution environment: CPython and Lambda's runtime client."""
 OPENSSL = BUILD / "openssl"
 """The folder with OpenSSL's libraries."""
-
 AUTHORITY = trustme.CA(key_type=trustme.KeyType.RSA)
 """What every measured function trusts, besides its own authorities."""
 
-OURS, TUNED = "ours", "bare-tuned"
-TITLES = {
-    OURS: "**this service**",
-    TUNED: "bare, tuned",
-    "bare": "bare: `boto3.client`",
-    "powertools": "Powertools",
+OURS, TUNED = "this service", "tuned bare"
+PEERS = {
+    TUNED: ["bare", "tuned"],
+    "bare": ["bare"],
+    "Powertools": ["bare", "frameworks", "powertools"],
+    "FastAPI": ["bare", "frameworks", "fastapi"],
 }
-"""What the report calls each variant."""
-TEMPLATE = template.load(ROOT / "template.yaml", {"Stage": "staging"})
+"""The folders of `peers` that a variant is made of; a later one's files replace earlier ones."""
 
 
 class MeasurementError(Exception):
     """What was to be measured does not do what it should; its figures would mean nothing."""
-
-
-@dataclass(frozen=True, eq=False)
-class Package:
-    """A variant, ready to run."""
-
-    variant: str
-    libraries: Path
-    bundle: Path
-    """The authorities that it trusts."""
-    functions: dict[str, Path]
-    """Their folders, by logical id."""
-    figures: dict[str, Any]
-    """Its row of results.json."""
 
 
 def build_runtime() -> str:
@@ -75,43 +55,36 @@ def build_runtime() -> str:
 
 
 def check_openssl(version: str) -> str:
-    """Return a version of OpenSSL, or refuse one that Amazon Linux 2023 does not have."""
+    """Return a version, or refuse one that Amazon Linux 2023 does not have."""
     if not version.startswith("OpenSSL 3.5."):
         raise MeasurementError(f"Amazon Linux 2023 has OpenSSL 3.5; this is {version}.")
     return version
 
 
-def build(variant: str) -> Package:
-    """Package a variant."""
-    layer, task = BUILD / variant / "opt", BUILD / variant / "task"
-    libraries = layer / "python"
-    functions = dict.fromkeys(TEMPLATE.functions, task)
-    machine = "arm64" if platform.machine() == "aarch64" else "x86_64"
-    built = TARGETS[machine].build_dir
-    roots = "amazon-roots.pem"
+def build(variant: str) -> Path:
+    """Package a variant: a folder for each function, a layer, the authorities that it trusts."""
+    package = BUILD / variant
+    layer = package / "opt"
+    built = TARGETS[os.uname().machine.replace("aarch64", "arm64")].build_dir
+    trusted = built / "CommonLayer/amazon-roots.pem"
     if variant == OURS:
-        shutil.copytree(built / "CommonLayer", layer)
-        functions = {name: built / name for name in TEMPLATE.functions}
-        bundle = layer / roots
+        shutil.copytree(built, package)
+        shutil.move(package / "CommonLayer", layer)
     else:
-        peer, _, variation = variant.partition("-")
-        task.mkdir(parents=True)
-        # What a variation has of its own replaces what the peers share.
-        for folder in ("_shared", peer, f"{peer}/{variation}"):
-            for file in (PEERS / folder).glob("*.py"):
-                shutil.copy(file, task)
-        _install(PEERS / peer / "requirements.txt", libraries)
-        _compile(libraries, task)
-        bundle = libraries / "botocore/cacert.pem"
-        if variant == TUNED:
-            bundle = Path(shutil.copy(built / "CommonLayer" / roots, task))
-    folders = (functions["ListPetsFunction"], layer)
-    zipped = sum(len(artifact.zipped(folder)) for folder in folders)
+        task = package / "task"
+        for part in PEERS[variant]:
+            shutil.copytree(HERE / "peers" / part, task, dirs_exist_ok=True)
+        _install(task / "requirements.txt", layer / "python")
+        _compile(layer, task)
+        for function in TEMPLATE.functions:
+            (package / function).symlink_to(task)
+    if variant not in {OURS, TUNED}:
+        trusted = layer / "python/botocore/cacert.pem"
     # Replaces the last one, so that as many are parsed as in production.
-    others = bundle.read_text().rpartition("-----BEGIN CERTIFICATE-----")[0]
-    bundle.write_text(others + AUTHORITY.cert_pem.bytes().decode())
-    figures = {"variant": variant, "zipped_mb": round(zipped / 1e6, 1)}
-    return Package(variant, libraries, bundle, functions, figures)
+    others = trusted.read_text().rpartition("-----BEGIN CERTIFICATE-----")[0]
+    authority = AUTHORITY.cert_pem.bytes().decode()
+    (package / "authorities.pem").write_text(others + authority)
+    return package
 
 
 def _install(requirements: Path, target: Path) -> None:

@@ -1,4 +1,4 @@
-"""The measure: a handler with the SDK and `json`, without models, keys, logs, metrics."""
+"""The measure: a handler with the SDK and `json`, without models."""
 
 import json
 
@@ -7,28 +7,18 @@ import store
 
 def handler(event, _context):
     if event["httpMethod"] == "POST":
-        pet = {"id": store.next_id(), **json.loads(event["body"])}
-        store.put(pet)
-        return answer(201, pet)
+        return answer(201, store.create(json.loads(event["body"])))
     if event["pathParameters"]:
         pet = store.get(event["pathParameters"]["petId"])
-        if pet is None:
-            error = {"code": "not_found", "message": "no animal", "status": 404}
-            return answer(404, error)
-        return answer(200, pet)
+        return answer(200, pet) if pet else answer(404, {"message": "no animal"})
     parameters = event["queryStringParameters"] or {}
-    pets, last = store.query(
-        parameters.get("limit", 20), parameters.get("status"), parameters.get("cursor")
-    )
-    response = answer(200, pets)
-    if last:
-        response["headers"]["Link"] = f'</v1/pets?cursor={last}>; rel="next"'
-    return response
+    pets, link = store.query(parameters.get("limit", 20), parameters.get("cursor"))
+    return answer(200, pets, **link)
 
 
-def answer(status, body):
+def answer(status, body, **headers):
     return {
         "statusCode": status,
-        "headers": {"Content-Type": "application/json"},
+        "headers": {"Content-Type": "application/json", **headers},
         "body": json.dumps(body),
     }

@@ -1,79 +1,38 @@
-"""Powertools for AWS Lambda: resolver with validation, Logger, Metrics, Tracer."""
+"""Powertools for AWS Lambda: its resolver with validation."""
 
-import time
 from typing import Annotated
 
-import animals
-from animals import NewPet, Page, Pet, PetStatus
-from aws_lambda_powertools import Tracer
-from aws_lambda_powertools.event_handler import (
-    APIGatewayRestResolver,
-    Response,
-    content_types,
-)
-from aws_lambda_powertools.event_handler.exceptions import (
-    NotFoundError,
-    UnauthorizedError,
-)
-from aws_lambda_powertools.event_handler.openapi.params import Path, Query
-from aws_lambda_powertools.logging import correlation_paths
+import store
+from aws_lambda_powertools.event_handler import APIGatewayRestResolver, Response
+from aws_lambda_powertools.event_handler.exceptions import NotFoundError
+from aws_lambda_powertools.event_handler.openapi.params import Query
+from models import NewPet, Pet
 
-tracer = Tracer()
 app = APIGatewayRestResolver(enable_validation=True)
 
 
-def observe(app, next_middleware):
-    started = time.perf_counter()
-    response = next_middleware(app)
-    event = app.current_event
-    operation = animals.OPERATIONS[event.http_method, event.resource]
-    animals.record(operation, response.status_code, started)
-    return response
-
-
-def authenticate(app, next_middleware):
-    if not animals.is_authorized(app.current_event.headers.get("Authorization")):
-        raise UnauthorizedError("Missing or invalid API key.")
-    return next_middleware(app)
-
-
-app.use(middlewares=[observe, authenticate])
-
-
 @app.get("/v1/pets")
-@tracer.capture_method
 def list_pets(
-    limit: Annotated[int, Query(ge=1, le=100)] = 20,
-    status: Annotated[PetStatus | None, Query()] = None,
-    cursor: Annotated[str | None, Query()] = None,
+    limit: Annotated[int, Query(ge=1, le=100)] = 20, cursor: str | None = None
 ) -> Response[list[Pet]]:
-    pets, headers = animals.list_pets(Page(limit=limit, status=status, cursor=cursor))
-    return Response(
-        200, content_type=content_types.APPLICATION_JSON, body=pets, headers=headers
-    )
+    items, link = store.query(limit, cursor)
+    pets = [Pet(**item) for item in items]
+    return Response(200, content_type="application/json", body=pets, headers=link)
 
 
 @app.post("/v1/pets")
-@tracer.capture_method
 def create_pet(new: NewPet) -> Response[Pet]:
-    return Response(
-        201, content_type=content_types.APPLICATION_JSON, body=animals.create_pet(new)
-    )
+    pet = Pet(**store.create(new.model_dump(exclude_none=True)))
+    return Response(201, content_type="application/json", body=pet)
 
 
-@app.get("/v1/pets/<petId>", deprecated=True)
-@tracer.capture_method
-def get_pet(petId: Annotated[int, Path()]) -> Pet:  # noqa: N803 - the interface's own spelling
-    pet = animals.get_pet(petId)
+@app.get("/v1/pets/<petId>")
+def get_pet(petId: int) -> Pet:  # noqa: N803 - the interface's own spelling
+    pet = store.get(petId)
     if pet is None:
         raise NotFoundError("There is no such animal.")
-    return pet
+    return Pet(**pet)
 
 
-@animals.logger.inject_lambda_context(
-    correlation_id_path=correlation_paths.API_GATEWAY_REST
-)
-@tracer.capture_lambda_handler
-@animals.metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event, context):
     return app.resolve(event, context)

@@ -1,0 +1,61 @@
+"""The table by a client, with items written and read by hand: the least work."""
+
+import os
+
+from client import dynamodb
+
+ANIMALS = os.environ["ANIMALS_TABLE"]
+
+
+def query(limit, after):
+    start = {"pk": {"S": "pet"}, "id": {"N": str(after)}}
+    page = dynamodb.query(
+        TableName=ANIMALS,
+        Limit=int(limit),
+        KeyConditionExpression="pk = :value",
+        ExpressionAttributeValues={":value": {"S": "pet"}},
+        ConsistentRead=True,
+        **({"ExclusiveStartKey": start} if after else {}),
+    )
+    pets = [from_item(item) for item in page["Items"]]
+    if "LastEvaluatedKey" not in page:
+        return pets, {}
+    cursor = pets[-1]["id"]
+    return pets, {"Link": f'</v1/pets?limit={limit}&cursor={cursor}>; rel="next"'}
+
+
+def create(new):
+    counter = dynamodb.update_item(
+        TableName=ANIMALS,
+        Key={"pk": {"S": "counter"}, "id": {"N": "0"}},
+        UpdateExpression="ADD #value :one",
+        ExpressionAttributeNames={"#value": "value"},
+        ExpressionAttributeValues={":one": {"N": "1"}},
+        ReturnValues="UPDATED_NEW",
+    )
+    number = counter["Attributes"]["value"]["N"]
+    item = {"pk": {"S": "pet"}, "id": {"N": number}, "name": {"S": new["name"]}}
+    item["categoryId"] = {"N": str(new["categoryId"])}
+    if "status" in new:
+        item["status"] = {"S": new["status"]}
+    dynamodb.put_item(
+        TableName=ANIMALS, Item=item, ConditionExpression="attribute_not_exists(pk)"
+    )
+    return {"id": int(number), **new}
+
+
+def get(pet_id):
+    key = {"pk": {"S": "pet"}, "id": {"N": str(pet_id)}}
+    found = dynamodb.get_item(TableName=ANIMALS, Key=key, ConsistentRead=True)
+    return from_item(found["Item"]) if "Item" in found else None
+
+
+def from_item(item):
+    pet = {
+        "id": int(item["id"]["N"]),
+        "name": item["name"]["S"],
+        "categoryId": int(item["categoryId"]["N"]),
+    }
+    if "status" in item:
+        pet["status"] = item["status"]["S"]
+    return pet

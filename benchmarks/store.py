@@ -1,0 +1,42 @@
+"""The DynamoDB of the measured functions: its animals, and what reading them is charged as."""
+
+import math
+
+from tests.support.handlers import ANIMALS, ask, empty_store
+
+Item = dict[str, dict[str, str]]
+"""An item in DynamoDB's own JSON."""
+
+
+def animal(number: int) -> Item:
+    """Make an animal as a creation without an Idempotency-Key stores it."""
+    return {
+        "pk": {"S": "pet"},
+        "id": {"N": str(number)},
+        "name": {"S": f"Animal number {number}"},
+        "categoryId": {"N": "3"},
+        "status": {"S": "available"},
+        "token": {"S": "7f3e9a0c" * 4},
+        "createdBy": {"S": "7f3e9a0c51b2"},
+        "createdAt": {"N": "1796472000"},
+    }
+
+
+def size(item: Item) -> int:
+    """Return an item's bytes, of which each two digits take one, and each number one more.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
+    """
+    total = 0
+    for name, value in item.items():
+        digits = math.ceil(len(value["N"]) / 2) + 1 if "N" in value else 0
+        total += len(name) + len(value.get("S", "").encode()) + digits
+    return total
+
+
+def fill() -> None:
+    """Fill the store, which has the key of the events, with 300 animals."""
+    empty_store()
+    counter = {"pk": {"S": "counter"}, "id": {"N": "0"}, "value": {"N": "300"}}
+    for item in (counter, *map(animal, range(1, 301))):
+        ask("PutItem", ANIMALS, Item=item)
