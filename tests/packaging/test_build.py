@@ -1,9 +1,8 @@
-"""What ships: the layer for both processors, as `make build` packs it."""
+"""What ships: the layer, as `make build` packs it."""
 
 import hashlib
 import json
 import os
-import shutil
 import ssl
 import subprocess
 import sys
@@ -18,7 +17,7 @@ import yaml
 from tools import ROOT
 from tools.local.service import load_template
 from tools.packaging import artifact, layer, sbom
-from tools.packaging.build import require_processor
+from tools.packaging.build import committed, require_processor
 from tools.packaging.bytecode import compile_tree
 from tools.packaging.targets import PYTHON, TARGETS
 
@@ -198,7 +197,7 @@ def test_an_artifact_holds_code_that_is_addressed_by_its_digest(tmp_path: Path) 
     unpacked = artifact.unpack(tmp_path / "it.zip", tmp_path / "unpacked")
 
     assert unpacked.sha256 == sha256 == artifact.pack(build, tmp_path / "again.zip")
-    assert len(unpacked.commit.removesuffix("-dirty")) == 40
+    assert len(unpacked.commit) == 40
     code = unpacked.folder / "Code.zip"
     assert unpacked.code == {"Code": hashlib.sha256(code.read_bytes()).hexdigest()}
     with zipfile.ZipFile(code) as archive:
@@ -210,43 +209,15 @@ def test_an_artifact_holds_code_that_is_addressed_by_its_digest(tmp_path: Path) 
     assert (unpacked.folder / sbom.NAME).exists()
 
 
-def test_a_file_that_git_does_not_know_makes_an_artifact_dirty(tmp_path: Path) -> None:
-    (tmp_path / "functions/__pycache__").mkdir(parents=True)
-    (tmp_path / "functions/app.py").touch()
-    (tmp_path / ".gitignore").write_text("*.env\n")
-    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
-    subprocess.run(["git", "add", "."], cwd=tmp_path, check=True)
-    who = ["-c", "user.name=x", "-c", "user.email=x@example.com"]
-    subprocess.run(
-        ["git", *who, "commit", "--quiet", "-m", "x"], cwd=tmp_path, check=True
-    )
-    (tmp_path / "functions/__pycache__/app.pyc").touch()
-    assert len(artifact.commit(tmp_path)) == 40
-
-    (tmp_path / "functions/ignored.env").touch()
-    assert artifact.commit(tmp_path).endswith("-dirty")
-
-
-def run_makefile(root: Path, output: Path) -> subprocess.CompletedProcess[str]:
-    """Build the layer as a plain `sam build` does."""
-    command = ["make", "-f", f"{root}/layers/common/Makefile", "build-CommonLayer"]
-    command += [f"ARTIFACTS_DIR={output}"]
-    return subprocess.run(command, check=False, capture_output=True, text=True)
-
-
-def test_layer_of_a_plain_sam_build_serves_both_processors(tmp_path: Path) -> None:
-    assert run_makefile(ROOT, tmp_path).returncode == 0
-
-    assert {path.name for path in tmp_path.rglob("*.so")} == {
-        "_pydantic_core.cpython-313-aarch64-linux-gnu.so",
-        "_pydantic_core.cpython-313-x86_64-linux-gnu.so",
-    }
-
-
-def test_sam_build_before_installation_says_what_to_do(tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "layers/common", tmp_path / "layers/common")
-
-    failed = run_makefile(tmp_path, tmp_path / "layer")
-
-    assert failed.returncode != 0
-    assert f"run 'make install' in {tmp_path} first" in failed.stderr
+def test_a_build_sees_only_what_is_committed(tmp_path: Path) -> None:
+    root = tmp_path / "checkout"
+    root.mkdir()
+    (root / "app.py").write_text("committed")
+    git = ["git", "-c", "user.name=x", "-c", "user.email=x@example.com"]
+    for command in ("init", "add .", "commit -m x"):
+        subprocess.run([*git, *command.split()], cwd=root, check=True)
+    (root / "app.py").write_text("changed")
+    (root / "untracked.env").touch()
+    with committed(root) as copy:
+        assert (copy / "app.py").read_text() == "committed"
+        assert not (copy / "untracked.env").exists()

@@ -10,6 +10,7 @@ import zipfile
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -30,6 +31,11 @@ class Artifact:
     def name(self) -> str:
         """What it is called in a bucket."""
         return f"{self.commit}-{self.sha256}"
+
+    @property
+    def template(self) -> Any:
+        """The template, whose code is in the zip files."""
+        return yaml.safe_load((self.folder / "template.yaml").read_text("utf-8"))
 
     @property
     def code(self) -> dict[str, str]:
@@ -60,22 +66,10 @@ def _zip(entries: dict[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def commit(root: Path = ROOT) -> str:
-    """Name what is checked out: the commit, with `-dirty` if what ships differs from it."""
-    describe = ["git", "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
-    name = subprocess.check_output(describe, cwd=root, text=True).strip()
-    # `sam build` packs whatever is there, ignored or not. git describes what is tracked alone.
-    untracked = [
-        "git",
-        "ls-files",
-        "--others",
-        "--exclude=__pycache__",
-        "functions",
-        "layers",
-    ]
-    if subprocess.check_output(untracked, cwd=root):
-        name = f"{name.removesuffix('-dirty')}-dirty"
-    return name
+def commit() -> str:
+    """Name the commit that is checked out."""
+    command = ["git", "rev-parse", "HEAD"]
+    return subprocess.check_output(command, cwd=ROOT, text=True).strip()
 
 
 def pack(build: Path, output: Path, config: Path = ROOT / "samconfig.toml") -> str:

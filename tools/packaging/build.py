@@ -2,6 +2,10 @@
 
 import os
 import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -48,14 +52,40 @@ def _build(target: Target) -> None:
     sbom.write(target.build_dir / sbom.NAME)
     sha256 = artifact.pack(target.build_dir, target.artifact)
     size = len(artifact.zipped(target.build_dir / "CommonLayer"))
-    print(f"{target.artifact}, of {artifact.commit()}")
+    print(f".aws-sam/{target.artifact.name}, of {artifact.commit()}")
     print(f"  layer: {size:,} bytes zipped\n  sha256: {sha256}")
+
+
+@contextmanager
+def committed(root: Path = ROOT) -> Iterator[Path]:
+    """Copy the commit that is checked out: `sam build` packs whatever is there.
+
+    What is installed in the checkout, and what was built, are the same for the copy.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "commit"
+        subprocess.run(["git", "clone", "--quiet", root, copy], check=True)
+        for name in (".venv", ".tools", ".aws-sam"):
+            (root / name).mkdir(exist_ok=True)
+            (copy / name).symlink_to(root / name)
+        yield copy
 
 
 def build(
     architecture: Annotated[Literal["arm64", "x86_64"] | None, typer.Argument()] = None,
 ) -> None:
-    """Build for AWS: arm64 is what a release ships, x86_64 what this machine may be."""
+    """Build the commit for AWS: arm64 is what a release ships, x86_64 what this machine may be."""
     require_python()
-    for name in [architecture] if architecture else TARGETS:
-        _build(TARGETS[name])
+    status = ["git", "status", "--short"]
+    if changes := subprocess.check_output(status, cwd=ROOT, text=True):
+        print(f"Not committed, and therefore not built:\n{changes}", flush=True)
+    names = [architecture] if architecture else TARGETS
+    with committed() as folder:
+        command = [sys.executable, "-m", __name__, *names]
+        done = subprocess.run(command, cwd=folder, check=False)
+    raise typer.Exit(done.returncode)
+
+
+if __name__ == "__main__":
+    for each in sys.argv[1:]:
+        _build(TARGETS[each])

@@ -12,9 +12,8 @@ def require_python() -> None:
     """End the program unless this interpreter writes the bytecode that Lambda's reads."""
     if sys.version_info[:2] != PYTHON:
         raise SystemExit(
-            f"The layer's bytecode must be compiled by CPython {PYTHON}; "
-            f"this is {sys.version}.\n"
-            "Install it, then: make clean && make PYTHON=/path/to/python3.13 build"
+            "The layer's bytecode must be compiled by CPython 3.13. Install it, then: "
+            "make clean && make PYTHON=/path/to/python3.13 build"
         )
 
 

@@ -7,7 +7,6 @@ gives the same bytes.
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,8 +14,6 @@ from tools import ROOT
 from tools.packaging import sbom, sdk_data
 from tools.packaging.bytecode import compile_tree, require_python
 from tools.packaging.targets import TARGETS, Target
-
-SOURCE = ROOT / "layers/common"
 
 EMPTIED = {
     "pydantic_core/core_schema.py": "CoreConfig = CoreSchema = CoreSchemaType = ErrorType = None",
@@ -85,32 +82,19 @@ def write_amazon_roots(bundle: Path, output: Path) -> None:
 
 def _install(target: Target, python: Path) -> None:
     """Install the locked libraries for the target's processor, hashes checked."""
-    options = ["--python", sys.executable, "--python-platform", target.platform]
-    options += ["--link-mode", "copy", "--no-deps"]
-    options += ["--only-binary", ":all:", "--require-hashes", "--requirements", "-"]
-    command = [
-        str(sbom.UV),
-        "pip",
-        "install",
-        "--quiet",
-        f"--target={python}",
-        *options,
-    ]
+    options = ["--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:"]
+    options += ["--python", sys.executable, "--python-platform", target.platform]
+    options += ["--link-mode", "copy", "--target", str(python)]
+    command = [str(sbom.UV), "pip", "install", *options, "--requirements", "-"]
     pins = sbom.export("requirements.txt")
     if subprocess.run(command, check=False, text=True, input=pins).returncode:
         raise SystemExit("Cannot install the layer's libraries (see above)")
 
 
-def _compile_models(package: Path) -> None:
-    """Put the compiled models where `validators` looks first: no function loads pydantic."""
-    from animal_store.models import compile_core_schemas
-
-    schemas = f"# Made from models.py.\nCORE_SCHEMAS = {compile_core_schemas()}\n"
-    (package / "core_schemas.py").write_text(schemas)
-
-
 def build(target: Target, output: Path) -> None:
     """Pack the layer into a directory that becomes `/opt` on Lambda; old contents are deleted."""
+    from animal_store.models import compile_core_schemas
+
     require_python()
     shutil.rmtree(output, ignore_errors=True)
     python = output / "python"
@@ -120,31 +104,21 @@ def build(target: Target, output: Path) -> None:
         folder = output / "licences" / records.stem
         others = shutil.ignore_patterns("METADATA", "RECORD", "sboms")
         shutil.copytree(records, folder, ignore=others)
-    shutil.copytree(SOURCE / "animal_store", python / "animal_store")
-    _compile_models(python / "animal_store")
+    package = python / "animal_store"
+    shutil.copytree(ROOT / "layers/common/animal_store", package)
+    # Where `validators` looks first: no function loads pydantic.
+    schemas = f"# Made from models.py.\nCORE_SCHEMAS = {compile_core_schemas()}\n"
+    (package / "core_schemas.py").write_text(schemas)
     trim(python)
     for name, text in EMPTIED.items():
         (python / name).write_text(f"# Emptied by `make build`.\n{text}\n")
     sdk_data.reduce(python / "botocore/data")
     write_amazon_roots(python / "botocore/cacert.pem", output / "amazon-roots.pem")
     # What vulnerability scanners read.
-    pins = sbom.export(
-        "requirements.txt", "--no-hashes", "--no-annotate", "--no-header"
-    )
-    (python / "requirements.txt").write_text(pins)
+    bare = ("--no-hashes", "--no-annotate", "--no-header")
+    (python / "requirements.txt").write_text(sbom.export("requirements.txt", *bare))
     compile_tree(python, "/opt/python")
 
 
-def add_compiled_libraries(target: Target, output: Path) -> None:
-    """Add another processor's libraries, whose names differ, so that the layer serves both."""
-    with tempfile.TemporaryDirectory() as folder:
-        _install(target, Path(folder))
-        for library in Path(folder).rglob("*.so"):
-            shutil.copy(library, output / "python" / library.relative_to(folder))
-
-
 if __name__ == "__main__":
-    output, first, *others = sys.argv[1:]
-    build(TARGETS[first], Path(output))
-    for name in others:
-        add_compiled_libraries(TARGETS[name], Path(output))
+    build(TARGETS[sys.argv[2]], Path(sys.argv[1]))

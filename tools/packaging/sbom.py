@@ -30,18 +30,10 @@ _ACCEPTED_LICENCES = {"Apache-2.0", "MIT", "PSF-2.0", *_SPDX.values()}
 
 def export(file_format: str, *more: str) -> str:
     """Return what ships, as `requirements.txt` or `cyclonedx1.5`, with more options of uv."""
-    options = [f"--no-emit-package={name}" for name in _NOT_SHIPPED]
-    options += [
-        "--locked",
-        "--no-dev",
-        "--no-emit-project",
-        "--format",
-        file_format,
-        *more,
-    ]
-    return subprocess.check_output(
-        [UV, "export", "--quiet", *options], cwd=ROOT, text=True
-    )
+    options = ["--quiet", "--locked", "--no-dev", "--no-emit-project", *more]
+    options += [f"--no-emit-package={name}" for name in _NOT_SHIPPED]
+    command = [str(UV), "export", "--format", file_format, *options]
+    return subprocess.check_output(command, cwd=ROOT, text=True)
 
 
 def licence(name: str) -> str:

@@ -31,14 +31,11 @@ def reduce(data: Path) -> None:
     model["shapes"] = _reached(model)
     (dynamodb / "service-2.json").write_text(json.dumps(model, separators=(",", ":")))
     rules = _unpack(dynamodb / "endpoint-rule-set-1.json.gz")
-    provider = EndpointProvider(
-        rules, json.loads((data / "partitions.json").read_bytes())
-    )
+    partitions = json.loads((data / "partitions.json").read_bytes())
+    provider = EndpointProvider(rules, partitions)
     endpoints = json.loads((data / "endpoints.json").read_bytes())
     for partition in endpoints["partitions"]:
-        regions = {
-            region: _endpoint(provider, region) for region in partition["regions"]
-        }
+        regions = {name: _endpoint(provider, name) for name in partition["regions"]}
         partition["services"] = {"dynamodb": {"endpoints": regions}}
     (data / "endpoints.json").write_text(json.dumps(endpoints, separators=(",", ":")))
 

@@ -18,8 +18,8 @@ TEMPLATE = ROOT / "template.yaml"
 
 def translate(parameters: dict[str, str], template: Path = TEMPLATE) -> dict[str, Any]:
     """Translate a SAM template as AWS does; code that is not in S3 yet gets an address there."""
-    python = f"{ROOT}/.tools/sam/bin/python"
-    command = [python, "-m", __name__, str(template.resolve()), json.dumps(parameters)]
+    python, path = f"{ROOT}/.tools/sam/bin/python", str(template.resolve())
+    command = [python, "-m", __name__, path, json.dumps(parameters)]
     result: dict[str, Any] = json.loads(subprocess.check_output(command, cwd=ROOT))
     return result
 
@@ -31,9 +31,7 @@ def _main(template: str, parameters: str) -> None:
     from samtranslator.yaml_helper import yaml_parse  # type: ignore[import-not-found]
 
     # Through JSON, so that what YAML anchors share becomes copies, as in what sam uploads.
-    source = json.loads(
-        json.dumps(yaml_parse(Path(template).read_text(encoding="utf-8")))
-    )
+    source = json.loads(json.dumps(yaml_parse(Path(template).read_text("utf-8"))))
     for resource in source["Resources"].values():
         for name in {"CodeUri", "ContentUri"} & resource.get("Properties", {}).keys():
             if not resource["Properties"][name].startswith("s3://"):
