@@ -6,11 +6,11 @@ requests go on: repairs may overlap, stop anywhere and be repeated.
 """
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from itertools import groupby
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain, pairwise, takewhile
 from typing import Any, Literal, NamedTuple
 
 Item = dict[str, dict[str, Any]]
@@ -35,50 +35,46 @@ class Change(NamedTuple):
     wanted: Item | None
 
     @property
-    def members(self) -> list[str]:
-        """The names of what differs."""
-        found, wanted = self.found or {}, self.wanted or {}
-        names = sorted({*found, *wanted})
-        return [name for name in names if found.get(name) != wanted.get(name)]
+    def members(self) -> str:
+        """The names of what is to be put back as it was."""
+        if self.verdict != "different" or not self.found or not self.wanted:
+            return ""
+        names = sorted(self.found | self.wanted)
+        return ": " + ", ".join(
+            name for name in names if self.found.get(name) != self.wanted.get(name)
+        )
+
+    @property
+    def pet_id(self) -> float:
+        """The id of the animal that the item is or names."""
+        item = self.wanted or self.found or {}
+        return _number(item, "petId", _number(item, "id"))
+
+    @property
+    def phase(self) -> int:
+        """When to write it: a record is removed before its animal, and put back after it."""
+        if "petId" not in (self.found or self.wanted or {}):
+            return 1
+        return 2 if self.wanted else 0
 
 
-@dataclass(frozen=True, slots=True)
-class Damage:
+class Damage(NamedTuple):
     """The animals that are newer than the moment and themselves the damage; by default none.
 
     Args:
-        created_by: The id of the key that added them.
-        between: When they were added, in seconds since 1970, both ends included.
+        created_by: The id of the key that added them; empty for any.
+        begin, end: When they were added, in seconds since 1970, both included.
     """
 
     created_by: str = ""
-    between: tuple[float, float] | None = None
+    begin: float = 0
+    end: float = 0
 
     def includes(self, animal: Item) -> bool:
         """Tell whether an animal is part of it."""
-        if not (self.created_by or self.between):
-            return False
-        if self.created_by and animal.get("createdBy") != {"S": self.created_by}:
-            return False
-        begin, end = self.between or (0, math.inf)
-        return begin <= _number(animal, "createdAt") <= end
-
-
-@dataclass(slots=True)
-class Comparison:
-    """How many items are what, and those that are neither the same nor newer."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    changes: list[Change] = field(default_factory=list)
-    highest: int = 0
-    """The highest id in either table."""
-
-    def add(self, changes: Iterable[Change]) -> None:
-        """Add what was compared."""
-        for change in changes:
-            self.counts[change.verdict] += 1
-            if change.verdict not in {"same", "newer"}:
-                self.changes.append(change)
+        is_theirs = animal.get("createdBy") == {"S": self.created_by}
+        is_then = self.begin <= _number(animal, "createdAt") <= self.end
+        return is_then and (is_theirs or not self.created_by)
 
 
 @dataclass(slots=True)
@@ -89,141 +85,112 @@ class Repair:
         client: A client of DynamoDB.
         table: The name of the table in use.
         copy: The name of a copy, from a moment at which nothing was damaged.
-        say: Takes a line about the progress.
         at_once: How many requests are under way at once.
     """
 
     client: Any
     table: str
     copy: str = ""
-    say: Callable[[str], None] = print
     at_once: int = 8
     written: int = 0
     """How many items have been written so far."""
 
-    def compare_animals(self, moment: float, damage: Damage, now: float) -> Comparison:
-        """Compare animals, and the records of `Idempotency-Key`s that have not expired.
+    def compare_animals(
+        self, moment: float, damage: Damage, now: float
+    ) -> Iterator[Change]:
+        """Compare animals, then the records of `Idempotency-Key`s that have not expired.
 
         Args:
             moment: When the table was as the copy is, in seconds since 1970.
             damage: What is to be removed.
             now: The present time.
         """
-        last = self.counter(self.copy)
-        comparison = Comparison(highest=last)
+        last = self.last_id(self.copy)
 
-        def compare(after: int) -> list[Change]:
-            """Judge the animals of some ids, or all beyond the copy's counter."""
-            count = min(_IDS_AT_ONCE, last - after) or None
-            was = self.animals(self.copy, after, count)
-            found = self.animals(self.table, after, count)
+        def compare(bounds: tuple[float, float]) -> list[Change]:
+            was, found = (
+                self._animals(self.copy, *bounds),
+                self._animals(self.table, *bounds),
+            )
             return [
-                judge(was.get(number), found.get(number), moment, damage)
-                for number in sorted({*was, *found})
+                judge(*each, moment, is_damage=damage.includes(each[1] or {}))
+                for each in _pairs(was, found)
             ]
 
-        starts = [*range(0, last, _IDS_AT_ONCE), last]
+        bounds = pairwise([*range(0, last, _IDS_AT_ONCE), last, math.inf])
+        removed, again = set(), set()
         with ThreadPoolExecutor(self.at_once) as pool:
-            for after, changes in zip(starts, pool.map(compare, starts), strict=True):
-                comparison.add(changes)
-                for change in changes[-1:]:
-                    comparison.highest = max(comparison.highest, _id(change))
-                self.say(f"compared the ids above {after} (of {last})")
-        removed = {
-            each.found["id"]["N"]
-            for each in comparison.changes
-            if each.found and damage.includes(each.found)
-        }
-        again = {
-            _id(each) for each in comparison.changes if each.verdict == "given again"
-        }
-        comparison.add(self._records_of(removed))
-        if moment + _DAY_S > now:
-            comparison.add(self._lost_records(moment, now, again))
-        return comparison
+            for change in chain.from_iterable(pool.map(compare, bounds)):
+                if change.verdict == "given again":
+                    again.add(change.pet_id)
+                is_gone = change.verdict in {"removed", "different"}
+                if is_gone and damage.includes(change.found or {}):
+                    removed.add(change.pet_id)
+                yield change
+        if removed or moment + _DAY_S > now:
+            yield from self._compare_records(moment, now, removed, again)
 
-    def compare_keys(self) -> Comparison:
+    def _compare_records(
+        self, moment: float, now: float, removed: set[float], again: set[float]
+    ) -> Iterator[Change]:
+        was, found = (self._scan(table, "pk") for table in (self.copy, self.table))
+        for before, after in _pairs(was, found):
+            is_damage = _number(after or {}, "petId") in removed
+            change = judge(before, after, moment, is_damage=is_damage)
+            if change.wanted and change.pet_id in again:
+                change = change._replace(verdict="given again")
+            if not before or _number(before, "expires") > now:
+                yield change
+
+    def compare_keys(self) -> Iterator[Change]:
         """Compare the records of API keys."""
-        was, found = (
-            {item["hash"]["S"]: item for item in self._scan(name)}
-            for name in (self.copy, self.table)
-        )
-        comparison = Comparison()
-        for digest in sorted({*was, *found}):
-            comparison.add([judge_key(was.get(digest), found.get(digest))])
-        return comparison
+        was, found = (self._scan(table, "hash") for table in (self.copy, self.table))
+        for each in _pairs(was, found):
+            yield judge_key(*each)
 
-    def counter(self, table: str) -> int:
-        """Return the last id that a table has given; 0 if its counter says none."""
-        return int(self._counter(table).get("N", 0))
-
-    def _counter(self, table: str) -> dict[str, Any]:
+    def counter(self, table: str) -> dict[str, Any]:
+        """Return the last id that a table has given, in DynamoDB's own JSON; empty if none."""
         answer = self.client.get_item(
             TableName=table, Key=_COUNTER, ConsistentRead=True
         )
         value: dict[str, Any] = answer.get("Item", {}).get("value", {})
         return value
 
-    def raise_counter(self, last: int) -> bool:
-        """Set the counter to an id, unless it has reached it; tell whether it was set."""
-        condition = "attribute_not_exists(#value) OR #value < :last"
-        values: Item = {":last": {"N": str(last)}}
-        found = self._counter(self.table)
-        if found and "N" not in found:
-            condition += " OR #value = :found"
-            values[":found"] = found
-        try:
+    def last_id(self, table: str) -> int:
+        """Return the highest id that a table has or has given."""
+        last = int(self.counter(table).get("N", 0))
+        return int(max(self._animals(table, last), default=last))
+
+    def raise_counter(self, last: int) -> None:
+        """Set the counter to an id, unless it has reached it."""
+        text = {"S": self.counter(self.table).get("S", "")}  # in place of a number
+        with suppress(self.client.exceptions.ConditionalCheckFailedException):
             self.client.update_item(
                 TableName=self.table,
                 Key=_COUNTER,
                 UpdateExpression="SET #value = :last",
-                ConditionExpression=condition,
+                ConditionExpression="attribute_not_exists(#value) OR #value < :last"
+                " OR #value = :text",
                 ExpressionAttributeNames={"#value": "value"},
-                ExpressionAttributeValues=values,
+                ExpressionAttributeValues={":last": {"N": str(last)}, ":text": text},
             )
-        except self.client.exceptions.ConditionalCheckFailedException:
-            return False
-        return True
 
-    def animals(
-        self, table: str, after: int, count: int | None = None
-    ) -> dict[int, Item]:
-        """Read the animals with the ids above a number: that many ids, or all."""
-        pages = self.client.get_paginator("query").paginate(
-            TableName=table,
-            ConsistentRead=True,
-            KeyConditionExpression="pk = :pet AND id > :after",
-            ExpressionAttributeValues={
-                ":pet": {"S": "pet"},
-                ":after": {"N": str(after)},
-            },
-            PaginationConfig={"PageSize": _IDS_AT_ONCE, "MaxItems": count},
-        )
-        found = {}
-        for item in pages.search("Items"):
-            number = int(item["id"]["N"])
-            if not count or number <= after + count:
-                found[number] = item
-        return found
-
-    def apply(self, comparison: Comparison) -> list[Change]:
-        """Write what was compared; return what was left, because it has changed since.
-
-        The counter is raised first. A record is removed before its animal, and put back after it.
-        """
-        if comparison.highest:
-            self.raise_counter(comparison.highest)
+    def apply(self, changes: list[Change]) -> list[Change]:
+        """Write what was compared; return what was left, because it has changed since."""
         left: list[Change] = []
-        for _, phase in groupby(sorted(comparison.changes, key=_phase), _phase):
-            ids = {_id(each) for each in left}
-            changes = [
+        for phase in range(3):
+            ids = {each.pet_id for each in left}
+            due = [
                 each
-                for each in phase
-                if each.verdict != "given again" and _id(each) not in ids
+                for each in changes
+                if each.verdict in {"missing", "different", "removed"}
+                and each.phase == phase
+                and each.pet_id not in ids
             ]
             with ThreadPoolExecutor(self.at_once) as pool:
-                results = pool.map(self._write, changes)
-                for change, is_written in zip(changes, results, strict=True):
+                for change, is_written in zip(
+                    due, pool.map(self._write, due), strict=True
+                ):
                     if is_written:
                         self.written += 1
                     else:
@@ -234,13 +201,13 @@ class Repair:
         """Make a change if the item still is as it was found; tell whether it is as wanted."""
         found, wanted = change.found or {}, change.wanted or {}
         names, values, tests = {}, {}, []
-        for number, name in enumerate(found | wanted):
+        # A key may have been revoked since.
+        for number, name in enumerate({*found, *wanted, "revoked"}):
             names[f"#{number}"] = name
+            tests.append(f"attribute_not_exists(#{number})")
             if name in found:
                 values[f":{number}"] = found[name]
-                tests.append(f"#{number} = :{number}")
-            else:
-                tests.append(f"attribute_not_exists(#{number})")
+                tests[-1] = f"#{number} = :{number}"
         request: dict[str, Any] = {
             "TableName": self.table,
             "ConditionExpression": " AND ".join(tests),
@@ -260,46 +227,39 @@ class Repair:
             return bool(error.response.get("Item", {}) == wanted)
         return True
 
-    def _records_of(self, removed: set[str]) -> Iterator[Change]:
-        """Find the records that name animals which are to be removed."""
-        if removed:
-            for item in self._scan(self.table):
-                if item.get("petId", {}).get("N") in removed:
-                    yield Change("removed", item, None)
+    def _animals(
+        self, table: str, after: float, until: float = math.inf
+    ) -> dict[float, Item]:
+        """Read the animals with the ids above a number, and up to another."""
+        pages = self.client.get_paginator("query").paginate(
+            TableName=table,
+            ConsistentRead=True,
+            KeyConditionExpression="pk = :pet AND id > :after",
+            ExpressionAttributeValues={
+                ":pet": {"S": "pet"},
+                ":after": {"N": str(after)},
+            },
+            # One more shows that no other page is needed.
+            PaginationConfig={"PageSize": _IDS_AT_ONCE + 1},
+        )
+        items = takewhile(
+            lambda item: _number(item, "id") <= until, pages.search("Items")
+        )
+        return {_number(item, "id"): item for item in items}
 
-    def _lost_records(
-        self, moment: float, now: float, again: set[int]
-    ) -> Iterator[Change]:
-        """Compare the copy's records that have not expired."""
-        records = [
-            item
-            for item in self._scan(self.copy)
-            if "petId" in item and _number(item, "expires") > now
-        ]
-
-        def compare(was: Item) -> Change:
-            answer = self.client.get_item(
-                TableName=self.table,
-                Key={"pk": was["pk"], "id": was["id"]},
-                ConsistentRead=True,
-            )
-            change = judge(was, answer.get("Item"), moment, Damage())
-            if _id(change) in again and change.verdict in {"missing", "different"}:
-                return change._replace(verdict="given again")
-            return change
-
-        with ThreadPoolExecutor(self.at_once) as pool:
-            yield from pool.map(compare, records)
-
-    def _scan(self, table: str) -> Iterator[Item]:
+    def _scan(self, table: str, key: str) -> dict[str, Item]:
+        """Read keys, or the records of `Idempotency-Key`s, by their hashes."""
         pages = self.client.get_paginator("scan").paginate(
             TableName=table, ConsistentRead=True
         )
-        yield from pages.search("Items")
+        found = {item[key]["S"]: item for item in pages.search("Items")}
+        for other in ("counter", "pet"):
+            found.pop(other, None)
+        return found
 
 
 def judge(
-    was: Item | None, found: Item | None, moment: float, damage: Damage
+    was: Item | None, found: Item | None, moment: float, *, is_damage: bool
 ) -> Change:
     """Say what is to become of an animal, or of a record: at least one of the two is there.
 
@@ -308,7 +268,6 @@ def judge(
     of another creation, after the moment. What is not certainly damage is left.
     """
     if was is None:
-        is_damage = found and damage.includes(found)
         return Change("removed" if is_damage else "newer", found, None)
     if found is None:
         return Change("missing", None, was)
@@ -318,7 +277,7 @@ def judge(
     if "petId" in found:
         born = _number(found, "expires") - _DAY_S
     is_other = any(found.get(name) != was.get(name) for name in _BIRTH)
-    if is_other and born >= moment - _SLACK_S and not damage.includes(found):
+    if is_other and born >= moment - _SLACK_S and not is_damage:
         return Change("given again", found, was)
     return Change("different", found, was)
 
@@ -338,17 +297,12 @@ def judge_key(was: Item | None, found: Item | None) -> Change:
     return Change("same" if found == wanted else "different", found, wanted)
 
 
-def _phase(change: Change) -> int:
-    """Return when a change is to be written: records are removed first, and put back last."""
-    if "petId" not in (change.found or change.wanted or {}):
-        return 1
-    return 2 if change.wanted else 0
-
-
-def _id(change: Change) -> int:
-    """Return the id of the animal that an item is or names; 0 for a key."""
-    item = change.wanted or change.found or {}
-    return int(item.get("petId", item.get("id", {"N": "0"}))["N"])
+def _pairs(
+    was: dict[Any, Item], found: dict[Any, Item]
+) -> Iterator[tuple[Item | None, Item | None]]:
+    """Yield what two tables have under each key."""
+    for key in sorted({*was, *found}):
+        yield was.get(key), found.get(key)
 
 
 def _number(item: Item, name: str, otherwise: float = math.nan) -> float:

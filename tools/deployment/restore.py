@@ -3,8 +3,8 @@
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from operator import itemgetter
@@ -14,27 +14,29 @@ from typing import Annotated, Any, Final, Literal
 import stamina
 import typer
 
-from tools.deployment.repair import Change, Comparison, Damage, Repair
-from tools.deployment.stage import DeploymentError, StageName
+from tools.deployment.repair import Change, Damage, Repair
+from tools.deployment.stage import DeploymentError, Stage, StageName
 
 ANIMALS: Final = "AnimalsTable"
+ALWAYS = ("1970-01-01T00Z", "9999-12-31T00Z")
 EXPIRY = {ANIMALS: "expires"}  # as template.yaml has it
 _DONE = {
     "same": "nothing to do",
     "missing": "put back",
-    "different": "put back as they were",
+    "different": "put back as it was",
     "newer": "kept",
     "removed": "named as damage: deleted",
-    "given again": "the ids belong to other animals since: left",
+    "given again": "the id belongs to another animal since: left",
 }
 _LISTED = 20
+_NAMES = ("hash", "label", "pk", "id")
+_REPORTED = 10_000
 _KEPT_DAYS = 7
 _POLL_S = 20
-_INVISIBLE_S = 60
 _say = partial(print, flush=True)
 
 
-def restore(  # noqa: PLR0913 - one argument for each option
+def restore(  # noqa: C901, PLR0913 - one argument and branch for each option
     stage: StageName,
     at: Annotated[
         str, typer.Option(help="A moment before the damage, with its time zone.")
@@ -60,38 +62,50 @@ def restore(  # noqa: PLR0913 - one argument for each option
     ] = None,
 ) -> None:
     """Put back what was damaged in a table after a moment; without one, check the table itself."""
+    damage = Damage()
+    if created_by or between:
+        begin, end = map(_time, between or ALWAYS)
+        damage = Damage(created_by, begin.timestamp(), end.timestamp())
+    _check_options(at, table, damage, put_back)
     moment = _time(at) if at else None
-    damage = Damage(
-        created_by,
-        between and (_time(between[0]).timestamp(), _time(between[1]).timestamp()),
-    )
-    if damage != Damage() and (table != ANIMALS or not moment):
-        raise DeploymentError("--created-by and --between need AT, and are of animals")
+    stage.announce()
     name = stage.outputs().get(f"{table}Name")
     if not name:
-        raise DeploymentError(f"this account and region have no stack of {stage.name}")
-    client = stage.client("dynamodb")
-    _say(f"{stage.name}, {client.meta.region_name}, as {stage.caller()}: {name}")
-    repair = Repair(client, name, say=_say)
-    with _telling_what_is_left(repair):
-        if not _exists(repair, is_at=bool(at), apply=apply):
-            return
-        _protect(repair, EXPIRY.get(table), stage.tags(), apply=apply)
-        if put_back:
-            _put_back(repair, put_back, f"{stage.stack}-{table}-copy-", apply=apply)
-        elif moment:
-            _say(f"as it was at {moment:%Y-%m-%dT%H:%M:%SZ} (UTC)")
-            repair.copy = f"{stage.stack}-{table}-copy-{moment:%Y%m%dT%H%M%SZ}"
-            _copy(repair, moment)
-            _repair(repair, table, moment, damage, apply=apply)
-            if apply and not keep:
-                _delete_copy(repair)
-            else:
-                _say(
-                    f"{repair.copy} stays. With --apply, and without --keep, it is deleted."
-                )
-        elif table == ANIMALS:
-            _check_counter(repair, apply=apply)
+        raise DeploymentError(f"{stage.name} has no stack in this account and region")
+    prefix = f"{stage.stack}-{table}-copy-"
+    changes = _deleted(put_back, prefix) if put_back else []
+    repair = Repair(stage.client("dynamodb"), name)
+    try:
+        if moment:
+            repair.copy = f"{prefix}{moment:%Y%m%dT%H%M%SZ}"
+            _copy(stage, repair, moment)
+        elif apply:
+            _revive(stage, repair, EXPIRY.get(table))
+        else:
+            _require_table(repair)
+        if table == ANIMALS:
+            _check_counter(repair, changes, apply=apply)
+        if moment:
+            changes = _compare(repair, table, moment, damage)
+        conflicts = sum(each.verdict == "given again" for each in changes)
+        if apply:
+            _apply(repair, changes, keep=keep)
+        else:
+            _say_what_is_left(repair, len(changes) - conflicts)
+    except BaseException:
+        _say(f"Not finished: {repair.written} items were written. Copy: {repair.copy}")
+        _say("Repeat the same command: it goes on from here, and repeating is safe.")
+        raise
+    if apply and conflicts:
+        raise DeploymentError(f"{conflicts} items are left: their ids were given again")
+
+
+def _check_options(at: str, table: str, damage: Damage, put_back: Path | None) -> None:
+    """Refuse options that do not go together."""
+    if damage != Damage() and (table != ANIMALS or not at):
+        raise DeploymentError("--created-by and --between need AT, and are of animals")
+    if put_back and at:
+        raise DeploymentError("--put-back takes no AT: its file says what was deleted")
 
 
 def _time(text: str) -> datetime:
@@ -105,213 +119,175 @@ def _time(text: str) -> datetime:
     )
 
 
-@contextmanager
-def _telling_what_is_left(repair: Repair) -> Iterator[None]:
-    """Say what an interruption or a failure leaves behind."""
-    try:
-        yield
-    except BaseException:
-        copy = f"; the copy, if it was begun, is {repair.copy}" if repair.copy else ""
-        _say(f"Not finished: {repair.written} items were written{copy}.")
-        _say("Repeat the same command: it goes on from here, and repeating is safe.")
-        raise
+def _deleted(file: Path, prefix: str) -> list[Change]:
+    """Read what a repair of this table deleted."""
+    if not file.name.startswith(prefix):
+        raise DeploymentError(f"the name of a file for this table begins with {prefix}")
+    lines = map(json.loads, file.read_text("utf-8").splitlines())
+    return [
+        Change("missing", None, line["found"])
+        for line in lines
+        if line["verdict"] == "removed"
+    ]
 
 
-def _exists(repair: Repair, *, is_at: bool, apply: bool) -> bool:
-    """Tell whether the table in use exists; restore a deleted one from its backup."""
-    client, name = repair.client, repair.table
-    try:
-        client.describe_table(TableName=name)
-    except client.exceptions.ResourceNotFoundException:
-        answer = client.list_backups(TableName=name, BackupType="SYSTEM")
-        if not (backups := answer["BackupSummaries"]):
-            raise DeploymentError(f"{name} does not exist, and has no backup") from None
-        backup = max(backups, key=itemgetter("BackupCreationDateTime"))
-        made = backup["BackupCreationDateTime"]
-        _say(f"It was deleted; DynamoDB has a backup of {made:%Y-%m-%dT%H:%M:%S%z}.")
-        if is_at:
-            raise DeploymentError(
-                "Repeat without AT: earlier moments are gone with the table."
-            ) from None
-        if not apply:
-            _say("With --apply it is restored from that.")
-            return False
-        with suppress(*_in_use(client)):
-            client.restore_table_from_backup(
-                TargetTableName=name, BackupArn=backup["BackupArn"]
-            )
-    _wait(client, name)
-    return True
-
-
-def _in_use(client: Any) -> tuple[type[Exception], ...]:
-    """Return the errors of a restore that somebody, or a lost request, has begun."""
-    errors = client.exceptions
-    return errors.TableAlreadyExistsException, errors.TableInUseException
-
-
-def _wait(client: Any, name: str) -> None:
-    """Wait until a table is there, and say so from time to time."""
-    begun = time.monotonic()
-    while True:
-        seconds = time.monotonic() - begun
-        try:
-            status = client.describe_table(TableName=name)["Table"]["TableStatus"]
-        except client.exceptions.ResourceNotFoundException:
-            # A new table is not visible at once.
-            if seconds > _INVISIBLE_S:
-                raise
-            status = "not visible yet"
-        if status == "ACTIVE":
-            return
-        _say(f"{name} is {status}, after {seconds:.0f} s")
-        time.sleep(_POLL_S)
-
-
-def _protect(
-    repair: Repair, expiry: str | None, tags: list[dict[str, str]], *, apply: bool
-) -> None:
-    """Give the table in use what a restore does not, if it lacks any of it."""
-    client, name = repair.client, repair.table
-    table = client.describe_table(TableName=name)["Table"]
-    backups = client.describe_continuous_backups(TableName=name)
-    recovery = backups["ContinuousBackupsDescription"]["PointInTimeRecoveryDescription"]
-    life = client.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
-    lacking: dict[str, Callable[[], Any]] = {}
-    if not table.get("DeletionProtectionEnabled"):
-        lacking["deletion protection"] = lambda: client.update_table(
-            TableName=name, DeletionProtectionEnabled=True
+def _copy(stage: Stage, repair: Repair, moment: datetime) -> None:
+    """Let DynamoDB make the copy, or find it."""
+    client = repair.client
+    if _status(client, repair.table) == "absent":
+        raise DeploymentError(
+            f"{repair.table} was deleted, and its earlier moments with it: --apply without AT "
+            "restores it as it was then"
         )
-    if recovery["PointInTimeRecoveryStatus"] != "ENABLED":
-        lacking["point-in-time recovery"] = lambda: client.update_continuous_backups(
+    _say(f"{repair.table} as it was at {moment:%Y-%m-%dT%H:%M:%SZ} (UTC)")
+    begin = partial(
+        client.restore_table_to_point_in_time,
+        SourceTableName=repair.table,
+        TargetTableName=repair.copy,
+        RestoreDateTime=moment,
+        GlobalSecondaryIndexOverride=[],
+    )
+    _wait(stage, client, repair.copy, begin)
+    end = datetime.now(UTC) + timedelta(days=_KEPT_DAYS)
+    tag = {"Key": "delete-after", "Value": f"{end:%Y-%m-%d}"}
+    table = client.describe_table(TableName=repair.copy)["Table"]
+    client.tag_resource(ResourceArn=table["TableArn"], Tags=[tag])
+
+
+def _status(client: Any, name: str) -> str:
+    try:
+        return str(client.describe_table(TableName=name)["Table"]["TableStatus"])
+    except client.exceptions.ResourceNotFoundException:
+        return "absent"
+
+
+def _wait(stage: Stage, client: Any, name: str, begin: Callable[[], Any]) -> None:
+    """Wait until a table is there, and begin to restore it while it is not."""
+    # A new table is not visible at once; or somebody else has begun.
+    begun = (
+        client.exceptions.TableAlreadyExistsException,
+        client.exceptions.TableInUseException,
+    )
+    while (status := _status(client, name)) != "ACTIVE":
+        _say(f"{datetime.now(UTC):%H:%M:%S} {name} is {status}")
+        if status == "absent":
+            with suppress(*begun):
+                begin()
+        stage.sleep(_POLL_S)
+
+
+def _require_table(repair: Repair) -> None:
+    if _status(repair.client, repair.table) == "absent":
+        raise DeploymentError(f"{repair.table} was deleted: --apply restores it")
+
+
+def _revive(stage: Stage, repair: Repair, expiry: str | None) -> None:
+    """Restore the table if it was deleted, and set what a restore does not."""
+    client, name = repair.client, repair.table
+
+    def begin() -> None:
+        answer = client.list_backups(TableName=name, BackupType="SYSTEM")
+        if not answer["BackupSummaries"]:
+            raise DeploymentError(f"{name} does not exist, and has no backup")
+        backup = max(
+            answer["BackupSummaries"], key=itemgetter("BackupCreationDateTime")
+        )
+        _say(f"It was deleted: restored from {backup['BackupCreationDateTime']}.")
+        client.restore_table_from_backup(
+            TargetTableName=name, BackupArn=backup["BackupArn"]
+        )
+
+    def protect() -> None:
+        life = client.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
+        if expiry and life.get("AttributeName") != expiry:
+            client.update_time_to_live(
+                TableName=name,
+                TimeToLiveSpecification={"Enabled": True, "AttributeName": expiry},
+            )
+        client.update_continuous_backups(
             TableName=name,
             PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True},
         )
-    if life.get("AttributeName") != expiry:
-        lacking["time to live"] = lambda: client.update_time_to_live(
-            TableName=name,
-            TimeToLiveSpecification={"Enabled": True, "AttributeName": expiry},
-        )
-    if lacking:
-        lacking["tags"] = lambda: client.tag_resource(
-            ResourceArn=table["TableArn"], Tags=tags
-        )
-    not_yet = (
-        client.exceptions.ContinuousBackupsUnavailableException,
-        client.exceptions.LimitExceededException,
-        client.exceptions.ResourceInUseException,
+        table = client.describe_table(TableName=name)["Table"]
+        if not table.get("DeletionProtectionEnabled"):
+            client.update_table(TableName=name, DeletionProtectionEnabled=True)
+
+    _wait(stage, client, name, begin)
+    _say("setting deletion protection, point-in-time recovery and time to live")
+    # DynamoDB takes one change at a time, and recovery some time after a restore.
+    errors = client.exceptions
+    busy = (
+        errors.ContinuousBackupsUnavailableException,
+        errors.LimitExceededException,
+        errors.ResourceInUseException,
     )
-    for setting, set_it in lacking.items():
-        _say(f"it lacks {setting}{': set' if apply else ''}")
-        if apply:
-            stamina.retry(on=not_yet, attempts=None, timeout=600)(set_it)()
+    stamina.retry(on=busy, attempts=None, timeout=600)(protect)()
 
 
-def _put_back(repair: Repair, file: Path, prefix: str, *, apply: bool) -> None:
-    """Put back what a file says was deleted from this table."""
-    if not file.name.startswith(prefix):
-        raise DeploymentError(f"the name of a file for this table begins with {prefix}")
-    comparison = Comparison()
-    for line in file.read_text("utf-8").splitlines():
-        change = json.loads(line)
-        if change["verdict"] == "removed":
-            comparison.add([Change("missing", None, change["found"])])
-    _show(comparison)
+def _check_counter(repair: Repair, changes: list[Change], *, apply: bool) -> None:
+    """Raise the counter to the highest id, at once: until then ids may be given again."""
+    last = max(map(repair.last_id, {repair.table, repair.copy or repair.table}))
+    last = max([last, *(int(each.pet_id) for each in changes)])
+    _say(f"the counter is at {repair.counter(repair.table)}, the highest id is {last}")
     if apply:
-        left = repair.apply(comparison)
-        _say(f"{repair.written} put back; {len(left)} other items are in their place")
+        repair.raise_counter(last)
 
 
-def _copy(repair: Repair, moment: datetime) -> None:
-    """Let DynamoDB make the copy, or find it."""
-    client = repair.client
-    with suppress(*_in_use(client)):
-        client.restore_table_to_point_in_time(
-            SourceTableName=repair.table,
-            TargetTableName=repair.copy,
-            RestoreDateTime=moment,
-            GlobalSecondaryIndexOverride=[],
-        )
-    _wait(client, repair.copy)
-    table = client.describe_table(TableName=repair.copy)["Table"]
-    end = datetime.now(UTC) + timedelta(days=_KEPT_DAYS)
-    tags = {
-        "purpose": f"to repair {repair.table}",
-        "moment": moment.isoformat(),
-        "delete-after": f"{end:%Y-%m-%d}",
-    }
-    client.tag_resource(
-        ResourceArn=table["TableArn"],
-        Tags=[{"Key": key, "Value": value} for key, value in tags.items()],
-    )
+def _compare(
+    repair: Repair, table: str, moment: datetime, damage: Damage
+) -> list[Change]:
+    """Say what was found, and return what is to be written or left."""
+    compared = repair.compare_keys()
+    if table == ANIMALS:
+        compared = repair.compare_animals(moment.timestamp(), damage, time.time())
+    counts: Counter[str] = Counter()
+    changes = []
+    for change in compared:
+        counts[f"{change.verdict}{change.members} ({_DONE[change.verdict]})"] += 1
+        if change.verdict not in {"same", "newer"}:
+            changes.append(change)
+        if counts.total() % _REPORTED == 0:
+            _say(f"compared {counts.total()}")
+    for text, count in counts.items():
+        _say(f"{count:>10,} {text}")
+    _list(changes, Path(f"{repair.copy}-{time.time_ns()}.jsonl"))
+    return changes
 
 
-def _repair(
-    repair: Repair, table: str, moment: datetime, damage: Damage, *, apply: bool
-) -> None:
-    """Compare, say what was found, and write it."""
-    if table != ANIMALS:
-        comparison = repair.compare_keys()
-    else:
-        if apply:  # at once: until then ids may be given again
-            repair.raise_counter(repair.counter(repair.copy))
-        comparison = repair.compare_animals(moment.timestamp(), damage, time.time())
-    _show(comparison)
-    _save(comparison, Path(f"{repair.copy}.jsonl"))
-    if not apply:
-        _say("Nothing was written. With ARGS=--apply all this is done.")
+def _list(changes: list[Change], file: Path) -> None:
+    """Print the first changes, and save what is to be overwritten, deleted or left."""
+    for change in changes[:_LISTED]:
+        item = change.found or change.wanted or {}
+        key = {name: item[name] for name in _NAMES if name in item}
+        _say(f"  {change.verdict}: {key}")
+    lines = [json.dumps(each._asdict(), default=str) for each in changes if each.found]
+    if not lines:
         return
-    left = repair.apply(comparison)
+    try:
+        with file.open("x", encoding="utf-8") as out:
+            out.write("\n".join(lines))
+    except OSError as error:
+        raise DeploymentError(
+            f"{file}, without which nothing is deleted, cannot be written: {error}"
+        ) from error
+    _say(f"{len(lines)} items as they are now were written to {file}")
+
+
+def _say_what_is_left(repair: Repair, count: int) -> None:
+    _say(f"Nothing was written: --apply does it. {count} items to write.")
+    if repair.copy:
+        _say(f"{repair.copy} stays, and costs money, until --apply deletes it.")
+
+
+def _apply(repair: Repair, changes: list[Change], *, keep: bool) -> None:
+    """Write what was compared, and delete the copy."""
+    left = repair.apply(changes)
     _say(f"{repair.written} items were written.")
     if left:
         raise DeploymentError(f"{len(left)} have changed since they were compared")
-
-
-def _show(comparison: Comparison) -> None:
-    for verdict, done in _DONE.items():
-        if count := comparison.counts[verdict]:
-            _say(f"{count:>10,} {verdict} ({done})")
-    members: Counter[str] = Counter()
-    for change in comparison.changes:
-        if change.verdict == "different":
-            members.update(change.members)
-    if members:
-        _say(f"what differs: {dict(members)}")
-    for change in comparison.changes[:_LISTED]:
-        item = change.found or change.wanted or {}
-        name = (
-            item["hash"]["S"][:12]
-            if "hash" in item
-            else f"{item['pk']['S']} {item['id']['N']}"
-        )
-        _say(f"  {change.verdict}: {name} {item.get('label', {}).get('S', '')}")
-
-
-def _save(comparison: Comparison, file: Path) -> None:
-    """Add what is to be overwritten, deleted or left to a file."""
-    lines = [
-        json.dumps(change._asdict(), default=str) + "\n"
-        for change in comparison.changes
-        if change.found
-    ]
-    if lines:
-        with file.open("a", encoding="utf-8") as out:
-            out.writelines(lines)
-        _say(f"{len(lines)} items as they are now were added to {file}")
-
-
-def _delete_copy(repair: Repair) -> None:
-    client = repair.client
-    errors = client.exceptions
-    with suppress(errors.ResourceNotFoundException, errors.ResourceInUseException):
-        client.delete_table(TableName=repair.copy)
-    _say(f"{repair.copy} was deleted.")
-
-
-def _check_counter(repair: Repair, *, apply: bool) -> None:
-    """Raise the counter to the highest id, if it is below it."""
-    last = repair.counter(repair.table)
-    highest = max(repair.animals(repair.table, last), default=last)
-    _say(f"the counter is at {last}, the highest id is {highest}")
-    if apply and repair.raise_counter(highest):
-        _say(f"the counter was set to {highest}")
+    if repair.copy and not keep:
+        errors = repair.client.exceptions
+        # Somebody else may have deleted it.
+        with suppress(errors.ResourceNotFoundException, errors.ResourceInUseException):
+            repair.client.delete_table(TableName=repair.copy)
+        _say(f"{repair.copy} was deleted.")
