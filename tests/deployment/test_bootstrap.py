@@ -1,8 +1,8 @@
 """Who may become a role of bootstrap.yaml, and the most that its roles can ever be."""
 
+import fnmatch
 import json
 import subprocess
-from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
@@ -15,11 +15,6 @@ from tools.deployment.template import resolve
 BOOTSTRAP = load("bootstrap.yaml")
 ROLES = properties_by_name(BOOTSTRAP, "AWS::IAM::Role")
 BOUNDARY = BOOTSTRAP["Resources"]["Boundary"]["Properties"]["PolicyDocument"]
-ROLES_OF_THE_STACK = (
-    "arn:${AWS::Partition}:iam::${AWS::AccountId}:role/animal-store-${Stage}-*"
-)
-
-
 NAMES = {
     "AWS::AccountId": "1",
     "AWS::Partition": "aws",
@@ -30,13 +25,6 @@ NAMES = {
     "RepositoryId": "7",
     "Stage": "s",
 }
-
-
-def granting(resource: str, action: str) -> list[Any]:
-    """Return the statements of a role or a policy that name an action."""
-    properties = BOOTSTRAP["Resources"][resource]["Properties"]
-    document = properties.get("Policies", [properties])[0]["PolicyDocument"]
-    return [each for each in document["Statement"] if action in each["Action"]]
 
 
 def trust(role: str) -> list[Any]:
@@ -74,92 +62,32 @@ def test_only_jobs_of_an_environment_on_main_of_one_repository_become_a_role(
     ]
 
 
-def test_people_of_the_account_become_operators_with_mfa() -> None:
-    assert trust("OperatorRole") == [
-        {
-            "Effect": "Allow",
-            "Action": "sts:AssumeRole",
-            "Principal": {"AWS": "arn:aws:iam::1:root"},
-            "Condition": {"Bool": {"aws:MultiFactorAuthPresent": "true"}},
-        }
+@pytest.mark.parametrize(
+    ("role", "principal", "condition"),
+    [
+        ("ApiGatewayLoggingRole", {"Service": "apigateway.amazonaws.com"}, {}),
+        ("ExecutionRole", {"Service": "cloudformation.amazonaws.com"}, {}),
+        (
+            "OperatorRole",
+            {"AWS": "arn:aws:iam::1:root"},
+            {"Condition": {"Bool": {"aws:MultiFactorAuthPresent": "true"}}},
+        ),
+    ],
+)
+def test_only_a_service_or_people_with_mfa_become_the_other_roles(
+    role: str, principal: dict[str, str], condition: dict[str, Any]
+) -> None:
+    assert trust(role) == [
+        {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": principal}
+        | condition
     ]
 
 
-def test_only_aws_services_become_the_other_roles() -> None:
-    for role, service in {
-        "ApiGatewayLoggingRole": "apigateway.amazonaws.com",
-        "ExecutionRole": "cloudformation.amazonaws.com",
-    }.items():
-        assert trust(role) == [
-            {
-                "Effect": "Allow",
-                "Action": "sts:AssumeRole",
-                "Principal": {"Service": service},
-            }
-        ]
-
-
-def test_roles_have_these_policies_and_a_path_that_they_cannot_change() -> None:
-    found = {}
-    for name, role in ROLES.items():
-        attached = [each.get("Ref") for each in role.get("ManagedPolicyArns", [])]
-        own = [each["PolicyName"] for each in role.get("Policies", [])]
-        found[name] = attached + own
-        assert role["Path"] == "/animal-store-bootstrap/"
-    assert found == {
-        "ApiGatewayLoggingRole": [None],  # AWS's own
-        "CheckRole": ["CheckPolicy"],
-        "DeployRole": ["CheckPolicy", "DeployPolicy"],
-        "ExecutionRole": ["make-the-stack"],
-        "OperatorRole": ["CheckPolicy", "DeployPolicy", "RepairPolicy"],
-    }
-
-
-def test_roles_are_passed_only_to_the_services_that_need_them() -> None:
-    assert granting("DeployPolicy", "iam:PassRole") == [
-        {
-            "Sid": "LetCloudFormationAct",
-            "Effect": "Allow",
-            "Action": "iam:PassRole",
-            "Resource": {"Fn::GetAtt": ["ExecutionRole", "Arn"]},
-            "Condition": {
-                "StringEquals": {"iam:PassedToService": "cloudformation.amazonaws.com"}
-            },
-        }
-    ]
-    services = ["lambda.amazonaws.com", "codedeploy.amazonaws.com"]
-    assert granting("ExecutionRole", "iam:PassRole") == [
-        {
-            "Sid": "GiveRolesToFunctionsAndCodeDeploy",
-            "Effect": "Allow",
-            "Action": "iam:PassRole",
-            "Resource": {"Fn::Sub": ROLES_OF_THE_STACK},
-            "Condition": {"StringEquals": {"iam:PassedToService": services}},
-        }
-    ]
-
-
-def test_a_role_is_made_and_given_policies_only_with_the_boundary_and_under_its_prefix() -> (
-    None
-):
-    assert granting("ExecutionRole", "iam:CreateRole") == [
-        {
-            "Sid": "RolesWithTheBoundary",
-            "Effect": "Allow",
-            "Action": [
-                "iam:AttachRolePolicy",
-                "iam:CreateRole",
-                "iam:DeleteRolePolicy",
-                "iam:DetachRolePolicy",
-                "iam:PutRolePermissionsBoundary",
-                "iam:PutRolePolicy",
-            ],
-            "Resource": {"Fn::Sub": ROLES_OF_THE_STACK},
-            "Condition": {
-                "StringEquals": {"iam:PermissionsBoundary": {"Ref": "Boundary"}}
-            },
-        }
-    ]
+def test_no_role_can_change_these_roles_by_their_path() -> None:
+    """What each may do is in test_permissions.py, but for the role of API Gateway."""
+    assert {role["Path"] for role in ROLES.values()} == {"/animal-store-bootstrap/"}
+    (policy,) = ROLES["ApiGatewayLoggingRole"]["ManagedPolicyArns"]
+    assert policy["Fn::Sub"].endswith("/AmazonAPIGatewayPushToCloudWatchLogs")
 
 
 def test_the_boundary_is_this_and_no_more() -> None:
@@ -183,20 +111,19 @@ def test_the_boundary_is_this_and_no_more() -> None:
     ]
 
 
-def actions_of(statement: dict[str, Any]) -> list[str]:
-    """Return the actions of a statement, which may be one."""
-    actions = statement["Action"]
-    return [actions] if isinstance(actions, str) else actions
-
-
 def test_the_boundary_allows_every_action_of_the_stacks_roles() -> None:
-    allowed, missing = [], set()
+    def actions(statement: dict[str, Any]) -> list[str]:
+        named = statement["Action"]
+        return [named] if isinstance(named, str) else named
+
+    missing = {
+        action
+        for _, statement in role_statements(load("template.yaml"))
+        for action in actions(statement)
+    }
     for statement in BOUNDARY["Statement"]:
-        allowed += actions_of(statement)
-    for _, statement in role_statements(load("template.yaml")):
-        for action in actions_of(statement):
-            if not any(fnmatchcase(action, pattern) for pattern in allowed):
-                missing.add(action)
+        for pattern in actions(statement):
+            missing -= set(fnmatch.filter(missing, pattern))
     assert missing == set(), "Add them to Boundary in bootstrap.yaml."
 
 
@@ -219,8 +146,7 @@ def identity(rules: Any, patterns: list[tuple[str, str]]) -> list[str]:
     return bootstrap.identity(Stage("production", execute=execute), "octo/animals")
 
 
-PATTERNS = {"protected_branches": False, "custom_branch_policies": True}
-PROTECTED = {"protected_branches": True, "custom_branch_policies": False}
+PATTERNS = {"protected_branches": False}
 MAIN = ("branch", "main")
 
 
@@ -236,11 +162,9 @@ def test_a_repository_is_known_by_numbers() -> None:
 @pytest.mark.parametrize(
     ("rules", "patterns"),
     [
-        (None, []),
         (None, [MAIN]),
-        (PROTECTED, [MAIN]),
+        ({"protected_branches": True}, [MAIN]),
         (PATTERNS, []),
-        (PATTERNS, [("branch", "*")]),
         (PATTERNS, [("tag", "main")]),
         (PATTERNS, [MAIN, ("branch", "release/*")]),
     ],
@@ -253,25 +177,21 @@ def test_an_environment_that_more_than_main_may_use_is_refused(
 
 
 def test_artifacts_are_kept_and_cost_is_mailed() -> None:
-    def properties(name: str) -> Any:
-        return BOOTSTRAP["Resources"][name]["Properties"]
-
-    bucket = properties("ArtifactBucket")
-    assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
-    assert bucket["LifecycleConfiguration"]["Rules"] == [
-        {
-            "Id": "overwritten",
-            "Status": "Enabled",
-            "NoncurrentVersionExpiration": {"NoncurrentDays": 365},
-            "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1},
-        }
-    ]
-    (statement,) = properties("ArtifactBucketPolicy")["PolicyDocument"]["Statement"]
+    resources = BOOTSTRAP["Resources"]
+    assert resources["ArtifactBucket"]["Properties"]["LifecycleConfiguration"] == {
+        "Rules": [
+            {
+                "Id": "overwritten",
+                "Status": "Enabled",
+                "NoncurrentVersionExpiration": {"NoncurrentDays": 365},
+                "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1},
+            }
+        ]
+    }
+    document = resources["ArtifactBucketPolicy"]["Properties"]["PolicyDocument"]
+    (statement,) = document["Statement"]
     assert statement["Effect"] == "Deny"
     assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
-    (mail,) = properties("Budget")["NotificationsWithSubscribers"]
-    assert mail["Notification"] == {
-        "NotificationType": "ACTUAL",
-        "ComparisonOperator": "GREATER_THAN",
-        "Threshold": 80,
-    }
+    (mail,) = resources["Budget"]["Properties"]["NotificationsWithSubscribers"]
+    assert mail["Notification"]["ComparisonOperator"] == "GREATER_THAN"
+    assert mail["Notification"]["Threshold"] == 80

@@ -13,62 +13,27 @@ from tests.support.stack import load, parameters
 from tools import ROOT
 from tools.planted_faults import faults
 
+SYNC = 'uv sync --quiet --locked --no-install-package=x --python "$python"'
+
 
 @pytest.mark.parametrize(
-    ("target", "line"),
+    ("target", "command"),
     [
-        (
-            ".tools/uv/bin/uv",
-            (
-                ".tools/uv/bin/python -m pip install --quiet --disable-pip-version-check "
-                "--require-hashes -r locks/uv.txt || \\"
-            ),
-        ),
-        (
-            ".tools/sam/.installed",
-            (
-                ".tools/uv/bin/uv pip install --quiet --require-hashes "
-                "--python .tools/sam/bin/python -r locks/sam.txt || \\"
-            ),
-        ),
-        (
-            ".tools/iam/.installed",
-            (
-                "npm ci --prefix .tools/iam --ignore-scripts --no-audit --no-fund "
-                "--loglevel=error >/dev/null || \\"
-            ),
-        ),
-        (
-            "test",
-            (
-                'SECONDS=0; .venv/bin/python -m pytest -n auto -m "not slow" --cov; '
-                'echo "make test: $SECONDS s"'
-            ),
-        ),
-        (
-            "test-slow",
-            (
-                "SECONDS=0; .venv/bin/python -m pytest -n 2 --dist loadfile -m slow; "
-                '.venv/bin/animal-store faults --sample 12; echo "make test-slow: $SECONDS s"'
-            ),
-        ),
-        ("check-python", ".venv/bin/ruff format --check ."),
-        ("check-python", ".venv/bin/ruff check ."),
-        ("check-python", ".venv/bin/mypy"),
-        ("audit", ".venv/bin/animal-store audit"),
-        ("faults", ".venv/bin/animal-store faults"),
+        (".tools/uv/bin/uv", "--require-hashes -r locks/uv.txt || \\"),
+        (".venv/.installed", f"{SYNC} 2> >(tee .tools/sync.log >&2) || {{ \\"),
+        (".tools/sam/.installed", "--require-hashes --python .tools/sam/bin/python"),
+        (".tools/iam/.installed", "npm ci --prefix .tools/iam --ignore-scripts"),
+        ("test", '-m pytest -n auto -m "not slow" --cov; echo'),
+        ("test-slow", "-m pytest -n 2 --dist loadfile -m slow; .venv/bin/animal-store"),
+        ("check-python", ".venv/bin/ruff format --check .\n"),
+        ("check-python", ".venv/bin/ruff check .\n"),
+        ("check-python", ".venv/bin/mypy\n"),
+        ("audit", ".venv/bin/animal-store audit\n"),
     ],
 )
-def test_make_runs_this(target: str, line: str) -> None:
-    printed = subprocess.check_output(["make", "-nB", target], cwd=ROOT, text=True)
-    assert line in [each.strip() for each in printed.splitlines()]
-
-
-def test_the_development_environment_is_what_the_lock_says() -> None:
-    command = ["make", "-nB", ".venv/.installed", "SYNC=--no-install-package=x"]
-    printed = subprocess.check_output(command, cwd=ROOT, text=True)
-    sync = ".tools/uv/bin/uv sync --quiet --locked --no-install-package=x --python"
-    assert sync in printed
+def test_make_runs_this(target: str, command: str) -> None:
+    make = ["make", "-nB", target, "SYNC=--no-install-package=x"]
+    assert command in subprocess.check_output(make, cwd=ROOT, text=True)
 
 
 def test_no_interpreter_is_downloaded() -> None:
@@ -96,14 +61,7 @@ def test_every_branch_of_what_ships_has_to_be_covered() -> None:
 
 @pytest.mark.parametrize(
     ("failing", "status"),
-    [
-        ("check", 1),
-        ("test", 1),
-        ("test-slow", 1),
-        ("rehearse", 1),
-        ("sam-contract", 1),
-        ("none", 0),
-    ],
+    [("check", 1), ("test", 1), ("test-slow", 1), ("rehearse", 1), ("none", 0)],
 )
 def test_ci_fails_if_one_step_does(failing: str, status: int, tmp_path: Path) -> None:
     stubs = {"make": f'[ "$1" != {failing} ]', "id": "echo 1000", "docker": "true"}
@@ -122,8 +80,6 @@ FOUND = {
     "suite": "make help",
 }
 SURVIVING = FOUND | {"replacement": "help: ## list them"}
-NOT_THERE = FOUND | {"text": "this text is not there"}
-ALWAYS_FAILING = FOUND | {"suite": "make nothing"}
 
 
 @pytest.mark.parametrize(
@@ -131,8 +87,7 @@ ALWAYS_FAILING = FOUND | {"suite": "make nothing"}
     [
         ([FOUND], 0),
         ([FOUND, SURVIVING], 1),
-        ([NOT_THERE], 1),
-        ([ALWAYS_FAILING], 1),
+        ([FOUND | {"suite": "make nothing"}], 1),
         ([], 1),
     ],
 )
@@ -150,39 +105,22 @@ def test_a_fault_that_survives_fails_the_run(
     assert exited.value.exit_code == status
 
 
-def test_the_stages_have_these_values() -> None:
-    assert parameters("staging") == {
-        "Stage": "staging",
-        "Canary": "true",
-        "DeploymentType": "AllAtOnce",
-        "ReservedConcurrency": "0",
-        "ThrottlingRate": "50",
-        "ThrottlingBurst": "100",
-        "Waf": "true",
-        "LogRetentionDays": "14",
-    }
-    assert parameters("production") == {
-        "Stage": "production",
-        "Canary": "true",
-        "DeploymentType": "Canary10Percent5Minutes",
-        "ReservedConcurrency": "200",
-        "ThrottlingRate": "500",
-        "ThrottlingBurst": "1000",
-        "Waf": "true",
-        "LogRetentionDays": "90",
-    }
-
-
-def test_five_addresses_cannot_use_up_what_production_takes() -> None:
-    template = load("template.yaml")["Parameters"]
-    a_minute = 60 * int(parameters("production")["ThrottlingRate"])
-    assert 5 * template["RequestsPerAddress"]["Default"] < a_minute
+def test_production_shifts_traffic_slowly_behind_a_firewall() -> None:
+    values = parameters("production")
+    assert (values["Canary"], values["Waf"]) == ("true", "true")
+    assert values["DeploymentType"] == "Canary10Percent5Minutes"
+    assert values["LogRetentionDays"] == "90"
+    assert parameters("staging")["Waf"] == "true"
+    # Five addresses cannot use up what it takes in a minute.
+    per_address = load("template.yaml")["Parameters"]["RequestsPerAddress"]["Default"]
+    assert 5 * per_address < 60 * int(values["ThrottlingRate"])
 
 
 @pytest.mark.parametrize("stage", ["staging", "production"])
 def test_sam_deploys_a_stage_with_these_settings(stage: str) -> None:
     config = tomllib.loads((ROOT / "samconfig.toml").read_text())
     settings = config[stage]["deploy"]["parameters"]
+    assert parameters(stage)["Stage"] == stage
     del settings["parameter_overrides"]
     assert settings == {
         "stack_name": f"animal-store-{stage}",

@@ -30,6 +30,7 @@ class Rehearsal:
     place: Place
     folder: Path
     deployed_first: str = ""
+    animals: int = 0
 
     @property
     def stage(self) -> Stage:

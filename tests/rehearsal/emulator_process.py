@@ -58,23 +58,6 @@ def correct_permissions(evaluator, wrongly_refused):
     evaluator.enforce = correct
 
 
-def read_claims(sts, decode):
-    """Let conditions ask the claims of GitHub's tokens that AWS's STS knows.
-
-    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_iam-condition-keys.html
-    """
-    identify = sts._web_identity_principal
-
-    def complete(token, *arguments):
-        principal, keys = identify(token, *arguments)
-        claims, issuer = decode(token), principal.partition("/")[2]
-        for name in ("environment", "ref", "repository_id"):
-            keys[f"{issuer}:{name}"] = claims[name]
-        return principal, keys
-
-    sts._web_identity_principal = complete
-
-
 def main(packages, listener, root, *wrongly_refused):
     """Serve on a listening socket, by its number, what is installed in a folder."""
     sys.path.append(packages)
@@ -82,12 +65,11 @@ def main(packages, listener, root, *wrongly_refused):
     from hypercorn.config import Config
     from ministack.app import app
     from ministack.core import iam_evaluator
-    from ministack.services import apigateway_v1, cognito, sts
+    from ministack.services import apigateway_v1
     from ministack.services.cloudformation import changesets, engine
 
     complete_events(apigateway_v1)
     expand_templates(changesets, engine, root)
-    read_claims(sts, cognito._decode_id_token_unverified)
     correct_permissions(iam_evaluator, wrongly_refused)
     # Only the parent's idle connections are left at the end.
     options = {"loglevel": "WARNING", "keep_alive_timeout": 75, "graceful_timeout": 0.2}

@@ -1,6 +1,5 @@
 """Where the steps are taken: on an emulator of AWS (ministack), or in a real account."""
 
-import base64
 import contextlib
 import json
 import os
@@ -41,7 +40,7 @@ class Place:
         """Act in a role of bootstrap.yaml."""
         self.become_administrator()
         arn = Stage(stage).account()[f"{role}Arn"]
-        credentials = self._assume(arn, stage)
+        credentials = _assume(arn)
         os.environ.pop("AWS_PROFILE", None)
         os.environ |= {
             "AWS_ACCESS_KEY_ID": credentials["AccessKeyId"],
@@ -50,51 +49,25 @@ class Place:
         }
         boto3.setup_default_session()
 
-    def _assume(self, arn: str, _stage: str) -> Mapping[str, str]:
-        """Assume a role; as no token and no MFA is here, let it trust the account."""
-        iam, name = boto3.client("iam"), arn.rpartition("/")[2]
-        policy = iam.get_role(RoleName=name)["Role"]["AssumeRolePolicyDocument"]
-        account = {"AWS": boto3.client("sts").get_caller_identity()["Account"]}
-        trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": account}
-        policy["Statement"] = [policy["Statement"][0], trust]
-        iam.update_assume_role_policy(RoleName=name, PolicyDocument=json.dumps(policy))
-        # It takes some seconds until the trust is known everywhere.
-        assume = stamina.retry(on=ClientError, attempts=12, wait_initial=5)(
-            boto3.client("sts").assume_role
-        )
-        answer = assume(RoleArn=arn, RoleSessionName="first-flight")
-        return dict(answer["Credentials"])
 
-
-class Emulator(Place):
-    """An account on the emulator, which enforces permissions."""
-
-    def _assume(self, arn: str, stage: str) -> Mapping[str, str]:
-        if "OperatorRole" in arn:
-            return super()._assume(arn, stage)
-        environment = f"{stage}-check" if "CheckRole" in arn else stage
-        return assume_as_job(arn, environment, "refs/heads/main")
-
-
-def assume_as_job(arn: str, environment: str, ref: str) -> Mapping[str, str]:
-    """Assume a role with the token of a job of REPOSITORY."""
-    token = {
-        "iss": "https://token.actions.githubusercontent.com",
-        "aud": "sts.amazonaws.com",
-        "environment": environment,
-        "ref": ref,
-        "repository_id": "0",
-        "sub": f"repo:-/-:environment:{environment}",
-    }
-    payload = base64.urlsafe_b64encode(json.dumps(token).encode()).decode()
-    answer = boto3.client("sts").assume_role_with_web_identity(
-        RoleArn=arn, RoleSessionName="job", WebIdentityToken=f"e30=.{payload}.MA=="
+def _assume(arn: str) -> Mapping[str, str]:
+    """Assume a role; as no token and no MFA is here, let it trust the account."""
+    iam, name = boto3.client("iam"), arn.rpartition("/")[2]
+    policy = iam.get_role(RoleName=name)["Role"]["AssumeRolePolicyDocument"]
+    account = {"AWS": boto3.client("sts").get_caller_identity()["Account"]}
+    trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": account}
+    policy["Statement"] = [policy["Statement"][0], trust]
+    iam.update_assume_role_policy(RoleName=name, PolicyDocument=json.dumps(policy))
+    # It takes some seconds until the trust is known everywhere.
+    assume = stamina.retry(on=ClientError, attempts=12, wait_initial=5)(
+        boto3.client("sts").assume_role
     )
+    answer = assume(RoleArn=arn, RoleSessionName="first-flight")
     return dict(answer["Credentials"])
 
 
 @contextlib.contextmanager
-def emulated(folder: Path) -> Iterator[Emulator]:
+def emulated(folder: Path) -> Iterator[Place]:
     """Run an empty emulator in a new folder for as long as the context lasts."""
     environment = ROOT / ".tools/ministack"
     # An interpreter that finds what Lambda's Python finds: the standard library.
@@ -151,7 +124,7 @@ def emulated(folder: Path) -> Iterator[Emulator]:
             "NO_PROXY": "*",
         }
         try:
-            yield Emulator(administrator)
+            yield Place(administrator)
         finally:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.communicate(timeout=15)

@@ -10,15 +10,16 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import partial
-from operator import itemgetter
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import boto3
 import httpx2
 import pytest
+import stamina
+from animal_store_client import Client, Pet
 from botocore.exceptions import ClientError
 
 from tests.rehearsal import places
@@ -48,6 +49,8 @@ NOT_CALLED = {
     "cloudformation:DescribeEvents",  # after a failure
     "lambda:GetAccountSettings",  # only where a stage reserves concurrency
 }
+# Of eight writers; 0 is hoped for, and a shared machine pauses.
+LONGEST_GAP_S = 10
 only_aws = pytest.mark.skipif(not IS_ON_AWS, reason="the emulator cannot show it")
 
 
@@ -65,8 +68,9 @@ def change_layer(rehearsal: Rehearsal, name: str, new: str) -> Path:
 def deploy(rehearsal: Rehearsal, path: Path, *, canary: bool = False) -> None:
     """Deploy an artifact that passes its check."""
     with release.opened(path) as artifact:
-        check = partial(check_stage.check, rehearsal.stage, artifact)
-        release.deploy_and_check(rehearsal.stage, artifact, check, canary=canary)
+        release.deploy_and_check(
+            rehearsal.stage, artifact, check_stage.check, canary=canary
+        )
 
 
 def assert_every_operation_answers(base_url: str, message: str) -> None:
@@ -79,23 +83,6 @@ def assert_every_operation_answers(base_url: str, message: str) -> None:
 @pytest.mark.administrator
 def test_bootstrap(rehearsal: Rehearsal) -> None:
     bootstrap.create(rehearsal.stage, places.parameters())
-
-
-@pytest.mark.skipif(IS_ON_AWS, reason="no token of GitHub's is there")
-@pytest.mark.administrator
-@pytest.mark.parametrize(
-    ("environment", "ref"),
-    [
-        ("{stage}", "refs/heads/other"),
-        ("{stage}", "refs/tags/main"),
-        ("{stage}-check", "refs/heads/main"),
-    ],
-)
-def test_no_other_job_deploys(rehearsal: Rehearsal, environment: str, ref: str) -> None:
-    stage = rehearsal.stage
-    arn = stage.account()["DeployRoleArn"]
-    with pytest.raises(ClientError, match="AccessDenied"):
-        places.assume_as_job(arn, environment.format(stage=stage.name), ref)
 
 
 def test_deploy(rehearsal: Rehearsal) -> None:
@@ -129,7 +116,7 @@ def test_a_changed_parameter_alone_is_planned_and_reaches_live(
 def test_a_deployment_whose_check_fails_is_taken_back(rehearsal: Rehearsal) -> None:
     stage, before = rehearsal.stage, release.released(rehearsal.stage)
 
-    def fail() -> None:
+    def fail(*_: object) -> None:
         assert_every_operation_answers(rehearsal.base_url, CHANGED_TEXT)
         raise DeploymentError("the check fails")
 
@@ -154,8 +141,9 @@ def test_the_same_change_again(rehearsal: Rehearsal) -> None:
 def test_rollback(rehearsal: Rehearsal) -> None:
     stage = rehearsal.stage
     with release.fetched(stage, rehearsal.deployed_first, "passed") as artifact:
-        check = partial(check_stage.check, stage, artifact)
-        release.deploy_and_check(stage, artifact, check, canary=False, is_rollback=True)
+        release.deploy_and_check(
+            stage, artifact, check_stage.check, canary=False, is_rollback=True
+        )
     assert_every_operation_answers(rehearsal.base_url, TEXT)
     assert stage.used_parameters()["MemorySize"] == "1024"
 
@@ -192,31 +180,24 @@ def test_a_throttled_function_is_answered_with_503(rehearsal: Rehearsal) -> None
     assert response.status_code == httpx2.codes.SERVICE_UNAVAILABLE
     assert response.json()["code"] == "service_unavailable"
     assert response.headers["Retry-After"]
-    assert server_errors(rehearsal.stage, begin), (
+    assert_server_errors(rehearsal.stage, begin)
+
+
+@stamina.retry(on=AssertionError, attempts=None, timeout=600, wait_initial=30)
+def assert_server_errors(stage: Stage, begin: datetime) -> None:
+    """Wait until API Gateway has counted a 5XXError."""
+    metric = boto3.resource("cloudwatch").Metric("AWS/ApiGateway", "5XXError")
+    names = {"ApiName": stage.stack, "Stage": stage.name}
+    answer = metric.get_statistics(
+        Dimensions=[{"Name": name, "Value": names[name]} for name in names],
+        StartTime=begin,
+        EndTime=datetime.now(UTC),
+        Period=60,
+        Statistics=["Sum"],
+    )
+    assert any(each["Sum"] for each in answer["Datapoints"]), (
         "API Gateway counts the changed status as 4XXError: alarms on 5XXError miss it"
     )
-
-
-def server_errors(stage: Stage, begin: datetime) -> list[Any]:
-    """Wait until API Gateway has counted a 5XXError; return no sum if it does not."""
-    dimensions = [
-        {"Name": "ApiName", "Value": stage.stack},
-        {"Name": "Stage", "Value": stage.name},
-    ]
-    metric = boto3.resource("cloudwatch").Metric("AWS/ApiGateway", "5XXError")
-    sums: list[Any] = []
-    deadline = time.monotonic() + 600
-    while not sums and time.monotonic() < deadline:
-        time.sleep(30)
-        answer = metric.get_statistics(
-            Dimensions=dimensions,
-            StartTime=begin,
-            EndTime=datetime.now(UTC),
-            Period=60,
-            Statistics=["Sum"],
-        )
-        sums = [each["Sum"] for each in answer["Datapoints"] if each["Sum"]]
-    return sums
 
 
 @only_aws  # nothing on the emulator sets off an alarm
@@ -230,100 +211,82 @@ def test_an_alarm_reaches_its_topic(rehearsal: Rehearsal) -> None:
     assert "Successfully executed action" in history[0]["HistorySummary"]
 
 
-class Writers:
-    """Eight clients that add animals until they are stopped."""
+@contextmanager
+def writing(stage: Stage) -> Iterator[tuple[Client, list[tuple[float, Pet]]]]:
+    """Let eight clients add animals, and note each with the time of its acknowledgement."""
+    created: list[tuple[float, Pet]] = []
+    ended = threading.Event()
+    with (
+        temporary_keys(stage) as keys,
+        Client(stage.outputs()["BaseUrl"], keys[0]) as client,
+        ThreadPoolExecutor(8) as pool,
+    ):
 
-    def __init__(self, base_url: str, key: str) -> None:
-        headers = {"Authorization": f"Bearer {key}"}
-        self.http = httpx2.Client(base_url=base_url, headers=headers, timeout=30)
-        self.created: list[dict[str, Any]] = []
-        self._stop = threading.Event()
-        self._pool = ThreadPoolExecutor(8)
-        self._pool.map(self._write, map(str, range(8)))
+        def write(number: int) -> None:
+            while not ended.is_set():
+                pet = client.create(f"animal of {number}", number)
+                created.append((time.monotonic(), pet))
 
-    def _write(self, name: str) -> None:
-        while not self._stop.is_set():
-            response = self.http.post("/pets", json={"name": name, "categoryId": 1})
-            if response.status_code == httpx2.codes.CREATED:
-                self.created.append(response.json())
-
-    def wait_for_more(self) -> None:
-        """Wait until some more animals were added."""
-        goal, deadline = len(self.created) + 20, time.monotonic() + 120
-        while len(self.created) < goal:
-            assert time.monotonic() < deadline, "nothing can be created"
-            time.sleep(0.1)
-
-    def stop(self) -> None:
-        """Stop them, after the requests that are under way."""
-        self._stop.set()
-        self._pool.shutdown()
-
-    def list_all(self) -> list[dict[str, Any]]:
-        """Read every page of the list."""
-        page = self.http.get("/pets", params={"limit": 100}).raise_for_status()
-        pets: list[dict[str, Any]] = page.json()
-        while "next" in page.links:
-            page = self.http.get(page.links["next"]["url"]).raise_for_status()
-            pets += page.json()
-        return pets
+        pool.map(write, range(8))
+        try:
+            yield client, created
+        finally:
+            ended.set()
 
 
-@pytest.fixture
-def writers(rehearsal: Rehearsal) -> Iterator[Writers]:
-    """Let clients write for the time of a step."""
-    with temporary_keys(rehearsal.stage) as keys:
-        writers = Writers(rehearsal.base_url, keys[0])
-        yield writers
-        writers.stop()
-        writers.http.close()
-
-
+# The emulator refuses RestoreTableToPointInTime to OperatorRole, which is allowed it.
 @pytest.mark.administrator
 def test_damage_is_repaired_under_writers(
-    rehearsal: Rehearsal, writers: Writers, monkeypatch: pytest.MonkeyPatch
+    rehearsal: Rehearsal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(rehearsal.folder)
-    table = boto3.resource("dynamodb").Table(
-        rehearsal.stage.resources()["AnimalsTable"]
-    )
-    writers.wait_for_more()
-    if IS_ON_AWS:  # the latest moment that can be restored is five minutes old
-        time.sleep(400)
-    moment = datetime.fromtimestamp(time.time() - 350 * IS_ON_AWS, UTC).isoformat()
-    restore.restore(rehearsal.stage, moment)
-    first, second = (pet["id"] for pet in writers.created[:2])
-    table.delete_item(Key={"pk": "pet", "id": first})
-    table.update_item(
-        Key={"pk": "pet", "id": second},
-        UpdateExpression="SET categoryId = :wrong",
-        ExpressionAttributeValues={":wrong": 2},
-    )
-    before = len(writers.created)
-    restore.restore(rehearsal.stage, moment, apply=True)
-    assert len(writers.created) > before, "nothing was created meanwhile"
-    writers.stop()
+    stage = rehearsal.stage
+    table = boto3.resource("dynamodb").Table(stage.resources()["AnimalsTable"])
+    with writing(stage) as (client, created):
+        # On AWS the latest moment that can be restored is five minutes old.
+        time.sleep(400 if IS_ON_AWS else 10)
+        moment = datetime.fromtimestamp(time.time() - 350 * IS_ON_AWS, UTC).isoformat()
+        restore.restore(stage, moment)
+        (_, first), (_, second), *_ = created
+        table.delete_item(Key={"pk": "pet", "id": first.id})
+        table.update_item(
+            Key={"pk": "pet", "id": second.id},
+            UpdateExpression="SET categoryId = :wrong",
+            ExpressionAttributeValues={":wrong": 9},
+        )
+        begin = time.monotonic()
+        restore.restore(stage, moment, apply=True)
+        end = time.monotonic()
+        acknowledged = [pet for _, pet in created]
+        times = [at for at, _ in created if begin < at < end]
+        kept = {pet.id: pet.raw for pet in client.pets()}
 
-    kept = writers.list_all()
-    ids = [pet["id"] for pet in kept]
-    assert len(ids) == len(set(ids))
-    created = sorted(writers.created, key=itemgetter("id"))
-    assert created == [pet for pet in kept if pet in created]
+    assert len({pet.id for pet in acknowledged}) == len(acknowledged)
+    lost = [pet for pet in acknowledged if kept.get(pet.id) != pet.raw]
+    assert lost == []
+    gap = max(b - a for a, b in pairwise([begin, *times, end]))
+    print(f"repaired in {end - begin:.1f} s: {len(times)} created, {gap:.2f} s without")
+    assert gap < LONGEST_GAP_S
 
 
 @pytest.mark.administrator
-def test_a_deleted_table_is_restored(rehearsal: Rehearsal) -> None:
+def test_a_table_is_deleted(rehearsal: Rehearsal) -> None:
     client, name = boto3.client("dynamodb"), rehearsal.stage.resources()["AnimalsTable"]
-    before = client.scan(TableName=name, Select="COUNT")["Count"]
+    rehearsal.animals = client.scan(TableName=name, Select="COUNT")["Count"]
     if not IS_ON_AWS:  # AWS makes one of each deleted table
         client.create_backup(TableName=name, BackupName="deleted")
     client.update_table(TableName=name, DeletionProtectionEnabled=False)
     client.delete_table(TableName=name)
     client.get_waiter("table_not_exists").wait(TableName=name)
 
-    restore.restore(rehearsal.stage, apply=True)
 
-    assert client.scan(TableName=name, Select="COUNT")["Count"] == before
+@pytest.mark.administrator
+def test_the_deleted_table_is_restored(rehearsal: Rehearsal) -> None:
+    restore.restore(rehearsal.stage, apply=True)
+    table = boto3.resource("dynamodb").Table(
+        rehearsal.stage.resources()["AnimalsTable"]
+    )
+    assert table.scan(Select="COUNT")["Count"] == rehearsal.animals
 
 
 @pytest.mark.administrator

@@ -1,5 +1,6 @@
 """The commands that deploy, check and maintain a stage."""
 
+import sys
 from pathlib import Path
 
 import typer
@@ -19,7 +20,7 @@ app.command()(restore.restore)
 @app.command()
 def deploy(  # noqa: PLR0913 - one argument for each option
     stage: StageName,
-    artifact: Path = TARGETS["arm64"].artifact,
+    artifact: Path | None = None,
     sha256: str = "",
     attested: str = "",
     *,
@@ -28,9 +29,14 @@ def deploy(  # noqa: PLR0913 - one argument for each option
 ) -> None:
     """Deploy an artifact, check it, and go back if the check fails; or only say what would change.
 
-    It must have the SHA-256, and be built by the pipeline of the repository ATTESTED, if given.
+    Without one, the commit is built. It must have the SHA-256, and be built by the pipeline of the
+    repository ATTESTED, if given.
     """
     stage.announce()
+    stage.account()  # a wrong profile is refused before anything is built
+    if not artifact:
+        print(stage.run(sys.executable, "-m", "tools", "build", "arm64"))
+        artifact = TARGETS["arm64"].artifact
     if sha256 and sha256 != digest(artifact.read_bytes()):
         raise DeploymentError(f"{artifact} does not have the SHA-256 {sha256}")
     with release.opened(artifact) as opened:
@@ -40,7 +46,7 @@ def deploy(  # noqa: PLR0913 - one argument for each option
             return
         stage.wait()
         release.guard(stage, opened.commit, is_rollback=False)
-        _deploy(stage, opened, is_rollback=False, canary=canary)
+        release.deploy_and_check(stage, opened, _check, canary=canary)
 
 
 @app.command()
@@ -55,20 +61,9 @@ def rollback(
         release.guard(stage, artifact.commit, is_rollback=True)
         stage.cancel()
         stage.wait()
-        _deploy(stage, artifact, is_rollback=True, canary=canary)
-
-
-def _deploy(
-    stage: Stage, artifact: Artifact, *, is_rollback: bool, canary: bool
-) -> None:
-    release.deploy_and_check(
-        stage,
-        artifact,
-        lambda: _check(stage, artifact),
-        canary=canary,
-        is_rollback=is_rollback,
-    )
-    print(f"{stage.name} runs {release.released(stage)}: {stage.outputs()['BaseUrl']}")
+        release.deploy_and_check(
+            stage, artifact, _check, canary=canary, is_rollback=True
+        )
 
 
 def _verify(stage: Stage, artifact: Artifact, repository: str) -> None:
@@ -89,7 +84,8 @@ def check(stage: StageName) -> None:
         raise DeploymentError(f"{stage.name} has no stack in this account and region")
     with release.fetched(stage, release.released(stage)) as artifact:
         lapses = [*check_stage.lapses(stage)]
-        print(*lapses, sep="\n", flush=True)  # now, because the suite may fail
+        for lapse in lapses:  # now, because the suite may fail
+            print(lapse, flush=True)
         _check(stage, artifact)
     if lapses:
         raise DeploymentError(

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from operator import itemgetter
 from pathlib import Path
 
-import yaml
 from botocore.exceptions import ClientError
 
 from tools import ROOT
@@ -18,17 +17,11 @@ from tools.packaging.artifact import Artifact, digest, unpack
 
 MAIN = "origin/main"
 # Replacing or deleting a table would leave the stage with an empty one.
-STACK_POLICY = {
-    "Statement": [
-        {"Effect": "Allow", "Principal": "*", "Action": "Update:*", "Resource": "*"},
-        {
-            "Effect": "Deny",
-            "Principal": "*",
-            "Action": ["Update:Replace", "Update:Delete"],
-            "Resource": [f"LogicalResourceId/{table}" for table in TABLES],
-        },
-    ]
-}
+STACK_POLICY = """{"Statement": [
+  {"Effect": "Allow", "Principal": "*", "Action": "Update:*", "Resource": "*"},
+  {"Effect": "Deny", "Principal": "*", "Action": ["Update:Replace", "Update:Delete"],
+    "Resource": ["LogicalResourceId/AnimalsTable", "LogicalResourceId/ApiKeysTable"]}
+]}"""
 # What Lambda keeps unreserved in each account and region
 # (lambda/latest/dg/configuration-concurrency.html).
 _UNRESERVED = 100
@@ -53,8 +46,7 @@ def guard(stage: Stage, commit: str, *, is_rollback: bool) -> None:
 
 def _is_ancestor(stage: Stage, older: str, newer: str) -> bool:
     command = ["git", "merge-base", "--is-ancestor", older, newer]
-    done = stage.execute(command, cwd=ROOT, check=False, capture_output=True)
-    return done.returncode == 0
+    return not stage.execute(command, cwd=ROOT, check=False).returncode
 
 
 def released(stage: Stage) -> str:
@@ -76,10 +68,9 @@ def stored(stage: Stage, among: str) -> dict[str, datetime]:
         stage: Whose bucket.
         among: `releases` for all that were deployed, `passed` for those that passed their checks.
     """
-    bucket, s3 = stage.account()["ArtifactBucketName"], stage.client("s3")
-    pages = s3.get_paginator("list_objects_v2").paginate(
-        Bucket=bucket, Prefix=f"{among}/"
-    )
+    bucket = stage.account()["ArtifactBucketName"]
+    paginator = stage.client("s3").get_paginator("list_objects_v2")
+    pages = paginator.paginate(Bucket=bucket, Prefix=f"{among}/")
     entries = pages.build_full_result().get("Contents", [])
     entries.sort(key=itemgetter("LastModified"))
     return {Path(each["Key"]).stem: each["LastModified"] for each in entries}
@@ -92,34 +83,26 @@ def fetched(stage: Stage, name: str, among: str = "releases") -> Iterator[Artifa
     Args:
         stage: Whose bucket.
         name: The artifact's commit or whole name.
-        among: `releases` for all that were deployed, `passed` for those that passed their checks.
+        among: As in `stored`.
     """
-    bucket, s3 = stage.account()["ArtifactBucketName"], stage.client("s3")
     artifacts = stored(stage, among)
-    found = [one for one in artifacts if name and one.startswith(name)]
+    found = [each for each in artifacts if name and each.startswith(name)]
     if len(found) != 1:
-        lines = [f"not one artifact of {stage.name} begins with {name!r}; there are:"]
-        for one, at in artifacts.items():
-            mark = " (runs now)" if one == released(stage) else ""
-            lines.append(f"{at:%Y-%m-%d %H:%M} {one}{mark}")
-        raise DeploymentError("\n".join(lines))
+        lines = [f"{at:%Y-%m-%d %H:%M} {each}" for each, at in artifacts.items()]
+        message = f"not one artifact of {stage.name} begins with {name!r}; there are:"
+        raise DeploymentError("\n".join([message, *lines]))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{found[0]}.zip"
-        s3.download_file(bucket, f"releases/{path.name}", str(path))
+        bucket, key = stage.account()["ArtifactBucketName"], f"releases/{path.name}"
+        answer = stage.client("s3").get_object(Bucket=bucket, Key=key)
+        path.write_bytes(answer["Body"].read())
         if not path.stem.endswith(digest(path.read_bytes())):
-            raise DeploymentError(
-                f"s3://{bucket}/releases/{path.name} is not what its name says"
-            )
+            raise DeploymentError(f"s3://{bucket}/{key} is not what its name says")
         with opened(path) as artifact:
             yield artifact
 
 
-def install(
-    stage: Stage,
-    artifact: Artifact,
-    *,
-    canary: bool,
-) -> None:
+def install(stage: Stage, artifact: Artifact, *, canary: bool) -> None:
     """Create or update the stack from an artifact.
 
     Args:
@@ -128,11 +111,10 @@ def install(
         canary: Whether CodeDeploy shifts traffic, if the artifact's parameters say so.
     """
     _require_concurrency(stage, artifact)
-    bucket = stage.account()["ArtifactBucketName"]
+    bucket, key = stage.account()["ArtifactBucketName"], f"releases/{artifact.name}.zip"
     # Before the stack changes, so that whatever runs can be deployed again.
-    stage.client("s3").upload_file(
-        str(artifact.path), bucket, f"releases/{artifact.name}.zip"
-    )
+    content = artifact.path.read_bytes()
+    stage.client("s3").put_object(Bucket=bucket, Key=key, Body=content)
     if stage.outputs():
         _protect(stage)
     _sam_deploy(stage, artifact, canary=canary)
@@ -140,31 +122,29 @@ def install(
 
 
 def _protect(stage: Stage) -> None:
-    cloudformation = stage.client("cloudformation")
-    cloudformation.set_stack_policy(
-        StackName=stage.stack, StackPolicyBody=json.dumps(STACK_POLICY)
-    )
+    cloudformation, name = stage.client("cloudformation"), stage.stack
+    cloudformation.set_stack_policy(StackName=name, StackPolicyBody=STACK_POLICY)
     cloudformation.update_termination_protection(
-        StackName=stage.stack, EnableTerminationProtection=True
+        StackName=name, EnableTerminationProtection=True
     )
 
 
 def _require_concurrency(stage: Stage, artifact: Artifact) -> None:
     """Refuse to reserve more concurrency than the account has: a new one may have 10 in all."""
-    template = yaml.safe_load((artifact.folder / "template.yaml").read_text("utf-8"))
-    types = [resource["Type"] for resource in template["Resources"].values()]
-    functions = types.count("AWS::Serverless::Function")
-    asked = int(stage.parameters(artifact.folder)["ReservedConcurrency"])
+    asked = int(stage.parameters(artifact)["ReservedConcurrency"])
     more = asked - int(stage.used_parameters().get("ReservedConcurrency", 0))
-    if more <= 0:
+    resources = artifact.template["Resources"].values()
+    types = [resource["Type"] for resource in resources]
+    needed = more * types.count("AWS::Serverless::Function")
+    if needed <= 0:
         return
-    answer = stage.client("lambda").get_account_settings()["AccountLimit"]
-    free = answer["UnreservedConcurrentExecutions"] - _UNRESERVED
-    if functions * more > free:
+    limit = stage.client("lambda").get_account_settings()["AccountLimit"]
+    free = limit["UnreservedConcurrentExecutions"] - _UNRESERVED
+    if needed > free:
         raise DeploymentError(
-            f"{functions} functions are to reserve {more} executions each, and this account and "
-            f"region have {max(free, 0)} to reserve (quota: {answer['ConcurrentExecutions']}): "
-            "raise Lambda's quota, or lower ReservedConcurrency in samconfig.toml"
+            f"the functions are to reserve {needed} executions, and this account and region have "
+            f"{max(free, 0)} to reserve: raise Lambda's quota, or lower ReservedConcurrency in "
+            "samconfig.toml"
         )
 
 
@@ -190,37 +170,26 @@ def plan(stage: Stage, artifact: Artifact) -> str:
 
 
 def _sam_deploy(
-    stage: Stage,
-    artifact: Artifact,
-    *options: str,
-    canary: bool = True,
+    stage: Stage, artifact: Artifact, *options: str, canary: bool = True
 ) -> str:
     """Upload an artifact's code, let CloudFormation deploy it, and return what sam printed."""
-    account = stage.account()
-    bucket, folder = account["ArtifactBucketName"], artifact.folder
-    template = yaml.safe_load((folder / "template.yaml").read_text("utf-8"))
+    account, folder, template = stage.account(), artifact.folder, artifact.template
+    bucket, now = account["ArtifactBucketName"], datetime.now(UTC)
     # Lambda publishes no version of a function that is identical to its newest version: a
     # change that was taken back would fail the next time.
     variables = template["Globals"]["Function"]["Environment"]["Variables"]
-    variables["DEPLOYMENT"] = datetime.now(UTC).isoformat()
+    variables["DEPLOYMENT"] = now.isoformat()
     template["Outputs"] |= {
-        "Artifact": {
-            "Description": "What runs: commit and SHA-256.",
-            "Value": artifact.name,
-        },
-        "Deployed": {
-            "Description": "Since when.",
-            "Value": variables["DEPLOYMENT"],
-        },
+        "Artifact": {"Value": artifact.name},
+        "Deployed": {"Value": variables["DEPLOYMENT"]},
     }
     (folder / "deployed.json").write_text(json.dumps(template), "utf-8")
     stage.run(SAM, "package", "--template-file", "deployed.json", "--output-template-file",
         "packaged.yaml", "--s3-bucket", bucket, "--s3-prefix", "code", "--force-upload",
         "--no-progressbar", cwd=folder)  # fmt: skip
-    parameters = stage.parameters(folder)
+    parameters = stage.parameters(artifact)
     if not canary:
         parameters["Canary"] = "false"
-    started = datetime.now(UTC)
     try:
         return stage.run(SAM, "deploy", "--template-file", "packaged.yaml", "--config-file",
             "samconfig.toml", "--config-env", stage.name, "--s3-bucket", bucket, "--role-arn",
@@ -228,7 +197,7 @@ def _sam_deploy(
             *(f'{name}="{value}"' for name, value in parameters.items()), cwd=folder)  # fmt: skip
     except DeploymentError as error:
         try:
-            reasons = stage.failures(started - _CLOCK_SKEW)
+            reasons = stage.failures(now - _CLOCK_SKEW)
         except ClientError as refused:
             reasons = [f"CloudFormation's reasons cannot be read: {refused}"]
         raise DeploymentError("\n".join([str(error), *reasons])) from error
@@ -237,7 +206,7 @@ def _sam_deploy(
 def deploy_and_check(
     stage: Stage,
     artifact: Artifact,
-    check: Callable[[], None],
+    check: Callable[[Stage, Artifact], None],
     *,
     canary: bool,
     is_rollback: bool = False,
@@ -258,7 +227,7 @@ def deploy_and_check(
         install(stage, artifact, canary=canary)
     installed = released(stage)
     try:
-        check()
+        check(stage, artifact)
     except Exception as error:
         superseded = released(stage) != installed
         if is_rollback or not before or before == installed or superseded:
@@ -269,3 +238,4 @@ def deploy_and_check(
     stage.client("s3").put_object(
         Bucket=stage.account()["ArtifactBucketName"], Key=f"passed/{installed}"
     )
+    print(f"{stage.name} runs {installed}: {stage.outputs()['BaseUrl']}")

@@ -1,7 +1,6 @@
 """A deployed service: issue keys for it, and run the contract suite against it."""
 
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -15,8 +14,7 @@ from tools.key_table import KeyAdministrationError, KeyRecord, KeyTable
 
 SAM = str(ROOT / ".tools/sam/bin/sam")
 _KEY_LIFE_S = 86_400
-
-
+_QUIET = ("-qq", "--tb=no", "--no-summary")
 # Few, because each label is a metric, but more than one check needs: a stage may be checked twice
 # at the same time, and a check that was killed leaves its keys behind until they expire.
 _LABELS = [f"check {number}" for number in range(1, 9)]
@@ -46,15 +44,12 @@ def _issue(keys: KeyTable) -> tuple[str, KeyRecord]:
 
 
 def check_contract(stage: Stage, keys: list[str], place: str, *arguments: str) -> None:
-    """Run the contract suite as a place has to pass it, without this process's credentials."""
-    status = _suite(stage, keys, place, "-r", "fE", *arguments).returncode
-    if status:
+    """Run the contract suite as a place has to pass it."""
+    if status := _suite(stage, keys, place, "-r", "fE", *arguments):
         # https://docs.pytest.org/en/stable/reference/exit-codes.html
-        reason = {1: "failed", 5: "has no such tests"}.get(
-            status, f"ended early, with status {status}"
-        )
         raise DeploymentError(
-            f"the contract suite {reason}: {stage.name} is not known to work"
+            f"the contract suite ended with status {status} (1: tests failed; 5: there are none): "
+            f"{stage.name} is not known to work"
         )
 
 
@@ -69,7 +64,7 @@ def requests_meanwhile(stage: Stage, pause_s: float = 20) -> Iterator[None]:
 
     def run_again(keys: list[str]) -> None:
         while not ended.wait(pause_s):
-            _suite(stage, keys, "aws", "-m", "smoke_read_only", quiet=True)
+            _suite(stage, keys, "aws", *_QUIET, "-m", "smoke_read_only")
 
     with temporary_keys(stage) as keys, ThreadPoolExecutor() as pool:
         pool.submit(run_again, keys)
@@ -79,9 +74,9 @@ def requests_meanwhile(stage: Stage, pause_s: float = 20) -> Iterator[None]:
             ended.set()
 
 
-def _suite(
-    stage: Stage, keys: list[str], place: str, *arguments: str, quiet: bool = False
-) -> subprocess.CompletedProcess[bytes]:
+def _suite(stage: Stage, keys: list[str], place: str, *arguments: str) -> int:
+    """Run the suite without this process's credentials; return its exit status."""
+    pytest = ["-m", "pytest", "tests/contract", "-p", "no:cacheprovider"]
     environment = {
         "PATH": "/usr/bin:/bin",
         # In a workflow, where this repository's own packages are not installed.
@@ -92,18 +87,6 @@ def _suite(
         "CONTRACT_SECOND_API_KEY": keys[1],
         "CONTRACT_EXPECTED_FAILURES": f"tests/contract/expected_failures/{place}.yaml",
     }
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "tests/contract",
-        "-p",
-        "no:cacheprovider",
-    ]
-    return stage.execute(
-        [*command, *arguments],
-        cwd=ROOT,
-        env=environment,
-        check=False,
-        stdout=subprocess.DEVNULL if quiet else None,
-    )
+    command = [sys.executable, *pytest, *arguments]
+    done = stage.execute(command, cwd=ROOT, env=environment, check=False)
+    return done.returncode

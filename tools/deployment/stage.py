@@ -1,6 +1,7 @@
 """A stage: what an artifact asks of it, and what its stack on AWS has."""
 
 import os
+import re
 import subprocess
 import time
 import tomllib
@@ -12,10 +13,10 @@ from typing import Annotated, Any
 
 import boto3
 import typer
-import yaml
 from botocore.exceptions import ClientError
 
 from tools import ROOT
+from tools.packaging.artifact import Artifact
 
 TABLES = ("AnimalsTable", "ApiKeysTable")
 # What an event says of a failure, by its type: provisioning, a hook, and validation.
@@ -26,7 +27,7 @@ _REASONS = (
     "ValidationPath",
 )
 # Of the account, not of the repository: an artifact that does not name them leaves them alone.
-_KEPT = ("AlarmEmail", "CertificateArn", "DomainName")
+_KEPT = {"AlarmEmail", "CertificateArn", "DomainName"}
 
 
 class DeploymentError(Exception):
@@ -45,13 +46,9 @@ class Stage:
     """
 
     name: str
-    client: Callable[..., Any] = field(
-        default_factory=lambda: boto3.Session().client, repr=False
-    )
-    execute: Callable[..., subprocess.CompletedProcess[Any]] = field(
-        default=subprocess.run, repr=False
-    )
-    sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
+    client: Callable[..., Any] = field(default_factory=lambda: boto3.Session().client)
+    execute: Callable[..., subprocess.CompletedProcess[Any]] = subprocess.run
+    sleep: Callable[[float], None] = time.sleep
 
     def caller(self) -> str:
         """Name whoever the credentials belong to, by ARN."""
@@ -59,12 +56,9 @@ class Stage:
 
     def announce(self) -> None:
         """Print where a command acts, and as whom."""
-        sts = self.client("sts")
-        caller = sts.get_caller_identity()
-        account, region = caller["Account"], sts.meta.region_name
-        print(
-            f"{self.name}: account {account}, {region}, as {caller['Arn']}", flush=True
-        )
+        region, caller = self.client("sts").meta.region_name, self.caller()
+        account = caller.split(":")[4]
+        print(f"{self.name}: account {account}, {region}, as {caller}", flush=True)
 
     def run(self, *command: str, cwd: Path = ROOT) -> str:
         """Run a command and return what it printed."""
@@ -89,17 +83,17 @@ class Stage:
         """The name of its stack."""
         return f"animal-store-{self.name}"
 
-    def parameters(self, artifact: Path) -> dict[str, str]:
+    def parameters(self, artifact: Artifact) -> dict[str, str]:
         """Return all parameters as an artifact has them: a rollback reverts changed ones."""
-        config = tomllib.loads((artifact / "samconfig.toml").read_text("utf-8"))
-        template = yaml.safe_load((artifact / "template.yaml").read_text("utf-8"))
+        declared = artifact.template["Parameters"]
         parameters = {}
-        for name, declared in template["Parameters"].items():
-            if "Default" in declared:
-                parameters[name] = str(declared["Default"])
-        for name, value in self.used_parameters().items():
-            if name in _KEPT and name in parameters:
-                parameters[name] = value
+        for name, parameter in declared.items():
+            if "Default" in parameter:
+                parameters[name] = str(parameter["Default"])
+        used = self.used_parameters()
+        for name in declared.keys() & used.keys() & _KEPT:
+            parameters[name] = used[name]
+        config = tomllib.loads((artifact.folder / "samconfig.toml").read_text("utf-8"))
         for pair in config[self.name]["deploy"]["parameters"]["parameter_overrides"]:
             name, _, value = pair.partition("=")
             parameters[name] = value
@@ -125,24 +119,25 @@ class Stage:
         """Return the parameters that its stack has."""
         return self._pairs(self.stack, "Parameter")
 
-    def describe(self) -> dict[str, Any]:
-        """Return what CloudFormation says of its stack; nothing if there is no stack."""
-        return self._describe(self.stack)
+    def describe(self, stack: str = "") -> dict[str, Any]:
+        """Return what CloudFormation says of its stack, or another; nothing if there is none."""
+        cloudformation = self.client("cloudformation")
+        try:
+            answer = cloudformation.describe_stacks(StackName=stack or self.stack)
+        except ClientError as error:
+            if "does not exist" in str(error):
+                return {}
+            raise
+        return dict(answer["Stacks"][0])
 
     def status(self) -> str:
         """Return the status of its stack; empty if there is no stack."""
         return str(self.describe().get("StackStatus", ""))
 
-    def tags(self) -> list[dict[str, str]]:
-        """Return the tags of its stack."""
-        return list(self._describe(self.stack).get("Tags", []))
-
     def wait(self) -> None:
         """Wait while another deployment is under way: CloudFormation takes one at a time."""
         # A stack whose first change set failed stays in review; deploying again picks it up.
-        while (status := self.status()).endswith(
-            "IN_PROGRESS"
-        ) and status != "REVIEW_IN_PROGRESS":
+        while re.search("(?<!REVIEW)_IN_PROGRESS$", self.status()):
             self.sleep(5)
 
     def cancel(self) -> None:
@@ -156,17 +151,21 @@ class Stage:
                 raise
 
     def resources(self, kind: str = "", stack: str = "") -> dict[str, str]:
-        """Return the physical names of a stack's resources, or of one type's, by logical id."""
-        if not self._describe(stack or self.stack):
+        """Return the physical names of a stack's resources, by logical id.
+
+        Args:
+            kind: How the types end that are wanted, such as `Alarm`.
+            stack: Another than the stage's.
+        """
+        if not self.describe(stack):
             return {}
         paginator = self.client("cloudformation").get_paginator("list_stack_resources")
-        names = {}
-        for page in paginator.paginate(StackName=stack or self.stack):
-            for each in page["StackResourceSummaries"]:
-                if kind in {"", each["ResourceType"]}:
-                    name = each.get("PhysicalResourceId", "")
-                    names[each["LogicalResourceId"]] = name
-        return names
+        pages = paginator.paginate(StackName=stack or self.stack)
+        return {
+            each["LogicalResourceId"]: each.get("PhysicalResourceId", "")
+            for each in pages.search("StackResourceSummaries")
+            if each["ResourceType"].endswith(kind)
+        }
 
     def failures(self, since: datetime) -> list[str]:
         """Say why CloudFormation refused a change set or took an update back.
@@ -175,42 +174,28 @@ class Stage:
         (AWSCloudFormation/latest/UserGuide/validate-stack-deployments.html).
         """
         paginator = self.client("cloudformation").get_paginator("describe_events")
-        filters = {"FailedEvents": True}
+        pages = paginator.paginate(StackName=self.stack, Filters={"FailedEvents": True})
         found = []
-        for page in paginator.paginate(StackName=self.stack, Filters=filters):
-            for event in page["OperationEvents"]:
-                reasons = [str(event[name]) for name in _REASONS if name in event]
-                if reasons and event["Timestamp"] >= since:
-                    resource = event.get("LogicalResourceId", self.stack)
-                    found.append(f"{resource}: {', '.join(reasons)}")
+        for event in pages.search("OperationEvents"):
+            reasons = [event[name] for name in _REASONS if name in event]
+            if reasons and event["Timestamp"] >= since:
+                resource = event.get("LogicalResourceId", self.stack)
+                found.append(f"{resource}: {', '.join(reasons)}")
         return found[::-1]  # the oldest first: it is the cause
-
-    def _describe(self, stack: str) -> dict[str, Any]:
-        cloudformation = self.client("cloudformation")
-        try:
-            return dict(cloudformation.describe_stacks(StackName=stack)["Stacks"][0])
-        except ClientError as error:
-            if "does not exist" in str(error):
-                return {}
-            raise
 
     def _pairs(self, stack: str, kind: str) -> dict[str, str]:
         return {
             pair[f"{kind}Key"]: pair[f"{kind}Value"]
-            for pair in self._describe(stack).get(f"{kind}s", ())
+            for pair in self.describe(stack).get(f"{kind}s", ())
         }
 
 
 def named(name: str) -> Stage:
     """Make a stage of samconfig.toml."""
-    config = tomllib.loads((ROOT / "samconfig.toml").read_text("utf-8"))
-    config.pop("version")
-    names = [each for each, commands in config.items() if "deploy" in commands]
+    config = (ROOT / "samconfig.toml").read_text("utf-8")
+    names = re.findall(r"(?m)^\[(\w+)\.deploy\.", config)
     if name not in names:
-        known = ", ".join(names)
-        raise typer.BadParameter(
-            f"{name!r} is not in samconfig.toml, which has {known}"
-        )
+        raise typer.BadParameter(f"{name!r} is not one of {names} (samconfig.toml)")
     return Stage(name)
 
 

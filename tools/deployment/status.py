@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from operator import itemgetter
+from operator import attrgetter
 
 from animal_store_client.errors import printable
 
@@ -35,34 +35,30 @@ def _releases(stage: Stage) -> Iterator[str]:
 
 def _alarms(stage: Stage) -> Iterator[str]:
     """Name the alarms that are not OK or tell nobody, and a heartbeat's whatever it is."""
-    names = stage.resources("AWS::CloudWatch::Alarm")
-    names |= stage.resources("AWS::CloudWatch::CompositeAlarm")
-    pages = stage.client("cloudwatch").get_paginator("describe_alarms")
-    types = ["MetricAlarm", "CompositeAlarm"]
-    answer = pages.paginate(AlarmNames=[*names.values()], AlarmTypes=types)
-    found = answer.build_full_result()
-    alarms = {each["AlarmName"]: each for kind in found for each in found[kind]}
-    quiet = 0
+    names = stage.resources("Alarm")
+    paginator = stage.client("cloudwatch").get_paginator("describe_alarms")
+    pages = paginator.paginate(
+        AlarmNames=[*names.values()], AlarmTypes=["MetricAlarm", "CompositeAlarm"]
+    )
+    found = pages.search("[MetricAlarms, CompositeAlarms][]")
+    alarms = {each["AlarmName"]: each for each in found}
     for logical_id, name in names.items():
         if name not in alarms:
             yield f"{logical_id} was deleted"
             continue
         alarm = alarms[name]
         muted = "" if alarm["ActionsEnabled"] else " (muted)"
-        if alarm["StateValue"] == "OK" and not muted and "Heartbeat" not in logical_id:
-            quiet += 1
-            continue
-        since = alarm["StateUpdatedTimestamp"]
-        state = f"{alarm['StateValue']}{muted} since {since:%Y-%m-%d %H:%M}"
-        yield f"{logical_id} is {state}: {alarm['StateReason']}"
-    yield f"{quiet} other alarms are OK"
+        if alarm["StateValue"] != "OK" or muted or "Heartbeat" in logical_id:
+            since = alarm["StateUpdatedTimestamp"]
+            state = f"{alarm['StateValue']}{muted} since {since:%Y-%m-%d %H:%M}"
+            yield f"{logical_id} is {state}: {alarm['StateReason']}"
+    yield f"of {len(names)} alarms, the others are OK"
 
 
 def _keys(stage: Stage) -> Iterator[str]:
+    """Name the keys that expire first."""
     table = KeyTable(stage.client("dynamodb"), stage.outputs()["ApiKeysTableName"])
-    valid = [key for key in table.all() if key.state == "active"]
-    yield f"{len(valid)} API keys are valid; those that expire first:"
-    expiring = [(key.expires, key) for key in valid if key.expires]
-    for expires, key in sorted(expiring, key=itemgetter(0))[:3]:
-        day = time.strftime("%Y-%m-%d", time.gmtime(expires))
-        yield f"  {day} {key.id} {printable(key.label)}"
+    valid = [key for key in table.all() if key.state == "active" and key.expires]
+    for key in sorted(valid, key=attrgetter("expires"))[:3]:
+        day = time.strftime("%Y-%m-%d", time.gmtime(key.expires))
+        yield f"API key {key.id} ({printable(key.label)}) expires on {day}"
