@@ -1,61 +1,43 @@
 """Change the code by a program, one small change at a time; each must make a test fail."""
 
-import difflib
 import json
-import os
 import random
-import shlex
+import re
 import subprocess
-import sys
+import tempfile
 import tomllib
-from concurrent.futures import ThreadPoolExecutor
+from collections import defaultdict
+from collections.abc import Iterator
+from difflib import unified_diff
 from functools import cache
-from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any
 
 import typer
+import yaml
+from coverage import CoverageData
 
 from tools import ROOT
-from tools.planted_faults import first_failure
+from tools.planted_faults import Fault, check_intact, judge
 
-_MUTMUT = ROOT / ".tools/mutmut/bin/python"
 _ACCEPTED = ROOT / "tests/accepted_mutants.toml"
 _REQUESTS = "tests/unit tests/reliability/test_faults.py tests/contract"
 _STACK = "tests/template tests/unit/test_roles.py tests/deployment -m 'not slow'"
 # What may be changed, and the tests that must notice.
 _SUITES = {
-    "layers/common/animal_store": _REQUESTS,
-    "functions": _REQUESTS,
-    "clients/python/src": "tests/clients/test_client.py",
-    "packages/lambda_local/src": "packages/lambda_local/tests -m 'not slow'",
-    "tools/deployment": "tests/deployment -m 'not slow'",
-    "tools/admin": "tests/admin",
+    "layers/common/animal_store/*.py": _REQUESTS,
+    "functions/*/app.py": _REQUESTS,
+    "clients/python/src/*/*.py": "tests/clients/test_client.py",
+    "packages/lambda_local/src/*/*.py": "packages/lambda_local/tests -m 'not slow'",
+    "tools/deployment/*.py": "tests/deployment -m 'not slow'",
+    "tools/admin/*.py": "tests/admin",
     "tools/key_table.py": "tests/admin",
     "template.yaml": _STACK,
-    "bootstrap.yaml": _STACK,
-    "samconfig.toml": _STACK,
-    ".github/workflows": "tests/deployment/test_workflows.py",
+    "bootstrap.yaml": "tests/deployment/test_bootstrap.py tests/deployment/test_permissions.py",
+    ".github/workflows/*.yml": "tests/deployment/test_workflows.py",
 }
-
-
-class Mutant(NamedTuple):
-    """A file with one change.
-
-    Args:
-        file: The file.
-        suite: Arguments of pytest: the tests that must notice.
-        text: The changed file.
-    """
-
-    file: Path
-    suite: str
-    text: str
-
-    def diff(self) -> list[str]:
-        """Return the lines that go, with a minus, and those that come, with a plus."""
-        before = self.file.read_text("utf-8").splitlines()
-        lines = difflib.unified_diff(before, self.text.splitlines(), lineterm="", n=0)
-        return [line for line in list(lines)[2:] if not line.startswith("@@")]
+# Read by people alone.
+_PROSE = {"AlarmDescription", "AssertDescription", "Description", "Sid", "description"}
+_OPPOSITES = {"true": "false", "false": "true", "Allow": "Deny", "Deny": "Allow"}
 
 
 def mutants(
@@ -63,69 +45,91 @@ def mutants(
     sample: Annotated[int, typer.Option(help="So many, drawn by SEED.")] = 0,
     seed: Annotated[int, typer.Option(help="Another draw.")] = 0,
 ) -> None:
-    """Print each change that no test notices, and the score; exit with 1 if one is new."""
-    made = [mutant for file in _files(only) for mutant in _made(file)]
+    """Print each change that no test notices, and the score; exit with 1 if there is one."""
+    listed = tomllib.loads(_ACCEPTED.read_text("utf-8"))["mutant"]
+    accepted = [(each["file"], each["line"]) for each in listed]
+    found: list[Fault] = []
+    for pattern, suite in _SUITES.items():
+        for path in sorted(ROOT.glob(pattern)):
+            file = str(path.relative_to(ROOT))
+            if file.startswith(only):
+                make = python if file.endswith(".py") else settings
+                for mutant in make(file, suite):
+                    changed_line = mutant.name.splitlines()[-1][1:].strip()
+                    if (file, changed_line) not in accepted:
+                        found.append(mutant)
     if sample:
-        made = random.Random(seed).sample(made, min(sample, len(made)))  # noqa: S311
-    accepted, killed, new = _accepted(), 0, 0
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for mutant, (test, _) in zip(made, pool.map(_judge, made), strict=True):
-            killed += bool(test)
-            if not test:
-                name, diff = str(mutant.file.relative_to(ROOT)), mutant.diff()
-                reason = accepted.get((name, diff[-1][1:].strip()), "")
-                new += not reason
-                print("\n".join([name, *diff, f"  {reason or 'SURVIVED'}"]), flush=True)
-    judged = killed + new
-    print(
-        f"\n{killed} of {judged} were noticed, {len(made) - judged} make no difference."
-    )
-    raise typer.Exit(bool(new) or not made)
+        found = random.Random(seed).sample(found, min(sample, len(found)))  # noqa: S311
+    judge(found)
 
 
-def _files(only: str) -> list[Path]:
-    tracked = subprocess.run(
-        ["git", "ls-files", *_SUITES],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    names = [name for name in tracked.stdout.split() if name.startswith(only)]
-    kinds = {".py", ".yaml", ".yml", ".toml"}
-    return [ROOT / name for name in names if Path(name).suffix in kinds]
-
-
-def _made(file: Path) -> list[Mutant]:
-    name = str(file.relative_to(ROOT))
-    area = next(area for area in _SUITES if name.startswith(area))
-    command = [_MUTMUT, ROOT / "tools/mutations.py", file]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    if file.suffix == ".py":
-        run = _lines_run(area).get(name, set())
-        found = [(line, text) for line, text in found if line in run]
-    return [Mutant(file, _SUITES[area], text) for _, text in found]
+def python(file: str, suite: str) -> Iterator[Fault]:
+    """Change what mutmut would, on lines that the suite runs."""
+    text, tests = (ROOT / file).read_text("utf-8"), _tests_of_lines(suite)
+    command = [".tools/mutmut/bin/python", "tools/mutations.py", file]
+    printed = subprocess.check_output(command, cwd=ROOT, text=True)
+    for line, changed in map(json.loads, printed.splitlines()):
+        if tests[file, line]:
+            yield Fault(diff(file, text, changed), tests[file, line], file, changed)
 
 
 @cache
-def _lines_run(area: str) -> dict[str, set[int]]:
-    """Run the tests of an area, which must pass, and return the lines that they run, by file."""
-    report = ROOT / ".tools/mutants.json"
-    folder = Path(area).parent if area.endswith(".py") else area
-    coverage = [f"--cov={folder}", f"--cov-report=json:{report}", "--cov-fail-under=0"]
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", *coverage]
-    command += shlex.split(_SUITES[area])
-    subprocess.run(command, cwd=ROOT, check=True, stdout=sys.stderr)
-    files = json.loads(report.read_text("utf-8"))["files"]
-    return {name: set(files[name]["executed_lines"]) for name in files}
+def _tests_of_lines(suite: str) -> dict[tuple[str, int], str]:
+    """Run a suite, and return the tests that run a line of a file."""
+    coverage = "-n auto --cov=. --cov-context=test --cov-report= --cov-fail-under=0 "
+    found: dict[tuple[str, int], str] = defaultdict(str)
+    with tempfile.TemporaryDirectory() as folder:
+        data = CoverageData(f"{folder}/coverage")
+        check_intact(coverage + suite, COVERAGE_FILE=data.data_filename())
+        data.read()
+        for path in data.measured_files():
+            file = path.partition("/tree/")[2]
+            for line, contexts in data.contexts_by_lineno(path).items():
+                # Without the cases, whose names may not be safe in a command.
+                tests = sorted({re.split(r"\[|\|", context)[0] for context in contexts})
+                # What runs when a module is imported may matter to each test.
+                found[file, line] = " ".join(tests) if all(tests) else suite
+    return found
 
 
-def _judge(mutant: Mutant) -> tuple[str, float]:
-    return first_failure(mutant.suite, mutant.file, mutant.text)
+def settings(file: str, suite: str) -> Iterator[Fault]:
+    """Change each value of a YAML file that is not prose, and leave out each entry of a list."""
+    unchanged, *mutants = values((ROOT / file).read_text("utf-8"))
+    check_intact(suite, file, unchanged)
+    for text in mutants:
+        yield Fault(diff(file, unchanged, text), suite, file, text)
 
 
-def _accepted() -> dict[tuple[str, str], str]:
-    """Return why a change makes no difference, by file and changed line."""
-    listed = tomllib.loads(_ACCEPTED.read_text("utf-8")).get("mutant", [])
-    return {(each["file"], each["line"]): each["reason"] for each in listed}
+def values(text: str) -> Iterator[str]:
+    """Yield a YAML text as it is, and then with each change; without comments."""
+    root: Any = yaml.compose(text, yaml.CSafeLoader)
+    yield yaml.serialize(root, Dumper=yaml.CSafeDumper)
+    nodes = [root]
+    while nodes:
+        node = nodes.pop()
+        original = node.value
+        if isinstance(node, yaml.MappingNode):
+            nodes += [value for key, value in original if key.value not in _PROSE]
+            continue
+        if isinstance(node, yaml.SequenceNode):
+            nodes += original
+            changes = [original[:i] + original[i + 1 :] for i in range(len(original))]
+        else:
+            changes = [other(original)]
+        for node.value in changes:
+            yield yaml.serialize(root, Dumper=yaml.CSafeDumper)
+        node.value = original
+
+
+def other(value: str) -> str:
+    """Return another value: ten times a number, the opposite, or a text with one more letter."""
+    number = str(int(value) * 10 or 1) if value.isdecimal() else f"{value}x"
+    return _OPPOSITES.get(value, number)
+
+
+def diff(file: str, before: str, after: str) -> str:
+    """Return a file's name, and the lines that go and come."""
+    lines = list(
+        unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm="")
+    )
+    return "\n".join([file, *(line for line in lines[2:] if line[0] != "@")])
