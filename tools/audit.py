@@ -33,6 +33,8 @@ _REQUIREMENT = re.compile(
 _API_KEY = re.compile(
     r"animal_(?:live|test)_(?!An(?:ExampleKey|otherKey))[0-9A-Za-z]{38}"
 )
+# detect-secrets knows GitHub's other tokens.
+_GITHUB_TOKEN = re.compile(r"github_pat_\w{82}")
 
 
 class Package(NamedTuple):
@@ -128,9 +130,10 @@ def vulnerabilities(packages: list[Package]) -> Iterator[str]:
 
 def secrets(path: Path) -> Iterator[str]:
     """Find this service's keys, except those of the examples, and other issuers' secrets."""
-    for key in _API_KEY.findall(path.read_text("utf-8", "replace")):
-        if api_key.is_well_formed(key):
-            yield f"{path}: {key[:20]}..."
+    text = path.read_text("utf-8", "replace")
+    keys = filter(api_key.is_well_formed, _API_KEY.findall(text))
+    for secret in (*keys, *_GITHUB_TOKEN.findall(text)):
+        yield f"{path}: {secret[:20]}..."
     with default_settings() as settings:
         # They flag every hash in lock files; Telegram's flags every ARN with an account number.
         settings.disable_plugins(
@@ -139,5 +142,5 @@ def secrets(path: Path) -> Iterator[str]:
             "KeywordDetector",
             "TelegramBotTokenDetector",
         )
-        for secret in scan_file(str(path)):
-            yield f"{path}:{secret.line_number}: {secret.type}"
+        for found in scan_file(str(path)):
+            yield f"{path}:{found.line_number}: {found.type}"

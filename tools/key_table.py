@@ -5,6 +5,7 @@ import os
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
@@ -99,13 +100,17 @@ class KeyTable:
         return sorted(map(_record, pages.search("Items")), key=attrgetter("created"))
 
     def issue(
-        self, label: str, environment: Environment, expires: int | None = None
+        self,
+        label: str,
+        environment: Environment,
+        expires: int | None = None,
+        show: Callable[[str], object] = str,
     ) -> tuple[str, KeyRecord]:
         """Make a key and store its hash; return the key, which is nowhere else, and its record.
 
         Of two keys that are issued under one label at the same moment, at most one stays valid:
         each issuer looks again after writing its own record, so the later one sees the earlier.
-        Nobody has seen a key that is taken back.
+        A key that could not be shown, after an interruption for instance, is taken back.
         """
         if not re.fullmatch(r"[!-~]([ -~]{0,62}[!-~])?", label):
             raise KeyAdministrationError(
@@ -116,11 +121,13 @@ class KeyTable:
             api_key.digest(key), label, int(time.time()), expires, issuedBy=self.who()
         )
         self._require_free_label(record)
-        self.put(record)
         try:
+            self.put(record)
             self._require_free_label(record)
-        except BaseException:  # an interruption too: nobody has seen the key
-            self._revoke(record.hash)
+            show(key)
+        except BaseException:  # an interruption too
+            with suppress(self.dynamodb.exceptions.ConditionalCheckFailedException):
+                self._revoke(record.hash)  # if it was written
             raise
         return key, record
 

@@ -48,15 +48,6 @@ def test_entry_that_could_be_replaced_is_found(
     assert not all(package.pinned for package in audit.read_lock(changed))
 
 
-def test_files_that_are_not_added_yet_are_audited(tmp_path: Path) -> None:
-    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
-    for name in ("new.py", "ignored.py"):
-        (tmp_path / name).touch()
-    (tmp_path / ".gitignore").write_text("ignored.py\n")
-
-    assert {path.name for path in audit.tree(tmp_path)} == {".gitignore", "new.py"}
-
-
 def exit_status() -> int:
     with pytest.raises(typer.Exit) as exited:
         audit.audit()
@@ -94,19 +85,21 @@ def test_status_is_2_when_only_the_advisory_database_is_missing(
     [
         ("AKIA" + "Z3MGT7QK2ABCDEFG", 1),
         ("ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8", 1),
+        ("github_pat_" + "a1" * 41, 1),
         ("-----BEGIN " + "PRIVATE KEY-----", 1),
+        pytest.param(api_key.generate("live"), 1, id="our key"),
         ("animal_live_" + "a" * 38, 0),
         ("sha256:" + "0f" * 32, 0),
     ],
 )
-def test_secret_is_found(text: str, count: int, tmp_path: Path) -> None:
-    file = tmp_path / "settings.py"
-    file.write_text(f'value = "{text}"\n')
+def test_secret_is_found_before_its_file_is_added(
+    text: str, count: int, tmp_path: Path
+) -> None:
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    (tmp_path / ".gitignore").write_text("ignored.py\n")
+    for name in ("new.py", "ignored.py"):
+        (tmp_path / name).write_text(f'value = "{text}"\n')
 
-    assert len(list(audit.secrets(file))) == count
+    found = [secret for path in audit.tree(tmp_path) for secret in audit.secrets(path)]
 
-
-def test_key_of_this_service_is_found(tmp_path: Path) -> None:
-    (tmp_path / "settings.py").write_text(api_key.generate("live"))
-
-    assert len(list(audit.secrets(tmp_path / "settings.py"))) == 1
+    assert len(found) == count

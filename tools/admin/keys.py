@@ -68,8 +68,7 @@ def issue(
     environment: Environment = "live" if stage == "production" else "test"
     with _table(stage) as keys:
         expires = int(time.time()) + days * 86_400
-        key, record = keys.issue(label, environment, expires)
-    print(key)
+        _, record = keys.issue(label, environment, expires, typer.echo)
     typer.echo(
         f"Shown only once. Id {record.id}, expires {_time(record.expires)}.", err=True
     )
