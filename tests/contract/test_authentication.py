@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.contract.client import JSON, Client, assert_error
+from tests.contract.client import Client, assert_error
 from tests.support import openapi
 from tools.local.events import EXAMPLE_KEY
 
@@ -10,23 +10,21 @@ pytestmark = pytest.mark.smoke_read_only
 
 # Values of the header `Authorization`, written with the valid key.
 REFUSED = [
-    "",
-    "Bearer",
-    "{key}",
-    "Bearer{key}",
-    "Bearer: {key}",
-    "Token {key}",
-    "Basic {key}",
-    "Bearer {key}, Bearer {key}",
-    "Bearer {key},",
-    "Bearer {key} {key}",
-    'Bearer "{key}"',
-    "Bearer x",
-    "Bearer {key_in_the_other_case}",
-    "Bearer {key}0",
-    "Bearer schlüssel",
+    *"""
+Bearer
+{key}
+Bearer{key}
+Basic {key}
+Bearer {key}, Bearer {key}
+Bearer {key} {key}
+Bearer "{key}"
+Bearer x
+Bearer {key_in_the_other_case}
+Bearer {key}0
+Bearer schlüssel
+Bearer {key_mistyped}
+""".splitlines(),
     "Bearer " + "a" * 4000,
-    "Bearer {key_mistyped}",
     "Bearer " + EXAMPLE_KEY,
 ]
 
@@ -34,16 +32,20 @@ REFUSED = [
 @openapi.each_operation
 @pytest.mark.parametrize("value", REFUSED)
 def test_refused(client: Client, operation: openapi.Operation, value: str) -> None:
-    """Every operation refuses a key that is invalid or not a bearer token."""
+    """Whatever else is wrong with a request, without a valid key that is all it is told."""
     key = client.api_key
     written = value.format(
         key=key,
         key_mistyped=key[:-1] + ("1" if key[-1] == "0" else "0"),
         key_in_the_other_case=key.swapcase(),
     )
-    headers = [("Authorization", written), JSON]
-    content = b'{"name": "x", "categoryId": 1}' if operation.has_body else None
-    path = operation.with_id("1")
+    headers = [
+        ("Authorization", written),
+        ("Content-Type", "text/plain"),
+        ("Idempotency-Key", ""),
+    ]
+    path = operation.with_id("x") + "?limit=0&status=x&cursor=x&page=2"
+    content = b"{" if operation.has_body else None
     response = client.request(
         operation.method, path, headers, content, authenticate=False
     )
@@ -76,16 +78,3 @@ def test_accepted(client: Client, name: str, scheme: str) -> None:
     headers = [(name, scheme + client.api_key)]
     response = client.request("GET", "/pets?limit=1", headers, authenticate=False)
     assert response.status_code == 200
-
-
-@openapi.each_operation
-@pytest.mark.parametrize("pet_id", ["9223372036854775807", "x"])
-def test_comes_first(client: Client, operation: openapi.Operation, pet_id: str) -> None:
-    """Whatever else is wrong with a request, without a valid key that is all it is told."""
-    path = operation.with_id(pet_id) + "?limit=0&status=x&cursor=x&page=2"
-    headers = [("Content-Type", "text/plain"), ("Idempotency-Key", "")]
-    content = b"{" if operation.has_body else None
-    response = client.request(
-        operation.method, path, headers, content, authenticate=False
-    )
-    assert_error(response, "unauthorized")

@@ -12,38 +12,29 @@ REFUSED = [
     b"",
     b" \r\n\t",
     b"1",
-    b"true",
     b"null",
-    b"[]",
     b'"x"',
     b"[" + VALID + b"]",
     # not one object
     VALID[:-1],
-    VALID[:11],
-    VALID + b" x",
     VALID + b",",
     VALID + VALID,
     # not JSON
     b'{"name": "x", "categoryId": 1,}',
-    b'{"name": "x" "categoryId": 1}',
     b'{"name": "x", /**/ "categoryId": 1}',
     b"{'name': 'x', 'categoryId': 1}",
-    b'{name: "x", categoryId: 1}',
     b"name=x&categoryId=1",
     b"name: x\n",
     # a member twice
     b'{"name": "x", "name": "x", "categoryId": 1}',
     rb'{"name": "x", "n\u0061me": "y", "categoryId": 1}',
-    b'{"name": "x", "categoryId": 1, "categoryId": 2}',
     b'{"name": "x", "categoryId": 1, "status": "sold", "status": "pending"}',
     # what only looks like a space
     b'{"name": "x",\f"categoryId": 1}',
     '{"name": "x",\u00a0"categoryId": 1}'.encode(),
     # a byte order mark, and another encoding
     b"\xef\xbb\xbf" + VALID,
-    VALID.decode().encode("utf-16-le"),
     VALID.decode().encode("utf-16"),
-    VALID.decode().encode("utf-32"),
     # deeper than a parser should go
     b"[" * 16_000,
     b'{"a":' * 3000,
@@ -52,25 +43,18 @@ REFUSED = [
     b'{"name": "x", "categoryId": 1, "weight": ' + b"9" * 5000 + b"}",
     # not numbers
     b'{"name": "x", "categoryId": NaN}',
-    b'{"name": "x", "categoryId": Infinity}',
     b'{"name": "x", "categoryId": -Infinity}',
     b'{"name": "x", "categoryId": 01}',
-    b'{"name": "x", "categoryId": +1}',
     b'{"name": "x", "categoryId": 0x1}',
     b'{"name": "x", "categoryId": 1_0}',
-    b'{"name": "x", "categoryId": .5}',
     b'{"name": "x", "categoryId": 1.}',
-    b'{"name": "x", "categoryId": -}',
     b'{"name": "x", "categoryId": ' + b"9" * 5000 + b"}",
     # not strings: halves of a surrogate pair, unknown escapes, control characters
     rb'{"name": "\ud83d", "categoryId": 1}',
-    rb'{"name": "\udc3ex", "categoryId": 1}',
     rb'{"name": "\udc3e\ud83d", "categoryId": 1}',
     rb'{"name": "\x41", "categoryId": 1}',
-    rb'{"name": "\u00", "categoryId": 1}',
     b'{"name": "a\0", "categoryId": 1}',
     b'{"name": "a\n", "categoryId": 1}',
-    b'{"name": "a\t", "categoryId": 1}',
 ]
 
 # In no encoding like it, overlong, a surrogate, cut off, beyond Unicode.

@@ -38,15 +38,6 @@ def make_valid(case: Case[Any]) -> None:
         assume(body.get("name", "x").strip("\ufeff"))
 
 
-def send(client: Client, case: Case[Any]) -> None:
-    """Send a generated request, and compare the response with what the document promises."""
-    transport = case.as_transport_kwargs(base_url=client.base_url)
-    sent: Any = requests.Request(**transport).prepare()
-    headers = list(sent.headers.items())
-    response = client.request(case.method, sent.url, headers, sent.body)
-    case.validate_response(response, checks=CHECKS)
-
-
 @openapi.each_operation
 @pytest.mark.parametrize("mode", [*GenerationMode], ids=lambda mode: mode.value)
 @pytest.mark.parametrize("count", [10, pytest.param(40, marks=pytest.mark.slow)])
@@ -68,7 +59,13 @@ def test_generated(
     def send_each(case: Case[Any]) -> None:
         if mode is GenerationMode.POSITIVE:
             make_valid(case)
-        send(client, case)
+        if case.path_parameters and case.method != "GET":
+            case.path_parameters["petId"] = 2**63 - 1  # changes no other test's animal
+        transport = case.as_transport_kwargs(base_url=client.base_url)
+        sent: Any = requests.Request(**transport).prepare()
+        headers = list(sent.headers.items())
+        response = client.request(case.method, sent.url, headers, sent.body)
+        case.validate_response(response, checks=CHECKS)
 
     try:
         send_each()

@@ -9,55 +9,14 @@ from tests.support.openapi import LIMIT, STATUSES
 FIRST, *_, LAST = STATUSES
 
 # Percent-encoded.
-REFUSED = [
-    "limit=0",
-    f"limit={LARGEST + 1}",
-    "limit=-1",
-    "limit=-0",
-    "limit=",
-    "limit=abc",
-    "limit=null",
-    "limit=1.0",
-    "limit=1e1",
-    "limit=0x5",
-    "limit=1_0",
-    "limit=5,6",
-    "limit=%2531",
-    "limit=%2B5",
-    "limit=%205",
-    "limit=5%20",
-    "limit=5%0A",
-    "limit=5%00",
-    "limit=%D9%A5",
-    "limit=%EF%BC%95",
-    "limit=%FF",
-    "limit=18446744073709551621",
-    "limit=" + "5" * 4500,
-    "limit=5&limit=5",
-    f"limit=5&status={FIRST}&limit=6",
-    "limit=&limit=5",
-    "limit=5&%6Cimit=5",
-    "status=unknown",
-    f"status={FIRST.upper()}",
-    f"status={FIRST.title()}",
-    "status=",
-    "status=null",
-    f"status={FIRST},{LAST}",
-    f"status={FIRST}%20",
-    f"status={FIRST}%0A",
-    f"status={FIRST}%00",
-    f"status=%25{ord(FIRST[0]):x}{FIRST[1:]}",
-    "status=%FF",
-    f"status={FIRST}&status={FIRST}",
-    f"status={FIRST}&status={LAST}",
-    "cursor=",
-    "cursor=1",
-    "cursor=%FF",
-    "cursor=%2531",
-    "cursor=eyJpZCI6IDF9",
-    "cursor=" + "A" * 24,
-    "cursor=" + "x" * 4000,
-]
+REFUSED = f"""
+limit=0 limit=-1 limit={LARGEST + 1} limit= limit=abc limit=1.0 limit=1_0
+limit=%2531 limit=%2B5 limit=%205 limit=5%0A limit=%D9%A5 limit=%FF
+limit=5&status={FIRST}&limit=5 limit=&limit=5
+status=unknown status={FIRST.upper()} status= status={FIRST},{LAST} status={FIRST}%0A
+status=%25{ord(FIRST[0]):x}{FIRST[1:]} status=%FF status={FIRST}&status={LAST}
+cursor= cursor=1 cursor=%FF cursor={"A" * 24} cursor={"x" * 4000}
+""".split()
 NAMED = [
     *((query, query.partition("=")[0]) for query in REFUSED),
     # Parameters that the interface does not have; case counts.
@@ -93,12 +52,9 @@ def test_page(client: Client, status: str | None) -> None:
     ("query", "count"),
     [
         ("", LIMIT["default"]),
-        ("limit=1", 1),
         (f"limit={LARGEST}", LARGEST),
         # Names and values are percent-decoded.
-        ("limit=%31", 1),
-        ("%6Cimit=1", 1),
-        ("limit=1&&", 1),
+        ("%6Cimit=%31&&", 1),
     ],
 )
 def test_limit(client: Client, query: str, count: int) -> None:

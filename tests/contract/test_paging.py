@@ -3,11 +3,9 @@
 import httpx2
 import pytest
 
-from tests.contract.client import Client, assert_error, next_url, with_limit
+from tests.contract.client import Client, assert_error, with_limit
 from tests.contract.seeded_pets import LARGEST, SeededPets, filters
 from tests.support.openapi import LIMIT, STATUSES
-
-DEFAULT = LIMIT["default"]
 
 
 @filters
@@ -24,39 +22,34 @@ def test_full_last_page(
     client: Client, seeded_pets: SeededPets, status: str | None
 ) -> None:
     """The last page has no link, also when it is full."""
-    url = seeded_pets.starts[status]
-    while following := client.next(url):
+    following = seeded_pets.starts[status]
+    while following:
         url = following
-    last_page = client.request("GET", url).json()
-    response = client.request("GET", with_limit(url, len(last_page)))
-    assert response.json() == last_page
-    assert "Link" not in response.headers
+        last_page, following = client.page(url)
+    assert client.page(with_limit(url, len(last_page))) == (last_page, "")
 
 
 @pytest.mark.usefixtures("seeded_pets")
 @pytest.mark.parametrize(
     ("query", "kept"),
     [
-        ("", f"limit={DEFAULT}"),
-        (f"limit=2&status={STATUSES[0]}", f"limit=2&status={STATUSES[0]}"),
-        (f"status={STATUSES[1]}", f"limit={DEFAULT}&status={STATUSES[1]}"),
+        ("", f"limit={LIMIT['default']}"),
+        (f"status={STATUSES[0]}&limit=2", f"limit=2&status={STATUSES[0]}"),
     ],
 )
 def test_link(client: Client, query: str, kept: str) -> None:
     """The link leads to where the client came from, keeps limit and filter, and works."""
-    response = client.list(query)
-    assert response.links.keys() == {"next"}
-    url = next_url(response)
+    pets, url = client.page("/pets?" + query)
     assert url.startswith(f"{client.base_url}/pets?")
     assert str(httpx2.URL(url).params.remove("cursor")) == kept
-    following = client.request("GET", url).json()
-    assert following[0]["id"] > response.json()[-1]["id"]
+    following, _ = client.page(url)
+    assert following[0]["id"] > pets[-1]["id"]
 
 
 @pytest.fixture
 def cursor(client: Client, seeded_pets: SeededPets) -> str:
     """A genuine cursor of the whole list."""
-    url = client.next(with_limit(seeded_pets.starts[None], 1))
+    _, url = client.page(with_limit(seeded_pets.starts[None], 1))
     return httpx2.URL(url).params["cursor"]
 
 
@@ -70,16 +63,7 @@ def test_changed_cursor_refused(client: Client, cursor: str, position: int) -> N
 
 @pytest.mark.parametrize(
     "form",
-    [
-        "{}=",
-        "{}%0A",
-        "%20{}",
-        "{}A",
-        "{}%00",
-        "{}%20",
-        "%EF%BB%BF{}",
-        "{}&status=" + STATUSES[0],
-    ],
+    ["{}=", "{}%0A", "%20{}", "{}A", "{}%00", "{}&status=" + STATUSES[0]],
 )
 def test_other_use_refused(client: Client, cursor: str, form: str) -> None:
     """A cursor with anything around it, or with another filter than its own, is refused."""

@@ -8,44 +8,21 @@ from tests.contract.client import Client, assert_error
 UNKNOWN = [
     "0",
     "-1",
-    "-0",
     "abc",
-    "null",
-    "1.5",
     "1.0",
-    "1e0",
-    "0x1",
     "1_0",
     "%D9%A1",
-    "%EF%BC%91",
-    "%C2%B9",
     "%20",
     "%00",
     "%FF",
     "1%5C1",
-    "%22",
     "%7BpetId%7D",
     "1;v=1",
     "9223372036854775807",
     "9223372036854775808",
-    "18446744073709551617",
-    "-9223372036854775808",
-    "1" * 4500,
 ]
-
-# Spellings of an id that exists which are not that id.
-OTHER_SPELLINGS = [
-    "%2B{}",
-    "+{}",
-    "0{}",
-    "%20{}",
-    "{}%20",
-    "{}%0A",
-    "{}%00",
-    "{}.0",
-    "{},",
-    "{}%2F1",  # whether an encoded slash splits the path or not
-]
+# Spellings of an id that exists which are not that id. ("/": whether it splits the path or not.)
+OTHER_SPELLINGS = ["+{}", "0{}", "%20{}", "{}%0A", "{},", "{}%2F1"]
 
 
 def get(client: Client, pet_id: str) -> httpx2.Response:
@@ -54,7 +31,7 @@ def get(client: Client, pet_id: str) -> httpx2.Response:
 
 
 @pytest.mark.smoke_read_only
-@pytest.mark.parametrize("pet_id", UNKNOWN)
+@pytest.mark.parametrize("pet_id", [*UNKNOWN, "1" * 4500])
 def test_unknown(client: Client, pet_id: str) -> None:
     """What is not a positive int64 is answered like an animal that does not exist."""
     assert_error(get(client, pet_id), "not_found")
