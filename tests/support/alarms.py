@@ -1,11 +1,12 @@
 """Evaluate the alarms of a template over streams of requests, as CloudWatch does.
 
 Windows slide with the minutes. AWS does not say whether FILL fills a metric that has no value at
-all in the window: `fills` tells, and alarms should not depend on it.
+all in the window: here it does not.
 """
 
 import math
 import operator
+import re
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import cache
@@ -72,14 +73,12 @@ def _compiled(expression: str) -> CodeType:
     return compile(expression.strip(), expression, "eval")
 
 
-def _breaches(
-    alarm: dict[str, Any], day: Day, now: int, *, fills: bool
-) -> Iterator[bool]:
+def _breaches(alarm: dict[str, Any], day: Day, now: int) -> Iterator[bool]:
     """Tell of each period up to now whether it breaches the threshold."""
     # Metric math: using-metric-math.html in CloudWatch's guide.
     functions = {
         "IF": lambda condition, yes, no: yes if condition else no,
-        "FILL": lambda value, fill: fill if fills and math.isnan(value) else value,
+        "FILL": lambda value, _: value,
         "MAX": _of_those_there(max),
         "SUM": _of_those_there(sum),
     }
@@ -105,14 +104,12 @@ def _breaches(
             yield _COMPARE[alarm["ComparisonOperator"]](value, alarm["Threshold"])
 
 
-def ringing(
-    template: Template, day: Day, now: int, *, fills: bool = False
-) -> list[str]:
+def ringing(template: Template, day: Day, now: int) -> list[str]:
     """Return the names of the alarms that are in ALARM at a minute."""
     names = []
     for name, alarm in properties_by_name(template, "AWS::CloudWatch::Alarm").items():
         needed = alarm.get("DatapointsToAlarm", alarm["EvaluationPeriods"])
-        if sum(_breaches(alarm, day, now, fills=fills)) >= needed:
+        if sum(_breaches(alarm, day, now)) >= needed:
             names.append(name)
     composites = properties_by_name(template, "AWS::CloudWatch::CompositeAlarm")
     for name, alarm in composites.items():
@@ -122,33 +119,19 @@ def ringing(
     return names
 
 
-class _Text(str):
-    """Text that is compared with patterns, in which `*` is anything."""
-
-    __slots__ = ()
-    __hash__ = str.__hash__
-
-    def __eq__(self, pattern: object) -> bool:
-        return fnmatchcase(self, str(pattern))
-
-    def __ne__(self, pattern: object) -> bool:
-        return not self == pattern
-
-
 def counted_in_log(
     template: Template, group: str, line: dict[str, Any]
 ) -> Iterator[tuple[Metric, float]]:
     """Yield the metrics, with their values, that the filters of a log group make of a line."""
-    members = {
-        name: _Text(value) if isinstance(value, str) else value
-        for name, value in line.items()
-    }
     for each in properties_by_name(template, "AWS::Logs::MetricFilter").values():
-        # FilterAndPatternSyntax.html in CloudWatch Logs' guide
-        pattern = each["FilterPattern"].strip(" {}").replace("$.", "")
-        for sign, word in ((" = ", " == "), ("&&", "and"), ("||", "or")):
+        # FilterAndPatternSyntax.html in CloudWatch Logs' guide; `*` is anything.
+        pattern = each["FilterPattern"].strip(" {}")
+        pattern = re.sub(r'\$\.(\w+) = (".*?")', r"like(\1, \2)", pattern)
+        pattern = re.sub(r'\$\.(\w+) != (".*?")', r"not like(\1, \2)", pattern)
+        for sign, word in (("$.", ""), ("&&", "and"), ("||", "or")):
             pattern = pattern.replace(sign, word)
-        if f"{each['LogGroupName']}.Arn" == group and eval(pattern, {}, members):  # noqa: S307
+        is_read = f"{each['LogGroupName']}.Arn" == group
+        if is_read and eval(pattern, {"like": fnmatchcase}, line):  # noqa: S307 - the template's
             (made,) = each["MetricTransformations"]
             dimensions = {
                 pair["Key"]: line[pair["Value"].removeprefix("$.")]

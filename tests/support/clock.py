@@ -1,10 +1,8 @@
-"""A clock for the layer and the SDK, so that no test has to wait."""
+"""A clock for layer, SDK and store, so that no test has to wait."""
 
-import sys
 import time
 
 import pytest
-from botocore import endpoint
 from botocore.retries.quota import RetryQuota
 from botocore.retries.standard import ExponentialBackoff
 
@@ -32,16 +30,10 @@ class Clock:
 
 
 def install_clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Give SDK and layer a clock: every module of it that has been imported and imports `time`.
-
-    The SDK pauses as long as it may; its retries never run out.
-    """
+    """Give this process a clock: the SDK pauses as long as it may; its retries never run out."""
     clock = Clock()
-    monkeypatch.setattr(endpoint, "time", clock)
-    layer = [name for name in sys.modules if name.startswith("animal_store.")]
-    for module in map(sys.modules.__getitem__, layer):
-        if getattr(module, "time", None) is time:
-            monkeypatch.setattr(module, "time", clock)
+    for name in ("time", "monotonic", "sleep"):
+        monkeypatch.setattr(time, name, getattr(clock, name))
     monkeypatch.setattr(
         ExponentialBackoff,
         "delay_amount",

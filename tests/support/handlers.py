@@ -31,8 +31,8 @@ EVENTS = {
     for path in sorted((ROOT / "events").glob("*.json"))
 }
 SUCCESSES = [name for name in EVENTS if "-20" in name]
-for name in [name for name in os.environ if name.startswith("AWS_")]:
-    del os.environ[name]
+for variable in [name for name in os.environ if name.startswith("AWS_")]:
+    del os.environ[variable]
 for function in TEMPLATE.functions.values():
     os.environ.update(function.environment)
 os.environ.update(
@@ -100,12 +100,6 @@ def make_event(
 def send(name: str, **differences: Any) -> Response:
     """Send an event that `make_event` makes."""
     return invoke(make_event(name, **differences))
-
-
-def problems(event: Event, response: Response) -> list[str]:
-    """List where the response to an event differs from what openapi.yaml declares for it."""
-    operation = operation_of(event)
-    return openapi.problems(operation, *response, in_process=True)
 
 
 # In memory where there is such a folder: no write need wait for a disk.

@@ -44,14 +44,14 @@ def evaluate(policy: Policy, requests: Iterable[Request]) -> tuple[list[str], se
         input=json.dumps({"policy": policy, "requests": question}),
         text=True,
     )
-    refused, unused = [], _entries(policy)
+    refused, unused = [], entries(policy)
     for request, answer in zip(asked, json.loads(answers), strict=True):
         refused += [f"{request.action} on {resource}" for resource in answer["refused"]]
         unused -= set(answer["used"])
     return refused, unused
 
 
-def _entries(policy: Policy) -> set[str]:
+def entries(policy: Policy) -> set[str]:
     """Name each action and resource of a policy, after its statement."""
     entries = set()
     for statement in policy["Statement"]:

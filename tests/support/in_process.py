@@ -5,12 +5,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from unittest import mock
 
 import httpx2
-from anyio.from_thread import start_blocking_portal
+from starlette.testclient import TestClient
 
 from tools.key_table import KeyTable
 from tools.local.app import Application
@@ -21,11 +20,11 @@ from tools.local.service import KEY_TABLE, load_template, open_store
 
 @dataclass(frozen=True)
 class Target:
-    """A service to send requests to; without a second key, what needs two is skipped."""
+    """A service, and what sends requests to it; without a second key, what needs two is skipped."""
 
     base_url: str
     api_keys: list[str]
-    transport: httpx2.BaseTransport | None = None
+    http: httpx2.Client
 
 
 @contextmanager
@@ -43,18 +42,6 @@ def own_layer() -> Iterator[None]:
             sys.modules.update(modules)
 
 
-async def _send(asgi: httpx2.ASGITransport, request: httpx2.Request) -> httpx2.Response:
-    response = await asgi.handle_async_request(request)
-    content = await response.aread()
-    if request.method == "HEAD":
-        content = b""  # as a server does
-    return httpx2.Response(
-        response.status_code,
-        headers=response.headers,
-        stream=httpx2.ByteStream(content),
-    )
-
-
 @contextmanager
 def service_in_process(data: Path) -> Iterator[Target]:
     """Open a service with an empty store and two keys."""
@@ -67,7 +54,6 @@ def service_in_process(data: Path) -> Iterator[Target]:
         keys = KeyTable(store.dynamodb, template.tables[KEY_TABLE].name)
         first, _ = keys.issue("first", "test")
         second, _ = keys.issue("second", "test")
-        portal = stack.enter_context(start_blocking_portal())
-        send = partial(portal.call, _send, httpx2.ASGITransport(application))
-        transport = httpx2.MockTransport(send)
-        yield Target("http://127.0.0.1:3000/v1", [first, second], transport)
+        base_url = "http://127.0.0.1:3000/v1"
+        http = TestClient(application, base_url, follow_redirects=False)
+        yield Target(base_url, [first, second], stack.enter_context(http))

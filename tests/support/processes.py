@@ -32,60 +32,56 @@ class RunningService:
     http: httpx2.Client
 
     def tool(self, *arguments: str, **variables: str) -> str:
-        """Run another of the tools' commands against this service; return its output."""
-        return subprocess.check_output(
-            [*COMMAND, *arguments],
-            cwd=ROOT,
-            env=environment(self.data, **variables),
-            text=True,
-        )
+        """Run another of the tools' commands against this service; return its standard output."""
+        own = environment(self.data, **variables)
+        command = [*COMMAND, *arguments]
+        return subprocess.check_output(command, cwd=ROOT, env=own, text=True)
 
 
 def environment(data: Path, **variables: str) -> dict[str, str]:
     """Return the environment of a program that uses a folder, without the machine's settings."""
-    inherited = {
+    own = {"PORT": "0", "DATA": str(data), "PYTHONUNBUFFERED": "1", **variables}
+    machines = ("AWS_", "MAKE")
+    return {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("AWS_", "MAKE"))
-    }
-    return {
-        **inherited,
-        "PORT": "0",
-        "DATA": str(data),
-        "PYTHONUNBUFFERED": "1",
-        **variables,
-    }
+        if not name.startswith(machines)
+    } | own
 
 
 @contextmanager
 def run_service(
-    data: Path, *, command: str = "run", **variables: str
+    data: Path,
+    *,
+    command: str = "run",
+    root: Path = ROOT,
+    python: str | Path = sys.executable,
+    **variables: str,
 ) -> Iterator[RunningService]:
-    """Start a service (`run` or `sam-local`), wait until it answers, and stop it at the end.
+    """Start the service of a checkout, wait until it answers, and stop it at the end.
 
-    The variables are for its environment.
+    The command may be `run` or `sam-local`. The variables are for its environment. Another
+    checkout than this has its own Python.
     """
     data.mkdir(parents=True, exist_ok=True)
     console, folder = data / "console", DataFolder(data)
     own = environment(data, **variables)
-    program = [*COMMAND, command]
+    program = [python, "-m", "tools", command]
     (data / "service").unlink(missing_ok=True)  # of one that was killed
     with (
         console.open("w") as out,
-        subprocess.Popen(program, cwd=ROOT, env=own, stdout=out, stderr=out) as process,
+        subprocess.Popen(program, cwd=root, env=own, stdout=out, stderr=out) as process,
     ):
         try:
             wait_for(lambda: folder.base_url() or process.poll() is not None, 240)
             base_url = folder.base_url()
             assert base_url, f"the service ended at once:\n{console.read_text()}"
             key = folder.api_key.read_text().strip()
+            headers = {"Authorization": f"Bearer {key}"}
             # No connections that the service is about to close, which it does after 5 idle seconds.
             limits = httpx2.Limits(keepalive_expiry=2)
             with httpx2.Client(
-                base_url=base_url,
-                headers={"Authorization": f"Bearer {key}"},
-                timeout=30,
-                limits=limits,
+                base_url=base_url, headers=headers, timeout=30, limits=limits
             ) as http:
                 yield RunningService(data, process, console, base_url, key, http)
         finally:
@@ -97,16 +93,13 @@ def check_contract(
 ) -> None:
     """Run the contract suite on a service, with a second key."""
     key = service.tool("keys", "issue", "--label", "second", **own).strip()
-    output = run(
-        "make",
-        "contract",
-        cwd=ROOT,
-        timeout_s=1200,
-        BASE_URL=service.base_url,
-        API_KEY=service.api_key,
-        SECOND_API_KEY=key,
-        EXPECTED_FAILURES=expected_failures,
-    )
+    variables = {
+        "BASE_URL": service.base_url,
+        "API_KEY": service.api_key,
+        "SECOND_API_KEY": key,
+        "EXPECTED_FAILURES": expected_failures,
+    }
+    output = run("make", "contract", cwd=ROOT, timeout_s=1200, **variables)
     assert "skipped" not in output
 
 

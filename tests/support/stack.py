@@ -2,11 +2,13 @@
 
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import yaml
 
 from tools import ROOT
+from tools.deployment.template import resolve
 
 Template = dict[str, Any]
 
@@ -39,6 +41,42 @@ def parameters(stage: str) -> dict[str, str]:
     config = tomllib.loads((ROOT / "samconfig.toml").read_text())
     pairs = config[stage]["deploy"]["parameters"]["parameter_overrides"]
     return dict(pair.split("=", 1) for pair in pairs)
+
+
+class _Names(dict[str, str]):
+    """What a template refers to: parameters, and resources by their own names."""
+
+    def __missing__(self, name: str) -> str:
+        return name
+
+
+def _decide(value: Any, conditions: dict[str, bool]) -> Any:
+    match value:
+        case {"Fn::If": [name, then, otherwise]}:
+            return _decide(then if conditions[name] else otherwise, conditions)
+        case {"Fn::Equals": [one, other]}:
+            return one == other
+        case {"Fn::Not": [condition]}:
+            return not _decide(condition, conditions)
+        case dict():
+            return {key: _decide(each, conditions) for key, each in value.items()}
+        case list():
+            return [_decide(each, conditions) for each in value]
+    return value
+
+
+@cache
+def production(**changed: str) -> Template:
+    """Read template.yaml with production's parameters, but for some; conditions are decided."""
+    document = load("template.yaml")
+    del document["Resources"]["Dashboard"]  # its text has other `${}`
+    defaults = document["Parameters"].items()
+    names = _Names((name, each.get("Default", name)) for name, each in defaults)
+    names.update(parameters("production"), **{"AWS::StackName": "animal-store"})
+    names.update(changed)
+    template = resolve(document, names)
+    decided: Template = _decide(template, _decide(template["Conditions"], {}))
+    return decided
 
 
 def properties_by_name(stack: Template, kind: str) -> dict[str, Any]:

@@ -9,9 +9,6 @@ from typing import Any
 
 import pytest
 from animal_store import errors, models
-from animal_store.auth import Caller
-from animal_store.errors import InvalidRequest
-from animal_store.request import Request
 from pydantic import TypeAdapter
 
 from tests.support import openapi
@@ -22,10 +19,6 @@ PATTERNS = re.findall("pattern: '(.+)'", (ROOT / "openapi.yaml").read_text("utf-
 
 # What JSON Schema says about a value; titles, descriptions, examples and formats are for readers.
 RULES = {"type", "enum", "minimum", "maximum", "minLength", "maxLength", "default"}
-
-
-def rules(schema: dict[str, Any], names: set[str] = RULES) -> dict[str, Any]:
-    return {name: value for name, value in schema.items() if name in names}
 
 
 @pytest.mark.parametrize(
@@ -41,40 +34,26 @@ def test_schema_is_the_model_of_the_same_name(model: type, compared: set[str]) -
     declared = openapi.schema(model.__name__)
     own = TypeAdapter(model).json_schema(by_alias=False)
 
+    def rules(schema: dict[str, Any], name: str) -> dict[str, Any]:
+        member = schema["properties"].get(name, {})
+        return {rule: value for rule, value in member.items() if rule in compared}
+
     why = f"{model.__name__} differs between openapi.yaml and models.py."
     assert declared["properties"].keys() == own["properties"].keys(), why
     assert set(declared["required"]) == set(own["required"]), why
-    for name, member in declared["properties"].items():
-        assert rules(member, compared) == rules(own["properties"][name], compared), why
+    for name in declared["properties"]:
+        assert rules(declared, name) == rules(own, name), why
 
 
 def test_ids_and_pages_have_their_bounds() -> None:
     pet_id = openapi.schema("Pet")["properties"]["id"]
-    bounds = {"type": "integer", "minimum": 1}
     largest = openapi.LIMIT["maximum"]
 
-    assert rules(pet_id) == bounds | {"maximum": 2**63 - 1}
+    assert (pet_id["minimum"], pet_id["maximum"]) == (1, 2**63 - 1)
     # The contract suite compares the function's bounds with these.
     assert COMPONENTS["schemas"]["Pets"]["maxItems"] == largest
     row = f"| animals per page | {largest} | {largest} |"
     assert row in openapi.document()["info"]["description"]
-
-
-@pytest.mark.parametrize("form", ["{}", "{}x", "{}~!", '"{}"', '"{}', '{}"', "{} x"])
-@pytest.mark.parametrize("length", [0, 1, 2, 255, 256, 257])
-def test_document_allows_the_idempotency_keys_that_the_service_takes(
-    form: str, length: int
-) -> None:
-    key = form.format("x" * length)
-    event = {"multiValueHeaders": {"Idempotency-Key": [key]}}
-    declared = COMPONENTS["parameters"]["IdempotencyKey"]["schema"]["pattern"]
-
-    try:
-        taken = Request(event, Caller("0" * 64, "unit tests")).idempotency_key()
-    except InvalidRequest:
-        taken = None
-
-    assert (taken is not None) is bool(re.fullmatch(declared, key))
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
@@ -85,8 +64,7 @@ def test_patterns_have_only_tokens_that_every_language_knows(pattern: str) -> No
 
     assert tokens.isascii()
     assert tokens.isprintable()
-    for unknown in ("\\", "(?", "[:", "&&", "++", "*+"):
-        assert unknown not in tokens
+    assert not re.search(r"\\|\(\?|\[:|&&|\+\+|\*\+", tokens)
 
 
 def test_both_names_of_the_challenge_have_the_same_value() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,68 +18,57 @@ from tools.packaging.sdk_data import OPERATIONS
 
 DOCUMENT = load("template.yaml")
 RESOURCES = DOCUMENT["Resources"]
-Rights = dict[tuple[str, str], dict[str, set[str]]]
-"""By action and resource: values of the condition keys."""
+ARNS = {f"{name}.Arn": table.name for name, table in TEMPLATE.tables.items()}
+Right = tuple[str, str, str]
+"""An action, a table or index, and a condition that holds: `dynamodb:LeadingKeys pet`."""
 
 
-def add_right(rights: Rights, action: str, params: dict[str, Any]) -> None:
-    """Add what IAM asks about a call: partition and, for a write, attributes."""
-    tables = {table.name: name for name, table in TEMPLATE.tables.items()}
-    resource = tables[params["TableName"]]
+def needed_rights(operation: str, params: dict[str, Any]) -> Iterator[Right]:
+    """Yield what IAM asks about a call: partition and, for a write, attributes."""
+    if operation == "TransactWriteItems":
+        for part in params["TransactItems"]:
+            ((kind, own),) = part.items()
+            yield from needed_rights(f"{kind}Item", own)
+        return
+    action, resource = f"dynamodb:{operation}", params["TableName"]
     if "IndexName" in params:
         resource += f"/index/{params['IndexName']}"
-    conditions = rights.setdefault((f"dynamodb:{action}", resource), {})
-    if resource != "AnimalsTable":
+    yield action, resource, ""
+    if resource != handlers.ANIMALS:
         return
-    item = params.get("Item") or params.get("Key")
-    key = item["pk"] if item else params["ExpressionAttributeValues"][":partition"]
-    partition = re.sub("#.*", "#*", key["S"])
-    conditions.setdefault("dynamodb:LeadingKeys", set()).add(partition)
-    if action not in {"GetItem", "Query"}:
+    item = params.get("Item") or params.get("Key", {})
+    key = item.get("pk") or params["ExpressionAttributeValues"][":partition"]
+    yield action, resource, "dynamodb:LeadingKeys " + re.sub("#.*", "#*", key["S"])
+    if operation not in {"GetItem", "Query"}:
         names = params.get("ExpressionAttributeNames", {}).values()
         named = re.findall(r"(?<!:)\b[a-z]+\b", params.get("ConditionExpression", ""))
-        attributes = conditions.setdefault("dynamodb:Attributes", set())
-        attributes.update(item or (), names, named)
+        for attribute in (*item, *names, *named):
+            yield action, resource, f"dynamodb:Attributes {attribute}"
 
 
-def needed_rights(calls: list[tuple[str, dict[str, Any]]]) -> Rights:
-    """Return the rights that calls need."""
-    rights: Rights = {}
-    for action, params in calls:
-        if action == "TransactWriteItems":
-            for part in params["TransactItems"]:
-                ((kind, own),) = part.items()
-                add_right(rights, f"{kind}Item", own)
-        else:
-            add_right(rights, action, params)
-    return rights
-
-
-def granted_rights(function: str) -> Rights:
-    """Return a function's rights to DynamoDB in template.yaml."""
-    granted: Rights = {}
-    arns = {f"{name}.Arn": name for name in TEMPLATE.tables}
+def granted_rights(function: str) -> Iterator[Right]:
+    """Yield a function's rights to DynamoDB in template.yaml."""
     role = RESOURCES[function]["Properties"]["Role"]["Fn::GetAtt"][0]
     for name, statement in role_statements(DOCUMENT):
-        if name == role and "dynamodb:" in str(statement["Action"]):
-            assert isinstance(statement["Action"], str), "one action in a statement"
-            arn = resolve(statement["Resource"], arns)
-            right = granted.setdefault((statement["Action"], arn), {})
-            for operator, condition in statement.get("Condition", {}).items():
-                kind = "Like" if "*" in str(condition) else "Equals"
-                assert operator == f"ForAllValues:String{kind}"
-                for key, values in condition.items():
-                    right[key] = set(values)
-    return granted
+        action = statement["Action"]
+        if name != role or "dynamodb:" not in str(action):
+            continue
+        assert isinstance(action, str), f"template.yaml, {role}: a statement per action"
+        resource = resolve(statement["Resource"], ARNS)
+        yield action, resource, ""
+        for operator, condition in statement.get("Condition", {}).items():
+            kind = "Like" if "*" in str(condition) else "Equals"
+            assert operator == f"ForAllValues:String{kind}"
+            for key, values in condition.items():
+                yield from ((action, resource, f"{key} {value}") for value in values)
 
 
 def send_successes(function: str) -> None:
     """Send a function its successful events; a creation has every member."""
-    members = openapi.schema("NewPet")["properties"]
-    new = {name: schema["examples"][0] for name, schema in members.items()}
     for name in SUCCESSES:
         if handlers.function_of(EVENTS[name]) == function:
-            handlers.send(name, body=json.dumps(new))
+            whole = {"body": json.dumps(openapi.example("NewPet"))}
+            handlers.send(name, **whole if name.startswith("create-201") else {})
 
 
 @pytest.mark.parametrize("function", TEMPLATE.functions)
@@ -87,7 +77,10 @@ def test_roles_allow_what_their_functions_do_and_no_more(
 ) -> None:
     send_successes(function)
 
-    assert granted_rights(function) == needed_rights(store.calls), (
+    needed: set[Right] = set()
+    for call in store.calls:
+        needed.update(needed_rights(*call))
+    assert set(granted_rights(function)) == needed, (
         f"template.yaml: let the role of {function} do what the function does, and no more. Name "
         "the partitions in dynamodb:LeadingKeys, and for a write the attributes in "
         "dynamodb:Attributes. (Left: what it may do. Right: what it does.)"
@@ -126,14 +119,11 @@ def test_dashboard_shows_metrics_that_the_layer_counts() -> None:
     ("header", "is_let_through"),
     [
         (f"Bearer {EXAMPLE_KEY}", True),
-        (f"bEARER  {EXAMPLE_KEY}  ", True),
-        pytest.param(f"Bearer {api_key.generate('live')}", True, id="live"),
-        (f"Basic {EXAMPLE_KEY}", False),
+        pytest.param(f"bEARER  {api_key.generate('live')}  ", True, id="live"),
         (f"Bearer{EXAMPLE_KEY}", False),
         (f"Bearer {EXAMPLE_KEY}x", False),
         (f"Bearer {EXAMPLE_KEY[:-1]}", False),
         (f"Bearer {EXAMPLE_KEY.replace('test', 'dead')}", False),
-        (EXAMPLE_KEY, False),
     ],
 )
 def test_the_firewall_lets_every_key_through_that_the_layer_looks_up(

@@ -1,6 +1,6 @@
 """The catalogue in DynamoDB: a list is one Query, a read one GetItem, a creation two writes.
 
-Everything lives in one table, so that a restore cannot hand out an id twice:
+Everything lives in one table, so that a backup holds animals, counter and records of one moment:
 
     pk                  id       what
     pet                 1, 2...  an animal; those with a status are in the index `by-status`, too

@@ -1,9 +1,8 @@
 """The opaque `cursor` of a list: the id before the next page, bound to filter and stage.
 
 18 bytes in base64url: the id (int64, big endian), and a checksum over it, the stage and the filter,
-which rejects corrupt cursors and those of another filter or stage. The table is left out, so that
-cursors survive a restore, which always makes a table with another name. The checksum is not secret
-and need not be: a forged cursor only starts elsewhere in a list that its sender may read anyway.
+which rejects corrupt cursors and those of another filter or stage. The checksum is not secret and
+need not be: a forged cursor only starts elsewhere in a list that its sender may read anyway.
 """
 
 import base64

@@ -1,6 +1,6 @@
 """The compiled validators of what comes from outside: a client's body and the store's responses.
 
-Compiling a model into a core schema needs all of pydantic, a quarter of a cold start. `make
+Compiling a model into a core schema needs all of pydantic: half a cold start more. `make
 build` therefore puts the compiled schemas next to this module; without them (in the source tree)
 the same function compiles them here.
 """
