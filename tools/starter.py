@@ -4,7 +4,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tokenize
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +13,7 @@ from animal_store import api_key
 from tools import ROOT
 
 _LEFT_OUT = re.compile(
-    "benchmarks/|tests/benchmarks/|CHANGELOG|docs/examples/.*patch|docs/page.png|"
+    "benchmarks/|tests/benchmarks/|locks/charts|CHANGELOG|docs/examples/.*patch|docs/page.png|"
     "tests/docs/test_worked_examples|tools/starter.py|tests/starter/"
 )
 # Of a file, what is about this project alone.
@@ -40,9 +39,10 @@ def starter(
     """Write the tree to a folder, with a resource of another name, and commit it there."""
     dest, plural = dest.expanduser().absolute(), plural or f"{name}s"
     listed = subprocess.check_output(["git", "ls-files", "-z"], cwd=ROOT, text=True)
-    files = [file for file in listed.split("\0") if file and not _LEFT_OUT.match(file)]
-    _refuse(name, plural, dest, files)
-    for file in files:
+    _refuse(name, plural, dest)
+    for file in listed.split("\0")[:-1]:
+        if _LEFT_OUT.match(file):
+            continue
         new = dest / renamed(file, name, plural)
         new.parent.mkdir(parents=True, exist_ok=True)
         text = (ROOT / file).read_text("utf-8")
@@ -69,21 +69,16 @@ def starter(
     print(f"{dest} is a service of your own: cd {dest} && make run")
 
 
-def _refuse(name: str, plural: str, dest: Path, files: list[str]) -> None:
+def _refuse(name: str, plural: str, dest: Path) -> None:
     """Say why a starter cannot be made."""
-    used: set[str] = set()
-    for file in files:
-        if file.endswith(".py"):
-            with (ROOT / file).open("rb") as source:
-                tokens = tokenize.tokenize(source.readline)
-                used.update(token.string for token in tokens)
+    if name == plural:
+        sys.exit(f"{name}: one and several need different names.")
     for word in (name, plural):
         if not re.fullmatch("[a-z]{2,13}", word):
             sys.exit(f"{word}: NAME and PLURAL have 2 to 13 letters from a to z.")
-        if word in used:
-            sys.exit(f"{word}: the code uses this name already. Choose another.")
-    if name == plural:
-        sys.exit(f"{name}: one and several need different names.")
+        search = ["git", "grep", "-qw", word, "--", "*.py", ":!*starter*"]
+        if not subprocess.call(search, cwd=ROOT):
+            sys.exit(f"{word}: the code uses this word already. Choose another.")
     if dest.exists() and (not dest.is_dir() or any(dest.iterdir())):
         sys.exit(f"{dest} is not an empty folder. Choose another DEST.")
 
@@ -94,8 +89,7 @@ def renamed(text: str, name: str, plural: str) -> str:
     def key(found: re.Match[str]) -> str:
         if not api_key.is_well_formed(found[0]):
             return found[0]
-        body = name + found[1]
-        return body + api_key.checksum(body)
+        return name + found[1] + api_key.checksum(name + found[1])
 
     def word(found: re.Match[str]) -> str:
         old = found[0]

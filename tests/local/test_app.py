@@ -4,7 +4,7 @@ import json
 import logging
 import socket
 from collections.abc import Iterator
-from contextlib import closing, redirect_stdout
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from threading import Thread
@@ -16,21 +16,18 @@ import pytest
 import yaml
 from starlette.testclient import TestClient
 
-from tests.support.in_process import service_in_process
+from tests.support.processes import RunningService, wait_for
 from tools import ROOT
 from tools.local import app
 from tools.local.output import Output, open_log
 
 
-@pytest.fixture(scope="module")
-def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx2.Client]:
-    with service_in_process(tmp_path_factory.mktemp("service")) as target:
-        headers = {"Authorization": f"Bearer {target.api_keys[0]}"}
-        yield httpx2.Client(
-            base_url="http://127.0.0.1:3000",
-            headers=headers,
-            transport=target.transport,
-        )
+@pytest.fixture
+def http(service: RunningService) -> Iterator[httpx2.Client]:
+    """Send requests with a key to any path."""
+    origin = service.base_url.removesuffix("/v1")
+    with httpx2.Client(base_url=origin, headers=service.http.headers) as client:
+        yield client
 
 
 @pytest.fixture
@@ -41,25 +38,20 @@ def output(tmp_path: Path) -> Iterator[Output]:
 
 
 @pytest.mark.parametrize(
-    ("path", "content_type", "text"),
+    ("path", "text"),
     [
-        ("/", "text/html; charset=utf-8", "SwaggerUIBundle("),
-        ("/docs", "text/html; charset=utf-8", "SwaggerUIBundle("),
-        ("/docs/swagger-ui.min.css", "text/css; charset=utf-8", ".swagger-ui"),
-        ("/status", "text/html; charset=utf-8", "Status of the animal store"),
+        ("/", "SwaggerUIBundle("),
+        ("/status", "Status of the animal store"),
     ],
 )
-def test_pages(http: httpx2.Client, path: str, content_type: str, text: str) -> None:
+def test_pages(http: httpx2.Client, path: str, text: str) -> None:
     response = http.get(path, follow_redirects=True)
 
-    assert response.status_code == 200
-    assert response.headers["Content-Type"] == content_type
     assert text in response.text
-    assert http.post(path, json={}).status_code == 405
-    if content_type.startswith("text/html"):
-        assert response.headers["X-Frame-Options"] == "DENY"
-        policy = response.headers["Content-Security-Policy"]
-        assert policy == "frame-ancestors 'none'"
+    assert response.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert response.headers["X-Frame-Options"] == "DENY"
+    policy = response.headers["Content-Security-Policy"]
+    assert policy == "frame-ancestors 'none'"
 
 
 def test_document_is_the_projects_with_this_server_alone(http: httpx2.Client) -> None:
@@ -71,12 +63,9 @@ def test_document_is_the_projects_with_this_server_alone(http: httpx2.Client) ->
     assert yaml.safe_load(answer.text) == expected | {"servers": [server]}
 
 
-@pytest.mark.parametrize("content", ["", "[", "- a list"])
-def test_unusable_document_is_named(
-    tmp_path: Path, output: Output, content: str
-) -> None:
+def test_unusable_document_is_named(tmp_path: Path, output: Output) -> None:
     document = tmp_path / "openapi.yaml"
-    document.write_text(content)
+    document.touch()
     client = TestClient(app.Application(mock.Mock(), output, document))
 
     response = client.get("http://localhost/openapi.yaml")
@@ -86,9 +75,9 @@ def test_unusable_document_is_named(
 
 
 def test_only_names_of_this_machine_are_answered(http: httpx2.Client) -> None:
-    other = {"Host": "127.0.0.1.evil.example:3000"}
+    other = {"Host": "127.0.0.1.evil.example"}
 
-    assert http.get("/v1/pets", headers={"Host": "localhost:3000"}).is_success
+    assert http.get("/v1/pets", headers={"Host": "localhost"}).is_success
     assert http.get("/v1/pets", headers=other).status_code == 400
 
 
@@ -100,20 +89,17 @@ def test_only_names_of_this_machine_are_answered(http: httpx2.Client) -> None:
     ],
     ids=["idle", "slow body"],
 )
-def test_client_that_does_not_complete_a_request_is_disconnected(
-    sent: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_client_that_does_not_complete_a_request_is_disconnected(sent: bytes) -> None:
     async def read_all(_: Any, receive: Any, __: Any) -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
 
-    # Time goes thirty times as fast: 45 seconds are 1.5.
-    monkeypatch.setattr(app, "_RECEIVE_SECONDS", app._RECEIVE_SECONDS / 30)
-    server, listener = app.server(read_all), socket.create_server(("127.0.0.1", 0))
+    server = app.server(read_all, idle_s=1)
+    listener = socket.create_server(("127.0.0.1", 0))
     serving = Thread(target=server.run, args=[[listener]])
     serving.start()
     try:
-        with socket.create_connection(listener.getsockname(), 1.5) as connection:
+        with socket.create_connection(listener.getsockname(), 5) as connection:
             connection.sendall(sent)
             assert connection.recv(1) == b""
     finally:
@@ -121,61 +107,33 @@ def test_client_that_does_not_complete_a_request_is_disconnected(
         serving.join()
 
 
-@pytest.mark.parametrize("underscore", ["_", "%5F", "%255F"])
 @pytest.mark.parametrize("path", ["pets/{}", "{}", "pets?limit={}", "pets?cursor={}"])
-def test_key_in_a_url_is_not_logged(  # noqa: PLR0917
-    http: httpx2.Client,
-    caplog: pytest.LogCaptureFixture,
-    output: Output,
-    tmp_path: Path,
-    path: str,
-    underscore: str,
-) -> None:
-    caplog.set_level(logging.INFO, "tools.local")
-    key = http.headers["Authorization"].removeprefix("Bearer ")
+def test_key_in_a_url_is_not_logged(service: RunningService, path: str) -> None:
+    secret = service.api_key.removeprefix("animal_test_")
+    begin = len(service.console.read_text())
 
-    with redirect_stdout(output):
-        http.get("/v1/" + path.format("%1B[2J%0A" + key.replace("_", underscore)))
+    for start in ("animal_test_", "animal%5Ftest%5F", "animal%255Ftest%255F"):
+        service.http.get("/" + path.format(f"%1B[2J%0A{start}{secret}"))
 
-    (shown,) = caplog.messages
-    assert f"/v1/{path.format('%1B[2J%0Aanimal_test_...')}  " in shown
-    log = (tmp_path / "functions.log").read_text()
-    assert key.removeprefix("animal_test_") not in log
+    shown = f"/v1/{path.format('%1B[2J%0Aanimal_test_...')}  "
+    wait_for(lambda: service.console.read_text()[begin:].count(shown) == 3)
+    assert secret not in (service.data / "functions.log").read_text()
 
 
-def test_log_names_what_a_request_needs(
-    http: httpx2.Client, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO, "tools.local.app")
+def test_status_is_made_of_the_requests_lines(http: httpx2.Client) -> None:
+    http.get("/v1/pets")
+    before = http.get("/status.json").json()["counts"]
+    http.get("/v1/pets")
+    status = http.get("/status.json").json()
 
-    http.get("/v1/pets?" + "x" * 300, headers={"Authorization": ""})
-
-    (shown,) = caplog.messages
-    assert len(shown) < 300
-    assert shown.endswith("ms  (needs: Authorization: Bearer API_KEY)")
-
-
-def test_status_is_made_of_the_requests_lines(
-    http: httpx2.Client, output: Output
-) -> None:
-    http.get("/v1/pets")  # the key is cached from now on
-    with redirect_stdout(output):
-        http.post("/v1/pets", json={"name": "Rex", "categoryId": 1})
-        http.get("/v1/pets")
-    status = output.summary()
-
-    assert status["counts"] == [
-        {"Operation": "createPet", "Status": "201", "Requests": 1},
-        {"Operation": "listPets", "Status": "200", "Requests": 1},
-    ]
-    read, created = status["last"]
-    assert read["Operation"] == "listPets"
-    assert read["StoreCalls"] == 1
-    for each in (created, read):
-        begin = int(datetime.fromisoformat(each["timestamp"]).timestamp()) // 10 * 10
-        point = status["recent"][begin][each["Operation"]]
-        assert point == [1, each["Latency"]]
-    assert http.get("/status.json").json()["counts"] == []
+    counted = [row for row in status["counts"] if row not in before]
+    assert [row["Operation"] for row in counted] == ["listPets"]
+    last = status["last"][0]
+    assert last["StoreCalls"] == 1
+    begin = int(datetime.fromisoformat(last["timestamp"]).timestamp()) // 10 * 10
+    requests, milliseconds = status["recent"][str(begin)]["listPets"]
+    assert requests >= 1
+    assert milliseconds >= last["Latency"]
 
 
 TRACE = 'Traceback\n  File "/a/app.py", line 7, in handler\nValueError: why\n'
@@ -187,25 +145,25 @@ CHAIN = (
 @pytest.mark.parametrize(
     ("written", "shown"),
     [
-        (json.dumps({"level": "ERROR", "exception": CHAIN}), "ValueError: why (/a/app"),
-        ('{"level": "INFO"}', ""),
-        (TRACE, ""),  # of a handler that cannot be loaded, which is said otherwise
-        ("here\n", "here"),
-        ("\n", ""),
-        ('{"name": "Rex"}', '{"name": "Rex"}'),
-        ("42", "42"),
+        (
+            json.dumps({"level": "ERROR", "exception": CHAIN}),
+            ["ValueError: why (/a/app.py, line 7); see"],
+        ),
+        ('{"level": "INFO"}', []),
+        (TRACE, []),  # of a handler that cannot be loaded, which is said otherwise
+        ("here\n", ["here"]),
+        ("42", ["42"]),
+        ('{"name": "Rex"}', ['{"name": "Rex"}']),
     ],
 )
 def test_what_handlers_print_and_raise_is_shown(
-    caplog: pytest.LogCaptureFixture, output: Output, written: str, shown: str
+    caplog: pytest.LogCaptureFixture, output: Output, written: str, shown: list[str]
 ) -> None:
     caplog.set_level(logging.INFO, "tools.local.output")
 
     output.write(written)
 
-    assert [text.strip()[: len(shown)] for text in caplog.messages] == [shown][
-        : len(shown)
-    ]
+    assert [text.strip().split(" /tmp")[0] for text in caplog.messages] == shown
 
 
 def test_log_is_continued_and_its_end_kept(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ import uvicorn
 import yaml
 from lambda_local.gateway import Gateway
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import (
@@ -32,10 +31,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tools import ROOT
 from tools.local.output import Output
-from tools.local.service import BASE_PATH
 
 _KEY = re.compile(r"(animal_(?:live|test)_)[0-9A-Za-z]+")
-_RECEIVE_SECONDS = 10
 _PAGES = Path(__file__).parent
 _SWAGGER_UI = ("aws_lambda_powertools", "event_handler/openapi/swagger_ui")
 # Another site may not show a page in a frame, where clicks could be led astray.
@@ -53,7 +50,7 @@ class Connection(H11Protocol):
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start checking a new connection every `_RECEIVE_SECONDS`."""
+        """Start checking a new connection."""
         super().connection_made(transport)
         self._end_if_stuck(None)
 
@@ -65,16 +62,17 @@ class Connection(H11Protocol):
         if state == before and self.conn.their_state in (h11.IDLE, h11.SEND_BODY):
             self.transport.abort()
         else:
-            self.loop.call_later(_RECEIVE_SECONDS, self._end_if_stuck, state)
+            self.loop.call_later(2 * self.timeout_keep_alive, self._end_if_stuck, state)
 
 
-def server(application: ASGIApp) -> uvicorn.Server:
-    """Make the HTTP server of an application."""
+def server(application: ASGIApp, idle_s: int = 5) -> uvicorn.Server:
+    """Make the HTTP server of an application, with its clients' seconds between requests."""
     config = uvicorn.Config(
         application,
         http=Connection,
         # Beyond this size, which exceeds the gateway's own limit, uvicorn answers in plain text.
         h11_max_incomplete_event_size=64 * 1024,
+        timeout_keep_alive=idle_s,
         log_config=None,
         proxy_headers=False,
         ws="none",
@@ -92,19 +90,19 @@ class Application(Starlette):
     def __init__(
         self, gateway: Gateway, output: Output, document: Path = ROOT / "openapi.yaml"
     ) -> None:
-        self.gateway, self._output, self._document = gateway, output, document
+        self.gateway, self._document = gateway, document
         routes = [
             Route("/", RedirectResponse("/docs"), methods=["GET"]),
             Route("/docs", _page("docs"), methods=["GET"]),
             Mount("/docs", StaticFiles(packages=[_SWAGGER_UI])),
             Route("/openapi.yaml", self._openapi),
             Route("/status", _page("status"), methods=["GET"]),
-            Route("/status.json", self._status),
+            Route("/status.json", lambda _: JSONResponse(output.summary())),
         ]
         # Another site's page may have a host name that leads here (DNS rebinding).
         hosts = ["127.0.0.1", "localhost"]
-        own = Middleware(TrustedHostMiddleware, allowed_hosts=hosts)
-        super().__init__(routes=routes, middleware=[own])
+        super().__init__(routes=routes)
+        self.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts)
         self.router.default = request_response(self._api)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -118,31 +116,19 @@ class Application(Starlette):
 
         await super().__call__(scope, receive, noting_status)
         target = (scope["raw_path"] + b"?" + scope["query_string"]).decode("latin-1")
-        _log.info(
-            "%s  %s  %s %s  %.0f ms%s",
-            time.strftime("%H:%M:%S"),
-            status,
-            scope["method"],
-            _shown(target.rstrip("?")),
-            (time.monotonic() - begin) * 1000,
-            "  (needs: Authorization: Bearer API_KEY)"
-            if status == HTTPStatus.UNAUTHORIZED
-            else "",
-        )
+        shown = f"{status}  {scope['method']} {_shown(target.rstrip('?'))}"
+        milliseconds = (time.monotonic() - begin) * 1000
+        _log.info("%s  %s  %.0f ms", time.strftime("%H:%M:%S"), shown, milliseconds)
 
     async def _api(self, request: Request) -> Response:
         return await self.gateway.handle(request)
 
-    async def _status(self, _: Request) -> Response:
-        return JSONResponse(self._output.summary())
-
     async def _openapi(self, request: Request) -> Response:
         """Read the document again, as it may have changed, with this server as its only one."""
-        url = f"http://{request.headers['host']}{BASE_PATH}"
-        server = {"url": url, "description": "this machine"}
+        url = f"http://{request.headers['host']}/v1"
         try:
             document = yaml.safe_load(self._document.read_text("utf-8"))
-            document |= {"servers": [server]}
+            document["servers"] = [{"url": url, "description": "this machine"}]
         except (OSError, TypeError, ValueError, yaml.YAMLError) as error:
             why = f"{self._document} cannot be used: {error}"
             _log.info("          %s", why)

@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -10,7 +9,10 @@ from typing import IO
 
 from lambda_local import LocalError
 
-_LOCAL_URL = re.compile(r"http://127\.0\.0\.1:[0-9]+/\w+")
+
+def base_url(port: object) -> str:
+    """Return the address of a service on this machine."""
+    return f"http://127.0.0.1:{port}/v1"
 
 
 class DataFolder:
@@ -29,16 +31,15 @@ class DataFolder:
         """Make the folder, ignored by git; LocalError if it is a file."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-        except (FileExistsError, NotADirectoryError) as error:
-            raise LocalError(
-                f"{self.path} is not a folder. Name one, new or old: DATA=.local2"
-            ) from error
+        except (FileExistsError, NotADirectoryError):
+            why = f"{self.path} is not a folder. Name one, new or old: DATA=.local2"
+            raise LocalError(why) from None
         if not any(self.path.iterdir()):  # nobody else's
             (self.path / ".gitignore").write_text("*\n", "utf-8")
 
     @contextmanager
     def held_by_service(self) -> Iterator[IO[str]]:
-        """Hold the folder as its only service; a base URL in the file says that it is answering."""
+        """Hold the folder as its only service; a port in the file says that it is answering."""
         self.create()
         with self._service.open("a+") as file:
             if not _try_lock(file, fcntl.LOCK_EX):
@@ -53,9 +54,9 @@ class DataFolder:
     def base_url(self) -> str | None:
         """Find this folder's service if it answers: on this machine, as keys are sent to it."""
         with suppress(FileNotFoundError), self._service.open() as file:
-            url = file.read()
-            if _LOCAL_URL.fullmatch(url) and not _try_lock(file, fcntl.LOCK_SH):
-                return url
+            port = file.read()
+            if port.isdecimal() and not _try_lock(file, fcntl.LOCK_SH):
+                return base_url(port)
         return None
 
 

@@ -15,12 +15,10 @@ from lambda_local import LocalError
 
 from tools import ROOT
 from tools.local.app import Application, server
-from tools.local.folder import DataFolder
+from tools.local.folder import DataFolder, base_url
 from tools.local.output import Output, open_log
-from tools.local.service import BASE_PATH, Store, load_template, open_store
+from tools.local.service import Store, load_template, open_store
 
-HOST = "127.0.0.1"
-_CHECK_S = 0.3
 _LAST_PORT = 65535
 _say = logging.getLogger(__name__).info
 
@@ -42,17 +40,15 @@ def run() -> None:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         template = load_template(path)
         application = Application(store.load(template), output)
-        key = store.key(template)
-
         if os.environ.get("RELOAD") == "1":
             arguments = [application, store, path]
             threading.Thread(target=_keep_reloaded, args=arguments, daemon=True).start()
-        origin = f"http://{HOST}:{listener.getsockname()[1]}"
-        base_url = origin + BASE_PATH
+        port, key = listener.getsockname()[1], store.key(template)
+        origin = f"http://127.0.0.1:{port}"
         # A browser does not send what follows #.
         pages = f"\nDocs: {origin}/docs#key={key}\nStatus: {origin}/status"
-        _say(greeting(base_url, key, pages))
-        print(base_url, end="", file=service, flush=True)
+        _say(greeting(base_url(port), key, pages))
+        print(port, end="", file=service, flush=True)
         server(application).run(sockets=[listener])
 
 
@@ -75,10 +71,11 @@ class _Shortage(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Shorten such a record, and drop those that follow at once."""
-        if not record.exc_info or "out of system resource" not in record.msg:
+        if "out of system resource" not in record.msg:
             return True
         record.msg = (
-            f"New clients wait until others leave: {record.exc_info[1]}. (ulimit -n)"
+            "New clients wait until others leave: the system is out of a resource, "
+            "perhaps descriptors (ulimit -n)."
         )
         record.exc_info = None
         is_new = record.created - self._said >= 1
@@ -89,10 +86,9 @@ class _Shortage(logging.Filter):
 
 def _pass_over(*_: object, **__: object) -> None:
     """Take the place of `breakpoint()`, as threads that answer requests have no terminal."""
-    where = sys._getframe(1)  # noqa: SLF001 - as the standard hook does
     _say(
-        f"          passed over the breakpoint in {where.f_code.co_filename}, line "
-        f"{where.f_lineno}: to stop there, run animal-store invoke EVENT, or this in VS Code"
+        "          passed over a breakpoint: to stop there, run animal-store invoke EVENT, "
+        "or this in VS Code"
     )
 
 
@@ -101,7 +97,7 @@ def listen() -> socket.socket:
     port, why = os.environ.get("PORT") or "3000", "it is not a number from 0 to 65535"
     try:
         if port.isdecimal() and int(port) <= _LAST_PORT:
-            return socket.create_server((HOST, int(port)), backlog=128)
+            return socket.create_server(("127.0.0.1", int(port)), backlog=128)
     except OSError as error:
         why = str(error)
     raise LocalError(
@@ -109,18 +105,18 @@ def listen() -> socket.socket:
     )
 
 
-def greeting(base_url: str, key: str, more: str = "") -> str:
+def greeting(url: str, key: str, more: str = "") -> str:
     """Say where a service is, and how to call it."""
     header = f'-H "Authorization: Bearer {key}"'
     body = '{"name": "Rex", "categoryId": 1, "status": "available"}'
     return f"""\
-Base URL: {base_url}
+Base URL: {url}
 API key: {key}{more}
 
 Try it (Ctrl-C stops the service; data survives restarts):
-  curl -i {base_url}/pets {header} -H 'Content-Type: application/json' -d '{body}'
-  curl -i '{base_url}/pets?status=available&limit=5' {header}
-  curl -i {base_url}/pets/1 {header}
+  curl -i {url}/pets {header} -H 'Content-Type: application/json' -d '{body}'
+  curl -i '{url}/pets?status=available&limit=5' {header}
+  curl -i {url}/pets/1 {header}
 """
 
 
@@ -128,7 +124,7 @@ def _keep_reloaded(application: Application, store: Store, template: Path) -> No
     """Reload everything whenever a file of a function or a layer, or the template, changes."""
     seen = _modified(template)
     while True:
-        time.sleep(_CHECK_S)
+        time.sleep(0.3)
         try:
             found = _modified(template)
             if found != seen:
@@ -136,8 +132,8 @@ def _keep_reloaded(application: Application, store: Store, template: Path) -> No
                 application.gateway = store.load(load_template(template))
                 _say("Reloaded.")
         except LocalError as error:
-            advice = f"see {store.folder.log}"
-            _say(f"Not reloaded, the old handlers still answer: {error}; {advice}")
+            why = f"{error}; see {store.folder.log}"
+            _say(f"Not reloaded, the old handlers still answer: {why}")
         except OSError:  # a file is being replaced
             continue
 

@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import re
 import signal
 import subprocess
 import sys
@@ -21,11 +22,10 @@ from lambda_local.store_server import serve
 
 from tools import ROOT
 from tools.local import events
-from tools.local.folder import DataFolder, write_private
+from tools.local.folder import DataFolder, base_url, write_private
 from tools.local.invoke import EventFile, explained, show
-from tools.local.run import HOST, greeting, listen
+from tools.local.run import greeting, listen
 from tools.local.service import (
-    BASE_PATH,
     ENDPOINT_VARIABLE,
     REGION,
     Store,
@@ -36,11 +36,11 @@ from tools.local.service import (
 BUILD = ROOT / ".aws-sam/local"
 """Holds what samconfig.toml's default sections name, and the layer that the Makefile builds."""
 # When it is missing, sam shows its name: what to type.
-VARIABLES = BUILD / "written-by-make-sam-local.json"
+VARIABLES = "written-by-make-sam-local.json"
 # A function that cannot reach the store names it like this.
 STORE_HOST = "store-of-make-sam-local"
-_PROCESSOR = "arm64" if platform.machine() in {"aarch64", "arm64"} else "x86_64"
-_IMAGE = f"public.ecr.aws/lambda/python:3.13-{_PROCESSOR}"
+PROCESSOR = "arm64" if platform.machine() in {"aarch64", "arm64"} else "x86_64"
+_IMAGE = f"public.ecr.aws/lambda/python:3.13-{PROCESSOR}"
 _DEBUGGER = ROOT / ".tools/debugpy/lib/python3.13/site-packages"
 _MOUNTED_DEBUGGER = "/tmp/lambci_debug_files/debugpy"  # noqa: S108 - where sam mounts it
 # On exit, sam leaves the engine's responses open, which Python 3.13 reports as tracebacks.
@@ -54,27 +54,19 @@ _NO_ENGINE = """\
 `sam local` needs a container engine that answers, and Lambda's image. Start Docker; if it reaches
 no registry, load the image from a file: docker load -i FILE. Without Docker, `make run` serves the
 same handlers, and `animal-store invoke EVENT` invokes one. What failed"""
-
 _NO_LAYER = """\
 the layer cannot be built (see above). Its libraries come from the package index, just once: try
 again when it can be reached. `make run` needs no layer"""
-_NO_IPV4 = """\
-the container engine gives containers no IPv4 address of this machine (host-gateway): name one in
-its daemon.json ("host-gateway-ip"), and start it again"""
 
 
 def sam_local() -> None:
     """Serve the API from containers (PORT, DATA, EVENTS=0), and the store to any `sam local`."""
     signal.signal(signal.SIGHUP, signal.default_int_handler)
     folder = DataFolder()
-    with (
-        suppress(KeyboardInterrupt),
-        folder.held_by_service() as service,
-    ):
+    with suppress(KeyboardInterrupt), folder.held_by_service() as service:
         with listen() as listener:
             port = listener.getsockname()[1]
-        with _prepared(folder, VARIABLES) as (store, gateway):
-            base_url = f"http://{HOST}:{port}{BASE_PATH}"
+        with prepared(folder, BUILD, host_address()) as (store, gateway):
             key = store.key(gateway.template)
             event = "" if os.environ.get("EVENTS") == "0" else events.EXAMPLE_KEY
             start = ["start-api", "--port", str(port), "--warm-containers=EAGER"]
@@ -82,9 +74,9 @@ def sam_local() -> None:
                 events.prepared(event, gateway, store.dynamodb),
                 _sam(*start) as process,
             ):
-                _wait_until_it_answers(process, base_url, key)
-                print(base_url, end="", file=service, flush=True)
-                print(greeting(base_url, key), flush=True)
+                _wait_until_it_answers(process, base_url(port), key)
+                print(port, end="", file=service, flush=True)
+                print(greeting(base_url(port), key), flush=True)
                 process.wait()
         raise LocalError("sam local has ended (see above)")
 
@@ -96,23 +88,24 @@ def sam_invoke(
     ] = "",
 ) -> None:
     """Invoke the function of an event's route in a container, and print its response."""
+    # A separate folder, because the variables of `make sam-local` may be in use.
     with explained(event), tempfile.TemporaryDirectory() as own:
         content = json.loads(event.read_text("utf-8"))
-        # A separate file, because that of `make sam-local` may be in use.
-        variables = Path(own, "env.json")
-        with _prepared(DataFolder(), variables) as (store, gateway):
+        with prepared(DataFolder(), Path(own), host_address()) as (store, gateway):
             route, _ = gateway.template.find(content["httpMethod"], content["path"])
-            options = ["--event", str(event), "--env-vars", str(variables)]
+            options = ["--event", str(event), "--env-vars", f"{own}/{VARIABLES}"]
+            # With another template, sam looks for its settings beside that.
+            options += ["--template", f"{own}/template.yaml"]
+            options += ["--config-file", f"{ROOT}/samconfig.toml"]
             if debug:
                 arguments = f"--listen 0.0.0.0:{debug} --wait-for-client"
                 options += ["--debug-args", f"{_MOUNTED_DEBUGGER} {arguments}"]
                 options += ["--debug-port", debug, "--debugger-path", str(_DEBUGGER)]
                 print(f"waiting for a debugger on port {debug}", file=sys.stderr)
+            command = ["invoke", route.function, *options]
             with (
                 events.prepared(content, gateway, store.dynamodb),
-                _sam(
-                    "invoke", route.function, *options, stdout=subprocess.PIPE
-                ) as process,
+                _sam(*command, stdout=subprocess.PIPE) as process,
             ):
                 printed = process.communicate()[0]
         if not printed:
@@ -121,9 +114,11 @@ def sam_invoke(
 
 
 @contextmanager
-def _prepared(folder: DataFolder, variables: Path) -> Iterator[tuple[Store, Gateway]]:
-    """Serve the store to containers, and write what `sam local` needs."""
-    address, template = _address(), load_template(stage="staging")
+def prepared(
+    folder: DataFolder, output: Path, address: str
+) -> Iterator[tuple[Store, Gateway]]:
+    """Serve the store to containers at an address, and write what `sam local` needs."""
+    template = load_template(stage="staging")
     os.environ.pop(ENDPOINT_VARIABLE, None)  # containers use the store of DATA
     with open_store(folder) as store:
         gateway = store.load(template)
@@ -136,26 +131,29 @@ def _prepared(folder: DataFolder, variables: Path) -> Iterator[tuple[Store, Gate
                 "AWS_SESSION_TOKEN": "",
             }
             environment = {"Parameters": template.environment | own}
-            write_private(variables, json.dumps(environment))
-            (BUILD / "template.yaml").write_text(_adapted_template(own), "utf-8")
+            write_private(output / VARIABLES, json.dumps(environment))
+            (output / "template.yaml").write_text(_adapted_template(own), "utf-8")
             yield store, gateway
 
 
-def _address() -> str:
+def host_address() -> str:
     """Ask the engine how containers reach this machine; then build the layer if it has changed."""
     command = ["docker", "run", "--rm", f"--add-host={STORE_HOST}:host-gateway"]
     command += ["--entrypoint=cat", _IMAGE, "/etc/hosts"]
     try:
-        hosts = subprocess.check_output(command, text=True).splitlines()
-    except (FileNotFoundError, subprocess.CalledProcessError) as error:
+        hosts = subprocess.check_output(command, text=True)
+    except (OSError, subprocess.CalledProcessError) as error:
         raise LocalError(f"{_NO_ENGINE}: {error}") from error
+    found = re.findall(rf"^([0-9.]+)\s+{STORE_HOST}$", hosts, re.MULTILINE)
+    if len(found) != 1:
+        raise LocalError(
+            "the container engine gives containers no single IPv4 address of this "
+            "machine: set host-gateway-ip in its daemon.json"
+        )
     layer = ["make", "-s", ".aws-sam/local/.layer"]
     if subprocess.call(layer, cwd=ROOT, stdout=sys.stderr):
         raise LocalError(_NO_LAYER)
-    for line in hosts:
-        if line.endswith(STORE_HOST) and ":" not in line:
-            return line.split()[0]
-    raise LocalError(_NO_IPV4)
+    return str(found[0])
 
 
 def _adapted_template(variables: Iterable[str]) -> str:
@@ -166,7 +164,7 @@ def _adapted_template(variables: Iterable[str]) -> str:
     for old, new in (
         ("CodeUri: functions/", f"CodeUri: {ROOT}/functions/"),
         ("ContentUri: layers/common/", f"ContentUri: {BUILD}/layer/"),
-        ("Default: arm64", f"Default: {_PROCESSOR}"),
+        ("Default: arm64", f"Default: {PROCESSOR}"),
         ("      Variables:\n", f"      Variables:\n{declared}"),
     ):
         text = text.replace(old, new)
@@ -196,15 +194,16 @@ def _sam(*arguments: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def _wait_until_it_answers(
-    process: subprocess.Popen[bytes], base_url: str, key: str
+    process: subprocess.Popen[bytes], url: str, key: str
 ) -> None:
     """Wait until a function has read the store: sam's port is open before anything answers."""
     headers = {"Authorization": f"Bearer {key}"}
     while process.poll() is None:
         time.sleep(0.2)
         with suppress(httpx2.TransportError):
-            url = f"{base_url}/pets"
-            answer = httpx2.get(url, headers=headers, timeout=30, trust_env=False)
+            answer = httpx2.get(
+                f"{url}/pets", headers=headers, timeout=30, trust_env=False
+            )
             if answer.is_success:
                 return
             raise LocalError("the containers cannot reach the store (see above)")

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, cast
 
 from botocore.config import Config
+from botocore.exceptions import BotoCoreError
 from botocore.session import Session
+from lambda_local import LocalError
 from lambda_local import template as templates
 from lambda_local.dynamodb import Database, create_tables, keep_local
 from lambda_local.gateway import Gateway, load_handlers
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 KEY_TABLE = "ApiKeysTable"
 ENDPOINT_VARIABLE = "AWS_ENDPOINT_URL_DYNAMODB"
 REGION = "us-east-1"
-BASE_PATH = "/v1"
 
 
 def load_template(
@@ -37,8 +37,9 @@ def load_template(
 
 def client() -> "DynamoDBClient":
     """Make a DynamoDB client for administration."""
-    retries: Any = {"mode": "standard", "total_max_attempts": 2}
-    config = Config(connect_timeout=3, read_timeout=10, retries=retries)
+    config = Config(
+        connect_timeout=3, read_timeout=10, retries={"total_max_attempts": 2}
+    )
     return cast("DynamoDBClient", Session().create_client("dynamodb", config=config))
 
 
@@ -85,16 +86,16 @@ class Store:
 @contextmanager
 def open_store(folder: DataFolder) -> Iterator[Store]:
     """Open the store of a folder or of AWS_ENDPOINT_URL_DYNAMODB; others may be using it."""
-    endpoint = os.environ.get(ENDPOINT_VARIABLE)
-    if endpoint:
-        # DynamoDB Local, for instance, needs credentials, but takes any.
-        if urlsplit(endpoint).hostname in {"127.0.0.1", "::1", "localhost"}:
-            for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-                os.environ.setdefault(name, "local")
-            region = os.environ.get("AWS_REGION", REGION)
-            os.environ.setdefault("AWS_DEFAULT_REGION", region)
+    if os.environ.get(ENDPOINT_VARIABLE):
         keep_local(None)
-        yield Store(folder, client())
+        try:
+            dynamodb = client()
+        except BotoCoreError as error:
+            raise LocalError(
+                f"{error} Set AWS_DEFAULT_REGION, AWS_ACCESS_KEY_ID and "
+                "AWS_SECRET_ACCESS_KEY: any will do for DynamoDB Local"
+            ) from error
+        yield Store(folder, dynamodb)
         return
     advice = (
         "Put a good copy in its place, or start with an empty store: "
