@@ -1,7 +1,7 @@
-"""What the documents name exists: files, headings, commands, operations, alarms, faults' texts."""
+"""What the documents name exists: files, headings, commands, alarms, the texts of faults."""
 
 import re
-from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -9,12 +9,11 @@ import typer
 from botocore import xform_name
 from botocore.session import get_session
 from markdown_it import MarkdownIt
-from markdown_it.token import Token
 
 from tests.support import openapi
 from tools import ROOT
 from tools.cli import app
-from tools.planted_faults import listed, place
+from tools.planted_faults import listed
 
 DOCUMENTS = sorted(
     [*ROOT.glob("*.md"), *ROOT.glob("[!.]*/*.md"), *ROOT.glob("[cp]*/*/*.md")]
@@ -28,11 +27,6 @@ TEMPLATE = (ROOT / "template.yaml").read_text()
 ALARMS = re.findall(r"^  (\w+Alarm):", TEMPLATE, re.MULTILINE)
 
 
-def tokens(document: Path) -> Iterator[Token]:
-    for token in MarkdownIt().enable("table").parse(document.read_text()):
-        yield from (token, *(token.children or ()))
-
-
 def anchors(document: Path) -> list[str]:
     """Name a document's headings as GitHub does in links to them."""
     headings = re.findall("^#+ (.+)", document.read_text(), re.MULTILINE)
@@ -41,7 +35,8 @@ def anchors(document: Path) -> list[str]:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
 def test_links_lead_somewhere_and_commands_exist(document: Path) -> None:
-    for token in tokens(document):
+    blocks = MarkdownIt().enable("table").parse(document.read_text())
+    for token in chain(blocks, *(block.children or () for block in blocks)):
         link = str(token.attrGet("href") or token.attrGet("src") or "")
         if "://" not in link:
             file, _, anchor = link.partition("#")
@@ -65,24 +60,23 @@ def test_runbook_has_a_section_for_each_alarm(alarm: str) -> None:
     assert re.search(f"^### .*{alarm}", RUNBOOK, re.MULTILINE)
 
 
-# What may name operations, their routes and events.
-FILES = [
-    *[document for document in DOCUMENTS if document.name != "CHANGELOG.md"],
-    *[ROOT / name for name in ("template.yaml", "openapi.yaml", "Makefile")],
-    *[ROOT / name for name in (".vscode/launch.json", "docs/architecture.dot")],
+# What may name operations and their events; CONTRIBUTING's examples add and remove one.
+NAMING = [
+    *(document for document in DOCUMENTS if document.name != "CHANGELOG.md"),
+    *(ROOT / name for name in ("template.yaml", "openapi.yaml", "Makefile")),
+    *(ROOT / name for name in (".vscode/launch.json", "docs/architecture.dot")),
 ]
-# Those that stand there as examples of how to add and remove one.
-EXAMPLES = {"CONTRIBUTING.md": {"deletePet", "getPet"}}
+EXAMPLES = {"CONTRIBUTING.md": {"deletepet", "getpet"}}
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+@pytest.mark.parametrize("file", NAMING, ids=lambda file: file.name)
 def test_operations_and_events_that_are_named_exist(file: Path) -> None:
     text = file.read_text()
     verbs = "list|create|get|change|replace|update|delete"
-    named = {name.lower() for name in re.findall(rf"\b(?:{verbs})_?[Pp]ets?\b", text)}
-    known = [each.id for each in openapi.operations()]
-    known += EXAMPLES.get(file.name, set())
-    assert {name.replace("_", "") for name in named} <= {name.lower() for name in known}
+    known = {each.id.lower() for each in openapi.operations()}
+    known |= EXAMPLES.get(file.name, set())
+    for name in re.findall(rf"\b(?:{verbs})_?[Pp]ets?\b", text):
+        assert name.replace("_", "").lower() in known, name
     for event in re.findall(r"\bevents/[\w-]+\.json", text):
         assert (ROOT / event).exists(), event
     for method, path in re.findall(r"`([A-Z]+) (?:/v1)?(/pets/?[^\s`?]*)", text):
@@ -92,13 +86,10 @@ def test_operations_and_events_that_are_named_exist(file: Path) -> None:
 @openapi.each_operation
 def test_documents_name_every_operation(operation: openapi.Operation) -> None:
     row = f"| `{operation.method} /v1{operation.path}"
-    assert row in (ROOT / "README.md").read_text(), (
-        f"README.md, API at a glance: add a row for {operation.id}."
-    )
-    assert f"`{operation.id}`" in (ROOT / "SECURITY.md").read_text(), (
-        f"SECURITY.md, A stolen key: say that it reaches {operation.id}."
-    )
+    assert row in (ROOT / "README.md").read_text(), "README.md: API at a glance"
+    named = f"`{operation.id}`" in (ROOT / "SECURITY.md").read_text()
+    assert named, "SECURITY.md: A stolen key"
 
 
 def test_planted_faults_quote_a_text_that_stands_once() -> None:
-    assert [fault["name"] for fault in listed() if not place(fault)] == []
+    assert [fault.name for fault in listed() if not fault.text] == []
