@@ -140,7 +140,7 @@ quick: install .tools/sam/.installed ## while you add an operation or a field: w
 
 .PHONY: test tests
 test: install .tools/sam/.installed ## after each change: every test that is not slow, with every branch of what ships covered
-	@echo "make test: under a minute on two idle cores"
+	@echo "make test: about a minute and a half on two idle cores"
 	@SECONDS=0; $(PYTEST_CMD) -n auto -m "not slow" --cov; echo "make test: $$SECONDS s"
 
 tests: test
@@ -162,7 +162,7 @@ faults: install .tools/sam/.installed $(if $(shell command -v npm),$(addsuffix /
 	@$(ANIMAL_STORE) faults $(if $(ONLY),--only "$(ONLY)") $(if $(SAMPLE),--sample $(SAMPLE))
 
 .PHONY: mutants
-mutants: install .tools/sam/.installed .tools/mutmut/.installed ## change code, templates and workflows by a program: a test must notice each change (ONLY=path, SAMPLE=100, SEED=1)
+mutants: install .tools/sam/.installed .tools/mutmut/.installed $(if $(shell command -v npm),.tools/iam/.installed) ## change code, templates and workflows by a program: a test must notice each change (ONLY=path, SAMPLE=100, SEED=1)
 	@$(ANIMAL_STORE) mutants $(if $(ONLY),--only "$(ONLY)") $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
 
 .PHONY: clients
@@ -174,7 +174,7 @@ hooks: .tools/pre-commit/.installed ## run `make check` before every commit
 	@.tools/pre-commit/bin/pre-commit install
 
 .PHONY: audit
-audit: .venv/.installed ## how everything is locked, known vulnerabilities, secrets in the tree (status 2: OSV did not answer)
+audit: .venv/.installed ## how everything is locked, known vulnerabilities, secrets in the tree
 	@$(ANIMAL_STORE) audit
 
 # -- AWS ---------------------------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ export AWS_DEFAULT_REGION ?= $(AWS_REGION)
 endif
 
 .PHONY: build
-build: .venv/.installed .tools/sam/.installed ## build for AWS, without Docker: arm64 (release) and x86_64 (ARCH=... for one)
+build: .venv/.installed .tools/sam/.installed ## build the commit for AWS, without Docker: arm64 (release) and x86_64 (ARCH=... for one)
 	@$(ANIMAL_STORE) build $(ARCH)
 
 # Checked before a recipe does anything: make expands all its lines first.
@@ -200,8 +200,7 @@ bootstrap: .venv/.installed .tools/sam/.installed ## prepare an AWS account: mak
 
 .PHONY: deploy
 deploy: .venv/.installed .tools/sam/.installed ## build, deploy and check a stage: make deploy STAGE=staging (ARTIFACT=file: no build)
-	@$(call required,STAGE)$(if $(ARTIFACT),,$(MAKE) build ARCH=arm64)
-	@$(ANIMAL_STORE) deploy "$$STAGE" $(if $(ARTIFACT),--artifact "$$ARTIFACT") $(ARGS)
+	@$(call required,STAGE)$(ANIMAL_STORE) deploy "$$STAGE" $(if $(ARTIFACT),--artifact "$$ARTIFACT") $(ARGS)
 
 .PHONY: rollback
 rollback: .venv/.installed .tools/sam/.installed ## deploy an earlier artifact again: make rollback STAGE=production COMMIT=...
@@ -243,9 +242,13 @@ starter: install ## make a service of your own out of this one: make starter NAM
 	@$(call required,NAME DEST).venv/bin/python -m tools.starter "$$NAME" "$$DEST" $(if $(PLURAL),--plural "$$PLURAL")
 
 .PHONY: bench
-bench: .venv/.installed .tools/sam/.installed ## compare speed and size with other frameworks, on Linux (QUICK=1: cold ratio only)
+bench: .venv/.installed .tools/sam/.installed .tools/charts/.installed ## compare the speed of the last commit with other frameworks, on Linux (QUICK=1: cold starts of ours and a tuned bare one)
 	@$(MAKE) build ARCH=$(MACHINE) >&2
 	@.venv/bin/python -m benchmarks $(if $(QUICK),--quick)
+
+.PHONY: bench-publish
+bench-publish: .venv/.installed .tools/sam/.installed .tools/charts/.installed ## write the benchmark's tables, bill and charts again, from its results.json
+	@.venv/bin/python -m benchmarks --publish
 
 .PHONY: bench-aws
 bench-aws: .venv/.installed ## cold and warm durations of a deployed stage, by memory size (STAGE=, API_KEY=); not yet run
@@ -254,7 +257,7 @@ bench-aws: .venv/.installed ## cold and warm durations of a deployed stage, by m
 .PHONY: bench-lock
 bench-lock: $(UV) ## bring the benchmark's lock files up to date, with the libraries that we ship at our own versions
 	@$(UV) export --quiet --no-hashes --no-header --no-annotate --all-groups --no-emit-local -o .tools/constraints.txt
-	@for in in benchmarks/*.in benchmarks/peers/*/*.in; do \
+	@for in in locks/charts.in benchmarks/*.in benchmarks/peers/*/*.in; do \
 	  $(UV) pip compile --quiet --python-version 3.13 --generate-hashes --no-header --no-annotate -c .tools/constraints.txt \
 	    $(if $(UPGRADE),--upgrade) -o $${in%.in}.txt $$in; done
 

@@ -18,6 +18,7 @@ SLOW = (
     "packaging/",
     "reliability/test_attack.py",
     "reliability/test_model.py",
+    "reliability/test_repair.py",
     "reliability/test_sockets.py",
 )
 

@@ -16,16 +16,11 @@ from tools import ROOT
 NAMES = [" Rex", "\ufeffRex", "\U0001f43e" * 256]
 NEWER = {"id": 2**53 + 1, "name": "Rex", "categoryId": 2**53 + 1, "color": "red"}
 TSC = "npx tsc --strict --target ES2022 --module NodeNext --types node --skipLibCheck"
-
-
 # How a program that uses a generated client is built and run.
 PROGRAMS = {
     "openapi-python-client": """
         mypy --strict --disable-error-code arg-type animal_store_api
-        python python_client.py openapi_python_client""",
-    "openapi-generator-python": """
-        mv python-client/openapi_client .
-        python python_client.py openapi_generator""",
+        python python_client.py""",
     "openapi-typescript": f"""
         {TSC} --exactOptionalPropertyTypes --noUncheckedIndexedAccess openapi_typescript.ts
         node openapi_typescript.js""",
@@ -66,11 +61,9 @@ def test_every_operation_and_error(
     path = f"{installed('clients') / 'bin'}:{os.environ['PATH']}"
 
     with serve(script) as server:
-        command = ("bash", "-euc", f'{GENERATE[name]}{PROGRAMS[name]} "$@"', "bash")
-        arguments = (service.base_url, server.origin, json.dumps(NAMES))
         printed = run(
-            *command,
-            *arguments,
+            *("bash", "-euc", f'{GENERATE[name]}{PROGRAMS[name]} "$@"', "bash"),
+            *(service.base_url, server.origin, json.dumps(NAMES)),
             cwd=folder,
             PATH=path,
             API_KEY=service.api_key,
