@@ -69,12 +69,15 @@ def sam_local() -> None:
         with prepared(folder, BUILD, host_address()) as (store, gateway):
             key = store.key(gateway.template)
             event = "" if os.environ.get("EVENTS") == "0" else events.EXAMPLE_KEY
-            start = ["start-api", "--port", str(port), "--warm-containers=EAGER"]
+            # Not EAGER: sam would then start them at once, and now and then leave one behind.
+            start = ["start-api", "--port", str(port), "--warm-containers=LAZY"]
             with (
                 events.prepared(event, gateway, store.dynamodb),
                 _sam(*start) as process,
             ):
                 _wait_until_it_answers(process, base_url(port), key)
+                for route in gateway.template.routes:
+                    _request(route.method, base_url(port) + route.resource)
                 print(port, end="", file=service, flush=True)
                 print(greeting(base_url(port), key), flush=True)
                 process.wait()
@@ -201,10 +204,11 @@ def _wait_until_it_answers(
     while process.poll() is None:
         time.sleep(0.2)
         with suppress(httpx2.TransportError):
-            answer = httpx2.get(
-                f"{url}/pets", headers=headers, timeout=30, trust_env=False
-            )
-            if answer.is_success:
+            if _request("GET", f"{url}/pets", headers=headers).is_success:
                 return
             raise LocalError("the containers cannot reach the store (see above)")
     raise LocalError("sam local has ended (see above)")
+
+
+def _request(method: str, url: str, **options: Any) -> httpx2.Response:
+    return httpx2.request(method, url, timeout=30, trust_env=False, **options)
