@@ -57,13 +57,6 @@ def local_user() -> str:
         return f"uid {os.getuid()}"
 
 
-def aws_caller() -> str:
-    """Name whoever the SDK's credentials belong to, by ARN."""
-    import boto3  # late: `make run` needs this module, not boto3
-
-    return str(boto3.client("sts").get_caller_identity()["Arn"])
-
-
 @dataclass(frozen=True, slots=True)
 class KeyTable:
     """The table of keys; `who` names the person who issues and revokes, for the record."""

@@ -4,14 +4,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 from animal_store import api_key as api_keys
 from botocore.exceptions import ClientError
-from typer.testing import CliRunner
 
+from tests.support.aws import OUTPUTS, Aws
 from tests.support.handlers import API_KEYS, client, empty_store
 from tools.admin import keys as command
 from tools.deployment.stage import Stage
@@ -21,8 +21,6 @@ from tools.local.events import EXAMPLE_KEY
 HASH = "a" * 64
 EXAMPLE_HASH = api_keys.digest(EXAMPLE_KEY)
 ARN = "arn:aws:sts::123456789012:user/alice"
-
-RunCommand = Callable[..., str]
 
 
 @pytest.fixture
@@ -133,30 +131,29 @@ def test_record_of_a_newer_version_can_be_read(keys: KeyTable) -> None:
 
 
 @pytest.fixture
-def run(keys: KeyTable, monkeypatch: pytest.MonkeyPatch) -> RunCommand:
-    """Return a function that runs `keys` on the table, which every stage has."""
-    monkeypatch.setattr(Stage, "outputs", lambda _: {"ApiKeysTableName": API_KEYS})
-    monkeypatch.setattr(command, "client", lambda: keys.dynamodb)
-    monkeypatch.setattr(command, "aws_caller", lambda: ARN)
-
-    def run(*arguments: str) -> str:
-        options = [*arguments, "--stage", "production"]
-        return CliRunner().invoke(command.app, options, catch_exceptions=False).stdout
-
-    return run
+def stage() -> Stage:
+    """Make a stage whose stack has the table."""
+    aws = Aws(str)
+    aws.stack = {"Outputs": OUTPUTS}
+    return aws.stage
 
 
 def test_production_key_is_live_expires_after_a_year_and_is_shown_once(
-    run: RunCommand,
+    stage: Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    key = run("issue", "--label", "bob").strip()
-    run("revoke", key)
+    command.issue(label="bob", stage=stage)
+    printed, announced = capsys.readouterr()
+    key = printed.strip()
+    command.revoke(key, stage=stage)
+    capsys.readouterr()
+    command.list_(stage=stage, as_json=True)
+    listed = capsys.readouterr().out
 
     assert key.startswith("animal_live_")
-    listed = run("list", "--json")
+    assert announced.startswith("production: account 123456789012, eu-central-1, as ")
     bob = json.loads(listed)[-1]
     assert bob["expires"] - bob["created"] == pytest.approx(365 * 86_400, abs=5)
-    assert bob["issuedBy"] == bob["revokedBy"] == ARN
+    assert bob["issuedBy"] == bob["revokedBy"] == "arn:aws:iam::123456789012:eve"
     assert (bob["state"], bob["id"]) == ("revoked", bob["hash"][:12])
     assert key not in listed
 
@@ -174,13 +171,15 @@ def test_stage_without_a_region_says_what_to_set() -> None:
     assert done.stderr == "Set AWS_DEFAULT_REGION to the region of the stage.\n"
 
 
-@pytest.mark.parametrize("arguments", [["list"], ["revoke", HASH]])
+@pytest.mark.parametrize("show", [command.list_, partial(command.revoke, HASH)])
 def test_nothing_in_the_table_steers_the_terminal(
-    arguments: list[str], run: RunCommand, keys: KeyTable
+    show: Any, stage: Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    keys.put(KeyRecord(HASH, "\x1b[2J\u202e", created=1, issuedBy="\x1b]0;eve\x07"))
+    record = KeyRecord(HASH, "\x1b[2J\u202e", created=1, issuedBy="\x1b]0;eve\x07")
+    KeyTable(client(), API_KEYS).put(record)
 
-    printed = run(*arguments)
+    show(stage=stage)
 
+    printed = capsys.readouterr().out
     assert r"\x1b[2J\u202e" in printed
     assert printed.replace("\n", "").isprintable()

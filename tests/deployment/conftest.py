@@ -20,7 +20,7 @@ def aws(
         monkeypatch.delenv(name, raising=False)
     pack("older")
     pack("newer")
-    return Aws(lambda: capsys.readouterr().out)
+    return Aws(lambda: "".join(capsys.readouterr()))
 
 
 @pytest.fixture

@@ -128,6 +128,7 @@ def workflow(production: Aws, monkeypatch: pytest.MonkeyPatch) -> Aws:
 def test_a_deployment_takes_these_steps(workflow: Aws) -> None:
     workflow.stack["StackStatus"] = "UPDATE_IN_PROGRESS"
     workflow.stack["Parameters"] |= {"AlarmEmail": "a@b.c", "DomainName": "x"}
+    workflow.stack["Parameters"]["ReservedConcurrency"] = "5"
 
     commands.deploy(workflow.stage, NEWER, **ATTESTED, canary=False)
 

@@ -83,7 +83,7 @@ def test_damage_is_first_listed_and_then_repaired_from_the_same_copy(
     assert items(dynamodb) == before
     assert tag["Key"] == "delete-after"
     assert COPY not in dynamodb.list_tables()["TableNames"]
-    printed = capsys.readouterr().out
+    printed = "".join(capsys.readouterr())
     assert "production: account 1, us-east-1, as arn:aws:iam::1:user/eve" in printed
     assert f"{ANIMALS} as it was at 2027-01-31T02:30:00Z (UTC)" in printed
     assert "1 missing (put back)" in printed

@@ -5,23 +5,21 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from animal_store_client.errors import printable
 from lambda_local.dynamodb import create_tables
 
-from tools.deployment.stage import Stage
+from tools.deployment.stage import Stage, named
 from tools.key_table import (
     Environment,
     KeyAdministrationError,
     KeyTable,
-    aws_caller,
 )
 from tools.local.folder import DataFolder
 from tools.local.service import (
     KEY_TABLE,
-    client,
     load_template,
     open_store,
 )
@@ -31,20 +29,22 @@ _LINE = "{:12}  {:16}  {:16}  {:7}  {:20}  {}"  # of the list
 app = typer.Typer(help="Issue, list and revoke API keys.", no_args_is_help=True)
 
 StageOption = Annotated[
-    Literal["staging", "production"] | None,
-    typer.Option("--stage", help="Act on the keys of this deployed stage."),
+    Stage | None,
+    typer.Option(parser=named, metavar="STAGE", help="Act on its keys."),
 ]
 
 
 @contextmanager
-def _table(stage: str | None) -> Iterator[KeyTable]:
+def _table(stage: Stage | None) -> Iterator[KeyTable]:
     if stage:
-        outputs = Stage(stage).outputs()
+        stage.announce()
+        outputs = stage.outputs()
         if not outputs:
             raise KeyAdministrationError(
-                f"This account and region have no stack of {stage}."
+                f"This account and region have no stack of {stage.name}."
             )
-        yield KeyTable(client(), outputs["ApiKeysTableName"], aws_caller)
+        table = outputs["ApiKeysTableName"]
+        yield KeyTable(stage.client("dynamodb"), table, stage.caller)
         return
     # The store of DATA, which a running service may be using, or of AWS_ENDPOINT_URL_DYNAMODB.
     tables = load_template().tables
@@ -65,7 +65,9 @@ def issue(
     stage: StageOption = None,
 ) -> None:
     """Make a key. It is shown now and never again: only its hash is stored."""
-    environment: Environment = "live" if stage == "production" else "test"
+    environment: Environment = (
+        "live" if stage and stage.name == "production" else "test"
+    )
     with _table(stage) as keys:
         expires = int(time.time()) + days * 86_400
         _, record = keys.issue(label, environment, expires, typer.echo)

@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import sys
 import time
 import tomllib
 from collections.abc import Callable
@@ -55,10 +56,10 @@ class Stage:
         return str(self.client("sts").get_caller_identity()["Arn"])
 
     def announce(self) -> None:
-        """Print where a command acts, and as whom."""
-        region, caller = self.client("sts").meta.region_name, self.caller()
+        """Say on stderr where a command acts, and as whom."""
+        region, caller = self.client("cloudformation").meta.region_name, self.caller()
         account = caller.split(":")[4]
-        print(f"{self.name}: account {account}, {region}, as {caller}", flush=True)
+        print(f"{self.name}: account {account}, {region}, as {caller}", file=sys.stderr)
 
     def run(self, *command: str, cwd: Path = ROOT) -> str:
         """Run a command and return what it printed."""
