@@ -81,7 +81,7 @@ def test_bill_of_500_requests_a_second_has_what_they_and_the_stack_use(
         "DynamoDB": 388.96,  # 0.9 read and 0.3 write units for each call, and storage
         "logs": 255.31,  # 2 bytes, and 392 of the access log
         "custom metrics": 6.60,
-        "alarms": 3.20,
+        "alarms": 2.60,  # 21 metrics at $0.10, and a composite
         "dashboard": 3.00,
         "firewall": 786.60,  # $9, and 1,296 million requests at $0.60
         "data transfer": 70.22,  # 602 bytes for each request

@@ -7,16 +7,18 @@ all in the window: here it does not.
 import math
 import operator
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 from functools import cache
-from types import CodeType
 from typing import Any, NamedTuple
 
 from tests.support.stack import Template, properties_by_name
 
 Metric = tuple[str, str, frozenset[tuple[str, str]]]
 """A metric's namespace, name and dimensions."""
+
+MINUTES = range(-7 * 60, 12 * 60 + 1)
+"""What is evaluated: 12 hours, and before them more than the longest window."""
 
 _COMPARE = {
     "GreaterThanThreshold": operator.gt,
@@ -39,25 +41,38 @@ class Stream(NamedTuple):
     first: int
     last: int
 
-    def number(self, start: int, end: int) -> int:
-        """Return how many values come between two minutes."""
-        return self._until(end) - self._until(start)
-
-    def _until(self, minute: int) -> int:
-        minutes = min(max(minute, self.first), self.last) - self.first
-        return int(self.per_minute * minutes + 1e-9)
-
 
 Day = dict[Metric, list[Stream]]
 
 
-def _statistic(streams: Iterable[Stream], stat: str, start: int, end: int) -> float:
-    numbers = [(each.value, each.number(start, end)) for each in streams]
-    total = sum(value * number for value, number in numbers)
-    count = sum(number for _, number in numbers)
-    if count == 0:
-        return math.nan
-    return {"Sum": total, "SampleCount": count, "Average": total / count}[stat]
+@cache
+def _numbers(per_minute: float, first: int, last: int) -> list[int]:
+    """Return how many values of a stream came until each minute."""
+    passed = [min(max(minute, first), last) - first for minute in MINUTES]
+    return [int(per_minute * minutes + 1e-9) for minutes in passed]
+
+
+def _statistic(day: Day, asked: dict[str, Any]) -> Callable[[int], float]:
+    """Return what gives an alarm's metric, over its period, at a minute."""
+    named = asked["Metric"]
+    pairs = {pair["Name"]: pair["Value"] for pair in named["Dimensions"]}
+    name = metric(named["Namespace"], named["MetricName"], pairs)
+    streams = day.get(name, [Stream(0, 0, 0, 0)])
+    values = [stream.value for stream in streams]
+    numbers = list(zip(*(_numbers(*stream[1:]) for stream in streams), strict=True))
+    count = [sum(each) for each in numbers]
+    total = [math.sumprod(values, each) for each in numbers]
+
+    def at(minute: int) -> float:
+        end = MINUTES.index(minute)
+        start = end - asked["Period"] // 60
+        number, amount = count[end] - count[start], total[end] - total[start]
+        if number == 0:
+            return math.nan
+        found = {"Sum": amount, "SampleCount": number, "Average": amount / number}
+        return found[asked["Stat"]]
+
+    return at
 
 
 def _of_those_there(function: Any) -> Any:
@@ -68,55 +83,52 @@ def _of_those_there(function: Any) -> Any:
     return apply
 
 
-@cache
-def _compiled(expression: str) -> CodeType:
-    return compile(expression.strip(), expression, "eval")
+# Metric math: using-metric-math.html in CloudWatch's guide.
+_FUNCTIONS: dict[str, Any] = {
+    "IF": lambda condition, yes, no: yes if condition else no,
+    "FILL": lambda value, _: value,
+    "MAX": _of_those_there(max),
+    "SUM": _of_those_there(sum),
+}
 
 
-def _breaches(alarm: dict[str, Any], day: Day, now: int) -> Iterator[bool]:
-    """Tell of each period up to now whether it breaches the threshold."""
-    # Metric math: using-metric-math.html in CloudWatch's guide.
-    functions = {
-        "IF": lambda condition, yes, no: yes if condition else no,
-        "FILL": lambda value, _: value,
-        "MAX": _of_those_there(max),
-        "SUM": _of_those_there(sum),
-    }
+def _breaches(alarm: dict[str, Any], day: Day) -> Callable[[int], bool]:
+    """Return what tells of the period that ends with a minute whether it breaches the threshold."""
     result, *metrics = alarm["Metrics"]
-    for back in range(alarm["EvaluationPeriods"]):
-        values = {}
-        for each in metrics:
-            asked, minutes = each["MetricStat"], each["MetricStat"]["Period"] // 60
-            pairs = {
-                pair["Name"]: pair["Value"] for pair in asked["Metric"]["Dimensions"]
-            }
-            name = metric(
-                asked["Metric"]["Namespace"], asked["Metric"]["MetricName"], pairs
-            )
-            end = now - back * minutes
-            values[each["Id"]] = _statistic(
-                day.get(name, []), asked["Stat"], end - minutes, end
-            )
-        value = eval(_compiled(result["Expression"]), functions, values)  # noqa: S307 - the template's
-        if math.isnan(value):
-            yield {"breaching": True, "notBreaching": False}[alarm["TreatMissingData"]]
-        else:
-            yield _COMPARE[alarm["ComparisonOperator"]](value, alarm["Threshold"])
+    expression = compile(
+        result["Expression"].strip(), alarm["AlarmDescription"], "eval"
+    )
+    statistics = {each["Id"]: _statistic(day, each["MetricStat"]) for each in metrics}
+    missing = {"breaching": True, "notBreaching": False}[alarm["TreatMissingData"]]
+    compare = _COMPARE[alarm["ComparisonOperator"]]
+
+    @cache
+    def at(minute: int) -> bool:
+        values = {name: statistic(minute) for name, statistic in statistics.items()}
+        value = eval(expression, _FUNCTIONS, values)  # noqa: S307 - the template's
+        return missing if math.isnan(value) else compare(value, alarm["Threshold"])
+
+    return at
 
 
-def ringing(template: Template, day: Day, now: int) -> list[str]:
-    """Return the names of the alarms that are in ALARM at a minute."""
-    names = []
+def ringing(template: Template, day: Day) -> dict[str, set[int]]:
+    """Return for each alarm the minutes, from 1, at which it is in ALARM."""
+    found = {}
     for name, alarm in properties_by_name(template, "AWS::CloudWatch::Alarm").items():
-        needed = alarm.get("DatapointsToAlarm", alarm["EvaluationPeriods"])
-        if sum(_breaches(alarm, day, now)) >= needed:
-            names.append(name)
+        breaches, periods = _breaches(alarm, day), alarm["EvaluationPeriods"]
+        needed = alarm.get("DatapointsToAlarm", periods)
+        (length,) = {each["MetricStat"]["Period"] for each in alarm["Metrics"][1:]}
+        found[name] = {
+            now
+            for now in range(1, MINUTES.stop)
+            if sum(breaches(now - back * length // 60) for back in range(periods))
+            >= needed
+        }
     composites = properties_by_name(template, "AWS::CloudWatch::CompositeAlarm")
     for name, alarm in composites.items():
-        rule = alarm["AlarmRule"].replace("AND", "and").replace("OR", "or")
-        if eval(_compiled(rule), {"ALARM": names.__contains__}):  # noqa: S307 - the template's
-            names.append(name)
-    return names
+        rule = alarm["AlarmRule"].replace("AND", "&").replace("OR", "|")
+        found[name] = eval(rule, {"ALARM": found.__getitem__})  # noqa: S307 - the template's
+    return found
 
 
 def counted_in_log(
