@@ -61,7 +61,7 @@ def _statistic(day: Day, asked: dict[str, Any]) -> Callable[[int], float]:
     values = [stream.value for stream in streams]
     numbers = list(zip(*(_numbers(*stream[1:]) for stream in streams), strict=True))
     count = [sum(each) for each in numbers]
-    total = [math.sumprod(values, each) for each in numbers]
+    total = [sum(map(operator.mul, values, each)) for each in numbers]
 
     def at(minute: int) -> float:
         end = MINUTES.index(minute)
