@@ -1,15 +1,14 @@
 """Change the code by a program, one small change at a time; each must make a test fail."""
 
 import json
-import random
 import re
 import subprocess
-import tempfile
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
-from difflib import unified_diff
-from functools import cache
+from difflib import ndiff
+from functools import cache, partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -17,7 +16,7 @@ import yaml
 from coverage import CoverageData
 
 from tools import ROOT
-from tools.planted_faults import Fault, check_intact, judge
+from tools.planted_faults import Fault, check_intact, draw, judge
 
 _ACCEPTED = ROOT / "tests/accepted_mutants.toml"
 _REQUESTS = "tests/unit tests/reliability/test_faults.py tests/contract"
@@ -54,13 +53,11 @@ def mutants(
             file = str(path.relative_to(ROOT))
             if file.startswith(only):
                 make = python if file.endswith(".py") else settings
-                for mutant in make(file, suite):
-                    changed_line = mutant.name.splitlines()[-1][1:].strip()
-                    if (file, changed_line) not in accepted:
-                        found.append(mutant)
-    if sample:
-        found = random.Random(seed).sample(found, min(sample, len(found)))  # noqa: S311
-    judge(found)
+                found += make(file, suite)
+    for mutant in found.copy():
+        if (mutant.file, mutant.name.splitlines()[-1][2:].strip()) in accepted:
+            found.remove(mutant)
+    judge(draw(found, sample, str(seed)))
 
 
 def python(file: str, suite: str) -> Iterator[Fault]:
@@ -75,27 +72,35 @@ def python(file: str, suite: str) -> Iterator[Fault]:
 
 @cache
 def _tests_of_lines(suite: str) -> dict[tuple[str, int], str]:
-    """Run a suite, and return the tests that run a line of a file."""
-    coverage = "-n auto --cov=. --cov-context=test --cov-report= --cov-fail-under=0 "
+    """Return the tests of a suite that run a line of a file.
+
+    They are recorded once for each state of what git knows, in `.tools`.
+    """
+    git = partial(subprocess.check_output, cwd=ROOT, text=True)
+    commit = git(["git", "stash", "create"]).strip() or "HEAD"
+    state = git(["git", "rev-parse", f"{commit}^{{tree}}"])
+    record = ROOT / ".tools" / re.sub(r"\W+", "-", f"coverage {state} {suite}")
+    if not record.exists():
+        coverage = "-n auto --cov=. --cov-context=test --cov-report= --cov-fail-under=0"
+        check_intact(Fault("", f"{coverage} {suite}"), COVERAGE_FILE=f"{record}.new")
+        Path(f"{record}.new").rename(record)
+    data = CoverageData(str(record))
+    data.read()
     found: dict[tuple[str, int], str] = defaultdict(str)
-    with tempfile.TemporaryDirectory() as folder:
-        data = CoverageData(f"{folder}/coverage")
-        check_intact(coverage + suite, COVERAGE_FILE=data.data_filename())
-        data.read()
-        for path in data.measured_files():
-            file = path.partition("/tree/")[2]
-            for line, contexts in data.contexts_by_lineno(path).items():
-                # Without the cases, whose names may not be safe in a command.
-                tests = sorted({re.split(r"\[|\|", context)[0] for context in contexts})
-                # What runs when a module is imported may matter to each test.
-                found[file, line] = " ".join(tests) if all(tests) else suite
+    for path in data.measured_files():
+        file = path.partition("/tree/")[2]
+        for line, contexts in data.contexts_by_lineno(path).items():
+            # Without the cases, whose names may not be safe in a command.
+            tests = sorted({re.split(r"\[|\|", context)[0] for context in contexts})
+            # What runs when a module is imported may matter to each test.
+            found[file, line] = " ".join(tests) if all(tests) else suite
     return found
 
 
 def settings(file: str, suite: str) -> Iterator[Fault]:
     """Change each value of a YAML file that is not prose, and leave out each entry of a list."""
     unchanged, *mutants = values((ROOT / file).read_text("utf-8"))
-    check_intact(suite, file, unchanged)
+    check_intact(Fault("", suite, file, unchanged))
     for text in mutants:
         yield Fault(diff(file, unchanged, text), suite, file, text)
 
@@ -129,7 +134,5 @@ def other(value: str) -> str:
 
 def diff(file: str, before: str, after: str) -> str:
     """Return a file's name, and the lines that go and come."""
-    lines = list(
-        unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm="")
-    )
-    return "\n".join([file, *(line for line in lines[2:] if line[0] != "@")])
+    lines = ndiff(before.splitlines(), after.splitlines())
+    return "\n".join([file, *(line for line in lines if line[0] in "-+")])

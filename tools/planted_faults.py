@@ -31,14 +31,14 @@ class Fault(NamedTuple):
     Args:
         name: What is printed if it survives.
         suite: Arguments of pytest, or a command that begins with `make`.
-        file: The path, from the root, of the file that has the fault.
+        file: The path, from the root, of the file that has the fault; empty for none.
         text: That file's text.
     """
 
     name: str
     suite: str
-    file: str
-    text: str
+    file: str = ""
+    text: str = ""
 
 
 def faults(
@@ -47,92 +47,92 @@ def faults(
     source: Annotated[Path, typer.Option(help="Where they are listed.")] = FAULTS,
 ) -> None:
     """Print each fault that no test finds; exit with 1 if there is one, or a suite fails anyway."""
-    chosen = listed(source, only)
-    if sample:
-        count = min(sample, len(chosen))
-        chosen = random.Random(time.strftime("%F")).sample(chosen, count)  # noqa: S311
+    chosen = draw(listed(source, only), sample, time.strftime("%F"))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        [*pool.map(check_intact, {fault.suite for fault in chosen})]
+        [*pool.map(check_intact, {Fault("", fault.suite) for fault in chosen})]
     judge(chosen)
 
 
 def listed(source: Path = FAULTS, only: str = "") -> list[Fault]:
     """Read the faults whose name or file contains a text.
 
-    What a fault replaces must be in its file exactly once; white space is ignored, because a
-    formatter changes it. A fault whose text is lost has none, and counts as not found.
+    White space is ignored in what a fault replaces, because a formatter changes it. Raises
+    ValueError for a text that is not in its file exactly once.
     """
     found = []
     for fault in tomllib.loads(source.read_text("utf-8"))["fault"]:
-        if only not in f"{fault['name']} {fault['file']}":
-            continue
-        characters = map(re.escape, "".join(fault["text"].split()))
-        pattern = re.compile(r"\s*".join(characters))
-        before, *after = pattern.split((ROOT / fault["file"]).read_text("utf-8"))
-        name, text = fault["name"], ""
-        if len(after) == 1:
-            text = before + fault["replacement"].strip() + after[0]
-        else:
-            name += ": its text is not there exactly once"
-        found.append(Fault(name, fault["suite"], fault["file"], text))
+        name, file, new = fault["name"], fault["file"], fault["replacement"].strip()
+        if only in f"{name} {file}":
+            characters = map(re.escape, "".join(fault["text"].split()))
+            before, *after = re.split(
+                r"\s*".join(characters), (ROOT / file).read_text("utf-8")
+            )
+            if len(after) != 1:
+                raise ValueError(f"{name}: its text is not there exactly once")
+            found.append(Fault(name, fault["suite"], file, before + new + after[0]))
     return found
+
+
+def draw(found: list[Fault], sample: int, seed: str) -> list[Fault]:
+    """Choose so many, the same ones for a seed; 0 for all."""
+    count = min(sample or len(found), len(found))
+    return random.Random(seed).sample(found, count)  # noqa: S311
 
 
 def judge(found: list[Fault]) -> None:
     """Print the faults that no test finds, and the score; exit with 1 if there is one."""
-    survived = 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for fault, test in zip(found, pool.map(_found_by, found), strict=True):
-            if not test:
-                survived += 1
-                print(fault.name, flush=True)
-    print(f"{len(found) - survived} of {len(found)} were found.")
-    raise typer.Exit(survived > 0 or not found)
+        count = sum(pool.map(_is_found, found))
+    print(f"{count} of {len(found)} were found.")
+    raise typer.Exit(count < len(found) or not found)
 
 
-def _found_by(fault: Fault) -> str:
-    return first_failure(fault.suite, fault.file, fault.text) if fault.text else ""
+def _is_found(fault: Fault) -> bool:
+    failed = failure(fault)
+    if not failed:
+        print(fault.name, flush=True)
+    return bool(failed)
 
 
-def check_intact(suite: str, file: str = "", text: str = "", **own: str) -> None:
-    """Exit with 1 if a suite fails without a fault; arguments are those of `first_failure`."""
-    if failed := first_failure(suite, file, text, **own):
+def check_intact(fault: Fault, **variables: str) -> None:
+    """Exit with 1 if a suite fails without a fault, or with one that changes nothing."""
+    if failed := failure(fault, **variables):
         print(f"{failed} fails without a fault.")
         raise typer.Exit(1)
 
 
-def first_failure(suite: str, file: str = "", text: str = "", **variables: str) -> str:
-    """Return the first test of a suite that fails in a copy of the tree, or the suite; else "".
+def failure(fault: Fault, **variables: str) -> str:
+    """Run a fault's suite in a copy of the tree that has it, and say how the suite fails, if so.
 
     Args:
-        suite: Arguments of pytest, or a command that begins with `make`.
-        file: A file that has another text in the copy.
-        text: That text.
+        fault: What to plant.
         variables: For the suite's environment.
+
+    Returns:
+        The suite with its output, or nothing.
     """
-    command = shlex.split(suite if suite.startswith("make ") else _PYTEST + suite)
+    runner = "" if fault.suite.startswith("make ") else _PYTEST
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder, "tree")
         left_out = shutil.ignore_patterns(*_LEFT_OUT)
         shutil.copytree(ROOT, tree, ignore=left_out, symlinks=True)
         for name in _LINKED:
             (tree / name).symlink_to(ROOT / name)
-        if file:
-            (tree / file).write_text(text, "utf-8")
+        if fault.file:
+            (tree / fault.file).write_text(fault.text, "utf-8")
         # The installed packages are the original tree's.
         packages = f"{tree}/clients/python/src:{tree}/packages/lambda_local/src"
-        own = {"PYTHONPATH": packages, "MAKEFLAGS": "", **variables}
+        variables |= {"PYTHONPATH": packages, "MAKEFLAGS": ""}
         try:
-            done = subprocess.run(
-                command,
+            subprocess.run(
+                shlex.split(runner + fault.suite),
                 cwd=tree,
-                env=os.environ | own,
-                check=False,
+                env=os.environ | variables,
+                check=True,
                 capture_output=True,
                 text=True,
                 timeout=_TIMEOUT_S,
             )
-        except subprocess.TimeoutExpired:  # a suite that hangs has found the fault
-            return f"{suite}: no end"
-    failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
-    return [*failed, suite][0] if done.returncode else ""
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+            return f"{fault.suite}: {error.output}"
+    return ""
