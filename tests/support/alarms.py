@@ -61,7 +61,7 @@ def _statistic(day: Day, asked: dict[str, Any]) -> Callable[[int], float]:
     values = [stream.value for stream in streams]
     numbers = list(zip(*(_numbers(*stream[1:]) for stream in streams), strict=True))
     count = [sum(each) for each in numbers]
-    total = [sum(map(operator.mul, values, each)) for each in numbers]
+    total: list[float] = [sum(map(operator.mul, values, each)) for each in numbers]
 
     def at(minute: int) -> float:
         end = MINUTES.index(minute)
@@ -69,8 +69,7 @@ def _statistic(day: Day, asked: dict[str, Any]) -> Callable[[int], float]:
         number, amount = count[end] - count[start], total[end] - total[start]
         if number == 0:
             return math.nan
-        found = {"Sum": amount, "SampleCount": number, "Average": amount / number}
-        return found[asked["Stat"]]
+        return amount / {"Sum": 1, "Average": number}[asked["Stat"]]
 
     return at
 
