@@ -60,12 +60,14 @@ def _statistic(day: Day, asked: dict[str, Any]) -> Callable[[int], float]:
     streams = day.get(name, [Stream(0, 0, 0, 0)])
     values = [stream.value for stream in streams]
     numbers = list(zip(*(_numbers(*stream[1:]) for stream in streams), strict=True))
-    count = [sum(each) for each in numbers]
+    count: list[int] = [sum(each) for each in numbers]
     total: list[float] = [sum(map(operator.mul, values, each)) for each in numbers]
+
+    length: int = asked["Period"] // 60
 
     def at(minute: int) -> float:
         end = MINUTES.index(minute)
-        start = end - asked["Period"] // 60
+        start = end - length
         number, amount = count[end] - count[start], total[end] - total[start]
         if number == 0:
             return math.nan
