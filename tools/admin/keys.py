@@ -14,7 +14,6 @@ from lambda_local.dynamodb import create_tables
 from tools.deployment.stage import Stage, named
 from tools.key_table import (
     Environment,
-    KeyAdministrationError,
     KeyTable,
 )
 from tools.local.folder import DataFolder
@@ -38,12 +37,7 @@ StageOption = Annotated[
 def _table(stage: Stage | None) -> Iterator[KeyTable]:
     if stage:
         stage.announce()
-        outputs = stage.outputs()
-        if not outputs:
-            raise KeyAdministrationError(
-                f"This account and region have no stack of {stage.name}."
-            )
-        table = outputs["ApiKeysTableName"]
+        table = stage.deployed()["ApiKeysTableName"]
         yield KeyTable(stage.client("dynamodb"), table, stage.caller)
         return
     # The store of DATA, which a running service may be using, or of AWS_ENDPOINT_URL_DYNAMODB.

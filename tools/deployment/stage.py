@@ -116,6 +116,12 @@ class Stage:
         """Return the outputs of its stack; none if there is no stack."""
         return self._pairs(self.stack, "Output")
 
+    def deployed(self) -> dict[str, str]:
+        """Return the outputs of its stack, which has to be there."""
+        if outputs := self.outputs():
+            return outputs
+        raise DeploymentError(f"{self.name} has no stack in this account and region")
+
     def used_parameters(self) -> dict[str, str]:
         """Return the parameters that its stack has."""
         return self._pairs(self.stack, "Parameter")

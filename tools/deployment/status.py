@@ -7,15 +7,14 @@ from operator import attrgetter
 from animal_store_client.errors import printable
 
 from tools.deployment import release
-from tools.deployment.stage import DeploymentError, Stage, StageName
+from tools.deployment.stage import Stage, StageName
 from tools.key_table import KeyTable
 
 
 def status(stage: StageName) -> None:
     """Say what a stage runs, what ran before, the alarms that ring and the keys that expire."""
     stage.announce()
-    if not stage.outputs():
-        raise DeploymentError(f"{stage.name} has no stack in this account and region")
+    stage.deployed()
     for line in [*_releases(stage), *_alarms(stage), *_keys(stage)]:
         print(line)
 
