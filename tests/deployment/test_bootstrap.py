@@ -2,14 +2,14 @@
 
 import fnmatch
 import json
-import subprocess
 from typing import Any
 
 import pytest
 
+from tests.support.aws import Aws
 from tests.support.stack import load, properties_by_name, role_statements
 from tools.deployment import bootstrap
-from tools.deployment.stage import DeploymentError, Stage
+from tools.deployment.stage import DeploymentError
 from tools.deployment.template import resolve
 
 BOOTSTRAP = load("bootstrap.yaml")
@@ -127,53 +127,71 @@ def test_the_boundary_allows_every_action_of_the_stacks_roles() -> None:
     assert missing == set(), "Add them to Boundary in bootstrap.yaml."
 
 
-def identity(rules: Any, patterns: list[tuple[str, str]]) -> list[str]:
-    """Ask a GitHub whose environment has these rules."""
-    environment = "repos/octo/animals/environments/production"
-    policies = [{"type": kind, "name": name} for kind, name in patterns]
-    answers = {
-        environment: {"deployment_branch_policy": rules},
-        f"{environment}/deployment-branch-policies": {"branch_policies": policies},
-        "repos/octo/animals": {"id": 7, "owner": {"id": 5}},
-    }
+MAIN = {"type": "branch", "name": "main"}
+# Of one answer each question takes its own part.
+GITHUB: dict[str, Any] = {
+    "id": 7,
+    "owner": {"id": 5},
+    "deployment_branch_policy": {"protected_branches": False},
+    "branch_policies": [MAIN],
+}
+SESSION = """\
+production: account 123456789012, eu-central-1, as arn:aws:iam::123456789012:eve
+$ SAM_CLI_TELEMETRY=0 gh api repos/octo/animals/environments/production
+$ SAM_CLI_TELEMETRY=0 gh api \
+repos/octo/animals/environments/production/deployment-branch-policies
+$ SAM_CLI_TELEMETRY=0 gh api repos/octo/animals
+apigateway:GetAccount
+cloudformation:ListStackResources animal-store-production-bootstrap
+$ SAM_CLI_TELEMETRY=0 sam deploy --template-file bootstrap.yaml --stack-name \
+animal-store-production-bootstrap --capabilities CAPABILITY_IAM \
+--no-fail-on-empty-changeset --no-progressbar --parameter-overrides Stage=production \
+Owner=octo Repository=animals OwnerId=5 RepositoryId=7 CreateApiGatewayLoggingRole=true
+ArtifactBucketName: bucket
+ExecutionRoleArn: role/execution
+PermissionsBoundaryArn: policy/boundary
+"""
 
-    def execute(
-        command: tuple[str, str, str], **_: Any
-    ) -> subprocess.CompletedProcess[str]:
-        assert command[:2] == ("gh", "api")
-        return subprocess.CompletedProcess(command, 0, json.dumps(answers[command[2]]))
 
-    return bootstrap.identity(Stage("production", execute=execute), "octo/animals")
-
-
-PATTERNS = {"protected_branches": False}
-MAIN = ("branch", "main")
+def prepare(aws: Aws, **answer: Any) -> str:
+    """Prepare the account, while GitHub answers otherwise in some parts."""
+    aws.results["gh api"] = 0, json.dumps(GITHUB | answer)
+    parameters = ["CreateApiGatewayLoggingRole=true"]
+    bootstrap.bootstrap(aws.stage, "octo/animals", parameters)
+    return aws.session()
 
 
-def test_a_repository_is_known_by_numbers() -> None:
-    assert identity(PATTERNS, [MAIN]) == [
-        "Owner=octo",
-        "Repository=animals",
-        "OwnerId=5",
-        "RepositoryId=7",
-    ]
+def test_the_role_with_which_other_apis_write_logs_is_kept(aws: Aws) -> None:
+    assert prepare(aws) == SESSION
+
+    resources = aws.answers["cloudformation:ListStackResources"]
+    role = {"LogicalResourceId": "ApiGatewayLoggingRole", "ResourceType": "Role"}
+    resources["StackResourceSummaries"] += [role | {"PhysicalResourceId": "ours"}]
+    aws.answers["apigateway:GetAccount"] = {"cloudwatchRoleArn": "role/bootstrap/ours"}
+    assert prepare(aws) == SESSION
+
+    aws.answers["apigateway:GetAccount"] = {"cloudwatchRoleArn": "role/theirs"}
+    with pytest.raises(DeploymentError, match="role/theirs, for every API"):
+        prepare(aws)
+    assert not aws.changed()
 
 
 @pytest.mark.parametrize(
-    ("rules", "patterns"),
+    ("part", "answer"),
     [
-        (None, [MAIN]),
-        ({"protected_branches": True}, [MAIN]),
-        (PATTERNS, []),
-        (PATTERNS, [("tag", "main")]),
-        (PATTERNS, [MAIN, ("branch", "release/*")]),
+        ("deployment_branch_policy", None),
+        ("deployment_branch_policy", {"protected_branches": True}),
+        ("branch_policies", []),
+        ("branch_policies", [{"type": "tag", "name": "main"}]),
+        ("branch_policies", [MAIN, {"type": "branch", "name": "release/*"}]),
     ],
 )
 def test_an_environment_that_more_than_main_may_use_is_refused(
-    rules: Any, patterns: list[tuple[str, str]]
+    aws: Aws, part: str, answer: Any
 ) -> None:
     with pytest.raises(DeploymentError, match="more than main"):
-        identity(rules, patterns)
+        prepare(aws, **{part: answer})
+    assert not aws.changed()
 
 
 def test_artifacts_are_kept_and_cost_is_mailed() -> None:

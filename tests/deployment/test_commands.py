@@ -126,7 +126,7 @@ def workflow(production: Aws, monkeypatch: pytest.MonkeyPatch) -> Aws:
 
 
 def test_a_deployment_takes_these_steps(workflow: Aws) -> None:
-    workflow.stack["StackStatus"] = "UPDATE_IN_PROGRESS"
+    workflow.stack["StackStatus"] = "UPDATE_ROLLBACK_IN_PROGRESS"
     workflow.stack["Parameters"] |= {"AlarmEmail": "a@b.c", "DomainName": "x"}
     workflow.stack["Parameters"]["ReservedConcurrency"] = "5"
 

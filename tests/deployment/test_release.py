@@ -8,7 +8,7 @@ import yaml
 from botocore.exceptions import ClientError
 
 from tests.support.aws import TEMPLATE, Aws, aws_error, pack
-from tools.deployment import bootstrap, commands, release
+from tools.deployment import commands, release
 from tools.deployment.stage import DeploymentError
 
 OLDER = Path("older.zip")
@@ -98,32 +98,3 @@ def test_a_rollback_does_not_mind_an_update_that_has_just_ended(aws: Aws) -> Non
     aws.answers["cloudformation:CancelUpdateStack"] = aws_error("AccessDenied", "no")
     with pytest.raises(ClientError, match="AccessDenied"):
         aws.stage.cancel()
-
-
-BOOTSTRAP = """\
-apigateway:GetAccount
-cloudformation:ListStackResources animal-store-production-bootstrap
-$ SAM_CLI_TELEMETRY=0 sam deploy --template-file bootstrap.yaml --stack-name \
-animal-store-production-bootstrap --capabilities CAPABILITY_IAM \
---no-fail-on-empty-changeset --no-progressbar --parameter-overrides Stage=production \
-CreateApiGatewayLoggingRole=true
-"""
-
-
-def test_the_role_with_which_other_apis_write_logs_is_kept(aws: Aws) -> None:
-    parameters = ["CreateApiGatewayLoggingRole=true"]
-    aws.stack = {"StackStatus": "CREATE_COMPLETE"}
-    bootstrap.create(aws.stage, parameters)
-    assert aws.session() == BOOTSTRAP
-
-    resources = aws.answers["cloudformation:ListStackResources"]
-    role = {"LogicalResourceId": "ApiGatewayLoggingRole", "ResourceType": "Role"}
-    resources["StackResourceSummaries"] += [role | {"PhysicalResourceId": "ours"}]
-    aws.answers["apigateway:GetAccount"] = {"cloudwatchRoleArn": "role/bootstrap/ours"}
-    bootstrap.create(aws.stage, parameters)
-    assert aws.session() == BOOTSTRAP
-
-    aws.answers["apigateway:GetAccount"] = {"cloudwatchRoleArn": "role/theirs"}
-    with pytest.raises(DeploymentError, match="role/theirs, for every API"):
-        bootstrap.create(aws.stage, parameters)
-    assert not aws.changed()
