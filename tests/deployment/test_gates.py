@@ -83,16 +83,20 @@ SURVIVING = FOUND | {"replacement": "help: ## list them"}
 
 
 @pytest.mark.parametrize(
-    ("planted", "status"),
+    ("planted", "status", "said"),
     [
-        ([FOUND], 0),
-        ([FOUND, SURVIVING], 1),
-        ([FOUND | {"suite": "make nothing"}], 1),
-        ([], 1),
+        ([FOUND], 0, "1 of 1 were found.\n"),
+        ([FOUND, SURVIVING], 1, "a fault\n1 of 2 were found.\n"),
+        ([FOUND | {"suite": "make nothing"}], 1, " fails without a fault.\n"),
+        ([], 1, "0 of 0 were found.\n"),
     ],
 )
-def test_a_fault_that_survives_fails_the_run(
-    planted: list[dict[str, str]], status: int, tmp_path: Path
+def test_a_fault_that_survives_is_named_and_fails_the_run(
+    planted: list[dict[str, str]],
+    status: int,
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     lines = ["fault = ["]
     for fault in planted:
@@ -103,6 +107,7 @@ def test_a_fault_that_survives_fails_the_run(
     with pytest.raises(typer.Exit) as exited:
         faults(source=source)
     assert exited.value.exit_code == status
+    assert capsys.readouterr().out.endswith(said)
 
 
 def test_production_shifts_traffic_slowly_behind_a_firewall() -> None:
