@@ -1,9 +1,16 @@
 """createPet, `POST /v1/pets`: add an animal under a new id."""
 
+from typing import TYPE_CHECKING
+
 from animal_store import catalogue
 from animal_store.operation import Response, operation
 from animal_store.request import Request
-from animal_store.validators import NEW_PET
+from animal_store.validators import Validator
+
+if TYPE_CHECKING:
+    from animal_store.models import NewPet
+
+_NEW_PET: "Validator[NewPet]" = Validator("NewPet")
 
 
 @operation("createPet")
@@ -11,6 +18,6 @@ def handler(request: Request) -> Response:
     """Return the animal as it was added; repeating the Idempotency-Key does not add it again."""
     request.refuse_other_parameters()
     idempotency_key = request.idempotency_key()
-    creation = catalogue.create_pet(request.body(NEW_PET), request.caller, idempotency_key)
+    creation = catalogue.create_pet(request.body(_NEW_PET), request.caller, idempotency_key)
     headers = {"Idempotency-Replayed": "true"} if creation.replayed else {}
     return Response(201, creation.pet, headers)

@@ -165,6 +165,7 @@ def items(partition: str = "", database: Database = DATABASE) -> list[Any]:
 
 def pets(database: Database = DATABASE) -> list[Any]:
     """Read every animal as the service should return it."""
-    from animal_store.validators import PET_QUERY
+    from animal_store.validators import Validator
 
-    return PET_QUERY.python({"Items": items("pet", database)})["Items"]
+    found = {"Items": items("pet", database)}
+    return list(Validator[Any]("PetQuery").python(found)["Items"])

@@ -6,7 +6,7 @@ import pytest
 from animal_store.auth import Caller
 from animal_store.errors import InvalidRequest
 from animal_store.request import Request, collection_url
-from animal_store.validators import NEW_PET
+from animal_store.validators import Validator
 
 from tests.support.openapi import STATUSES
 
@@ -68,7 +68,7 @@ def test_refusal_names_the_member_and_what_is_wrong_with_it(
     event = {"body": content, "isBase64Encoded": isinstance(body, bytes)}
 
     with pytest.raises(InvalidRequest) as raised:
-        Request(event, Caller("0" * 64, "unit tests")).body(NEW_PET)
+        Request(event, Caller("0" * 64, "unit tests")).body(Validator("NewPet"))
 
     assert str(raised.value) == " ".join(problems)
 

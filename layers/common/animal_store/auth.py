@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from animal_store import api_key, dynamodb, settings
 from animal_store.errors import ServiceUnavailable, Unauthorized
-from animal_store.validators import API_KEY_ITEM
+from animal_store.validators import Validator
 
 if TYPE_CHECKING:
-    from animal_store.models import ApiKey
+    from animal_store.models import ApiKey, ApiKeyItem
 
 _BEARER = re.compile(r"bearer +(\S+) *", re.IGNORECASE | re.ASCII)
 
+_API_KEY_ITEM: Validator[ApiKeyItem] = Validator("ApiKeyItem")
 _CACHE_SECONDS = 60
 _CACHE_ENTRIES = 1024
 
@@ -117,7 +118,7 @@ def look_up(key_hash: str) -> ApiKey | None:
     try:
         return dynamodb.read(
             dynamodb.client.get_item,
-            API_KEY_ITEM,
+            _API_KEY_ITEM,
             TableName=settings.API_KEYS_TABLE,
             Key={"hash": {"S": key_hash}},
             ConsistentRead=True,

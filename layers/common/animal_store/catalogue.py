@@ -21,13 +21,15 @@ from pydantic_core import to_json
 
 from animal_store import dynamodb, settings
 from animal_store.errors import IdempotencyKeyReused, ServiceUnavailable
-from animal_store.validators import PET_ITEM, PET_QUERY
+from animal_store.validators import Validator
 
 if TYPE_CHECKING:
     from animal_store.auth import Caller
-    from animal_store.models import NewPet, Pet
+    from animal_store.models import NewPet, Pet, PetItem, PetQuery
     from animal_store.pet_status import PetStatus
 
+_PET_QUERY: Validator[PetQuery] = Validator("PetQuery")
+_PET_ITEM: Validator[PetItem] = Validator("PetItem")
 _IDEMPOTENCY_SECONDS = 24 * 60 * 60
 _CONFLICT_ATTEMPTS = 6
 _CONFLICT_SECONDS = 0.05
@@ -93,7 +95,7 @@ def list_pets(limit: int, status: PetStatus | None, after: int) -> Page:
         }
     pets = dynamodb.read(
         dynamodb.client.query,
-        PET_QUERY,
+        _PET_QUERY,
         TableName=settings.ANIMALS_TABLE,
         ExpressionAttributeValues={
             ":partition": {"S": status or "pet"},
@@ -116,7 +118,7 @@ def get_pet(pet_id: int) -> Pet | None:
     """
     return dynamodb.read(
         dynamodb.client.get_item,
-        PET_ITEM,
+        _PET_ITEM,
         TableName=settings.ANIMALS_TABLE,
         Key={"pk": {"S": "pet"}, "id": {"N": str(pet_id)}},
         ConsistentRead=True,

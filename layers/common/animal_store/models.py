@@ -1,7 +1,7 @@
 """The resources of the interface, and the responses of the store that are read into them.
 
 They are typed dictionaries: what validation lets through is JSON already, and an absent `status`
-is simply not there. `validators` has the compiled validator of each that comes from outside.
+is simply not there. Whoever reads one that comes from outside makes a `Validator` by its name.
 Nothing that runs in AWS imports this module.
 """
 

@@ -5,12 +5,9 @@ build` therefore puts the compiled schemas next to this module; without them (in
 the same function compiles them here.
 """
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 from pydantic_core import SchemaValidator
-
-if TYPE_CHECKING:
-    from animal_store.models import ApiKeyItem, NewPet, PetItem, PetQuery
 
 try:
     from animal_store.core_schemas import (  # type: ignore[import-not-found,unused-ignore]
@@ -28,11 +25,11 @@ class Validator(Generic[Model]):
     """Turns untrusted input into a model.
 
     Args:
-        core_schema: The compiled model.
+        name: The model's name in `models`.
     """
 
-    def __init__(self, core_schema: Any) -> None:
-        self._validator = SchemaValidator(core_schema)
+    def __init__(self, name: str) -> None:
+        self._validator = SchemaValidator(CORE_SCHEMAS[name])
 
     def python(self, value: object) -> Model:
         """Validate a Python value; raises pydantic_core's ValidationError."""
@@ -41,9 +38,3 @@ class Validator(Generic[Model]):
     def json(self, text: bytes) -> Model:
         """Validate JSON; raises pydantic_core's ValidationError."""
         return cast("Model", self._validator.validate_json(text))
-
-
-NEW_PET: "Validator[NewPet]" = Validator(CORE_SCHEMAS["NewPet"])
-PET_QUERY: "Validator[PetQuery]" = Validator(CORE_SCHEMAS["PetQuery"])
-PET_ITEM: "Validator[PetItem]" = Validator(CORE_SCHEMAS["PetItem"])
-API_KEY_ITEM: "Validator[ApiKeyItem]" = Validator(CORE_SCHEMAS["ApiKeyItem"])

@@ -247,6 +247,7 @@ class Call(Generic[T]):
     read: Callable[[httpx2.Response, Any], T]
     body: Any = None
     idempotency_key: str | None = None
+    media_type: str = "application/json"
 
     def __post_init__(self) -> None:
         self.start()
@@ -259,7 +260,10 @@ class Call(Generic[T]):
 
     def request(self, http: httpx2.Client | httpx2.AsyncClient, timeout_s: float) -> httpx2.Request:
         """Return the next attempt's request."""
-        headers = self.client.headers | _without_none(**{"Idempotency-Key": self.idempotency_key})
+        own = {"Idempotency-Key": self.idempotency_key}
+        if self.body is not None:
+            own["Content-Type"] = self.media_type
+        headers = self.client.headers | _without_none(**own)
         request = http.build_request(
             self.method, self.url, headers=headers, json=self.body, timeout=timeout_s
         )
