@@ -164,7 +164,7 @@ class Core(Generic[Http]):
             url = self._next_url(response)
             if str(url) in seen:
                 raise errors.InvalidResponseError("The next page is said to be an earlier one")
-            pets = tuple(_read_pet(response, pet) for pet in value)
+            pets = tuple(read_pet(response, pet) for pet in value)
             cursor = url.params["cursor"] if url else None
             return Page(pets, cursor, errors.request_id(response))
 
@@ -175,12 +175,14 @@ class Core(Generic[Http]):
     def _create(self, name: str, category: int, status: AnyStatus, key: str | None) -> "Call[Pet]":
         body = _without_none(name=name, categoryId=category, status=status)
         return Call(
-            self, "POST", self._pets, _read_pet, body, str(uuid.uuid4()) if key is None else key
+            self, "POST", self._pets, read_pet, body, str(uuid.uuid4()) if key is None else key
         )
 
     def _get(self, pet_id: int) -> "Call[Pet]":
-        url = self._pets.copy_with(path=f"{self._pets.path}/{pet_id}")
-        return Call(self, "GET", url, _read_pet)
+        return Call(self, "GET", self._pet(pet_id), read_pet)
+
+    def _pet(self, pet_id: int) -> httpx2.URL:
+        return self._pets.copy_with(path=f"{self._pets.path}/{pet_id}")
 
     def _next_url(self, response: httpx2.Response) -> httpx2.URL | None:
         """Return the URL of the next page; never one that would take the key to another origin."""
@@ -201,7 +203,8 @@ class Core(Generic[Http]):
         return url
 
 
-def _read_pet(response: httpx2.Response, value: Any) -> Pet:
+def read_pet(response: httpx2.Response, value: Any) -> Pet:
+    """Return the animal that is a response's JSON."""
     replayed = "Idempotency-Replayed" in response.headers
     return Pet.from_json(value, replayed=replayed, request_id=errors.request_id(response))
 
