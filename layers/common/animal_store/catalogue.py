@@ -154,19 +154,26 @@ def create_pet(new: NewPet, caller: Caller, idempotency_key: str | None) -> Crea
 
 def _next_id() -> int:
     """Take the next id from the atomic counter: unique, ascending; a lost response leaves a gap."""
-    response = dynamodb.call(
-        dynamodb.client.update_item,
-        TableName=settings.ANIMALS_TABLE,
+    counter = _update(
         Key={"pk": {"S": "counter"}, "id": {"N": "0"}},
         UpdateExpression="ADD #value :one",
         ExpressionAttributeNames={"#value": "value"},
         ExpressionAttributeValues={":one": {"N": "1"}},
         ReturnValues="UPDATED_NEW",
     )
+    return int(counter["value"]["N"])
+
+
+def _update(**parameters: Any) -> Item:
+    """Update an item; return the attributes that `ReturnValues` asks for."""
+    response = dynamodb.call(
+        dynamodb.client.update_item, TableName=settings.ANIMALS_TABLE, **parameters
+    )
     if "Attributes" not in response:
         # The SDK returns an empty response for a body that is not JSON.
         raise ServiceUnavailable from ValueError("the store's response is truncated or corrupt")
-    return int(response["Attributes"]["value"]["N"])
+    attributes: Item = response["Attributes"]
+    return attributes
 
 
 def _put(pet: Pet, item: Item) -> None:
