@@ -11,8 +11,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import boto3
 import yaml
+
+from tools.packaging.translate import expand
 
 LIMITATIONS = Path(__file__).with_name("emulator.yaml")
 Template = dict[str, Any]
@@ -31,22 +32,12 @@ def adapt(template: Template) -> Template:
         others = resource.get("DependsOn", [])
         others = [others] if isinstance(others, str) else others
         resource["DependsOn"] = [other for other in others if other in resources]
-        if "Metrics" in resource.get("Properties", {}):
-            _reduce_to_one_metric(resource["Properties"])
     if "Api" in resources:
         _lift_gateway_responses(resources)
         gateway = f"http://127.0.0.1:{os.environ['GATEWAY_PORT']}/_aws/execute-api"
         url = {"Fn::Sub": f"{gateway}/${{Api}}/${{Stage}}/v1"}
         template["Outputs"]["BaseUrl"]["Value"] = url
     return template
-
-
-def _reduce_to_one_metric(alarm: dict[str, Any]) -> None:
-    """Let an alarm watch the first of its metrics, so that what refers to it can stay."""
-    stats = [query.get("MetricStat") for query in alarm.pop("Metrics")]
-    first = next(filter(None, stats))
-    statistic = "ExtendedStatistic" if first["Stat"].startswith("p") else "Statistic"
-    alarm |= first["Metric"] | {"Period": first["Period"], statistic: first["Stat"]}
 
 
 def _lift_gateway_responses(resources: dict[str, Any]) -> None:
@@ -69,19 +60,5 @@ def _lift_gateway_responses(resources: dict[str, Any]) -> None:
         deployment["DependsOn"].append(name)
 
 
-def main() -> None:
-    """Read a template and its parameters, and write the template that the emulator is to create."""
-    from samtranslator.parser.parser import Parser  # type: ignore[import-not-found]
-    from samtranslator.translator.translator import Translator  # type: ignore[import-not-found]
-
-    request = json.load(sys.stdin)
-    # The partition is all that the translator takes from the session.
-    translator = Translator(
-        {}, Parser(), boto_session=boto3.Session(region_name="us-east-1")
-    )
-    template = translator.translate(request["template"], request["parameters"])
-    json.dump(adapt(template), sys.stdout)
-
-
 if __name__ == "__main__":
-    main()
+    json.dump(adapt(expand(**json.load(sys.stdin))), sys.stdout)

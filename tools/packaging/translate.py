@@ -24,10 +24,20 @@ def translate(parameters: dict[str, str], template: Path = TEMPLATE) -> dict[str
     return result
 
 
-def _main(template: str, parameters: str) -> None:
+def expand(template: dict[str, Any], parameters: dict[str, str]) -> dict[str, Any]:
+    """Translate a template in this process, which has to be the sam command's Python."""
     import boto3
     from samtranslator.parser.parser import Parser  # type: ignore[import-not-found]
     from samtranslator.translator.translator import Translator  # type: ignore[import-not-found]
+
+    # Its partition is all that the translator takes from the session.
+    session = boto3.Session(region_name="us-east-1")
+    translator = Translator({}, Parser(), boto_session=session)
+    expanded: dict[str, Any] = translator.translate(template, parameters)
+    return expanded
+
+
+def _main(template: str, parameters: str) -> None:
     from samtranslator.yaml_helper import yaml_parse  # type: ignore[import-not-found]
 
     # Through JSON, so that what YAML anchors share becomes copies, as in what sam uploads.
@@ -36,11 +46,7 @@ def _main(template: str, parameters: str) -> None:
         for name in {"CodeUri", "ContentUri"} & resource.get("Properties", {}).keys():
             if not resource["Properties"][name].startswith("s3://"):
                 resource["Properties"][name] = "s3://local/path"
-    # Its partition is all that the translator takes from the session.
-    translator = Translator(
-        {}, Parser(), boto_session=boto3.Session(region_name="us-east-1")
-    )
-    print(json.dumps(translator.translate(source, json.loads(parameters))))
+    print(json.dumps(expand(source, json.loads(parameters))))
 
 
 if __name__ == "__main__":
