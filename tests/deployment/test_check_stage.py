@@ -65,14 +65,11 @@ def test_one_change_gets_one_complaint(
     kept: Aws, path: str, value: Any, complaint: str
 ) -> None:
     *folders, name = path.split("/")
-    found: Any = reduce(getitem, folders, kept.answers | {"stack": kept.stack})
-    if not folders:
-        found = kept.answers
-    found[name] = value
+    kept.answers["stack"] = kept.stack
+    reduce(getitem, folders, kept.answers)[name] = value
 
-    complaints = [*check_stage.differences(kept.stage, pack("older"))]
-    complaints += check_stage.lapses(kept.stage)
-    (only,) = complaints
+    differences = check_stage.differences(kept.stage, pack("older"))
+    (only,) = [*differences, *check_stage.lapses(kept.stage)]
     assert only.removeprefix("ListPetsFunction: ").startswith(complaint)
 
 

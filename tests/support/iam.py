@@ -34,11 +34,7 @@ def evaluate(policy: Policy, requests: Iterable[Request]) -> tuple[list[str], se
     # Node.js looks for packages beside the program.
     program = shutil.copy(_PROGRAM, folder)
     asked = sorted(set(requests))
-    question = []
-    for action, resources, context in asked:
-        question.append(
-            {"action": action, "resources": resources, "context": dict(context)}
-        )
+    question = [each._asdict() | {"context": dict(each.context)} for each in asked]
     answers = subprocess.check_output(
         ["node", program],
         input=json.dumps({"policy": policy, "requests": question}),
