@@ -1,6 +1,5 @@
 """The template, the handlers, and the mapping between HTTP and proxy events."""
 
-import asyncio
 import json
 import os
 import sys
@@ -17,6 +16,7 @@ from lambda_local import LocalError, template
 from lambda_local.dynamodb import Database, keep_local
 from lambda_local.gateway import Gateway, load_handlers
 from starlette.routing import request_response
+from starlette.testclient import TestClient
 
 TEMPLATE = """\
 Parameters:
@@ -105,10 +105,8 @@ def get(
     gateway: Gateway, path: str = "/notes", body: bytes = b"", **headers: str
 ) -> httpx2.Response:
     application = request_response(gateway.handle)
-    transport = httpx2.ASGITransport(application, client=("192.0.2.1", 80))
-    client = httpx2.AsyncClient(transport=transport, headers=headers)
-    request = client.request("GET", f"http://localhost:3000{path}", content=body)
-    return asyncio.run(request)
+    client = TestClient(application, "http://localhost:3000", client=("192.0.2.1", 80))
+    return client.request("GET", path, content=body, headers=headers)
 
 
 def test_functions_get_events(project: Path) -> None:

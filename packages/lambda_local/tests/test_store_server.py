@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Iterator
 from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,6 @@ import pytest
 from botocore.session import Session
 from lambda_local.dynamodb import Database
 from lambda_local.store_server import serve
-
-TABLE: Any = {
-    "TableName": "Notes",
-    "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
-    "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
-}
 
 
 @pytest.fixture
@@ -33,9 +28,8 @@ def test_client_with_the_access_key_id_is_answered(database: Database) -> None:
             aws_access_key_id=access_key_id,
             aws_secret_access_key="none",
         )
-        dynamodb.create_table(**TABLE)
-
-        assert dynamodb.scan(TableName="Notes")["Items"] == []
+        with pytest.raises(dynamodb.exceptions.ResourceNotFoundException):
+            dynamodb.scan(TableName="Notes")
 
 
 def test_access_key_id_cannot_be_guessed(database: Database) -> None:
@@ -48,25 +42,26 @@ def test_access_key_id_cannot_be_guessed(database: Database) -> None:
 
 
 @pytest.mark.parametrize(
-    ("header", "size", "status"),
+    ("authorization", "size", "status"),
     [
-        ("Authorization: {}", 2, 403),
-        ("Authorization: Credential={:.31}/", 2, 403),
-        ("Authorization: Credential={}/", 16 * 1024 * 1024 + 1, 413),
+        ("{}", 2, 403),
+        ("Credential={:.31}/", 2, 403),
+        ("Credential={}/", 16 * 1024 * 1024 + 1, 413),
     ],
 )
 def test_refused_body_is_not_read(
-    database: Database, header: str, size: int, status: int
+    database: Database, authorization: str, size: int, status: int
 ) -> None:
     with (
         serve(database, "127.0.0.1") as (port, access_key_id),
-        socket.create_connection(("127.0.0.1", port), timeout=10) as connection,
+        closing(HTTPConnection("127.0.0.1", port, timeout=10)) as connection,
     ):
-        head = f"POST / HTTP/1.1\r\n{header.format(access_key_id)}\r\n"
-        connection.sendall(f"{head}Content-Length: {size}\r\n\r\n".encode())
-        answer = connection.makefile("rb").read()  # to the connection's end
+        headers = {"Authorization": authorization.format(access_key_id)}
+        headers["Content-Length"] = str(size)
+        connection.request("POST", "/", headers=headers)
+        answer = connection.getresponse()
 
-    assert answer.startswith(f"HTTP/1.1 {status} ".encode())
+    assert (answer.status, answer.will_close) == (status, True)
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "192.0.2.1"])

@@ -8,6 +8,7 @@ import json
 import os
 import sqlite3
 import sys
+import tempfile
 import threading
 import uuid
 import zlib
@@ -61,11 +62,6 @@ CREATE INDEX tokens_by_expiry ON tokens (expires);
 """
 
 
-_STATE = """
-SELECT * FROM pragma_application_id, pragma_user_version, pragma_quick_check(1)
-"""
-
-
 class Database:
     """An embedded DynamoDB in a file, which is created if it is missing, and refused if damaged.
 
@@ -76,7 +72,6 @@ class Database:
         self._path = path
         self._idle: deque[sqlite3.Connection] = deque()
         self._writing = threading.Lock()
-        self._refusal = ""  # why nothing is answered any more
         try:
             _create(path)
             _check(path)
@@ -143,14 +138,12 @@ class Database:
 
     def _refuse_if_gone(self, connection: sqlite3.Connection | None = None) -> None:
         """Refuse to use a file that has been removed or replaced, even if it comes back."""
-        if self._refusal:
-            raise sqlite3.ProgrammingError(self._refusal)
         if _identity(self._path) == self._identity:
             return
-        if connection:
-            # Empty the log into its own file, wherever that is: it would corrupt another store.
+        if connection and self._identity:
+            # Once, empty the log into its own file, wherever that is: it would corrupt another.
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            self._refusal = _GONE
+            self._identity = ()
         raise sqlite3.ProgrammingError(_GONE)
 
     def _connect(self) -> sqlite3.Connection:
@@ -206,7 +199,7 @@ def create_tables(client: "DynamoDBClient", tables: "Iterable[Table]") -> None:
             client.create_table(**table.request)
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _identity(path: Path) -> tuple[int, ...] | None:
     """Return what tells a file from its replacement; None if it is absent."""
     with suppress(FileNotFoundError):
         status = path.stat()
@@ -224,14 +217,12 @@ def _create(path: Path) -> None:
         return
     if is_log_left:
         raise sqlite3.DatabaseError(f"it is missing, but its log is there: {log}")
-    new = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
-    try:
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        new = Path(folder, "new")
         with closing(sqlite3.connect(new)) as connection:
             connection.executescript(_SCHEMA)
         with suppress(FileExistsError):  # another process was faster
             os.link(new, path)
-    finally:
-        new.unlink(missing_ok=True)
 
 
 def _check(path: Path) -> None:
@@ -242,10 +233,10 @@ def _check(path: Path) -> None:
     # Read-only: any other connection could write to the file when it is closed.
     uri = f"{path.absolute().as_uri()}?mode=ro"
     with closing(sqlite3.connect(uri, uri=True)) as connection:
-        *version, result = connection.execute(_STATE).fetchone()
+        *version, result = connection.execute(
+            "SELECT * FROM pragma_application_id, pragma_user_version, pragma_quick_check(1)"
+        ).fetchone()
     if version != [_APPLICATION_ID, _VERSION]:
-        raise sqlite3.DatabaseError(
-            "it is something else, or from another version of this program"
-        )
+        result = "it is something else, or from another version of this program"
     if result != "ok":
         raise sqlite3.DatabaseError(result.splitlines()[-1])

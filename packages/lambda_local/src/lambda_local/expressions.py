@@ -90,34 +90,27 @@ class Expressions:
     """The expressions of one request."""
 
     def __init__(self, request: dict[str, Any]) -> None:
-        names, values = (
-            request.get("ExpressionAttributeNames"),
-            request.get("ExpressionAttributeValues"),
-        )
-        self._names: dict[str, str] = names or {}
-        self._values = known(values or {})
+        self._names: dict[str, str] = request.get("ExpressionAttributeNames", {})
+        self._values = known(request.get("ExpressionAttributeValues", {}))
         self._texts = {
             name: text for name, text in request.items() if name.endswith("Expression")
         }
-        used = re.findall(r"[#:]\w+", " ".join(self._texts.values()))
-        if {} in (names, values) or {*used} != {*self._names, *self._values}:
-            raise Refusal(
-                f"The expressions use {used}; defined are {names} and {values}"
-            )
+        used = {*re.findall(r"[#:]\w+", " ".join(self._texts.values()))}
+        defined = {*self._names, *self._values}
+        # Instead of an empty member, a request has none.
+        if used != defined or {} in request.values():
+            raise Refusal(f"The expressions use {used}; defined are {defined}")
 
     def condition(self, item: Item) -> bool:
         """Tell whether the condition holds for an item; without one it does."""
         if "ConditionExpression" not in self._texts:
             return True
-        # Each test is read, even if one already holds: a mistake in it is always found.
-        holds = False
-        for alternative in re.split(r"\sOR\s", self._texts["ConditionExpression"]):
-            tests = [
-                self._test(item, part)
-                for part in _parts(alternative, r"\sAND\s", _TEST)
-            ]
-            holds |= all(tests)
-        return holds
+        # Each test is made, even if one already holds: a mistake in it is always found.
+        alternatives = [
+            [self._test(item, part) for part in _parts(text, r"\sAND\s", _TEST)]
+            for text in re.split(r"\sOR\s", self._texts["ConditionExpression"])
+        ]
+        return any(map(all, alternatives))
 
     def _test(self, item: Item, part: tuple[str, ...]) -> bool:
         function, tested, name, comparator, value = part

@@ -116,6 +116,12 @@ class Gateway:
 
     async def handle(self, request: Request) -> Response:
         """Answer a request as API Gateway would, whatever a client or a function does."""
+        request_id = str(uuid.uuid4())
+        response = await self._answer(request, request_id)
+        response.headers["x-amzn-RequestId"] = request_id
+        return response
+
+    async def _answer(self, request: Request, request_id: str) -> Response:
         path, query = request.scope["raw_path"], request.scope["query_string"]
         head = [request.method.encode(), path, query]
         head += [value for _, value in request.headers.raw]
@@ -123,25 +129,39 @@ class Gateway:
             # Before API Gateway looks for a route or a gateway response. AWS documents no status.
             content = {"message": "Request Header Fields Too Large"}
             return JSONResponse(content, 431)
-        request_id, body = str(uuid.uuid4()), bytearray()
+        body = bytearray()
         try:
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > _MAX_BODY_BYTES:
-                    return self._own("REQUEST_TOO_LARGE", request_id)
+                    return self._own("REQUEST_TOO_LARGE")
             found = self.template.find(request.method, path.decode("latin-1"))
-        except (
-            ClientDisconnect,
-            LookupError,
-        ):  # a client that has disconnected reads no response
-            return self._own("MISSING_AUTHENTICATION_TOKEN", request_id)
+        # A client that has disconnected reads no response.
+        except (ClientDisconnect, LookupError):
+            return self._own("MISSING_AUTHENTICATION_TOKEN")
         event = _proxy_event(request, bytes(body), *found)
         stage = self.template.api.stage_name
         event["requestContext"] |= {"requestId": request_id, "stage": stage}
         function = self.template.functions[found[0].function]
-        response = await self._integrate(function, event, request_id)
-        response.headers["x-amzn-RequestId"] = request_id
-        return response
+        seconds = function.timeout_s
+        run = asyncio.get_running_loop().run_in_executor
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                # Fails where no more threads can be started.
+                invocation = run(self._executor, self.invoke, function, event, seconds)
+                return _response(await invocation)
+        except (Exception, SystemExit) as error:
+            # As Lambda's runtime logs it. A thread that overruns cannot be stopped.
+            line = {"level": "ERROR", "request_id": request_id}
+            # Otherwise, the function itself raised TimeoutError.
+            timed_out = limit.expired()
+            if timed_out:
+                line["message"] = f"Task timed out after {seconds:.2f} seconds"
+            else:
+                line["message"] = "The function failed."
+                line["exception"] = "".join(traceback.format_exception(error))
+            sys.stderr.write(json.dumps(line) + "\n")
+            return self._own("INTEGRATION_TIMEOUT" if timed_out else "DEFAULT_5XX")
 
     def invoke(self, function: Function, event: dict[str, Any], seconds: float) -> Any:
         """Call a function's handler in this thread."""
@@ -163,36 +183,7 @@ class Gateway:
         )
         return self._handlers[name](event, context)
 
-    async def _integrate(
-        self, function: Function, event: dict[str, Any], request_id: str
-    ) -> Response:
-        """Invoke a function, within its own timeout."""
-        seconds = function.timeout_s
-        run = asyncio.get_running_loop().run_in_executor
-        try:
-            async with asyncio.timeout(seconds) as limit:
-                # Fails where no more threads can be started.
-                invocation = run(self._executor, self.invoke, function, event, seconds)
-                return _response(await invocation)
-        except (Exception, SystemExit) as error:
-            # As Lambda's runtime logs it. A thread that overruns cannot be stopped.
-            line = {
-                "level": "ERROR",
-                "message": "The function failed.",
-                "request_id": request_id,
-            }
-            # Otherwise, the function itself raised TimeoutError.
-            timed_out = limit.expired()
-            if timed_out:
-                line["message"] = f"Task timed out after {seconds:.2f} seconds"
-            else:
-                line["exception"] = "".join(traceback.format_exception(error))
-            sys.stderr.write(json.dumps(line) + "\n")
-            return self._own(
-                "INTEGRATION_TIMEOUT" if timed_out else "DEFAULT_5XX", request_id
-            )
-
-    def _own(self, kind: str, request_id: str) -> Response:
+    def _own(self, kind: str) -> Response:
         """Make a gateway response: the template's, where headers are in single quotes, or AWS's."""
         status, message = _GATEWAY_RESPONSES[kind]
         own = self.template.api.gateway_responses
@@ -202,7 +193,7 @@ class Gateway:
         headers = {name: value.strip("'") for name, value in made.headers.items()}
         default = {"application/json": json.dumps({"message": message})}
         ((media_type, body),) = (made.response_templates or default).items()
-        headers |= {"Content-Type": media_type, "x-amzn-RequestId": request_id}
+        headers["Content-Type"] = media_type
         return Response(body, made.status_code or status, headers)
 
 

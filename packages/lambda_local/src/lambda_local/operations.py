@@ -5,7 +5,7 @@ import sqlite3
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from lambda_local.expressions import Expressions, Item, Refusal, known, order, unknown
@@ -74,7 +74,7 @@ def _places(indexes: _Indexes, item: Item) -> list[bytes]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Call:
     """One call, within its transaction; each operation returns the body of the response."""
 
@@ -89,7 +89,7 @@ class _Call:
     def write_item(self) -> Response:
         """Put, update or delete an item, if the condition holds."""
         item = known(self.request["Item" if self.action == "Put" else "Key"])
-        indexes, old = self._indexes(), self._read()
+        indexes, old = self._indexes, self._read()
         # Refuses a key of the wrong type before the condition is tested.
         _places(indexes, item)
         expressions = Expressions(self.request)
@@ -122,9 +122,9 @@ class _Call:
             return {}
         calls = []
         for action in actions:
-            _check_parameters("TransactWriteItems", {*_ACTIONS}, action)
+            _check_parameters("TransactItems", action)
             ((name, request),) = action.items()
-            _check_parameters(name, _ACTIONS[name], request)
+            _check_parameters(name, request)
             calls.append(_Call(self.execute, request, name))
         if len({call.place() for call in calls}) < len(calls):
             raise Refusal(
@@ -149,7 +149,7 @@ class _Call:
         return {"Code": "None"}
 
     def query(self) -> Response:
-        name, indexes = self.request.get("IndexName"), self._indexes()
+        name, indexes = self.request.get("IndexName"), self._indexes
         if name and self.request.get("ConsistentRead"):
             raise Refusal(
                 "Consistent reads are not supported on global secondary indexes"
@@ -164,13 +164,12 @@ class _Call:
         return self._page(index, after, begin + _AFTER)
 
     def scan(self) -> Response:
-        table = self._indexes()[None]
+        table = self._indexes[None]
         return self._page(table, table.begin, table.begin + _AFTER)
 
     def create_table(self) -> Response:
         for index in self.request.get("GlobalSecondaryIndexes", []):
-            allowed = {"IndexName", "KeySchema", "Projection"}
-            _check_parameters("GlobalSecondaryIndexes", allowed, index)
+            _check_parameters("GlobalSecondaryIndexes", index)
         name = self.request["TableName"]
         insert = "INSERT OR IGNORE INTO tables (name, description) VALUES (?, ?)"
         if not self.execute(insert, (name, json.dumps(self.request))).rowcount:
@@ -179,7 +178,7 @@ class _Call:
 
     def place(self) -> bytes:
         """Return the place of the item that the request names."""
-        table = self._indexes()[None]
+        table = self._indexes[None]
         key: Item = self.request.get("Key") or {
             name: self.request["Item"].get(name, {}) for name in table.keys
         }
@@ -187,6 +186,7 @@ class _Call:
             raise Refusal("The provided key element does not match the schema")
         return table.place(known(key))
 
+    @cached_property
     def _indexes(self) -> _Indexes:
         found = "SELECT id, description FROM tables WHERE name = ?"
         row = self.execute(found, (self.request["TableName"],)).fetchone()
@@ -238,42 +238,26 @@ class _Call:
 
 
 READS = {"GetItem", "Query", "Scan"}
-_EXPRESSIONS = {"ExpressionAttributeNames", "ExpressionAttributeValues"}
-_WRITE = {
-    "TableName",
-    "ConditionExpression",
-    "ReturnValuesOnConditionCheckFailure",
-    *_EXPRESSIONS,
-}
-# What a transaction is made of; each is an operation too: PutItem, for instance.
-_ACTIONS = {
-    "Put": {"Item", *_WRITE},
-    "Update": {"Key", "UpdateExpression", *_WRITE},
-    "Delete": {"Key", *_WRITE},
-}
-_PAGE = {"TableName", "ConsistentRead", "Limit", "ExclusiveStartKey"}
-_TABLE = {
-    "TableName",
-    "AttributeDefinitions",
-    "KeySchema",
-    "GlobalSecondaryIndexes",
-    "BillingMode",
-}
-_OPERATIONS: dict[str, tuple[Callable[[_Call], Response], set[str]]] = {
-    "GetItem": (_Call.get_item, {"TableName", "Key", "ConsistentRead"}),
-    "PutItem": (_Call.write_item, _ACTIONS["Put"]),
-    "UpdateItem": (_Call.write_item, {"ReturnValues", *_ACTIONS["Update"]}),
-    "DeleteItem": (_Call.write_item, _ACTIONS["Delete"]),
-    "TransactWriteItems": (
-        _Call.transact_write_items,
-        {"TransactItems", "ClientRequestToken"},
-    ),
-    "Query": (
-        _Call.query,
-        {"IndexName", "KeyConditionExpression", *_EXPRESSIONS, *_PAGE},
-    ),
-    "Scan": (_Call.scan, _PAGE),
-    "CreateTable": (_Call.create_table, _TABLE),
+_EXPRESSIONS = "ExpressionAttributeNames ExpressionAttributeValues"
+_WRITE = (
+    "TableName ConditionExpression ReturnValuesOnConditionCheckFailure " + _EXPRESSIONS
+)
+_PAGE = "TableName ConsistentRead Limit ExclusiveStartKey"
+# The parameters of each operation, and of what a transaction or a table is made of.
+_PARAMETERS = {
+    "GetItem": "TableName Key ConsistentRead",
+    "PutItem": "Item " + _WRITE,
+    "UpdateItem": "Key UpdateExpression ReturnValues " + _WRITE,
+    "DeleteItem": "Key " + _WRITE,
+    "TransactWriteItems": "TransactItems ClientRequestToken",
+    "TransactItems": "Put Update Delete",
+    "Put": "Item " + _WRITE,
+    "Update": "Key UpdateExpression " + _WRITE,
+    "Delete": "Key " + _WRITE,
+    "Query": f"IndexName KeyConditionExpression {_EXPRESSIONS} {_PAGE}",
+    "Scan": _PAGE,
+    "CreateTable": "TableName AttributeDefinitions KeySchema GlobalSecondaryIndexes BillingMode",
+    "GlobalSecondaryIndexes": "IndexName KeySchema Projection",
 }
 # Not every value of these parameters is supported.
 _VALUES: dict[str, list[Any]] = {
@@ -281,18 +265,29 @@ _VALUES: dict[str, list[Any]] = {
     "ReturnValuesOnConditionCheckFailure": ["NONE", "ALL_OLD"],
     "Projection": [{"ProjectionType": "ALL"}],
 }
+_OPERATIONS: dict[str, Callable[[_Call], Response]] = {
+    "GetItem": _Call.get_item,
+    "PutItem": _Call.write_item,
+    "UpdateItem": _Call.write_item,
+    "DeleteItem": _Call.write_item,
+    "TransactWriteItems": _Call.transact_write_items,
+    "Query": _Call.query,
+    "Scan": _Call.scan,
+    "CreateTable": _Call.create_table,
+}
 
 
 def perform(execute: Execute, operation: str, request: Request) -> Response:
     """Carry out a request and return the body of the response. The caller begins a transaction."""
     if operation not in _OPERATIONS:
         raise unknown(f"the operation {operation}")
-    method, parameters = _OPERATIONS[operation]
-    _check_parameters(operation, parameters, request)
-    return method(_Call(execute, request, operation.removesuffix("Item")))
+    _check_parameters(operation, request)
+    call = _Call(execute, request, operation.removesuffix("Item"))
+    return _OPERATIONS[operation](call)
 
 
-def _check_parameters(operation: str, allowed: set[str], request: Request) -> None:
+def _check_parameters(of: str, request: Request) -> None:
+    allowed = _PARAMETERS[of].split()
     for name, value in request.items():
         if name not in allowed or value not in _VALUES.get(name, [value]):
-            raise unknown(f"the parameter {name} of {operation}, or its value")
+            raise unknown(f"the parameter {name} of {of}, or its value")
