@@ -5,9 +5,7 @@ client is sent to, and changes it back; each change makes the next invocation a 
 """
 
 import base64
-import json
 import os
-from http import HTTPStatus
 from typing import Any
 
 import boto3
@@ -21,10 +19,9 @@ _WARM = 20
 
 def main() -> None:
     """For each size, print the logs, with Lambda's reports, of a cold and a warm invocation."""
-    stack = boto3.resource("cloudformation").Stack(
-        f"animal-store-{os.environ['STAGE']}"
-    )
-    function = stack.Resource("ListPetsFunction").physical_resource_id
+    stack = f"animal-store-{os.environ['STAGE']}"
+    resource = boto3.resource("cloudformation").StackResource(stack, "ListPetsFunction")
+    function = resource.physical_resource_id
     client = boto3.client("lambda")
     before = client.get_function_configuration(FunctionName=function)
     event = (ROOT / "events/list-200.json").read_text()
@@ -43,8 +40,6 @@ def main() -> None:
                 answer = client.invoke(
                     FunctionName=function, Payload=payload, LogType="Tail"
                 )
-                if json.load(answer["Payload"])["statusCode"] != HTTPStatus.OK:
-                    raise SystemExit("not 200: is API_KEY a key of this stage?")
                 if number in {0, _WARM}:
                     print(size, "MB:", base64.b64decode(answer["LogResult"]).decode())
     finally:

@@ -33,24 +33,16 @@ _BYTES_ADDED_TO_AN_ITEM = 100
 
 
 def bills(ours: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """Return the bill of production, by rate, with our row of results.json."""
+    """Return production's dollars by rate and line, with a million animals and our results."""
     stack = translate(parameters("production"))
-    return {f"{rate:g}/s": bill(stack, ours, rate) for rate in RATES}
-
-
-def bill(stack: Template, ours: dict[str, Any], rate: float) -> dict[str, float]:
-    """Return the dollars of each line, for a store of a million animals.
-
-    Args:
-        stack: The translated template.
-        ours: Our row of results.json.
-        rate: Requests a second.
-    """
-    used = quantities(stack, ours, rate)
-    lines: Counter[str] = Counter()
-    for price in PRICES["prices"]:
-        lines[price["line"]] += used[price["quantity"]] * price["usd"]
-    return {line: round(usd, 2) for line, usd in lines.items()}
+    made: dict[str, dict[str, float]] = {}
+    for rate in RATES:
+        used = quantities(stack, ours, rate)
+        lines: Counter[str] = Counter()
+        for price in PRICES["prices"]:
+            lines[price["line"]] += used[price["quantity"]] * price["usd"]
+        made[f"{rate:g}/s"] = {line: round(usd, 2) for line, usd in lines.items()}
+    return made
 
 
 def quantities(stack: Template, ours: dict[str, Any], rate: float) -> dict[str, float]:

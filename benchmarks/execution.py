@@ -24,10 +24,22 @@ import stamina
 import trustme
 
 from benchmarks.cases import Case
-from benchmarks.packages import AUTHORITY, OPENSSL, PYTHON, MeasurementError
+from benchmarks.packages import (
+    AUTHORITY,
+    NODE,
+    NODE_PROGRAMS,
+    OPENSSL,
+    PYTHON,
+    MeasurementError,
+)
 from tests.support.handlers import DATABASE, TEMPLATE, function_of
 
 _PYTHON = [str(PYTHON), "-X", "frozen_modules=on", "-m", "awslambdaric", "app.handler"]
+# As the managed runtime starts it with 1,024 MB.
+_NODE = [
+    *(str(NODE_PROGRAMS / "node"), "--expose-gc", "--max-http-header-size=81920"),
+    *("--max-semi-space-size=51", "--max-old-space-size=922", "../task/runtime.mjs"),
+]
 # With randomised addresses the counts would differ.
 _COUNTED = [
     *("setarch", "-R", "valgrind", "--tool=cachegrind", "--cache-sim=no"),
@@ -119,16 +131,18 @@ def observe(
         _serve(runtime_api) as runtime_port,
     ):
         process = subprocess.Popen(
-            (_COUNTED if is_counted else []) + _PYTHON,
+            (_COUNTED if is_counted else [])
+            + (_NODE if package.name == NODE else _PYTHON),
             cwd=task,
             env={
                 **TEMPLATE.functions[function].environment,
                 **_VARIABLES,
                 "AWS_CA_BUNDLE": str(package / "authorities.pem"),
+                "NODE_EXTRA_CA_CERTS": str(package / "authorities.pem"),
                 "AWS_ENDPOINT_URL_DYNAMODB": f"https://127.0.0.1:{dynamodb_port}",
                 "AWS_LAMBDA_RUNTIME_API": f"127.0.0.1:{runtime_port}",
                 "LAMBDA_TASK_ROOT": str(task),
-                "PYTHONPATH": str(package / "opt/python"),
+                "PYTHONPATH": str(package / "CommonLayer/python"),
                 "_HANDLER": "app.handler",
             },
             stdout=output,

@@ -22,14 +22,19 @@ OPENSSL = BUILD / "openssl"
 AUTHORITY = trustme.CA(key_type=trustme.KeyType.RSA)
 """What every measured function trusts, besides its own authorities."""
 
-OURS, TUNED = "this service", "tuned bare"
+OURS, TUNED, NODE = "this service", "tuned bare", "Node"
 PEERS = {
+    OURS: [],
     TUNED: ["bare", "tuned"],
     "bare": ["bare"],
+    "boto3.resource": ["bare", "resource"],
+    "tuned Powertools": ["bare", "frameworks", "powertools", "tuned"],
     "Powertools": ["bare", "frameworks", "powertools"],
     "FastAPI": ["bare", "frameworks", "fastapi"],
+    NODE: ["node"],
 }
 """The folders of `peers` that a variant is made of; a later one's files replace earlier ones."""
+NODE_PROGRAMS = ROOT / ".tools/node/node_modules/.bin"
 
 
 class MeasurementError(Exception):
@@ -64,22 +69,23 @@ def check_openssl(version: str) -> str:
 def build(variant: str) -> Path:
     """Package a variant: a folder for each function, a layer, the authorities that it trusts."""
     package = BUILD / variant
-    layer = package / "opt"
+    layer, task = package / "CommonLayer", package / "task"
     built = TARGETS[os.uname().machine.replace("aarch64", "arm64")].build_dir
     trusted = built / "CommonLayer/amazon-roots.pem"
+    for part in PEERS[variant]:
+        shutil.copytree(HERE / "peers" / part, task, dirs_exist_ok=True)
     if variant == OURS:
         shutil.copytree(built, package)
-        shutil.move(package / "CommonLayer", layer)
     else:
-        task = package / "task"
-        for part in PEERS[variant]:
-            shutil.copytree(HERE / "peers" / part, task, dirs_exist_ok=True)
-        _install(task / "requirements.txt", layer / "python")
-        _compile(layer, task)
         for function in TEMPLATE.functions:
             (package / function).symlink_to(task)
-    if variant not in {OURS, TUNED}:
-        trusted = layer / "python/botocore/cacert.pem"
+    if variant == NODE:
+        _bundle(task)
+    elif variant != OURS:
+        _install(task / "requirements.txt", layer / "python")
+        _compile(layer, task)
+        if "tuned" not in PEERS[variant]:
+            trusted = layer / "python/botocore/cacert.pem"
     # Replaces the last one, so that as many are parsed as in production.
     others = trusted.read_text().rpartition("-----BEGIN CERTIFICATE-----")[0]
     authority = AUTHORITY.cert_pem.bytes().decode()
@@ -91,6 +97,12 @@ def _install(requirements: Path, target: Path) -> None:
     uv = ROOT / ".tools/uv/bin/uv"
     _run(uv, "pip", "install", "--quiet", "--require-hashes", "--link-mode", "copy",
         "--python", PYTHON, "--target", target, "-r", requirements)  # fmt: skip
+
+
+def _bundle(task: Path) -> None:
+    _run("env", f"NODE_PATH={NODE_PROGRAMS.parent}", NODE_PROGRAMS / "esbuild",
+        "--bundle", "--minify", "--platform=node", "--target=node24", "--log-level=error",
+        "--allow-overwrite", f"--outdir={task}", task / "app.js")  # fmt: skip
 
 
 def _compile(*folders: Path) -> None:

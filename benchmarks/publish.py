@@ -13,7 +13,7 @@ from matplotlib import rcParams
 TEXT = """\
 # Results of the benchmark
 
-On {date}: {machine};
+On {date}, at commit {commit}: {machine};
 CPython {python}, {openssl}; load {load}, which changes no count. What is measured, and how:
 [README.md](README.md). All figures: [results.json](results.json).
 
@@ -49,21 +49,20 @@ rcParams.update(
 
 folder = Path(sys.argv[1])
 results = json.loads(Path(__file__).with_name("results.json").read_text())
-rows = {row["variant"]: row for row in results["rows"]}
 counts, times = (
-    pd.DataFrame({name: row[figure] for name, row in rows.items()})
+    pd.DataFrame(results["rows"]).loc[figure].apply(pd.Series)
     for figure in ("instructions", "cpu_ms")
 )
 bill = pd.DataFrame(results["bill"])
 totals = bill.sum()
 
-speed = times.div(times["tuned bare"], axis="index")
+speed = times.div(times.loc["tuned bare"]).T
 shares = (bill / totals).T.set_axis(
     [f"{rate}: ${usd:,.0f}" for rate, usd in totals.items()]
 )
 for name, chart in {
     "speed": speed.loc[["get", "create", "list of 20", "cold start"]].plot.barh(
-        title="Processor time (tuned bare = 1)", width=0.8
+        title="Processor time (tuned bare = 1)", width=0.8, figsize=(7, 9)
     ),
     "bill": shares.plot.barh(stacked=True, title="What the monthly bill is made of"),
 }.items():
@@ -80,9 +79,9 @@ bill.loc["**one stage**"] = totals
 bill.loc["**and an idle second one**"] = totals + totals["0/s"]
 tables = {
     "instructions": counts / 1e6,
-    "fewer": counts.rdiv(counts["this service"], axis="index"),
+    "fewer": counts.rdiv(counts.loc["this service"]),
     "cpu_ms": times,
-    "faster": times.rdiv(times["this service"], axis="index"),
+    "faster": times.rdiv(times.loc["this service"]),
     "bill": bill,
 }
 shown = {name: each.to_markdown(floatfmt=",.2f") for name, each in tables.items()}
