@@ -242,17 +242,13 @@ starter: install ## make a service of your own out of this one: make starter NAM
 	@$(call required,NAME DEST).venv/bin/python -m tools.starter "$$NAME" "$$DEST" $(if $(PLURAL),--plural "$$PLURAL")
 
 .PHONY: bench
-bench: .venv/.installed .tools/sam/.installed .tools/charts/.installed ## compare the speed of the last commit with other frameworks, on Linux (QUICK=1: cold starts of ours and a tuned bare one)
+bench: .venv/.installed .tools/sam/.installed $(if $(QUICK),,.tools/charts/.installed .tools/node/.installed) ## compare the speed of the last commit with other frameworks, on Linux (QUICK=1: cold starts of ours and a tuned bare one)
 	@$(MAKE) build ARCH=$(MACHINE) >&2
 	@.venv/bin/python -m benchmarks $(if $(QUICK),--quick)
 
 .PHONY: bench-publish
 bench-publish: .venv/.installed .tools/sam/.installed .tools/charts/.installed ## write the benchmark's tables, bill and charts again, from its results.json
 	@.venv/bin/python -m benchmarks --publish
-
-.PHONY: bench-aws
-bench-aws: .venv/.installed ## cold and warm durations of a deployed stage, by memory size (STAGE=, API_KEY=); not yet run
-	@STAGE="$${STAGE:?}" API_KEY="$${API_KEY:?}" .venv/bin/python -m benchmarks.aws
 
 .PHONY: bench-lock
 bench-lock: $(UV) ## bring the benchmark's lock files up to date, with the libraries that we ship at our own versions

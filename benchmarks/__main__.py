@@ -27,14 +27,11 @@ from benchmarks.packages import (
     PEERS,
     RESULTS,
     TUNED,
-    MeasurementError,
     build,
     build_runtime,
 )
 from benchmarks.store import fill
 from tools import ROOT
-
-_ROUNDS = 5
 
 
 def measure(
@@ -101,11 +98,9 @@ if __name__ == "__main__":
     try:
         openssl = build_runtime()
         if "--quick" in sys.argv:
-            print(json.dumps(measure([OURS, TUNED], CASES[:1], 1)))
+            print(json.dumps(measure([OURS, TUNED], CASES[:1], rounds=1)))
         else:
-            rows = measure(PEERS, CASES, _ROUNDS)
+            rows = measure(PEERS, CASES, rounds=5)
             publish(describe(openssl) | {"rows": rows})
-    except MeasurementError as error:
-        sys.exit(str(error))
     finally:
         shutil.rmtree(BUILD, ignore_errors=True)

@@ -15,8 +15,7 @@ Item = dict[str, dict[str, str]]
 def _created() -> Item:
     with closing(FaultyStore()):
         send("create-201")
-    created: Item = items("pet")[-1]
-    return created
+    return dict(items("pet")[-1])
 
 
 def animal(number: int) -> Item:

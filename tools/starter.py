@@ -13,7 +13,7 @@ from animal_store import api_key
 from tools import ROOT
 
 _LEFT_OUT = re.compile(
-    "benchmarks/|tests/benchmarks/|locks/charts|CHANGELOG|docs/examples/.*patch|docs/page.png|"
+    "benchmarks/|tests/benchmarks/|locks/(?:charts|node)|CHANGELOG|docs/examples/.*patch|docs/page.png|"
     "tests/docs/test_worked_examples|tools/starter.py|tests/starter/"
 )
 # Of a file, what is about this project alone.

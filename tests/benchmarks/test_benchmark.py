@@ -97,21 +97,11 @@ def test_another_openssl_than_amazons_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "first", "name", "right"),
-    [
-        (200, 1, "name", True),
-        (500, 1, "name", False),
-        (200, 2, "name", False),
-        (200, 1, "Name", False),
-    ],
+    ("status", "name", "right"),
+    [(200, "number 1", True), (500, "number 1", False), (200, "number 2", False)],
 )
-def test_only_a_right_list_is_measured(
-    status: int, first: int, name: str, right: bool
-) -> None:
-    rest = {"categoryId": 3, "status": "available"}
-    numbers = range(first, first + 20)
-    pets = [{"id": each, name: f"Animal number {each}"} | rest for each in numbers]
+def test_only_a_right_answer_is_measured(status: int, name: str, right: bool) -> None:
+    pet = {"id": 1, "name": f"Animal {name}", "categoryId": 3, "status": "available"}
+    answer = {"statusCode": status, "body": json.dumps(pet)}
 
-    answer = {"statusCode": status, "body": json.dumps(pets)}
-
-    assert CASES[0].is_right(answer) is right
+    assert CASES[-1].is_right(answer) is right
