@@ -6,6 +6,11 @@ import pytest
 
 from tests.support import handlers, openapi
 from tests.support.handlers import EVENTS
+from tests.support.openapi import STATUSES
+
+from animal_store import settings  # isort: skip - the environment comes first
+
+LISTED = {"status": [STATUSES[0]]}
 
 # Too large for a file, failures, and what API Gateway answers by itself.
 WITHOUT_EVENT = {413, 429, 500, 502, 503, 504}
@@ -64,3 +69,22 @@ def test_status_that_a_newer_version_has_stored_is_returned() -> None:
     (pet, *_) = handlers.send("list-200").body
 
     assert pet["status"] == "adopted"
+
+
+@pytest.mark.parametrize(
+    ("stage", "others"), [("other", LISTED), (f"staging{STATUSES[0]}", {})]
+)
+@pytest.mark.usefixtures("store")
+def test_cursor_of_another_stage_is_refused(
+    stage: str, others: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = handlers.send(
+        "list-200", multiValueQueryStringParameters=LISTED | {"limit": ["1"]}
+    )
+    cursor = page.headers["Link"].partition("cursor=")[2].partition(">")[0]
+    monkeypatch.setattr(settings, "STAGE", stage)
+
+    query = others | {"cursor": [cursor]}
+    refused = handlers.send("list-200", multiValueQueryStringParameters=query)
+
+    assert refused.body["message"].startswith("cursor: ")

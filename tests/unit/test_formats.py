@@ -1,15 +1,11 @@
-"""What is read back as it was written, or not at all: API keys and cursors."""
+"""The format of API keys."""
 
 from typing import Literal
 
 import pytest
-from animal_store import api_key, cursor, settings
-from animal_store.errors import InvalidRequest
-from animal_store.pet_status import PET_STATUSES, PetStatus
+from animal_store import api_key
 
 from tools.local.events import EXAMPLE_KEY
-
-STATUS = PET_STATUSES[0]
 
 
 @pytest.mark.parametrize("environment", ["live", "test"])
@@ -51,16 +47,3 @@ def test_issued_keys_stay_valid() -> None:
 )
 def test_key_of_another_format_or_with_another_checksum_is_malformed(key: str) -> None:
     assert not api_key.is_well_formed(key)
-
-
-@pytest.mark.parametrize(
-    ("stage", "status"), [("other", STATUS), (f"staging{STATUS}", None)]
-)
-def test_cursor_of_another_stage_is_refused(
-    stage: str, status: PetStatus | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = cursor.encode(7, STATUS)
-    monkeypatch.setattr(settings, "STAGE", stage)
-
-    with pytest.raises(InvalidRequest):
-        cursor.decode(text, status)
