@@ -11,12 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, pairwise, takewhile
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 Item = dict[str, dict[str, Any]]
-"""An item in DynamoDB's own JSON."""
+"""An item in DynamoDB's own JSON; empty if it is absent."""
 
-Verdict = Literal["same", "missing", "different", "newer", "removed", "given again"]
+WRITTEN = ("missing", "different", "removed")
+"""The verdicts after which an item is written."""
 
 _DAY_S = 86_400  # how long the record of an `Idempotency-Key` lasts
 # A creation notes its time up to 10 s before it writes, and clocks differ.
@@ -24,36 +25,31 @@ _SLACK_S = 60
 # Animals are one partition, which a parallel Scan would read in one segment.
 _IDS_AT_ONCE = 2_000
 _COUNTER = {"pk": {"S": "counter"}, "id": {"N": "0"}}
-_BIRTH = ("createdBy", "createdAt", "token", "expires")
 
 
 class Change(NamedTuple):
-    """An item as it was found, and as it is to be; None if it is absent."""
+    """An item as it was found, and as it is to be."""
 
-    verdict: Verdict
-    found: Item | None
-    wanted: Item | None
+    verdict: str
+    found: Item
+    wanted: Item
 
     @property
-    def members(self) -> str:
-        """The names of what is to be put back as it was."""
-        if self.verdict != "different" or not self.found or not self.wanted:
-            return ""
+    def members(self) -> list[str]:
+        """The names of what differs."""
         names = sorted(self.found | self.wanted)
-        return ": " + ", ".join(
-            name for name in names if self.found.get(name) != self.wanted.get(name)
-        )
+        return [name for name in names if self.found.get(name) != self.wanted.get(name)]
 
     @property
     def pet_id(self) -> float:
-        """The id of the animal that the item is or names."""
-        item = self.wanted or self.found or {}
+        """The id of the animal that the item is or names; of a key, not a number."""
+        item = self.wanted or self.found
         return _number(item, "petId", _number(item, "id"))
 
     @property
     def phase(self) -> int:
         """When to write it: a record is removed before its animal, and put back after it."""
-        if "petId" not in (self.found or self.wanted or {}):
+        if "petId" not in (self.wanted or self.found):
             return 1
         return 2 if self.wanted else 0
 
@@ -84,69 +80,63 @@ class Repair:
     Args:
         client: A client of DynamoDB.
         table: The name of the table in use.
-        copy: The name of a copy, from a moment at which nothing was damaged.
         at_once: How many requests are under way at once.
+        copy: The name of a copy, from a moment at which nothing was damaged.
+        written: How many items have been written so far.
     """
 
     client: Any
     table: str
+    at_once: int
     copy: str = ""
-    at_once: int = 8
     written: int = 0
-    """How many items have been written so far."""
 
     def compare_animals(
-        self, moment: float, damage: Damage, now: float
+        self, moment: float, now: float, damage: Damage
     ) -> Iterator[Change]:
-        """Compare animals, then the records of `Idempotency-Key`s that have not expired.
+        """Compare animals, then the records of `Idempotency-Key`s.
 
         Args:
             moment: When the table was as the copy is, in seconds since 1970.
-            damage: What is to be removed.
             now: The present time.
+            damage: What is to be removed.
         """
-        last = self.last_id(self.copy)
 
-        def compare(bounds: tuple[float, float]) -> list[Change]:
-            was, found = (
-                self._animals(self.copy, *bounds),
-                self._animals(self.table, *bounds),
-            )
-            return [
-                judge(*each, moment, is_damage=damage.includes(each[1] or {}))
-                for each in _pairs(was, found)
-            ]
+        def read(bounds: tuple[float, float]) -> list[tuple[Item, Item]]:
+            was = self._animals(self.copy, *bounds)
+            return _pairs(was, self._animals(self.table, *bounds))
 
-        bounds = pairwise([*range(0, last, _IDS_AT_ONCE), last, math.inf])
-        removed, again = set(), set()
+        steps = range(_IDS_AT_ONCE, self.last_id(self.copy), _IDS_AT_ONCE)
+        verdicts = {}
         with ThreadPoolExecutor(self.at_once) as pool:
-            for change in chain.from_iterable(pool.map(compare, bounds)):
-                if change.verdict == "given again":
-                    again.add(change.pet_id)
-                is_gone = change.verdict in {"removed", "different"}
-                if is_gone and damage.includes(change.found or {}):
-                    removed.add(change.pet_id)
+            parts = pool.map(read, pairwise([0, *steps, math.inf]))
+            for was, found in chain.from_iterable(parts):
+                is_damage = damage.includes(found)
+                change = judge(was, found, moment, is_damage=is_damage)
+                if is_damage or change.verdict == "given again":
+                    verdicts[change.pet_id] = change.verdict
                 yield change
-        if removed or moment + _DAY_S > now:
-            yield from self._compare_records(moment, now, removed, again)
+        yield from self.compare_records("pk", moment, now, verdicts)
 
-    def _compare_records(
-        self, moment: float, now: float, removed: set[float], again: set[float]
+    def compare_records(
+        self, key: str, moment: float, now: float, verdicts: dict[float, str]
     ) -> Iterator[Change]:
-        was, found = (self._scan(table, "pk") for table in (self.copy, self.table))
-        for before, after in _pairs(was, found):
-            is_damage = _number(after or {}, "petId") in removed
-            change = judge(before, after, moment, is_damage=is_damage)
-            if change.wanted and change.pet_id in again:
-                change = change._replace(verdict="given again")
-            if not before or _number(before, "expires") > now:
-                yield change
+        """Compare those API keys, or records of `Idempotency-Key`s, that have not expired.
 
-    def compare_keys(self) -> Iterator[Change]:
-        """Compare the records of API keys."""
-        was, found = (self._scan(table, "hash") for table in (self.copy, self.table))
-        for each in _pairs(was, found):
-            yield judge_key(*each)
+        Args:
+            key: The name of their key.
+            moment: When the table was as the copy is, in seconds since 1970.
+            now: The present time.
+            verdicts: On animals that are damage, or whose id was given again, by their ids.
+        """
+        both = (self._hashed(table, key) for table in (self.copy, self.table))
+        for was, found in _pairs(*both):
+            is_damage = verdicts.get(_number(found, "petId")) in WRITTEN
+            change = judge(was, found, moment, is_damage=is_damage)
+            if change.wanted and verdicts.get(change.pet_id) == "given again":
+                change = change._replace(verdict="given again")
+            if not was or _number(was, "expires", math.inf) > now:
+                yield change
 
     def counter(self, table: str) -> dict[str, Any]:
         """Return the last id that a table has given, in DynamoDB's own JSON; empty if none."""
@@ -158,8 +148,16 @@ class Repair:
 
     def last_id(self, table: str) -> int:
         """Return the highest id that a table has or has given."""
-        last = int(self.counter(table).get("N", 0))
-        return int(max(self._animals(table, last), default=last))
+        newest = self.client.query(
+            TableName=table,
+            ConsistentRead=True,
+            KeyConditionExpression="pk = :pet",
+            ExpressionAttributeValues={":pet": {"S": "pet"}},
+            ScanIndexForward=False,
+            Limit=1,
+        )
+        ids = [int(item["id"]["N"]) for item in newest["Items"]]
+        return max([int(self.counter(table).get("N", 0)), *ids])
 
     def raise_counter(self, last: int) -> None:
         """Set the counter to an id, unless it has reached it."""
@@ -175,31 +173,27 @@ class Repair:
                 ExpressionAttributeValues={":last": {"N": str(last)}, ":text": text},
             )
 
-    def apply(self, changes: list[Change]) -> list[Change]:
-        """Write what was compared; return what was left, because it has changed since."""
-        left: list[Change] = []
-        for phase in range(3):
-            ids = {each.pet_id for each in left}
-            due = [
-                each
-                for each in changes
-                if each.verdict in {"missing", "different", "removed"}
-                and each.phase == phase
-                and each.pet_id not in ids
-            ]
-            with ThreadPoolExecutor(self.at_once) as pool:
-                for change, is_written in zip(
+    def apply(self, changes: list[Change]) -> int:
+        """Write what was compared; return how much was left, because it has changed since."""
+        left: list[float] = []
+        with ThreadPoolExecutor(self.at_once) as pool:
+            for phase in range(3):
+                due = [
+                    each
+                    for each in changes
+                    if each.phase == phase and each.pet_id not in left
+                ]
+                for change, is_done in zip(
                     due, pool.map(self._write, due), strict=True
                 ):
-                    if is_written:
-                        self.written += 1
-                    else:
-                        left.append(change)
-        return left
+                    self.written += is_done
+                    if not is_done:
+                        left.append(change.pet_id)
+        return len(left)
 
     def _write(self, change: Change) -> bool:
         """Make a change if the item still is as it was found; tell whether it is as wanted."""
-        found, wanted = change.found or {}, change.wanted or {}
+        _, found, wanted = change
         names, values, tests = {}, {}, []
         # A key may have been revoked since.
         for number, name in enumerate({*found, *wanted, "revoked"}):
@@ -227,82 +221,67 @@ class Repair:
             return bool(error.response.get("Item", {}) == wanted)
         return True
 
-    def _animals(
-        self, table: str, after: float, until: float = math.inf
-    ) -> dict[float, Item]:
+    def _animals(self, table: str, after: float, until: float) -> dict[Any, Item]:
         """Read the animals with the ids above a number, and up to another."""
-        pages = self.client.get_paginator("query").paginate(
-            TableName=table,
-            ConsistentRead=True,
+        values = {":pet": {"S": "pet"}, ":after": {"N": str(after)}}
+        items = self._items(
+            table,
+            "query",
             KeyConditionExpression="pk = :pet AND id > :after",
-            ExpressionAttributeValues={
-                ":pet": {"S": "pet"},
-                ":after": {"N": str(after)},
-            },
+            ExpressionAttributeValues=values,
             # One more shows that no other page is needed.
             PaginationConfig={"PageSize": _IDS_AT_ONCE + 1},
         )
-        items = takewhile(
-            lambda item: _number(item, "id") <= until, pages.search("Items")
-        )
-        return {_number(item, "id"): item for item in items}
+        due = takewhile(lambda item: _number(item, "id") <= until, items)
+        return {_number(item, "id"): item for item in due}
 
-    def _scan(self, table: str, key: str) -> dict[str, Item]:
+    def _hashed(self, table: str, key: str) -> dict[Any, Item]:
         """Read keys, or the records of `Idempotency-Key`s, by their hashes."""
-        pages = self.client.get_paginator("scan").paginate(
-            TableName=table, ConsistentRead=True
-        )
-        found = {item[key]["S"]: item for item in pages.search("Items")}
+        found = {item[key]["S"]: item for item in self._items(table, "scan")}
         for other in ("counter", "pet"):
             found.pop(other, None)
         return found
 
+    def _items(self, table: str, operation: str, **parameters: Any) -> Iterator[Item]:
+        pages = self.client.get_paginator(operation).paginate(
+            TableName=table, ConsistentRead=True, **parameters
+        )
+        found: Iterator[Item] = pages.search("Items")
+        return found
 
-def judge(
-    was: Item | None, found: Item | None, moment: float, *, is_damage: bool
-) -> Change:
-    """Say what is to become of an animal, or of a record: at least one of the two is there.
 
-    The service never writes over an item that lasts. So if it differs from what it was at the
-    moment, either somebody has damaged it, or it was deleted and its id given again: then it tells
-    of another creation, after the moment. What is not certainly damage is left.
+def judge(was: Item, found: Item, moment: float, *, is_damage: bool) -> Change:
+    """Say what is to become of an item: at least one of the two is there.
+
+    The service never writes over an animal, or over a record that lasts. So if it differs from what
+    it was at the moment, either somebody has damaged it, or it was deleted and its id given again:
+    then it tells of another creation, after the moment. What is not certainly damage is left. Of an
+    API key, a revocation and an earlier expiry are kept.
     """
-    if was is None:
-        return Change("removed" if is_damage else "newer", found, None)
-    if found is None:
-        return Change("missing", None, was)
-    if found == was:
-        return Change("same", found, was)
-    born = _number(found, "createdAt")
-    if "petId" in found:
-        born = _number(found, "expires") - _DAY_S
-    is_other = any(found.get(name) != was.get(name) for name in _BIRTH)
-    if is_other and born >= moment - _SLACK_S and not is_damage:
+    if not was:
+        return Change("removed" if is_damage else "newer", found, {})
+    if not found:
+        return Change("missing", {}, was)
+    wanted, birth, lasts = was, "createdAt", 0
+    if "petId" in was:
+        birth, lasts = "expires", _DAY_S
+    if "hash" in was:
+        kept = ["revoked", "revokedBy"]
+        if _number(found, "expires") < _number(was, "expires", math.inf):
+            kept.append("expires")
+        wanted = was | {name: found[name] for name in kept if name in found}
+    if found == wanted:
+        return Change("same", found, wanted)
+    is_later = _number(found, birth) - lasts >= moment - _SLACK_S
+    if is_later and found[birth] != was.get(birth) and not is_damage:
         return Change("given again", found, was)
-    return Change("different", found, was)
+    return Change("different", found, wanted)
 
 
-def judge_key(was: Item | None, found: Item | None) -> Change:
-    """Say what is to become of a key: a revocation and an earlier expiry stay."""
-    if was is None:
-        return Change("newer", found, None)
-    if found is None:
-        return Change("missing", None, was)
-    wanted = dict(was)
-    for name in ("revoked", "revokedBy"):
-        if name in found:
-            wanted[name] = found[name]
-    if _number(found, "expires") < _number(was, "expires", math.inf):
-        wanted["expires"] = found["expires"]
-    return Change("same" if found == wanted else "different", found, wanted)
-
-
-def _pairs(
-    was: dict[Any, Item], found: dict[Any, Item]
-) -> Iterator[tuple[Item | None, Item | None]]:
-    """Yield what two tables have under each key."""
-    for key in sorted({*was, *found}):
-        yield was.get(key), found.get(key)
+def _pairs(was: dict[Any, Item], found: dict[Any, Item]) -> list[tuple[Item, Item]]:
+    """Return what two tables have under each key."""
+    keys = sorted({*was, *found})
+    return [(was.get(key, {}), found.get(key, {})) for key in keys]
 
 
 def _number(item: Item, name: str, otherwise: float = math.nan) -> float:

@@ -14,12 +14,11 @@ from typing import Annotated, Any, Final, Literal
 import stamina
 import typer
 
-from tools.deployment.repair import Change, Damage, Repair
+from tools.deployment.repair import WRITTEN, Change, Damage, Repair
 from tools.deployment.stage import DeploymentError, Stage, StageName
 
 ANIMALS: Final = "AnimalsTable"
 ALWAYS = ("1970-01-01T00Z", "9999-12-31T00Z")
-EXPIRY = {ANIMALS: "expires"}  # as template.yaml has it
 _DONE = {
     "same": "nothing to do",
     "missing": "put back",
@@ -60,13 +59,15 @@ def restore(  # noqa: C901, PLR0913 - one argument and branch for each option
     put_back: Annotated[
         Path | None, typer.Option(help="Put back what this file says was deleted.")
     ] = None,
+    at_once: Annotated[int, typer.Option(help="Requests under way at once.")] = 8,
 ) -> None:
     """Put back what was damaged in a table after a moment; without one, check the table itself."""
     damage = Damage()
     if created_by or between:
         begin, end = map(_time, between or ALWAYS)
         damage = Damage(created_by, begin.timestamp(), end.timestamp())
-    _check_options(at, table, damage, put_back)
+    if damage != Damage() and (table != ANIMALS or not at):
+        raise DeploymentError("--created-by and --between need AT, and are of animals")
     moment = _time(at) if at else None
     stage.announce()
     name = stage.outputs().get(f"{table}Name")
@@ -74,38 +75,32 @@ def restore(  # noqa: C901, PLR0913 - one argument and branch for each option
         raise DeploymentError(f"{stage.name} has no stack in this account and region")
     prefix = f"{stage.stack}-{table}-copy-"
     changes = _deleted(put_back, prefix) if put_back else []
-    repair = Repair(stage.client("dynamodb"), name)
+    repair = Repair(stage.client("dynamodb"), name, at_once)
     try:
+        if apply and not moment:
+            _revive(stage, repair, has_expiry=table == ANIMALS)
+        else:
+            _require_table(repair)
         if moment:
             repair.copy = f"{prefix}{moment:%Y%m%dT%H%M%SZ}"
             _copy(stage, repair, moment)
-        elif apply:
-            _revive(stage, repair, EXPIRY.get(table))
-        else:
-            _require_table(repair)
         if table == ANIMALS:
             _check_counter(repair, changes, apply=apply)
         if moment:
-            changes = _compare(repair, table, moment, damage)
-        conflicts = sum(each.verdict == "given again" for each in changes)
+            changes += _compare(repair, table, moment, damage)
+        due = [each for each in changes if each.verdict in WRITTEN]
         if apply:
-            _apply(repair, changes, keep=keep)
+            _apply(repair, due, keep=keep)
         else:
-            _say_what_is_left(repair, len(changes) - conflicts)
+            _say(f"Nothing was written: --apply does it. {len(due)} items to write.")
+            _say(f"{repair.copy} stays, and costs money, until --apply deletes it.")
     except BaseException:
         _say(f"Not finished: {repair.written} items were written. Copy: {repair.copy}")
         _say("Repeat the same command: it goes on from here, and repeating is safe.")
         raise
+    conflicts = len(changes) - len(due)
     if apply and conflicts:
         raise DeploymentError(f"{conflicts} items are left: their ids were given again")
-
-
-def _check_options(at: str, table: str, damage: Damage, put_back: Path | None) -> None:
-    """Refuse options that do not go together."""
-    if damage != Damage() and (table != ANIMALS or not at):
-        raise DeploymentError("--created-by and --between need AT, and are of animals")
-    if put_back and at:
-        raise DeploymentError("--put-back takes no AT: its file says what was deleted")
 
 
 def _time(text: str) -> datetime:
@@ -125,20 +120,23 @@ def _deleted(file: Path, prefix: str) -> list[Change]:
         raise DeploymentError(f"the name of a file for this table begins with {prefix}")
     lines = map(json.loads, file.read_text("utf-8").splitlines())
     return [
-        Change("missing", None, line["found"])
+        Change("missing", {}, line["found"])
         for line in lines
         if line["verdict"] == "removed"
     ]
 
 
-def _copy(stage: Stage, repair: Repair, moment: datetime) -> None:
-    """Let DynamoDB make the copy, or find it."""
-    client = repair.client
-    if _status(client, repair.table) == "absent":
+def _require_table(repair: Repair) -> None:
+    if _status(repair.client, repair.table) == "absent":
         raise DeploymentError(
             f"{repair.table} was deleted, and its earlier moments with it: --apply without AT "
             "restores it as it was then"
         )
+
+
+def _copy(stage: Stage, repair: Repair, moment: datetime) -> None:
+    """Let DynamoDB make the copy, or find it."""
+    client = repair.client
     _say(f"{repair.table} as it was at {moment:%Y-%m-%dT%H:%M:%SZ} (UTC)")
     begin = partial(
         client.restore_table_to_point_in_time,
@@ -164,10 +162,8 @@ def _status(client: Any, name: str) -> str:
 def _wait(stage: Stage, client: Any, name: str, begin: Callable[[], Any]) -> None:
     """Wait until a table is there, and begin to restore it while it is not."""
     # A new table is not visible at once; or somebody else has begun.
-    begun = (
-        client.exceptions.TableAlreadyExistsException,
-        client.exceptions.TableInUseException,
-    )
+    errors = client.exceptions
+    begun = (errors.TableAlreadyExistsException, errors.TableInUseException)
     while (status := _status(client, name)) != "ACTIVE":
         _say(f"{datetime.now(UTC):%H:%M:%S} {name} is {status}")
         if status == "absent":
@@ -176,12 +172,7 @@ def _wait(stage: Stage, client: Any, name: str, begin: Callable[[], Any]) -> Non
         stage.sleep(_POLL_S)
 
 
-def _require_table(repair: Repair) -> None:
-    if _status(repair.client, repair.table) == "absent":
-        raise DeploymentError(f"{repair.table} was deleted: --apply restores it")
-
-
-def _revive(stage: Stage, repair: Repair, expiry: str | None) -> None:
+def _revive(stage: Stage, repair: Repair, *, has_expiry: bool) -> None:
     """Restore the table if it was deleted, and set what a restore does not."""
     client, name = repair.client, repair.table
 
@@ -199,10 +190,10 @@ def _revive(stage: Stage, repair: Repair, expiry: str | None) -> None:
 
     def protect() -> None:
         life = client.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
-        if expiry and life.get("AttributeName") != expiry:
+        if has_expiry and "AttributeName" not in life:
             client.update_time_to_live(
                 TableName=name,
-                TimeToLiveSpecification={"Enabled": True, "AttributeName": expiry},
+                TimeToLiveSpecification={"Enabled": True, "AttributeName": "expires"},
             )
         client.update_continuous_backups(
             TableName=name,
@@ -226,8 +217,8 @@ def _revive(stage: Stage, repair: Repair, expiry: str | None) -> None:
 
 def _check_counter(repair: Repair, changes: list[Change], *, apply: bool) -> None:
     """Raise the counter to the highest id, at once: until then ids may be given again."""
-    last = max(map(repair.last_id, {repair.table, repair.copy or repair.table}))
-    last = max([last, *(int(each.pet_id) for each in changes)])
+    ids = [repair.last_id(each) for each in (repair.table, repair.copy) if each]
+    last = max(ids + [int(each.pet_id) for each in changes])
     _say(f"the counter is at {repair.counter(repair.table)}, the highest id is {last}")
     if apply:
         repair.raise_counter(last)
@@ -236,14 +227,18 @@ def _check_counter(repair: Repair, changes: list[Change], *, apply: bool) -> Non
 def _compare(
     repair: Repair, table: str, moment: datetime, damage: Damage
 ) -> list[Change]:
-    """Say what was found, and return what is to be written or left."""
-    compared = repair.compare_keys()
+    """Say what was found, save it, and return what is to be written or left."""
+    times = moment.timestamp(), time.time()
+    compared = repair.compare_records("hash", *times, {})
     if table == ANIMALS:
-        compared = repair.compare_animals(moment.timestamp(), damage, time.time())
+        compared = repair.compare_animals(*times, damage)
     counts: Counter[str] = Counter()
     changes = []
     for change in compared:
-        counts[f"{change.verdict}{change.members} ({_DONE[change.verdict]})"] += 1
+        members = ""
+        if change.verdict == "different":
+            members = f": {', '.join(change.members)}"
+        counts[f"{change.verdict}{members} ({_DONE[change.verdict]})"] += 1
         if change.verdict not in {"same", "newer"}:
             changes.append(change)
         if counts.total() % _REPORTED == 0:
@@ -257,26 +252,13 @@ def _compare(
 def _list(changes: list[Change], file: Path) -> None:
     """Print the first changes, and save what is to be overwritten, deleted or left."""
     for change in changes[:_LISTED]:
-        item = change.found or change.wanted or {}
+        item = change.found or change.wanted
         key = {name: item[name] for name in _NAMES if name in item}
         _say(f"  {change.verdict}: {key}")
     lines = [json.dumps(each._asdict(), default=str) for each in changes if each.found]
-    if not lines:
-        return
-    try:
-        with file.open("x", encoding="utf-8") as out:
-            out.write("\n".join(lines))
-    except OSError as error:
-        raise DeploymentError(
-            f"{file}, without which nothing is deleted, cannot be written: {error}"
-        ) from error
-    _say(f"{len(lines)} items as they are now were written to {file}")
-
-
-def _say_what_is_left(repair: Repair, count: int) -> None:
-    _say(f"Nothing was written: --apply does it. {count} items to write.")
-    if repair.copy:
-        _say(f"{repair.copy} stays, and costs money, until --apply deletes it.")
+    if lines:
+        file.write_text("\n".join(lines), "utf-8")
+        _say(f"{len(lines)} items as they are now were written to {file}")
 
 
 def _apply(repair: Repair, changes: list[Change], *, keep: bool) -> None:
@@ -284,7 +266,7 @@ def _apply(repair: Repair, changes: list[Change], *, keep: bool) -> None:
     left = repair.apply(changes)
     _say(f"{repair.written} items were written.")
     if left:
-        raise DeploymentError(f"{len(left)} have changed since they were compared")
+        raise DeploymentError(f"{left} have changed since they were compared")
     if repair.copy and not keep:
         errors = repair.client.exceptions
         # Somebody else may have deleted it.

@@ -116,6 +116,7 @@ IF = {
 PAGE = {
     "IndexName": ["by-status"],
     "Limit": [1, 2, 3],
+    "ScanIndexForward": [False],
     "ConsistentRead": [True],
     "ExclusiveStartKey": KEYS + [key | {"status": STATUSES[0]} for key in KEYS],
 }

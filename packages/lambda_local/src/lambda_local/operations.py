@@ -203,6 +203,7 @@ class _Call:
 
     def _page(self, index: _Index, low: bytes, high: bytes) -> Response:
         """Read items from `low` to before `high`, up to the limit; DynamoDB also stops at 1 MB."""
+        is_backwards = not self.request.get("ScanIndexForward", True)
         if "ExclusiveStartKey" in self.request:
             key = self.request["ExclusiveStartKey"]
             start = index.place(known(key))
@@ -210,10 +211,11 @@ class _Call:
                 raise Refusal(
                     "The provided starting key is invalid, or outside the query"
                 )
-            low = start + _AFTER
+            low, high = (low, start) if is_backwards else (start + _AFTER, high)
         limit = self.request.get("Limit", -1)
-        found = "SELECT item FROM rows WHERE place >= ? AND place < ? ORDER BY place LIMIT ?"
-        rows = self.execute(found, (low, high, limit))
+        found = "SELECT item FROM rows WHERE place >= ? AND place < ? ORDER BY place"
+        order = " DESC" if is_backwards else ""
+        rows = self.execute(f"{found}{order} LIMIT ?", (low, high, limit))
         items = [json.loads(text) for (text,) in rows]
         page = {"Items": items, "Count": len(items), "ScannedCount": len(items)}
         if len(items) == limit:
@@ -254,7 +256,7 @@ _PARAMETERS = {
     "Put": "Item " + _WRITE,
     "Update": "Key UpdateExpression " + _WRITE,
     "Delete": "Key " + _WRITE,
-    "Query": f"IndexName KeyConditionExpression {_EXPRESSIONS} {_PAGE}",
+    "Query": f"IndexName KeyConditionExpression ScanIndexForward {_EXPRESSIONS} {_PAGE}",
     "Scan": _PAGE,
     "CreateTable": "TableName AttributeDefinitions KeySchema GlobalSecondaryIndexes BillingMode",
     "GlobalSecondaryIndexes": "IndexName KeySchema Projection",
