@@ -37,19 +37,17 @@ def create_until_killed(
 @pytest.mark.slow
 def test_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
     answered: dict[str, int] = {}
-    unanswered: set[str] = set()
-    with_keys = [True, False] * (CLIENTS // 2)
-    names = [uuid.uuid4().hex for _ in range(CLIENTS)]
+    repeated = [uuid.uuid4().hex for _ in range(CLIENTS // 2)]
     for _ in range(KILLS):
+        # Without a key they may be there already.
+        new = [uuid.uuid4().hex for _ in repeated]
         with run_service(tmp_path) as service, ThreadPoolExecutor(CLIENTS) as pool:
             create = partial(create_until_killed, service.http, answered)
-            writing = pool.map(create, names, with_keys)
+            writing = pool.map(partial(create, with_key=True), repeated)
+            pool.map(partial(create, with_key=False), new)
             time.sleep(random.uniform(0.3, 1))
             service.process.kill()
-            names = list(writing)
-        unanswered.update(names)
-        # With a key they are asked for again; without one they may be there already.
-        names[1::2] = [uuid.uuid4().hex for _ in names[1::2]]
+            repeated = list(writing)
     with closing(Database(DataFolder(tmp_path).database)) as database:
         listed = pets(database)
 
@@ -57,4 +55,3 @@ def test_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
     assert len({*stored.values()}) == len(stored) == len(listed)
     assert len(answered) > KILLS
     assert answered.items() <= stored.items()
-    assert stored.keys() <= answered.keys() | unanswered

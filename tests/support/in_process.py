@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
@@ -14,7 +14,6 @@ from starlette.testclient import TestClient
 from tools.key_table import KeyTable
 from tools.local.app import Application
 from tools.local.folder import DataFolder
-from tools.local.output import Output, open_log
 from tools.local.service import KEY_TABLE, load_template, open_store
 
 
@@ -30,16 +29,12 @@ class Target:
 @contextmanager
 def own_layer() -> Iterator[None]:
     """Let code load a copy of the layer, in its own environment; then undo both."""
-    modules = dict(sys.modules)
-    with mock.patch.dict(os.environ), mock.patch.object(sys, "path", [*sys.path]):
-        try:
-            yield
-        finally:
-            # What only the copy has loaded would be mixed with the original later.
-            for name in list(sys.modules):
-                if name.startswith("animal_store."):
-                    del sys.modules[name]
-            sys.modules.update(modules)
+    with (
+        mock.patch.dict(os.environ),
+        mock.patch.dict(sys.modules),
+        mock.patch.object(sys, "path", [*sys.path]),
+    ):
+        yield
 
 
 @contextmanager
@@ -49,8 +44,7 @@ def service_in_process(data: Path) -> Iterator[Target]:
     with ExitStack() as stack:
         with own_layer():
             store = stack.enter_context(open_store(DataFolder(data)))
-            log = stack.enter_context(closing(open_log(data / "functions.log")))
-            application = Application(store.load(template), Output(log))
+            application = Application(store.load(template), mock.Mock())
         keys = KeyTable(store.dynamodb, template.tables[KEY_TABLE].name)
         first, _ = keys.issue("first", "test")
         second, _ = keys.issue("second", "test")

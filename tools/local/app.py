@@ -3,9 +3,8 @@
 import asyncio
 import logging
 import re
+import socket
 import string
-import time
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -26,20 +25,15 @@ from starlette.responses import (
 )
 from starlette.routing import Mount, Route, request_response
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tools import ROOT
 from tools.local.output import Output
 
 _KEY = re.compile(r"(animal_(?:live|test)_)[0-9A-Za-z]+")
-_PAGES = Path(__file__).parent
 _SWAGGER_UI = ("aws_lambda_powertools", "event_handler/openapi/swagger_ui")
 # Another site may not show a page in a frame, where clicks could be led astray.
-_UNFRAMED = {
-    "X-Frame-Options": "DENY",
-    "Content-Security-Policy": "frame-ancestors 'none'",
-}
+_UNFRAMED = {"Content-Security-Policy": "frame-ancestors 'none'"}
 _log = logging.getLogger(__name__)
 
 
@@ -56,23 +50,21 @@ class Connection(H11Protocol):
 
     def _end_if_stuck(self, before: Any) -> None:
         """End the connection if it is still receiving the same request as last time."""
-        if self.transport.is_closing():
-            return
         state = (self.conn.their_state, self.cycle)
         if state == before and self.conn.their_state in (h11.IDLE, h11.SEND_BODY):
             self.transport.abort()
-        else:
-            self.loop.call_later(2 * self.timeout_keep_alive, self._end_if_stuck, state)
+        elif not self.transport.is_closing():
+            self.loop.call_later(self.timeout_keep_alive, self._end_if_stuck, state)
 
 
-def server(application: ASGIApp, idle_s: int = 5) -> uvicorn.Server:
-    """Make the HTTP server of an application, with its clients' seconds between requests."""
+def serve(application: Starlette, listener: socket.socket) -> None:
+    """Answer HTTP requests until the process is told to stop."""
+    logging.getLogger("uvicorn.access").addFilter(_hide_keys)
     config = uvicorn.Config(
         application,
         http=Connection,
         # Beyond this size, which exceeds the gateway's own limit, uvicorn answers in plain text.
         h11_max_incomplete_event_size=64 * 1024,
-        timeout_keep_alive=idle_s,
         log_config=None,
         proxy_headers=False,
         ws="none",
@@ -81,7 +73,7 @@ def server(application: ASGIApp, idle_s: int = 5) -> uvicorn.Server:
         backlog=64,
         timeout_graceful_shutdown=1,
     )
-    return uvicorn.Server(config)
+    uvicorn.Server(config).run(sockets=[listener])
 
 
 class Application(Starlette):
@@ -105,21 +97,6 @@ class Application(Starlette):
         self.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts)
         self.router.default = request_response(self._api)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, and log it."""
-        begin, status = time.monotonic(), 0
-
-        async def noting_status(message: Message) -> None:
-            nonlocal status
-            status = message.get("status", status)
-            await send(message)
-
-        await super().__call__(scope, receive, noting_status)
-        target = (scope["raw_path"] + b"?" + scope["query_string"]).decode("latin-1")
-        shown = f"{status}  {scope['method']} {_shown(target.rstrip('?'))}"
-        milliseconds = (time.monotonic() - begin) * 1000
-        _log.info("%s  %s  %.0f ms", time.strftime("%H:%M:%S"), shown, milliseconds)
-
     async def _api(self, request: Request) -> Response:
         return await self.gateway.handle(request)
 
@@ -128,23 +105,27 @@ class Application(Starlette):
         url = f"http://{request.headers['host']}/v1"
         try:
             document = yaml.safe_load(self._document.read_text("utf-8"))
-            document["servers"] = [{"url": url, "description": "this machine"}]
-        except (OSError, TypeError, ValueError, yaml.YAMLError) as error:
+            document["servers"] = [{"url": url}]
+        except Exception as error:  # someone may be editing it
             why = f"{self._document} cannot be used: {error}"
-            _log.info("          %s", why)
-            return PlainTextResponse(why, HTTPStatus.INTERNAL_SERVER_ERROR)
+            _log.warning(why)
+            return PlainTextResponse(why, 500)
         text = yaml.safe_dump(document, sort_keys=False)
         return Response(text, media_type="application/yaml")
 
 
 def _page(name: str) -> Response:
-    content = (_PAGES / f"{name}.html").read_bytes()
+    content = Path(__file__).with_name(f"{name}.html").read_bytes()
     return HTMLResponse(content, headers=_UNFRAMED)
 
 
-def _shown(target: str) -> str:
-    """Write a request target for the terminal: printable, not too long, and without a key."""
+def _hide_keys(record: logging.LogRecord) -> bool:
+    """Write a request's target for the terminal: printable, not too long, and without a key."""
+    arguments: Any = record.args
+    client, method, target, *others = arguments
     target = target[:1000]  # repeated decoding is quadratic in its length
     while (decoded := unquote(target)) != target:
         target = decoded
-    return quote(_KEY.sub(r"\1...", target), safe=string.punctuation)[:200]
+    target = quote(_KEY.sub(r"\1...", target), safe=string.punctuation)[:200]
+    record.args = (client, method, target, *others)
+    return True

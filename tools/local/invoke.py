@@ -2,14 +2,14 @@
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import redirect_stdout
 from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 from lambda_local import LocalError
+from lambda_local.template import Template
 
 from tools.local import events
 from tools.local.folder import DataFolder
@@ -18,30 +18,26 @@ from tools.local.service import load_template, open_store
 EventFile = Annotated[Path, typer.Argument(help="An API Gateway proxy event.")]
 
 
-@contextmanager
-def explained(event: Path) -> Iterator[None]:
-    """Say which event cannot be used, because it is not from API Gateway, or not JSON."""
+def read(event: Path, template: Template) -> tuple[dict[str, Any], str]:
+    """Read an event, and find its function; LocalError if it is not one from API Gateway."""
     try:
-        yield
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        content = json.loads(event.read_text("utf-8"))
+        route, _ = template.find(content["httpMethod"], content["path"])
+    except (LookupError, TypeError, ValueError) as error:
         raise LocalError(f"{event}: {error}") from error
+    return content, route.function
 
 
 def invoke(event: EventFile) -> None:
     """Run one handler with an event; its response goes to stdout, its log to stderr."""
-    with (
-        explained(event),
-        redirect_stdout(sys.stderr),
-        open_store(DataFolder()) as store,
-    ):
-        content = json.loads(event.read_text("utf-8"))
-        # Cursors belong to a stage.
-        stage = content.get("requestContext", {}).get("stage", "local")
-        template = load_template(stage=stage)
-        function, gateway = template.function_of(content), store.load(template)
+    template = load_template(stage="staging")  # of the cursors in `events/`
+    content, name = read(event, template)
+    with redirect_stdout(sys.stderr), open_store(DataFolder()) as store:
+        gateway = store.load(template)
         with events.prepared(content, gateway, store.dynamodb):
             # Longer than the function's own timeout: someone may be at a breakpoint.
-            response = gateway.invoke(function, content, seconds=15 * 60)
+            seconds = 15 * 60
+            response = gateway.invoke(template.functions[name], content, seconds)
     show(response)
 
 

@@ -39,24 +39,19 @@ class Output(StringIO):
     def write(self, text: str) -> int:
         """Take a line. If it cannot be logged, say on a full disk, it is lost; no request fails."""
         self._log.handle(logging.makeLogRecord({"msg": text}))
-        try:
-            line = json.loads(text)
-            is_structured = "level" in line
-        except (TypeError, ValueError):
-            is_structured = False
-        if is_structured:
-            self._read(line)
+        if text.startswith('{"level":'):
+            self._read(json.loads(text))
         elif text.strip() and not text.startswith("Traceback"):
-            _log.info("          %s", text.rstrip())  # what a handler prints
+            _log.info(text.rstrip())  # what a handler prints
         return len(text)
 
     def _read(self, line: dict[str, Any]) -> None:
         """Show the first cause of an exception, and count a request from its line."""
         if "exception" in line:
-            first = line["exception"].partition(
+            first, *_ = line["exception"].split(
                 "\n\nThe above exception was the direct"
-            )[0]
-            _log.info("          %s; see %s", summary(first), self._log.baseFilename)
+            )
+            _log.info("%s; see %s", summary(first), self._log.baseFilename)
         if "Operation" in line:
             with self._lock:
                 self._count(line)

@@ -14,12 +14,17 @@ from pathlib import Path
 from lambda_local import LocalError
 
 from tools import ROOT
-from tools.local.app import Application, server
+from tools.local.app import Application, serve
 from tools.local.folder import DataFolder, base_url
 from tools.local.output import Output, open_log
 from tools.local.service import Store, load_template, open_store
 
 _LAST_PORT = 65535
+_PASSED_OVER = """\
+passed over a breakpoint: to stop there, run animal-store invoke EVENT, or this in VS Code"""
+_WAITING = """\
+New clients wait until others leave: the system is out of a resource, perhaps descriptors \
+(ulimit -n)."""
 _say = logging.getLogger(__name__).info
 
 
@@ -49,7 +54,7 @@ def run() -> None:
         pages = f"\nDocs: {origin}/docs#key={key}\nStatus: {origin}/status"
         _say(greeting(base_url(port), key, pages))
         print(port, end="", file=service, flush=True)
-        server(application).run(sockets=[listener])
+        serve(application, listener)
 
 
 def _log_to_terminal() -> None:
@@ -58,10 +63,12 @@ def _log_to_terminal() -> None:
     lines: queue.Queue[logging.LogRecord] = queue.Queue(10_000)
     QueueListener(lines, logging.StreamHandler(sys.stdout)).start()
     logging.basicConfig(handlers=[QueueHandler(lines)], format="%(message)s")
-    logging.getLogger(__package__).setLevel(logging.INFO)
+    for name in (__package__, "uvicorn.access"):
+        logging.getLogger(name).setLevel(logging.INFO)
     logging.getLogger("asyncio").addFilter(_Shortage())
     if sys.breakpointhook is sys.__breakpointhook__:  # no debugger has its own
-        sys.breakpointhook = _pass_over
+        # Threads that answer requests have no terminal.
+        sys.breakpointhook = lambda *_, **__: _say(_PASSED_OVER)
 
 
 class _Shortage(logging.Filter):
@@ -73,23 +80,10 @@ class _Shortage(logging.Filter):
         """Shorten such a record, and drop those that follow at once."""
         if "out of system resource" not in record.msg:
             return True
-        record.msg = (
-            "New clients wait until others leave: the system is out of a resource, "
-            "perhaps descriptors (ulimit -n)."
-        )
-        record.exc_info = None
-        is_new = record.created - self._said >= 1
-        if is_new:
-            self._said = record.created
-        return is_new
-
-
-def _pass_over(*_: object, **__: object) -> None:
-    """Take the place of `breakpoint()`, as threads that answer requests have no terminal."""
-    _say(
-        "          passed over a breakpoint: to stop there, run animal-store invoke EVENT, "
-        "or this in VS Code"
-    )
+        if record.created - self._said < 1:
+            return False
+        self._said, record.msg, record.exc_info = record.created, _WAITING, None
+        return True
 
 
 def listen() -> socket.socket:

@@ -23,7 +23,7 @@ from lambda_local.store_server import serve
 from tools import ROOT
 from tools.local import events
 from tools.local.folder import DataFolder, base_url, write_private
-from tools.local.invoke import EventFile, explained, show
+from tools.local.invoke import EventFile, read, show
 from tools.local.run import greeting, listen
 from tools.local.service import (
     ENDPOINT_VARIABLE,
@@ -75,9 +75,9 @@ def sam_local() -> None:
                 events.prepared(event, gateway, store.dynamodb),
                 _sam(*start) as process,
             ):
-                _wait_until_it_answers(process, base_url(port), key)
                 for route in gateway.template.routes:
-                    _request(route.method, base_url(port) + route.resource)
+                    url = f"http://127.0.0.1:{port}{route.resource}"
+                    _wait_until_it_answers(process, route.method, url, key)
                 print(port, end="", file=service, flush=True)
                 print(greeting(base_url(port), key), flush=True)
                 process.wait()
@@ -91,24 +91,22 @@ def sam_invoke(
     ] = "",
 ) -> None:
     """Invoke the function of an event's route in a container, and print its response."""
+    content, function = read(event, load_template())
     # A separate folder, because the variables of `make sam-local` may be in use.
-    with explained(event), tempfile.TemporaryDirectory() as own:
-        content = json.loads(event.read_text("utf-8"))
+    with tempfile.TemporaryDirectory() as own:
         with prepared(DataFolder(), Path(own), host_address()) as (store, gateway):
-            route, _ = gateway.template.find(content["httpMethod"], content["path"])
-            options = ["--event", str(event), "--env-vars", f"{own}/{VARIABLES}"]
+            options = [f"--event={event}", f"--env-vars={own}/{VARIABLES}"]
             # With another template, sam looks for its settings beside that.
-            options += ["--template", f"{own}/template.yaml"]
-            options += ["--config-file", f"{ROOT}/samconfig.toml"]
+            options += [f"--template={own}/template.yaml"]
+            options += [f"--config-file={ROOT}/samconfig.toml"]
             if debug:
-                arguments = f"--listen 0.0.0.0:{debug} --wait-for-client"
-                options += ["--debug-args", f"{_MOUNTED_DEBUGGER} {arguments}"]
-                options += ["--debug-port", debug, "--debugger-path", str(_DEBUGGER)]
+                listens = f"{_MOUNTED_DEBUGGER} --listen 0.0.0.0:{debug}"
+                options += [f"--debug-args={listens} --wait-for-client"]
+                options += [f"--debug-port={debug}", f"--debugger-path={_DEBUGGER}"]
                 print(f"waiting for a debugger on port {debug}", file=sys.stderr)
-            command = ["invoke", route.function, *options]
             with (
                 events.prepared(content, gateway, store.dynamodb),
-                _sam(*command, stdout=subprocess.PIPE) as process,
+                _sam("invoke", function, *options, stdout=subprocess.PIPE) as process,
             ):
                 printed = process.communicate()[0]
         if not printed:
@@ -141,22 +139,22 @@ def prepared(
 
 def host_address() -> str:
     """Ask the engine how containers reach this machine; then build the layer if it has changed."""
-    command = ["docker", "run", "--rm", f"--add-host={STORE_HOST}:host-gateway"]
-    command += ["--entrypoint=cat", _IMAGE, "/etc/hosts"]
+    host = f"--add-host={STORE_HOST}:host-gateway"
+    command = f"docker run --rm {host} --entrypoint=cat {_IMAGE} /etc/hosts"
     try:
-        hosts = subprocess.check_output(command, text=True)
+        hosts = subprocess.check_output(command.split(), text=True)
     except (OSError, subprocess.CalledProcessError) as error:
         raise LocalError(f"{_NO_ENGINE}: {error}") from error
-    found = re.findall(rf"^([0-9.]+)\s+{STORE_HOST}$", hosts, re.MULTILINE)
-    if len(found) != 1:
+    found = re.search(rf"^([0-9.]+)\s+{STORE_HOST}$", hosts, re.MULTILINE)
+    if not found:
         raise LocalError(
-            "the container engine gives containers no single IPv4 address of this "
-            "machine: set host-gateway-ip in its daemon.json"
+            "the container engine gives containers no IPv4 address of this machine: "
+            "set host-gateway-ip in its daemon.json"
         )
     layer = ["make", "-s", ".aws-sam/local/.layer"]
     if subprocess.call(layer, cwd=ROOT, stdout=sys.stderr):
         raise LocalError(_NO_LAYER)
-    return str(found[0])
+    return found[1]
 
 
 def _adapted_template(variables: Iterable[str]) -> str:
@@ -197,18 +195,17 @@ def _sam(*arguments: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def _wait_until_it_answers(
-    process: subprocess.Popen[bytes], url: str, key: str
+    process: subprocess.Popen[bytes], method: str, url: str, key: str
 ) -> None:
     """Wait until a function has read the store: sam's port is open before anything answers."""
     headers = {"Authorization": f"Bearer {key}"}
     while process.poll() is None:
         time.sleep(0.2)
         with suppress(httpx2.TransportError):
-            if _request("GET", f"{url}/pets", headers=headers).is_success:
-                return
-            raise LocalError("the containers cannot reach the store (see above)")
+            answer = httpx2.request(
+                method, url, headers=headers, timeout=30, trust_env=False
+            )
+            if answer.is_server_error:
+                raise LocalError("the containers cannot reach the store (see above)")
+            return
     raise LocalError("sam local has ended (see above)")
-
-
-def _request(method: str, url: str, **options: Any) -> httpx2.Response:
-    return httpx2.request(method, url, timeout=30, trust_env=False, **options)
