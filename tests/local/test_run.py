@@ -151,8 +151,8 @@ def test_mistake_is_explained(
 def test_folder_in_use_is_named(service: RunningService, name: str) -> None:
     message = str(command(service.data, name).exception)
 
-    assert message.startswith(f"{service.data} is in use by ")
-    assert f"({service.base_url})" in message
+    assert message.startswith(f"{service.data} is in use by `make run` or")
+    assert service.base_url in message
 
 
 def test_keys_are_sent_to_this_machine_alone(tmp_path: Path) -> None:

@@ -17,8 +17,6 @@ import pytest
 from tools import ROOT
 from tools.local.folder import DataFolder
 
-COMMAND = (sys.executable, "-m", "tools")
-
 
 @dataclass
 class RunningService:
@@ -34,7 +32,7 @@ class RunningService:
     def tool(self, *arguments: str, **variables: str) -> str:
         """Run another of the tools' commands against this service; return its standard output."""
         own = environment(self.data, **variables)
-        command = [*COMMAND, *arguments]
+        command = [sys.executable, "-m", "tools", *arguments]
         return subprocess.check_output(command, cwd=ROOT, env=own, text=True)
 
 
@@ -65,8 +63,7 @@ def run_service(
     """
     data.mkdir(parents=True, exist_ok=True)
     console, folder = data / "console", DataFolder(data)
-    own = environment(data, **variables)
-    program = [python, "-m", "tools", command]
+    own, program = environment(data, **variables), [python, "-m", "tools", command]
     (data / "service").unlink(missing_ok=True)  # of one that was killed
     with (
         console.open("w") as out,
@@ -77,12 +74,10 @@ def run_service(
             base_url = folder.base_url()
             assert base_url, f"the service ended at once:\n{console.read_text()}"
             key = folder.api_key.read_text().strip()
-            headers = {"Authorization": f"Bearer {key}"}
             # No connections that the service is about to close, which it does after 5 idle seconds.
             limits = httpx2.Limits(keepalive_expiry=2)
-            with httpx2.Client(
-                base_url=base_url, headers=headers, timeout=30, limits=limits
-            ) as http:
+            with httpx2.Client(base_url=base_url, timeout=30, limits=limits) as http:
+                http.headers["Authorization"] = f"Bearer {key}"
                 yield RunningService(data, process, console, base_url, key, http)
         finally:
             process.terminate()
