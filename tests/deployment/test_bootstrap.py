@@ -196,6 +196,8 @@ def test_an_environment_that_more_than_main_may_use_is_refused(
 
 def test_artifacts_are_kept_and_cost_is_mailed() -> None:
     resources = BOOTSTRAP["Resources"]
+    for name in ["OidcProvider", "ApiGatewayAccount", "ArtifactBucket"]:
+        assert resources[name]["DeletionPolicy"] == "RetainExceptOnCreate"
     assert resources["ArtifactBucket"]["Properties"]["LifecycleConfiguration"] == {
         "Rules": [
             {

@@ -29,10 +29,13 @@ SYNC = 'uv sync --quiet --locked --no-install-package=x --python "$python"'
         ("check-python", ".venv/bin/ruff check .\n"),
         ("check-python", ".venv/bin/mypy\n"),
         ("audit", ".venv/bin/animal-store audit\n"),
+        ("deploy", 'deploy "$STAGE" --artifact "$ARTIFACT" --x\n'),
+        ("rollback", 'rollback "$STAGE" "$COMMIT" --x\n'),
     ],
 )
 def test_make_runs_this(target: str, command: str) -> None:
-    make = ["make", "-nB", target, "SYNC=--no-install-package=x"]
+    given = "STAGE=staging ARTIFACT=x COMMIT=x ARGS=--x SYNC=--no-install-package=x"
+    make = ["make", "-nB", target, *given.split()]
     assert command in subprocess.check_output(make, cwd=ROOT, text=True)
 
 
