@@ -1,6 +1,5 @@
 """Compile what ships: on Lambda, code is read-only and would be compiled at each start."""
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,13 +17,11 @@ def require_python() -> None:
 
 
 def compile_tree(directory: Path, deployed_at: str) -> None:
-    """Compile every module below a directory, and remove any bytecode already there.
+    """Compile every module below a directory, over any bytecode already there.
 
     Tracebacks show the modules below `deployed_at`. The files are `unchecked-hash` (PEP 552):
     Python takes them without comparing the source's time, which packing changes.
     """
-    for cache in list(directory.rglob("__pycache__")):
-        shutil.rmtree(cache)
     # A single worker takes the files in order: the same source gives the same bytes.
     command = [sys.executable, "-I", "-m", "compileall", "-q", "-f", "-j", "1"]
     command += ["--invalidation-mode", "unchecked-hash"]
