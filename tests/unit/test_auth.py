@@ -30,15 +30,6 @@ def is_accepted(key: str) -> bool:
     return True
 
 
-def test_valid_key_is_looked_up_by_its_hash(store: FaultyStore) -> None:
-    caller = auth.authenticate([f"Bearer {EXAMPLE_KEY}"])
-
-    assert caller == auth.Caller(api_key.digest(EXAMPLE_KEY), "tests")
-    ((_, request),) = store.calls
-    assert request["Key"] == {"hash": {"S": api_key.digest(EXAMPLE_KEY)}}
-    assert request["ConsistentRead"] is True
-
-
 @pytest.mark.parametrize(
     "member",
     [

@@ -191,10 +191,11 @@ def test_own_creation_is_not_a_replay_when_the_store_has_forgotten_its_token(
         ("list-200-filtered", {"IndexName": "by-status"}),
     ],
 )
-def test_read_is_one_call(
+def test_read_is_one_call_after_the_look_up_of_the_key(
     name: str, parameters: dict[str, Any], store: FaultyStore
 ) -> None:
     handlers.send(name)
 
-    _, (_, asked) = store.calls
+    (_, key), (_, asked) = store.calls
+    assert key["ConsistentRead"] is True
     assert asked.items() >= parameters.items()

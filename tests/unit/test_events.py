@@ -12,12 +12,13 @@ from animal_store import settings  # isort: skip - the environment comes first
 
 LISTED = {"status": [STATUSES[0]]}
 
+pytestmark = pytest.mark.usefixtures("store")
+
 # Too large for a file, failures, and what API Gateway answers by itself.
 WITHOUT_EVENT = {413, 429, 500, 502, 503, 504}
 
 
 @openapi.each_operation
-@pytest.mark.usefixtures("store")
 def test_events_show_each_status(
     operation: openapi.Operation,
 ) -> None:
@@ -38,7 +39,6 @@ def test_events_show_each_status(
     )
 
 
-@pytest.mark.usefixtures("store")
 def test_events_show_each_example_of_an_error() -> None:
     """Of one operation at least: operations share responses."""
     shown = [handlers.invoke(event).body for event in [*EVENTS.values()] * 2]
@@ -51,7 +51,6 @@ def test_events_show_each_example_of_an_error() -> None:
                 assert example["value"] in shown, why
 
 
-@pytest.mark.usefixtures("store")
 def test_animal_with_every_member_is_kept_whole() -> None:
     new = openapi.example("NewPet")
 
@@ -61,7 +60,6 @@ def test_animal_with_every_member_is_kept_whole() -> None:
     assert pet in handlers.send("list-200").body
 
 
-@pytest.mark.usefixtures("store")
 def test_status_that_a_newer_version_has_stored_is_returned() -> None:
     new = handlers.items("pet")[0] | {"status": {"S": "adopted"}}
     handlers.ask("PutItem", handlers.ANIMALS, Item=new)
@@ -74,7 +72,6 @@ def test_status_that_a_newer_version_has_stored_is_returned() -> None:
 @pytest.mark.parametrize(
     ("stage", "others"), [("other", LISTED), (f"staging{STATUSES[0]}", {})]
 )
-@pytest.mark.usefixtures("store")
 def test_cursor_of_another_stage_is_refused(
     stage: str, others: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

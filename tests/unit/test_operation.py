@@ -41,7 +41,7 @@ def delete_pet(_: Request) -> Response:
 
 @operation.operation("oldPet", Deprecation(1764892800, "Thu, 05 Dec 2030 00:00:00 GMT"))
 def old_pet(_: Request) -> Response:
-    return Response(204)
+    raise ValueError
 
 
 def test_response_without_content_has_neither_body_nor_media_type() -> None:
@@ -52,42 +52,28 @@ def test_response_without_content_has_neither_body_nor_media_type() -> None:
     assert "Content-Type" not in response["headers"]
 
 
-def test_deprecated_operation_says_so_and_counts_holders_of_keys(
-    output: Output,
-) -> None:
-    response = invoke(old_pet)
+def test_deprecated_operation_says_so() -> None:
+    headers = invoke(old_pet)["headers"]
 
-    assert response["headers"]["Deprecation"] == "@1764892800"
-    assert response["headers"]["Sunset"] == "Thu, 05 Dec 2030 00:00:00 GMT"
-    assert response["headers"]["Link"].endswith('/v1/pets>; rel="successor-version"')
-    assert json.loads(output.readouterr().out)["DeprecatedCalls"] == 1
+    assert headers["Deprecation"] == "@1764892800"
+    assert headers["Sunset"] == "Thu, 05 Dec 2030 00:00:00 GMT"
+    assert headers["Link"].endswith('/v1/pets>; rel="successor-version"')
 
 
-@pytest.mark.parametrize(
-    ("name", "facts"),
-    [
-        ("list-200", {"Operation": "listPets", "Status": "200", "StoreCalls": 2}),
-        ("create-201", {"Operation": "createPet", "StoreCalls": 3, "PetId": 6}),
-    ],
-)
-def test_line_of_a_request_says_who_asked_for_what(
-    name: str, facts: Any, clock: Clock, store: FaultyStore, output: Output
+def test_line_of_a_creation_has_its_id_and_what_it_cost(
+    clock: Clock, store: FaultyStore, output: Output
 ) -> None:
     def slow(attempt: Attempt) -> Any:
-        clock.advance(0.0125)
+        clock.advance(0.012504)
         return attempt.carry_out()
 
     store.fail("GetItem", slow)
 
-    handlers.invoke(EVENTS[name])
+    handlers.send("create-201")
 
     line = json.loads(output.readouterr().out)
-    caller = {"KeyLabel": "tests", "KeyId": KEY_ID, "Latency": 12.5}
-    assert line.items() >= (facts | caller).items()
-    context = EVENTS[name]["requestContext"]
-    assert line["request_id"] == context["requestId"]
-    # The one that a thief cannot choose: the access log has the address under it.
-    assert line["extended_request_id"] == context["extendedRequestId"]
+    assert (line["PetId"], line["StoreCalls"], line["Latency"]) == (6, 3, 12.5)
+    assert line.keys().isdisjoint({"Errors", "DeprecatedCalls", "Version"})
 
 
 def test_refused_request_is_counted_neither_for_a_holder_of_a_key_nor_as_a_fault(
@@ -95,7 +81,7 @@ def test_refused_request_is_counted_neither_for_a_holder_of_a_key_nor_as_a_fault
 ) -> None:
     handlers.add_key(EXAMPLE_KEY, revoked={"N": "1"})
 
-    assert "Deprecation" in invoke(old_pet)["headers"]
+    invoke(old_pet)
 
     line = json.loads(output.readouterr().out)
     assert (line["Code"], line["KeyId"]) == ("unauthorized", KEY_ID)
