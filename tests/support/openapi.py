@@ -159,4 +159,4 @@ def problems(
 def _differences(schema: dict[str, Any], value: Any) -> list[str]:
     """List where a value differs from a schema."""
     errors = Draft202012Validator(schema).iter_errors(value)
-    return [f"{error.json_path}: {error.message}" for error in errors]
+    return [f"{error.json_path}: {error.message[:500]}" for error in errors]
