@@ -72,8 +72,7 @@ def production(**changed: str) -> Template:
     del document["Resources"]["Dashboard"]  # its text has other `${}`
     defaults = document["Parameters"].items()
     names = _Names((name, each.get("Default", name)) for name, each in defaults)
-    names.update(parameters("production"), **{"AWS::StackName": "animal-store"})
-    names.update(changed)
+    names.update(parameters("production") | changed)
     template = resolve(document, names)
     decided: Template = _decide(template, _decide(template["Conditions"], {}))
     return decided
