@@ -119,7 +119,7 @@ def counted_before_functions(
         lambda found: str(context.get(found[1], "-")),
         log["Format"],
     )
-    counts = []
+    counts: Counts = []
     if not answer.get("unlogged"):
         counts += counted_in_log(template, log["DestinationArn"], json.loads(text))
     # api-gateway-metrics-and-dimensions.html in API Gateway's guide
@@ -140,11 +140,8 @@ def outcome(
     name = f"{operation.id[0].upper()}{operation.id[1:]}Function"
     version = f"{name}.Version.Version" if "canary" in mode else "the old one"
     store = mode.get("store", [])
-    events = [
-        event
-        for event in map(handlers.EVENTS.get, handlers.SUCCESSES)
-        if handlers.operation_of(event) == operation
-    ]
+    successes = [handlers.EVENTS[each] for each in handlers.SUCCESSES]
+    events = [each for each in successes if handlers.operation_of(each) == operation]
     # With an Idempotency-Key, a creation is a transaction.
     event = events[0 if "TransactWriteItems" in store else -1]
     targets = properties_of(template, "AWS::Events::Rule")["Targets"]
