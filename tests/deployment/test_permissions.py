@@ -91,6 +91,7 @@ TABLE_IN_USE = (
     "arn:aws:dynamodb:eu-central-1:123456789012:table/"
     "animal-store-production-AnimalsTable-20B3C4D5E6F7"
 )
+READS = ("dynamodb:Select", "SPECIFIC_ATTRIBUTES")
 # What CloudFormation and API Gateway ask for without a handler that says so.
 TRANSFORM = "arn:aws:cloudformation:eu-central-1:aws:transform/Serverless-2016-10-31"
 SERVICE_ROLE = (
@@ -122,11 +123,8 @@ def calls(*files: Path) -> list[Request]:
     for file in files:
         for line in file.read_text("utf-8").splitlines():
             action, arn = line.split()
-            context = (
-                ("dynamodb:Select", "SPECIFIC_ATTRIBUTES"),
-                ("iam:PassedToService", "cloudformation.amazonaws.com"),
-            )
-            requests.append(Request(action, (arn,), context))
+            service = ("iam:PassedToService", "cloudformation.amazonaws.com")
+            requests.append(Request(action, (arn,), (READS, service)))
     return requests
 
 
@@ -234,8 +232,14 @@ def test_no_role_reaches_another_stage_or_the_roles_of_bootstrap(
     assert statements_on_others("OperatorRole", own) == {"ReadWhatKnowsNoResource"}
 
 
+READS_NAMES = (("dynamodb:Attributes", "name"), READS)
+
+
+@pytest.mark.parametrize("context", [(), READS_NAMES])
 @pytest.mark.parametrize("role", ["CheckRole", "DeployRole", "ExecutionRole"])
-def test_only_an_operator_reaches_animals(role: str) -> None:
+def test_only_an_operator_reaches_animals(
+    role: str, context: tuple[tuple[str, str], ...]
+) -> None:
     actions = {
         "dynamodb:BatchGetItem",
         "dynamodb:DeleteItem",
@@ -248,7 +252,7 @@ def test_only_an_operator_reaches_animals(role: str) -> None:
         "dynamodb:Scan",
         "dynamodb:UpdateItem",
     }
-    requests = [Request(action, (TABLE_IN_USE,)) for action in actions]
+    requests = [Request(action, (TABLE_IN_USE,), context) for action in actions]
     assert refused_actions(role, requests) == actions
 
 
