@@ -69,6 +69,9 @@ REVOCATIONS = [methodcaller("revoke", key.hash) for key in KEYS]
 THEFTS = [methodcaller("create", key, STOLEN_KEY) for key in ("", "a")]
 NUMBERS, CALLS = st.integers(0, 20), st.integers(1, 20)
 LOSS = methodcaller("damage", 0, None)
+CHANGED_KEYS = [
+    methodcaller("damage", number, {"label": {"S": ""}}) for number in range(6, 10)
+]
 DAMAGES = st.builds(methodcaller, st.just("damage"), NUMBERS, st.sampled_from(DAMAGE))
 REPAIRS: st.SearchStrategy[Step] = st.nothing()
 for _ in range(2):  # another operator may come meanwhile
@@ -213,6 +216,8 @@ class History:
 )
 # The counter and an animal are deleted, and the animal's id is given again.
 @example([], [LOSS, LOSS, CREATIONS[0]], Operator(math.inf, False, {}), "")
+# The four keys are changed, and one is revoked before the first of them is put back.
+@example([], CHANGED_KEYS, Operator(math.inf, False, {16: REVOCATIONS[0]}), "")
 def test_a_repair_after_others_that_died_leaves_what_was_acknowledged(
     clock: Clock, before: list[Step], after: list[Step], operator: Operator, thief: str
 ) -> None:
