@@ -7,7 +7,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lambda_local import LocalError
@@ -26,17 +26,15 @@ def serve(folder: Path) -> Iterator[str]:
     main = ["org.eclipse.jetty.xml.XmlConfiguration", str(_CONFIGURATION)]
     with subprocess.Popen(["java", *options, *main], cwd=folder) as process:  # noqa: S603, S607
         try:
-            while not _is_open(port):
-                if process.poll() is not None:
-                    raise LocalError(
-                        "DynamoDB Local did not start; what it printed says why"
-                    )
+            while process.poll() is None:
+                with suppress(ConnectionRefusedError):
+                    socket.create_connection(("127.0.0.1", port)).close()
+                    break
                 time.sleep(0.02)
+            else:
+                raise LocalError(
+                    "DynamoDB Local did not start; what it printed says why"
+                )
             yield f"http://127.0.0.1:{port}"
         finally:
             process.kill()
-
-
-def _is_open(port: int) -> bool:
-    with socket.socket() as client:
-        return client.connect_ex(("127.0.0.1", port)) == 0
