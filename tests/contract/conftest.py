@@ -1,9 +1,8 @@
 """Point the contract suite at a service, and read which cases are expected to fail there.
 
-Both come from the environment, which keeps keys out of the process list: CONTRACT_BASE_URL (ending
-in /v1) and CONTRACT_API_KEY; CONTRACT_SECOND_API_KEY for what is scoped to a key; and
-CONTRACT_EXPECTED_FAILURES, a YAML file of `pattern of case ids: reason`. Without a base URL the
-suite runs against the local service in this process.
+Both come from the environment, which keeps the key out of the process list: CONTRACT_BASE_URL
+(ending in /v1) and CONTRACT_API_KEY; and CONTRACT_EXPECTED_FAILURES, a YAML file of `pattern of
+case ids: reason`. Without a base URL the suite runs against the local service in this process.
 
 A case marked `smoke_read_only` runs against production, where nothing that it added could be
 removed: it uses no fixture that creates, and fails if it changes anything.
@@ -54,10 +53,9 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     """The service to test: as given, or one in this process."""
     base_url = os.environ.get("CONTRACT_BASE_URL")
     if base_url:
-        names = ("CONTRACT_API_KEY", "CONTRACT_SECOND_API_KEY")
         # A cold start and a rehearsal on two cores are slow; what hangs is not waited for.
         with httpx2.Client(timeout=30) as http:
-            yield Target(base_url, [os.environ[name] for name in names], http)
+            yield Target(base_url, os.environ["CONTRACT_API_KEY"], http)
     else:
         with service_in_process(tmp_path_factory.mktemp("service")) as service:
             yield service
@@ -81,15 +79,7 @@ def client(target: Target, pytestconfig: pytest.Config) -> Client:
             pytest.fail(f"a smoke_read_only case changed something: {response.text}")
 
     target.http.event_hooks = {"response": [check_reads_only, check]}
-    return Client(target.http, target.base_url, target.api_keys[0])
-
-
-@pytest.fixture(scope="session")
-def second_client(target: Target, client: Client) -> Client:
-    """A client with another valid key."""
-    if not target.api_keys[1]:
-        pytest.skip("needs CONTRACT_SECOND_API_KEY")
-    return Client(client.http, client.base_url, target.api_keys[1])
+    return Client(target.http, target.base_url, target.api_key)
 
 
 @pytest.fixture(scope="session")

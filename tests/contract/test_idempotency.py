@@ -86,10 +86,3 @@ def test_twice(client: Client) -> None:
     """A key that is sent twice is refused."""
     response = client.post(client.new(), (KEY, "x"), (KEY, "x"))
     assert_error(response, "invalid_request", naming=KEY)
-
-
-def test_scoped_to_api_key(client: Client, second_client: Client, key: str) -> None:
-    """The same Idempotency-Key under another API key is another creation."""
-    new = client.new()
-    first = create(client, new, key)
-    assert create(second_client, new, key)["id"] != first["id"]

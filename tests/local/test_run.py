@@ -97,7 +97,8 @@ def test_contract_holds_over_http_on_amazons_engine(tmp_path: Path) -> None:
             "AWS_SECRET_ACCESS_KEY": "any",
         }
         with run_service(tmp_path, root=ROOT, **elsewhere) as service:
-            processes.check_contract(service, **elsewhere)
+            assert "local" in service.tool("keys", "list", **elsewhere)
+            processes.check_contract(service)
 
 
 def test_data_stays_when_it_is_stopped(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from tests.rehearsal import places
 from tests.rehearsal.conftest import BUILD, IS_ON_AWS, Rehearsal
 from tools import ROOT
 from tools.deployment import bootstrap, check_stage, release, restore
-from tools.deployment.service import check_contract, temporary_keys
+from tools.deployment.service import check_contract, temporary_key
 from tools.deployment.stage import TABLES, DeploymentError, Stage
 from tools.packaging.bytecode import compile_tree
 
@@ -93,8 +93,8 @@ def test_deploy(rehearsal: Rehearsal) -> None:
 @pytest.mark.role("CheckRole")
 def test_the_contract_suite_passes(rehearsal: Rehearsal) -> None:
     place = "aws" if IS_ON_AWS else "rehearsal"
-    with temporary_keys(rehearsal.stage) as keys:
-        check_contract(rehearsal.stage, keys, place)
+    with temporary_key(rehearsal.stage) as key:
+        check_contract(rehearsal.stage, key, place)
     assert_every_operation_answers(rehearsal.base_url, TEXT)
     # A subscription is confirmed by hand.
     unheard = "alarms reach nobody: no subscription to their topic is confirmed"
@@ -217,8 +217,8 @@ def writing(stage: Stage) -> Iterator[tuple[Client, list[tuple[float, Pet]]]]:
     created: list[tuple[float, Pet]] = []
     ended = threading.Event()
     with (
-        temporary_keys(stage) as keys,
-        Client(stage.outputs()["BaseUrl"], keys[0]) as client,
+        temporary_key(stage) as key,
+        Client(stage.outputs()["BaseUrl"], key) as client,
         ThreadPoolExecutor(8) as pool,
     ):
 

@@ -19,10 +19,10 @@ from tools.local.service import KEY_TABLE, load_template, open_store
 
 @dataclass(frozen=True)
 class Target:
-    """A service, and what sends requests to it; without a second key, what needs two is skipped."""
+    """A service, and what sends requests to it."""
 
     base_url: str
-    api_keys: list[str]
+    api_key: str
     http: httpx2.Client
 
 
@@ -39,15 +39,14 @@ def own_layer() -> Iterator[None]:
 
 @contextmanager
 def service_in_process(data: Path) -> Iterator[Target]:
-    """Open a service with an empty store and two keys."""
+    """Open a service with an empty store and a key."""
     template = load_template()
     with ExitStack() as stack:
         with own_layer():
             store = stack.enter_context(open_store(DataFolder(data)))
             application = Application(store.load(template), mock.Mock())
         keys = KeyTable(store.dynamodb, template.tables[KEY_TABLE].name)
-        first, _ = keys.issue("first", "test")
-        second, _ = keys.issue("second", "test")
+        key, _ = keys.issue("tests", "test")
         base_url = "http://127.0.0.1:3000/v1"
         http = TestClient(application, base_url, follow_redirects=False)
-        yield Target(base_url, [first, second], stack.enter_context(http))
+        yield Target(base_url, key, stack.enter_context(http))

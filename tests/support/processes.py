@@ -83,15 +83,11 @@ def run_service(
             process.terminate()
 
 
-def check_contract(
-    service: RunningService, expected_failures: str = "", **own: str
-) -> None:
-    """Run the contract suite on a service, with a second key."""
-    key = service.tool("keys", "issue", "--label", "second", **own).strip()
+def check_contract(service: RunningService, expected_failures: str = "") -> None:
+    """Run the contract suite on a service."""
     variables = {
         "BASE_URL": service.base_url,
         "API_KEY": service.api_key,
-        "SECOND_API_KEY": key,
         "EXPECTED_FAILURES": expected_failures,
     }
     output = run("make", "contract", cwd=ROOT, timeout_s=1200, **variables)

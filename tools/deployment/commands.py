@@ -6,7 +6,7 @@ from pathlib import Path
 import typer
 
 from tools.deployment import bootstrap, check_stage, release, restore, status
-from tools.deployment.service import check_contract, temporary_keys
+from tools.deployment.service import check_contract, temporary_key
 from tools.deployment.stage import DeploymentError, Stage, StageName
 from tools.packaging.artifact import Artifact, digest
 from tools.packaging.targets import TARGETS
@@ -94,6 +94,6 @@ def check(stage: StageName) -> None:
 
 def _check(stage: Stage, artifact: Artifact) -> None:
     check_stage.check(stage, artifact)
-    with temporary_keys(stage) as keys:
+    with temporary_key(stage) as key:
         read_only = ["-m", "smoke_read_only"] if stage.name == "production" else []
-        check_contract(stage, keys, "aws", *read_only)
+        check_contract(stage, key, "aws", *read_only)

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 
 from tools import ROOT
 from tools.deployment.stage import DeploymentError, Stage
@@ -16,24 +16,22 @@ SAM = str(ROOT / ".tools/sam/bin/sam")
 _KEY_LIFE_S = 86_400
 _QUIET = ("-qq", "--tb=no", "--no-summary")
 # Few, because each label is a metric, but more than one check needs: a stage may be checked twice
-# at the same time, and a check that was killed leaves its keys behind until they expire.
-_LABELS = [f"check {number}" for number in range(1, 9)]
+# at the same time, and a check that was killed leaves its key behind until it expires.
+_LABELS = [f"check {number}" for number in range(1, 5)]
 
 
 @contextmanager
-def temporary_keys(stage: Stage) -> Iterator[list[str]]:
-    """Issue two keys of a stage, and revoke them at the end."""
+def temporary_key(stage: Stage) -> Iterator[str]:
+    """Issue a key of a stage, and revoke it at the end."""
     table = stage.outputs()["ApiKeysTableName"]
     keys = KeyTable(stage.client("dynamodb"), table, stage.caller)
-    issued: list[str] = []
-    with ExitStack() as revoking:
-        for _ in range(2):
-            key, record = _issue(keys)
-            revoking.callback(keys.revoke, record.hash)
-            issued.append(key)
-            if "GITHUB_ACTIONS" in os.environ:
-                print(f"::add-mask::{key}", flush=True)
-        yield issued
+    key, record = _issue(keys)
+    try:
+        if "GITHUB_ACTIONS" in os.environ:
+            print(f"::add-mask::{key}", flush=True)
+        yield key
+    finally:
+        keys.revoke(record.hash)
 
 
 def _issue(keys: KeyTable) -> tuple[str, KeyRecord]:
@@ -43,9 +41,9 @@ def _issue(keys: KeyTable) -> tuple[str, KeyRecord]:
     raise DeploymentError(f"all labels have valid keys: {_LABELS}")
 
 
-def check_contract(stage: Stage, keys: list[str], place: str, *arguments: str) -> None:
+def check_contract(stage: Stage, key: str, place: str, *arguments: str) -> None:
     """Run the contract suite as a place has to pass it."""
-    if status := _suite(stage, keys, place, "-r", "fE", *arguments):
+    if status := _suite(stage, key, place, "-r", "fE", *arguments):
         # https://docs.pytest.org/en/stable/reference/exit-codes.html
         raise DeploymentError(
             f"the contract suite ended with status {status} (1: tests failed; 5: there are none): "
@@ -62,19 +60,19 @@ def requests_meanwhile(stage: Stage, pause_s: float = 20) -> Iterator[None]:
     """
     ended = threading.Event()
 
-    def run_again(keys: list[str]) -> None:
+    def run_again(key: str) -> None:
         while not ended.wait(pause_s):
-            _suite(stage, keys, "aws", *_QUIET, "-m", "smoke_read_only")
+            _suite(stage, key, "aws", *_QUIET, "-m", "smoke_read_only")
 
-    with temporary_keys(stage) as keys, ThreadPoolExecutor() as pool:
-        pool.submit(run_again, keys)
+    with temporary_key(stage) as key, ThreadPoolExecutor() as pool:
+        pool.submit(run_again, key)
         try:
             yield
         finally:
             ended.set()
 
 
-def _suite(stage: Stage, keys: list[str], place: str, *arguments: str) -> int:
+def _suite(stage: Stage, key: str, place: str, *arguments: str) -> int:
     """Run the suite without this process's credentials; return its exit status."""
     pytest = ["-m", "pytest", "tests/contract", "-p", "no:cacheprovider"]
     environment = {
@@ -83,8 +81,7 @@ def _suite(stage: Stage, keys: list[str], place: str, *arguments: str) -> int:
         "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
         "PYTHONUTF8": "1",
         "CONTRACT_BASE_URL": stage.outputs()["BaseUrl"],
-        "CONTRACT_API_KEY": keys[0],
-        "CONTRACT_SECOND_API_KEY": keys[1],
+        "CONTRACT_API_KEY": key,
         "CONTRACT_EXPECTED_FAILURES": f"tests/contract/expected_failures/{place}.yaml",
     }
     command = [sys.executable, *pytest, *arguments]
