@@ -94,18 +94,25 @@ def test_key_in_a_url_is_not_logged(service: RunningService, path: str) -> None:
     assert secret not in (service.data / "functions.log").read_text()
 
 
+def test_client_does_not_choose_its_address(service: RunningService) -> None:
+    service.http.get("/address", headers={"X-Forwarded-For": "192.0.2.1"})
+
+    wait_for(lambda: '"GET /v1/address' in service.console.read_text())
+    assert "192.0.2.1" not in service.console.read_text()
+
+
 def test_status_is_made_of_the_requests_lines() -> None:
     output = Output(mock.Mock())
     line = {"level": "INFO", "timestamp": "2026-01-01T00:00:19Z", "Latency": 2.5}
     line |= {"Operation": "listPets", "Status": "200"}
 
     output.write(json.dumps(line))
-    output.write(json.dumps(line))
+    output.write(json.dumps(line | {"Latency": 1}))
 
     assert output.summary() == {
         "counts": [{"Operation": "listPets", "Status": "200", "Requests": 2}],
-        "last": [line, line],
-        "recent": {1767225610: {"listPets": [2, 5]}},
+        "last": [line | {"Latency": 1}, line],
+        "recent": {1767225610: {"listPets": [2, 3.5]}},
     }
 
 

@@ -214,11 +214,21 @@ def test_reset_keeps_the_old_store_and_the_key(tmp_path: Path) -> None:
     assert "  local  " in command(tmp_path, "keys", "list").stdout
 
 
+def test_key_that_was_revoked_is_replaced(tmp_path: Path) -> None:
+    command(tmp_path, "run")
+    key = (tmp_path / "api-key").read_text()
+    command(tmp_path, "keys", "revoke", key.strip())
+    command(tmp_path, "run")
+
+    assert (tmp_path / "api-key").read_text() != key
+
+
 def test_changed_files_are_loaded_and_broken_ones_are_not(tmp_path: Path) -> None:
     for name in ("functions", "layers"):
         shutil.copytree(ROOT / name, tmp_path / name)
     template = shutil.copyfile(ROOT / "template.yaml", tmp_path / "template.yaml")
     handler = tmp_path / "functions/list_pets/app.py"
+    broken = tmp_path / "layers/common/animal_store/cursor.py"
     old = handler.read_text()
 
     with run_service(tmp_path / "data", TEMPLATE=str(template), RELOAD="1") as service:
@@ -227,9 +237,7 @@ def test_changed_files_are_loaded_and_broken_ones_are_not(tmp_path: Path) -> Non
         )
         handler.write_text(new)
         wait_for(lambda: service.http.get("/pets").status_code == 298, 60)
-        handler.write_text("undefined_name")
+        broken.write_text("undefined_name")
         wait_for(lambda: "Not reloaded, the old" in service.console.read_text(), 60)
         assert service.http.get("/pets").status_code == 298
         assert "passed over a breakpoint" in service.console.read_text()
-        handler.write_text(old)
-        wait_for(lambda: service.http.get("/pets").status_code == 200, 60)
