@@ -125,9 +125,9 @@ def counted_before_functions(
     # api-gateway-metrics-and-dimensions.html in API Gateway's guide
     stage = {"ApiName": api["Name"], "Stage": api["StageName"]}
     counts.append((metric("AWS/ApiGateway", "Count", stage), 1))
-    if answer.get("blocked"):
+    acl = properties_of(template, "AWS::WAFv2::WebACL")["VisibilityConfig"]
+    if answer.get("blocked") and acl["CloudWatchMetricsEnabled"]:
         # waf-metrics.html in WAF's guide
-        acl = properties_of(template, "AWS::WAFv2::WebACL")["VisibilityConfig"]
         rule = {"WebACL": acl["MetricName"], "Region": "AWS::Region", "Rule": "ALL"}
         counts.append((metric("AWS/WAFV2", "BlockedRequests", rule), 1))
     return counts

@@ -92,6 +92,8 @@ def test_tables_and_logs_outlive_the_stack(
         assert resource["DeletionPolicy"] == policy
         assert resource["UpdateReplacePolicy"] == "Retain"
         assert properties.get("DeletionProtectionEnabled") is (kind == TABLE or None)
+        retention = None if kind == TABLE else {"Ref": "LogRetentionDays"}
+        assert properties.get("RetentionInDays") == retention
         # CloudFormation names it: the next stack of this name would meet one that is there.
         assert not properties.keys() & {"TableName", "LogGroupName"}
 
@@ -132,6 +134,9 @@ def test_a_changed_layer_or_variable_reaches_the_alias_step_by_step() -> None:
     preference = template["Globals"]["Function"]["DeploymentPreference"]
     assert preference["Enabled"] == "true"
     assert preference["Type"] == "Canary10Percent5Minutes"
+    # A new alarm for each deployment: a changed one stays in its state.
+    alarm = template["Resources"]["DeploymentAlarm"]["Properties"]
+    assert "ListPetsFunction.Version.Version" in str(alarm["AlarmName"])
     by_hand = production(Canary="false")["Globals"]["Function"]
     assert by_hand["DeploymentPreference"]["Enabled"] == "false"
 

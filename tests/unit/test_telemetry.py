@@ -1,14 +1,18 @@
 """What an operator reads: the line of a request, which is its metrics too (EMF)."""
 
 import json
+import re
 import subprocess
 import sys
 import time
 from datetime import datetime
 from typing import Any
 
+import pytest
 from animal_store import api_key
 
+from tests.support import handlers
+from tests.support.fault_injection import THROTTLED, FaultyStore
 from tools import ROOT
 from tools.local.events import EXAMPLE_KEY
 
@@ -74,3 +78,31 @@ def test_line_is_the_log_entry_and_the_metrics_in_one() -> None:
             ]
         },
     }
+
+
+# Of Logs Insights, of a query itself, of Lambda's own lines, and of an environment's first request.
+OTHER_WORDS = (
+    "and|as|asc|by|count|desc|fields|filter|in|ispresent|last|latest|limit|or|sort|stats|"
+    "requests|timestamp|record|ColdStart"
+)
+
+
+def test_queries_of_the_runbook_ask_for_members_that_lines_have(
+    store: FaultyStore, output: pytest.CaptureFixture[str]
+) -> None:
+    handlers.send("create-201")
+    store.fail("UpdateItem", THROTTLED, THROTTLED, THROTTLED)
+    handlers.send("create-201")
+    lines = output.readouterr().out.splitlines()
+    template = (ROOT / "template.yaml").read_text()
+    (access_log,) = re.findall(r"Format: >-\n(.+?)}", template, re.DOTALL)
+    members = {name for line in lines for name in json.loads(line)}
+    members.update(re.findall(r'"(\w+)":', access_log))
+
+    runbook = (ROOT / "docs/runbook.md").read_text()
+    queries = " ".join(re.findall(r"(?m)^    ((?:fields|filter|\|) .+)", runbook))
+    names = rf"\b(?!(?:{OTHER_WORDS})\b)[A-Za-z]\w*"
+    asked = set(re.findall(names, re.sub('".*?"', "", queries)))
+
+    assert "requestId" in asked
+    assert asked - members == set()
