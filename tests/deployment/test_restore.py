@@ -72,7 +72,10 @@ def test_damage_is_first_listed_and_then_repaired_from_the_same_copy(
     assert items(dynamodb) == damaged
     arn = dynamodb.describe_table(TableName=COPY)["Table"]["TableArn"]
     tag, *_ = dynamodb.list_tags_of_resource(ResourceArn=arn)["Tags"]
-    assert f"2 items to write.\n{COPY} stays" in aws.session()
+    assert (
+        f"2 items to write.\n--apply deletes the copy, which costs money: {COPY}"
+        in aws.session()
+    )
     restore(stage, AT, apply=True)
 
     assert items(dynamodb) == before

@@ -93,7 +93,9 @@ def restore(  # noqa: C901, PLR0913 - one argument and branch for each option
             _apply(repair, due, keep=keep)
         else:
             _say(f"Nothing was written: --apply does it. {len(due)} items to write.")
-            _say(f"{repair.copy} stays, and costs money, until --apply deletes it.")
+            _say(
+                f"--apply deletes the copy, which costs money: {repair.copy or 'none'}"
+            )
     except BaseException:
         _say(f"Not finished: {repair.written} items were written. Copy: {repair.copy}")
         _say("Repeat the same command: it goes on from here, and repeating is safe.")
