@@ -22,9 +22,7 @@ MINUTES = range(-7 * 60, 12 * 60 + 1)
 
 _COMPARE = {
     "GreaterThanThreshold": operator.gt,
-    "GreaterThanOrEqualToThreshold": operator.ge,
     "LessThanThreshold": operator.lt,
-    "LessThanOrEqualToThreshold": operator.le,
 }
 
 

@@ -59,12 +59,7 @@ FAULTS: dict[str, Fault] = {
 CANARY_SHARE = 0.1
 CHECK_RATE = 60  # a minute: less than the suite sends that runs during a deployment
 Counts = list[tuple[Metric, float]]
-
-
-@pytest.fixture(scope="module")
-def template() -> Template:
-    """Return production's template, with the stage of the events in `events/`."""
-    return production(Stage="staging")
+TEMPLATE = production(Stage="staging")  # production's, with the stage in `events/`
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -205,11 +200,11 @@ def told(template: Template, day: Day) -> str:
     return ", ".join(f"{name} {minute}" for minute, name in sorted(found)) or "nobody"
 
 
-def test_runbook_says_whom_each_failure_wakes(template: Template) -> None:
+def test_runbook_says_whom_each_failure_wakes() -> None:
     rows = [["Failure", *RATES, "Nobody, because"], ["---"] * (len(RATES) + 2)]
     for mode in MODES:
-        days = [record(template, mode, rate) for rate in RATES.values()]
-        cells = [told(template, day) for day in days]
+        days = [record(TEMPLATE, mode, rate) for rate in RATES.values()]
+        cells = [told(TEMPLATE, day) for day in days]
         because = mode.get("because", "")
         assert ("nobody" in cells) is bool(because), f"{mode['failure']}: {cells}"
         rows.append([mode["failure"], *cells, because])
@@ -228,11 +223,11 @@ def test_runbook_says_whom_each_failure_wakes(template: Template) -> None:
     ids=["0.8 %", "crash", "store"],
 )
 def test_alarms_watch_each_operation(
-    template: Template, operation: openapi.Operation, mode: Any, expected: str
+    operation: openapi.Operation, mode: Any, expected: str
 ) -> None:
-    day = record(template, mode | {"operations": [operation.id]}, 30_000)
+    day = record(TEMPLATE, mode | {"operations": [operation.id]}, 30_000)
 
-    assert told(template, day) == expected, (
+    assert told(TEMPLATE, day) == expected, (
         f"template.yaml: let each alarm, and the heartbeat, watch {operation.id}."
     )
 
@@ -246,11 +241,9 @@ def test_an_address_gets_what_the_alarms_say() -> None:
     }
 
 
-def test_the_heartbeats_rule_may_call_each_function_that_it_calls(
-    template: Template,
-) -> None:
-    permissions = properties_by_name(template, "AWS::Lambda::Permission").values()
-    targets = properties_of(template, "AWS::Events::Rule")["Targets"]
+def test_the_heartbeats_rule_may_call_each_function_that_it_calls() -> None:
+    permissions = properties_by_name(TEMPLATE, "AWS::Lambda::Permission").values()
+    targets = properties_of(TEMPLATE, "AWS::Events::Rule")["Targets"]
     assert list(permissions) == [
         {
             "Action": "lambda:InvokeFunction",
@@ -271,14 +264,12 @@ def test_without_a_heartbeat_nobody_is_told_that_it_is_missing() -> None:
     assert told(template, day) == "nobody"
 
 
-def test_a_few_failures_within_the_objective_keep_no_page_open(
-    template: Template,
-) -> None:
+def test_a_few_failures_within_the_objective_keep_no_page_open() -> None:
     failing = {"share": 0.0005, "answer": {"status": 503}}
 
-    day = record(template, failing, 30_000)
+    day = record(TEMPLATE, failing, 30_000)
 
-    assert not any(ringing(template, day).values())
+    assert not any(ringing(TEMPLATE, day).values())
 
 
 @pytest.mark.parametrize(
@@ -291,13 +282,13 @@ def test_a_few_failures_within_the_objective_keep_no_page_open(
     ],
 )
 def test_an_alarm_is_over_soon_after_the_failure(
-    template: Template, failure: str, alarm: str, minutes: int
+    failure: str, alarm: str, minutes: int
 ) -> None:
     (mode,) = (mode for mode in MODES if mode["failure"] == failure)
 
-    day = record(template, mode, 60, until=30)
+    day = record(TEMPLATE, mode, 60, until=30)
 
-    assert max(ringing(template, day)[alarm]) + 1 == 30 + minutes
+    assert max(ringing(TEMPLATE, day)[alarm]) + 1 == 30 + minutes
 
 
 def test_the_dashboard_can_be_drawn_and_shows_every_alarm() -> None:

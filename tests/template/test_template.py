@@ -5,7 +5,6 @@ What checkov refuses (`make check`), such as a table without point-in-time recov
 
 import json
 import re
-from typing import Any
 
 import botocore.session
 import pytest
@@ -24,6 +23,10 @@ TABLE = "AWS::DynamoDB::Table"
 VERSION = "AWS::Lambda::Version"
 GATEWAY = botocore.session.get_session().get_service_model("apigateway")
 ERRORS_OF_THE_GATEWAY = GATEWAY.shape_for("GatewayResponseType").enum  # type: ignore[attr-defined]
+PRODUCTION = production()
+API = properties_of(PRODUCTION, "AWS::Serverless::Api")
+FIREWALL = properties_of(PRODUCTION, "AWS::WAFv2::WebACL")
+RULES = {rule["Name"]: rule for rule in FIREWALL["Rules"]}
 
 
 # -- what there is ---------------------------------------------------------------------------------
@@ -50,8 +53,8 @@ def test_functions_end_before_the_gateway_gives_up_and_log_every_line(
         # own lines of timeouts and crashes are WARN and ERROR.
         logging = {"LogFormat": "JSON", "LogGroup": "", "SystemLogLevel": "WARN"}
         assert settings["LoggingConfig"] | {"LogGroup": ""} == logging
-    function = production()["Globals"]["Function"]
-    assert function["ReservedConcurrentExecutions"] == "200"
+    shared = PRODUCTION["Globals"]["Function"]
+    assert shared["ReservedConcurrentExecutions"] == "200"
 
 
 def test_a_changed_parameter_makes_a_new_version(stack: Template) -> None:
@@ -128,14 +131,15 @@ def test_there_is_no_route_and_no_function_but_those_of_the_operations(
 
 
 def test_a_changed_layer_or_variable_reaches_the_alias_step_by_step() -> None:
-    template = production()
-    for function in properties_by_name(template, "AWS::Serverless::Function").values():
+    for function in properties_by_name(
+        PRODUCTION, "AWS::Serverless::Function"
+    ).values():
         assert function["AutoPublishAliasAllProperties"] is True
-    preference = template["Globals"]["Function"]["DeploymentPreference"]
+    preference = PRODUCTION["Globals"]["Function"]["DeploymentPreference"]
     assert preference["Enabled"] == "true"
     assert preference["Type"] == "Canary10Percent5Minutes"
     # A new alarm for each deployment: a changed one stays in its state.
-    alarm = template["Resources"]["DeploymentAlarm"]["Properties"]
+    alarm = PRODUCTION["Resources"]["DeploymentAlarm"]["Properties"]
     assert "ListPetsFunction.Version.Version" in str(alarm["AlarmName"])
     by_hand = production(Canary="false")["Globals"]["Function"]
     assert by_hand["DeploymentPreference"]["Enabled"] == "false"
@@ -157,14 +161,8 @@ def test_every_role_is_bounded_and_lists_its_rights(stack: Template) -> None:
 # -- the way in ------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def api() -> Any:
-    """Return production's API as template.yaml has it."""
-    return properties_of(production(), "AWS::Serverless::Api")
-
-
-def test_requests_are_limited_and_not_cached(api: Any) -> None:
-    assert api["MethodSettings"] == [
+def test_requests_are_limited_and_not_cached() -> None:
+    assert API["MethodSettings"] == [
         {
             "ResourcePath": "/*",
             "HttpMethod": "*",
@@ -178,9 +176,9 @@ def test_requests_are_limited_and_not_cached(api: Any) -> None:
     ]
 
 
-def test_the_access_log_quotes_nothing_that_a_key_may_be_in(api: Any) -> None:
+def test_the_access_log_quotes_nothing_that_a_key_may_be_in() -> None:
     """Refuse headers, paths and error messages; a client can choose only `requestId`."""
-    log = api["AccessLogSetting"]["Format"]
+    log = API["AccessLogSetting"]["Format"]
     assert set(re.findall(r"\$context\.([\w.]+)", log)) == {
         "error.responseType",
         "extendedRequestId",
@@ -200,19 +198,19 @@ def test_the_access_log_quotes_nothing_that_a_key_may_be_in(api: Any) -> None:
     }
 
 
-def test_a_domain_is_the_only_way_in_and_connections_are_encrypted(api: Any) -> None:
+def test_a_domain_is_the_only_way_in_and_connections_are_encrypted() -> None:
     with_domain = production(DomainName="api.example.com")
-    assert api["DisableExecuteApiEndpoint"] is False
+    assert API["DisableExecuteApiEndpoint"] is False
     own = properties_of(with_domain, "AWS::Serverless::Api")
     assert own["DisableExecuteApiEndpoint"] is True
-    for each in (api, properties_of(with_domain, "AWS::ApiGateway::DomainName")):
+    for each in (API, properties_of(with_domain, "AWS::ApiGateway::DomainName")):
         assert each["SecurityPolicy"] == "SecurityPolicy_TLS13_1_2_PFS_PQ_2025_09"
         assert each["EndpointAccessMode"] == "STRICT"
 
 
 @pytest.mark.parametrize("kind", ERRORS_OF_THE_GATEWAY)
-def test_an_error_of_the_gateway_is_the_error_object(api: Any, kind: str) -> None:
-    response = api["GatewayResponses"][kind]
+def test_an_error_of_the_gateway_is_the_error_object(kind: str) -> None:
+    response = API["GatewayResponses"][kind]
     text = response["ResponseTemplates"]["application/json"]
     status = json.loads(text)["status"]
     headers = {"Content-Type": "application/json"}
@@ -230,35 +228,21 @@ def test_an_error_of_the_gateway_is_the_error_object(api: Any, kind: str) -> Non
 # -- firewall --------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def firewall() -> Any:
-    """Return production's firewall."""
-    return properties_of(production(), "AWS::WAFv2::WebACL")
-
-
-@pytest.fixture(scope="module")
-def rules(firewall: Any) -> dict[str, Any]:
-    """Return its rules by name."""
-    return {rule["Name"]: rule for rule in firewall["Rules"]}
-
-
 def own_rule(operation: openapi.Operation) -> str:
     """Name the rule for an operation's requests without a key: `no-key-get-pet`."""
     return "no-key-" + re.sub("([A-Z])", r"-\1", operation.id).lower()
 
 
 @openapi.each_operation
-def test_the_firewall_answers_as_declared(
-    firewall: Any, rules: dict[str, Any], operation: openapi.Operation
-) -> None:
-    own = rules.get(own_rule(operation))
+def test_the_firewall_answers_as_declared(operation: openapi.Operation) -> None:
+    own = RULES.get(own_rule(operation))
     for status, action in (
-        (401, own["Action"] if own else firewall["DefaultAction"]),
-        (429, rules["requests-per-address"]["Action"]),
-        (429, rules["requests-per-key"]["Action"]),
+        (401, own["Action"] if own else FIREWALL["DefaultAction"]),
+        (429, RULES["requests-per-address"]["Action"]),
+        (429, RULES["requests-per-key"]["Action"]),
     ):
         response = action["Block"]["CustomResponse"]
-        body = firewall["CustomResponseBodies"][response["CustomResponseBodyKey"]]
+        body = FIREWALL["CustomResponseBodies"][response["CustomResponseBodyKey"]]
         headers = {"Content-Type": "application/json"}
         for header in response["ResponseHeaders"]:
             headers[header["Name"]] = header["Value"]
@@ -268,12 +252,12 @@ def test_the_firewall_answers_as_declared(
         )
 
 
-def test_the_firewall_knows_operations_by_their_paths(rules: dict[str, Any]) -> None:
+def test_the_firewall_knows_operations_by_their_paths() -> None:
     operations = {own_rule(operation): operation for operation in openapi.operations()}
-    for name in [name for name in rules if name.startswith("no-key-")]:
+    for name in [name for name in RULES if name.startswith("no-key-")]:
         assert name in operations, f"template.yaml: no operation needs {name}."
         path = operations[name].with_id("[^/]+")
-        statements = rules[name]["Statement"]["AndStatement"]["Statements"]
+        statements = RULES[name]["Statement"]["AndStatement"]["Statements"]
         method = statements[0]["ByteMatchStatement"]["SearchString"]
         assert method == operations[name].method
         assert statements[1]["RegexMatchStatement"]["RegexString"] == f"/v1{path}$"
@@ -288,10 +272,8 @@ KEY_IN_HEADER = {
 }
 
 
-def test_the_firewall_limits_clients_and_strangers_use_up_no_limit(
-    rules: dict[str, Any],
-) -> None:
-    per_address, per_key, key, *_ = rules.values()
+def test_the_firewall_limits_clients_and_strangers_use_up_no_limit() -> None:
+    per_address, per_key, key, *_ = RULES.values()
     limit = {"EvaluationWindowSec": 60, "ScopeDownStatement": KEY_IN_HEADER}
     assert per_address["Statement"]["RateBasedStatement"] == {
         "AggregateKeyType": "IP",
@@ -311,9 +293,9 @@ def test_the_firewall_limits_clients_and_strangers_use_up_no_limit(
         **limit,
     }
     assert (key["Statement"], key["Action"]) == (KEY_IN_HEADER, {"Allow": {}})
-    assert [rule["Priority"] for rule in rules.values()] == [*range(len(rules))]
+    assert [rule["Priority"] for rule in RULES.values()] == [*range(len(RULES))]
 
 
-def test_the_console_shows_no_keys(firewall: Any) -> None:
-    for each in (firewall, *firewall["Rules"]):
+def test_the_console_shows_no_keys() -> None:
+    for each in (FIREWALL, *FIREWALL["Rules"]):
         assert each["VisibilityConfig"]["SampledRequestsEnabled"] is False
