@@ -52,12 +52,18 @@ def test_response_without_content_has_neither_body_nor_media_type() -> None:
     assert "Content-Type" not in response["headers"]
 
 
-def test_deprecated_operation_says_so() -> None:
+def test_deprecated_operation_says_so_and_counts_holders_of_keys(
+    output: Output,
+) -> None:
     headers = invoke(old_pet)["headers"]
 
     assert headers["Deprecation"] == "@1764892800"
     assert headers["Sunset"] == "Thu, 05 Dec 2030 00:00:00 GMT"
     assert headers["Link"].endswith('/v1/pets>; rel="successor-version"')
+    *_, line = map(json.loads, output.readouterr().out.splitlines())
+    assert line["DeprecatedCalls"] == 1
+    *_, counted = line["_aws"]["CloudWatchMetrics"]
+    assert counted["Dimensions"] == [["Stage", "Operation", "KeyLabel"]]
 
 
 def test_line_of_a_creation_has_its_id_and_what_it_cost(
