@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from tests.support import openapi
 from tools import ROOT
 from tools.cli import app
-from tools.planted_faults import listed
+from tools.planted_faults import LOST, listed
 
 DOCUMENTS = sorted(
     [*ROOT.glob("*.md"), *ROOT.glob("[!.]*/*.md"), *ROOT.glob("[cp]*/*/*.md")]
@@ -90,4 +90,4 @@ def test_readme_has_a_row_for_each_operation(operation: openapi.Operation) -> No
 
 
 def test_planted_faults_quote_a_text_that_stands_once() -> None:
-    assert listed()
+    assert [fault.name for fault in listed() if LOST in fault.name] == []
