@@ -168,9 +168,11 @@ def record(
     day: Day = defaultdict(list)
     for operation in openapi.operations():
         good, answered = outcome(template, {}, operation)
-        is_met = operation.id in mode.get("operations", [operation.id])
+        is_named = operation.id in mode.get("operations", [])
+        is_met = is_named or "operations" not in mode
         failed, beats = outcome(template, mode if is_met else {}, operation)
-        part = SHARES.get(operation.id, 0.01)
+        # An operation without a share is new: only what asks about it sends it requests.
+        part = SHARES.get(operation.id, 0.01 * is_named)
         requests = rate * part
         first, last = MINUTES[0], MINUTES[-1]
         for counts, per_minute, start, end in (
