@@ -4,6 +4,7 @@ import json
 import logging
 import socket
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -103,16 +104,17 @@ def test_client_does_not_choose_its_address(service: RunningService) -> None:
 
 def test_status_is_made_of_the_requests_lines() -> None:
     output = Output(mock.Mock())
-    line = {"level": "INFO", "timestamp": "2026-01-01T00:00:19Z", "Latency": 2.5}
-    line |= {"Operation": "listPets", "Status": "200"}
+    request = {"level": "INFO", "Operation": "listPets", "Status": "200", "Latency": 2}
+    moments = [datetime.fromtimestamp(second, UTC) for second in range(0, 620, 5)]
+    lines = [request | {"timestamp": moment.isoformat()} for moment in moments]
 
-    output.write(json.dumps(line))
-    output.write(json.dumps(line | {"Latency": 1}))
+    for line in lines:
+        output.write(json.dumps(line))
 
     assert output.summary() == {
-        "counts": [{"Operation": "listPets", "Status": "200", "Requests": 2}],
-        "last": [line | {"Latency": 1}, line],
-        "recent": {1767225610: {"listPets": [2, 3.5]}},
+        "counts": [{"Operation": "listPets", "Status": "200", "Requests": 124}],
+        "last": lines[:-21:-1],
+        "recent": {second: {"listPets": [2, 4]} for second in range(10, 620, 10)},
     }
 
 

@@ -21,6 +21,7 @@ def test_containers_get_sources_variables_and_the_store(tmp_path: Path) -> None:
         variables = json.loads(file.read_text())["Parameters"]
         url = variables[ENDPOINT_VARIABLE].replace(sam.STORE_HOST, "127.0.0.1")
         os.environ.update(variables | {ENDPOINT_VARIABLE: url})
+        del os.environ["AWS_ENDPOINT_URL"]  # or the store would answer without HTTP
         assert client().scan(TableName="animal-store-local-AnimalsTable")["Items"] == []
 
     assert file.stat().st_mode & 0o777 == 0o600

@@ -52,21 +52,19 @@ class Output(StringIO):
                 "\n\nThe above exception was the direct"
             )
             _log.info("%s; see %s", summary(first), self._log.baseFilename)
-        if "Operation" in line:
-            with self._lock:
-                self._count(line)
-
-    def _count(self, request: dict[str, Any]) -> None:
-        operation = request["Operation"]
-        time = int(datetime.fromisoformat(request["timestamp"]).timestamp())
-        self._counts[operation, request["Status"]] += 1
-        self._last.appendleft(request)
-        point = self._recent.setdefault(time - time % _SECONDS, {})
-        totals = point.setdefault(operation, [0, 0])
-        totals[0] += 1
-        totals[1] += request["Latency"]
-        if len(self._recent) > _POINTS:
-            del self._recent[min(self._recent)]
+        if "Operation" not in line:
+            return
+        operation = line["Operation"]
+        time = int(datetime.fromisoformat(line["timestamp"]).timestamp())
+        with self._lock:
+            self._counts[operation, line["Status"]] += 1
+            self._last.appendleft(line)
+            point = self._recent.setdefault(time - time % _SECONDS, {})
+            totals = point.setdefault(operation, [0, 0])
+            totals[0] += 1
+            totals[1] += line["Latency"]
+            if len(self._recent) > _POINTS:
+                del self._recent[min(self._recent)]
 
     def summary(self) -> dict[str, Any]:
         """Return how many requests had which status, the last ones, and the last ten minutes.
