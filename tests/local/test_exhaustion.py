@@ -75,8 +75,9 @@ def test_no_more_descriptors(service: RunningService) -> None:
         for _ in range(80):
             stack.enter_context(socket.create_connection(address))
         time.sleep(2)
-        lines = service.console.read_text()[begin:].splitlines()
+        printed = service.console.read_text()[begin:]
 
-    assert 1 <= len(lines) <= 8
-    assert {line[:35] for line in lines} == {"New clients wait until others leave"}
+    # asyncio tries 65 times a second
+    assert 1 <= printed.count("New clients wait until others leave") <= 30
+    assert "Traceback" not in printed
     wait_for(lambda: service.http.get("/pets").status_code == 200)
