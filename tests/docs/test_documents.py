@@ -57,7 +57,8 @@ def test_aws_has_each_command(service: str, command: str) -> None:
 
 @pytest.mark.parametrize("alarm", ALARMS)
 def test_runbook_has_a_section_for_each_alarm(alarm: str) -> None:
-    assert re.search(f"^### .*{alarm}", RUNBOOK, re.MULTILINE)
+    headings = [line for line in RUNBOOK.splitlines() if line.startswith("### ")]
+    assert alarm in " ".join(headings)
 
 
 # What may name operations and their events; CONTRIBUTING's examples add and remove one.

@@ -48,14 +48,15 @@ def test_printed_commands_work_when_pasted(service: RunningService) -> None:
     printed = service.console.read_text()
     page = service.base_url.replace("/v1", f"/docs#key={service.api_key}")
     assert f"Docs: {page}\n" in printed  # no server sees what follows #
-    commands = "\n".join(re.findall("curl .*", printed))
+    lines = printed.splitlines()
+    commands = "\n".join(line for line in lines if line.startswith("  curl "))
 
     answers = subprocess.getoutput(commands)
 
     assert re.findall("HTTP/1.1 (...)", answers) == ["201", "200", "200"]
     line = '"GET /v1/pets?status=available&limit=5 HTTP/1.1" 200'
     wait_for(lambda: line in service.console.read_text())
-    (page,) = re.findall("Status: (.*)", printed)
+    page = printed.partition("Status: ")[2].split()[0]
     last = service.http.get(f"{page}.json").json()["last"][0]
     assert (last["Operation"], last["Status"]) == ("getPet", "200")
 
@@ -186,7 +187,7 @@ def test_store_is_copied_and_copied_back_while_in_use(
     service: RunningService, tmp_path: Path
 ) -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text()
-    (line,) = re.findall(".*sqlite3.connect.*", text)
+    (line,) = (line for line in text.splitlines() if "sqlite3.connect" in line)
     store = f"{service.data}/store/dynamodb.sqlite"
 
     def copy(source: str, target: str) -> None:
