@@ -18,9 +18,6 @@ NEWER = {"id": 2**53 + 1, "name": "Rex", "categoryId": 2**53 + 1, "color": "red"
 TSC = "npx tsc --strict --target ES2022 --module NodeNext --types node --skipLibCheck"
 # How a program that uses a generated client is built and run.
 PROGRAMS = {
-    "openapi-python-client": """
-        mypy --strict --disable-error-code arg-type animal_store_api
-        python python_client.py""",
     "openapi-typescript": f"""
         {TSC} --exactOptionalPropertyTypes --noUncheckedIndexedAccess openapi_typescript.ts
         node openapi_typescript.js""",
