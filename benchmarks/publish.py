@@ -61,11 +61,12 @@ shares = (bill / totals).T.set_axis(
     [f"{rate}: ${usd:,.0f}" for rate, usd in totals.items()]
 )
 for name, chart in {
-    "speed": speed.loc[["get", "create", "list of 20", "cold start"]].plot.barh(
+    "speed": speed.loc[["cold start", "list of 20", "create", "get"]].plot.barh(
         title="Processor time (tuned bare = 1)", width=0.8, figsize=(7, 9)
     ),
     "bill": shares.plot.barh(stacked=True, title="What the monthly bill is made of"),
 }.items():
+    chart.invert_yaxis()
     chart.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
     for bars in chart.containers * (name == "speed"):
         chart.bar_label(

@@ -218,7 +218,7 @@ def test_runbook_says_whom_each_failure_wakes() -> None:
 @pytest.mark.parametrize(
     ("mode", "expected"),
     [
-        ({"share": 0.008, "answer": {"status": 503}}, "Objective 109"),
+        ({"share": 0.008, "answer": {"status": 503}}, "Objective 271"),
         ({"canary": True, "answer": {"status": 502}}, "Deployment 1, Objective 9"),
         ({"canary": True, "store": ["", "", "lost"]}, "Deployment 1, Objective 9"),
     ],
