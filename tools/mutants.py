@@ -55,7 +55,10 @@ def mutants(
                 make = python if file.endswith(".py") else settings
                 found += make(file, suite)
     for mutant in found.copy():
-        if (mutant.file, mutant.name.splitlines()[-1][2:].strip()) in accepted:
+        lines = [
+            line[2:].strip() for line in mutant.name.splitlines() if line[0] == "+"
+        ]
+        if (mutant.file, "".join(lines[-1:])) in accepted:
             found.remove(mutant)
     judge(draw(found, sample, str(seed)))
 

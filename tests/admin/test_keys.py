@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from animal_store import api_key as api_keys
 from botocore.exceptions import ClientError
+from typer import BadParameter
 
 from tests.support.aws import OUTPUTS, Aws
 from tests.support.handlers import API_KEYS, client, empty_store
 from tools.admin import keys as command
-from tools.deployment.stage import Stage
+from tools.deployment.stage import Stage, named
 from tools.key_table import KeyAdministrationError, KeyRecord, KeyTable
 from tools.local.events import EXAMPLE_KEY
 
@@ -156,6 +157,12 @@ def test_production_key_is_live_expires_after_a_year_and_is_shown_once(
     assert bob["issuedBy"] == bob["revokedBy"] == "arn:aws:iam::123456789012:eve"
     assert (bob["state"], bob["id"]) == ("revoked", bob["hash"][:12])
     assert key not in listed
+
+
+def test_stage_is_one_of_samconfig() -> None:
+    assert named("production").name == "production"
+    with pytest.raises(BadParameter, match="'prod' is not one of"):
+        named("prod")
 
 
 def test_stage_without_a_region_says_what_to_set() -> None:

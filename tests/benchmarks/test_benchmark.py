@@ -70,15 +70,18 @@ def test_bill_has_what_requests_use() -> None:
 
     made = bill.bills(ours)["500/s"]
 
-    assert made.items() >= {  # not the lines that each function adds to
-        "API Gateway": 3737.58,  # 333 million at $3.50, 667 at $2.80, 296 at $2.38
-        "Lambda": 369.80,  # $0.20 and 6.4 ms of 1 GB for each million calls
-        "DynamoDB": 388.96,  # 0.9 read and 0.3 write units for each call, and storage
-        "logs": 255.31,  # 2 bytes, and 392 of the access log
-        "dashboard": 3.00,
-        "firewall": 786.60,  # $9, and 1,296 million requests at $0.60
-        "data transfer": 70.22,  # 602 bytes for each request
-    }.items()
+    assert (
+        made.items()
+        >= {  # not the lines that each function adds to
+            "API Gateway": 3737.58,  # 333 million at $3.50, 667 at $2.80, 296 at $2.38
+            "Lambda": 369.80,  # $0.20 and 6.4 ms of 1 GB for each million calls
+            "DynamoDB": 388.96,  # 0.9 read and 0.3 write units for each call, and storage
+            "logs": 255.31,  # 2 bytes, and 392 of the access log
+            "dashboard": 3.00,
+            "firewall": 786.60,  # $9, and 1,296 million requests at $0.60
+            "data transfer": 70.22,  # 602 bytes for each request
+        }.items()
+    )
 
 
 def test_page_of_100_animals_takes_4_read_units() -> None:

@@ -15,6 +15,7 @@ from email.utils import formatdate
 from enum import Enum
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import animal_store_client as store
 import httpx2
@@ -358,11 +359,25 @@ def test_an_announced_removal_is_logged_once(caplog: pytest.LogCaptureFixture) -
     assert caplog.text.count("GET /v1/pets is deprecated") == 1
 
 
+def test_a_cancelled_creation_sends_nothing_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cancelled = AsyncMock(side_effect=asyncio.CancelledError)
+    monkeypatch.setattr("asyncio.sleep", cancelled)  # the pause before the next attempt
+
+    with serve(always({}, 503)) as server:
+        creation = store.AsyncClient(server.base_url, "key").create("Rex", 3)
+        with pytest.raises(asyncio.CancelledError):
+            asyncio.run(creation)
+
+    assert len(server.received) == 1
+
+
 def test_limits_of_one_call_are_not_those_of_the_next() -> None:
     client = store.Client("https://x/v1", "key", attempts=2)
     limits = {"timeout_s": 1, "deadline_s": 2, "attempts": 3, "max_retry_after_s": 4}
     assert vars(client.with_options(**limits)) == vars(client) | limits
-    assert client.attempts == 2
+    assert client.with_options(timeout_s=1).attempts == client.attempts == 2
 
 
 def test_a_wrong_certificate_is_refused_at_once(

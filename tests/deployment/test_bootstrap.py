@@ -128,12 +128,14 @@ def test_the_boundary_allows_every_action_of_the_stacks_roles() -> None:
 
 
 MAIN = {"type": "branch", "name": "main"}
-# Of one answer each question takes its own part.
-GITHUB: dict[str, Any] = {
-    "id": 7,
-    "owner": {"id": 5},
-    "deployment_branch_policy": {"protected_branches": False},
-    "branch_policies": [MAIN],
+ENVIRONMENT = "gh api repos/octo/animals/environments/production"
+GITHUB: dict[str, dict[str, Any]] = {
+    "gh api repos/octo/animals": {"id": 7, "owner": {"id": 5}},
+    ENVIRONMENT: {
+        "id": 8,
+        "deployment_branch_policy": {"protected_branches": False},
+    },
+    f"{ENVIRONMENT}/deployment-branch-policies": {"branch_policies": [MAIN]},
 }
 SESSION = """\
 production: account 123456789012, eu-central-1, as arn:aws:iam::123456789012:eve
@@ -153,9 +155,11 @@ PermissionsBoundaryArn: policy/boundary
 """
 
 
-def prepare(aws: Aws, **answer: Any) -> str:
-    """Prepare the account, while GitHub answers otherwise in some parts."""
-    aws.results["gh api"] = 0, json.dumps(GITHUB | answer)
+def prepare(aws: Aws, **other: Any) -> str:
+    """Prepare the account, while GitHub answers with another value of a member."""
+    for question, answer in GITHUB.items():
+        answered = {name: other.get(name, value) for name, value in answer.items()}
+        aws.results[question] = 0, json.dumps(answered)
     parameters = ["CreateApiGatewayLoggingRole=true"]
     bootstrap.bootstrap(aws.stage, "octo/animals", parameters)
     return aws.session()

@@ -53,12 +53,14 @@ def test_document_is_the_projects_with_this_server_alone(
 
 
 def test_unusable_document_is_named(tmp_path: Path) -> None:
-    client = TestClient(Application(mock.Mock(), mock.Mock(), tmp_path))
+    document = tmp_path / "openapi.yaml"
+    document.touch()  # someone is editing it
+    client = TestClient(Application(mock.Mock(), mock.Mock(), document))
 
     response = client.get("http://localhost/openapi.yaml")
 
     assert response.status_code == 500
-    assert response.text.startswith(f"{tmp_path} cannot be used: ")
+    assert response.text.startswith(f"{document} cannot be used: ")
 
 
 def test_only_names_of_this_machine_are_answered(service: RunningService) -> None:
@@ -133,6 +135,7 @@ CHAIN = f"{TRACE}\n\nThe above exception was the direct cause of ...\n\nOther: 5
         (TRACE, []),  # of a handler that cannot be loaded, which is said otherwise
         ("here\n", ["here"]),
         ('{"name": "Rex"}', ['{"name": "Rex"}']),
+        ('{"level": broken', ['{"level": broken']),
     ],
 )
 def test_what_handlers_print_and_raise_is_shown(

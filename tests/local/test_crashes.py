@@ -37,6 +37,7 @@ def create_until_killed(
 @pytest.mark.slow
 def test_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
     answered: dict[str, int] = {}
+    unanswered: set[str] = set()
     repeated = [uuid.uuid4().hex for _ in range(CLIENTS // 2)]
     for _ in range(KILLS):
         # Without a key they may be there already.
@@ -44,10 +45,11 @@ def test_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
         with run_service(tmp_path) as service, ThreadPoolExecutor(CLIENTS) as pool:
             create = partial(create_until_killed, service.http, answered)
             writing = pool.map(partial(create, with_key=True), repeated)
-            pool.map(partial(create, with_key=False), new)
+            unkeyed = pool.map(partial(create, with_key=False), new)
             time.sleep(random.uniform(0.3, 1))
             service.process.kill()
             repeated = list(writing)
+            unanswered.update(repeated, unkeyed)
     with closing(Database(DataFolder(tmp_path).database)) as database:
         listed = pets(database)
 
@@ -55,3 +57,4 @@ def test_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
     assert len({*stored.values()}) == len(stored) == len(listed)
     assert len(answered) > KILLS
     assert answered.items() <= stored.items()
+    assert stored.keys() <= answered.keys() | unanswered

@@ -1,17 +1,14 @@
 """What the machine has no more of: a request is refused, the console says why, and all goes on."""
 
-import os
 import resource
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-
-import pytest
-from lambda_local import LocalError
-from lambda_local.dynamodb import Database
 
 from tests.support.processes import RunningService, wait_for
 
@@ -20,8 +17,8 @@ PET = {"name": "Rex", "categoryId": 1}
 
 @contextmanager
 def limited(process: int, limit: int, most: int) -> Iterator[None]:
-    """Let a process of these tests have no more than this of something."""
-    own = resource.getrlimit(limit)
+    """Let a process have no more than this of something."""
+    own = resource.prlimit(process, limit)
     resource.prlimit(process, limit, (most, own[1]))
     try:
         yield
@@ -42,13 +39,18 @@ def test_full_disk(service: RunningService) -> None:
 
 
 def test_full_disk_is_named(tmp_path: Path) -> None:
-    message = "store cannot be opened: .* The disk may be full, or the folder"
+    code = f"""
+from pathlib import Path
+from lambda_local.dynamodb import Database
+Database(Path("{tmp_path}/store"))
+"""
+    # No file of the process grows.
+    limited_python = ["sh", "-c", 'ulimit -f 0; "$0" -c "$1"', sys.executable, code]
 
-    with (
-        limited(os.getpid(), resource.RLIMIT_FSIZE, 0),
-        pytest.raises(LocalError, match=message),
-    ):
-        Database(tmp_path / "store")
+    done = subprocess.run(limited_python, check=False, stderr=subprocess.PIPE)
+
+    assert b"store cannot be opened: " in done.stderr
+    assert b"The disk may be full, or the folder" in done.stderr
 
 
 def test_no_more_threads(service: RunningService) -> None:

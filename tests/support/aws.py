@@ -168,7 +168,7 @@ class Aws:
         lines: What was called, started and printed.
         last: What is read of the last item in each partition of the table of animals.
         objects: What the bucket has, by key, the oldest first.
-        results: By program and first argument, its exit status and output.
+        results: By program and first argument, or first two, its exit status and output.
         stack: What CloudFormation says of the stage; empty if it has no stack.
     """
 
@@ -261,7 +261,8 @@ class Aws:
             start, own = "$", own - os.environ.items()
         variables = [f"{name}={value}" for name, value in sorted(own)]
         self.note(" ".join([start, *variables, line]))
-        status, output = self.results.get(" ".join(words[:2]), (0, ""))
+        result = self.results.get(" ".join(words[:2]), (0, ""))
+        status, output = self.results.get(" ".join(words[:3]), result)
         if words[0] == "git":
             older, newer = words[-2:]
             status = int(older not in f"{MAIN.partition(newer)[0]}{newer}".split())

@@ -29,12 +29,16 @@ class Target:
 @contextmanager
 def own_layer() -> Iterator[None]:
     """Let code load a copy of the layer, in its own environment; then undo both."""
-    with (
-        mock.patch.dict(os.environ),
-        mock.patch.dict(sys.modules),
-        mock.patch.object(sys, "path", [*sys.path]),
-    ):
-        yield
+    modules = dict(sys.modules)
+    with mock.patch.dict(os.environ), mock.patch.object(sys, "path", [*sys.path]):
+        try:
+            yield
+        finally:
+            # What only the copy has loaded would be mixed with the original later.
+            for name in list(sys.modules):
+                if name.startswith("animal_store."):
+                    del sys.modules[name]
+            sys.modules.update(modules)
 
 
 @contextmanager

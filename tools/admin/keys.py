@@ -29,7 +29,11 @@ app = typer.Typer(help="Issue, list and revoke API keys.", no_args_is_help=True)
 
 StageOption = Annotated[
     Stage | None,
-    typer.Option(parser=named, metavar="STAGE", help="Act on its keys."),
+    typer.Option(
+        parser=named,
+        metavar="STAGE",
+        help="Act on this deployed stage's keys (samconfig.toml).",
+    ),
 ]
 
 

@@ -116,7 +116,8 @@ class Repair:
                 if is_damage or change.verdict == "given again":
                     verdicts[change.pet_id] = change.verdict
                 yield change
-        yield from self.compare_records("pk", moment, now, verdicts)
+        if verdicts or moment + _DAY_S > now:  # else no record has lasted
+            yield from self.compare_records("pk", moment, now, verdicts)
 
     def compare_records(
         self, key: str, moment: float, now: float, verdicts: dict[float, str]

@@ -35,7 +35,7 @@ _POLL_S = 20
 _say = partial(print, flush=True)
 
 
-def restore(  # noqa: C901, PLR0913 - one argument and branch for each option
+def restore(  # noqa: C901, PLR0912, PLR0913 - one argument and branch for each option
     stage: StageName,
     at: Annotated[
         str, typer.Option(help="A moment before the damage, with its time zone.")
@@ -59,7 +59,9 @@ def restore(  # noqa: C901, PLR0913 - one argument and branch for each option
     put_back: Annotated[
         Path | None, typer.Option(help="Put back what this file says was deleted.")
     ] = None,
-    at_once: Annotated[int, typer.Option(help="Requests under way at once.")] = 8,
+    at_once: Annotated[
+        int, typer.Option(min=1, help="Requests under way at once.")
+    ] = 8,
 ) -> None:
     """Put back what was damaged in a table after a moment; without one, check the table itself."""
     damage = Damage()
@@ -68,11 +70,11 @@ def restore(  # noqa: C901, PLR0913 - one argument and branch for each option
         damage = Damage(created_by, begin.timestamp(), end.timestamp())
     if damage != Damage() and (table != ANIMALS or not at):
         raise DeploymentError("--created-by and --between need AT, and are of animals")
+    if put_back and at:
+        raise DeploymentError("--put-back takes no AT")
     moment = _time(at) if at else None
     stage.announce()
-    name = stage.outputs().get(f"{table}Name")
-    if not name:
-        raise DeploymentError(f"{stage.name} has no stack in this account and region")
+    name = stage.deployed()[f"{table}Name"]
     prefix = f"{stage.stack}-{table}-copy-"
     changes = _deleted(put_back, prefix) if put_back else []
     repair = Repair(stage.client("dynamodb"), name, at_once)
@@ -93,9 +95,8 @@ def restore(  # noqa: C901, PLR0913 - one argument and branch for each option
             _apply(repair, due, keep=keep)
         else:
             _say(f"Nothing was written: --apply does it. {len(due)} items to write.")
-            _say(
-                f"--apply deletes the copy, which costs money: {repair.copy or 'none'}"
-            )
+            if not keep and repair.copy:
+                _say(f"--apply deletes the copy, which costs money: {repair.copy}")
     except BaseException:
         _say(f"Not finished: {repair.written} items were written. Copy: {repair.copy}")
         _say("Repeat the same command: it goes on from here, and repeating is safe.")

@@ -18,20 +18,24 @@ from tools.local.service import load_template, open_store
 EventFile = Annotated[Path, typer.Argument(help="An API Gateway proxy event.")]
 
 
-def read(event: Path, template: Template) -> tuple[dict[str, Any], str]:
-    """Read an event, and find its function; LocalError if it is not one from API Gateway."""
+def read(event: Path) -> tuple[dict[str, Any], Template, str]:
+    """Read an event; LocalError if it is not one from API Gateway.
+
+    Returns:
+        The event, the template with its stage, whose cursors it may have, and its function.
+    """
     try:
         content = json.loads(event.read_text("utf-8"))
+        template = load_template(stage=content["requestContext"]["stage"])
         route, _ = template.find(content["httpMethod"], content["path"])
     except (LookupError, TypeError, ValueError) as error:
         raise LocalError(f"{event}: {error}") from error
-    return content, route.function
+    return content, template, route.function
 
 
 def invoke(event: EventFile) -> None:
     """Run one handler with an event; its response goes to stdout, its log to stderr."""
-    template = load_template(stage="staging")  # of the cursors in `events/`
-    content, name = read(event, template)
+    content, template, name = read(event)
     with redirect_stdout(sys.stderr), open_store(DataFolder()) as store:
         gateway = store.load(template)
         with events.prepared(content, gateway, store.dynamodb):

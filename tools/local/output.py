@@ -39,8 +39,12 @@ class Output(StringIO):
     def write(self, text: str) -> int:
         """Take a line. If it cannot be logged, say on a full disk, it is lost; no request fails."""
         self._log.handle(logging.makeLogRecord({"msg": text}))
-        if text.startswith('{"level":'):
-            self._read(json.loads(text))
+        try:
+            line = json.loads(text) if text.startswith('{"level":') else None
+        except ValueError:
+            line = None
+        if line:
+            self._read(line)
         elif text.strip() and not text.startswith("Traceback"):
             _log.info(text.rstrip())  # what a handler prints
         return len(text)

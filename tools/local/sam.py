@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -91,7 +92,7 @@ def sam_invoke(
     ] = "",
 ) -> None:
     """Invoke the function of an event's route in a container, and print its response."""
-    content, function = read(event, load_template())
+    content, _, function = read(event)
     # A separate folder, because the variables of `make sam-local` may be in use.
     with tempfile.TemporaryDirectory() as own:
         with prepared(DataFolder(), Path(own), host_address()) as (store, gateway):
@@ -205,7 +206,7 @@ def _wait_until_it_answers(
             answer = httpx2.request(
                 method, url, headers=headers, timeout=30, trust_env=False
             )
-            if answer.is_server_error:
+            if answer.is_server_error or answer.status_code == HTTPStatus.UNAUTHORIZED:
                 raise LocalError("the containers cannot reach the store (see above)")
             return
     raise LocalError("sam local has ended (see above)")

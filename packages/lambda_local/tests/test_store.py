@@ -171,6 +171,11 @@ def new_item(partition: str) -> dict[str, Any]:
             "Attribute name is a reserved keyword; reserved keyword: status",
         ),
         (
+            "UpdateItem",
+            {"Key": COUNTER, "UpdateExpression": "SET id = :one", **ONE},
+            "part of the key",
+        ),
+        (
             "DeleteItem",
             {"Key": COUNTER, "ConditionExpression": "size(n) = :one", **ONE},
             "does not know the expression 'size(n) = :one'",
@@ -196,6 +201,24 @@ def test_refused_request_is_explained_and_changes_nothing(
 
     assert message in store.ask(operation, **parameters)["message"]
     assert store.ask("Scan")["Items"] == [COUNTER | {"n": {"N": "1"}}]
+
+
+def test_index_follows_its_table(store: Store) -> None:
+    for status in ("new", "open", "done"):
+        store.ask("PutItem", Item=COUNTER | {"status": {"S": status}})
+    # A stale row would be found as well.
+    query: Any = {
+        "IndexName": "by-status",
+        "KeyConditionExpression": "#status = :status",
+    }
+    query["ExpressionAttributeNames"] = {"#status": "status"}
+    counts = []
+    for status in ("open", "done"):
+        values = {":status": {"S": status}}
+        answer = store.ask("Query", ExpressionAttributeValues=values, **query)
+        counts.append(answer["Count"])
+
+    assert counts == [0, 1]
 
 
 @pytest.mark.parametrize(

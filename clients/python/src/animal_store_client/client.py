@@ -102,15 +102,19 @@ class Client(Core[httpx2.Client]):
         request = call.request(http, timeout_s)
         if not self._given:
             request.extensions["trace"] = _end_with_attempt
-        _attempt_end.set(time.monotonic() + timeout_s)
-        with call.translate_failures(), closing(http.send(request, **SEND)) as response:
-            if is_uncompressed(response):
-                for chunk in response.iter_bytes():
-                    _left_s()
-                    content += chunk
-                    if len(content) > MAX_BODY_BYTES:
-                        break
-        return response, bytes(content)
+        token = _attempt_end.set(time.monotonic() + timeout_s)
+        try:
+            with call.translate_failures(), closing(http.send(request, **SEND)) as response:
+                if is_uncompressed(response):
+                    for chunk in response.iter_bytes():
+                        _left_s()
+                        content += chunk
+                        if len(content) > MAX_BODY_BYTES:
+                            break
+            return response, bytes(content)
+        finally:
+            # A hook of the owner's client may be inside another client's attempt.
+            _attempt_end.reset(token)
 
     def _pool(self) -> Pool:
         """Return this process's connections; a fork leaves its parent's alone."""
