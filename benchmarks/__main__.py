@@ -27,6 +27,7 @@ from benchmarks.packages import (
     PEERS,
     RESULTS,
     TUNED,
+    MeasurementError,
     build,
     build_runtime,
 )
@@ -102,5 +103,7 @@ if __name__ == "__main__":
         else:
             rows = measure(PEERS, CASES, rounds=5)
             publish(describe(openssl) | {"rows": rows})
+    except MeasurementError as error:
+        sys.exit(str(error))
     finally:
         shutil.rmtree(BUILD, ignore_errors=True)
