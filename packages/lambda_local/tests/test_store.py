@@ -180,7 +180,11 @@ def new_item(partition: str) -> dict[str, Any]:
             {"Key": COUNTER, "ConditionExpression": "size(n) = :one", **ONE},
             "does not know the expression 'size(n) = :one'",
         ),
-        ("DeleteItem", {"Key": COUNTER, **ONE}, "expressions use set(); defined are"),
+        (
+            "DeleteItem",
+            {"Key": COUNTER, **ONE},
+            "expressions use []; defined are [':one']",
+        ),
         ("TransactWriteItems", {"TransactItems": [{"Get": {}}]}, "parameter Get of"),
         (
             "TransactWriteItems",

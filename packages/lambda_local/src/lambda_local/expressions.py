@@ -99,7 +99,9 @@ class Expressions:
         defined = {*self._names, *self._values}
         # Instead of an empty member, a request has none.
         if used != defined or {} in request.values():
-            raise Refusal(f"The expressions use {used}; defined are {defined}")
+            raise Refusal(
+                f"The expressions use {sorted(used)}; defined are {sorted(defined)}"
+            )
 
     def condition(self, item: Item) -> bool:
         """Tell whether the condition holds for an item; without one it does."""

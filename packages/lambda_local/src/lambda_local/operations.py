@@ -214,8 +214,8 @@ class _Call:
             low, high = (low, start) if is_backwards else (start + _AFTER, high)
         limit = self.request.get("Limit", -1)
         found = "SELECT item FROM rows WHERE place >= ? AND place < ? ORDER BY place"
-        order = " DESC" if is_backwards else ""
-        rows = self.execute(f"{found}{order} LIMIT ?", (low, high, limit))
+        direction = " DESC" if is_backwards else ""
+        rows = self.execute(f"{found}{direction} LIMIT ?", (low, high, limit))
         items = [json.loads(text) for (text,) in rows]
         page = {"Items": items, "Count": len(items), "ScannedCount": len(items)}
         if len(items) == limit:
