@@ -73,11 +73,19 @@ def test_of_two_keys_issued_at_once_one_stays_valid(keys: KeyTable) -> None:
 
 
 class Interrupted(KeyTable):
-    """An administrator presses Ctrl-C once a record is written, and before the answer arrives."""
+    """Ctrl-C, once a record is written and before the answer; then nothing can be read."""
+
+    is_written = False
 
     def put(self, record: KeyRecord) -> None:
         KeyTable.put(self, record)
+        Interrupted.is_written = True
         raise KeyboardInterrupt
+
+    def all(self) -> list[KeyRecord]:
+        if self.is_written:
+            raise TimeoutError
+        return KeyTable.all(self)
 
 
 @pytest.mark.parametrize("kind", [KeyTable, Interrupted])

@@ -97,9 +97,10 @@ TRANSFORM = "arn:aws:cloudformation:eu-central-1:aws:transform/Serverless-2016-1
 SERVICE_ROLE = (
     "arn:aws:iam::123456789012:role/aws-service-role/ops.apigateway.amazonaws.com/Role"
 )
+OTHER_ALARM = "arn:aws:cloudwatch:eu-central-1:123456789012:alarm:other"
 BESIDE_THE_HANDLERS = [
     Request("cloudformation:CreateChangeSet", (TRANSFORM,)),
-    Request("cloudwatch:DescribeAlarms", tuple(ARNS)),
+    Request("cloudwatch:DescribeAlarms", (OTHER_ALARM,)),
     Request("iam:CreateServiceLinkedRole", (SERVICE_ROLE,)),
 ]
 
