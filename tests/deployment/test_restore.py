@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import boto3
 import pytest
@@ -123,6 +124,7 @@ def test_a_record_goes_with_the_damage_that_took_an_animals_id(
         ({"between": (AT, AT)}, "need AT"),
         ({"at": AT, "table": "ApiKeysTable", "created_by": "x"}, "are of animals"),
         ({"put_back": Path("animal-store-staging.jsonl")}, "begins with"),
+        ({"at": AT, "put_back": Path("deleted.jsonl")}, "takes no AT"),
     ],
 )
 def test_what_is_refused(stage: Stage, options: Any, message: str) -> None:
@@ -142,8 +144,8 @@ def test_a_deleted_table_comes_back_protected_with_its_counter_raised(
     restore(stage, apply=True)
 
     counter = COUNTER | {"value": {"N": "7"}}
-    assert counter in items(dynamodb)
-    assert animal("7") in items(dynamodb)
+    whole = [counter, animal("1"), animal("2"), animal("7")]
+    assert items(dynamodb) == sorted(whole, key=str)
     table = dynamodb.describe_table(TableName=ANIMALS)["Table"]
     recovery = dynamodb.describe_continuous_backups(TableName=ANIMALS)
     expiry = dynamodb.describe_time_to_live(TableName=ANIMALS)["TimeToLiveDescription"]
@@ -179,7 +181,7 @@ def test_what_has_changed_since_the_comparison_is_left_with_the_copy(
 
 
 def test_nothing_is_overwritten_that_cannot_be_saved(
-    dynamodb: Any, stage: Stage, aws: Aws, monkeypatch: pytest.MonkeyPatch
+    dynamodb: Any, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     damaged = animal("1", name={"S": "x"})
     put(dynamodb, damaged)
@@ -190,7 +192,16 @@ def test_nothing_is_overwritten_that_cannot_be_saved(
     with pytest.raises(OSError, match="jsonl"):
         restore(stage, AT, apply=True)
     assert damaged in items(dynamodb)
-    assert f"Not finished: 0 items were written. Copy: {COPY}" in aws.session()
+
+
+def test_an_interruption_says_what_is_left(
+    dynamodb: Any, stage: Stage, aws: Aws
+) -> None:
+    interrupt = Mock(side_effect=KeyboardInterrupt)
+    dynamodb.meta.events.register("before-call.dynamodb.Query", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        restore(stage, AT, apply=True)
+    assert f"0 items were written. Copy: {COPY}\nRepeat the same" in aws.session()
 
 
 def test_a_copy_is_awaited(dynamodb: Any, stage: Stage, aws: Aws) -> None:
