@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import time
 from pathlib import Path
 from unittest import mock
 
@@ -217,11 +218,13 @@ def test_reset_keeps_the_old_store_and_the_key(tmp_path: Path) -> None:
 
 
 def test_key_is_issued_for_as_many_days_as_asked(tmp_path: Path) -> None:
-    command(tmp_path, "keys", "issue", "--label", "bob", "--days", "2")
+    issued = command(tmp_path, "keys", "issue", "--label", "bob", "--days", "2")
 
     (bob,) = json.loads(command(tmp_path, "keys", "list", "--json").stdout)
+    until = time.strftime("%Y-%m-%d %H:%M", time.gmtime(bob["expires"]))
 
-    assert bob["label"] == "bob"
+    assert issued.stderr == f"Shown only once. Id {bob['id']}, expires {until}.\n"
+    assert f"  {until}  active " in command(tmp_path, "keys", "list").stdout
     assert bob["expires"] - bob["created"] == pytest.approx(2 * 86_400, abs=5)
 
 
