@@ -299,3 +299,14 @@ def test_the_firewall_limits_clients_and_strangers_use_up_no_limit() -> None:
 def test_the_console_shows_no_keys() -> None:
     for each in (FIREWALL, *FIREWALL["Rules"]):
         assert each["VisibilityConfig"]["SampledRequestsEnabled"] is False
+
+
+def test_only_the_service_that_needs_it_may_assume_a_role() -> None:
+    for name, role in properties_by_name(PRODUCTION, "AWS::IAM::Role").items():
+        service = "codedeploy" if name.startswith("CodeDeploy") else "lambda"
+        (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
+        assert statement == {
+            "Effect": "Allow",
+            "Action": "sts:AssumeRole",
+            "Principal": {"Service": f"{service}.amazonaws.com"},
+        }
