@@ -23,10 +23,14 @@ Parameters:
   Stage: {Type: String, Default: production}
 Globals:
   Function:
-    Handler: app.handler
+    Handler: notes.app.handler
     CodeUri: code
     Timeout: 10
-    Environment: {Variables: {STAGE: !Ref Stage, BUNDLE: /opt/bundle.pem}}
+    Runtime: python3.13
+    MemorySize: 256
+    Environment:
+      Variables: {STAGE: !Ref Stage, BUNDLE: /opt/bundle.pem, STACK: !Ref AWS::StackName,
+                  PLACE: !Ref AWS::Region, ACCOUNT: !Ref AWS::AccountId}
 Resources:
   Api:
     Type: AWS::Serverless::Api
@@ -43,6 +47,7 @@ Resources:
   ListNotes:
     Type: AWS::Serverless::Function
     Properties:
+      Layers: [!Ref SharedLayer]
       Environment: {Variables: {TABLE: !Ref NotesTable}}
       Events: {Get: {Type: Api, Properties: {Path: /notes, Method: get, RestApiId: !Ref Api}}}
   ReadNote:
@@ -67,10 +72,12 @@ ECHO = """\
 import json
 import os
 import lambda_local_test_layer
+NAMES = {"ACCOUNT", "AWS_REGION", "BUNDLE", "PLACE", "STACK", "STAGE", "TABLE"}
 def handler(event, context):
-    own = [os.environ["TABLE"], context.invoked_function_arn, context.log_group_name]
     seconds = context.get_remaining_time_in_millis() // 1000
-    return {"statusCode": 200, "body": json.dumps([event, own, seconds])}
+    own = vars(context) | {"get_remaining_time_in_millis": seconds}
+    environment = {name: os.environ[name] for name in NAMES & os.environ.keys()}
+    return {"statusCode": 200, "body": json.dumps([event, own, environment])}
 """
 SHARED = "lambda_local_test_layer"
 
@@ -78,7 +85,7 @@ SHARED = "lambda_local_test_layer"
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A template, the code of its functions, which echo their events, and their layer."""
-    (tmp_path / "code").mkdir()
+    (tmp_path / "code/notes").mkdir(parents=True)
     (tmp_path / "layer").mkdir()
     (tmp_path / "layer" / f"{SHARED}.py").touch()
     (tmp_path / "template.yaml").write_text(TEMPLATE)
@@ -86,7 +93,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     monkeypatch.setattr(sys, "path", [*sys.path])
     with (
-        mock.patch.dict(os.environ),
+        mock.patch.dict(os.environ, AWS_PROFILE="own"),
         mock.patch.dict(sys.modules),
         closing(Database(tmp_path / "store")) as database,
     ):
@@ -96,13 +103,16 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def load(project: Path, code: str = ECHO) -> Gateway:
     """Load a gateway, with this code of its functions."""
-    (project / "code/app.py").write_text(code)
+    (project / "code/notes/app.py").write_text(code)
     loaded = template.load(project / "template.yaml", {"Stage": "test"}, "own")
     return Gateway(loaded, load_handlers(loaded))
 
 
 def get(
-    gateway: Gateway, path: str = "/notes", body: bytes = b"", **headers: str
+    gateway: Gateway,
+    path: str = "/notes",
+    body: bytes = b"",
+    *headers: tuple[str, str],
 ) -> httpx2.Response:
     application = request_response(gateway.handle)
     client = TestClient(application, "http://localhost:3000", client=("192.0.2.1", 80))
@@ -110,40 +120,68 @@ def get(
 
 
 def test_functions_get_events(project: Path) -> None:
-    sent = {"X-Forwarded-For": "6.6.6.6", "X-Forwarded-Proto": "https"}
+    sent = [("X-Forwarded-For", "6.6.6.6"), ("X-Forwarded-Proto", "https")]
+    sent += [("A", "1"), ("A", "2")]
 
-    response = get(load(project), "/a%2Fb%2520/1?q=1&q=2", b"\xff", **sent)
+    response = get(load(project), "/a%2Fb%2520/1?q=1&q=2", b"\xff", *sent)
 
-    event, own, seconds_left = response.json()
-    assert event["pathParameters"] == {"kind": "a/b%20", "id": "1"}
-    assert event["queryStringParameters"] == {"q": "2"}
-    assert event["multiValueQueryStringParameters"] == {"q": ["1", "2"]}
-    assert event["multiValueHeaders"]["X-Forwarded-For"] == ["192.0.2.1"]
-    assert not {"x-forwarded-for", "x-forwarded-proto"} & event["headers"].keys()
-    assert (event["body"], event["isBase64Encoded"]) == ("/w==", True)
-    assert response.headers["Content-Type"] == "application/json"
-    assert event["requestContext"] == {
-        "domainName": "localhost",
-        "identity": {"sourceIp": "192.0.2.1"},
+    event, context, environment = response.json()
+    headers, values = event.pop("headers"), event.pop("multiValueHeaders")
+    assert headers == {name: each[-1] for name, each in values.items()}
+    assert values["a"] == ["1", "2"]
+    assert not {"x-forwarded-for", "x-forwarded-proto"} & headers.keys()
+    assert headers["X-Forwarded-For"] == "192.0.2.1"
+    assert headers["X-Forwarded-Port"] == "3000"
+    assert headers["X-Forwarded-Proto"] == "http"
+    assert event == {
+        "resource": "/{kind}/{id}",
         "path": "/a%2Fb%2520/1",
-        "requestId": response.headers["x-amzn-RequestId"],
-        "stage": "test",
+        "httpMethod": "GET",
+        "queryStringParameters": {"q": "2"},
+        "multiValueQueryStringParameters": {"q": ["1", "2"]},
+        "pathParameters": {"kind": "a/b%20", "id": "1"},
+        "stageVariables": None,
+        "requestContext": {
+            "domainName": "localhost",
+            "identity": {"sourceIp": "192.0.2.1"},
+            "path": "/a%2Fb%2520/1",
+            "requestId": response.headers["x-amzn-RequestId"],
+            "stage": "test",
+        },
+        "body": "/w==",
+        "isBase64Encoded": True,
     }
-    assert own == [
-        "own-NotesTable",
-        "arn:aws:lambda:us-east-1:123456789012:function:own-ReadNote",
-        "/aws/lambda/own-ReadNote",
-    ]
-    assert seconds_left == 9
-    assert "BUNDLE" not in os.environ
+    assert response.headers["Content-Type"] == "application/json"
+    assert context.pop("aws_request_id")
+    assert context == {
+        "function_name": "own-ReadNote",
+        "function_version": "$LATEST",
+        "invoked_function_arn": "arn:aws:lambda:us-east-1:123456789012:function:own-ReadNote",
+        "memory_limit_in_mb": 256,
+        "log_group_name": "/aws/lambda/own-ReadNote",
+        "log_stream_name": "local",
+        "identity": None,
+        "client_context": None,
+        "get_remaining_time_in_millis": 9,
+    }
+    assert environment == {
+        "ACCOUNT": "123456789012",
+        "AWS_REGION": "us-east-1",
+        "PLACE": "us-east-1",
+        "STACK": "own",
+        "STAGE": "test",
+        "TABLE": "own-NotesTable",
+    }
 
 
 def test_fixed_segment_goes_before_a_parameter(project: Path) -> None:
     loaded = template.load(project / "template.yaml", {})
 
-    assert loaded.find("GET", "/notes/newest")[0].function == "NewestNote"
-    assert loaded.find("GET", "/notes/oldest")[0].function == "ReadNote"
-    assert loaded.find("GET", "/notes")[0].function == "ListNotes"
+    found = [
+        loaded.find("GET", f"/notes{end}")[0].function
+        for end in ("", "/newest", "/oldest")
+    ]
+    assert found == ["ListNotes", "NewestNote", "ReadNote"]
     assert loaded.api.stage_name == "production"
 
 
@@ -159,7 +197,7 @@ def test_request_beyond_api_gateways_quota_is_refused(project: Path) -> None:
 
     assert get(gateway, "/notes?" + "x" * 10_000).status_code == 200
     assert get(gateway, "/notes?" + "x" * 10_240).status_code == 431
-    assert get(gateway, A="x" * 10_240).status_code == 431
+    assert get(gateway, "/notes", b"", ("A", "x" * 10_240)).status_code == 431
     assert get(gateway, body=bytes(10 * 1024 * 1024)).status_code == 200
     too_large = get(gateway, body=bytes(10 * 1024 * 1024 + 1))
     assert too_large.status_code == 413
@@ -171,22 +209,22 @@ def test_request_beyond_api_gateways_quota_is_refused(project: Path) -> None:
     [
         ("Parameters:", "Parameters: [", "ParserError"),
         ("TABLE: !Ref NotesTable", "TABLE: !Sub x", "Environment.Variables.TABLE: "),
-        ("Table\n", "Table\n    Condition: X\n", "Table.NotesTable.Condition: "),
+        (
+            "Table\n",
+            "Table\n    Condition: X\n",
+            "Table.NotesTable.Condition: is not served ('X')",
+        ),
         ("Type: Api, ", "Type: HttpApi, ", "ListNotes.Events.Get.Type: "),
         ("Method: get", "Method: any", "ListNotes.Events.Get.Properties.Method: "),
         ("/{kind}/", "/{kind+}/", "ReadNote.Events.Get.Properties.Path: "),
         ("/notes,", "/notes, Auth: {},", "ListNotes.Events.Get.Properties.Auth: "),
+        ("StageName:", "Cors: '*'\n      StageName:", "Serverless::Api.Api.Cors: "),
         ("  Function:", "  HttpApi: {}\n  Function:", "Globals.HttpApi"),
         ("DynamoDB::Table", "Serverless::SimpleTable", "Serverless::SimpleTable: "),
-        ("BillingMode:", "StreamSpecification:", "NotesTable.StreamSpecification: "),
-        ("StageName:", "Cors: '*'\n      StageName:", "Serverless::Api.Api.Cors: "),
-        ("StageName: !Ref", "StageName: !Sub", "Serverless::Api.Api.StageName: "),
         ("'no-store'", "context.x", "Headers.Cache-Control: "),
         ("no such page", "$context.path", "ResponseTemplates.text/plain: "),
-        ("CodeUri: code", "InlineCode: x", "Function.ListNotes.InlineCode: "),
-        ("Timeout: 10", "Runtime: nodejs22.x", "Function.ListNotes.Runtime: "),
-        ("Timeout: 10", "PackageType: Image", "Function.ListNotes.PackageType: "),
-        ("Timeout: 10", "Layers: [arn]", "{'arn'} is not an API or a layer"),
+        ("python3.13", "nodejs22.x", "Function.ListNotes.Runtime: "),
+        ("Timeout: 10", "Layers: [arn]", "ListNotes: {'arn'} is not an API or a layer"),
         ("{TABLE:", "{STAGE: a, TABLE:", "another function disagree on STAGE"),
         (", RestApiId: !Ref Api", "", "{'ServerlessRestApi'} is not an API"),
     ],
@@ -207,7 +245,7 @@ def test_handler_that_cannot_be_loaded_leaves_the_old_one_working(
 ) -> None:
     old, shared = load(project), sys.modules[SHARED]
 
-    with pytest.raises(LocalError, match=r"SyntaxError: .*code/app.py, line 2\)"):
+    with pytest.raises(LocalError, match=r"SyntaxError: .*code/notes/app.py, line 2\)"):
         load(project, "x = 1\ndef handler(\n")
 
     assert sys.modules[SHARED] is shared
@@ -264,7 +302,11 @@ def test_function_that_takes_too_long(
 
     assert response.status_code == 504
     assert response.json() == {"message": "Endpoint request timed out"}
-    assert "Task timed out after 0.10 seconds" in capsys.readouterr().err
+    assert json.loads(capsys.readouterr().err) == {
+        "level": "ERROR",
+        "request_id": response.headers["x-amzn-RequestId"],
+        "message": "Task timed out after 0.10 seconds",
+    }
 
 
 def test_client_of_another_service_does_not_reach_aws(project: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import time
+import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -20,14 +21,19 @@ ONE = {"ExpressionAttributeValues": {":one": {"N": "1"}}}
 
 
 class Store(Database):
-    """A store that is asked without the SDK."""
+    """A store with a table, which is asked without the SDK."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.ask("CreateTable", **NOTES)  # if there is none
 
     def ask(self, operation: str, **parameters: Any) -> Any:
         table = {} if operation == "TransactWriteItems" else {"TableName": "Notes"}
         request: Any = SimpleNamespace(url="", body=json.dumps(table | parameters))
-        return json.loads(
-            self.answer(f"before-send.dynamodb.{operation}", request).text
-        )
+        answer = self.answer(f"before-send.dynamodb.{operation}", request)
+        assert answer.headers["x-amz-crc32"] == str(zlib.crc32(answer.content))
+        assert answer.headers["x-amzn-requestid"]
+        return json.loads(answer.text)
 
     def count(self) -> int:
         """Add 1 to the counter's number, and return it."""
@@ -36,23 +42,20 @@ class Store(Database):
         return int(answer["Attributes"]["n"]["N"])
 
 
-def make_file(path: Path) -> None:
-    """Make the file of a store with an empty table."""
-    with closing(Store(path)) as store:
-        store.ask("CreateTable", **NOTES)
-
-
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    make_file(tmp_path / "store")
     with closing(Store(tmp_path / "store")) as store:
         yield store
 
 
-def test_writers_do_not_overwrite_each_other(store: Store) -> None:
-    # Another store shares with this one what another process does: the file alone.
-    with closing(Store(store._path)) as other, ThreadPoolExecutor(16) as threads:
-        numbers = threads.map(lambda each: each.count(), [store, other] * 50)
+def test_writers_do_not_overwrite_each_other(tmp_path: Path) -> None:
+    # Two stores share what processes do: the file alone.
+    paths = [tmp_path / "new/folder/store"] * 2
+    with ThreadPoolExecutor(16) as threads:
+        stores = [*threads.map(Store, paths)]
+        numbers = threads.map(Store.count, stores * 50)
+    for store in stores:
+        store.close()
 
     assert sorted(numbers) == list(range(1, 101))
 
@@ -72,11 +75,11 @@ def test_writers_wait_for_the_disk(store: Store) -> None:
         (68, b"mine"),
         (100_000, b"the end of a page that was cut off"),
     ],
-    ids=["overwritten", "of a newer version", "of another program", "cut off"],
 )
 def test_damaged_file_is_refused_and_left_as_it_is(
     tmp_path: Path, store: Store, position: int, noise: bytes
 ) -> None:
+    store.close()
     content = store._path.read_bytes()
     damaged = content[:position] + noise + content[position + len(noise) :]
     (tmp_path / "damaged").write_bytes(damaged)
@@ -87,13 +90,13 @@ def test_damaged_file_is_refused_and_left_as_it_is(
     assert (tmp_path / "damaged").read_bytes() == damaged
 
 
-@pytest.mark.parametrize("is_asked", [True, False], ids=["asked", "closed at once"])
+@pytest.mark.parametrize("is_asked", [True, False])
 def test_file_that_is_replaced_is_not_used_any_more(
     tmp_path: Path, store: Store, is_asked: bool
 ) -> None:
     store.count()
     moved = store._path.rename(tmp_path / "moved")
-    make_file(tmp_path / "new")
+    Store(tmp_path / "new").close()
     (tmp_path / "new").rename(store._path)
 
     if is_asked:
@@ -111,10 +114,13 @@ def test_file_that_is_removed_stays_refused_when_it_comes_back(
 ) -> None:
     store.count()
     moved = store._path.rename(tmp_path / "moved")
-    store.ask("Scan")
+    answers = [store.ask("Scan"), store.ask("Scan")]
     moved.rename(store._path)
+    answers.append(store.ask("Scan"))
 
-    assert store.ask("Scan")["message"].endswith("start the service again")
+    for answer in answers:
+        assert answer["__type"].endswith("#InternalServerError")
+        assert answer["message"].endswith("start the service again")
 
 
 def test_log_of_a_missing_file_does_not_meet_a_new_one(tmp_path: Path) -> None:
@@ -133,7 +139,12 @@ def new_item(partition: str) -> dict[str, Any]:
     item = COUNTER | {"pk": {"S": partition}}
     condition = "attribute_not_exists(pk)"
     return {
-        "Put": {"TableName": "Notes", "Item": item, "ConditionExpression": condition}
+        "Put": {
+            "TableName": "Notes",
+            "Item": item,
+            "ConditionExpression": condition,
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
     }
 
 
@@ -153,8 +164,11 @@ def new_item(partition: str) -> dict[str, Any]:
         ),
         ("Query", {"IndexName": "x"}, "table does not have the specified index: x"),
         ("PutItem", {"Item": COUNTER | {"n": {"N": "1.5"}}}, "value {'N': '1.5'} of n"),
-        ("PutItem", {"Item": COUNTER | {"n": {"L": [{"SS": []}]}}}, "of n[0]"),
-        ("PutItem", {"Item": COUNTER | {"pk": {"S": 2049 * "x"}}}, "1 to 2048 bytes"),
+        (
+            "PutItem",
+            {"Item": COUNTER | {"n": {"L": [{"M": {"m": {"SS": []}}}]}}},
+            "of m",
+        ),
         (
             "UpdateItem",
             {"ReturnValues": "ALL_OLD"},
@@ -177,6 +191,12 @@ def new_item(partition: str) -> dict[str, Any]:
         ),
         (
             "DeleteItem",
+            {"Key": COUNTER, "ConditionExpression": "n < :one OR n > :one", **ONE},
+            "The conditional request failed",
+        ),
+        ("PutItem", {"Item": COUNTER | {"pk": {"S": 2049 * "x"}}}, "1 to 2048 bytes"),
+        (
+            "DeleteItem",
             {"Key": COUNTER, "ConditionExpression": "size(n) = :one", **ONE},
             "does not know the expression 'size(n) = :one'",
         ),
@@ -194,8 +214,13 @@ def new_item(partition: str) -> dict[str, Any]:
         (
             "TransactWriteItems",
             {"TransactItems": [new_item("a"), new_item("counter")]},
-            "Transaction cancelled: ['None', 'ConditionalCheckFailed']",
+            (
+                "Reasons': [{'Code': 'None'}, {'Code': 'ConditionalCheckFailed', "
+                "'Message': 'The conditional request failed', 'Item': {'pk'"
+            ),
         ),
+        ("PutItem", new_item("counter")["Put"], "#ConditionalCheckFailedException"),
+        ("CreateTable", NOTES, "#ResourceInUseException"),
     ],
 )
 def test_refused_request_is_explained_and_changes_nothing(
@@ -203,31 +228,61 @@ def test_refused_request_is_explained_and_changes_nothing(
 ) -> None:
     store.count()
 
-    assert message in store.ask(operation, **parameters)["message"]
+    assert message in str(store.ask(operation, **parameters))
     assert store.ask("Scan")["Items"] == [COUNTER | {"n": {"N": "1"}}]
 
 
-def test_index_follows_its_table(store: Store) -> None:
-    for status in ("new", "open", "done"):
-        store.ask("PutItem", Item=COUNTER | {"status": {"S": status}})
-    # A stale row would be found as well.
-    query: Any = {
-        "IndexName": "by-status",
-        "KeyConditionExpression": "#status = :status",
-    }
-    query["ExpressionAttributeNames"] = {"#status": "status"}
-    counts = []
+def test_index_follows_its_table_and_is_read_page_by_page(store: Store) -> None:
     for status in ("open", "done"):
-        values = {":status": {"S": status}}
-        answer = store.ask("Query", ExpressionAttributeValues=values, **query)
-        counts.append(answer["Count"])
+        for number in ("-3", "0", "10", "-25", "2", "-30", "-250"):
+            keys = {"id": {"N": number}, "status": {"S": status}}
+            store.ask("PutItem", Item=COUNTER | keys)
 
-    assert counts == [0, 1]
+    def read(status: str, **parameters: Any) -> list[str]:
+        page = store.ask(
+            "Query",
+            IndexName="by-status",
+            KeyConditionExpression="#status = :status AND id > :id",
+            ExpressionAttributeNames={"#status": "status"},
+            ExpressionAttributeValues={":status": {"S": status}, ":id": {"N": "-250"}},
+            **parameters,
+        )
+        ids = [item["id"]["N"] for item in page["Items"]]
+        if "LastEvaluatedKey" in page:
+            ids += read(
+                status, **parameters | {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+            )
+        return ids
+
+    assert read("open") == []
+    assert read("done") == ["-30", "-25", "-3", "0", "2", "10"]
+    assert read("done", Limit=2) == read("done")
+    assert read("done", Limit=2, ScanIndexForward=False) == read("done")[::-1]
+
+
+def test_update_whose_condition_holds(store: Store) -> None:
+    item = COUNTER | {"one": {"N": "1"}, "two": {"N": "2"}}
+    store.ask("PutItem", Item=item)
+
+    assert store.ask(
+        "UpdateItem",
+        Key=COUNTER,
+        ConditionExpression="two < :one OR two > :one AND one <= :one "
+        "AND one >= :one AND one = :one AND attribute_exists(one)",
+        UpdateExpression="SET two = if_not_exists(two, :one), "
+        "six = if_not_exists(six, :one)",
+        ReturnValues="ALL_NEW",
+        **ONE,
+    ) == {"Attributes": item | {"six": {"N": "1"}}}
 
 
 @pytest.mark.parametrize(
     ("partition", "seconds", "message"),
-    [("a", 599, "{}"), ("b", 0, "another transaction"), ("a", 601, "cancelled")],
+    [
+        ("a", 599, "{}"),
+        ("b", 0, "#IdempotentParameterMismatchException"),
+        ("a", 601, "#TransactionCanceledException"),
+    ],
 )
 def test_token_belongs_to_one_transaction_for_ten_minutes(
     store: Store,
@@ -237,9 +292,12 @@ def test_token_belongs_to_one_transaction_for_ten_minutes(
     message: str,
 ) -> None:
     def write(partition: str) -> str:
-        items = [new_item(partition)]
         return str(
-            store.ask("TransactWriteItems", TransactItems=items, ClientRequestToken="1")
+            store.ask(
+                "TransactWriteItems",
+                TransactItems=[new_item(partition)],
+                ClientRequestToken="1",
+            )
         )
 
     write("a")

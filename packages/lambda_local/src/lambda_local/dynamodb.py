@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     from botocore.session import Session
     from types_boto3_dynamodb import DynamoDBClient
 
-_APPLICATION_ID = (
-    0x616E696D  # an arbitrary number, which stores have had from the start
-)
+# An arbitrary number, which stores have had from the start.
+_APPLICATION_ID = 0x616E696D
 _VERSION = 1
 _PAGE_SIZE = 4096
 _GONE = "it was removed or replaced while in use; start the service again"

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from lambda_local import LocalError
 
-_CONFIGURATION = Path(__file__).with_name("dynamodb-local.xml")
-
 
 @contextmanager
 def serve(folder: Path) -> Iterator[str]:
@@ -23,7 +21,8 @@ def serve(folder: Path) -> Iterator[str]:
     options = ["-Xmx512m", "-XX:TieredStopAtLevel=1", f"-Dport={port}"]
     options += ["-Djava.library.path=DynamoDBLocal_lib"]
     options += ["-cp", "DynamoDBLocal.jar:DynamoDBLocal_lib/*"]
-    main = ["org.eclipse.jetty.xml.XmlConfiguration", str(_CONFIGURATION)]
+    configuration = Path(__file__).with_name("dynamodb-local.xml")
+    main = ["org.eclipse.jetty.xml.XmlConfiguration", str(configuration)]
     with subprocess.Popen(["java", *options, *main], cwd=folder) as process:  # noqa: S603, S607
         try:
             while process.poll() is None:

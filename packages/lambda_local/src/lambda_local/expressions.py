@@ -34,7 +34,6 @@ class Refusal(Exception):
     def __init__(
         self, message: str, code: str = "ValidationException", **members: Any
     ) -> None:
-        super().__init__(message)
         self.message, self.code, self.members = message, code, members
 
     @property

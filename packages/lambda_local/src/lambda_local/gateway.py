@@ -28,7 +28,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from lambda_local import LocalError
 from lambda_local.dynamodb import NOWHERE
@@ -69,9 +69,8 @@ def load_handlers(template: Template) -> Mapping[str, Handler]:
         if not name.startswith("AWS_") and not value.startswith("/opt/")
     }
     functions = template.functions.values()
-    codes = [each.code for each in functions]
-    codes += [each.code for each in template.layers.values()]
-    folders = {code.resolve() for code in codes}
+    folders = {each.code.resolve() for each in functions}
+    folders |= {each.code.resolve() for each in template.layers.values()}
     sys.path[:0] = [str(folder) for folder in folders if str(folder) not in sys.path]
     importlib.invalidate_caches()
     before = {}
@@ -122,24 +121,23 @@ class Gateway:
         return response
 
     async def _answer(self, request: Request, request_id: str) -> Response:
-        path, query = request.scope["raw_path"], request.scope["query_string"]
-        head = [request.method.encode(), path, query]
-        head += [value for _, value in request.headers.raw]
+        path = request.scope["raw_path"].decode("latin-1")
+        head = [request.method, path, request.scope["query_string"]]
+        head += request.headers.values()
         if sum(map(len, head)) > _MAX_HEAD_BYTES:
-            # Before API Gateway looks for a route or a gateway response. AWS documents no status.
-            content = {"message": "Request Header Fields Too Large"}
-            return JSONResponse(content, 431)
+            # Before API Gateway looks for a route or a gateway response. AWS documents no answer.
+            return Response(status_code=431)
         body = bytearray()
         try:
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > _MAX_BODY_BYTES:
                     return self._own("REQUEST_TOO_LARGE")
-            found = self.template.find(request.method, path.decode("latin-1"))
+            found = self.template.find(request.method, path)
         # A client that has disconnected reads no response.
         except (ClientDisconnect, LookupError):
             return self._own("MISSING_AUTHENTICATION_TOKEN")
-        event = _proxy_event(request, bytes(body), *found)
+        event = _proxy_event(request, path, bytes(body), *found)
         stage = self.template.api.stage_name
         event["requestContext"] |= {"requestId": request_id, "stage": stage}
         function = self.template.functions[found[0].function]
@@ -198,13 +196,14 @@ class Gateway:
 
 
 def _proxy_event(
-    request: Request, body: bytes, route: Route, parameters: Mapping[str, str]
+    request: Request,
+    path: str,
+    body: bytes,
+    route: Route,
+    parameters: Mapping[str, str],
 ) -> dict[str, Any]:
     """Make the event that API Gateway would send to the function of a route."""
-    path, client = (
-        request.scope["raw_path"].decode("latin-1"),
-        request.scope["client"][0],
-    )
+    client = request.scope["client"][0]
     headers = {
         name: request.headers.getlist(name)
         for name in request.headers
@@ -242,8 +241,10 @@ def _proxy_event(
 
 def _response(result: Any) -> Response:
     """Make the HTTP response from what a function returned."""
-    headers = {name: [str(value)] for name, value in result.get("headers", {}).items()}
-    headers |= result.get("multiValueHeaders", {})
+    # Either may be absent or None.
+    given = result.get("headers") or {}
+    headers = {name: [str(value)] for name, value in given.items()}
+    headers |= result.get("multiValueHeaders") or {}
     body = result.get("body", "")
     if result.get("isBase64Encoded"):
         body = base64.b64decode(body)

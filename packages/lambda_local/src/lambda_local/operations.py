@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from lambda_local.expressions import Expressions, Item, Refusal, known, order, unknown
 
@@ -20,8 +20,7 @@ _FAILED = "ConditionalCheckFailed"
 _AFTER = b"\xff"
 
 
-@dataclass(frozen=True, slots=True)
-class _Index:
+class _Index(NamedTuple):
     """The index of a table, or the table itself: rows in the order of their places."""
 
     begin: bytes
@@ -74,13 +73,13 @@ def _places(indexes: _Indexes, item: Item) -> list[bytes]:
     ]
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Call:
     """One call, within its transaction; each operation returns the body of the response."""
 
     execute: Execute
     request: Request
-    action: str = ""  # what a write does: its name in a transaction
+    action: str  # what a write does: its name in a transaction
 
     def get_item(self) -> Response:
         item = self._read()

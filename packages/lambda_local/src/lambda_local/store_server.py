@@ -30,9 +30,7 @@ def serve(database: Database, address: str) -> Iterator[tuple[int, str]]:
 
         def do_POST(self) -> None:
             # The body of a refused request is not read: the connection ends.
-            if f"Credential={access_key_id}/" not in self.headers.get(
-                "Authorization", ""
-            ):
+            if f"Credential={access_key_id}/" not in str(self.headers["Authorization"]):
                 self.send_error(HTTPStatus.FORBIDDEN)
                 return
             size = int(self.headers["Content-Length"])

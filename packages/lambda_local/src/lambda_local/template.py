@@ -62,8 +62,7 @@ class Function(_Part):
     layers: list[str] = []
     timeout_s: float = Field(3, alias="Timeout")
     memory_mb: int = Field(128, alias="MemorySize")
-    runtime: str = Field("python", pattern="^python")
-    package_type: Literal["Zip"] = "Zip"
+    runtime: str = Field(pattern="^python")
 
 
 class GatewayResponse(_Part):
@@ -117,7 +116,7 @@ class Template(_Part):
 
     shared: dict[Literal["Api", "Function"], Any] = Field(alias="Globals")
     apis: dict[str, Api] = Field(alias="AWS::Serverless::Api", max_length=1)
-    functions: dict[str, Function] = Field({}, alias="AWS::Serverless::Function")
+    functions: dict[str, Function] = Field(alias="AWS::Serverless::Function")
     layers: dict[str, _Layer] = Field({}, alias="AWS::Serverless::LayerVersion")
     tables: dict[str, Table] = Field({}, alias="AWS::DynamoDB::Table")
 
