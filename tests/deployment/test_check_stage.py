@@ -1,4 +1,4 @@
-"""What a check of a stage finds: a hand on the console, and what lapses without one."""
+"""What a check of a stage finds: manual changes, and what lapses without any."""
 
 import time
 from functools import reduce
@@ -80,7 +80,10 @@ def test_what_is_as_it_should_be_gets_no_complaint(kept: Aws) -> None:
     commands.check(kept.stage)
 
 
-@pytest.mark.parametrize(("last", "counter"), [({"value": {"N": "9"}}, "9"), ({}, "0")])
+@pytest.mark.parametrize(
+    ("last", "counter"),
+    [({"value": {"N": "9"}}, "9"), ({"value": {"S": "9"}}, "0"), ({}, "0")],
+)
 def test_a_counter_below_the_last_id_is_a_lapse(
     kept: Aws, last: Any, counter: str
 ) -> None:

@@ -87,6 +87,10 @@ def test_damage_is_first_listed_and_then_repaired_from_the_same_copy(
     assert f"{ANIMALS} as it was at 2027-01-31T02:30:00Z (UTC)" in printed
     assert "1 missing (put back)" in printed
     assert "1 different: name (put back as it was)" in printed
+    assert "2 items were written." in printed
+    *_, file = sorted(Path().glob("*.jsonl"))
+    assert '"verdict": "missing"' in file.read_text()
+    assert file.stat().st_mode & 0o777 == 0o600
 
 
 def test_what_is_named_as_damage_is_deleted_and_can_be_put_back(
@@ -154,12 +158,22 @@ def test_a_deleted_table_comes_back_protected_with_its_counter_raised(
     assert expiry["AttributeName"] == "expires"
 
 
+def test_the_counter_does_not_follow_an_item_that_was_written_by_hand(
+    dynamodb: Any, stage: Stage
+) -> None:
+    put(dynamodb, animal("9223372036854775807"))
+    with pytest.raises(DeploymentError, match="so high an id as 9223372036854775807"):
+        restore(stage, AT, apply=True)
+    assert COUNTER in items(dynamodb)
+
+
 def test_an_id_that_was_given_again_is_left_and_told(
     dynamodb: Any, stage: Stage
 ) -> None:
     other = animal("1", "1801362600")
     put(dynamodb, other)
-    with pytest.raises(DeploymentError, match="1 items are left"):
+    dynamodb.put_item(TableName=COPY, Item=record("1"))
+    with pytest.raises(DeploymentError, match="2 items are left"):
         restore(stage, AT, apply=True)
     assert other in items(dynamodb)
 

@@ -47,7 +47,7 @@ def expected(artifact: Artifact, names: dict[str, Any]) -> dict[str, dict[str, A
     """Return what each function should be, by logical id.
 
     The template, its parameters and the names that CloudFormation gave say it: unlike Lambda's
-    $LATEST, none of them changes with a hand on the console.
+    $LATEST, a manual change in the console changes none of them.
 
     Args:
         artifact: The artifact.
@@ -149,7 +149,7 @@ def _last(dynamodb: Any, table: str, partition: str, attribute: str) -> int:
         Limit=1,
         ConsistentRead=True,
     )
-    numbers = [int(item[attribute]["N"]) for item in answer["Items"] if item]
+    numbers = [int(item[attribute].get("N", 0)) for item in answer["Items"] if item]
     return max(numbers, default=0)
 
 

@@ -149,7 +149,7 @@ def _require_concurrency(stage: Stage, artifact: Artifact) -> None:
 
 
 def plan(stage: Stage, artifact: Artifact) -> str:
-    """Say what a deployment would change; leave nothing behind."""
+    """Say what a deployment would change; leave the stack as it is."""
     if not stage.status():
         raise DeploymentError(
             f"{stage.name} has no stack: a deployment adds all of template.yaml"
@@ -211,9 +211,9 @@ def deploy_and_check(
     canary: bool,
     is_rollback: bool = False,
 ) -> None:
-    """Install an artifact and check it; if the check fails, install what ran before.
+    """Install an artifact and check it; if the check fails, install the last that has passed.
 
-    Not in a rollback, which has just left what ran before, nor if somebody has deployed meanwhile.
+    Not in a rollback, which has just left it, nor if somebody has deployed meanwhile.
 
     Args:
         stage: The stage.
@@ -222,19 +222,23 @@ def deploy_and_check(
         canary: Whether traffic shifts step by step; the read-only suite runs meanwhile.
         is_rollback: Whether the artifact is one that ran before.
     """
-    before = released(stage)
-    with requests_meanwhile(stage) if canary and before else contextlib.nullcontext():
+    gets_requests = canary and released(stage)
+    with requests_meanwhile(stage) if gets_requests else contextlib.nullcontext():
         install(stage, artifact, canary=canary)
     installed = released(stage)
     try:
         check(stage, artifact)
     except Exception as error:
-        superseded = released(stage) != installed
-        if is_rollback or not before or before == installed or superseded:
+        if is_rollback or released(stage) != installed:
             raise
-        with fetched(stage, before) as previous:
+        passed = [*stored(stage, "passed")]
+        if not passed or installed in passed:
+            raise
+        with fetched(stage, passed[-1]) as previous:
             install(stage, previous, canary=False)
-        raise DeploymentError(f"{error}\n{stage.name} runs {before} again") from error
+        raise DeploymentError(
+            f"{error}\n{stage.name} runs {passed[-1]} again"
+        ) from error
     stage.client("s3").put_object(
         Bucket=stage.account()["ArtifactBucketName"], Key=f"passed/{installed}"
     )

@@ -16,6 +16,7 @@ import typer
 
 from tools.deployment.repair import WRITTEN, Change, Damage, Repair
 from tools.deployment.stage import DeploymentError, Stage, StageName
+from tools.local.folder import write_private
 
 ANIMALS: Final = "AnimalsTable"
 ALWAYS = ("1970-01-01T00Z", "9999-12-31T00Z")
@@ -32,6 +33,8 @@ _NAMES = ("hash", "label", "pk", "id")
 _REPORTED = 10_000
 _KEPT_DAYS = 7
 _POLL_S = 20
+# A million creations a second would take a century. Above 2^63 - 1, ids break the interface.
+_NEVER_GIVEN = 2**52
 _say = partial(print, flush=True)
 
 
@@ -223,6 +226,10 @@ def _check_counter(repair: Repair, changes: list[Change], *, apply: bool) -> Non
     ids = [repair.last_id(each) for each in (repair.table, repair.copy) if each]
     last = max(ids + [int(each.pet_id) for each in changes])
     _say(f"the counter is at {repair.counter(repair.table)}, the highest id is {last}")
+    if last >= _NEVER_GIVEN:
+        raise DeploymentError(
+            f"no creation got so high an id as {last}: put the item with it right first"
+        )
     if apply:
         repair.raise_counter(last)
 
@@ -253,15 +260,15 @@ def _compare(
 
 
 def _list(changes: list[Change], file: Path) -> None:
-    """Print the first changes, and save what is to be overwritten, deleted or left."""
+    """Print the first changes, and save all of them."""
     for change in changes[:_LISTED]:
         item = change.found or change.wanted
         key = {name: item[name] for name in _NAMES if name in item}
         _say(f"  {change.verdict}: {key}")
-    lines = [json.dumps(each._asdict(), default=str) for each in changes if each.found]
+    lines = [json.dumps(each._asdict(), default=str) for each in changes]
     if lines:
-        file.write_text("\n".join(lines), "utf-8")
-        _say(f"{len(lines)} items as they are now were written to {file}")
+        write_private(file, "\n".join(lines))
+        _say(f"{len(lines)} items as they are now, and as they were, are in {file}")
 
 
 def _apply(repair: Repair, changes: list[Change], *, keep: bool) -> None:
