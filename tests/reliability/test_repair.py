@@ -1,5 +1,6 @@
 """Random damage, and repairs by operators who overlap, die and repeat, while animals are added."""
 
+import json
 import math
 from collections.abc import Callable
 from contextlib import closing
@@ -62,7 +63,9 @@ class Operator:
 
     dies_at: float = math.inf
     is_late: bool = False
-    meanwhile: "dict[int, Step]" = field(default_factory=dict)  # before a write
+    # Before a call, by its number, or before the first of an operation.
+    meanwhile: "dict[int | str, Step]" = field(default_factory=dict)
+    calls: int = 0
     writes: int = 0
 
 
@@ -77,11 +80,11 @@ DAMAGES = st.builds(
 )
 LOSSES = [methodcaller("damage", name, None) for name in ("counter", "pet1")]
 CHANGED_KEY = methodcaller("damage", api_key.digest("a"), {"label": {"S": ""}})
-WRITES = st.integers(0, 4)
+WRITES, CALLS = st.integers(0, 4), st.integers(0, 40)
 REPAIRS: st.SearchStrategy[Step] = st.nothing()
 for _ in range(2):  # another operator may come meanwhile
     OTHERS = st.sampled_from(CREATIONS + REVOCATIONS) | REPAIRS
-    MEANWHILE = st.dictionaries(WRITES, OTHERS, max_size=3)
+    MEANWHILE = st.dictionaries(CALLS, OTHERS, min_size=1, max_size=3)
     OPERATORS = st.builds(Operator, WRITES, st.booleans(), MEANWHILE)
     REPAIRS = st.builds(methodcaller, st.just("repair"), OPERATORS)
 
@@ -194,14 +197,19 @@ class History:
     def answer(
         self, event_name: str, request: AWSPreparedRequest, **_: object
     ) -> AWSResponse | None:
-        """Let an operator die at its write, and others come before it."""
-        if not event_name.endswith(("PutItem", "DeleteItem", "UpdateItem")):
+        """Let others come before an operator's call, and the operator die at a write."""
+        operator, operation = self.running[-1], event_name.rpartition(".")[2]
+        for place in (operator.calls, operation):
+            if step := operator.meanwhile.pop(place, None):
+                step(self)
+        operator.calls += 1
+        if operation in {"Query", "Scan"}:  # a page holds one item
+            asked = json.loads(request.body)  # type: ignore[arg-type]
+            request.body = json.dumps(asked | {"Limit": 1}).encode()
+        if operation not in {"PutItem", "DeleteItem", "UpdateItem"}:
             return None
-        operator = self.running[-1]
         write = operator.writes
         operator.writes += 1
-        if step := operator.meanwhile.get(write):
-            step(self)
         if write < operator.dies_at:
             return None
         if write == operator.dies_at and operator.is_late:
@@ -229,7 +237,7 @@ class History:
 # The counter and an animal are deleted, and the animal's id is given again.
 @example([], [*LOSSES, CREATIONS[0]], Operator(), "")
 # A key is changed, and is revoked before it is put back.
-@example([], [CHANGED_KEY], Operator(meanwhile={1: REVOCATIONS[0]}), "")
+@example([], [CHANGED_KEY], Operator(meanwhile={"PutItem": REVOCATIONS[0]}), "")
 # The record of a stolen animal is deleted, and the animal is not yet.
 @example([], [THEFTS[1]], Operator(1, is_late=True), THIEF)
 def test_a_repair_after_others_that_died_leaves_what_was_acknowledged(
@@ -245,7 +253,7 @@ def test_a_repair_after_others_that_died_leaves_what_was_acknowledged(
         history.repair(operator)
         history.errors.clear()
         another = methodcaller("repair", Operator())
-        history.repair(Operator(meanwhile={1: another}))
+        history.repair(Operator(meanwhile={"PutItem": another}))
         events.unregister("before-send.dynamodb.*", history.answer)
         kept = {
             name: history.copied.get(name, {})

@@ -94,6 +94,7 @@ _FUNCTIONS: dict[str, Any] = {
 def _breaches(alarm: dict[str, Any], day: Day) -> Callable[[int], bool]:
     """Return what tells of the period that ends with a minute whether it breaches the threshold."""
     result, *metrics = alarm["Metrics"]
+    assert not any(each["ReturnData"] for each in metrics)
     expression = compile(
         result["Expression"].strip(), alarm["AlarmDescription"], "eval"
     )

@@ -1,10 +1,11 @@
 """A clock for layer, SDK and store, so that no test has to wait."""
 
 import time
+from typing import Any
 
 import pytest
 from botocore.retries.quota import RetryQuota
-from botocore.retries.standard import ExponentialBackoff
+from botocore.retries.standard import ExponentialBackoff, RetryContext
 
 
 class Clock:
@@ -34,10 +35,12 @@ def install_clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     for name in ("time", "monotonic", "sleep"):
         monkeypatch.setattr(time, name, getattr(clock, name))
-    monkeypatch.setattr(
-        ExponentialBackoff,
-        "delay_amount",
-        lambda _, context: 2 ** (context.attempt_number - 1),
-    )
+    delay_amount = ExponentialBackoff.delay_amount
+
+    def longest(backoff: Any, context: RetryContext) -> float:
+        monkeypatch.setattr(backoff, "_random", lambda: 1.0)
+        return delay_amount(backoff, context)
+
+    monkeypatch.setattr(ExponentialBackoff, "delay_amount", longest)
     monkeypatch.setattr(RetryQuota, "acquire", lambda *_: True)
     return clock

@@ -55,7 +55,7 @@ def _decide(value: Any, conditions: dict[str, bool]) -> Any:
         case {"Fn::If": [name, then, otherwise]}:
             return _decide(then if conditions[name] else otherwise, conditions)
         case {"Fn::Equals": [one, other]}:
-            return one == other
+            return str(one) == str(other)
         case {"Fn::Not": [condition]}:
             return not _decide(condition, conditions)
         case dict():
@@ -66,16 +66,23 @@ def _decide(value: Any, conditions: dict[str, bool]) -> Any:
 
 
 @cache
+def decided(name: str, **given: str) -> Template:
+    """Read a template with these parameters; conditions and rules are decided."""
+    document = load(name)
+    document["Resources"].pop("Dashboard", None)  # its text has other `${}`
+    declared = document["Parameters"]
+    for parameter, value in given.items():
+        allowed = declared[parameter].get("AllowedValues", [value])
+        assert value in map(str, allowed), parameter
+    defaults = {each: value.get("Default", each) for each, value in declared.items()}
+    template = resolve(document, _Names(defaults | given))
+    stack: Template = _decide(template, _decide(template["Conditions"], {}))
+    return stack
+
+
 def production(**changed: str) -> Template:
-    """Read template.yaml with production's parameters, but for some; conditions are decided."""
-    document = load("template.yaml")
-    del document["Resources"]["Dashboard"]  # its text has other `${}`
-    defaults = document["Parameters"].items()
-    names = _Names((name, each.get("Default", name)) for name, each in defaults)
-    names.update(parameters("production") | changed)
-    template = resolve(document, names)
-    decided: Template = _decide(template, _decide(template["Conditions"], {}))
-    return decided
+    """Read template.yaml with production's parameters, but for some."""
+    return decided("template.yaml", **parameters("production") | changed)
 
 
 def properties_by_name(stack: Template, kind: str) -> dict[str, Any]:

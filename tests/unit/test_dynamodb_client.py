@@ -62,27 +62,33 @@ def asking_to_wait(milliseconds: str) -> Fault:
 
 
 @pytest.mark.parametrize(
-    ("fault", "seconds_left", "attempts"),
+    ("fault", "seconds_left", "attempts", "pauses"),
     [
-        (LOST_REQUEST, 3.499, 0),
-        (LOST_REQUEST, 3.5, 1),
-        (LOST_REQUEST, 5.499, 1),
-        (LOST_REQUEST, 5.5, 2),  # 2 seconds may pass before the second attempt
-        (asking_to_wait("soon"), 5.5, 2),
-        (asking_to_wait("1500"), 6.999, 1),
-        (asking_to_wait("600000"), 10.499, 1),
-        (asking_to_wait("600000"), 10.5, 2),  # the SDK waits for 5 more at most
+        (LOST_REQUEST, 3.499, 0, []),
+        (LOST_REQUEST, 3.5, 1, []),
+        (LOST_REQUEST, 5.499, 1, []),
+        (LOST_REQUEST, 5.5, 2, [0.025]),  # 2 seconds may pass before another attempt
+        (asking_to_wait("soon"), 6.5, 3, [1, 2]),
+        (asking_to_wait("1500"), 6.999, 1, []),
+        (asking_to_wait("600000"), 10.499, 1, []),
+        (asking_to_wait("600000"), 10.5, 2, [6]),  # the SDK adds 5 at most
     ],
 )
 def test_attempt_is_made_if_it_can_end_within_the_invocation(
-    fault: Fault, seconds_left: float, attempts: int, store: FaultyStore
+    fault: Fault,
+    seconds_left: float,
+    attempts: int,
+    pauses: list[float],
+    *,
+    store: FaultyStore,
+    clock: Clock,
 ) -> None:
     store.fail("GetItem", fault, fault, fault)
 
     response = handlers.invoke(EVENTS["list-200"], seconds_left)
 
     assert response.status == 503
-    assert len(store.sent) == attempts
+    assert (len(store.sent), clock.pauses) == (attempts, pauses)
 
 
 def test_client_has_the_timeouts_of_the_deadlines_and_names_sdk_and_service() -> None:
