@@ -7,45 +7,43 @@ from typing import Any
 import pytest
 
 from tests.support.aws import Aws
-from tests.support.stack import load, properties_by_name, role_statements
+from tests.support.stack import (
+    decided,
+    load,
+    properties_by_name,
+    properties_of,
+    role_statements,
+)
 from tools.deployment import bootstrap
 from tools.deployment.stage import DeploymentError
-from tools.deployment.template import resolve
 
-BOOTSTRAP = load("bootstrap.yaml")
+BOOTSTRAP = decided(
+    "bootstrap.yaml",
+    Stage="staging",
+    Owner="octo",
+    OwnerId="5",
+    Repository="animals",
+    RepositoryId="7",
+    CreateOidcProvider="false",
+    CreateApiGatewayLoggingRole="false",
+)
 ROLES = properties_by_name(BOOTSTRAP, "AWS::IAM::Role")
 BOUNDARY = BOOTSTRAP["Resources"]["Boundary"]["Properties"]["PolicyDocument"]
-NAMES = {
-    "AWS::AccountId": "1",
-    "AWS::Partition": "aws",
-    "AWS::Region": "r",
-    "Owner": "octo",
-    "OwnerId": "5",
-    "Repository": "animals",
-    "RepositoryId": "7",
-    "Stage": "s",
-}
-
-
-def trust(role: str) -> list[Any]:
-    """Return who may become a role."""
-    document = ROLES[role]["AssumeRolePolicyDocument"]
-    statements: list[Any] = resolve(document["Statement"], NAMES)
-    return statements
+ACCOUNT = "arn:AWS::Partition:iam::AWS::AccountId"
 
 
 @pytest.mark.parametrize(
-    ("role", "environment"), [("DeployRole", "s"), ("CheckRole", "s-check")]
+    ("role", "environment"), [("DeployRole", "staging"), ("CheckRole", "staging-check")]
 )
 def test_only_jobs_of_an_environment_on_main_of_one_repository_become_a_role(
     role: str, environment: str
 ) -> None:
     github = "token.actions.githubusercontent.com"
-    assert trust(role) == [
+    assert ROLES[role]["AssumeRolePolicyDocument"]["Statement"] == [
         {
             "Effect": "Allow",
             "Action": "sts:AssumeRoleWithWebIdentity",
-            "Principal": {"Federated": f"arn:aws:iam::1:oidc-provider/{github}"},
+            "Principal": {"Federated": f"{ACCOUNT}:oidc-provider/{github}"},
             "Condition": {
                 "StringEquals": {
                     f"{github}:aud": "sts.amazonaws.com",
@@ -69,7 +67,7 @@ def test_only_jobs_of_an_environment_on_main_of_one_repository_become_a_role(
         ("ExecutionRole", {"Service": "cloudformation.amazonaws.com"}, {}),
         (
             "OperatorRole",
-            {"AWS": "arn:aws:iam::1:root"},
+            {"AWS": f"{ACCOUNT}:root"},
             {"Condition": {"Bool": {"aws:MultiFactorAuthPresent": "true"}}},
         ),
     ],
@@ -77,7 +75,7 @@ def test_only_jobs_of_an_environment_on_main_of_one_repository_become_a_role(
 def test_only_a_service_or_people_with_mfa_become_the_other_roles(
     role: str, principal: dict[str, str], condition: dict[str, Any]
 ) -> None:
-    assert trust(role) == [
+    assert ROLES[role]["AssumeRolePolicyDocument"]["Statement"] == [
         {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": principal}
         | condition
     ]
@@ -87,26 +85,30 @@ def test_no_role_can_change_these_roles_by_their_path() -> None:
     """What each may do is in test_permissions.py, but for the role of API Gateway."""
     assert {role["Path"] for role in ROLES.values()} == {"/animal-store-bootstrap/"}
     (policy,) = ROLES["ApiGatewayLoggingRole"]["ManagedPolicyArns"]
-    assert policy["Fn::Sub"].endswith("/AmazonAPIGatewayPushToCloudWatchLogs")
+    assert policy.endswith("/AmazonAPIGatewayPushToCloudWatchLogs")
 
 
 def test_the_boundary_is_this_and_no_more() -> None:
-    statements = resolve(BOUNDARY["Statement"], NAMES)
+    statements = BOUNDARY["Statement"]
     shift = [
         "lambda:GetAlias",
         "lambda:GetProvisionedConcurrencyConfig",
         "lambda:UpdateAlias",
     ]
+    assert {each["Effect"] for each in statements} == {"Allow"}
     assert [(each["Action"], each["Resource"]) for each in statements] == [
         (
             ["dynamodb:*Item", "dynamodb:Query"],
-            "arn:aws:dynamodb:r:1:table/animal-store-s-*",
+            "arn:AWS::Partition:dynamodb:AWS::Region:AWS::AccountId:table/animal-store-staging-*",
         ),
         (
             ["logs:CreateLogStream", "logs:PutLogEvents"],
-            "arn:aws:logs:r:1:log-group:animal-store-s-*",
+            "arn:AWS::Partition:logs:AWS::Region:AWS::AccountId:log-group:animal-store-staging-*",
         ),
-        (shift, "arn:aws:lambda:r:1:function:animal-store-s-*"),
+        (
+            shift,
+            "arn:AWS::Partition:lambda:AWS::Region:AWS::AccountId:function:animal-store-staging-*",
+        ),
         ("cloudwatch:DescribeAlarms", "*"),
     ]
 
@@ -198,7 +200,7 @@ def test_an_environment_that_more_than_main_may_use_is_refused(
     assert not aws.changed()
 
 
-def test_artifacts_are_kept_and_cost_is_mailed() -> None:
+def test_artifacts_are_kept() -> None:
     resources = BOOTSTRAP["Resources"]
     for name in ["OidcProvider", "ApiGatewayAccount", "ArtifactBucket"]:
         assert resources[name]["DeletionPolicy"] == "RetainExceptOnCreate"
@@ -214,8 +216,22 @@ def test_artifacts_are_kept_and_cost_is_mailed() -> None:
     }
     document = resources["ArtifactBucketPolicy"]["Properties"]["PolicyDocument"]
     (statement,) = document["Statement"]
-    assert statement["Effect"] == "Deny"
-    assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
-    (mail,) = resources["Budget"]["Properties"]["NotificationsWithSubscribers"]
+    bucket = "ArtifactBucket.Arn"
+    assert statement == {
+        "Sid": "EncryptedConnectionsOnly",
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "s3:*",
+        "Resource": [bucket, f"{bucket}/*"],
+        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+    }
+
+
+def test_an_account_gets_what_it_lacks_and_a_budget_when_asked_for() -> None:
+    assert "True" not in str(BOOTSTRAP["Conditions"] | BOOTSTRAP["Rules"])
+    most = decided("bootstrap.yaml", MonthlyBudget="5", BudgetEmail="a@b.c")
+    assert "False" not in str(most["Conditions"] | most["Rules"])
+    budget = properties_of(most, "AWS::Budgets::Budget")
+    (mail,) = budget["NotificationsWithSubscribers"]
     assert mail["Notification"]["ComparisonOperator"] == "GREATER_THAN"
     assert mail["Notification"]["Threshold"] == 80

@@ -101,6 +101,7 @@ OTHER_ALARM = "arn:aws:cloudwatch:eu-central-1:123456789012:alarm:other"
 BESIDE_THE_HANDLERS = [
     Request("cloudformation:CreateChangeSet", (TRANSFORM,)),
     Request("cloudwatch:DescribeAlarms", (OTHER_ALARM,)),
+    Request("cloudwatch:PutCompositeAlarm", (OTHER_ALARM,)),
     Request("iam:CreateServiceLinkedRole", (SERVICE_ROLE,)),
 ]
 

@@ -19,9 +19,10 @@ for path in (ROOT / ".github/workflows").glob("*.yml"):
     WORKFLOWS[path.stem] = yaml.safe_load(path.read_text())
 DEPLOY = WORKFLOWS["deploy-stage"]["jobs"]["deploy"]
 OWN = ("animal_store", "lambda_local")
-# What decides when and where a job runs, with which rights, and on what.
+# What decides when and where a job runs, or which workflow, with which rights, and on what.
 DECIDING = (
-    "if needs environment concurrency permissions env with strategy continue-on-error"
+    "if needs environment concurrency permissions env uses with strategy"
+    " continue-on-error"
 )
 # Commands, and the actions that act on our behalf.
 COMPARED = ("", "actions/attest", "aws-actions/configure-aws-credentials")

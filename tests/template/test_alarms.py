@@ -146,7 +146,8 @@ def outcome(
     answer = mode.get("answer", {"status": status, "integration": str(status)})
     if answer.get("status") == 502:
         # monitoring-metrics-view.html in Lambda's guide
-        of = {"FunctionName": name, "Resource": f"{name}:live"}
+        alias = template["Globals"]["Function"]["AutoPublishAlias"]
+        of = {"FunctionName": name, "Resource": f"{name}:{alias}"}
         of["ExecutedVersion"] = version
         counts = [(metric("AWS/Lambda", "Errors", of), 1)]
     if answer:
@@ -236,6 +237,8 @@ def test_alarms_watch_each_operation(
 
 def test_an_address_gets_what_the_alarms_say() -> None:
     template = production(AlarmEmail="a@b.c")
+    # Encrypted with the key of AWS, CloudWatch could not use it.
+    assert properties_of(template, "AWS::SNS::Topic") == {}
     assert properties_of(template, "AWS::SNS::Subscription") == {
         "TopicArn": "AlarmTopic",
         "Protocol": "email",

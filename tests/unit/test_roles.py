@@ -51,6 +51,7 @@ def granted_rights(function: str) -> Iterator[Right]:
     role = RESOURCES[function]["Properties"]["Role"]["Fn::GetAtt"][0]
     for name, statement in role_statements(DOCUMENT):
         action = statement["Action"]
+        assert statement["Effect"] == "Allow"
         if name != role or "dynamodb:" not in str(action):
             continue
         assert isinstance(action, str), f"template.yaml, {role}: a statement per action"
