@@ -19,7 +19,6 @@ SLOW = (
     "reliability/test_attack.py",
     "reliability/test_model.py",
     "reliability/test_repair.py",
-    "reliability/test_sockets.py",
 )
 
 

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import gzip
 import itertools
+import logging
 import pickle
 import ssl
 import threading
@@ -83,6 +84,7 @@ def test_every_operation_of_the_service(service: RunningService) -> None:
         leo = client.create("Leo", 1, Status.SOLD, idempotency_key=key)
         again = client.create("Leo", 1, "sold", idempotency_key=key)
         assert (again, again.replayed, leo.replayed) == (leo, True, False)
+        assert hash(again) == hash(leo)
         assert zoe.request_id != leo.request_id
         with pytest.raises(store.InvalidRequestError, match="status"):
             client.create("Leo", 1, status="")
@@ -91,6 +93,7 @@ def test_every_operation_of_the_service(service: RunningService) -> None:
         page = next(client.pages(status=Status.SOLD, page_size=1))
         assert page.request_id
         *_, last = client.pages(status="sold", cursor=page.cursor)
+        assert zoe in client.pets()
     assert page.pets[0] not in last.pets
     assert (last.pets[-1], last.cursor) == (leo, None)
 
@@ -98,11 +101,15 @@ def test_every_operation_of_the_service(service: RunningService) -> None:
 def test_every_operation_of_the_service_in_asyncio(service: RunningService) -> None:
     async def use() -> None:
         async with store.AsyncClient(service.base_url, service.api_key) as client:
-            mia = await client.create("Mia", 1, idempotency_key="mia")
-            assert await client.create("Mia", 1, idempotency_key="mia") == mia
-            with pytest.warns(DeprecationWarning, match="2030"):
+            mia = await client.create("Mia", 1, "sold", idempotency_key="mia")
+            assert await client.create("Mia", 1, "sold", idempotency_key="mia") == mia
+            with pytest.warns(DeprecationWarning, match="5 December 2030"):
                 assert await client.get(mia.id) == mia
-            assert mia in [pet async for pet in client.pets(page_size=2)]
+            assert mia in [pet async for pet in client.pets(status="sold")]
+            await client.create("Mia", 1)
+            first = await anext(client.pages(page_size=1))
+            second = await anext(client.pages(page_size=1, cursor=first.cursor))
+            assert second.pets != first.pets
 
     asyncio.run(use())
 
@@ -119,6 +126,9 @@ def test_its_pet_has_the_members_of_the_document_and_keeps_newer_ones() -> None:
     newer = {**REX, "status": "lost", "species": "dog"}
     pet = store.Pet.from_json(newer)
     assert (pet.status, pet.raw) == ("lost", newer)
+    made = store.Pet(1, "Rex", 3)
+    assert repr(made).startswith("Pet(id=1, name='Rex', category_id=3, status=None")
+    assert (made.raw, made.replayed, made.request_id) == ({}, False, "")
     names = {field.name for field in fields(pet) if field.compare} - {"category_id"}
     document = openapi.schema("Pet")["properties"].keys() - {"categoryId"}
     assert names == document, "clients/python: Pet and openapi.yaml differ"
@@ -143,7 +153,8 @@ def test_a_creation_is_repeated_with_its_key_and_after_retry_after(
     assert len(keys) == 1
     assert "animal-store-client/" in server.received[0].headers["User-Agent"]
     assert pauses == [1.4, pytest.approx(20.8, abs=5)]
-    assert "503 down: Sorry.; attempt 2 of 6 in 1.4 s" in caplog.text
+    text = "503 down: Sorry.; attempt 2 of 6 in 1.4 s"
+    assert ("animal_store_client", logging.WARNING, text) in caplog.record_tuples
 
 
 @pytest.mark.parametrize(
@@ -266,10 +277,11 @@ def test_a_call_ends_in_time(
         (400, store.InvalidRequestError),
         (401, store.AuthenticationError),
         (404, store.NotFoundError),
+        (413, store.InvalidRequestError),
         (415, store.InvalidRequestError),
         (422, store.IdempotencyKeyReusedError),
         (429, store.TooManyRequestsError),
-        (503, store.ServerError),
+        (500, store.ServerError),
     ],
 )
 def test_an_error_says_the_same_in_another_process_and_is_safe_to_print(
@@ -356,7 +368,8 @@ def test_an_announced_removal_is_logged_once(caplog: pytest.LogCaptureFixture) -
     with serve(always([], Sunset="Thu, 05 Dec 2030 00:00:00 GMT")) as server:
         listed(server.base_url)
         listed(server.base_url)
-    assert caplog.text.count("GET /v1/pets is deprecated") == 1
+    text = "GET /v1/pets is deprecated; Deprecation: , Sunset: Thu, 05 Dec 2030"
+    assert caplog.text.count(text) == 1
 
 
 def test_a_cancelled_creation_sends_nothing_more(
@@ -398,10 +411,16 @@ def test_a_wrong_certificate_is_refused_at_once(
     assert "attempt" not in caplog.text
 
 
-def test_no_proxy_gets_the_key_in_clear(monkeypatch: pytest.MonkeyPatch) -> None:
-    with serve(always([])) as server, serve(always([REX])) as proxy:
+def test_a_proxy_is_used_but_none_gets_the_key_in_clear(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with serve(always([])) as server, serve(hang_up) as proxy:
         monkeypatch.setenv("HTTP_PROXY", proxy.origin)
+        monkeypatch.setenv("HTTPS_PROXY", proxy.origin)
         assert listed(server.base_url) == []
+        with pytest.raises(store.NoResponseError):
+            listed("https://animals.invalid/v1", attempts=1)
+        assert proxy.received
 
 
 def test_a_forked_process_opens_connections_of_its_own(
@@ -419,11 +438,17 @@ def test_a_forked_process_opens_connections_of_its_own(
 def test_an_http_client_stays_its_owners(
     service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with httpx2.Client(auth=("me", "secret"), params={"limit": "0"}) as http:
+    sent: list[httpx2.Request] = []
+    with httpx2.Client(
+        auth=("me", "secret"),
+        params={"limit": "0"},
+        event_hooks={"request": [sent.append]},
+    ) as http:
         with store.Client(
             service.base_url, service.api_key, http_client=http
         ) as client:
             pet = client.create("Rex", 3)
+            assert sent[0].extensions["timeout"]["read"] == 35
             assert [*client.pets(page_size=3)][-1] == pet
         # On the same connection, as if the client had never used it.
         response = http.get(f"{service.base_url}/pets", timeout=None)

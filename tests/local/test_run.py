@@ -157,6 +157,7 @@ def test_folder_in_use_is_named(service: RunningService, name: str) -> None:
 
     assert message.startswith(f"{service.data} is in use by `make run` or")
     assert service.base_url in message
+    assert (service.data / "store").exists()
 
 
 def test_keys_are_sent_to_this_machine_alone(tmp_path: Path) -> None:
@@ -243,18 +244,25 @@ def test_changed_files_are_loaded_and_broken_ones_are_not(tmp_path: Path) -> Non
     template = shutil.copyfile(ROOT / "template.yaml", tmp_path / "template.yaml")
     handler = tmp_path / "functions/list_pets/app.py"
     broken = tmp_path / "layers/common/animal_store/cursor.py"
-    old, intact = handler.read_text(), broken.read_text()
+    old, intact, written = handler.read_text(), broken.read_text(), template.read_text()
 
     with run_service(tmp_path / "data", TEMPLATE=str(template), RELOAD="1") as service:
         new = old.replace(
             "return Response(200", "breakpoint()\n    return Response(298"
         )
+        template.write_text(written.replace("ProjectionType: ALL", "ProjectionType: X"))
+        wait_for(lambda: "the parameter Projection" in service.console.read_text())
+        template.write_text(written)
+        saved = handler.with_name("being_saved.py")
+        saved.symlink_to("nowhere")
+        time.sleep(1)
+        saved.unlink()
         handler.write_text(new)
         wait_for(lambda: service.http.get("/pets").status_code == 298, 60)
         broken.write_text("undefined_name")
         wait_for(lambda: "Not reloaded, the old" in service.console.read_text(), 60)
         assert service.http.get("/pets").status_code == 298
-        assert "passed over a breakpoint" in service.console.read_text()
+        assert "ignored a breakpoint" in service.console.read_text()
         broken.write_text(intact)
         handler.write_text(old)
         wait_for(lambda: service.http.get("/pets").status_code == 200, 60)

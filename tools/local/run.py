@@ -11,6 +11,7 @@ from contextlib import closing, redirect_stderr, redirect_stdout
 from logging.handlers import QueueHandler, QueueListener
 from pathlib import Path
 
+from botocore.exceptions import ClientError
 from lambda_local import LocalError
 
 from tools import ROOT
@@ -20,8 +21,8 @@ from tools.local.output import Output, open_log
 from tools.local.service import Store, load_template, open_store
 
 _LAST_PORT = 65535
-_PASSED_OVER = """\
-passed over a breakpoint: to stop there, run animal-store invoke EVENT, or this in VS Code"""
+_IGNORED = """\
+ignored a breakpoint: to stop there, run animal-store invoke EVENT, or this in VS Code"""
 _WAITING = """\
 New clients wait until others leave: the system is out of a resource, perhaps descriptors \
 (ulimit -n)."""
@@ -68,7 +69,7 @@ def _log_to_terminal() -> None:
     logging.getLogger("asyncio").addFilter(_Shortage())
     if sys.breakpointhook is sys.__breakpointhook__:  # no debugger has its own
         # Threads that answer requests have no terminal.
-        sys.breakpointhook = lambda *_, **__: _say(_PASSED_OVER)
+        sys.breakpointhook = lambda *_, **__: _say(_IGNORED)
 
 
 class _Shortage(logging.Filter):
@@ -125,7 +126,7 @@ def _keep_reloaded(application: Application, store: Store, template: Path) -> No
                 seen = found
                 application.gateway = store.load(load_template(template))
                 _say("Reloaded.")
-        except LocalError as error:
+        except (LocalError, ClientError) as error:
             why = f"{error}; see {store.folder.log}"
             _say(f"Not reloaded, the old handlers still answer: {why}")
         except OSError:  # a file is being replaced
