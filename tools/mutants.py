@@ -1,13 +1,14 @@
 """Change the code by a program, one small change at a time; each must make a test fail."""
 
 import json
+import os
 import re
 import subprocess
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from difflib import ndiff
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +21,11 @@ from tools.planted_faults import Fault, check_intact, draw, judge
 
 _ACCEPTED = ROOT / "tests/accepted_mutants.toml"
 _REQUESTS = "tests/unit tests/reliability/test_faults.py tests/contract"
-_STACK = "tests/template tests/unit/test_roles.py tests/deployment -m 'not slow'"
+# After the tests, because they take longer.
+_LINT = " && make -s lint-templates"
+_STACK = "tests/template tests/unit/test_roles.py tests/deployment/test_[bcg]*.py"
+_RIGHTS = "tests/deployment/test_bootstrap.py tests/deployment/test_permissions.py"
+_JOBS = "tests/deployment/test_workflows.py"
 # What may be changed, and the tests that must notice.
 _SUITES = {
     "layers/common/animal_store/*.py": _REQUESTS,
@@ -29,13 +34,21 @@ _SUITES = {
     "packages/lambda_local/src/*/*.py": "packages/lambda_local/tests -m 'not slow'",
     "tools/deployment/*.py": "tests/deployment -m 'not slow'",
     "tools/admin/*.py": "tests/admin",
-    "tools/key_table.py": "tests/admin",
-    "template.yaml": _STACK,
-    "bootstrap.yaml": "tests/deployment/test_bootstrap.py tests/deployment/test_permissions.py",
-    ".github/workflows/*.yml": "tests/deployment/test_workflows.py",
+    "tools/key_table.py": "tests/admin tests/deployment/test_commands.py",
+    "template.yaml": _STACK + _LINT,
+    "bootstrap.yaml": _RIGHTS + _LINT,
+    ".github/workflows/*.yml": f"{_JOBS} && make -s check-workflows",
 }
 # Read by people alone.
-_PROSE = {"AlarmDescription", "AssertDescription", "Description", "Sid", "description"}
+_PROSE = {
+    "AlarmDescription",
+    "AssertDescription",
+    "Description",
+    "Label",
+    "Sid",
+    "comment",
+    "description",
+}
 _OPPOSITES = {"true": "false", "false": "true", "Allow": "Deny", "Deny": "Allow"}
 
 
@@ -54,36 +67,43 @@ def mutants(
             if file.startswith(only):
                 make = python if file.endswith(".py") else settings
                 found += make(file, suite)
-    for mutant in found.copy():
-        lines = [
-            line[2:].strip() for line in mutant.name.splitlines() if line[0] == "+"
-        ]
-        if (mutant.file, "".join(lines[-1:])) in accepted:
-            found.remove(mutant)
-    judge(draw(found, sample, str(seed)))
+    drawn = draw(found, sample, str(seed))
+    for mutant in drawn.copy():
+        added = mutant.name.rpartition("\n+ ")[2]
+        if (mutant.file, added.partition("\n")[0].strip()) in accepted:
+            drawn.remove(mutant)
+    judge(drawn)
 
 
 def python(file: str, suite: str) -> Iterator[Fault]:
-    """Change what mutmut would, on lines that the suite runs."""
+    """Change what mutmut would, except a command's help, on lines that the suite runs."""
     text, tests = (ROOT / file).read_text("utf-8"), _tests_of_lines(suite)
     command = [".tools/mutmut/bin/python", "tools/mutations.py", file]
     printed = subprocess.check_output(command, cwd=ROOT, text=True)
     for line, changed in map(json.loads, printed.splitlines()):
-        if tests[file, line]:
+        if tests[file, line] and without_help(changed) != without_help(text):
             yield Fault(diff(file, text, changed), tests[file, line], file, changed)
+
+
+def without_help(text: str) -> str:
+    """Return a module without the help texts of its commands' options."""
+    return re.sub(r'\b(help|metavar)=("[^"]*"|None),?\s*', "", text)
 
 
 @cache
 def _tests_of_lines(suite: str) -> dict[tuple[str, int], str]:
     """Return the tests of a suite that run a line of a file.
 
-    They are recorded once for each state of what git knows, in `.tools`.
+    They are recorded once for a state of the tree, in `.tools`; the newest record is kept.
     """
-    git = partial(subprocess.check_output, cwd=ROOT, text=True)
-    commit = git(["git", "stash", "create"]).strip() or "HEAD"
-    state = git(["git", "rev-parse", f"{commit}^{{tree}}"])
-    record = ROOT / ".tools" / re.sub(r"\W+", "-", f"coverage {state} {suite}")
+    index = os.environ | {"GIT_INDEX_FILE": ".tools/index"}
+    command = ["sh", "-c", "git add --all && git write-tree"]
+    state = subprocess.check_output(command, cwd=ROOT, env=index, text=True)
+    name = re.sub(r"\W+", "-", f"coverage {suite}")
+    record = ROOT / ".tools" / f"{name}.{state.strip()}"
     if not record.exists():
+        for older in record.parent.glob(f"{name}.*"):
+            older.unlink()
         coverage = "-n auto --cov=. --cov-context=test --cov-report= --cov-fail-under=0"
         check_intact(Fault("", f"{coverage} {suite}"), COVERAGE_FILE=f"{record}.new")
         Path(f"{record}.new").rename(record)

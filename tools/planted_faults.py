@@ -3,7 +3,6 @@
 import os
 import random
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -31,7 +30,7 @@ class Fault(NamedTuple):
 
     Args:
         name: What is printed if it survives.
-        suite: Arguments of pytest, or a command that begins with `make`.
+        suite: Arguments of pytest, and perhaps `&&` and a command; or one that begins with `make`.
         file: The path, from the root, of the file that has the fault; empty for none.
         text: That file's text.
     """
@@ -126,7 +125,7 @@ def failure(fault: Fault, **variables: str) -> str:
         variables |= {"PYTHONPATH": packages, "MAKEFLAGS": ""}
         try:
             subprocess.run(
-                shlex.split(runner + fault.suite),
+                ["bash", "-c", runner + fault.suite],
                 cwd=tree,
                 env=os.environ | variables,
                 check=True,

@@ -2,11 +2,15 @@
 
 import pytest
 
-from tools.mutants import diff, values
+from tools.mutants import diff, values, without_help
 
 
 def test_a_change_is_named_by_its_file_and_its_lines() -> None:
     assert diff("x.py", "a\nb = 1\nc\n", "a\nb = 2\nc\n") == "x.py\n- b = 1\n+ b = 2"
+
+
+def test_a_commands_help_is_not_changed() -> None:
+    assert without_help('f(help="a", is_help=None)') == "f(is_help=None)"
 
 
 @pytest.mark.parametrize(
