@@ -115,7 +115,15 @@ cloudformation:DeleteChangeSet animal-store-production \
 arn:aws:cloudformation:1:changeSet/2
 Created: arn:aws:cloudformation:1:changeSet/2 .
 AnimalsTable would be replaced or deleted, which the stack policy refuses.
-ApiKeysTable would be replaced or deleted, which the stack policy refuses.
+AnimalsTable would be replaced or deleted, which the stack policy refuses.
+"""
+CHANGES = """
+Changes:
+  - ResourceChange: {LogicalResourceId: AnimalsTable, Action: Modify, Replacement: Conditional}
+  - ResourceChange: {LogicalResourceId: AnimalsTable, Action: Remove}
+  - ResourceChange: {LogicalResourceId: ApiKeysTable, Action: Modify, Replacement: "False"}
+  - ResourceChange: {LogicalResourceId: ApiKeysTable, Action: Add}
+  - ResourceChange: {LogicalResourceId: Other, Action: Modify, Replacement: "True"}
 """
 
 
@@ -169,19 +177,7 @@ def test_a_plan_names_tables_that_would_be_replaced_and_leaves_nothing(
 ) -> None:
     printed = "Created: arn:aws:cloudformation:1:changeSet/2 ."
     production.results["sam deploy"] = 0, printed
-    names = ("LogicalResourceId", "Action", "Replacement")
-    changes = [
-        ("AnimalsTable", "Modify", "False"),
-        ("AnimalsTable", "Modify", "Conditional"),
-        ("ApiKeysTable", "Remove", "False"),
-        ("ListPetsFunction", "Modify", "True"),
-    ]
-    production.answers["cloudformation:DescribeChangeSet"] = {
-        "Changes": [
-            {"ResourceChange": dict(zip(names, change, strict=True))}
-            for change in changes
-        ]
-    }
+    production.answers["cloudformation:DescribeChangeSet"] = yaml.safe_load(CHANGES)
 
     commands.deploy(production.stage, NEWER, plan=True)
 
@@ -412,7 +408,7 @@ def test_a_canary_gets_requests_that_only_read_until_it_has_ended(
     for line in production.lines:
         if " pytest " in line:
             assert "CONTRACT_API_KEY=animal_test_" in line
-            assert line.endswith("-m smoke_read_only")
+            assert line.endswith(" -qq --tb=no --no-summary -m smoke_read_only")
     assert production.keys.all()[-1].revoked
 
 

@@ -11,7 +11,8 @@ import pytest
 from moto import mock_aws
 
 from tests.support.aws import OUTPUTS, Aws, client
-from tests.support.handlers import ANIMALS, TEMPLATE
+from tests.support.handlers import ANIMALS, API_KEYS, TEMPLATE
+from tools.deployment import repair
 from tools.deployment.restore import restore
 from tools.deployment.stage import DeploymentError, Stage
 
@@ -44,8 +45,9 @@ def dynamodb(aws: Aws) -> Iterator[Any]:
 
 
 @pytest.fixture
-def stage(aws: Aws, dynamodb: Any) -> Stage:
+def stage(aws: Aws, dynamodb: Any, monkeypatch: pytest.MonkeyPatch) -> Stage:
     """Give a stage of these tables, which a copy was made of."""
+    monkeypatch.setattr(repair, "IDS_AT_ONCE", 1)
     clients = {"dynamodb": dynamodb}
     made = replace(aws.stage, client=lambda name: clients.get(name) or client(name))
     restore(made, AT)
@@ -85,8 +87,8 @@ def test_damage_is_first_listed_and_then_repaired_from_the_same_copy(
     printed = aws.session()
     assert "production: account 123456789012, eu-central-1, as arn:aws:iam" in printed
     assert f"{ANIMALS} as it was at 2027-01-31T02:30:00Z (UTC)" in printed
-    assert "1 missing (put back)" in printed
-    assert "1 different: name (put back as it was)" in printed
+    assert " 1 missing (put back)" in printed
+    assert " 1 different: name (put back as it was)" in printed
     assert "2 items were written." in printed
     *_, file = sorted(Path().glob("*.jsonl"))
     assert '"verdict": "missing"' in file.read_text()
@@ -142,11 +144,14 @@ def test_a_deleted_table_comes_back_protected_with_its_counter_raised(
     put(dynamodb, animal("7"))
     dynamodb.create_backup(TableName=ANIMALS, BackupName="as DynamoDB makes it")
     dynamodb.delete_table(TableName=ANIMALS)
+    asked = Mock(return_value=None)
+    dynamodb.meta.events.register("provide-client-params.dynamodb.ListBackups", asked)
     with pytest.raises(DeploymentError, match="--apply without AT restores it"):
         restore(stage, AT)
 
     restore(stage, apply=True)
 
+    assert asked.call_args.kwargs["params"]["BackupType"] == "SYSTEM"
     counter = COUNTER | {"value": {"N": "7"}}
     whole = [counter, animal("1"), animal("2"), animal("7")]
     assert items(dynamodb) == sorted(whole, key=str)
@@ -176,6 +181,17 @@ def test_an_id_that_was_given_again_is_left_and_told(
     with pytest.raises(DeploymentError, match="2 items are left"):
         restore(stage, AT, apply=True)
     assert other in items(dynamodb)
+
+
+def test_a_key_that_has_expired_does_not_come_back(dynamodb: Any, stage: Stage) -> None:
+    expired = {"hash": {"S": "a"}, "expires": {"N": "1"}}
+    dynamodb.put_item(TableName=API_KEYS, Item=expired)
+    restore(stage, AT, "ApiKeysTable")
+    dynamodb.delete_item(TableName=API_KEYS, Key={"hash": {"S": "a"}})
+
+    restore(stage, AT, "ApiKeysTable", apply=True)
+
+    assert dynamodb.scan(TableName=API_KEYS)["Count"] == 0
 
 
 def test_what_has_changed_since_the_comparison_is_left_with_the_copy(

@@ -34,7 +34,10 @@ from tools.packaging.bytecode import compile_tree
 TEXT = "Missing or invalid API key."
 CHANGED_TEXT = "Missing or invalid API key: this is the changed layer."
 # Every action of the commands; tests/deployment/test_permissions.py evaluates them by role.
-CALLS = [ROOT / f"tests/deployment/{name}_calls.txt" for name in ("check", "operator", "pipeline")]
+CALLS = [
+    ROOT / f"tests/deployment/{name}_calls.txt"
+    for name in ("check", "operator", "pipeline")
+]
 # Actions that are not named like the call.
 ACTIONS = {
     "lambda:GetLayerVersionByArn": "lambda:GetLayerVersion",
@@ -142,9 +145,7 @@ def test_the_same_change_again(rehearsal: Rehearsal) -> None:
 def test_rollback(rehearsal: Rehearsal) -> None:
     stage = rehearsal.stage
     with release.fetched(stage, rehearsal.deployed_first, "passed") as artifact:
-        release.deploy_and_check(
-            stage, artifact, check_stage.check, canary=False, is_rollback=True
-        )
+        release.deploy_and_check(stage, artifact, check_stage.check, canary=False)
     assert_every_operation_answers(rehearsal.base_url, TEXT)
     assert stage.used_parameters()["MemorySize"] == "1024"
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from tests.support import aws, handlers
 from tests.support.clock import Clock, install_clock
 from tests.support.fault_injection import FaultyStore
+from tools.deployment import repair
 from tools.deployment.repair import Item
 from tools.deployment.restore import restore
 from tools.deployment.stage import DeploymentError
@@ -46,6 +47,7 @@ DAMAGE: list[Item | None] = [
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Clock:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(repair, "IDS_AT_ONCE", 2)
     handlers.handler("CreatePetFunction")  # the modules that get the clock
     return install_clock(monkeypatch)
 

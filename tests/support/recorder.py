@@ -1,4 +1,4 @@
-"""Record what a role of bootstrap.yaml calls, in this process and in those that it starts, such as sam.
+"""Record what is called in a role, in this process and in those that it starts, such as sam.
 
 A botocore plugin, loaded by each client that is made while `recording` lasts. botocore calls
 plugins experimental: if they go, nothing is recorded, and the comparison of calls fails.

@@ -61,9 +61,7 @@ def rollback(
         release.guard(stage, artifact.commit, is_rollback=True)
         stage.cancel()
         stage.wait()
-        release.deploy_and_check(
-            stage, artifact, _check, canary=canary, is_rollback=True
-        )
+        release.deploy_and_check(stage, artifact, _check, canary=canary)
 
 
 def _verify(stage: Stage, artifact: Artifact, repository: str) -> None:

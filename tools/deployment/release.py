@@ -209,18 +209,16 @@ def deploy_and_check(
     check: Callable[[Stage, Artifact], None],
     *,
     canary: bool,
-    is_rollback: bool = False,
 ) -> None:
     """Install an artifact and check it; if the check fails, install the last that has passed.
 
-    Not in a rollback, which has just left it, nor if somebody has deployed meanwhile.
+    Not if it had passed before, as in a rollback, nor if somebody has deployed meanwhile.
 
     Args:
         stage: The stage.
         artifact: What it is to run.
         check: Raises an exception if the stage does not do what it should.
         canary: Whether traffic shifts step by step; the read-only suite runs meanwhile.
-        is_rollback: Whether the artifact is one that ran before.
     """
     gets_requests = canary and released(stage)
     with requests_meanwhile(stage) if gets_requests else contextlib.nullcontext():
@@ -229,7 +227,7 @@ def deploy_and_check(
     try:
         check(stage, artifact)
     except Exception as error:
-        if is_rollback or released(stage) != installed:
+        if released(stage) != installed:
             raise
         passed = [*stored(stage, "passed")]
         if not passed or installed in passed:

@@ -23,7 +23,7 @@ _DAY_S = 86_400  # how long the record of an `Idempotency-Key` lasts
 # A creation notes its time up to 10 s before it writes, and clocks differ.
 _SLACK_S = 60
 # Animals are one partition, which a parallel Scan would read in one segment.
-_IDS_AT_ONCE = 2_000
+IDS_AT_ONCE = 2_000
 _COUNTER = {"pk": {"S": "counter"}, "id": {"N": "0"}}
 
 
@@ -106,7 +106,7 @@ class Repair:
             was = self._animals(self.copy, *bounds)
             return _pairs(was, self._animals(self.table, *bounds))
 
-        steps = range(_IDS_AT_ONCE, self.last_id(self.copy), _IDS_AT_ONCE)
+        steps = range(IDS_AT_ONCE, self.last_id(self.copy), IDS_AT_ONCE)
         verdicts = {}
         with ThreadPoolExecutor(self.at_once) as pool:
             parts = pool.map(read, pairwise([0, *steps, math.inf]))
@@ -136,7 +136,7 @@ class Repair:
             change = judge(was, found, moment, is_damage=is_damage)
             if change.wanted and verdicts.get(change.pet_id) == "given again":
                 change = change._replace(verdict="given again")
-            if not was or _number(was, "expires", math.inf) > now:
+            if _number(was, "expires", math.inf) > now:
                 yield change
 
     def counter(self, table: str) -> dict[str, Any]:
@@ -231,7 +231,7 @@ class Repair:
             KeyConditionExpression="pk = :pet AND id > :after",
             ExpressionAttributeValues=values,
             # One more shows that no other page is needed.
-            PaginationConfig={"PageSize": _IDS_AT_ONCE + 1},
+            PaginationConfig={"PageSize": IDS_AT_ONCE + 1},
         )
         due = takewhile(lambda item: _number(item, "id") <= until, items)
         return {_number(item, "id"): item for item in due}
