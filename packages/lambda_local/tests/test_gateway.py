@@ -191,6 +191,10 @@ def test_path_without_a_route_gets_the_templates_response(project: Path) -> None
     assert (response.status_code, response.text) == (404, "no such page")
     assert response.headers["Cache-Control"] == "no-store"
 
+    own_status = TEMPLATE.replace("          StatusCode: 404\n", "")
+    (project / "template.yaml").write_text(own_status)
+    assert get(load(project), "/").status_code == 403
+
 
 def test_request_beyond_api_gateways_quota_is_refused(project: Path) -> None:
     gateway = load(project)
