@@ -1,5 +1,6 @@
 """What `make restore` does and says; tests/reliability/test_repair.py checks the repair itself."""
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -192,6 +193,31 @@ def test_a_key_that_has_expired_does_not_come_back(dynamodb: Any, stage: Stage) 
     restore(stage, AT, "ApiKeysTable", apply=True)
 
     assert dynamodb.scan(TableName=API_KEYS)["Count"] == 0
+
+
+def test_no_record_is_there_without_its_animal(dynamodb: Any, stage: Stage) -> None:
+    stolen = {**record("3"), "pk": {"S": "idempotency#stolen"}}
+    put(dynamodb, animal("3", "1801361400", **THIEF), stolen)
+    dynamodb.delete_item(TableName=ANIMALS, Key={"pk": {"S": "pet"}, "id": {"N": "2"}})
+    dynamodb.put_item(TableName=COPY, Item=record("2"))
+    written: list[str] = []
+
+    def note(params: Any, **_: Any) -> None:
+        key = params.get("Item") or params["Key"]
+        name = f"{key['pk']['S']} {key['id']['N']}"
+        if name in {"idempotency#stolen 0", "pet 2"}:
+            time.sleep(0.05)  # what must come later would overtake it
+        written.append(name)
+
+    for operation in ("DeleteItem", "PutItem"):
+        dynamodb.meta.events.register(
+            f"provide-client-params.dynamodb.{operation}", note
+        )
+    restore(stage, AT, apply=True, created_by="3f9a0c12d4e5")
+
+    assert written[0] == "idempotency#stolen 0"
+    assert sorted(written[1:3]) == ["pet 2", "pet 3"]
+    assert written[3:] == ["idempotency#x 0"]
 
 
 def test_what_has_changed_since_the_comparison_is_left_with_the_copy(
