@@ -348,13 +348,16 @@ def test_what_cannot_be_checked_is_taken_back(production: Aws) -> None:
         commands.deploy(production.stage, NEWER, canary=False)
 
 
-def test_what_follows_an_interruption_is_taken_back_too(production: Aws) -> None:
+def test_an_interruption_says_what_goes_on_and_what_follows_is_taken_back(
+    production: Aws,
+) -> None:
     def interrupt(_: object) -> Any:
         raise KeyboardInterrupt
 
     production.answers["lambda:GetAlias"] = interrupt
     with pytest.raises(KeyboardInterrupt):
         commands.deploy(production.stage, NEWER, canary=False)
+    assert "CloudFormation goes on with what it has begun" in production.session()
     production.answers["lambda:GetAlias"] = {}
     production.results["pytest tests/contract"] = 1, ""
     with pytest.raises(DeploymentError, match="production runs older-"):

@@ -46,7 +46,7 @@ def deploy(  # noqa: PLR0913 - one argument for each option
             return
         stage.wait()
         release.guard(stage, opened.commit, is_rollback=False)
-        release.deploy_and_check(stage, opened, _check, canary=canary)
+        _install(stage, opened, canary=canary)
 
 
 @app.command()
@@ -61,7 +61,19 @@ def rollback(
         release.guard(stage, artifact.commit, is_rollback=True)
         stage.cancel()
         stage.wait()
+        _install(stage, artifact, canary=canary)
+
+
+def _install(stage: Stage, artifact: Artifact, *, canary: bool) -> None:
+    try:
         release.deploy_and_check(stage, artifact, _check, canary=canary)
+    except KeyboardInterrupt:
+        print(
+            "Interrupted before the check had passed. CloudFormation goes on with what it has "
+            f"begun: see make status STAGE={stage.name}. A deployment waits for it, a rollback "
+            "cancels it."
+        )
+        raise
 
 
 def _verify(stage: Stage, artifact: Artifact, repository: str) -> None:
