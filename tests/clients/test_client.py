@@ -354,6 +354,22 @@ def test_calls_wait_for_their_turn_without_a_deadline(created_by: Any) -> None:
     assert len(created) == 40
 
 
+def test_more_calls_than_httpx2_allows_are_in_flight_if_the_client_may() -> None:
+    all_are_here = threading.Barrier(101)
+
+    def script(*_: object) -> Response:
+        all_are_here.wait(20)
+        return reply(REX, 201)
+
+    with (
+        serve(script) as server,
+        store.Client(server.base_url, "key", max_in_flight=101) as client,
+        ThreadPoolExecutor(101) as pool,
+    ):
+        created = pool.map(client.create, ["Rex"] * 101, [3] * 101)
+        assert len([*created]) == 101
+
+
 def test_a_client_leaves_no_connections_open_in_an_event_loop_that_ended(
     service: RunningService,
 ) -> None:
@@ -393,22 +409,42 @@ def test_limits_of_one_call_are_not_those_of_the_next() -> None:
     assert client.with_options(timeout_s=1).attempts == client.attempts == 2
 
 
-def test_a_wrong_certificate_is_refused_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+@pytest.fixture
+def certificate(tmp_path: Path) -> ssl.SSLContext:
+    """Give a server a certificate whose authority is in a file."""
     authority = trustme.CA()
     authority.cert_pem.write_to_path(tmp_path / "authority.pem")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("localhost").configure_cert(context)
+    return context
 
-    with serve(always([]), context) as server:
-        base_url = server.base_url.replace("http://127.0.0.1", "https://localhost")
+
+def test_a_wrong_certificate_is_refused_at_once(
+    certificate: ssl.SSLContext,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with serve(always([]), certificate) as server:
         with pytest.raises(store.NoResponseError, match="certificate"):
-            listed(base_url)
+            listed(server.base_url)
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
-        assert listed(base_url) == []
+        assert listed(server.base_url) == []
 
     assert "attempt" not in caplog.text
+
+
+def test_a_call_over_tls_ends_in_time(
+    certificate: ssl.SSLContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
+    script = dripping(b"HTTP/1.1 200 OK\r\n", b"X: x\r\n")
+    start = time.monotonic()
+
+    with serve(script, certificate) as server, pytest.raises(store.NoResponseError):
+        listed(server.base_url, timeout_s=0.5, attempts=1)
+
+    assert time.monotonic() - start < 5
 
 
 def test_a_proxy_is_used_but_none_gets_the_key_in_clear(

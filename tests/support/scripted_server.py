@@ -68,7 +68,8 @@ def serve(script: Script, context: ssl.SSLContext | None = None) -> Iterator[Ser
         "127.0.0.1", 0, application, threaded=True, ssl_context=context
     )
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    origin = f"http://127.0.0.1:{server.port}"
+    host = "https://localhost" if context else "http://127.0.0.1"
+    origin = f"{host}:{server.port}"
     try:
         yield Server(origin, f"{origin}/v1", received)
     finally:

@@ -36,9 +36,8 @@ def client_of(
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     certificate.configure_cert(context)
     with serve(lambda *_: Response('{"Item": {}}'), context) as server:
-        origin = server.origin.replace("http://127.0.0.1", "https://localhost")
         monkeypatch.setenv("AWS_CA_BUNDLE", str(folder / "bundle.pem"))
-        monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", origin)
+        monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", server.origin)
         yield dynamodb.new_client()
 
 
