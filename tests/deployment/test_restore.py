@@ -152,7 +152,8 @@ def test_a_deleted_table_comes_back_protected_with_its_counter_raised(
 
     restore(stage, apply=True)
 
-    assert asked.call_args.kwargs["params"]["BackupType"] == "SYSTEM"
+    deletions = {"TableName": ANIMALS, "BackupType": "SYSTEM"}
+    assert asked.call_args.kwargs["params"] == deletions
     counter = COUNTER | {"value": {"N": "7"}}
     whole = [counter, animal("1"), animal("2"), animal("7")]
     assert items(dynamodb) == sorted(whole, key=str)
@@ -164,13 +165,31 @@ def test_a_deleted_table_comes_back_protected_with_its_counter_raised(
     assert expiry["AttributeName"] == "expires"
 
 
-def test_the_counter_does_not_follow_an_item_that_was_written_by_hand(
+def test_the_counter_follows_no_id_that_creations_cannot_have_reached(
     dynamodb: Any, stage: Stage
 ) -> None:
-    put(dynamodb, animal("9223372036854775807"))
-    with pytest.raises(DeploymentError, match="so high an id as 9223372036854775807"):
+    put(dynamodb, animal("4503599627370495"))
+    restore(stage, AT, apply=True)
+    highest = COUNTER | {"value": {"N": "4503599627370495"}}
+    assert highest in items(dynamodb)
+
+    put(dynamodb, animal("4503599627370496"))
+    with pytest.raises(DeploymentError, match="so high an id as 4503599627370496"):
         restore(stage, AT, apply=True)
-    assert COUNTER in items(dynamodb)
+    assert highest in items(dynamodb)
+
+
+def test_a_lost_counter_comes_back_even_if_the_last_animals_are_gone(
+    dynamodb: Any, stage: Stage
+) -> None:
+    counter = COUNTER | {"value": {"N": "9"}}
+    dynamodb.put_item(TableName=COPY, Item=counter)
+    key = {"pk": {"S": "counter"}, "id": {"N": "0"}}
+    dynamodb.delete_item(TableName=ANIMALS, Key=key)
+
+    restore(stage, AT, apply=True)
+
+    assert items(dynamodb) == [counter, animal("1"), animal("2")]
 
 
 def test_an_id_that_was_given_again_is_left_and_told(

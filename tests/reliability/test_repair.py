@@ -205,8 +205,10 @@ class History:
             if step := operator.meanwhile.pop(place, None):
                 step(self)
         operator.calls += 1
+        asked: Any = json.loads(request.body)  # type: ignore[arg-type]
+        if operation in {"GetItem", "Query", "Scan"}:
+            assert asked["ConsistentRead"]
         if operation in {"Query", "Scan"}:  # a page holds one item
-            asked = json.loads(request.body)  # type: ignore[arg-type]
             request.body = json.dumps(asked | {"Limit": 1}).encode()
         if operation not in {"PutItem", "DeleteItem", "UpdateItem"}:
             return None
