@@ -313,7 +313,15 @@ def test_function_that_takes_too_long(
     }
 
 
-def test_client_of_another_service_does_not_reach_aws(project: Path) -> None:
+def test_client_of_another_service_does_not_reach_aws(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(project))
+    for name in ("config", "credentials"):
+        user = project / ".aws" / name
+        user.parent.mkdir(exist_ok=True)
+        user.write_text("[")  # the SDK would refuse it
+
     load(project)
     sqs: Any = Session().create_client("sqs")
 
