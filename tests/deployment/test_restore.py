@@ -91,6 +91,7 @@ def test_damage_is_first_listed_and_then_repaired_from_the_same_copy(
     assert " 1 missing (put back)" in printed
     assert " 1 different: name (put back as it was)" in printed
     assert "2 items were written." in printed
+    assert "compared" not in printed
     *_, file = sorted(Path().glob("*.jsonl"))
     assert '"verdict": "missing"' in file.read_text()
     assert file.stat().st_mode & 0o777 == 0o600
@@ -142,6 +143,7 @@ def test_what_is_refused(stage: Stage, options: Any, message: str) -> None:
 def test_a_deleted_table_comes_back_protected_with_its_counter_raised(
     dynamodb: Any, stage: Stage
 ) -> None:
+    dynamodb.create_backup(TableName=ANIMALS, BackupName="of an earlier deletion")
     put(dynamodb, animal("7"))
     dynamodb.create_backup(TableName=ANIMALS, BackupName="as DynamoDB makes it")
     dynamodb.delete_table(TableName=ANIMALS)
@@ -212,6 +214,18 @@ def test_a_key_that_has_expired_does_not_come_back(dynamodb: Any, stage: Stage) 
     restore(stage, AT, "ApiKeysTable", apply=True)
 
     assert dynamodb.scan(TableName=API_KEYS)["Count"] == 0
+
+
+def test_an_earlier_expiry_of_a_key_is_kept(dynamodb: Any, stage: Stage) -> None:
+    key = {"hash": {"S": "a"}, "label": {"S": "x"}, "expires": {"N": "4000000000"}}
+    dynamodb.put_item(TableName=API_KEYS, Item=key)
+    restore(stage, AT, "ApiKeysTable")
+    earlier = {"expires": {"N": "3900000000"}}
+    dynamodb.put_item(TableName=API_KEYS, Item={"hash": {"S": "a"}, **earlier})
+
+    restore(stage, AT, "ApiKeysTable", apply=True)
+
+    assert dynamodb.scan(TableName=API_KEYS)["Items"] == [key | earlier]
 
 
 def test_no_record_is_there_without_its_animal(dynamodb: Any, stage: Stage) -> None:

@@ -78,13 +78,13 @@ dynamodb:DescribeContinuousBackups:
 dynamodb:DescribeTable: {Table: {DeletionProtectionEnabled: true}}
 dynamodb:DescribeTimeToLive:
   TimeToLiveDescription: {TimeToLiveStatus: ENABLED, AttributeName: expires}
-lambda:GetAlias: {RoutingConfig: {AdditionalVersionWeights: {}}}
+lambda:GetAlias: {Name: live}
 lambda:GetFunction:
   Configuration:
     Architectures: [arm64]
     Handler: app.handler
     Layers: [{Arn: "arn:aws:lambda:eu-central-1:123456789012:layer:common:7"}]
-    LoggingConfig: {LogFormat: JSON, LogGroup: log-of-list-pets}
+    LoggingConfig: {LogFormat: JSON, LogGroup: log-of-list-pets, ApplicationLogLevel: INFO}
     Role: arn:aws:iam::123456789012:role/role-of-list-pets
     Runtime: python3.13
     Timeout: 10
