@@ -32,7 +32,7 @@ _SUITES = {
     "functions/*/app.py": _REQUESTS,
     "clients/python/src/*/*.py": "tests/clients/test_client.py",
     "packages/lambda_local/src/*/*.py": "packages/lambda_local/tests -m 'not slow'",
-    "tools/deployment/*.py": "tests/deployment -m 'not slow'",
+    "tools/deployment/*.py": "tests/deployment tests/reliability/test_repair.py -m 'not slow'",
     "tools/admin/*.py": "tests/admin",
     "tools/key_table.py": "tests/admin tests/deployment/test_commands.py",
     "template.yaml": _STACK + _LINT,
