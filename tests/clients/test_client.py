@@ -444,6 +444,7 @@ def test_a_call_over_tls_ends_in_time(
     with serve(script, certificate) as server, pytest.raises(store.NoResponseError):
         listed(server.base_url, timeout_s=0.5, attempts=1)
 
+    assert len(server.received) == 1
     assert time.monotonic() - start < 5
 
 
@@ -456,7 +457,24 @@ def test_a_proxy_is_used_but_none_gets_the_key_in_clear(
         assert listed(server.base_url) == []
         with pytest.raises(store.NoResponseError):
             listed("https://animals.invalid/v1", attempts=1)
-        assert proxy.received
+    for request in proxy.received:
+        assert (request.method, request.authorization) == ("CONNECT", None)
+    assert len(proxy.received) == 1
+
+
+def test_threads_that_come_first_at_the_same_time_share_an_http_client() -> None:
+    of_another_thread: Any = object()
+
+    class Pools(dict[int, Any]):
+        def __contains__(self, pid: Any) -> bool:
+            is_there = super().__contains__(pid)
+            self[pid] = of_another_thread  # just after it was looked for
+            return is_there
+
+    with httpx2.Client() as http:
+        client = store.Client("https://x/v1", "key", http_client=http)
+        client._pools = Pools()
+        assert client._pool() is of_another_thread
 
 
 def test_a_forked_process_opens_connections_of_its_own(

@@ -106,7 +106,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
         """Return this event loop's connections; another loop's cannot be used in it."""
         owner = os.getpid(), asyncio.get_running_loop()
         if owner not in self._pools:
-            self._refuse_second_owner()
+            self._refuse_second_owner(owner)
             for other in [other for other in self._pools if other[1].is_closed()]:
                 del self._pools[other]
             lifetime = self._connections()

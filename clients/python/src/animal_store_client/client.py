@@ -120,7 +120,7 @@ class Client(Core[httpx2.Client]):
         """Return this process's connections; a fork leaves its parent's alone."""
         pid = os.getpid()
         if pid not in self._pools:
-            self._refuse_second_owner()
+            self._refuse_second_owner(pid)
             turns = threading.Semaphore(self._max_in_flight)
             # Of threads that come here at the same time, all use the first one's.
             self._pools.setdefault(pid, Pool(self._given or self._open(), turns))

@@ -141,9 +141,10 @@ class Core(Generic[Http]):
             limits=httpx2.Limits(max_connections=limit, max_keepalive_connections=limit),
         )
 
-    def _refuse_second_owner(self) -> None:
+    def _refuse_second_owner(self, owner: object) -> None:
         """Raise RuntimeError if the caller's http_client is another process's or event loop's."""
-        if self._given and self._pools:
+        # Another thread of the owner may just have made its pool.
+        if self._given and self._pools.keys() - {owner}:
             raise RuntimeError(
                 "The http_client was first used in another process or event loop, whose"
                 " connections cannot be used here: make a client with another http_client"
