@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from botocore.exceptions import ClientError
 from typer.testing import CliRunner
 
 from tests.support.aws import Aws, aws_error, pack
@@ -357,11 +358,22 @@ def test_an_interruption_says_what_goes_on_and_what_follows_is_taken_back(
     production.answers["lambda:GetAlias"] = interrupt
     with pytest.raises(KeyboardInterrupt):
         commands.deploy(production.stage, NEWER, canary=False)
-    assert "CloudFormation goes on with what it has begun" in production.session()
+    assert (
+        "If CloudFormation was changing the stack, it continues" in production.session()
+    )
     production.answers["lambda:GetAlias"] = {}
     production.results["pytest tests/contract"] = 1, ""
     with pytest.raises(DeploymentError, match="production runs older-"):
         commands.deploy(production.stage, NEWER, canary=False)
+
+
+def test_what_an_interrupted_rollback_left_is_not_taken_back(production: Aws) -> None:
+    commands.deploy(production.stage, NEWER, canary=False)
+    production.answers["lambda:GetAlias"] = aws_error("Throttling", "Rate exceeded")
+    with pytest.raises(ClientError, match="Rate exceeded"):
+        commands.rollback(production.stage, "older")
+    with pytest.raises(DeploymentError, match="production runs older-"):
+        commands.deploy(production.stage, pack("newest").path, canary=False)
 
 
 def test_a_first_deployment_has_nothing_to_go_back_to(aws: Aws) -> None:

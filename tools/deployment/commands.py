@@ -69,9 +69,8 @@ def _install(stage: Stage, artifact: Artifact, *, canary: bool) -> None:
         release.deploy_and_check(stage, artifact, _check, canary=canary)
     except KeyboardInterrupt:
         print(
-            "Interrupted before the check had passed. CloudFormation goes on with what it has "
-            f"begun: see make status STAGE={stage.name}. A deployment waits for it, a rollback "
-            "cancels it."
+            "Interrupted; the check had not passed. If CloudFormation was changing the stack, it "
+            f"continues: make status STAGE={stage.name}"
         )
         raise
 

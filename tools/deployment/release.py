@@ -210,9 +210,10 @@ def deploy_and_check(
     *,
     canary: bool,
 ) -> None:
-    """Install an artifact and check it; if the check fails, install the last that has passed.
+    """Install an artifact and check it; if the check fails, go back.
 
-    Not if it had passed before, as in a rollback, nor if somebody has deployed meanwhile.
+    That is to what ran before, or if that never passed, to the last that did. Not if the artifact
+    itself had passed before, as in a rollback, nor if somebody has deployed meanwhile.
 
     Args:
         stage: The stage.
@@ -220,8 +221,8 @@ def deploy_and_check(
         check: Raises an exception if the stage does not do what it should.
         canary: Whether traffic shifts step by step; the read-only suite runs meanwhile.
     """
-    gets_requests = canary and released(stage)
-    with requests_meanwhile(stage) if gets_requests else contextlib.nullcontext():
+    before = released(stage)
+    with requests_meanwhile(stage) if canary and before else contextlib.nullcontext():
         install(stage, artifact, canary=canary)
     installed = released(stage)
     try:
@@ -232,11 +233,11 @@ def deploy_and_check(
         passed = [*stored(stage, "passed")]
         if not passed or installed in passed:
             raise
-        with fetched(stage, passed[-1]) as previous:
+        # What ran before may be from a deployment that was interrupted.
+        name = before if before in passed else passed[-1]
+        with fetched(stage, name) as previous:
             install(stage, previous, canary=False)
-        raise DeploymentError(
-            f"{error}\n{stage.name} runs {passed[-1]} again"
-        ) from error
+        raise DeploymentError(f"{error}\n{stage.name} runs {name} again") from error
     stage.client("s3").put_object(
         Bucket=stage.account()["ArtifactBucketName"], Key=f"passed/{installed}"
     )
