@@ -24,6 +24,7 @@ _DAY_S = 86_400  # how long the record of an `Idempotency-Key` lasts
 _SLACK_S = 60
 # Animals are one partition, which a parallel Scan would read in one segment.
 IDS_AT_ONCE = 2_000
+MOST_PARTS = 10_000  # a counter may be far above the last animal
 _COUNTER = {"pk": {"S": "counter"}, "id": {"N": "0"}}
 
 
@@ -106,7 +107,9 @@ class Repair:
             was = self._animals(self.copy, *bounds)
             return _pairs(was, self._animals(self.table, *bounds))
 
-        steps = range(IDS_AT_ONCE, self.last_id(self.copy), IDS_AT_ONCE)
+        last = self.last_id(self.copy)
+        size = max(IDS_AT_ONCE, last // MOST_PARTS)
+        steps = range(size, last, size)
         verdicts = {}
         with ThreadPoolExecutor(self.at_once) as pool:
             parts = pool.map(read, pairwise([0, *steps, math.inf]))

@@ -33,8 +33,8 @@ _NAMES = ("hash", "label", "pk", "id")
 _REPORTED = 10_000
 _KEPT_DAYS = 7
 _POLL_S = 20
-# A million creations a second would take a century. Above 2^63 - 1, ids break the interface.
-_NEVER_GIVEN = 2**52
+# A thousand creations a second would take thirty years. Above 2^63 - 1, ids break the interface.
+_NEVER_GIVEN = 10**12
 _say = partial(print, flush=True)
 
 
@@ -228,7 +228,7 @@ def _check_counter(repair: Repair, changes: list[Change], *, apply: bool) -> Non
     _say(f"the counter is at {repair.counter(repair.table)}, the highest id is {last}")
     if last >= _NEVER_GIVEN:
         raise DeploymentError(
-            f"no creation got so high an id as {last}: put the item with it right first"
+            f"{last} is too high for an id or a counter: correct or delete that item first"
         )
     if apply:
         repair.raise_counter(last)
@@ -268,7 +268,7 @@ def _list(changes: list[Change], file: Path) -> None:
     lines = [json.dumps(each._asdict(), default=str) for each in changes]
     if lines:
         write_private(file, "\n".join(lines))
-        _say(f"{len(lines)} items as they are now, and as they were, are in {file}")
+        _say(f"{len(lines)} items as they are and as they would become are in {file}")
 
 
 def _apply(repair: Repair, changes: list[Change], *, keep: bool) -> None:

@@ -68,7 +68,7 @@ def _try_lock(file: IO[str], kind: int) -> bool:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner can read, because it holds a key."""
+    """Write a file that only its owner can read, because it holds a key or clients' data."""
     path.unlink(missing_ok=True)
     path.touch(0o600)
     path.write_text(text, "utf-8")
