@@ -4,12 +4,14 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -123,16 +125,20 @@ def failure(fault: Fault, **variables: str) -> str:
         # The installed packages are the original tree's.
         packages = f"{tree}/clients/python/src:{tree}/packages/lambda_local/src"
         variables |= {"PYTHONPATH": packages, "MAKEFLAGS": ""}
-        try:
-            subprocess.run(
-                ["bash", "-c", runner + fault.suite],
-                cwd=tree,
-                env=os.environ | variables,
-                check=True,
-                capture_output=True,
-                text=True,
-                timeout=_TIMEOUT_S,
-            )
-        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-            return f"{fault.suite}: {error.output}"
-    return ""
+        with subprocess.Popen(
+            ["bash", "-c", runner + fault.suite],
+            cwd=tree,
+            env=os.environ | variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        ) as process:
+            try:
+                output, _ = process.communicate(timeout=_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                output = "it took too long"
+            finally:  # with what it has started
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+    return f"{fault.suite}: {output}" if process.returncode else ""

@@ -2,11 +2,21 @@
 
 import pytest
 
-from tools.mutants import diff, values, without_help
+from tools.mutants import changed_line, diff, values, without_help
 
 
 def test_a_change_is_named_by_its_file_and_its_lines() -> None:
     assert diff("x.py", "a\nb = 1\nc\n", "a\nb = 2\nc\n") == "x.py\n- b = 1\n+ b = 2"
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [("x.py\n- a = 1\n- b\n+ a = 2\n+ c\n- d", "c"), ("x.yaml\n- a\n-   - b", "- b")],
+)
+def test_a_change_is_accepted_by_the_last_line_that_comes_or_else_goes(
+    name: str, line: str
+) -> None:
+    assert changed_line(name) == line
 
 
 def test_a_commands_help_is_not_changed() -> None:

@@ -13,7 +13,6 @@ def seed(count: str, **environment: str | None) -> str:
 
 
 def test_an_interrupted_run_is_continued(service: RunningService) -> None:
-    """If other animals are added, replace the 5 of their idempotency keys."""
     first = seed("3", BASE_URL=None, DATA=str(service.data))
     assert first == "3 animals: 3 added, 0 already there\n"
     again = seed("8", BASE_URL=service.base_url, API_KEY=service.api_key)
