@@ -56,7 +56,7 @@ install: .venv/.installed ## install what `make run` needs
 	@touch $@
 
 .PHONY: lock
-lock: $(UV) ## bring every lock file up to date with pyproject.toml and locks/*.in (UPGRADE=1: newest releases)
+lock: $(UV) ## bring the Python lock files, except the benchmark's, up to date with pyproject.toml and locks/*.in (UPGRADE=1: newest releases)
 	@$(UV) lock $(if $(UPGRADE),--upgrade)
 	@for name in uv sam debugpy ministack clients mutmut pre-commit checkov zizmor; do \
 	  $(UV) pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header --no-annotate \

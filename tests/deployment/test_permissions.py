@@ -15,8 +15,7 @@ from tools.deployment.template import resolve
 from tools.packaging.translate import translate
 
 BOOTSTRAP = load("bootstrap.yaml")
-# What the commands ask for, as a rehearsal recorded it (an operator's calls by hand), with what
-# CloudFormation and DynamoDB ask
+# What the commands ask for, as a rehearsal recorded it, with what CloudFormation and DynamoDB ask
 # besides (amazondynamodb/latest/developerguide/backuprestore_IAM.html); and, by hand, what
 # docs/runbook.md does.
 CHECK, PIPELINE, OPERATOR, BY_HAND = (

@@ -49,8 +49,8 @@ def conflict(attempt: Attempt) -> AWSResponse | None:
 
 DONE = "done"
 RESPONSE_LOST = "done, the response lost, sent again"
-# What meets the attempts of a call; all but the first two end it for good, but a transaction is
-# made again after a conflict.
+# What meets the attempts of a call. The first two let it succeed; after a conflict, the service
+# makes a transaction again; the others end the call for good.
 OUTCOMES: dict[str, list[Fault]] = {
     DONE: [],
     RESPONSE_LOST: [LOST_RESPONSE],
