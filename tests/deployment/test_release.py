@@ -1,5 +1,6 @@
 """What a deployment asks of CloudFormation and Lambda, and what it says when they refuse."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,12 @@ EVENTS = """
 OperationEvents:
   - LogicalResourceId: Api
     ResourceStatusReason: b
-    Timestamp: 2999-01-01T00:00:00Z
-  - Timestamp: 2999-01-01T00:00:00Z
+    Timestamp: RECENT
+  - Timestamp: RECENT
   - LogicalResourceId: Topic
     ValidationStatusReason: it exists
     ValidationPath: /Resources/Topic
-    Timestamp: 2999-01-01T00:00:00Z
+    Timestamp: RECENT
   - ResourceStatusReason: of an earlier deployment
     Timestamp: 2026-01-01T00:00:00Z
 """
@@ -38,7 +39,9 @@ OperationEvents:
 
 def test_a_change_set_that_fails_says_why(aws: Aws) -> None:
     aws.results["sam deploy"] = 1, "Failed to create changeset"
-    aws.answers["cloudformation:DescribeEvents"] = yaml.safe_load(EVENTS)
+    recent = datetime.now(UTC) - timedelta(minutes=4)  # by another clock
+    events = EVENTS.replace("RECENT", recent.isoformat())
+    aws.answers["cloudformation:DescribeEvents"] = yaml.safe_load(events)
     message = r"(?s)^Failed to create changeset\n.*\nTopic: it exists, /.*\nApi: b$"
     with pytest.raises(DeploymentError, match=message) as failed:
         commands.deploy(aws.stage, OLDER)

@@ -248,7 +248,7 @@ class Aws:
                 contents.append({"Key": key, "LastModified": at})
         number = int(asked.get("ContinuationToken", 0))
         more = {"IsTruncated": True, "NextContinuationToken": str(number + 1)}
-        page = {"Contents": contents[number : number + 1]}
+        page = {"Contents": contents[number : number + 1]} if contents else {}
         return page | more if contents[number + 1 :] else page
 
     def _sleep(self, seconds: float) -> None:
