@@ -101,6 +101,18 @@ def test_a_key_that_nobody_has_seen_is_taken_back(
     assert keys.all()[-1].revoked
 
 
+def test_a_key_that_cannot_be_stored_says_why_and_is_not_there(keys: KeyTable) -> None:
+    class Unreachable(KeyTable):
+        def put(self, _: KeyRecord) -> None:
+            raise ConnectionError("no route to DynamoDB")
+
+    before = keys.all()
+    with pytest.raises(ConnectionError, match="no route"):
+        Unreachable(client(), API_KEYS).issue("bob", "test")
+
+    assert keys.all() == before
+
+
 @pytest.mark.parametrize("label", ["", " a", "a" * 65, "é", "\x1b[31m", "tests"])
 def test_label_is_refused_before_a_key_is_stored(label: str, keys: KeyTable) -> None:
     with pytest.raises(KeyAdministrationError, match=r"--label|the valid key"):

@@ -97,9 +97,9 @@ dynamodb:DescribeTable animal-store-local-ApiKeysTable
 dynamodb:DescribeContinuousBackups animal-store-local-ApiKeysTable
 dynamodb:DescribeTimeToLive animal-store-local-AnimalsTable
 dynamodb:Query animal-store-local-AnimalsTable pk = :partition #attribute \
-SPECIFIC_ATTRIBUTES False True
+SPECIFIC_ATTRIBUTES False 1 True
 dynamodb:Query animal-store-local-AnimalsTable pk = :partition #attribute \
-SPECIFIC_ATTRIBUTES False True
+SPECIFIC_ATTRIBUTES False 1 True
 dynamodb:Scan animal-store-local-ApiKeysTable True
 animal-store-production: EnableTerminationProtection is False, not True
 {CHECK}"""

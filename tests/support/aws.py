@@ -127,7 +127,7 @@ def record(params: Any, model: Any, context: Any, **_: Any) -> None:
     name = f"{model.service_model.service_name}:{model.name}"
     context["call"] = name, params
     if model.name not in NOT_SHOWN:
-        words = [each for each in params.values() if isinstance(each, str | bool)]
+        words = [each for each in params.values() if isinstance(each, str | int)]
         Aws.current.note(" ".join(map(str, [name, *words])))
 
 
