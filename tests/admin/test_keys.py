@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from animal_store import api_key as api_keys
@@ -145,6 +146,14 @@ def test_unknown_key_cannot_be_revoked(name: str, keys: KeyTable) -> None:
         keys.revoke(name)
 
 
+def test_of_two_keys_with_one_id_neither_is_revoked(keys: KeyTable) -> None:
+    keys.put(KeyRecord("b" * 64, "bob", created=1))
+    keys.put(KeyRecord("b" * 63 + "c", "carol", created=2))
+
+    with pytest.raises(KeyAdministrationError, match="2 keys have this id"):
+        keys.revoke("b" * 12)
+
+
 def test_record_of_a_newer_version_can_be_read(keys: KeyTable) -> None:
     item = {"hash": {"S": HASH}, "label": {"S": "bob"}, "created": {"N": "1"}}
     keys.dynamodb.put_item(TableName=API_KEYS, Item={**item, "newer": {"S": "?"}})
@@ -182,6 +191,17 @@ def test_only_a_production_key_is_live_and_each_expires_and_is_shown_once(
 
     command.issue(label="bob", stage=replace(stage, name="staging"))
     assert capsys.readouterr().out.startswith("animal_test_")
+
+
+def test_a_key_that_could_not_be_printed_is_taken_back(
+    stage: Stage, keys: KeyTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("typer.echo", Mock(side_effect=BrokenPipeError))
+
+    with pytest.raises(BrokenPipeError):
+        command.issue(label="bob", stage=stage)
+
+    assert keys.all()[-1].revoked
 
 
 def test_stage_without_a_region_says_what_to_set() -> None:

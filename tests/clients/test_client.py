@@ -404,7 +404,7 @@ def test_a_cancelled_creation_sends_nothing_more(
 
 def test_limits_of_one_call_are_not_those_of_the_next() -> None:
     client = store.Client("https://x/v1", "key", attempts=2)
-    limits = {"timeout_s": 1, "deadline_s": 2, "attempts": 3, "max_retry_after_s": 4}
+    limits = {"timeout_s": 1, "deadline_s": 2, "attempts": 3, "max_retry_after_s": 0}
     assert vars(client.with_options(**limits)) == vars(client) | limits
     assert client.with_options(timeout_s=1).attempts == client.attempts == 2
 

@@ -170,6 +170,11 @@ def prepare(aws: Aws, **other: Any) -> str:
 def test_the_role_with_which_other_apis_write_logs_is_kept(aws: Aws) -> None:
     assert prepare(aws) == SESSION
 
+    aws.answers["apigateway:GetAccount"] = {"cloudwatchRoleArn": "role/theirs"}
+    with pytest.raises(DeploymentError, match="role/theirs, for every API"):
+        prepare(aws)
+    aws.session()
+
     resources = aws.answers["cloudformation:ListStackResources"]
     role = {"LogicalResourceId": "ApiGatewayLoggingRole", "ResourceType": "Role"}
     resources["StackResourceSummaries"] += [role | {"PhysicalResourceId": "ours"}]

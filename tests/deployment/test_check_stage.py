@@ -92,6 +92,17 @@ def test_a_counter_below_the_last_id_is_a_lapse(
     assert lapse.endswith(f"give ids again: its counter is at {counter}, below 10")
 
 
+def test_a_creation_between_the_two_reads_is_no_lapse(kept: Aws) -> None:
+    numbers = iter(("11", "12"))
+
+    def create(_: object) -> Any:
+        number = {"N": next(numbers)}
+        return {"Items": [{"id": number, "value": number}]}
+
+    kept.answers["dynamodb:Query"] = create
+    assert [*check_stage.lapses(kept.stage)] == []
+
+
 def test_what_the_service_needs_can_be_told_from_its_template(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

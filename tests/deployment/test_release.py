@@ -8,7 +8,7 @@ import pytest
 import yaml
 from botocore.exceptions import ClientError
 
-from tests.support.aws import TEMPLATE, Aws, aws_error, pack
+from tests.support.aws import CONFIG, TEMPLATE, Aws, aws_error, pack
 from tools.deployment import commands, release
 from tools.deployment.stage import DeploymentError
 
@@ -20,6 +20,26 @@ def test_two_deployments_of_one_artifact_publish_different_versions(aws: Aws) ->
     first = aws.stack["Outputs"]["Deployed"]
     commands.deploy(aws.stage, OLDER)
     assert aws.stack["Outputs"]["Deployed"] != first
+
+
+def test_a_value_in_samconfig_replaces_the_one_in_use(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = CONFIG.replace('"MemorySize', '"AlarmEmail=new@b.c", "MemorySize')
+    monkeypatch.setattr("tests.support.aws.CONFIG", new)
+    aws.stack = {"Parameters": {"AlarmEmail": "old@b.c"}}
+
+    assert aws.stage.parameters(pack("older"))["AlarmEmail"] == "new@b.c"
+
+
+def test_what_passed_is_noted_although_somebody_else_has_deployed(aws: Aws) -> None:
+    def check(*_: object) -> None:
+        aws.stack["Outputs"]["Artifact"] = "another"
+
+    release.deploy_and_check(aws.stage, pack("older"), check, canary=False)
+
+    (passed,) = (key for key in aws.objects if key.startswith("passed/"))
+    assert passed.startswith("passed/older-")
 
 
 EVENTS = """

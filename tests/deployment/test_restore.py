@@ -16,9 +16,11 @@ from tests.support.handlers import ANIMALS, API_KEYS, TEMPLATE
 from tools.deployment import repair
 from tools.deployment.restore import restore
 from tools.deployment.stage import DeploymentError, Stage
+from tools.local.folder import write_private
 
-AT = "2027-01-31T04:30:00+02:00"
-COPY = "animal-store-production-AnimalsTable-copy-20270131T023000Z"
+# In the future, because records of `Idempotency-Key`s are compared for a day.
+AT = "2099-01-31T04:30:00+02:00"
+COPY = "animal-store-production-AnimalsTable-copy-20990131T023000Z"
 COUNTER = {"pk": {"S": "counter"}, "id": {"N": "0"}, "value": {"N": "2"}}
 THIEF: Any = {"createdBy": {"S": "3f9a0c12d4e5"}}
 
@@ -88,7 +90,7 @@ def test_damage_is_first_listed_and_then_repaired_from_the_same_copy(
     assert COPY not in dynamodb.list_tables()["TableNames"]
     printed = aws.session()
     assert "production: account 123456789012, eu-central-1, as arn:aws:iam" in printed
-    assert f"{ANIMALS} as it was at 2027-01-31T02:30:00Z (UTC)" in printed
+    assert f"{ANIMALS} as it was at 2099-01-31T02:30:00Z (UTC)" in printed
     assert " 1 missing (put back)" in printed
     assert " 1 different: name (put back as it was)" in printed
     assert "2 items were written." in printed
@@ -101,10 +103,10 @@ def test_damage_is_first_listed_and_then_repaired_from_the_same_copy(
 def test_what_is_named_as_damage_is_deleted_and_can_be_put_back(
     dynamodb: Any, stage: Stage
 ) -> None:
-    stolen = [animal("3", "1801361400", **THIEF), record("3")]
-    kept = [animal("4", **THIEF), animal("5", "1801361400")]
-    put(dynamodb, *stolen, *kept)
-    hour = ("2027-01-31T02:00:00Z", "2027-01-31T03:00:00Z")
+    stolen = [animal("3", "4073508600", **THIEF), record("3")]
+    kept = [animal("4", **THIEF), animal("5", "4073508600")]
+    put(dynamodb, *stolen, *kept, animal("2", name={"S": "x"}))
+    hour = ("2099-01-31T02:00:00Z", "2099-01-31T03:00:00Z")
 
     restore(stage, AT, apply=True, keep=True, created_by="3f9a0c12d4e5", between=hour)
     left = [COUNTER | {"value": {"N": "5"}}, animal("1"), animal("2"), *kept]
@@ -120,16 +122,18 @@ def test_what_is_named_as_damage_is_deleted_and_can_be_put_back(
 def test_a_record_goes_with_the_damage_that_took_an_animals_id(
     dynamodb: Any, stage: Stage
 ) -> None:
+    long_ago = "2020-01-01T00:00:00Z"
+    restore(stage, long_ago)
     before = items(dynamodb)
-    put(dynamodb, animal("1", "1801361400", **THIEF), record("1"))
-    restore(stage, AT, apply=True, created_by="3f9a0c12d4e5")
+    put(dynamodb, animal("1", "4073508600", **THIEF), record("1"))
+    restore(stage, long_ago, apply=True, created_by="3f9a0c12d4e5")
     assert items(dynamodb) == before
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"at": "2027-01-31T02:30:00"}, "not a time with its zone"),
+        ({"at": "2099-01-31T02:30:00"}, "not a time with its zone"),
         ({"between": (AT, AT)}, "need AT"),
         ({"at": AT, "table": "ApiKeysTable", "created_by": "x"}, "are of animals"),
         ({"put_back": Path("animal-store-staging.jsonl")}, "begins with"),
@@ -198,12 +202,12 @@ def test_a_lost_counter_comes_back_even_if_the_last_animals_are_gone(
 def test_an_id_that_was_given_again_is_left_and_told(
     dynamodb: Any, stage: Stage
 ) -> None:
-    other = animal("1", "1801362600")
-    put(dynamodb, other)
+    other = animal("1", "4073509760")
+    put(dynamodb, other, animal("2", name={"S": "x"}))
     dynamodb.put_item(TableName=COPY, Item=record("1"))
     with pytest.raises(DeploymentError, match="2 items are left"):
         restore(stage, AT, apply=True)
-    assert other in items(dynamodb)
+    assert items(dynamodb) == [COUNTER, other, animal("2")]
 
 
 def test_a_key_that_has_expired_does_not_come_back(dynamodb: Any, stage: Stage) -> None:
@@ -231,7 +235,7 @@ def test_an_earlier_expiry_of_a_key_is_kept(dynamodb: Any, stage: Stage) -> None
 
 def test_no_record_is_there_without_its_animal(dynamodb: Any, stage: Stage) -> None:
     stolen = {**record("3"), "pk": {"S": "idempotency#stolen"}}
-    put(dynamodb, animal("3", "1801361400", **THIEF), stolen)
+    put(dynamodb, animal("3", "4073508600", **THIEF), stolen)
     dynamodb.delete_item(TableName=ANIMALS, Key={"pk": {"S": "pet"}, "id": {"N": "2"}})
     dynamodb.put_item(TableName=COPY, Item=record("2"))
     written: list[str] = []
@@ -258,6 +262,7 @@ def test_what_has_changed_since_the_comparison_is_left_with_the_copy(
     dynamodb: Any, stage: Stage
 ) -> None:
     put(dynamodb, animal("1", name={"S": "x"}))
+    dynamodb.put_item(TableName=COPY, Item=record("1"))
     changed = animal("1", name={"S": "y"})
     other = boto3.client("dynamodb", "us-east-1")
     dynamodb.meta.events.register(
@@ -266,8 +271,16 @@ def test_what_has_changed_since_the_comparison_is_left_with_the_copy(
     with pytest.raises(DeploymentError, match="1 have changed"):
         restore(stage, AT, apply=True)
 
-    assert changed in items(dynamodb)
+    assert items(dynamodb) == [COUNTER, changed, animal("2")]
     assert COPY in dynamodb.list_tables()["TableNames"]
+
+
+def test_a_file_that_others_could_read_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "file").touch(0o644)
+
+    write_private(tmp_path / "file", "secret")
+
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o600
 
 
 def test_nothing_is_overwritten_that_cannot_be_saved(
