@@ -259,6 +259,10 @@ def dripping(head: bytes, drop: bytes) -> Script:
             dripping(b"HTTP/1.1 200 OK\r\n", b"X: x\r\n"),
             {"timeout_s": 0.2, "attempts": 1},
         ),
+        (
+            dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n", b" "),
+            {"timeout_s": 0.2, "attempts": 1},
+        ),
         (dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), {"deadline_s": 0.2}),
         (always({}, 503, Retry_After="9"), {"deadline_s": 6}),
     ],

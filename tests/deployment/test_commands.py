@@ -432,6 +432,15 @@ def test_a_canary_gets_requests_that_only_read_until_it_has_ended(
     assert production.keys.all()[-1].revoked
 
 
+def test_a_key_of_a_check_that_cannot_be_revoked_is_told(production: Aws) -> None:
+    production.answers["dynamodb:UpdateItem"] = aws_error("AccessDenied", "no right")
+    with (
+        pytest.raises(ClientError, match="no right"),
+        service.temporary_key(production.stage),
+    ):
+        pass
+
+
 def test_two_checks_at_the_same_time_have_keys_of_their_own(
     production: Aws,
 ) -> None:

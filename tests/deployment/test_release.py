@@ -30,6 +30,21 @@ def test_a_value_in_samconfig_replaces_the_one_in_use(
     aws.stack = {"Parameters": {"AlarmEmail": "old@b.c"}}
 
     assert aws.stage.parameters(pack("older"))["AlarmEmail"] == "new@b.c"
+    monkeypatch.setenv("ALARM_EMAIL", "newest@b.c")
+    assert aws.stage.parameters(pack("older"))["AlarmEmail"] == "newest@b.c"
+
+
+def test_a_stack_of_more_than_a_page_is_read_whole(aws: Aws) -> None:
+    def page(asked: Any) -> Any:
+        name = asked.get("NextToken", "A")
+        each = {"LogicalResourceId": name, "PhysicalResourceId": name.lower()}
+        found = {"StackResourceSummaries": [each | {"ResourceType": "Any"}]}
+        return found if name == "B" else found | {"NextToken": "B"}
+
+    aws.stack = {"StackStatus": "UPDATE_COMPLETE"}
+    aws.answers["cloudformation:ListStackResources"] = page
+
+    assert aws.stage.resources() == {"A": "a", "B": "b"}
 
 
 def test_what_passed_is_noted_although_somebody_else_has_deployed(aws: Aws) -> None:

@@ -266,3 +266,13 @@ def test_changed_files_are_loaded_and_broken_ones_are_not(tmp_path: Path) -> Non
         broken.write_text(intact)
         handler.write_text(old)
         wait_for(lambda: service.http.get("/pets").status_code == 200, 60)
+
+
+def test_a_folder_names_its_last_service_once_it_answers(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path)
+    for port in ("80", "81"):
+        with folder.held_by_service() as service:
+            assert folder.base_url() is None
+            print(port, end="", file=service, flush=True)
+
+            assert folder.base_url() == f"http://127.0.0.1:{port}/v1"
