@@ -69,7 +69,7 @@ dynamodb:UpdateItem animal-store-local-ApiKeysTable SET revoked = if_not_exists(
 """
 PASSED = """\
 s3:PutObject bucket passed/COMMIT-#1
-production runs COMMIT-#1: https://a/v1
+COMMIT-#1 has passed on production: https://a/v1
 """
 DEPLOY = f"""\
 {HERE}{VERIFY}\

@@ -241,4 +241,4 @@ def deploy_and_check(
     stage.client("s3").put_object(
         Bucket=stage.account()["ArtifactBucketName"], Key=f"passed/{installed}"
     )
-    print(f"{stage.name} runs {installed}: {stage.outputs()['BaseUrl']}")
+    print(f"{installed} has passed on {stage.name}: {stage.outputs()['BaseUrl']}")
