@@ -6,7 +6,6 @@ import gzip
 import itertools
 import logging
 import pickle
-import ssl
 import threading
 import time
 from collections.abc import Callable
@@ -414,17 +413,15 @@ def test_limits_of_one_call_are_not_those_of_the_next() -> None:
 
 
 @pytest.fixture
-def certificate(tmp_path: Path) -> ssl.SSLContext:
-    """Give a server a certificate whose authority is in a file."""
+def certificate(tmp_path: Path) -> trustme.LeafCert:
+    """Issue a server's certificate, by an authority whose own is in a file."""
     authority = trustme.CA()
     authority.cert_pem.write_to_path(tmp_path / "authority.pem")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("localhost").configure_cert(context)
-    return context
+    return authority.issue_cert("localhost")
 
 
 def test_a_wrong_certificate_is_refused_at_once(
-    certificate: ssl.SSLContext,
+    certificate: trustme.LeafCert,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -439,7 +436,7 @@ def test_a_wrong_certificate_is_refused_at_once(
 
 
 def test_a_call_over_tls_ends_in_time(
-    certificate: ssl.SSLContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    certificate: trustme.LeafCert, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
     script = dripping(b"HTTP/1.1 200 OK\r\n", b"X: x\r\n")

@@ -16,7 +16,6 @@ from tests.support.handlers import ANIMALS, API_KEYS, TEMPLATE
 from tools.deployment import repair
 from tools.deployment.restore import restore
 from tools.deployment.stage import DeploymentError, Stage
-from tools.local.folder import write_private
 
 # In the future, because records of `Idempotency-Key`s are compared for a day.
 AT = "2099-01-31T04:30:00+02:00"
@@ -274,14 +273,6 @@ def test_what_has_changed_since_the_comparison_is_left_with_the_copy(
 
     assert items(dynamodb) == sorted([COUNTER, changed, animal("2")], key=str)
     assert COPY in dynamodb.list_tables()["TableNames"]
-
-
-def test_a_file_that_others_could_read_is_replaced(tmp_path: Path) -> None:
-    (tmp_path / "file").touch(0o644)
-
-    write_private(tmp_path / "file", "secret")
-
-    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o600
 
 
 def test_nothing_is_overwritten_that_cannot_be_saved(

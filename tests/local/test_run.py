@@ -27,7 +27,7 @@ from tools import ROOT
 from tools.cli import app
 from tools.key_table import KeyRecord, KeyTable
 from tools.local.events import EXAMPLE_KEY
-from tools.local.folder import DataFolder
+from tools.local.folder import DataFolder, write_private
 from tools.local.service import ENDPOINT_VARIABLE, KEY_TABLE, load_template, open_store
 
 PET = {"name": "Mine", "categoryId": 1}
@@ -276,3 +276,11 @@ def test_a_folder_names_its_last_service_once_it_answers(tmp_path: Path) -> None
             print(port, end="", file=service, flush=True)
 
             assert folder.base_url() == f"http://127.0.0.1:{port}/v1"
+
+
+def test_a_file_that_others_could_read_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "file").touch(0o644)
+
+    write_private(tmp_path / "file", "secret")
+
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o600

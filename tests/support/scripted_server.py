@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import httpx2
+import trustme
 from werkzeug import Request, Response
 from werkzeug.serving import make_server
 
@@ -54,9 +55,18 @@ def forward(origin: str, request: Request) -> Response:
 
 
 @contextmanager
-def serve(script: Script, context: ssl.SSLContext | None = None) -> Iterator[Server]:
-    """Run a server that answers each request as the script says; with a context, over TLS."""
+def serve(
+    script: Script, certificate: trustme.LeafCert | None = None
+) -> Iterator[Server]:
+    """Run a server that answers each request as the script says.
+
+    With a certificate it is reached over TLS, as localhost.
+    """
     received: list[Request] = []
+    host, context = "http://127.0.0.1", None
+    if certificate:
+        host, context = "https://localhost", ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        certificate.configure_cert(context)
 
     @Request.application
     def application(request: Request) -> Response:
@@ -68,7 +78,6 @@ def serve(script: Script, context: ssl.SSLContext | None = None) -> Iterator[Ser
         "127.0.0.1", 0, application, threaded=True, ssl_context=context
     )
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    host = "https://localhost" if context else "http://127.0.0.1"
     origin = f"{host}:{server.port}"
     try:
         yield Server(origin, f"{origin}/v1", received)

@@ -1,6 +1,5 @@
 """Which servers the layer talks to with the bundle that AWS_CA_BUNDLE names, tried by TLS."""
 
-import ssl
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,9 +32,7 @@ def client_of(
 ) -> Iterator[DynamoDBClient]:
     """Make a client of a server that has a certificate; the bundle has one authority."""
     TRUSTED.cert_pem.write_to_path(folder / "bundle.pem")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    certificate.configure_cert(context)
-    with serve(lambda *_: Response('{"Item": {}}'), context) as server:
+    with serve(lambda *_: Response('{"Item": {}}'), certificate) as server:
         monkeypatch.setenv("AWS_CA_BUNDLE", str(folder / "bundle.pem"))
         monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", server.origin)
         yield dynamodb.new_client()
