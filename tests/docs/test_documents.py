@@ -13,7 +13,6 @@ from markdown_it import MarkdownIt
 from tests.support import openapi
 from tools import ROOT
 from tools.cli import app
-from tools.planted_faults import LOST, listed
 
 DOCUMENTS = sorted(
     [*ROOT.glob("*.md"), *ROOT.glob("[!.]*/*.md"), *ROOT.glob("[cp]*/*/*.md")]
@@ -88,7 +87,3 @@ def test_operations_and_events_that_are_named_exist(file: Path) -> None:
 def test_readme_has_a_row_for_each_operation(operation: openapi.Operation) -> None:
     row = f"| `{operation.method} /v1{operation.path}"
     assert row in (ROOT / "README.md").read_text(), "README.md: API at a glance"
-
-
-def test_planted_faults_quote_a_text_that_stands_once() -> None:
-    assert [fault.name for fault in listed() if LOST in fault.name] == []
