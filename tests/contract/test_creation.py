@@ -41,20 +41,11 @@ WHITE_SPACE = (
     "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0"
     "\u1680\u2000\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 )
-NOT_NAMES = [
-    *WHITE_SPACE,
-    WHITE_SPACE,
-    " " * 256,
-    "",
-    "x" * 257,
-    PAW * 257,
-    None,
-    1,
-]
+# Of other types and lengths, test_document.py sends enough.
+NOT_NAMES = [*WHITE_SPACE, WHITE_SPACE, "x" * 257, PAW * 257]
 # Python writes the last two with a fraction and with an exponent, whatever their value.
-NOT_INTEGERS = [None, "1", True, [1], 2**63, -(2**63) - 1, 1.5, 1.0, 1e22]
-NOT_STATUSES = ["unknown", None, "", STATUSES[0].upper(), f"{STATUSES[0]} ", 0]
-
+NOT_INTEGERS = ["1", True, 2**63, -(2**63) - 1, 1.0, 1e22]
+NOT_STATUSES = ["", STATUSES[0].upper(), f"{STATUSES[0]} "]
 
 KEPT = [
     *({"name": name} for name in NAMES),
@@ -114,9 +105,7 @@ def test_refused_adds_nothing(client: Client, seeded_pets: SeededPets) -> None:
 @pytest.mark.parametrize(
     "headers",
     [
-        [("cONTENT-tYPE", "application/json;charset=UTF-8")],
-        [("Content-Type", 'application/json ; charset="utf-8"')],
-        [("content-type", "APPLICATION/JSON")],
+        [("cONTENT-tYPE", 'APPLICATION/json ; charset="utf-8"')],
         [],
     ],
 )
@@ -128,7 +117,6 @@ def test_media_type(client: Client, headers: Headers) -> None:
 @pytest.mark.parametrize(
     "media_type",
     [
-        "json",
         "*/*",
         "application/json-patch+json",
         "text/plain; application/json",

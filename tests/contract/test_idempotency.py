@@ -50,16 +50,13 @@ def test_other_key(client: Client, key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "characters", ["", "!#$%&'()*+,-./:;<=>?@[]^_`{|}~\\\"x", "x" * 219]
+    "characters", ["!#$%&'()*+,-./:;<=>?@[]^_`{|}~\\\"x", "x" * 219]
 )
 def test_quoted_is_bare(client: Client, key: str, characters: str) -> None:
     """A key of up to 255 visible characters is the same bare and in double quotes."""
     new, bare = client.new(), key + characters
-    for spelling in (bare, f'"{bare}"'):
-        assert re.fullmatch(PATTERN, spelling)
     first = create(client, new, f'"{bare}"')
     assert create(client, new, bare, replayed="true") == first
-    assert client.post(new, (KEY.lower(), bare)).json() == first
 
 
 @pytest.mark.parametrize(

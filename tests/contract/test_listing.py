@@ -45,20 +45,3 @@ def test_page(client: Client, status: str | None) -> None:
     assert len(ids) <= LIMIT["default"]
     assert ids == sorted(set(ids))
     assert status is None or {pet["status"] for pet in pets} <= {status}
-
-
-@pytest.mark.usefixtures("seeded_pets")
-@pytest.mark.parametrize(
-    ("query", "count"),
-    [
-        ("", LIMIT["default"]),
-        (f"limit={LARGEST}", LARGEST),
-        # Names and values are percent-decoded.
-        ("%6Cimit=%31&&", 1),
-    ],
-)
-def test_limit(client: Client, query: str, count: int) -> None:
-    """A list with more animals than the limit is answered with exactly as many, and a link."""
-    response = client.list(query)
-    assert len(response.json()) == count
-    assert "Link" in response.headers
