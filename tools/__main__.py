@@ -5,7 +5,8 @@ import signal
 import sys
 
 from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
-from lambda_local import LocalError
+
+from tools.local import LocalError
 
 # Errors that the person at the terminal can act on; OSError: a full disk, for instance.
 _EXPLAINED = (LocalError, OSError, BotoCoreError, ClientError)

@@ -18,9 +18,7 @@ from tools import ROOT
 
 # https://google.github.io/osv.dev/post-v1-querybatch/
 OSV_URL = "https://api.osv.dev/v1/querybatch"
-_OWN = [
-    {"editable": folder} for folder in (".", "clients/python", "packages/lambda_local")
-]
+_OWN = [{"editable": folder} for folder in (".", "clients/python")]
 _INDEX = {"registry": "https://pypi.org/simple"}
 _FILE = re.compile(r"https://files\.pythonhosted\.org/packages/[0-9a-f/]+/[\w.+-]+")
 

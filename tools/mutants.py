@@ -30,7 +30,6 @@ _SUITES = {
     "layers/common/animal_store/*.py": _REQUESTS,
     "functions/*/app.py": _REQUESTS,
     "clients/python/src/*/*.py": "tests/clients/test_client.py",
-    "packages/lambda_local/src/*/*.py": "packages/lambda_local/tests -m 'not slow'",
     "tools/deployment/*.py": "tests/deployment tests/reliability/test_repair.py",
     "tools/admin/*.py": "tests/admin",
     "tools/key_table.py": "tests/admin tests/deployment/test_commands.py",

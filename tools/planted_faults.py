@@ -121,7 +121,7 @@ def failure(fault: Fault, **variables: str) -> str:
         if fault.file:
             (tree / fault.file).write_text(fault.text, "utf-8")
         # The installed packages are the original tree's.
-        packages = f"{tree}/clients/python/src:{tree}/packages/lambda_local/src"
+        packages = f"{tree}/clients/python/src"
         variables |= {"PYTHONPATH": packages, "MAKEFLAGS": ""}
         with subprocess.Popen(
             ["bash", "-c", runner + fault.suite],

@@ -18,7 +18,7 @@ WORKFLOWS = {}
 for path in (ROOT / ".github/workflows").glob("*.yml"):
     WORKFLOWS[path.stem] = yaml.safe_load(path.read_text())
 DEPLOY = WORKFLOWS["deploy-stage"]["jobs"]["deploy"]
-OWN = ("animal_store", "lambda_local")
+OWN = ("animal_store",)
 # What decides when and where a job runs, or which workflow, with which rights, and on what.
 DECIDING = (
     "if needs environment concurrency permissions env uses with strategy"

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from lambda_local.dynamodb import Database
 
 from tests.support.handlers import pets
 from tests.support.processes import run_service
 from tools.local.folder import DataFolder
+from tools.local.store import Database
 
 KILLS, CLIENTS = 20, 32
 

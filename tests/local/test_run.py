@@ -12,10 +12,9 @@ from unittest import mock
 
 import pytest
 from animal_store import api_key
-from lambda_local import dynamodb_local
 from typer.testing import CliRunner, Result
 
-from tests.support import processes
+from tests.support import dynamodb_local, processes
 from tests.support.in_process import own_layer
 from tests.support.processes import (
     RunningService,

@@ -5,11 +5,10 @@ import os
 from pathlib import Path
 
 import pytest
-from lambda_local import LocalError
 
 from tests.support.in_process import own_layer
 from tools import ROOT
-from tools.local import sam
+from tools.local import LocalError, sam
 from tools.local.folder import DataFolder
 from tools.local.service import ENDPOINT_VARIABLE, client
 

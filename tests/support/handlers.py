@@ -13,12 +13,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lambda_local.dynamodb import Database, create_tables
-
 from tests.support import openapi
 from tools import ROOT
 from tools.local import service
 from tools.local.events import EXAMPLE_KEY, add_pets
+from tools.local.store import Database, create_tables
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient

@@ -9,12 +9,12 @@ from typing import Annotated
 
 import typer
 from animal_store_client.errors import printable
-from lambda_local.dynamodb import create_tables
 
 from tools.deployment.stage import Stage, named
 from tools.key_table import Environment, KeyTable
 from tools.local.folder import DataFolder
 from tools.local.service import KEY_TABLE, load_template, open_store
+from tools.local.store import create_tables
 
 _LINE = "{:12}  {:16}  {:16}  {:7}  {:20}  {}"  # of the list
 

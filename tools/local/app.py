@@ -12,7 +12,6 @@ from urllib.parse import quote, unquote
 import h11
 import uvicorn
 import yaml
-from lambda_local.gateway import Gateway
 from starlette.applications import Starlette
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
@@ -28,6 +27,7 @@ from starlette.staticfiles import StaticFiles
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tools import ROOT
+from tools.local.gateway import Gateway
 from tools.local.output import Output
 
 _KEY = re.compile(r"(animal_(?:live|test)_)[0-9A-Za-z]+")

@@ -8,10 +8,10 @@ from contextlib import contextmanager, redirect_stdout, suppress
 from typing import TYPE_CHECKING, Any
 
 from animal_store import api_key
-from lambda_local.gateway import Gateway
 
 from tools import ROOT
 from tools.key_table import KeyRecord, KeyTable
+from tools.local.gateway import Gateway
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient

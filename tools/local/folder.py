@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from lambda_local import LocalError
+from tools.local import LocalError
 
 
 def base_url(port: object) -> str:

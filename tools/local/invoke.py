@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
-from lambda_local import LocalError
-from lambda_local.template import Template
 
-from tools.local import events
+from tools.local import LocalError, events
 from tools.local.folder import DataFolder
 from tools.local.service import load_template, open_store
+from tools.local.template import Template
 
 EventFile = Annotated[Path, typer.Argument(help="An API Gateway proxy event.")]
 

@@ -11,7 +11,7 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
 
-from lambda_local.gateway import summary
+from tools.local.gateway import summary
 
 _SECONDS = 10  # of a point of the graphs
 _POINTS = 61  # one is not complete

@@ -12,9 +12,9 @@ from logging.handlers import QueueHandler, QueueListener
 from pathlib import Path
 
 from botocore.exceptions import ClientError
-from lambda_local import LocalError
 
 from tools import ROOT
+from tools.local import LocalError
 from tools.local.app import Application, serve
 from tools.local.folder import DataFolder, base_url
 from tools.local.output import Output, open_log

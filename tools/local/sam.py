@@ -17,13 +17,11 @@ from typing import Annotated, Any
 
 import httpx2
 import typer
-from lambda_local import LocalError
-from lambda_local.gateway import Gateway
-from lambda_local.store_server import serve
 
 from tools import ROOT
-from tools.local import events
+from tools.local import LocalError, events
 from tools.local.folder import DataFolder, base_url, write_private
+from tools.local.gateway import Gateway
 from tools.local.invoke import EventFile, read, show
 from tools.local.run import greeting, listen
 from tools.local.service import (
@@ -33,6 +31,7 @@ from tools.local.service import (
     load_template,
     open_store,
 )
+from tools.local.store_server import serve
 
 BUILD = ROOT / ".aws-sam/local"
 """Holds what samconfig.toml's default sections name, and the layer that the Makefile builds."""

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, cast
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 from botocore.session import Session
-from lambda_local import LocalError
-from lambda_local import template as templates
-from lambda_local.dynamodb import Database, create_tables, keep_local
-from lambda_local.gateway import Gateway, load_handlers
-from lambda_local.template import Template
 
 from tools import ROOT
+from tools.local import LocalError
+from tools.local import template as templates
 from tools.local.folder import DataFolder, write_private
+from tools.local.gateway import Gateway, load_handlers
+from tools.local.store import Database, create_tables, keep_local
+from tools.local.template import Template
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient

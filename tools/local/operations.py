@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
-from lambda_local.expressions import Expressions, Item, Refusal, known, order, unknown
+from tools.local.expressions import Expressions, Item, Refusal, known, order, unknown
 
 Execute = Callable[..., sqlite3.Cursor]
 Request = dict[str, Any]

@@ -11,12 +11,28 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import yaml
-from lambda_local import LocalError
-from lambda_local.dynamodb import Database
+
+from tools.local import LocalError
+from tools.local.store import Database
 
 COUNTER: Any = {"pk": {"S": "counter"}, "id": {"N": "0"}}
-NOTES: Any = yaml.safe_load(Path(__file__).with_name("notes.yaml").read_text("utf-8"))
+ID = {"AttributeName": "id", "KeyType": "RANGE"}
+NOTES: Any = {
+    "BillingMode": "PAY_PER_REQUEST",
+    "AttributeDefinitions": [
+        {"AttributeName": "pk", "AttributeType": "S"},
+        {"AttributeName": "id", "AttributeType": "N"},
+        {"AttributeName": "status", "AttributeType": "S"},
+    ],
+    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}, ID],
+    "GlobalSecondaryIndexes": [
+        {
+            "IndexName": "by-status",
+            "KeySchema": [{"AttributeName": "status", "KeyType": "HASH"}, ID],
+            "Projection": {"ProjectionType": "ALL"},
+        }
+    ],
+}
 ONE = {"ExpressionAttributeValues": {":one": {"N": "1"}}}
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from botocore.session import Session
-from lambda_local.dynamodb import Database
-from lambda_local.store_server import serve
+
+from tools.local.store import Database
+from tools.local.store_server import serve
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ class Refusal(Exception):
 def unknown(what: str) -> Refusal:
     """Make the error for what DynamoDB may know, but this store does not."""
     return Refusal(
-        f"The embedded store does not know {what}. What it knows is in lambda_local."
+        f"The embedded store does not know {what}. What it knows is in tools/local."
     )
 
 

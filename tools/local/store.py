@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 import botocore
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
-from lambda_local import LocalError
-from lambda_local.expressions import Refusal
-from lambda_local.operations import READS, Request, Response, perform
-from lambda_local.template import REGION, Table
+from tools.local import LocalError
+from tools.local.expressions import Refusal
+from tools.local.operations import READS, Request, Response, perform
+from tools.local.template import REGION, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,11 +12,12 @@ from unittest import mock
 import httpx2
 import pytest
 from botocore.session import Session
-from lambda_local import LocalError, template
-from lambda_local.dynamodb import Database, keep_local
-from lambda_local.gateway import Gateway, load_handlers
 from starlette.routing import request_response
 from starlette.testclient import TestClient
+
+from tools.local import LocalError, template
+from tools.local.gateway import Gateway, load_handlers
+from tools.local.store import Database, keep_local
 
 TEMPLATE = """\
 Parameters:
@@ -71,7 +72,7 @@ Resources:
 ECHO = """\
 import json
 import os
-import lambda_local_test_layer
+import local_test_layer
 NAMES = {"ACCOUNT", "AWS_REGION", "BUNDLE", "PLACE", "STACK", "STAGE", "TABLE"}
 def handler(event, context):
     seconds = context.get_remaining_time_in_millis() // 1000
@@ -79,7 +80,7 @@ def handler(event, context):
     environment = {name: os.environ[name] for name in NAMES & os.environ.keys()}
     return {"statusCode": 200, "body": json.dumps([event, own, environment])}
 """
-SHARED = "lambda_local_test_layer"
+SHARED = "local_test_layer"
 
 
 @pytest.fixture

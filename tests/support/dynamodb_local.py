@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from lambda_local import LocalError
+from tools.local import LocalError
 
 
 @contextmanager
@@ -23,7 +23,7 @@ def serve(folder: Path) -> Iterator[str]:
     options += ["-cp", "DynamoDBLocal.jar:DynamoDBLocal_lib/*"]
     configuration = Path(__file__).with_name("dynamodb-local.xml")
     main = ["org.eclipse.jetty.xml.XmlConfiguration", str(configuration)]
-    with subprocess.Popen(["java", *options, *main], cwd=folder) as process:  # noqa: S603, S607
+    with subprocess.Popen(["java", *options, *main], cwd=folder) as process:
         try:
             while process.poll() is None:
                 with suppress(ConnectionRefusedError):

@@ -9,7 +9,7 @@ from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
-from lambda_local.dynamodb import Database
+from tools.local.store import Database
 
 _MAX_BODY_BYTES = 16 * 1024 * 1024  # of any request to DynamoDB
 

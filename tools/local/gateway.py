@@ -30,9 +30,9 @@ from typing import Any
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from lambda_local import LocalError
-from lambda_local.dynamodb import NOWHERE
-from lambda_local.template import (
+from tools.local import LocalError
+from tools.local.store import NOWHERE
+from tools.local.template import (
     ACCOUNT,
     REGION,
     Function,

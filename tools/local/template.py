@@ -16,7 +16,7 @@ from pydantic import AliasPath, BaseModel, Field, ValidationError, model_validat
 from pydantic.alias_generators import to_pascal
 from starlette.routing import compile_path
 
-from lambda_local import LocalError
+from tools.local import LocalError
 
 REGION, ACCOUNT = "us-east-1", "123456789012"
 _IGNORED = yaml.safe_load(
