@@ -1,19 +1,23 @@
 # The animal store's commands. `make` alone lists them.
 # Needs: make, git and one CPython >= 3.11 with venv; everything else is installed into
 # .venv and .tools from lock files.
-SHELL := /bin/bash
-.SHELLFLAGS := -eu -o pipefail -c
+# Not in .SHELLFLAGS, which make 3.81 (macOS) ignores: there a recipe would go on after a failed command.
+SHELL := /bin/bash -eu -o pipefail
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
 UV := .tools/uv/bin/uv
-# Never download an interpreter: the one that `scripts/find-python` names is used for every environment.
+# Never download an interpreter: the one that `tools/find-python` names is used for every environment.
 export UV_PYTHON_DOWNLOADS := never
 export UV_PROJECT_ENVIRONMENT := .venv
 # For registries behind a private certificate authority: trust what this machine trusts (as pip has since 24.2).
 export UV_SYSTEM_CERTS ?= true
 export NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
 export PYTHON
+# Python before 3.13 reads the paths of its packages as ASCII where LC_ALL=C, and does not start in a folder `Café`.
+ifneq ($(filter C POSIX,$(LC_ALL)),)
+unexport LC_ALL
+endif
 ANIMAL_STORE := .venv/bin/animal-store
 
 .PHONY: help
@@ -22,16 +26,16 @@ help: ## list the commands
 
 # -- environments ------------------------------------------------------------------------------------------------------
 
-$(UV): locks/uv.txt scripts/find-python
+$(UV): locks/uv.txt tools/find-python
 	@echo "installing uv (once)"
-	@python=$$(scripts/find-python) && rm -rf .tools/uv && "$$python" -m venv .tools/uv
+	@python=$$(tools/find-python) && rm -rf .tools/uv && "$$python" -m venv .tools/uv
 	@.tools/uv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/uv.txt || \
 	  { rm -rf .tools/uv; echo "Cannot install uv: is a Python package registry reachable (see the error above)?" >&2; exit 1; }
 	@touch $@
 
 .venv/.installed: $(UV) uv.lock pyproject.toml
 	@echo "installing the development environment into .venv"
-	@python=$$(scripts/find-python); $(UV) sync --quiet --locked $(SYNC) --python "$$python" 2> >(tee .tools/sync.log >&2) || { \
+	@python=$$(tools/find-python); $(UV) sync --quiet --locked $(SYNC) --python "$$python" 2> >(tee .tools/sync.log >&2) || { \
 	  if grep -q 'needs to be updated' .tools/sync.log; then echo "uv.lock is older than pyproject.toml: make lock" >&2; \
 	  else echo "Cannot install: is a Python package registry reachable (see the error above)?" >&2; fi; exit 1; }
 	@touch $@
@@ -39,7 +43,7 @@ $(UV): locks/uv.txt scripts/find-python
 # One environment per tool whose pins clash with ours: locks/NAME.txt -> .tools/NAME
 .tools/%/.installed: locks/%.txt $(UV)
 	@echo "installing $* into .tools/$*"
-	@python=$$(scripts/find-python); $(UV) venv --quiet --clear --python "$$python" .tools/$*
+	@python=$$(tools/find-python); $(UV) venv --quiet --clear --python "$$python" .tools/$*
 	@$(UV) pip install --quiet --require-hashes --python .tools/$*/bin/python -r $< || \
 	  { echo "Cannot install $*: is a Python package registry reachable (see the error above)?" >&2; exit 1; }
 	@touch $@

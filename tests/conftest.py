@@ -1,10 +1,16 @@
 """The service that suites call over HTTP, and which tests are slow."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
 
 from tests.support.processes import RunningService, run_service
+
+# What this machine has set must not matter: services on it are asked directly, and help is
+# as wide as it is compared.
+os.environ |= {"no_proxy": "127.0.0.1,localhost", "NO_PROXY": "127.0.0.1,localhost"}
+os.environ["COLUMNS"] = "80"
 
 # What takes long, or needs Node.js, a browser, Java or a build. Single tests that do are marked
 # where they are.

@@ -453,8 +453,9 @@ def test_a_proxy_is_used_but_none_gets_the_key_in_clear(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with serve(always([])) as server, serve(hang_up) as proxy:
-        monkeypatch.setenv("HTTP_PROXY", proxy.origin)
-        monkeypatch.setenv("HTTPS_PROXY", proxy.origin)
+        monkeypatch.setenv("http_proxy", proxy.origin)
+        monkeypatch.setenv("https_proxy", proxy.origin)
+        monkeypatch.setenv("no_proxy", "")
         assert listed(server.base_url) == []
         with pytest.raises(store.NoResponseError):
             listed("https://animals.invalid/v1", attempts=1)

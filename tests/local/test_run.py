@@ -145,7 +145,7 @@ FILE, LOCK = f"{ROOT}/README.md", f"{ROOT}/locks/clients-npm/package.json"
 def test_mistake_is_explained(
     tmp_path: Path, arguments: str, variables: dict[str, str], message: str
 ) -> None:
-    failed = command(tmp_path, *arguments.split(), **variables)
+    failed = command(tmp_path, *arguments.split(maxsplit=1), **variables)
 
     assert message in str(failed.exception)
 

