@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from animal_store import catalogue
 from animal_store.operation import Response, operation
+from animal_store.pets import PETS
 from animal_store.request import Request
 from animal_store.validators import Validator
 
@@ -18,6 +18,6 @@ def handler(request: Request) -> Response:
     """Return the animal as it was added; repeating the Idempotency-Key does not add it again."""
     request.refuse_other_parameters()
     idempotency_key = request.idempotency_key()
-    creation = catalogue.create_pet(request.body(_NEW_PET), request.caller, idempotency_key)
+    creation = PETS.create(request.body(_NEW_PET), request.caller, idempotency_key)
     headers = {"Idempotency-Replayed": "true"} if creation.replayed else {}
-    return Response(201, creation.pet, headers)
+    return Response(201, creation.resource, headers)

@@ -1,8 +1,9 @@
 """listPets, `GET /v1/pets`: one page of animals by ascending id."""
 
-from animal_store import catalogue, cursor
+from animal_store import cursor
 from animal_store.operation import Response, operation
 from animal_store.pet_status import PET_STATUSES
+from animal_store.pets import PETS
 from animal_store.request import Request
 
 
@@ -13,12 +14,11 @@ def handler(request: Request) -> Response:
     status = request.choice("status", PET_STATUSES)
     start = request.parameter("cursor")
     request.refuse_other_parameters()
-    page = catalogue.list_pets(
-        limit, status, after=0 if start is None else cursor.decode(start, status)
-    )
+    after = 0 if start is None else cursor.decode(start, status)
+    page = PETS.page(limit, after, ("status", status) if status else None)
     headers = {}
     if page.has_next:
-        following = cursor.encode(page.pets[-1]["id"], status)
+        following = cursor.encode(page.resources[-1]["id"], status)
         url = request.collection_url(limit=limit, status=status, cursor=following)
         headers["Link"] = f'<{url}>; rel="next"'
-    return Response(200, page.pets, headers)
+    return Response(200, page.resources, headers)

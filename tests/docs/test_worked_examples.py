@@ -38,13 +38,6 @@ LEFT_OUT = [  # of an example, what may be forgotten; which quick tests find it,
     ("color", "layers/common/animal_store/models.py", "schema", "models.py"),
     ("color", "template.yaml", "roles", "template.yaml"),
     ("color", f"{CLIENT}/pet.py", "its_pet", "clients/python"),
-    ("remove-get-pet", "openapi.yaml", "event", "getPet"),
-    ("remove-get-pet", "functions/get_pet/app.py", "no_function", "get_pet"),
-    ("remove-get-pet", "template.yaml", "no_function", "template.yaml"),
-    ("remove-get-pet", "events/*", "event", "GET /v1/pets/1"),
-    ("remove-get-pet", f"{CLIENT}/client.py", "clients", "'get'"),
-    ("remove-get-pet", "docs/runbook.md", "named_exist", "getPet"),
-    ("remove-get-pet", ".vscode/launch.json", "named_exist", "get_pet"),
 ]
 
 
@@ -71,7 +64,7 @@ def run_with(
     )
 
 
-@pytest.mark.parametrize("example", ["delete-pet", "color", "remove-get-pet"])
+@pytest.mark.parametrize("example", ["delete-pet", "color"])
 def test_example_is_complete(tmp_path: Path, example: str) -> None:
     checks = [check for check in CHECKS if Path(check.split()[0]).exists()]
 

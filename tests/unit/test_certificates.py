@@ -46,18 +46,6 @@ def get_item(client: DynamoDBClient) -> object:
     return dynamodb.call(client.get_item, TableName="t", Key=key)["Raw"]
 
 
-def test_bundle_is_read_once_for_all_connections(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    certificate = TRUSTED.create_child_ca().issue_cert("localhost")
-    with client_of(certificate, tmp_path, monkeypatch) as client:
-        assert get_item(client) == b'{"Item": {}}'
-        client.close()
-        (tmp_path / "bundle.pem").unlink()
-
-        assert get_item(client) == b'{"Item": {}}'
-
-
 @pytest.mark.parametrize(
     ("certificate", "why"),
     [

@@ -102,7 +102,7 @@ def test_client_has_the_timeouts_of_the_deadlines_and_names_sdk_and_service() ->
 def test_animal_is_stored_with_who_added_it_and_its_key_for_a_day(
     clock: Clock,
 ) -> None:
-    key = hashlib.sha256(f"{CALLER}#order-17".encode()).hexdigest()
+    key = hashlib.sha256(f"{CALLER}#pet#order-17".encode()).hexdigest()
     body = b'{"name":"Mia","categoryId":9223372036854775807}'
 
     create("order-17")

@@ -78,7 +78,7 @@ def test_line_of_a_creation_has_its_id_and_what_it_cost(
     handlers.send("create-201")
 
     line = json.loads(output.readouterr().out)
-    assert (line["PetId"], line["StoreCalls"], line["Latency"]) == (6, 3, 12.5)
+    assert (line["CreatedId"], line["StoreCalls"], line["Latency"]) == (6, 3, 12.5)
     assert line.keys().isdisjoint({"Errors", "DeprecatedCalls", "Version"})
 
 

@@ -110,7 +110,6 @@ def test_dashboard_shows_metrics_that_the_layer_counts() -> None:
     assert len(searches) == body.count("SEARCH(")
     assert set(searches) == {
         ("Stage,Method,Resource", "Failed"),
-        ("Stage,Operation", "ColdStart"),
         ("Stage,Operation,Code", "Errors"),
         ("Stage,Operation,KeyLabel", "DeprecatedCalls"),
     }

@@ -1,11 +1,11 @@
-"""The catalogue in DynamoDB: a list is one Query, a read one GetItem, a creation two writes.
+"""Collections in DynamoDB: a list is one Query, a read one GetItem, a creation two writes.
 
 Everything lives in one table, so that a backup holds animals, counter and records of one moment:
 
     pk                  id       what
     pet                 1, 2...  an animal; those with a status are in the index `by-status`, too
     counter             0        the last id given
-    idempotency#<hash>  0        the animal that was created with an Idempotency-Key
+    idempotency#<hash>  0        the id that was created with an Idempotency-Key
 """
 
 from __future__ import annotations
@@ -14,22 +14,20 @@ import hashlib
 import random
 import secrets
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 from botocore.exceptions import ClientError
 from pydantic_core import to_json
 
 from animal_store import dynamodb, settings
 from animal_store.errors import IdempotencyKeyReused, ServiceUnavailable
-from animal_store.validators import Validator
 
 if TYPE_CHECKING:
-    from animal_store.auth import Caller
-    from animal_store.models import NewPet, Pet, PetItem, PetQuery
-    from animal_store.pet_status import PetStatus
+    from collections.abc import Mapping
 
-_PET_QUERY: Validator[PetQuery] = Validator("PetQuery")
-_PET_ITEM: Validator[PetItem] = Validator("PetItem")
+    from animal_store.auth import Caller
+    from animal_store.validators import Validator
+
 _IDEMPOTENCY_SECONDS = 24 * 60 * 60
 _CONFLICT_ATTEMPTS = 6
 _CONFLICT_SECONDS = 0.05
@@ -43,125 +41,152 @@ Item = dict[str, dict[str, str]]
 """An item of the table in DynamoDB's own JSON."""
 
 
-class Page(NamedTuple):
+New = TypeVar("New", bound="Mapping[str, object]")
+Stored = TypeVar("Stored")
+
+
+class Page(NamedTuple, Generic[Stored]):
     """A part of a list.
 
     Args:
-        pets: The animals, by ascending id.
-        has_next: Whether more animals follow.
+        resources: The resources, by ascending id.
+        has_next: Whether more follow.
     """
 
-    pets: list[Pet]
+    resources: list[Stored]
     has_next: bool
 
 
-class Creation(NamedTuple):
+class Creation(NamedTuple, Generic[Stored]):
     """The outcome of a creation.
 
     Args:
-        pet: The animal.
+        resource: The resource.
         replayed: Whether an earlier request created it.
     """
 
-    pet: Pet
+    resource: Stored
     replayed: bool
 
 
-def list_pets(limit: int, status: PetStatus | None, after: int) -> Page:
-    """List animals by ascending id.
-
-    The whole list is strongly consistent. A filtered one comes from an index, which DynamoDB
-    updates a moment after the table, and reads only what it returns, however rare the status.
+class Collection(Generic[New, Stored]):
+    """The resources of one kind.
 
     Args:
-        limit: The most animals to return, 1 to 100.
-        status: Only animals with this status; None for all.
-        after: Only animals with a greater id.
-
-    Raises:
-        ServiceUnavailable: The store does not answer.
+        partition: The partition key of their items.
+        counter: The partition key of the counter that gives them ids.
+        query: Reads DynamoDB's response to a Query for them.
+        item: Reads DynamoDB's response to a GetItem for one.
     """
-    query: dict[str, Any]
-    if status is None:
-        query = {
-            "ConsistentRead": True,
-            "KeyConditionExpression": "pk = :partition AND id > :after",
-        }
-    else:
-        query = {
-            "IndexName": "by-status",
-            "KeyConditionExpression": "#status = :partition AND id > :after",
-            "ExpressionAttributeNames": {"#status": "status"},
-        }
-    pets = dynamodb.read(
-        dynamodb.client.query,
-        _PET_QUERY,
-        TableName=settings.ANIMALS_TABLE,
-        ExpressionAttributeValues={
-            ":partition": {"S": status or "pet"},
-            ":after": {"N": str(after)},
-        },
-        # One more than asked for tells whether a page follows. 101 of the largest animals stay far
-        # below the 1 MB at which DynamoDB itself cuts a page
-        # (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Query.html).
-        Limit=limit + 1,
-        **query,
-    )["Items"]
-    return Page(pets[:limit], has_next=len(pets) > limit)
+
+    def __init__(
+        self, partition: str, counter: str, query: Validator[Any], item: Validator[Any]
+    ) -> None:
+        self._partition = partition
+        self._counter = counter
+        self._query = query
+        self._item = item
+
+    def page(self, limit: int, after: int, having: tuple[str, str] | None = None) -> Page[Stored]:
+        """List resources by ascending id.
+
+        The whole list is strongly consistent. A filtered one comes from an index, which DynamoDB
+        updates a moment after the table, and reads only what it returns, however rare the value.
+
+        Args:
+            limit: The most resources to return, 1 to 100.
+            after: Only resources with a greater id.
+            having: An attribute with an index `by-<attribute>`, and its value; None for all.
+
+        Raises:
+            ServiceUnavailable: The store does not answer.
+        """
+        attribute, value = having or ("pk", self._partition)
+        source = {"IndexName": f"by-{attribute}"} if having else {"ConsistentRead": True}
+        found = dynamodb.read(
+            dynamodb.client.query,
+            self._query,
+            TableName=settings.ANIMALS_TABLE,
+            KeyConditionExpression="#attribute = :partition AND id > :after",
+            ExpressionAttributeNames={"#attribute": attribute},
+            ExpressionAttributeValues={
+                ":partition": {"S": value},
+                ":after": {"N": str(after)},
+            },
+            # One more than asked for tells whether a page follows. 101 of the largest animals stay
+            # far below the 1 MB at which DynamoDB itself cuts a page
+            # (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Query.html).
+            Limit=limit + 1,
+            **source,
+        )["Items"]
+        return Page(found[:limit], has_next=len(found) > limit)
+
+    def get(self, number: int) -> Stored | None:
+        """Read the resource with this id, strongly consistently; None if there is none.
+
+        Raises:
+            ServiceUnavailable: The store does not answer.
+        """
+        found = dynamodb.read(
+            dynamodb.client.get_item,
+            self._item,
+            TableName=settings.ANIMALS_TABLE,
+            Key=self._key(number),
+            ConsistentRead=True,
+        )
+        return cast("Stored | None", found.get("Item"))
+
+    def create(self, new: New, caller: Caller, idempotency_key: str | None) -> Creation[Stored]:
+        """Add a resource under an id of its own.
+
+        With a key, the resource and the record of the key are written in one transaction: a crash
+        at any point leaves both or neither. A retry finds the record through the transaction's own
+        condition, at the price of a gap in the ids.
+
+        Args:
+            new: The resource.
+            caller: Who adds it. The item records caller and time; no response contains either.
+            idempotency_key: Creations of one caller with the same value are one creation; None if
+                the client sent none.
+
+        Raises:
+            IdempotencyKeyReused: The key was used with a different body.
+            ServiceUnavailable: The store does not answer; the resource may or may not be there.
+        """
+        number = self._next_id()
+        item = self._key(number) | _attributes(new)
+        item["createdBy"] = {"S": caller.key_id}
+        item["createdAt"] = {"N": str(int(time.time()))}
+        first = number
+        if idempotency_key is None:
+            _put(item)
+        else:
+            scope = f"{caller.key_hash}#{self._partition}#{idempotency_key}"
+            first = _put_once(item, new, hashlib.sha256(scope.encode()).hexdigest())
+        # A key's first creation had the same body, so only the id may differ.
+        return Creation(cast("Stored", {"id": first, **new}), replayed=first != number)
+
+    def _next_id(self) -> int:
+        """Take the next id: unique, ascending; a lost response leaves a gap."""
+        counter = _update(
+            Key={"pk": {"S": self._counter}, "id": {"N": "0"}},
+            UpdateExpression="ADD #value :one",
+            ExpressionAttributeNames={"#value": "value"},
+            ExpressionAttributeValues={":one": {"N": "1"}},
+            ReturnValues="UPDATED_NEW",
+        )
+        return int(counter["value"]["N"])
+
+    def _key(self, number: int) -> Item:
+        return {"pk": {"S": self._partition}, "id": {"N": str(number)}}
 
 
-def get_pet(pet_id: int) -> Pet | None:
-    """Read one animal with strong consistency; None if there is none with this id.
-
-    Raises:
-        ServiceUnavailable: The store does not answer.
-    """
-    return dynamodb.read(
-        dynamodb.client.get_item,
-        _PET_ITEM,
-        TableName=settings.ANIMALS_TABLE,
-        Key={"pk": {"S": "pet"}, "id": {"N": str(pet_id)}},
-        ConsistentRead=True,
-    ).get("Item")
-
-
-def create_pet(new: NewPet, caller: Caller, idempotency_key: str | None) -> Creation:
-    """Add an animal under an id of its own.
-
-    With a key, the animal and the record of the key are written in one transaction: a crash at any
-    point leaves both or neither. A retry finds the record through the transaction's own condition,
-    at the price of a gap in the ids.
-
-    Args:
-        new: The animal.
-        caller: Who adds it. The item records caller and time; no response contains either.
-        idempotency_key: Creations of one caller with the same value are one creation; None if
-            the client sent none.
-
-    Raises:
-        IdempotencyKeyReused: The key was used with a different animal.
-        ServiceUnavailable: The store does not answer; the animal may or may not have been added.
-    """
-    pet = _with_id(_next_id(), new)
-    item = _item(pet, caller)
-    if idempotency_key is None:
-        _put(pet, item)
-        return Creation(pet, replayed=False)
-    return _put_once(
-        pet, item, new, hashlib.sha256(f"{caller.key_hash}#{idempotency_key}".encode()).hexdigest()
-    )
-
-
-def _next_id() -> int:
-    """Take the next id from the atomic counter: unique, ascending; a lost response leaves a gap."""
-    counter = _update(
-        Key={"pk": {"S": "counter"}, "id": {"N": "0"}},
-        UpdateExpression="ADD #value :one",
-        ExpressionAttributeNames={"#value": "value"},
-        ExpressionAttributeValues={":one": {"N": "1"}},
-        ReturnValues="UPDATED_NEW",
-    )
-    return int(counter["value"]["N"])
+def _attributes(resource: Mapping[str, object]) -> Item:
+    """Write members as DynamoDB's JSON: the reverse of the aliases in `models`."""
+    return {
+        name: {"N": str(value)} if isinstance(value, int) else {"S": str(value)}
+        for name, value in resource.items()
+    }
 
 
 def _update(**parameters: Any) -> Item:
@@ -176,8 +201,8 @@ def _update(**parameters: Any) -> Item:
     return attributes
 
 
-def _put(pet: Pet, item: Item) -> None:
-    """Write an animal under an unused id.
+def _put(item: Item) -> None:
+    """Write an item under an unused id.
 
     When the response to the write is lost, the SDK's retry finds the first attempt's item: the
     token identifies it.
@@ -196,11 +221,11 @@ def _put(pet: Pet, item: Item) -> None:
             raise
         there: Item = error.response.get("Item", {})  # type: ignore[assignment]
         if there.get("token") != {"S": token}:
-            raise _taken(pet) from error
+            raise _taken(item) from error
 
 
-def _put_once(pet: Pet, item: Item, new: NewPet, record_key: str) -> Creation:
-    """Write an animal and the record of its key, or find what an earlier request wrote."""
+def _put_once(item: Item, new: Mapping[str, object], record_key: str) -> int:
+    """Write an item and the record of its key, or find an earlier request's; return its id."""
     fingerprint = hashlib.sha256(to_json(new)).hexdigest()
     now = int(time.time())
     put_record = {
@@ -209,7 +234,7 @@ def _put_once(pet: Pet, item: Item, new: NewPet, record_key: str) -> Creation:
             "pk": {"S": f"idempotency#{record_key}"},
             "id": {"N": "0"},
             "fingerprint": {"S": fingerprint},
-            "petId": {"N": str(pet["id"])},
+            "petId": item["id"],
             "expires": {"N": str(now + _IDEMPOTENCY_SECONDS)},
         },
         # DynamoDB deletes expired records late (within days), so the expiry is checked here.
@@ -217,12 +242,12 @@ def _put_once(pet: Pet, item: Item, new: NewPet, record_key: str) -> Creation:
         "ExpressionAttributeValues": {":now": {"N": str(now)}},
         "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
     }
-    put_pet = {
+    put_item = {
         "TableName": settings.ANIMALS_TABLE,
         "Item": item,
         "ConditionExpression": "attribute_not_exists(pk)",
     }
-    transaction = [{"Put": put_record}, {"Put": put_pet}]
+    transaction = [{"Put": put_record}, {"Put": put_item}]
     for attempt in range(_CONFLICT_ATTEMPTS):
         if attempt:
             # Another request with this key is being written at the same moment; its outcome
@@ -238,44 +263,26 @@ def _put_once(pet: Pet, item: Item, new: NewPet, record_key: str) -> Creation:
             reasons: list[dict[str, Any]] = response.get("CancellationReasons", [])
             codes = [reason.get("Code") for reason in reasons]
             if codes[:1] == ["ConditionalCheckFailed"]:
-                return _replay(reasons[0]["Item"], pet, new, fingerprint)
+                return _recorded(reasons[0]["Item"], fingerprint)
             if "ConditionalCheckFailed" in codes:
-                raise _taken(pet) from error
+                raise _taken(item) from error
             if not _TRANSIENT_REASONS.intersection(codes):
                 raise
         else:
-            return Creation(pet, replayed=False)
+            return int(item["id"]["N"])
     raise ServiceUnavailable
 
 
-def _replay(record: Item, pet: Pet, new: NewPet, fingerprint: str) -> Creation:
-    """Return what the first creation returned: the body is the same, so only its id is looked up.
+def _recorded(record: Item, fingerprint: str) -> int:
+    """Return the id that a key's record holds.
 
-    A record with this request's own id was written by this request: the response was lost, and the
-    store had forgotten the token.
+    It is this request's own when the response was lost, and the store had forgotten the token.
     """
     if record["fingerprint"]["S"] != fingerprint:
         raise IdempotencyKeyReused
-    first = int(record["petId"]["N"])
-    return Creation(_with_id(first, new), replayed=first != pet["id"])
+    return int(record["petId"]["N"])
 
 
-def _with_id(pet_id: int, new: NewPet) -> Pet:
-    return {"id": pet_id, **new}
-
-
-def _taken(pet: Pet) -> RuntimeError:
+def _taken(item: Item) -> RuntimeError:
     """Describe for the log an id already in use: the counter is behind and an operator must act."""
-    return RuntimeError(f"the counter gave id {pet['id']}, which is taken")
-
-
-def _item(pet: Pet, caller: Caller) -> Item:
-    """Make an animal's item: the reverse of `Pet`'s aliases, with who added it and when."""
-    item = {
-        name: {"N": str(value)} if isinstance(value, int) else {"S": str(value)}
-        for name, value in pet.items()
-    }
-    item["pk"] = {"S": "pet"}
-    item["createdBy"] = {"S": caller.key_id}
-    item["createdAt"] = {"N": str(int(time.time()))}
-    return item
+    return RuntimeError(f"the counter gave id {item['id']['N']}, which is taken")

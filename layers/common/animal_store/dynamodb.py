@@ -6,7 +6,6 @@ import logging
 import time
 import zlib
 from contextvars import ContextVar
-from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from botocore.config import Config
@@ -104,11 +103,6 @@ def new_client() -> DynamoDBClient:
             parameter_validation=False,
         ),
     )
-    # For each connection urllib3 rereads the authorities into a context that already has them
-    # (1.6 M). The SDK offers no public way to that context.
-    connections = client._endpoint.http_session._manager  # noqa: SLF001
-    context = connections.connection_pool_kw["ssl_context"]
-    context.load_verify_locations = cache(context.load_verify_locations)
     # First, because the SDK takes the first result that is not None.
     client.meta.events.register_first("needs-retry.dynamodb", _count_and_stop_in_time)
     for operation in ("GetItem", "Query"):
@@ -177,7 +171,7 @@ def call(method: Callable[..., Any], **parameters: Any) -> Any:
         code = error.response["Error"]["Code"]
         if code.isdigit():
             # The HTTP status, which the SDK puts here when the body is truncated or corrupt. The
-            # message is then the body, which may hold an animal's name: keep it out of the log.
+            # message is then the body, which may hold what clients sent: keep it out of the log.
             raise ServiceUnavailable from ValueError(
                 f"an error of the store is truncated or corrupt: HTTP {code}"
             )
@@ -221,7 +215,7 @@ def read(method: Callable[..., Any], output: Validator[Output], **parameters: An
     try:
         return output.json(response["Raw"])
     except ValidationError as error:
-        # Leave out the input: animal names do not belong in the log.
+        # Leave out the input: what clients sent does not belong in the log.
         details = error.errors(include_url=False, include_context=False, include_input=False)
         if details[0]["type"] == "json_invalid":
             raise ServiceUnavailable from ValueError("the store's response is truncated or corrupt")

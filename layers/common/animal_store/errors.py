@@ -61,14 +61,14 @@ class Unauthorized(ServiceError):
 
 
 class NotFound(ServiceError):
-    """There is no such animal."""
+    """There is no such resource."""
 
     code = "not_found"
     message = "The requested resource could not be found."
 
 
 class PayloadTooLarge(ServiceError):
-    """The body is larger than any animal."""
+    """The body is larger than any resource."""
 
     code = "payload_too_large"
     message = "The body must not be larger than 16 KB."

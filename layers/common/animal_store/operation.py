@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from animal_store.errors import InternalError, ServiceError, ServiceUnavailable
 from animal_store.request import Request, collection_url, header
 
 if TYPE_CHECKING:
-    from animal_store.models import Error, Pet
+    from animal_store.models import Error
 
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 _JSON_HEADERS = {"Content-Type": "application/json", **_HEADERS}
@@ -38,12 +38,12 @@ class Response:
     """
 
     status: int
-    body: Pet | list[Pet] | Error | None = None
+    body: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def created(self) -> int | None:
-        """The id of the animal that was created; None for any other response."""
+        """The id of the resource that was created; None for any other response."""
         body: Any = self.body
         return body.get("id") if self.status == _CREATED else None
 
@@ -105,7 +105,7 @@ def operation(
                 code=error.code if error else None,
                 key_id=invocation.key_id,
                 key_label=caller.label if caller else None,
-                pet_id=response.created,
+                created_id=response.created,
                 deprecated=deprecation is not None,
             )
             body, every_response = "", _HEADERS

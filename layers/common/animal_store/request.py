@@ -32,7 +32,7 @@ _DEFAULT_PORT = {"http": "80", "https": "443"}
 _PORT = re.compile(r"[1-9][0-9]{0,4}")
 _PORT_MAX = 65535
 _MAX_NAMES_LENGTH = 200
-# Five times the largest animal: a name of 256 characters, each written as two escapes of six.
+# Five times an animal with the longest name: 256 characters, each written as two escapes of six.
 _MAX_BODY_BYTES = 16 * 1024
 
 # What is wrong with a member, by pydantic's error type.
@@ -41,7 +41,7 @@ _REASONS = {
     "string_type": "must be a string",
     "string_too_short": "must have at least {min_length} character(s)",
     "string_too_long": "must have at most {max_length} characters",
-    "string_pattern_mismatch": "must have a character that is not white space",
+    "string_pattern_mismatch": "must have the form that the API document describes",
     "string_unicode": "must be valid Unicode, without lone surrogates",
     "int_type": "must be an integer",
     "greater_than_equal": "must be at least {ge}",

@@ -37,18 +37,17 @@ def logger() -> Logger:
     return Logger(use_rfc3339=True, utc=True)
 
 
-def _directive(metric: str, *dimensions: str) -> dict[str, Any]:
-    """Tell CloudWatch which member of a line is a metric, and which are its dimensions."""
+def _directive(metric: str, dimension: str) -> dict[str, Any]:
+    """Tell CloudWatch which members of a line are a metric and its third dimension."""
     return {
         "Namespace": settings.METRICS_NAMESPACE,
-        "Dimensions": [["Stage", "Operation", *dimensions]],
+        "Dimensions": [["Stage", "Operation", dimension]],
         "Metrics": [{"Name": metric}],
     }
 
 
 # Each combination of values is billed as a metric. API Gateway and Lambda count requests and their
-# duration for nothing, so a good request on a warm environment counts nothing here.
-_COLD_START = _directive("ColdStart")
+# duration for nothing, so a good request counts nothing here.
 _ERRORS = _directive("Errors", "Code")
 _ERRORS_OF_VERSION = _directive("Errors", "Version")
 _DEPRECATED_CALLS = _directive("DeprecatedCalls", "KeyLabel")
@@ -93,7 +92,7 @@ def write(  # noqa: PLR0913 - one argument for each fact of the line
     code: str | None = None,
     key_id: str | None = None,
     key_label: str | None = None,
-    pet_id: int | None = None,
+    created_id: int | None = None,
     deprecated: bool = False,
 ) -> None:
     """Write the line of a request.
@@ -111,7 +110,7 @@ def write(  # noqa: PLR0913 - one argument for each fact of the line
         code: The code of an error response.
         key_id: The id of the key that was sent, valid or not; None unless it is well formed.
         key_label: The label of the caller's key.
-        pet_id: The id of the animal that was created.
+        created_id: The id of the resource that was created.
         deprecated: Whether the operation is deprecated.
     """
     now = datetime.now(UTC)
@@ -128,11 +127,10 @@ def write(  # noqa: PLR0913 - one argument for each fact of the line
     }
     if cold_start:
         line["ColdStart"] = 1
-        directives.append(_COLD_START)
     if key_id:
         line["KeyId"] = key_id
-    if pet_id:
-        line["PetId"] = pet_id
+    if created_id:
+        line["CreatedId"] = created_id
     if code:
         line |= {"Code": code, "Errors": 1}
         directives.append(_ERRORS)
