@@ -49,7 +49,9 @@ def run(
         for number in range(call, call + calls):
             store.fail(number, *faults)
         response = handlers.invoke(EVENTS[name])
-        stored = [item["pk"]["S"] for item in handlers.items()]
+        partitions = [item["pk"]["S"] for item in handlers.items()]
+    # A failed creation leaves a gap in the ids, and may have made the counter.
+    stored = [name for name in partitions if not name.endswith("counter")]
     without_id = response._replace(text=response.text.partition(",")[2])
     return without_id, stored, [operation for operation, _ in store.calls]
 
