@@ -1,11 +1,9 @@
 """The table of API keys as its administrator uses it: to issue, list and revoke them."""
 
-import getpass
 import os
 import re
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,6 +14,10 @@ if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
 Environment = Literal["live", "test"]
+
+# How the hashes of keys for checks begin, and of no client's: bootstrap.yaml's CheckRole may write
+# records of such keys alone.
+CHECK_HASH = "00"
 
 
 class KeyAdministrationError(Exception):
@@ -50,11 +52,8 @@ class KeyRecord:
 
 
 def local_user() -> str:
-    """Name the person at this machine."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container may have no name for the user
-        return f"uid {os.getuid()}"
+    """Name the person at this machine; a container may have no name for the user."""
+    return os.environ.get("USER", f"uid {os.getuid()}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +73,7 @@ class KeyTable:
                 for name, value in asdict(record).items()
                 if value is not None
             },
-            ConditionExpression="attribute_not_exists(#hash)",
-            ExpressionAttributeNames={"#hash": "hash"},
+            ConditionExpression="attribute_not_exists(label)",
         )
 
     def get(self, digest: str) -> KeyRecord | None:
@@ -97,60 +95,51 @@ class KeyTable:
         label: str,
         environment: Environment,
         expires: int | None = None,
-        show: Callable[[str], object] = str,
+        *,
+        is_check: bool = False,
     ) -> tuple[str, KeyRecord]:
         """Make a key and store its hash; return the key, which is nowhere else, and its record.
 
-        Of two keys that are issued under one label at the same moment, at most one stays valid:
-        each issuer looks again after writing its own record, so the later one sees the earlier.
-        A key that could not be shown, after an interruption for instance, is taken back.
+        Args:
+            label: Whose key it is; only checks may share theirs.
+            environment: What the key's prefix says.
+            expires: When it expires, in seconds since 1970.
+            is_check: Whether it is for a check, and its hash begins with CHECK_HASH.
         """
         if not re.fullmatch(r"[!-~]([ -~]{0,62}[!-~])?", label):
             raise KeyAdministrationError(
                 "--label: 1 to 64 printable ASCII characters, no space at either end."
             )
-        key = api_key.generate(environment)
-        record = KeyRecord(
-            api_key.digest(key), label, int(time.time()), expires, issuedBy=self.who()
-        )
-        self._require_free_label(record)
-        try:
-            self.put(record)
-            self._require_free_label(record)
-            show(key)
-        except BaseException:  # an interruption too
-            with suppress(self.dynamodb.exceptions.ConditionalCheckFailedException):
-                self._revoke(record.hash)  # if it was written
-            raise
-        return key, record
-
-    def _require_free_label(self, record: KeyRecord) -> None:
         for other in self.all():
-            is_same = (other.label, other.state) == (record.label, "active")
-            if is_same and other.hash != record.hash:
+            if (other.label, other.state) == (label, "active") and not is_check:
                 raise KeyAdministrationError(
                     f"The label belongs to the valid key {other.id}: choose another."
                 )
+        key = api_key.generate(environment)
+        while api_key.digest(key).startswith(CHECK_HASH) != is_check:
+            key = api_key.generate(environment)
+        digest, now = api_key.digest(key), int(time.time())
+        record = KeyRecord(digest, label, now, expires, issuedBy=self.who())
+        self.put(record)
+        return key, record
 
     def revoke(self, identifier: str) -> KeyRecord:
         """Revoke a key for good, given the key itself, its id or its hash."""
         if api_key.is_well_formed(identifier):
             identifier = api_key.digest(identifier)
-        found = [key.hash for key in self.all() if identifier in {key.id, key.hash}]
-        if len(found) != 1:
+        if not re.fullmatch("[0-9a-f]{12}|[0-9a-f]{64}", identifier):
             raise KeyAdministrationError(
-                f"{len(found)} keys have this id: give the key, or its id from `list`."
+                "Give the key, or its id from `list`: 12 hexadecimal digits."
             )
-        return self._revoke(found[0])
-
-    def _revoke(self, digest: str) -> KeyRecord:
+        found = [key.hash for key in self.all() if key.hash.startswith(identifier)]
+        if len(found) != 1:
+            raise KeyAdministrationError(f"{len(found)} keys have this id: see `list`.")
         answer = self.dynamodb.update_item(
             TableName=self.name,
-            Key={"hash": {"S": digest}},
+            Key={"hash": {"S": found[0]}},
             UpdateExpression="SET revoked = if_not_exists(revoked, :now), "
             "revokedBy = if_not_exists(revokedBy, :who)",
-            ConditionExpression="attribute_exists(#hash)",
-            ExpressionAttributeNames={"#hash": "hash"},
+            ConditionExpression="attribute_exists(label)",
             ExpressionAttributeValues={
                 ":now": {"N": str(int(time.time()))},
                 ":who": {"S": self.who()},

@@ -1,22 +1,18 @@
 """Commands that issue, list and revoke API keys, in the local store or in a stage's table."""
 
-import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
 from animal_store_client.errors import printable
 
 from tools.deployment.stage import Stage, named
-from tools.key_table import Environment, KeyTable
+from tools.key_table import KeyTable
 from tools.local.folder import DataFolder
 from tools.local.service import KEY_TABLE, load_template, open_store
 from tools.local.store import create_tables
-
-_LINE = "{:12}  {:16}  {:16}  {:7}  {:20}  {}"  # of the list
 
 app = typer.Typer(help="Issue, list and revoke API keys.", no_args_is_help=True)
 
@@ -56,44 +52,28 @@ def issue(
     stage: StageOption = None,
 ) -> None:
     """Make a key. It is shown now and never again: only its hash is stored."""
-    environment: Environment = (
-        "live" if stage and stage.name == "production" else "test"
-    )
+    is_live = stage and stage.name == "production"
+    expires = int(time.time()) + days * 86_400
     with _table(stage) as keys:
-        expires = int(time.time()) + days * 86_400
-        _, record = keys.issue(label, environment, expires, typer.echo)
+        key, record = keys.issue(label, "live" if is_live else "test", expires)
+    print(key)
     typer.echo(
         f"Shown only once. Id {record.id}, expires {_time(record.expires)}.", err=True
     )
 
 
 @app.command("list")
-def list_(
-    *,
-    stage: StageOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all as JSON.")] = False,
-) -> None:
-    """List the records of all keys, never the keys themselves."""
+def list_(*, stage: StageOption = None) -> None:
+    """List the records of all keys, never the keys themselves; times are UTC."""
+    print("Id            Created           Expires           State    Label")
     with _table(stage) as keys:
-        records = keys.all()
-    if as_json:
-        as_listed = [
-            asdict(record) | {"id": record.id, "state": record.state}
-            for record in records
-        ]
-        print(json.dumps(as_listed, indent=2))
-        return
-    print(_LINE.format("Id", "Created (UTC)", "Expires", "State", "Label", "Issued by"))
-    for record in records:
-        line = _LINE.format(
-            record.id,
-            _time(record.created),
-            _time(record.expires),
-            record.state,
-            record.label,
-            record.issuedBy or "-",
-        )
-        print(printable(line))
+        for each in keys.all():
+            times = f"{_time(each.created)}  {_time(each.expires):16}"
+            who = f"issued by {each.issuedBy}"
+            if each.revokedBy:
+                who += f", revoked by {each.revokedBy}"
+            record = f"{each.id}  {times}  {each.state:7}  {each.label:20}  {who}"
+            print(printable(record))
 
 
 @app.command()

@@ -6,39 +6,27 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from tools import ROOT
 from tools.deployment.stage import DeploymentError, Stage
-from tools.key_table import KeyAdministrationError, KeyRecord, KeyTable
+from tools.key_table import KeyTable
 
 SAM = str(ROOT / ".tools/sam/bin/sam")
-_KEY_LIFE_S = 86_400
+_KEY_LIFE_S = 3_600
 _QUIET = ("-qq", "--tb=no", "--no-summary")
-# Few, because each label is a metric, but more than one check needs: a stage may be checked twice
-# at the same time, and a check that was killed leaves its key behind until it expires.
-_LABELS = [f"check {number}" for number in range(1, 5)]
 
 
 @contextmanager
 def temporary_key(stage: Stage) -> Iterator[str]:
-    """Issue a key of a stage, and revoke it at the end."""
+    """Issue a key of a stage, which expires within an hour."""
     table = stage.outputs()["ApiKeysTableName"]
     keys = KeyTable(stage.client("dynamodb"), table, stage.caller)
-    key, record = _issue(keys)
-    try:
-        if "GITHUB_ACTIONS" in os.environ:
-            print(f"::add-mask::{key}", flush=True)
-        yield key
-    finally:
-        keys.revoke(record.hash)
-
-
-def _issue(keys: KeyTable) -> tuple[str, KeyRecord]:
-    for label in _LABELS:
-        with suppress(KeyAdministrationError):  # another check has a key of this label
-            return keys.issue(label, "test", int(time.time()) + _KEY_LIFE_S)
-    raise DeploymentError(f"all labels have valid keys: {_LABELS}")
+    expires = int(time.time()) + _KEY_LIFE_S
+    key, _ = keys.issue("check", "test", expires, is_check=True)
+    if "GITHUB_ACTIONS" in os.environ:
+        print(f"::add-mask::{key}", flush=True)
+    yield key
 
 
 def check_contract(stage: Stage, key: str, place: str, *arguments: str) -> None:
