@@ -8,7 +8,7 @@ from animal_store_client.errors import printable
 
 from tools.deployment import release
 from tools.deployment.stage import Stage, StageName
-from tools.key_table import KeyTable
+from tools.key_table import CHECK_HASH, KeyTable
 
 
 def status(stage: StageName) -> None:
@@ -57,7 +57,8 @@ def _alarms(stage: Stage) -> Iterator[str]:
 def _keys(stage: Stage) -> Iterator[str]:
     """Name the keys that expire first."""
     table = KeyTable(stage.client("dynamodb"), stage.outputs()["ApiKeysTableName"])
-    valid = [key for key in table.all() if key.state == "active" and key.expires]
+    clients = [key for key in table.all() if not key.hash.startswith(CHECK_HASH)]
+    valid = [key for key in clients if key.state == "active" and key.expires]
     for key in sorted(valid, key=attrgetter("expires"))[:3]:
         day = time.strftime("%Y-%m-%d", time.gmtime(key.expires))
         yield f"API key {key.id} ({printable(key.label)}) expires on {day}"
