@@ -13,8 +13,11 @@ import trustme
 from werkzeug import Request, Response
 from werkzeug.serving import make_server
 
-Script = Callable[[Request, int], Response]
-"""Answers a request; its number starts from 1."""
+Script = Response | list[Response] | Callable[[Request, int], Response]
+"""The response to each request, or one response after the other, or a function that makes them.
+
+The function gets the request and its number, which starts from 1.
+"""
 
 
 class Server(NamedTuple):
@@ -72,6 +75,11 @@ def serve(
     def application(request: Request) -> Response:
         request.get_data()  # while it can be read
         received.append(request)
+        match script:
+            case Response():
+                return script
+            case list():
+                return script[len(received) - 1]
         return script(request, len(received))
 
     server = make_server(

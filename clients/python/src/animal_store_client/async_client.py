@@ -1,9 +1,8 @@
 """The client for asyncio: sends the calls of the core, and waits, as `Client` does."""
 
 import asyncio
-import os
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from typing import Any, NamedTuple, Self
 
 import httpx2
@@ -18,7 +17,8 @@ class Pool(NamedTuple):
     """An event loop's connections, and the turns of its calls."""
 
     http: httpx2.AsyncClient
-    turns: asyncio.Semaphore
+    reads: asyncio.Semaphore
+    writes: asyncio.Semaphore
     lifetime: AsyncGenerator[httpx2.AsyncClient]
 
 
@@ -29,7 +29,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
     """
 
     _connect = httpx2.AsyncClient
-    _pools: dict[tuple[int, asyncio.AbstractEventLoop], Pool]
+    _pools: dict[asyncio.AbstractEventLoop, Pool]
 
     async def __aenter__(self) -> Self:
         return self
@@ -39,8 +39,8 @@ class AsyncClient(Core[httpx2.AsyncClient]):
 
     async def close(self) -> None:
         """Close this event loop's connections, unless they are an `http_client` of yours."""
-        pool = self._pools.get((os.getpid(), asyncio.get_running_loop()))
-        if pool:
+        pool = self._pools.get(asyncio.get_running_loop())
+        if pool and self._may_close:
             await pool.lifetime.aclose()
 
     async def pages(
@@ -50,9 +50,11 @@ class AsyncClient(Core[httpx2.AsyncClient]):
         for call in self._pages(status, page_size, cursor):
             yield await self._send(call)
 
-    async def pets(self, *, status: AnyStatus = None, page_size: int = 100) -> AsyncGenerator[Pet]:
+    async def pets(
+        self, *, status: AnyStatus = None, page_size: int = 100, cursor: str | None = None
+    ) -> AsyncGenerator[Pet]:
         """Yield the animals in ascending id order."""
-        async for page in self.pages(status=status, page_size=page_size):
+        async for page in self.pages(status=status, page_size=page_size, cursor=cursor):
             for pet in page.pets:
                 yield pet
 
@@ -64,7 +66,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
         *,
         idempotency_key: str | None = None,
     ) -> Pet:
-        """Add an animal. Retries never add it twice. Arguments are those of `Client.create`."""
+        """Add an animal as `Client.create` does; a task that may be cancelled needs its own key."""
         return await self._send(self._create(name, category_id, status, idempotency_key))
 
     @deprecated("GET /pets/{petId} will be removed on 5 December 2030: use pets()")
@@ -74,8 +76,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
 
     async def _send(self, call: Call[T]) -> T:
         pool = await self._pool()
-        # One that waits here costs nothing; in the pool, each would be looked at in every step.
-        async with pool.turns:
+        async with self._turn(call, pool):
             call.start()
             while True:
                 try:
@@ -83,6 +84,20 @@ class AsyncClient(Core[httpx2.AsyncClient]):
                 except AnimalStoreError as error:
                     pause_s = call.pause_s(error)
                 await asyncio.sleep(pause_s)
+
+    @asynccontextmanager
+    async def _turn(self, call: Call[Any], pool: Pool) -> AsyncGenerator[None]:
+        # One that waits here costs nothing; in the pool, each would be looked at in every step.
+        turns = pool.reads if call.method == "GET" else pool.writes
+        try:
+            async with asyncio.timeout(self.limits.max_wait_s):
+                await turns.acquire()
+        except TimeoutError:
+            raise call.without_turn() from None
+        try:
+            yield
+        finally:
+            turns.release()
 
     async def _attempt(
         self, call: Call[Any], http: httpx2.AsyncClient
@@ -104,14 +119,14 @@ class AsyncClient(Core[httpx2.AsyncClient]):
 
     async def _pool(self) -> Pool:
         """Return this event loop's connections; another loop's cannot be used in it."""
-        owner = os.getpid(), asyncio.get_running_loop()
+        owner = asyncio.get_running_loop()
         if owner not in self._pools:
             self._refuse_second_owner(owner)
-            for other in [other for other in self._pools if other[1].is_closed()]:
+            for other in [other for other in self._pools if other.is_closed()]:
                 del self._pools[other]
             lifetime = self._connections()
-            turns = asyncio.Semaphore(self._max_in_flight)
-            self._pools[owner] = Pool(await anext(lifetime), turns, lifetime)
+            reads, writes = (asyncio.Semaphore(self._max_in_flight) for _ in range(2))
+            self._pools[owner] = Pool(await anext(lifetime), reads, writes, lifetime)
         return self._pools[owner]
 
     async def _connections(self) -> AsyncGenerator[httpx2.AsyncClient]:

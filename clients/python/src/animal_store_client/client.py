@@ -5,8 +5,8 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Generator
-from contextlib import closing
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple, Self
 
@@ -24,7 +24,8 @@ class Pool(NamedTuple):
     """A process's connections, and the turns of its calls."""
 
     http: httpx2.Client
-    turns: threading.Semaphore
+    reads: threading.Semaphore
+    writes: threading.Semaphore
 
 
 class Client(Core[httpx2.Client]):
@@ -41,7 +42,7 @@ class Client(Core[httpx2.Client]):
 
     def close(self) -> None:
         """Close this process's connections, unless they are an `http_client` of yours."""
-        if not self._given:
+        if self._may_close:
             self._pool().http.close()
 
     def pages(
@@ -52,14 +53,16 @@ class Client(Core[httpx2.Client]):
         Args:
             status: Only animals with this status.
             page_size: At most this many animals in a page, 1 to 100.
-            cursor: The last page's, to resume with the same status after the next one failed.
+            cursor: A page's or an error's, to go on there with the same status.
         """
         for call in self._pages(status, page_size, cursor):
             yield self._send(call)
 
-    def pets(self, *, status: AnyStatus = None, page_size: int = 100) -> Generator[Pet]:
+    def pets(
+        self, *, status: AnyStatus = None, page_size: int = 100, cursor: str | None = None
+    ) -> Generator[Pet]:
         """Yield the animals in ascending id order; arguments and errors are those of `pages`."""
-        for page in self.pages(status=status, page_size=page_size):
+        for page in self.pages(status=status, page_size=page_size, cursor=cursor):
             yield from page.pets
 
     def create(
@@ -70,7 +73,9 @@ class Client(Core[httpx2.Client]):
         *,
         idempotency_key: str | None = None,
     ) -> Pet:
-        """Add an animal. Retries never add it twice.
+        """Add an animal. Retries do not add it twice, but an interrupted call may have added it.
+
+        An interruption, of a thread or a task, raises no error that has the key: pass your own.
 
         Args:
             name: 1 to 256 characters, at least one of them not white space.
@@ -87,7 +92,7 @@ class Client(Core[httpx2.Client]):
 
     def _send(self, call: Call[T]) -> T:
         pool = self._pool()
-        with pool.turns:
+        with self._turn(call, pool):
             call.start()
             while True:
                 try:
@@ -95,6 +100,16 @@ class Client(Core[httpx2.Client]):
                 except AnimalStoreError as error:
                     pause_s = call.pause_s(error)
                 time.sleep(pause_s)
+
+    @contextmanager
+    def _turn(self, call: Call[Any], pool: Pool) -> Iterator[None]:
+        turns = pool.reads if call.method == "GET" else pool.writes
+        if not turns.acquire(timeout=self.limits.max_wait_s):
+            raise call.without_turn()
+        try:
+            yield
+        finally:
+            turns.release()
 
     def _attempt(self, call: Call[Any], http: httpx2.Client) -> tuple[httpx2.Response, bytes]:
         """Send a request once; return the response and as much of its body as the core takes."""
@@ -121,9 +136,9 @@ class Client(Core[httpx2.Client]):
         pid = os.getpid()
         if pid not in self._pools:
             self._refuse_second_owner(pid)
-            turns = threading.Semaphore(self._max_in_flight)
+            reads, writes = (threading.Semaphore(self._max_in_flight) for _ in range(2))
             # Of threads that come here at the same time, all use the first one's.
-            self._pools.setdefault(pid, Pool(self._given or self._open(), turns))
+            self._pools.setdefault(pid, Pool(self._given or self._open(), reads, writes))
         return self._pools[pid]
 
 

@@ -12,6 +12,7 @@ class AnimalStoreError(Exception):
     """Base of every error that the clients raise; control characters in its text are escaped."""
 
     idempotency_key: str | None = None  # of a failed creation: repeated with it, it adds once
+    cursor: str | None = None  # of a page that failed: lists go on there; None for the first page
     may_pass = False  # whether the same request may get another response later
     retry_after_s: float | None = None  # how long the service asked to wait
 
@@ -47,8 +48,6 @@ class ApiError(AnimalStoreError):
         members = body if isinstance(body, dict) else {}
         status, code = response.status_code, _text(members.get("code"))[:100]
         message = _text(members.get("message"), response.reason_phrase)[:500]
-        if response.has_redirect_location:
-            message = f"a redirect to {response.headers['Location'][:200]}, which is not followed"
         number = request_id(response)
         quoted = f" (request {number})" if number else ""
         error = _CLASSES.get(status, ApiError)(f"{status} {code}: {message}{quoted}")
@@ -86,7 +85,6 @@ class ServerError(ApiError):
     may_pass = True
 
 
-_MAX_RETRY_AFTER_CHARACTERS = 100
 _CLASSES: dict[int, type[ApiError]] = {
     **dict.fromkeys((400, 413, 415), InvalidRequestError),
     401: AuthenticationError,
@@ -115,8 +113,6 @@ def _text(value: Any, default: str = "") -> str:
 
 def _seconds(retry_after: str) -> float | None:
     """Read a Retry-After: seconds or a date (RFC 9110, section 10.2.3)."""
-    if len(retry_after) > _MAX_RETRY_AFTER_CHARACTERS:
-        return None
     if retry_after.isdecimal():
         return float(retry_after)
     try:
