@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.rehearsal.places import Place, empty_account, emulated
-from tests.support.recorder import recording
 from tools import ROOT
 from tools.deployment.stage import Stage
 from tools.packaging import artifact
@@ -65,7 +64,6 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
             place = Place(dict(os.environ))
         else:
             place = account.enter_context(emulated(folder / "emulator"))
-            account.enter_context(recording(folder / "calls"))
         account.enter_context(empty_account(place, STAGE))
         yield Rehearsal(place, folder)
 

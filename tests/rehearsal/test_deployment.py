@@ -4,7 +4,6 @@
 functions behind the commands and, unless a step is marked, in the role of the pipeline.
 """
 
-import os
 import shutil
 import threading
 import time
@@ -24,7 +23,6 @@ from botocore.exceptions import ClientError
 
 from tests.rehearsal import places
 from tests.rehearsal.conftest import BUILD, IS_ON_AWS, Rehearsal
-from tools import ROOT
 from tools.deployment import bootstrap, check_stage, release, restore
 from tools.deployment.service import check_contract, temporary_key
 from tools.deployment.stage import TABLES, DeploymentError, Stage
@@ -33,26 +31,6 @@ from tools.packaging.bytecode import compile_tree
 # A text of the layer that every operation answers with, and what a changed layer answers.
 TEXT = "Missing or invalid API key."
 CHANGED_TEXT = "Missing or invalid API key: this is the changed layer."
-# Every action of the commands; tests/deployment/test_permissions.py evaluates them by role.
-CALLS = [
-    ROOT / f"tests/deployment/{name}_calls.txt"
-    for name in ("check", "operator", "pipeline")
-]
-# Actions that are not named like the call.
-ACTIONS = {
-    "lambda:GetLayerVersionByArn": "lambda:GetLayerVersion",
-    "s3:HeadObject": "s3:GetObject",
-    "s3:ListObjectsV2": "s3:ListBucket",
-}
-NOT_CALLED = {
-    "cloudformation:CancelUpdateStack",  # for a deployment that is interrupted
-    # CloudFormation asks for them in CreateChangeSet.
-    "cloudformation:TagResource",
-    "iam:PassRole",
-    "cloudformation:DescribeEvents",  # after a failure
-    "dynamodb:BatchWriteItem",  # DynamoDB asks for it in a restore
-    "lambda:GetAccountSettings",  # only where a stage reserves concurrency
-}
 # Of eight writers; 0 is hoped for, and a shared machine pauses.
 LONGEST_GAP_S = 10
 only_aws = pytest.mark.skipif(not IS_ON_AWS, reason="the emulator cannot show it")
@@ -304,18 +282,3 @@ def test_delete(rehearsal: Rehearsal) -> None:
     for table in TABLES:
         with pytest.raises(ClientError, match=r"(?i)protect"):
             boto3.client("dynamodb").delete_table(TableName=resources[table])
-
-
-@pytest.mark.skipif(IS_ON_AWS, reason="calls are recorded on the emulator")
-def test_the_calls_are_those_whose_permissions_are_evaluated() -> None:
-    calls = Path(os.environ["RECORDED_CALLS"]).read_text("utf-8").split()
-    called = {ACTIONS.get(call, call) for call in calls}
-    called.discard("sts:GetCallerIdentity")  # needs no permission
-    listed = set()
-    for path in CALLS:
-        listed |= {line.split()[0] for line in path.read_text("utf-8").splitlines()}
-    assert called | NOT_CALLED == listed, (
-        "An action on the left alone is called: add it to one of CALLS with its resource, and what "
-        "test_permissions.py then refuses to a policy of bootstrap.yaml. One on the right alone "
-        "is no longer called: remove its lines, and its right."
-    )
