@@ -54,12 +54,12 @@ def cursor(client: Client, seeded_pets: SeededPets) -> str:
     return httpx2.URL(url).params["cursor"]
 
 
-@pytest.mark.parametrize("position", range(24))
-def test_changed_cursor_refused(client: Client, cursor: str, position: int) -> None:
+def test_changed_cursor_refused(client: Client, cursor: str) -> None:
     """A cursor that was changed at any place is refused, by name."""
-    character = "A" if cursor[position] != "A" else "B"
-    changed = cursor[:position] + character + cursor[position + 1 :]
-    assert_error(client.list("cursor=" + changed), "invalid_request", naming="cursor")
+    for position, character in enumerate(cursor):
+        other = "B" if character == "A" else "A"
+        query = f"cursor={cursor[:position]}{other}{cursor[position + 1 :]}"
+        assert_error(client.list(query), "invalid_request", naming="cursor")
 
 
 @pytest.mark.parametrize(
