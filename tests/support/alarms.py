@@ -1,15 +1,13 @@
 """Evaluate the alarms of a template over streams of requests, as CloudWatch does.
 
-Windows slide with the minutes. AWS does not say whether FILL fills a metric that has no value at
-all in the window: here it does not.
+Windows slide with the minutes.
 """
 
-import math
-import operator
 import re
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
-from functools import cache
+from math import isnan, nan
+from operator import and_, ge, gt, lt, ne, or_
 from typing import Any, NamedTuple
 
 from tests.support.stack import Template, properties_by_name
@@ -17,12 +15,22 @@ from tests.support.stack import Template, properties_by_name
 Metric = tuple[str, str, frozenset[tuple[str, str]]]
 """A metric's namespace, name and dimensions."""
 
-MINUTES = range(-7 * 60, 12 * 60 + 1)
-"""What is evaluated: 12 hours, and before them more than the longest window."""
+MINUTES = [*range(1, 60), *range(60, 12 * 60 + 1, 5)]
+"""Those of the 12 hours that are looked at."""
 
 _COMPARE = {
-    "GreaterThanThreshold": operator.gt,
-    "LessThanThreshold": operator.lt,
+    "GreaterThanThreshold": gt,
+    "LessThanThreshold": lt,
+    ">=": ge,
+    "<": lt,
+    "!=": ne,
+}
+_SIGNS = {"AND": and_, "&&": and_, "OR": or_, "||": or_}
+# Metric math: using-metric-math.html in CloudWatch's guide.
+_MATH: dict[str, Any] = {
+    "IF": lambda condition, yes, no: yes if condition else no,
+    "FILL": lambda value, filling: filling if isnan(value) else value,
+    "SUM": sum,
 }
 
 
@@ -39,111 +47,104 @@ class Stream(NamedTuple):
     first: int
     last: int
 
+    def until(self, minute: int) -> int:
+        """Return how many have come."""
+        passed = min(max(minute, self.first), self.last) - self.first
+        return int(self.per_minute * passed + 1e-9)
+
 
 Day = dict[Metric, list[Stream]]
 
 
-@cache
-def _numbers(per_minute: float, first: int, last: int) -> list[int]:
-    """Return how many values of a stream came until each minute."""
-    passed = [min(max(minute, first), last) - first for minute in MINUTES]
-    return [int(per_minute * minutes + 1e-9) for minutes in passed]
+def _statistic(day: Day, asked: dict[str, Any], minute: int) -> float:
+    """Return a statistic of a metric over its period until a minute, NaN without values."""
+    dimensions = {pair["Name"]: pair["Value"] for pair in asked["Dimensions"]}
+    name = metric(asked["Namespace"], asked["MetricName"], dimensions)
+    number, total = 0, 0.0
+    for stream in day.get(name, []):
+        came = stream.until(minute) - stream.until(minute - asked["Period"] // 60)
+        number += came
+        total += came * stream.value
+    if number == 0:
+        return nan
+    return total / {"Sum": 1, "Average": number}[asked["Statistic"]]
 
 
-def _statistic(day: Day, asked: dict[str, Any]) -> Callable[[int], float]:
-    """Return what gives an alarm's metric, over its period, at a minute."""
-    named = asked["Metric"]
-    pairs = {pair["Name"]: pair["Value"] for pair in named["Dimensions"]}
-    name = metric(named["Namespace"], named["MetricName"], pairs)
-    streams = day.get(name, [Stream(0, 0, 0, 0)])
-    values = [stream.value for stream in streams]
-    numbers = list(zip(*(_numbers(*stream[1:]) for stream in streams), strict=True))
-    count: list[int] = [sum(each) for each in numbers]
-    total: list[float] = [sum(map(operator.mul, values, each)) for each in numbers]
-
-    length: int = asked["Period"] // 60
-
-    def at(minute: int) -> float:
-        end = MINUTES.index(minute)
-        start = end - length
-        number, amount = count[end] - count[start], total[end] - total[start]
-        if number == 0:
-            return math.nan
-        return amount / {"Sum": 1, "Average": number}[asked["Stat"]]
-
-    return at
+def _value(day: Day, alarm: dict[str, Any], minute: int) -> float:
+    """Return what an alarm compares with its threshold."""
+    if "Metrics" not in alarm:
+        return _statistic(day, alarm, minute)
+    result, *queries = alarm["Metrics"]
+    values = {}
+    for query in queries:
+        asked = query["MetricStat"]
+        own = {"Statistic": asked["Stat"], "Period": asked["Period"]}
+        values[query["Id"]] = _statistic(day, asked["Metric"] | own, minute)
+    return float(eval(result["Expression"], _MATH, values))  # noqa: S307 - the template's
 
 
-def _of_those_there(function: Any) -> Any:
-    def apply(values: list[float]) -> float:
-        there = [value for value in values if not math.isnan(value)]
-        return function(there) if there else math.nan
-
-    return apply
-
-
-# Metric math: using-metric-math.html in CloudWatch's guide.
-_FUNCTIONS: dict[str, Any] = {
-    "IF": lambda condition, yes, no: yes if condition else no,
-    "FILL": lambda value, _: value,
-    "MAX": _of_those_there(max),
-    "SUM": _of_those_there(sum),
-}
-
-
-def _breaches(alarm: dict[str, Any], day: Day) -> Callable[[int], bool]:
-    """Return what tells of the period that ends with a minute whether it breaches the threshold."""
-    result, *metrics = alarm["Metrics"]
-    assert not any(each["ReturnData"] for each in metrics)
-    expression = compile(
-        result["Expression"].strip(), alarm["AlarmDescription"], "eval"
+def _rings(day: Day, alarm: dict[str, Any], now: int) -> bool:
+    compare, threshold = (
+        _COMPARE[alarm["ComparisonOperator"]],
+        float(alarm["Threshold"]),
     )
-    statistics = {each["Id"]: _statistic(day, each["MetricStat"]) for each in metrics}
-    missing = {"breaching": True, "notBreaching": False}[alarm["TreatMissingData"]]
-    compare = _COMPARE[alarm["ComparisonOperator"]]
+    period = alarm.get("Period") or alarm["Metrics"][1]["MetricStat"]["Period"]
+    periods = alarm["EvaluationPeriods"]
+    breaching = 0
+    for back in range(periods):
+        value = _value(day, alarm, now - back * period // 60)
+        missing = isnan(value) and alarm["TreatMissingData"] == "breaching"
+        breaching += missing or compare(value, threshold)
+    return breaching >= alarm.get("DatapointsToAlarm", periods)
 
-    @cache
-    def at(minute: int) -> bool:
-        values = {name: statistic(minute) for name, statistic in statistics.items()}
-        value = eval(expression, _FUNCTIONS, values)  # noqa: S307 - the template's
-        return missing if math.isnan(value) else compare(value, alarm["Threshold"])
 
-    return at
+def _combine(words: Iterator[str], value_of: Callable[[str], Any]) -> Any:
+    """Apply AND and OR from left to right, up to the closing parenthesis."""
+    result, sign = None, None
+    for word in words:
+        if word == ")":
+            break
+        if word in _SIGNS:
+            sign = _SIGNS[word]
+            continue
+        value = _combine(words, value_of) if word == "(" else value_of(word)
+        result = sign(result, value) if sign else value
+    return result
 
 
 def ringing(template: Template, day: Day) -> dict[str, set[int]]:
-    """Return for each alarm the minutes, from 1, at which it is in ALARM."""
+    """Return for each alarm the minutes at which it is in ALARM and not suppressed."""
     found = {}
     for name, alarm in properties_by_name(template, "AWS::CloudWatch::Alarm").items():
-        breaches, periods = _breaches(alarm, day), alarm["EvaluationPeriods"]
-        needed = alarm.get("DatapointsToAlarm", periods)
-        (length,) = {each["MetricStat"]["Period"] for each in alarm["Metrics"][1:]}
-        found[name] = {
-            now
-            for now in range(1, MINUTES.stop)
-            if sum(breaches(now - back * length // 60) for back in range(periods))
-            >= needed
-        }
+        found[name] = {now for now in MINUTES if _rings(day, alarm, now)}
     composites = properties_by_name(template, "AWS::CloudWatch::CompositeAlarm")
     for name, alarm in composites.items():
-        rule = alarm["AlarmRule"].replace("AND", "&").replace("OR", "|")
-        found[name] = eval(rule, {"ALARM": found.__getitem__})  # noqa: S307 - the template's
+        words = re.findall(r'ALARM\("\w+"\)|AND|OR|[()]', alarm["AlarmRule"])
+        minutes = _combine(iter(words), lambda word: found[word.split('"')[1]])
+        suppressor = alarm.get("ActionsSuppressor", "").removesuffix(".Arn")
+        found[name] = minutes - found.get(suppressor, set())
     return found
 
 
+def _holds(term: str, line: dict[str, Any]) -> bool:
+    """Tell whether a line of a log has what a filter asks for: `$.status >= 500`."""
+    member, sign, literal = term.removeprefix("$.").split(" ", 2)
+    if literal.startswith('"'):
+        return fnmatchcase(line[member], literal.strip('"')) is (sign == "=")
+    return _COMPARE[sign](line[member], int(literal))
+
+
 def counted_in_log(
-    template: Template, group: str, line: dict[str, Any]
+    template: Template, line: dict[str, Any]
 ) -> Iterator[tuple[Metric, float]]:
-    """Yield the metrics, with their values, that the filters of a log group make of a line."""
+    """Yield the metrics, with their values, that the filters make of a line of the access log."""
     for each in properties_by_name(template, "AWS::Logs::MetricFilter").values():
         # FilterAndPatternSyntax.html in CloudWatch Logs' guide; `*` is anything.
-        pattern = each["FilterPattern"].strip(" {}")
-        pattern = re.sub(r'\$\.(\w+) = (".*?")', r"like(\1, \2)", pattern)
-        pattern = re.sub(r'\$\.(\w+) != (".*?")', r"not like(\1, \2)", pattern)
-        for sign, word in (("$.", ""), ("&&", "and"), ("||", "or")):
-            pattern = pattern.replace(sign, word)
-        is_read = f"{each['LogGroupName']}.Arn" == group
-        if is_read and eval(pattern, {"like": fnmatchcase}, line):  # noqa: S307 - the template's
+        words = re.findall(
+            r'\$\.\w+ \S+ (?:"[^"]*"|\d+)|&&|\|\||[()]', each["FilterPattern"]
+        )
+        holds = _combine(iter(words), lambda term: _holds(term, line))
+        if holds:
             (made,) = each["MetricTransformations"]
             dimensions = {
                 pair["Key"]: line[pair["Value"].removeprefix("$.")]

@@ -1,14 +1,14 @@
-"""Read the translated template, and the parameters of its stages."""
+"""Read a template as CloudFormation does: with parameters, conditions and references resolved."""
 
+import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
 import yaml
 
 from tools import ROOT
-from tools.deployment.template import resolve
 
 Template = dict[str, Any]
 
@@ -38,45 +38,60 @@ def load(name: str) -> Template:
 
 
 def parameters(stage: str) -> dict[str, str]:
+    """Return what samconfig.toml says of a stage."""
     config = tomllib.loads((ROOT / "samconfig.toml").read_text())
     pairs = config[stage]["deploy"]["parameters"]["parameter_overrides"]
     return dict(pair.split("=", 1) for pair in pairs)
 
 
-class _Names(dict[str, str]):
-    """What a template refers to: parameters, and resources by their own names."""
+class _Names(dict[str, Any]):
+    """What a template refers to: parameters, conditions, and resources by their own names."""
 
     def __missing__(self, name: str) -> str:
         return name
 
 
-def _decide(value: Any, conditions: dict[str, bool]) -> Any:
-    match value:
-        case {"Fn::If": [name, then, otherwise]}:
-            return _decide(then if conditions[name] else otherwise, conditions)
-        case {"Fn::Equals": [one, other]}:
-            return str(one) == str(other)
-        case {"Fn::Not": [condition]}:
-            return not _decide(condition, conditions)
-        case dict():
-            return {key: _decide(each, conditions) for key, each in value.items()}
-        case list():
-            return [_decide(each, conditions) for each in value]
-    return value
+def _substitute(text: str, names: Mapping[str, Any]) -> str:
+    return re.sub(r"\$\{([\w:.]+)\}", lambda found: str(names[found[1]]), text)
+
+
+_FUNCTIONS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
+    "Ref": lambda name, names: names[name],
+    "Fn::GetAtt": lambda parts, names: names[".".join(parts)],
+    "Fn::Sub": _substitute,
+    "Fn::If": lambda parts, names: parts[1] if names[parts[0]] else parts[2],
+    "Fn::Equals": lambda pair, _: str(pair[0]) == str(pair[1]),
+    "Fn::Not": lambda condition, _: not condition[0],
+}
+
+
+def resolve(value: Any, names: Mapping[str, Any]) -> Any:
+    """Put values where a template refers to names, such as `Stage`, `HasWaf` or `Role.Arn`."""
+    if isinstance(value, list):
+        return [resolve(each, names) for each in value]
+    if not isinstance(value, dict):
+        return value
+    resolved = {key: resolve(each, names) for key, each in value.items()}
+    for function in _FUNCTIONS.keys() & resolved.keys():
+        return _FUNCTIONS[function](resolved[function], names)
+    return resolved
 
 
 @cache
-def decided(name: str, **given: str) -> Template:
-    """Read a template with these parameters; conditions and rules are decided."""
-    document = load(name)
-    document["Resources"].pop("Dashboard", None)  # its text has other `${}`
-    declared = document["Parameters"]
-    for parameter, value in given.items():
-        allowed = declared[parameter].get("AllowedValues", [value])
-        assert value in map(str, allowed), parameter
-    defaults = {each: value.get("Default", each) for each, value in declared.items()}
-    template = resolve(document, _Names(defaults | given))
-    stack: Template = _decide(template, _decide(template["Conditions"], {}))
+def decided(file: str, **given: str) -> Template:
+    """Read a template with these parameters, without what its conditions leave out."""
+    document = load(file)
+    names = _Names(given)
+    for parameter, declared in document["Parameters"].items():
+        value = names.setdefault(parameter, declared.get("Default", parameter))
+        assert str(value) in map(str, declared.get("AllowedValues", [value]))
+    assert given.keys() <= document["Parameters"].keys()
+    for condition, value in document["Conditions"].items():
+        names[condition] = resolve(value, names)
+    stack: Template = resolve(document, names)
+    for name, resource in document["Resources"].items():
+        if not names[resource.get("Condition", "always")]:
+            del stack["Resources"][name]
     return stack
 
 
@@ -85,7 +100,13 @@ def production(**changed: str) -> Template:
     return decided("template.yaml", **parameters("production") | changed)
 
 
+def block(operation: str) -> str:
+    """Return how the names of an operation's resources begin: `ListPets`."""
+    return operation[0].upper() + operation[1:]
+
+
 def properties_by_name(stack: Template, kind: str) -> dict[str, Any]:
+    """Return the properties of each resource of a type."""
     return {
         name: each.get("Properties", {})
         for name, each in stack["Resources"].items()
@@ -94,6 +115,7 @@ def properties_by_name(stack: Template, kind: str) -> dict[str, Any]:
 
 
 def properties_of(stack: Template, kind: str) -> Any:
+    """Return the properties of the one resource of a type."""
     (properties,) = properties_by_name(stack, kind).values()
     return properties
 
