@@ -79,7 +79,7 @@ def resolve(value: Any, names: Mapping[str, Any]) -> Any:
 
 @cache
 def decided(file: str, **given: str) -> Template:
-    """Read a template with these parameters, without what its conditions leave out."""
+    """Read a template with these parameters; conditions are decided."""
     document = load(file)
     names = _Names(given)
     for parameter, declared in document["Parameters"].items():
@@ -89,18 +89,22 @@ def decided(file: str, **given: str) -> Template:
     for condition, value in document["Conditions"].items():
         names[condition] = resolve(value, names)
     stack: Template = resolve(document, names)
-    for name, resource in document["Resources"].items():
-        if not names[resource.get("Condition", "always")]:
-            del stack["Resources"][name]
     return stack
 
 
-def production(**changed: str) -> Template:
-    """Read template.yaml with production's parameters, but for some."""
-    return decided("template.yaml", **parameters("production") | changed)
+def staged(stage: str = "production", **changed: str) -> Template:
+    """Return what a stage has of template.yaml, with its parameters but for some."""
+    stack = decided("template.yaml", **parameters(stage) | changed)
+    holds = {None: True, **stack["Conditions"]}
+    resources = {
+        name: each
+        for name, each in stack["Resources"].items()
+        if holds[each.get("Condition")]
+    }
+    return stack | {"Resources": resources}
 
 
-def block(operation: str) -> str:
+def block_of(operation: str) -> str:
     """Return how the names of an operation's resources begin: `ListPets`."""
     return operation[0].upper() + operation[1:]
 

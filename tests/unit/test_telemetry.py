@@ -12,7 +12,7 @@ from animal_store import api_key
 
 from tests.support import handlers
 from tests.support.fault_injection import THROTTLED, FaultyStore
-from tests.support.stack import production, properties_of
+from tests.support.stack import properties_of, staged
 from tools import ROOT
 from tools.local.events import EXAMPLE_KEY
 
@@ -92,7 +92,7 @@ def test_queries_of_the_runbook_ask_for_members_that_lines_have(
     store.fail("UpdateItem", THROTTLED, THROTTLED, THROTTLED)
     handlers.send("create-201")
     lines = output.readouterr().out.splitlines()
-    access_log = properties_of(production(), "AWS::Serverless::Api")["AccessLogSetting"]
+    access_log = properties_of(staged(), "AWS::Serverless::Api")["AccessLogSetting"]
     members = {part.split('"')[1] for part in access_log["Format"].split(",")}
     members |= {name for line in lines for name in json.loads(line)}
     runbook = (ROOT / "docs/runbook.md").read_text().splitlines()
