@@ -18,7 +18,7 @@ Metric = tuple[str, str, frozenset[tuple[str, str]]]
 MINUTES = [*range(1, 60), *range(60, 12 * 60 + 1, 5)]
 """Those of the 12 hours that are looked at."""
 
-_COMPARE = {
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "GreaterThanThreshold": gt,
     "LessThanThreshold": lt,
     ">=": ge,
@@ -84,18 +84,15 @@ def _value(day: Day, alarm: dict[str, Any], minute: int) -> float:
 
 
 def _rings(day: Day, alarm: dict[str, Any], now: int) -> bool:
-    compare, threshold = (
-        _COMPARE[alarm["ComparisonOperator"]],
-        float(alarm["Threshold"]),
-    )
+    compare, threshold = _COMPARE[alarm["ComparisonOperator"]], alarm["Threshold"]
     period = alarm.get("Period") or alarm["Metrics"][1]["MetricStat"]["Period"]
     periods = alarm["EvaluationPeriods"]
     breaching = 0
     for back in range(periods):
         value = _value(day, alarm, now - back * period // 60)
         missing = isnan(value) and alarm["TreatMissingData"] == "breaching"
-        breaching += missing or compare(value, threshold)
-    return breaching >= alarm.get("DatapointsToAlarm", periods)
+        breaching += missing or compare(value, float(threshold))
+    return not breaching < alarm.get("DatapointsToAlarm", periods)
 
 
 def _combine(words: Iterator[str], value_of: Callable[[str], Any]) -> Any:
