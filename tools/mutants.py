@@ -1,167 +1,110 @@
-"""Change the code by a program, one small change at a time; each must make a test fail."""
+"""Change the last commit by a program, a little at a time, and print what no test notices.
 
-import json
+It runs in `.tools/mutmut`: `make mutants ONLY=layers SAMPLE=50`. Lines that end in
+`# pragma: no mutate: reason` are left alone.
+"""
+
 import os
-import re
+import random
 import subprocess
-import tomllib
-from collections import defaultdict
+import sys
 from collections.abc import Iterator
-from difflib import ndiff
-from functools import cache
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from os.path import commonprefix
 from pathlib import Path
-from typing import Annotated, Any
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
-import typer
-import yaml
 from coverage import CoverageData
+from libcst import SimpleString
+from mutmut.configuration import config
+from mutmut.mutation.file_mutation import create_mutations
 
-from tools import ROOT
-from tools.planted_faults import Fault, check_intact, draw, judge
-
-_ACCEPTED = ROOT / "tests/accepted_mutants.toml"
-_REQUESTS = "tests/unit tests/reliability/test_faults.py tests/contract"
-# After the tests, because linters take longer.
-_LINT = " && make -s lint-templates"
-_STACK = "tests/template tests/unit/test_roles.py tests/deployment/test_check_stage.py"
-_RIGHTS = "tests/deployment/test_bootstrap.py tests/deployment/test_permissions.py"
-# What may be changed, and the tests that must notice.
-_SUITES = {
-    "layers/common/animal_store/*.py": _REQUESTS,
-    "functions/*/app.py": _REQUESTS,
-    "clients/python/src/*/*.py": "tests/clients/test_client.py",
-    "tools/deployment/*.py": "tests/deployment tests/reliability/test_repair.py",
-    "tools/admin/*.py": "tests/admin",
-    "tools/key_table.py": "tests/admin tests/deployment/test_commands.py",
-    "template.yaml": _STACK + _LINT,
-    "bootstrap.yaml": _RIGHTS + _LINT,
-    ".github/workflows/*.yml": "tests/deployment/test_workflows.py && make -s check-workflows",
-}
-# Read by people alone.
-_PROSE = {
-    "AlarmDescription",
-    "AssertDescription",
-    "Description",
-    "Label",
-    "Sid",
-    "comment",
-    "description",
-}
-_OPPOSITES = {"true": "false", "false": "true", "Allow": "Deny", "Deny": "Allow"}
+_ROOT = Path.cwd()
+_PYTEST = [".venv/bin/python", "-m", "pytest", "-xq"]
+_LIMIT = ["-o", "faulthandler_timeout=60", "-o", "faulthandler_exit_on_timeout=1"]
+_RECORD = [
+    "-m",
+    "not slow",
+    "-n",
+    "auto",
+    "--cov=.",
+    "--cov-context=test",
+    "--cov-report=",
+    "--cov-fail-under=0",
+]
 
 
-def mutants(
-    only: Annotated[str, typer.Option(help="A file or folder; empty for all.")] = "",
-    sample: Annotated[int, typer.Option(help="So many, drawn by SEED.")] = 0,
-    seed: Annotated[int, typer.Option(help="Another draw.")] = 0,
-) -> None:
-    """Print each change that no test notices, and the score; exit with 1 if there is one."""
-    listed = tomllib.loads(_ACCEPTED.read_text("utf-8"))["mutant"]
-    accepted = [(each["file"], each["line"]) for each in listed]
-    found: list[Fault] = []
-    for pattern, suite in _SUITES.items():
-        for path in sorted(ROOT.glob(pattern)):
-            file = str(path.relative_to(ROOT))
-            if file.startswith(only):
-                make = python if file.endswith(".py") else settings
-                found += make(file, suite)
-    drawn = [
-        mutant
-        for mutant in draw(found, sample, str(seed))
-        if (mutant.file, changed_line(mutant.name)) not in accepted
-    ]
-    if drawn or not found:
-        judge(drawn)
+class Change(NamedTuple):
+    """A change of a file, and the tests of the line that it changes."""
+
+    name: str
+    file: Path
+    text: str
+    tests: set[str]
 
 
-def changed_line(name: str) -> str:
-    """Return the last line that comes, or if none does, the last that goes."""
-    lines = name.splitlines()[1:]
-    added = [line for line in lines if line.startswith("+")]
-    return (added or lines)[-1][2:].strip()
+@contextmanager
+def copy() -> Iterator[Path]:
+    """Give a copy of the last commit that may be changed."""
+    with TemporaryDirectory() as folder:
+        tree = Path(folder, "tree")
+        subprocess.run(["git", "clone", "--quiet", _ROOT, tree], check=True)
+        for name in (".venv", ".tools"):
+            (tree / name).symlink_to(_ROOT / name)
+        yield tree
 
 
-def python(file: str, suite: str) -> Iterator[Fault]:
-    """Change what mutmut would, except a command's help, on lines that the suite runs."""
-    text, tests = (ROOT / file).read_text("utf-8"), _tests_of_lines(suite)
-    command = [".tools/mutmut/bin/python", "tools/mutations.py", file]
-    printed = subprocess.check_output(command, cwd=ROOT, text=True)
-    for line, changed in map(json.loads, printed.splitlines()):
-        if tests[file, line] and without_help(changed) != without_help(text):
-            yield Fault(diff(file, text, changed), tests[file, line], file, changed)
+def changes(file: Path, text: str, contexts: dict[int, list[str]]) -> Iterator[Change]:
+    """Make the changes that mutmut does, but for strings."""
+    tests = {
+        # Without the case, which may not do as an argument.
+        line: {name.split("[")[0].split("|")[0] for name in names if name}
+        for line, names in contexts.items()
+    }
+    any_line = set().union(*tests.values())
+    module, mutations, *_ = create_mutations("", text)
+    for each in mutations:
+        if not isinstance(each.original_node, SimpleString):
+            changed = module.deep_replace(each.original_node, each.mutated_node).code
+            same = commonprefix([text, changed])  # noqa: RUF071 - characters are meant
+            line = same.count("\n") + 1
+            name = f"{file}:{line}: {changed.splitlines()[line - 1 :][:1]}"
+            yield Change(name, file, changed, tests.get(line) or any_line)
 
 
-def without_help(text: str) -> str:
-    """Return a module without the help texts of its commands' options."""
-    return re.sub(r'\b(help|metavar)=("[^"]*"|None),?\s*', "", text)
+def is_noticed(change: Change) -> bool:
+    """Tell whether a test fails, or hangs for a minute; print the change if none does."""
+    command = [*_PYTEST, *_LIMIT, *change.tests]
+    with copy() as tree:
+        (tree / change.file).write_text(change.text, "utf-8")
+        done = subprocess.run(command, cwd=tree, capture_output=True, check=False)
+    if done.returncode == 0:
+        print(change.name)
+    return done.returncode != 0
 
 
-@cache
-def _tests_of_lines(suite: str) -> dict[tuple[str, int], str]:
-    """Return the tests of a suite that run a line of a file.
-
-    They are recorded once for a state of the tree, in `.tools`, in place of an older record.
-    """
-    index = os.environ | {"GIT_INDEX_FILE": ".tools/index"}
-    command = ["sh", "-c", "git add --all && git write-tree"]
-    state = subprocess.check_output(command, cwd=ROOT, env=index, text=True)
-    name = re.sub(r"\W+", "-", f"coverage {suite}")
-    record = ROOT / ".tools" / f"{name}.{state.strip()}"
-    if not record.exists():
-        for older in record.parent.glob(f"{name}.*"):
-            older.unlink()
-        coverage = "-n auto --cov=. --cov-context=test --cov-report= --cov-fail-under=0"
-        check_intact(Fault("", f"{coverage} {suite}"), COVERAGE_FILE=f"{record}.new")
-        Path(f"{record}.new").rename(record)
-    data = CoverageData(str(record))
-    data.read()
-    found: dict[tuple[str, int], str] = defaultdict(str)
-    for path in data.measured_files():
-        file = path.partition("/tree/")[2]
-        for line, contexts in data.contexts_by_lineno(path).items():
-            # Without the cases, whose names may not be safe in a command.
-            tests = sorted({re.split(r"\[|\|", context)[0] for context in contexts})
-            # What runs when a module is imported may matter to each test.
-            found[file, line] = " ".join(tests) if all(tests) else suite
-    return found
+def main(only: str, sample: int) -> None:
+    """Print each change that no test notices, and the share of those that one does."""
+    # Not the installed client.
+    os.environ["PYTHONPATH"] = "clients/python/src"
+    found: list[Change] = []
+    with copy() as tree:
+        subprocess.run([*_PYTEST, *_RECORD], cwd=tree, check=True)
+        recorded = CoverageData(f"{tree}/.coverage")
+        recorded.read()
+        for folder in config().source_paths:
+            for path in tree.glob(f"{folder}/**/*.py"):
+                file = path.relative_to(tree)
+                if only in str(file):
+                    lines = recorded.contexts_by_lineno(str(path))
+                    found += changes(file, path.read_text("utf-8"), lines)
+    random.shuffle(found)
+    chosen = found[:sample]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        noticed = sum(pool.map(is_noticed, chosen))
+    print(noticed, "of", len(chosen), "changes were noticed")
 
 
-def settings(file: str, suite: str) -> Iterator[Fault]:
-    """Change each value of a YAML file that is not prose, and leave out each entry of a list."""
-    unchanged, *mutants = values((ROOT / file).read_text("utf-8"))
-    check_intact(Fault("", suite, file, unchanged))
-    for text in mutants:
-        yield Fault(diff(file, unchanged, text), suite, file, text)
-
-
-def values(text: str) -> Iterator[str]:
-    """Yield a YAML text as it is, and then with each change; without comments."""
-    root: Any = yaml.compose(text, yaml.CSafeLoader)
-    yield yaml.serialize(root, Dumper=yaml.CSafeDumper)
-    nodes = [root]
-    while nodes:
-        node = nodes.pop()
-        original = node.value
-        if isinstance(node, yaml.MappingNode):
-            nodes += [value for key, value in original if key.value not in _PROSE]
-            continue
-        if isinstance(node, yaml.SequenceNode):
-            nodes += original
-            changes = [original[:i] + original[i + 1 :] for i in range(len(original))]
-        else:
-            changes = [other(original)]
-        for node.value in changes:
-            yield yaml.serialize(root, Dumper=yaml.CSafeDumper)
-        node.value = original
-
-
-def other(value: str) -> str:
-    """Return another value: ten times a number, the opposite, or a text with one more letter."""
-    number = str(int(value) * 10 or 1) if value.isdecimal() else f"{value}x"
-    return _OPPOSITES.get(value, number)
-
-
-def diff(file: str, before: str, after: str) -> str:
-    """Return a file's name, and the lines that go and come."""
-    lines = ndiff(before.splitlines(), after.splitlines())
-    return "\n".join([file, *(line for line in lines if line[0] in "-+")])
+main(sys.argv[1], int(sys.argv[2]))

@@ -16,7 +16,7 @@ def aws(
 ) -> Aws:
     """Make the account, whose stage has no stack yet, and the artifacts of two commits of main."""
     monkeypatch.chdir(tmp_path)
-    for name in ("ALARM_EMAIL", "GITHUB_ACTIONS", "PYTHONPATH"):
+    for name in ("ALARM_EMAIL", "GITHUB_ACTIONS"):
         monkeypatch.delenv(name, raising=False)
     pack("older")
     pack("newer")

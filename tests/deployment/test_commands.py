@@ -60,7 +60,7 @@ dynamodb:PutItem animal-store-local-ApiKeysTable attribute_not_exists(label)
 ::add-mask::#2
 $ env -i CONTRACT_API_KEY=#2 CONTRACT_BASE_URL=https://a/v1 \
 CONTRACT_EXPECTED_FAILURES=tests/contract/expected_failures/aws.yaml \
-PATH=/usr/bin:/bin PYTHONPATH=clients PYTHONUTF8=1 pytest \
+PATH=/usr/bin:/bin PYTHONUTF8=1 pytest \
 tests/contract -p no:cacheprovider -r fE -m smoke_read_only
 """
 PASSED = """\
@@ -128,7 +128,6 @@ Changes:
 def workflow(production: Aws, monkeypatch: pytest.MonkeyPatch) -> Aws:
     """Act as a job of GitHub's does."""
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    monkeypatch.setenv("PYTHONPATH", "clients")
     return production
 
 

@@ -27,7 +27,6 @@ PRINTED = [
     'rel="next"',
     "][",  # the end of a page and the beginning of the next
     "9007199254740993n\nRex is listed",
-    "50 animals: ",
     '{"id"',
 ]
 INTERPRETERS = {
@@ -79,7 +78,8 @@ def test_example_survives_failures_and_keeps_the_key(
         return response
 
     # More animals than fit on the examples' pages.
-    service.tool("seed", "--count", "10")
+    for number in range(10):
+        service.http.post("/pets", json={"name": f"Pet {number}", "categoryId": 1})
     with serve(lambda *_: reply([])) as trap, serve(script) as server:
         done = run_example(language, code, tmp_path, server.base_url, service.api_key)
 

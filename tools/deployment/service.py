@@ -65,8 +65,6 @@ def _suite(stage: Stage, key: str, place: str, *arguments: str) -> int:
     pytest = ["-m", "pytest", "tests/contract", "-p", "no:cacheprovider"]
     environment = {
         "PATH": "/usr/bin:/bin",
-        # In a workflow, where this repository's own packages are not installed.
-        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
         "PYTHONUTF8": "1",
         "CONTRACT_BASE_URL": stage.outputs()["BaseUrl"],
         "CONTRACT_API_KEY": key,
