@@ -80,12 +80,12 @@ def is_noticed(change: Change) -> bool:
     with copy() as tree:
         (tree / change.file).write_text(change.text, "utf-8")
         done = subprocess.run(command, cwd=tree, capture_output=True, check=False)
-    if done.returncode == 0:
+    if not done.returncode:
         print(change.name)
     return done.returncode != 0
 
 
-def main(only: str, sample: int) -> None:
+def main(only: str, sample: str) -> None:
     """Print each change that no test notices, and the share of those that one does."""
     # Not the installed client.
     os.environ["PYTHONPATH"] = "clients/python/src"
@@ -101,10 +101,10 @@ def main(only: str, sample: int) -> None:
                     lines = recorded.contexts_by_lineno(str(path))
                     found += changes(file, path.read_text("utf-8"), lines)
     random.shuffle(found)
-    chosen = found[:sample]
+    chosen = found[: int(sample)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         noticed = sum(pool.map(is_noticed, chosen))
     print(noticed, "of", len(chosen), "changes were noticed")
 
 
-main(sys.argv[1], int(sys.argv[2]))
+main(*sys.argv[1:])
