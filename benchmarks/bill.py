@@ -60,7 +60,9 @@ def quantities(stack: Template, ours: dict[str, Any], rate: float) -> dict[str, 
     gb = TEMPLATE.functions["ListPetsFunction"].memory_mb / 1024
     stored = (size(animal(1)) + _BYTES_ADDED_TO_AN_ITEM) / 1000
     alarms = properties_by_name(stack, "AWS::CloudWatch::Alarm").values()
-    watched = [metric for alarm in alarms for metric in alarm.get("Metrics", [{"MetricStat"}])]
+    watched = [
+        metric for alarm in alarms for metric in alarm.get("Metrics", [{"MetricStat"}])
+    ]
     return {
         "requests": min(millions, 333),
         "requests above 333 million": max(min(millions, 1000) - 333, 0),
