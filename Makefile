@@ -147,7 +147,7 @@ test: install .tools/sam/.installed ## every test that is not slow
 
 .PHONY: test-slow test-all
 # Before the tests, whose two processes would otherwise install the same tools at once.
-test-slow: install $(patsubst %,.tools/%/.installed,sam clients $(if $(shell command -v npm),iam clients-npm $(if $(shell command -v java),dynamodb-local)))
+test-slow: install $(patsubst %,.tools/%/.installed,sam $(if $(shell command -v npm),iam clients-npm $(if $(shell command -v java),dynamodb-local)))
 	@echo "make test-slow: some minutes"
 	@SECONDS=0; $(PYTEST_CMD) -n 2 --dist loadfile -m slow; echo "make test-slow: $$SECONDS s"
 
