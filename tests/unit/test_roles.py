@@ -11,8 +11,7 @@ from animal_store import api_key
 from tests.support import handlers, openapi
 from tests.support.fault_injection import FaultyStore
 from tests.support.handlers import EVENTS, SUCCESSES, TEMPLATE
-from tests.support.stack import load, role_statements
-from tools.deployment.template import resolve
+from tests.support.stack import load, resolve, role_statements
 from tools.local.events import EXAMPLE_KEY
 from tools.packaging.sdk_data import OPERATIONS
 
@@ -46,6 +45,15 @@ def needed_rights(operation: str, params: dict[str, Any]) -> Iterator[Right]:
             yield action, resource, f"dynamodb:Attributes {attribute}"
 
 
+def conditions_of(statement: dict[str, Any]) -> Iterator[str]:
+    """Yield the conditions of a statement: `dynamodb:LeadingKeys pet`."""
+    for operator, condition in statement.get("Condition", {}).items():
+        kind = "Like" if "*" in str(condition) else "Equals"
+        assert operator == f"ForAllValues:String{kind}"
+        for key, values in condition.items():
+            yield from (f"{key} {value}" for value in values)
+
+
 def granted_rights(function: str) -> Iterator[Right]:
     """Yield a function's rights to DynamoDB in template.yaml."""
     role = RESOURCES[function]["Properties"]["Role"]["Fn::GetAtt"][0]
@@ -55,13 +63,11 @@ def granted_rights(function: str) -> Iterator[Right]:
         if name != role or "dynamodb:" not in str(action):
             continue
         assert isinstance(action, str), f"template.yaml, {role}: a statement per action"
-        resource = resolve(statement["Resource"], ARNS)
-        yield action, resource, ""
-        for operator, condition in statement.get("Condition", {}).items():
-            kind = "Like" if "*" in str(condition) else "Equals"
-            assert operator == f"ForAllValues:String{kind}"
-            for key, values in condition.items():
-                yield from ((action, resource, f"{key} {value}") for value in values)
+        resources = resolve(statement["Resource"], ARNS)
+        for resource in resources if isinstance(resources, list) else [resources]:
+            yield action, resource, ""
+            for condition in conditions_of(statement):
+                yield action, resource, condition
 
 
 def send_successes(function: str) -> None:
