@@ -27,7 +27,7 @@ others-code  arn:aws:lambda:eu-west-1:123456789012:function:payroll
 others-stack arn:aws:cloudformation:eu-west-1:123456789012:stack/payroll/1
 others-table arn:aws:dynamodb:eu-west-1:123456789012:table/payroll
 role         arn:aws:iam::123456789012:role/animal-store-production-ListPetsRole-1
-rule         arn:aws:events:eu-west-1:123456789012:rule/animal-store-production-HeartbeatRule-1
+rule         arn:aws:events:eu-west-1:123456789012:rule/animal-store-production-ListPetsHeartbeat-1
 stack        arn:aws:cloudformation:eu-west-1:123456789012:stack/animal-store-production/1
 stream       arn:aws:logs:eu-west-1:123456789012:log-group:animal-store-production-1:log-stream:1
 topic        arn:aws:sns:eu-west-1:123456789012:animal-store-production-AlarmTopic-1

@@ -183,7 +183,7 @@ def assert_server_errors(stage: Stage, begin: datetime) -> None:
 @only_aws  # nothing on the emulator sets off an alarm
 @pytest.mark.administrator
 def test_an_alarm_reaches_its_topic(rehearsal: Rehearsal) -> None:
-    name = rehearsal.stage.resources()["RefusalsAlarm"]
+    name = rehearsal.stage.resources()["ListPetsHeartbeatAlarm"]
     alarm = boto3.resource("cloudwatch").Alarm(name)
     alarm.set_state(StateValue="ALARM", StateReason="first flight")
     time.sleep(60)
