@@ -175,8 +175,7 @@ lock: $(UV) ## bring the Python lock files up to date with pyproject.toml and ev
 	@$(UV) lock $(if $(UPGRADE),--upgrade)
 	@for in in locks/*.in; do $(COMPILE) --universal --python-version 3.11 -o "$${in%.in}.txt" "$$in"; done
 	@$(UV) export --quiet --no-hashes --no-header --no-annotate --all-groups --no-emit-local -o .tools/constraints.txt
-	@for in in benchmarks/*.in benchmarks/peers/*/*.in; do \
-	  $(COMPILE) --python-version 3.13 -c .tools/constraints.txt -o "$${in%.in}.txt" "$$in"; done
+	@$(COMPILE) --python-version 3.13 -c .tools/constraints.txt -o benchmarks/requirements.txt benchmarks/requirements.in
 
 # dynamodb-local's lock file was cut by hand (see its package.json).
 .PHONY: upgrade
@@ -240,19 +239,13 @@ first-flight: .venv/.installed .tools/sam/.installed ## the rehearsal's steps an
 	@echo "This takes about an hour and costs a few dollars: docs/deployment.md, First flight."
 	@FIRST_FLIGHT=1 REHEARSED_STAGE="$$STAGE" $(PYTEST_CMD) tests/rehearsal -vx --durations=0 --durations-min=1
 
-## This repository's own (starter: leave out)
+## A service of your own, and the benchmark
 
 .PHONY: starter
-starter: install ## make a service of your own out of this one: make starter NAME=book DEST=~/book-store (PLURAL=books)
-	@$(call required,NAME DEST).venv/bin/python -m tools.starter "$$NAME" "$$DEST" $(if $(PLURAL),--plural "$$PLURAL")
+starter: install ## make a service of your own out of this one: make starter NAME=book DEST=~/book-store
+	@$(call required,NAME DEST).venv/bin/python -m tools.starter "$$NAME" "$$DEST"
 
 .PHONY: bench
-bench: .venv/.installed .tools/sam/.installed $(if $(QUICK),,.tools/charts/.installed .tools/node/.installed) ## compare the speed of the last commit with other frameworks, on Linux (QUICK=1: cold starts of ours and a tuned bare one)
-	@$(MAKE) build ARCH=$(MACHINE) >&2
-	@.venv/bin/python -m benchmarks $(if $(QUICK),--quick)
-
-.PHONY: bench-publish
-bench-publish: .venv/.installed .tools/sam/.installed .tools/charts/.installed
-	@.venv/bin/python -m benchmarks --publish
-
-# (starter: go on)
+bench: .venv/.installed .tools/sam/.installed ## compare the speed of the last commit with two peers', on Linux with valgrind
+	@$(MAKE) build ARCH=$(MACHINE)
+	@.venv/bin/python -m benchmarks

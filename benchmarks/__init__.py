@@ -1,1 +1,1 @@
-"""Compare the animal store with what others would write in its place: `make bench`."""
+"""Compare the speed of the animal store with handlers that others would write: `make bench`."""

@@ -1,109 +1,83 @@
-"""Package, measure and publish every variant.
+"""Measure this service and two peers, and write RESULTS.md."""
 
-With `--quick`, count a cold start of two alone; with `--publish`, publish results.json again.
-"""
-
-import datetime as dt
-import json
-import os
 import platform
 import shutil
 import subprocess
-import sys
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from itertools import product
+import tempfile
 from pathlib import Path
-from typing import Any
 
-from benchmarks.bill import bills
-from benchmarks.cases import CASES, Case
-from benchmarks.execution import observe
-from benchmarks.packages import (
-    BUILD,
-    HERE,
-    OURS,
-    PEERS,
-    RESULTS,
-    TUNED,
-    MeasurementError,
-    build,
-    build_runtime,
-)
-from benchmarks.store import fill
+from benchmarks.execution import AUTHORITY, spend
+from tests.support.handlers import EVENTS, empty_store, function_of
 from tools import ROOT
+from tools.packaging.bytecode import compile_tree
+from tools.packaging.targets import TARGETS
+
+HERE = ROOT / "benchmarks"
+BUILT = TARGETS[platform.machine().replace("aarch64", "arm64")].build_dir
+OURS = "this service"
+PEERS = {"tuned handler": "bare", "tuned Powertools": "powertools"}
+CASES = {
+    "cold start": ("list-200", 0, 1),
+    "list of 20": ("list-200", 20, 100),
+    "create": ("create-201", 20, 100),
+    "get": ("get-200", 20, 100),
+}
+"""An event, how often it is sent to fill caches, and how often to measure."""
 
 
-def measure(
-    variants: Iterable[str], cases: Sequence[Case], rounds: int
-) -> dict[str, Any]:
-    """Count and time each case with each variant; return the rows of `results.json`."""
-    fill()
-    packages = [build(variant) for variant in variants]
-    pairs = [*product(cases, packages)]
-    rows: dict[str, Any] = {package.name: defaultdict(dict) for package in packages}
-    # As many at once as there are processors: no count depends on another process.
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for case, package, counted in pool.map(_count, pairs):
-            rows[package.name]["instructions"][case.title] = counted
-    # In turn, so that a slow minute hits all of them.
-    for _, (case, package) in product(range(rounds), pairs):
-        run, row = observe(package, case, case.last), rows[package.name]
-        spent = run.cpu_ms[case.last] - run.cpu_ms[case.before]
-        ms = round(spent / case.counted, 2)
-        row["cpu_ms"][case.title] = min(ms, row["cpu_ms"].get(case.title, ms))
-        row["log_lines"][case.title] = run.log.count("\n") // case.last
-        row["log_bytes"][case.title] = len(run.log) // case.last
-        row["body_bytes"][case.title] = len(run.answer["body"])
-    return rows
+def prepare(folder: Path) -> None:
+    """Fill a folder with what is measured, all compiled, and the store with animals."""
+    shutil.copytree(HERE / "peers", folder, dirs_exist_ok=True)
+    uv = f"{ROOT}/.tools/uv/bin/uv pip install --quiet --require-hashes --target"
+    pins = ["--requirements", f"{HERE}/requirements.txt"]
+    subprocess.run([*uv.split(), str(folder), *pins], check=True)
+    compile_tree(folder, "/var/task")
+    shutil.copytree(BUILT, folder, dirs_exist_ok=True)
+    roots = (BUILT / "CommonLayer/amazon-roots.pem").read_bytes()
+    (folder / "authorities.pem").write_bytes(roots + AUTHORITY.cert_pem.bytes())
+    empty_store()
+    measure(folder, OURS, "create", counted=False)
 
 
-def _count(pair: tuple[Case, Path]) -> tuple[Case, Path, int]:
-    """Count the instructions of an invocation; a cold start's begin with the process."""
-    case, package = pair
-    counted = observe(package, case, case.last, is_counted=True).instructions
-    if case.before:
-        counted -= observe(package, case, case.before, is_counted=True).instructions
-    return case, package, round(counted / case.counted)
+def measure(folder: Path, variant: str, case: str, *, counted: bool) -> float:
+    """Return what one invocation takes: instructions if counted, otherwise milliseconds."""
+    name, before, measured = CASES[case]
+    event = EVENTS[name]
+    task = folder / PEERS.get(variant, function_of(event))
+    libraries = (
+        f"{folder}/CommonLayer/python:{folder}" if variant == OURS else str(folder)
+    )
+    spent = spend(task, libraries, event, before + measured, counted=counted)
+    if before:
+        spent -= spend(task, libraries, event, before, counted=counted)
+    return spent / measured
 
 
-def describe(openssl: str) -> dict[str, Any]:
-    """Say what a run measures, where and when."""
-    cpuinfo = Path("/proc/cpuinfo").read_text()
-    processor = cpuinfo.partition("model name\t: ")[2].partition("\n")[0]
-    commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], text=True)
-    return {
-        "date": dt.datetime.now(dt.UTC).date().isoformat(),
-        "commit": commit.strip(),
-        "machine": f"{processor}, {os.cpu_count()} cores, {platform.platform()}",
-        "load": round(os.getloadavg()[2], 1),
-        "openssl": openssl,
-        "python": platform.python_version(),
-    }
-
-
-def publish(results: dict[str, Any]) -> None:
-    """Write results.json with the bill of the template as it stands, its tables and its charts."""
-    results["bill"] = bills(results["rows"][OURS])
-    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
-    python = ROOT / ".tools/charts/bin/python"
-    subprocess.run([python, HERE / "publish.py", HERE], check=True)
+def main() -> None:
+    """Measure every case with every variant, and write RESULTS.md."""
+    describe = ["git", "log", "-1", "--format=commit %h of %cs"]
+    commit = subprocess.check_output(describe, cwd=ROOT, text=True).strip()
+    lines = [
+        "# Results of the benchmark\n",
+        f"At {commit}, on {platform.platform()}. What they say: [README.md](README.md).\n",
+        "Million instructions / milliseconds of processor time:\n",
+        f"| | {' | '.join(CASES)} |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        prepare(folder)
+        for variant in (OURS, *PEERS):
+            cells = [variant]
+            for case in CASES:
+                count = measure(folder, variant, case, counted=True)
+                times = [
+                    measure(folder, variant, case, counted=False) for _ in range(5)
+                ]
+                cells.append(f"{count / 1e6:.2f} / {min(times):.2f}")
+            lines.append(f"| {' | '.join(cells)} |")
+    (HERE / "RESULTS.md").write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":
-    if "--publish" in sys.argv:
-        sys.exit(publish(json.loads(RESULTS.read_text())))
-    if not shutil.which("valgrind"):
-        sys.exit("The benchmark needs valgrind (Debian: apt-get install valgrind).")
-    try:
-        openssl = build_runtime()
-        if "--quick" in sys.argv:
-            print(json.dumps(measure([OURS, TUNED], CASES[:1], rounds=1)))
-        else:
-            rows = measure(PEERS, CASES, rounds=5)
-            publish(describe(openssl) | {"rows": rows})
-    except MeasurementError as error:
-        sys.exit(str(error))
-    finally:
-        shutil.rmtree(BUILD, ignore_errors=True)
+    main()

@@ -16,9 +16,8 @@ import yaml
 
 from tools import ROOT
 from tools.local.service import load_template
-from tools.packaging import artifact, layer, sbom
-from tools.packaging.build import committed, require_processor
-from tools.packaging.bytecode import compile_tree
+from tools.packaging import artifact, layer
+from tools.packaging.build import committed
 from tools.packaging.targets import PYTHON, TARGETS
 
 pytestmark = pytest.mark.skipif(
@@ -93,33 +92,17 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return output
 
 
-def test_a_layer_is_compiled_and_documented(built: Path, tmp_path: Path) -> None:
+def test_a_layer_is_compiled_and_has_the_licences_of_its_libraries(built: Path) -> None:
     modules = list(built.rglob("*.py"))
+    libraries = list(built.glob("python/*.dist-info"))
+
     assert len(modules) > 200
     for module in modules:
         assert Path(cache_from_source(str(module))).exists()
-
-    sbom.write(tmp_path / "bill")
-    bill = json.loads((tmp_path / "bill").read_text())
-    libraries = bill["components"]
-    assert "serialNumber" not in bill
-    pins = (built / "python/requirements.txt").read_text().splitlines()
-    assert [f"{each['name']}=={each['version']}" for each in libraries] == pins
-    assert libraries[0]["licenses"] == [{"expression": "MIT-0"}]
-    folders = list((built / "licences").iterdir())
-    assert len(folders) == len(pins)
-    for folder in folders:
-        assert list(folder.rglob("LICEN*")), folder.name
+    assert len(libraries) == 8
+    for library in libraries:
+        assert list(library.rglob("LICEN*")), library.name
     assert not (built / "python/pydantic").exists()
-
-
-def test_library_for_another_processor_stops_the_build(built: Path) -> None:
-    other = "arm64" if MACHINE == "x86_64" else "x86_64"
-
-    require_processor(built, TARGETS[MACHINE])
-
-    with pytest.raises(SystemExit, match=f"_pydantic_core.*is not for {other}"):
-        require_processor(built, TARGETS[other])
 
 
 def test_the_same_input_gives_the_same_bytes(built: Path, tmp_path: Path) -> None:
@@ -166,30 +149,10 @@ def test_a_layer_has_the_bundle_that_the_template_names(built: Path) -> None:
     assert len(context.get_ca_certs()) == 5
 
 
-def test_rule_that_matches_nothing_stops_the_build(tmp_path: Path) -> None:
-    (tmp_path / "needed").touch()
-
-    with pytest.raises(SystemExit, match="matches nothing"):
-        layer.trim(tmp_path, {"*": "needed"})
-
-
-def test_licence_that_was_not_looked_at_stops_the_build() -> None:
-    with pytest.raises(SystemExit, match=r"licence of certifi \(MPL-2\.0\)"):
-        sbom.licence("certifi")
-
-
-def test_code_that_does_not_compile_stops_the_build(tmp_path: Path) -> None:
-    (tmp_path / "module.py").write_text("answer = \n")
-
-    with pytest.raises(SystemExit, match="cannot compile"):
-        compile_tree(tmp_path, "/var/task")
-
-
 def test_an_artifact_holds_code_that_is_addressed_by_its_digest(tmp_path: Path) -> None:
     build = tmp_path / "build"
     (build / "Code").mkdir(parents=True)
     (build / "Code/app.py").write_text("handler = None\n")
-    (build / sbom.NAME).touch()
     template = {"Resources": {"Code": {"Properties": {"CodeUri": "Code"}}, "Table": {}}}
     (build / "template.yaml").write_text(json.dumps(template))
 
@@ -206,7 +169,6 @@ def test_an_artifact_holds_code_that_is_addressed_by_its_digest(tmp_path: Path) 
     packed = yaml.safe_load((unpacked.folder / "template.yaml").read_text())
     assert packed["Resources"]["Code"]["Properties"] == {"CodeUri": "Code.zip"}
     assert (unpacked.folder / "samconfig.toml").exists()
-    assert (unpacked.folder / sbom.NAME).exists()
 
 
 def test_a_build_sees_only_what_is_committed(tmp_path: Path) -> None:

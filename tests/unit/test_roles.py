@@ -101,7 +101,7 @@ def test_the_built_layer_describes_the_calls_that_functions_make(
         send_successes(function)
 
     assert {name for name, _ in store.calls} == set(OPERATIONS), (
-        "The built layer describes other calls of DynamoDB than the functions make: see _METHODS "
+        "The built layer describes other calls of DynamoDB than the functions make: see OPERATIONS "
         "in tools/packaging/sdk_data.py."
     )
 

@@ -1,4 +1,4 @@
-"""Pack a build into one file for every stage: code, template, parameters, licences, commit.
+"""Pack a build into one file for every stage: code, template, parameters, commit.
 
 The same build gives the same bytes, so that stages and rollbacks can be compared by one digest.
 """
@@ -15,7 +15,6 @@ from typing import Any
 import yaml
 
 from tools import ROOT
-from tools.packaging import sbom
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,6 @@ def pack(build: Path, output: Path, config: Path = ROOT / "samconfig.toml") -> s
         "COMMIT": commit().encode(),
         "samconfig.toml": config.read_bytes(),
         "template.yaml": yaml.safe_dump(template, sort_keys=False).encode(),
-        sbom.NAME: (build / sbom.NAME).read_bytes(),
     }
     for folder in build.glob("*/"):
         entries[f"{folder.name}.zip"] = zipped(folder)

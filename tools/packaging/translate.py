@@ -13,13 +13,11 @@ from typing import Any
 
 from tools import ROOT
 
-TEMPLATE = ROOT / "template.yaml"
 
-
-def translate(parameters: dict[str, str], template: Path = TEMPLATE) -> dict[str, Any]:
-    """Translate a SAM template as AWS does; code that is not in S3 yet gets an address there."""
-    python, path = f"{ROOT}/.tools/sam/bin/python", str(template.resolve())
-    command = [python, "-m", __name__, path, json.dumps(parameters)]
+def translate(parameters: dict[str, str]) -> dict[str, Any]:
+    """Translate template.yaml as AWS does; code that is not in S3 yet gets an address there."""
+    python = f"{ROOT}/.tools/sam/bin/python"
+    command = [python, "-m", __name__, "template.yaml", json.dumps(parameters)]
     result: dict[str, Any] = json.loads(subprocess.check_output(command, cwd=ROOT))
     return result
 

@@ -1,4 +1,4 @@
-"""The measure: a handler with the SDK and `json`, without models."""
+"""A handler written by hand: the SDK and `json`, without models."""
 
 import json
 

@@ -1,12 +1,23 @@
 """Powertools for AWS Lambda: its resolver with validation."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import store
 from aws_lambda_powertools.event_handler import APIGatewayRestResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.event_handler.openapi.params import Query
-from models import NewPet, Pet
+from pydantic import BaseModel
+
+
+class NewPet(BaseModel):
+    name: str
+    categoryId: int
+    status: Literal["available", "pending", "sold"] | None = None
+
+
+class Pet(NewPet):
+    id: int
+
 
 app = APIGatewayRestResolver(enable_validation=True)
 
