@@ -1,106 +1,87 @@
 """`make starter`: a copy of this tree as a service of one's own, with another resource's name."""
 
+import builtins
+import keyword
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Annotated
 
-import typer
-from animal_store import api_key
+from animal_store.api_key import checksum, is_well_formed
 
 from tools import ROOT
 
-_LEFT_OUT = re.compile(
-    "benchmarks/|tests/benchmarks/|locks/(?:charts|node)|CHANGELOG|docs/examples/.*patch|docs/page.png|"
-    "tests/docs/test_worked_examples|tools/starter.py|tests/starter/"
-)
-# Of a file, what is about this project alone.
-_OWN = re.compile(
-    r"[^\n]*starter: leave out.*?starter: go on[^\n]*\n"
-    r"|^(?: +|\| `tests/)benchmarks[/`][^\n]*\n",
-    re.DOTALL | re.MULTILINE,
-)
-_LINK = re.compile(r"\[([^]]+)\]\([^)]*benchmarks/[^)]*\)")
-_KEY = re.compile("animal(_(?:live|test)_[0-9A-Za-z]{32})[0-9A-Za-z]{6}")
-_ARTICLE = re.compile(r"\b([Aa])n?( [`*]*(?:[Aa]nimal|[Pp]et)(?![a-z]))")
+_COPIED = ("LICENSE", "docs/page.png", "locks/")  # the last is full of digests
+# What would be false in a service that is new.
+_BEGINNINGS = {
+    "CHANGELOG.md": "# Changelog\n",
+    "benchmarks/RESULTS.md": "# Results of the benchmark\n\nNot run yet: `make bench`.\n",
+}
+# Names of another length let the formatter break lines elsewhere.
+_FINISH = f"""
+{sys.prefix}/bin/ruff check --quiet --fix
+{sys.prefix}/bin/ruff format --quiet
+{ROOT}/.tools/uv/bin/uv lock --quiet
+git init --quiet
+git add --all
+git commit --quiet --message 'Start the service'
+"""
+_KEY = re.compile(r"(animal_\w{37})\w{6}")
 # A word of a sentence or a part of a name, but not of another word, such as "snippets".
 _WORD = re.compile(
-    "(?:[Aa]nimal|(?<![a-z])pet|Pet)s?(?![a-z])|(?:ANIMAL|(?<![A-Z])PET)S?(?![A-Z])"
+    "(?:(?<![a-z])(?:animal|pet)|Animal|Pet)(?=s?(?![a-z]))|(?:ANIMAL|(?<![A-Z])PET)(?=S?(?![A-Z]))"
 )
 
 
-def starter(
-    name: Annotated[str, typer.Argument(help="The resource, such as book.")],
-    dest: Annotated[Path, typer.Argument(help="A folder that is new or empty.")],
-    plural: Annotated[str, typer.Option(help="If it is not the name with an s.")] = "",
-) -> None:
-    """Write the tree to a folder, with a resource of another name, and commit it there."""
-    dest, plural = dest.expanduser().absolute(), plural or f"{name}s"
-    listed = subprocess.check_output(["git", "ls-files", "-z"], cwd=ROOT, text=True)
-    _refuse(name, plural, dest)
-    for file in listed.split("\0")[:-1]:
-        if _LEFT_OUT.match(file):
-            continue
-        new = dest / renamed(file, name, plural)
+def starter(name: str, dest: Path) -> None:
+    """Write the tree to a new folder, with a resource of another name, and commit it there.
+
+    Args:
+        name: The resource, such as book; several are called books.
+        dest: The folder.
+    """
+    _refuse(name)
+    _refuse(f"{name}s")
+    dest.mkdir(parents=True)
+    listed = subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True)
+    for file in listed.splitlines():
+        new = dest / renamed(file, name)
         new.parent.mkdir(parents=True, exist_ok=True)
-        text = (ROOT / file).read_text("utf-8")
-        if file.startswith("locks/"):  # full of digests
-            text = text.replace("animal", name)
-        elif file != "LICENSE":
-            # Comments and docstrings have longer words now.
-            text = text.replace("max-line-length = 100", "max-line-length = 160")
-            text = renamed(_LINK.sub(r"\1", _OWN.sub("", text)), name, plural)
-        new.write_text(text, "utf-8")
-        shutil.copymode(ROOT / file, new)
-    (dest / "CHANGELOG.md").write_text("# Changelog\n", "utf-8")
-    ruff = f"{sys.prefix}/bin/ruff"
-    for command in (
-        [ruff, "check", "--quiet", "--fix"],
-        [ruff, "format", "--quiet"],
-        [f"{ROOT}/.tools/uv/bin/uv", "lock", "--quiet"],
-        ["git", "init", "--quiet"],
-        ["git", "add", "--all"],
-        ["git", "commit", "--quiet", "--message", f"Start the {name} store"],
-    ):
-        if subprocess.call(command, cwd=dest):
-            sys.exit(f"{dest} is not complete, because this failed: {command}")
+        shutil.copy(ROOT / file, new)
+        if not file.startswith(_COPIED):
+            text = renamed(new.read_text("utf-8"), name)
+            new.write_text(_BEGINNINGS.get(file, text), "utf-8")
+    subprocess.run(["bash", "-euc", _FINISH], cwd=dest, check=True)
     print(f"{dest} is a service of your own: cd {dest} && make run")
 
 
-def _refuse(name: str, plural: str, dest: Path) -> None:
-    """Say why a starter cannot be made."""
-    if name == plural:
-        sys.exit(f"{name}: one and several need different names.")
-    for word in (name, plural):
-        if not re.fullmatch("[a-z]{2,13}", word):
-            sys.exit(f"{word}: NAME and PLURAL have 2 to 13 letters from a to z.")
-        search = ["git", "grep", "-qw", word, "--", "*.py", ":!*starter*"]
-        if not subprocess.call(search, cwd=ROOT):
-            sys.exit(f"{word}: the code uses this word already. Choose another.")
-    if dest.exists() and (not dest.is_dir() or any(dest.iterdir())):
-        sys.exit(f"{dest} is not an empty folder. Choose another DEST.")
+def _refuse(word: str) -> None:
+    """End the program if a word cannot be a resource's name, and say why."""
+    usable = re.fullmatch("[a-z]{2,13}", word) and not keyword.iskeyword(word)
+    if not usable or hasattr(builtins, word):
+        sys.exit(f"{word}: 2 to 13 letters from a to z, and no word of Python's own.")
+    search = ["git", "grep", "-nE", rf"(def|class|import) {word}\b", "--", "*.py"]
+    if not subprocess.call(search, cwd=ROOT):
+        sys.exit(f"{word}: the code uses this name, see above.")
 
 
-def renamed(text: str, name: str, plural: str) -> str:
-    """Replace each animal or pet in a text, with its article, its case and its number."""
+def renamed(text: str, name: str) -> str:
+    """Replace each animal or pet in a text, with its article and its case."""
 
     def key(found: re.Match[str]) -> str:
-        if not api_key.is_well_formed(found[0]):
-            return found[0]
-        return name + found[1] + api_key.checksum(name + found[1])
+        start = found[1].replace("animal", name)
+        return start + checksum(start) if is_well_formed(found[0]) else found[0]
 
     def word(found: re.Match[str]) -> str:
-        old = found[0]
-        new = plural if old[-1] in "sS" else name
-        if old.isupper():
-            return new.upper()
-        return new.capitalize() if old[0].isupper() else new
+        if found[0].isupper():
+            return name.upper()
+        return name if found[0].islower() else name.capitalize()
 
+    text = _WORD.sub(word, _KEY.sub(key, text))
     article = r"\1n\2" if name[0] in "aeiou" else r"\1\2"
-    return _WORD.sub(word, _ARTICLE.sub(article, _KEY.sub(key, text)))
+    return re.sub(rf"(?i)\b(a)n?( [`*]*{name})", article, text)
 
 
 if __name__ == "__main__":
-    typer.run(starter)
+    starter(sys.argv[1], Path(sys.argv[2]).expanduser())
