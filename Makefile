@@ -83,14 +83,11 @@ MACHINE := $(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
 	@.venv/bin/python -m tools.packaging.layer .aws-sam/local/layer $(MACHINE)
 	@touch $@
 
-.PHONY: sam-local sam-invoke sam-contract
-sam-local: install .tools/sam/.installed ## serve the API with `sam local start-api`, in containers (PORT=3000 DATA=.local EVENTS=0)
+.PHONY: sam-local sam-contract
+sam-local: install .tools/sam/.installed .aws-sam/local/.layer ## serve the API with `sam local start-api`, in containers (PORT=3000 DATA=.local EVENTS=0)
 	@exec $(ANIMAL_STORE) sam-local
 
-sam-invoke: install .tools/sam/.installed $(if $(DEBUG),.tools/debugpy/.installed)
-	@$(call required,EVENT)exec $(ANIMAL_STORE) sam-invoke "$(EVENT)" $(if $(DEBUG),--debug $(DEBUG))
-
-sam-contract: install .tools/sam/.installed
+sam-contract: install .tools/sam/.installed .aws-sam/local/.layer
 	@docker info >/dev/null
 	@$(PYTEST_CMD) tests/local/test_containers.py
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import trustme
 
-from tests.support.handlers import DATABASE, TEMPLATE, Event, function_of
+from tests.support.handlers import DATABASE, TEMPLATE, Event
 
 AUTHORITY = trustme.CA(key_type=trustme.KeyType.RSA)
 """What every measured function trusts, besides Amazon's roots."""
@@ -100,9 +100,7 @@ def spend(
         process = subprocess.Popen(
             [*_COUNT, *command] if counted else command,
             cwd=task,
-            env=TEMPLATE.functions[function_of(event)].environment
-            | _VARIABLES
-            | variables,
+            env=TEMPLATE.environment | _VARIABLES | variables,
             stdout=log,
             stderr=log,
         )

@@ -5,7 +5,7 @@ import typer
 from tools import planted_faults
 from tools.admin import keys
 from tools.deployment import commands as deployment
-from tools.local import invoke, run, sam
+from tools.local import events, run, sam
 from tools.packaging import build
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
@@ -14,10 +14,9 @@ app.add_typer(deployment.app)
 for command in (
     run.run,
     run.reset,
-    invoke.invoke,
+    events.invoke,
     build.build,
     planted_faults.faults,
     sam.sam_local,
-    sam.sam_invoke,
 ):
     app.command()(command)

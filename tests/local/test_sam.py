@@ -1,7 +1,8 @@
-"""What `make sam-local` and `make sam-invoke` prepare, and how they end; no engine is needed."""
+"""What `make sam-local` prepares, and how it ends; no engine is needed."""
 
 import json
 import os
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,10 @@ def test_containers_get_sources_variables_and_the_store(tmp_path: Path) -> None:
         url = variables[ENDPOINT_VARIABLE].replace(sam.STORE_HOST, "127.0.0.1")
         os.environ.update(variables | {ENDPOINT_VARIABLE: url})
         del os.environ["AWS_ENDPOINT_URL"]  # or the store would answer without HTTP
-        assert client().scan(TableName="animal-store-local-AnimalsTable")["Items"] == []
+        with closing(client()) as dynamodb:
+            found = dynamodb.scan(TableName="animal-store-local-AnimalsTable")["Items"]
 
+    assert found == []
     assert file.stat().st_mode & 0o777 == 0o600
     template = (tmp_path / "template.yaml").read_text()
     assert f"    Default: {sam.PROCESSOR}\n" in template

@@ -3,10 +3,10 @@
 import socket
 from collections.abc import Iterator
 from contextlib import closing
-from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from botocore.session import Session
 
@@ -21,12 +21,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 
 def test_client_with_the_access_key_id_is_answered(database: Database) -> None:
-    with (
-        serve(database, "127.0.0.1") as (port, access_key_id),
-        serve(database, "127.0.0.1") as (_, other),
-    ):
-        assert access_key_id[:8] != other[:8]
-        assert len(access_key_id) == 32
+    with serve(database, "127.0.0.1") as (port, access_key_id):
         dynamodb: Any = Session().create_client(
             "dynamodb",
             "us-east-1",
@@ -36,29 +31,17 @@ def test_client_with_the_access_key_id_is_answered(database: Database) -> None:
         )
         with pytest.raises(dynamodb.exceptions.ResourceNotFoundException):
             dynamodb.scan(TableName="Notes")
+        dynamodb.close()
+
+    assert len(access_key_id) == 32
 
 
-@pytest.mark.parametrize(
-    ("authorization", "size", "status"),
-    [
-        ("{}", 2, 403),
-        ("Credential={:.31}/", 2, 403),
-        ("Credential={}/", 16 * 1024 * 1024 + 1, 413),
-    ],
-)
-def test_refused_body_is_not_read(
-    database: Database, authorization: str, size: int, status: int
-) -> None:
-    with (
-        serve(database, "127.0.0.1") as (port, access_key_id),
-        closing(HTTPConnection("127.0.0.1", port, timeout=10)) as connection,
-    ):
-        headers = {"Authorization": authorization.format(access_key_id)}
-        headers["Content-Length"] = str(size)
-        connection.request("POST", "/", headers=headers)
-        answer = connection.getresponse()
+def test_others_are_not_answered(database: Database) -> None:
+    with serve(database, "127.0.0.1") as (port, access_key_id):
+        headers = {"Authorization": f"Credential={access_key_id[:-1]}/"}
+        answer = httpx2.post(f"http://127.0.0.1:{port}/", headers=headers)
 
-    assert (answer.status, answer.will_close) == (status, True)
+    assert answer.status_code == 403
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "192.0.2.1"])

@@ -26,8 +26,9 @@ pytestmark = pytest.mark.skipif(
 )
 
 MACHINE = "x86_64" if os.uname().machine == "x86_64" else "arm64"
-FUNCTIONS = load_template().functions
-VARIABLES = FUNCTIONS["ListPetsFunction"].environment
+TEMPLATE = load_template()
+FUNCTIONS = TEMPLATE.functions
+VARIABLES = TEMPLATE.environment
 BUNDLE = VARIABLES["AWS_CA_BUNDLE"].removeprefix("/opt/")
 # The rules are those of a partition, so one of its regions stands for all, and one opened later.
 REGIONS = "us-east-1 eu-central-1 eu-new-9 cn-north-1 us-gov-west-1 us-iso-east-1 eu-isoe-west-1"

@@ -18,6 +18,7 @@ from tools import ROOT
 from tools.local import service
 from tools.local.events import EXAMPLE_KEY, add_pets
 from tools.local.store import Database, create_tables
+from tools.local.template import REGION
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
@@ -32,10 +33,9 @@ EVENTS = {
 SUCCESSES = [name for name in EVENTS if "-20" in name]
 for variable in [name for name in os.environ if name.startswith("AWS_")]:
     del os.environ[variable]
-for function in TEMPLATE.functions.values():
-    os.environ.update(function.environment)
+os.environ.update(TEMPLATE.environment)
 os.environ.update(
-    AWS_DEFAULT_REGION=service.REGION,
+    AWS_DEFAULT_REGION=REGION,
     AWS_ACCESS_KEY_ID="testing",
     AWS_SECRET_ACCESS_KEY="testing",
 )

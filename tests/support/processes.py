@@ -29,6 +29,11 @@ class RunningService:
     api_key: str
     http: httpx2.Client
 
+    @property
+    def origin(self) -> str:
+        """Where the pages are."""
+        return self.base_url.removesuffix("/v1")
+
     def tool(self, *arguments: str, **variables: str) -> str:
         """Run another of the tools' commands against this service; return its standard output."""
         own = environment(self.data, **variables)

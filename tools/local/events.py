@@ -1,43 +1,47 @@
-"""What the files in `events/` rely on: their API key, five animals, a repeated creation."""
+"""The files in `events/`: what they rely on, and `animal-store invoke`, which takes one."""
 
 import io
 import json
+import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
-from typing import TYPE_CHECKING, Any
+from http import HTTPStatus
+from itertools import cycle
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from animal_store import api_key
 
 from tools import ROOT
 from tools.key_table import KeyRecord, KeyTable
+from tools.local import LocalError
+from tools.local.folder import DataFolder
 from tools.local.gateway import Gateway
+from tools.local.service import KEY_TABLE, Store, examples, load_template, open_store
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
 EXAMPLE_KEY = "animal_test_AnExampleKeyThatOpensNothingHere0u1vgN"
 """It opens only a local store, while a command runs that was given an event with it."""
-
-PETS: list[dict[str, Any]] = [
-    {"id": 1, "name": "Rex", "categoryId": 3, "status": "available"},
-    {"id": 2, "name": "Mia", "categoryId": 1},
-    {"id": 3, "name": "Bo", "categoryId": 3, "status": "sold"},
-    {"id": 4, "name": "Kira", "categoryId": 9223372036854775807, "status": "available"},
-    {"id": 5, "name": "Otto", "categoryId": 2, "status": "pending"},
-]
+_ANIMALS = 5
 
 
 def add_pets(dynamodb: "DynamoDBClient", table: str) -> None:
-    """Add the animals to a store that has none; a store with a counter keeps its own."""
-    counter = {"pk": "counter", "id": 0, "value": len(PETS)}
-    new = "attribute_not_exists(pk)"
+    """Add openapi.yaml's examples to a store without animals; one with a counter keeps its own."""
+    items = [{"pk": "counter", "id": 0, "value": _ANIMALS}]
+    for number, example in zip(range(_ANIMALS), cycle(examples()), strict=False):
+        items.append({"pk": "pet", "id": number + 1, **example})
     with suppress(dynamodb.exceptions.ConditionalCheckFailedException):
-        for item in [counter, *({"pk": "pet"} | pet for pet in PETS)]:
+        for item in items:
             typed: Any = {
                 name: {"S" if isinstance(value, str) else "N": str(value)}
                 for name, value in item.items()
             }
+            new = "attribute_not_exists(pk)"
             dynamodb.put_item(TableName=table, Item=typed, ConditionExpression=new)
 
 
@@ -48,30 +52,51 @@ def remove_key(keys: KeyTable) -> None:
 
 
 @contextmanager
-def prepared(
-    event: object, gateway: Gateway, dynamodb: "DynamoDBClient"
-) -> Iterator[None]:
+def prepared(gateway: Gateway, store: Store) -> Iterator[None]:
     """Prepare a local store: each file in `events/` gets the response that its name promises.
 
-    The example key is valid until the end, or until that of another command that added it before.
-    For an event without the example key, nothing is added.
+    The example key is valid until the end, or until that of another such command. EVENTS=0
+    prepares nothing.
     """
-    tables, digest = gateway.template.tables, api_key.digest(EXAMPLE_KEY)
-    keys = KeyTable(dynamodb, tables["ApiKeysTable"].name)
-    if EXAMPLE_KEY not in json.dumps(event):
+    tables = gateway.template.tables
+    if os.environ.get("EVENTS") == "0":
         yield
         return
-    is_added = keys.get(digest) is None
-    if is_added:
-        keys.put(KeyRecord(digest, "events", int(time.time()), issuedBy=keys.who()))
+    keys = KeyTable(store.dynamodb, tables[KEY_TABLE].name)
+    remove_key(keys)
+    keys.put(KeyRecord(api_key.digest(EXAMPLE_KEY), "events", int(time.time())))
     try:
-        add_pets(dynamodb, tables["AnimalsTable"].name)
+        add_pets(store.dynamodb, tables["AnimalsTable"].name)
         # create-422.json sends another animal under the Idempotency-Key of this one.
-        path = ROOT / "events/create-201-idempotency-key.json"
-        first = json.loads(path.read_text("utf-8"))
         with redirect_stdout(io.StringIO()):
-            gateway.invoke(gateway.template.function_of(first), first, seconds=10)
+            run(gateway, ROOT / "events/create-201-idempotency-key.json")
         yield
     finally:
-        if is_added:
-            remove_key(keys)
+        remove_key(keys)
+
+
+def run(gateway: Gateway, event: Path) -> Any:
+    """Return the response of an event's function."""
+    content = json.loads(event.read_text("utf-8"))
+    route, _ = gateway.template.find(content["httpMethod"], content["path"])
+    # Longer than the function's own timeout: someone may be at a breakpoint.
+    return gateway.invoke(gateway.template.functions[route.function], content, 15 * 60)
+
+
+def invoke(
+    event: Annotated[Path, typer.Argument(help="An API Gateway proxy event.")],
+) -> None:
+    """Run one handler with an event; its response goes to stdout, its log to stderr.
+
+    The status is 1 if the response is a failure of the service.
+    """
+    with redirect_stdout(sys.stderr), open_store(DataFolder()) as store:
+        # The stage of the events' cursors.
+        gateway = store.load(load_template(stage="staging"))
+        with prepared(gateway, store):
+            try:
+                response = run(gateway, event)
+            except (LookupError, TypeError, ValueError) as error:
+                raise LocalError(f"{event}: {error!r}") from error
+    print(json.dumps(response, indent=2, ensure_ascii=False))
+    raise typer.Exit(response["statusCode"] >= HTTPStatus.INTERNAL_SERVER_ERROR)

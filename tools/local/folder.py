@@ -16,7 +16,7 @@ def base_url(port: object) -> str:
 
 
 class DataFolder:
-    """The folder, by default the one that DATA names, and the files in it."""
+    """The folder, by default the one that DATA names, and the files in it: only for its owner."""
 
     def __init__(self, path: Path | None = None) -> None:
         # A shell leaves the ~ of DATA=~/x to `make`.
@@ -28,20 +28,16 @@ class DataFolder:
         self._service = self.path / "service"
 
     def create(self) -> None:
-        """Make the folder, ignored by git; LocalError if it is a file."""
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except (FileExistsError, NotADirectoryError):
-            why = f"{self.path} is not a folder. Name one, new or old: DATA=.local2"
-            raise LocalError(why) from None
+        """Make the folder, ignored by git."""
+        self.path.mkdir(parents=True, exist_ok=True)
         if not any(self.path.iterdir()):  # nobody else's
-            (self.path / ".gitignore").write_text("*\n", "utf-8")
+            write_private(self.path / ".gitignore", "*\n")
 
     @contextmanager
     def held_by_service(self) -> Iterator[IO[str]]:
         """Hold the folder as its only service; a port in the file says that it is answering."""
         self.create()
-        with self._service.open("a+") as file:
+        with open(self._service, "a+", opener=private) as file:
             if not _try_lock(file, fcntl.LOCK_EX):
                 service = self.base_url() or "which is starting"
                 raise LocalError(
@@ -67,8 +63,15 @@ def _try_lock(file: IO[str], kind: int) -> bool:
     return False
 
 
+def private(path: str, flags: int) -> int:
+    """Open a file that only its owner can read, because it holds a key or clients' data."""
+    descriptor = os.open(path, flags, 0o600)
+    os.fchmod(descriptor, 0o600)  # an older one may have had another mode
+    return descriptor
+
+
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner can read, because it holds a key or clients' data."""
+    """Write a file that only its owner can read, whoever has opened an older one."""
     path.unlink(missing_ok=True)
     path.touch(0o600)
     path.write_text(text, "utf-8")

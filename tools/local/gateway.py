@@ -15,7 +15,6 @@ import base64
 import importlib
 import json
 import os
-import re
 import runpy
 import sys
 import time
@@ -32,26 +31,18 @@ from starlette.responses import Response
 
 from tools.local import LocalError
 from tools.local.store import NOWHERE
-from tools.local.template import (
-    ACCOUNT,
-    REGION,
-    Function,
-    GatewayResponse,
-    Route,
-    Template,
-)
+from tools.local.template import Function, Template
 
 # https://docs.aws.amazon.com/apigateway/latest/developerguide/
 # api-gateway-execution-service-limits-table.html
 _MAX_BODY_BYTES = 10 * 1024 * 1024
 _MAX_HEAD_BYTES = 10_240  # of the request line and all header values together
-# For what a template does not define itself.
 # https://docs.aws.amazon.com/apigateway/latest/developerguide/supported-gateway-response-types.html
-_GATEWAY_RESPONSES = {
-    "MISSING_AUTHENTICATION_TOKEN": (403, "Missing Authentication Token"),
-    "REQUEST_TOO_LARGE": (413, "Request Too Long"),
-    "INTEGRATION_TIMEOUT": (504, "Endpoint request timed out"),
-    "DEFAULT_5XX": (502, "Internal server error"),
+_STATUSES = {
+    "MISSING_AUTHENTICATION_TOKEN": 403,
+    "REQUEST_TOO_LARGE": 413,
+    "INTEGRATION_TIMEOUT": 504,
+    "DEFAULT_5XX": 502,
 }
 Handler = Callable[[dict[str, Any], Any], Any]
 
@@ -59,18 +50,15 @@ Handler = Callable[[dict[str, Any], Any], Any]
 def load_handlers(template: Template) -> Mapping[str, Handler]:
     """Reimport the layer and every handler, by function name; a failure keeps the old modules."""
     if os.environ.get("AWS_ENDPOINT_URL") != NOWHERE:
-        raise LocalError(
-            "keep_local has to be called before handlers are loaded: they may reach AWS"
-        )
+        raise LocalError("handlers may reach AWS: keep_local has to be called first")
     os.environ |= {
         name: value
         for name, value in template.environment.items()
-        # The SDK's own are keep_local's; and Lambda unpacks a built layer to /opt.
-        if not name.startswith("AWS_") and not value.startswith("/opt/")
+        # The SDK's own are keep_local's.
+        if not name.startswith("AWS_")
     }
-    functions = template.functions.values()
-    folders = {each.code.resolve() for each in functions}
-    folders |= {each.code.resolve() for each in template.layers.values()}
+    code = [function.code for function in template.functions.values()]
+    folders = {folder.resolve() for folder in (*code, *template.layers)}
     sys.path[:0] = [str(folder) for folder in folders if str(folder) not in sys.path]
     importlib.invalidate_caches()
     before = {}
@@ -79,31 +67,21 @@ def load_handlers(template: Template) -> Mapping[str, Handler]:
         if not folders.isdisjoint(file.parents):
             before[name] = sys.modules.pop(name)
     try:
-        return {function.name: _handler(function) for function in functions}
+        return {each.name: _handler(each) for each in template.functions.values()}
     except LocalError:
         sys.modules.update(before)
         raise
 
 
 def _handler(function: Function) -> Handler:
-    module_name, _, attribute = function.handler.rpartition(".")
-    path = function.code.resolve() / f"{module_name.replace('.', '/')}.py"
+    module, _, attribute = function.handler.rpartition(".")
+    path = function.code.resolve() / f"{module}.py"
     try:
         handler: Handler = runpy.run_path(str(path))[attribute]
     except (Exception, SystemExit) as error:
-        trace = "".join(traceback.format_exception(error))
-        sys.stderr.write(trace)
-        raise LocalError(f"{path} cannot be loaded: {summary(trace)}") from error
+        traceback.print_exc()
+        raise LocalError(f"{path} cannot be loaded: {error!r}") from error
     return handler
-
-
-def summary(trace: str) -> str:
-    """Shorten a traceback to its last line and its last place in code that is not a library's."""
-    places = re.findall(
-        r'File "(/(?:(?!site-packages|lib/python3)[^"])+)", line (\d+)', trace
-    )
-    place = "({}, line {})".format(*places[-1]) if places else ""
-    return f"{trace.strip().splitlines()[-1]} {place}"
 
 
 class Gateway:
@@ -122,8 +100,7 @@ class Gateway:
 
     async def _answer(self, request: Request, request_id: str) -> Response:
         path = request.scope["raw_path"].decode("latin-1")
-        head = [request.method, path, request.scope["query_string"]]
-        head += request.headers.values()
+        head = [path, request.scope["query_string"], *request.headers.values()]
         if sum(map(len, head)) > _MAX_HEAD_BYTES:
             # Before API Gateway looks for a route or a gateway response. AWS documents no answer.
             return Response(status_code=431)
@@ -133,19 +110,19 @@ class Gateway:
                 body += chunk
                 if len(body) > _MAX_BODY_BYTES:
                     return self._own("REQUEST_TOO_LARGE")
-            found = self.template.find(request.method, path)
+            route, parameters = self.template.find(request.method, path)
         # A client that has disconnected reads no response.
         except (ClientDisconnect, LookupError):
             return self._own("MISSING_AUTHENTICATION_TOKEN")
-        event = _proxy_event(request, path, bytes(body), *found)
-        stage = self.template.api.stage_name
+        event = _proxy_event(request, path, bytes(body))
+        event |= {"resource": route.resource, "pathParameters": parameters or None}
+        stage = self.template.stage
         event["requestContext"] |= {"requestId": request_id, "stage": stage}
-        function = self.template.functions[found[0].function]
+        function = self.template.functions[route.function]
         seconds = function.timeout_s
         run = asyncio.get_running_loop().run_in_executor
         try:
             async with asyncio.timeout(seconds) as limit:
-                # Fails where no more threads can be started.
                 invocation = run(self._executor, self.invoke, function, event, seconds)
                 return _response(await invocation)
         except (Exception, SystemExit) as error:
@@ -164,45 +141,29 @@ class Gateway:
     def invoke(self, function: Function, event: dict[str, Any], seconds: float) -> Any:
         """Call a function's handler in this thread."""
         deadline = time.monotonic() + seconds
-        name = function.name
         context = SimpleNamespace(
-            function_name=name,
-            function_version="$LATEST",
-            invoked_function_arn=f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}",
+            function_name=function.name,
+            invoked_function_arn=f"arn:aws:lambda:local:0:function:{function.name}",
             memory_limit_in_mb=function.memory_mb,
             aws_request_id=str(uuid.uuid4()),
-            log_group_name=f"/aws/lambda/{name}",
-            log_stream_name="local",
-            identity=None,
-            client_context=None,
             get_remaining_time_in_millis=lambda: int(
                 (deadline - time.monotonic()) * 1000
             ),
         )
-        return self._handlers[name](event, context)
+        return self._handlers[function.name](event, context)
 
     def _own(self, kind: str) -> Response:
-        """Make a gateway response: the template's, where headers are in single quotes, or AWS's."""
-        status, message = _GATEWAY_RESPONSES[kind]
-        own = self.template.api.gateway_responses
-        made = (
-            own.get(kind) or own.get(f"DEFAULT_{status // 100}XX") or GatewayResponse()
-        )
-        headers = {name: value.strip("'") for name, value in made.headers.items()}
-        default = {"application/json": json.dumps({"message": message})}
-        ((media_type, body),) = (made.response_templates or default).items()
-        headers["Content-Type"] = media_type
-        return Response(body, made.status_code or status, headers)
+        """Make the template's gateway response, whose headers are in single quotes."""
+        made = self.template.gateway_responses[kind]
+        status = made.get("StatusCode", _STATUSES[kind])
+        given = made["ResponseParameters"]["Headers"]
+        headers = {name: value.strip("'") for name, value in given.items()}
+        ((media_type, body),) = made["ResponseTemplates"].items()
+        return Response(body, status, headers, media_type)
 
 
-def _proxy_event(
-    request: Request,
-    path: str,
-    body: bytes,
-    route: Route,
-    parameters: Mapping[str, str],
-) -> dict[str, Any]:
-    """Make the event that API Gateway would send to the function of a route."""
+def _proxy_event(request: Request, path: str, body: bytes) -> dict[str, Any]:
+    """Make the event that API Gateway would send, without what depends on the route."""
     client = request.scope["client"][0]
     headers = {
         name: request.headers.getlist(name)
@@ -220,14 +181,12 @@ def _proxy_event(
     except UnicodeDecodeError:
         text, is_base64 = base64.b64encode(body).decode(), True
     return {
-        "resource": route.resource,
         "path": path,
         "httpMethod": request.method,
         "headers": {name: values[-1] for name, values in headers.items()},
         "multiValueHeaders": headers,
         "queryStringParameters": dict(request.query_params) or None,
         "multiValueQueryStringParameters": query or None,
-        "pathParameters": parameters or None,
         "stageVariables": None,
         "requestContext": {
             "domainName": request.url.hostname,
@@ -241,19 +200,7 @@ def _proxy_event(
 
 def _response(result: Any) -> Response:
     """Make the HTTP response from what a function returned."""
-    # Either may be absent or None.
-    given = result.get("headers") or {}
-    headers = {name: [str(value)] for name, value in given.items()}
-    headers |= result.get("multiValueHeaders") or {}
-    body = result.get("body", "")
-    if result.get("isBase64Encoded"):
-        body = base64.b64decode(body)
-    response = Response(body, result["statusCode"])
-    for name, values in headers.items():
-        for value in values:
-            if not value.isprintable():
-                raise ValueError(f"not a response: {result!r:.300}")
-            response.headers.append(name, value)
+    response = Response(result["body"], result["statusCode"], result["headers"])
     response.headers.setdefault(
         "Content-Type", "application/json"
     )  # API Gateway's default

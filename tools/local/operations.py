@@ -1,4 +1,7 @@
-"""The operations of the embedded DynamoDB, and the parameters that each knows."""
+"""The operations of the local DynamoDB, and the parameters that each knows.
+
+A table has a text as hash key and, if any, an integer of 64 bits as range key.
+"""
 
 import json
 import sqlite3
@@ -8,128 +11,126 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
-from tools.local.expressions import Expressions, Item, Refusal, known, order, unknown
+from tools.local.expressions import Expressions, Item, Refusal, known, unknown
 
 Execute = Callable[..., sqlite3.Cursor]
 Request = dict[str, Any]
 Response = dict[str, Any]
 
+# As in DynamoDB, an index has rows of its own, each with the whole item. The table is an index too.
+SCHEMA = """
+CREATE TABLE tables (place TEXT PRIMARY KEY, description TEXT) STRICT;
+CREATE TABLE rows (
+    place TEXT, hash TEXT, range INTEGER, own_hash TEXT, own_range INTEGER, item TEXT,
+    PRIMARY KEY (place, hash, range, own_hash, own_range)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE tokens (token TEXT UNIQUE, content TEXT, expires REAL) STRICT;
+CREATE INDEX tokens_by_expiry ON tokens (expires);
+"""
+_DELETE = """
+DELETE FROM rows
+WHERE (place, hash, range, own_hash, own_range) = (?, ?, ?, ?, ?)
+"""
+_INSERT = "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?)"
+_PAGE = """
+SELECT item FROM rows WHERE place = ?
+AND (hash, range, own_hash, own_range) > (?, ?, ?, ?)
+AND (hash, range, own_hash, own_range) < (?, ?, ?, ?)
+ORDER BY
+"""
+_FORWARDS = "hash, range, own_hash, own_range LIMIT ?"
+_BACKWARDS = "hash DESC, range DESC, own_hash DESC, own_range DESC LIMIT ?"
+# To SQLite, bytes come after every number and text.
+_LEAST, _LAST = -(2**63), b""
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
 _MAX_KEY = 2048
 _FAILED = "ConditionalCheckFailed"
-_AFTER = b"\xff"
 
 
-class _Index(NamedTuple):
-    """The index of a table, or the table itself: rows in the order of their places."""
+class _Keys(NamedTuple):
+    """The attributes of a key; not every table has a range key."""
 
-    begin: bytes
-    keys: tuple[str, ...]
-    names: tuple[str, ...]  # the keys, and then the table's
-    types: dict[str, str]
+    hash: str
+    range: str = ""
 
-    def place(self, item: Item) -> bytes:
-        """Return an item's place; given only part of the key, where the items with it begin."""
-        place = self.begin
-        # Then the attributes, each ended by a zero byte; none begins with `_AFTER`.
-        for name in self.names:
-            if name in item:
-                expected = self.types[name]
-                part = order(item[name]) if expected in item[name] else b""
-                if not 0 < len(part) <= _MAX_KEY:
-                    raise Refusal(
-                        f"The key {name} must be a {expected} of 1 to {_MAX_KEY} bytes"
-                    )
-                place += part.replace(b"\0", b"\0" + _AFTER) + b"\0"
-        return place
-
-
-_Indexes = dict[str | None, _Index]
+    def read(self, item: Item) -> tuple[str, int]:
+        """Read the key of an item; 0 stands for the missing range key of a table."""
+        number = item.get(self.range) if self.range else {"N": "0"}
+        match item.get(self.hash), number:
+            case {"S": text}, {"N": digits} if 0 < len(text.encode()) <= _MAX_KEY:
+                if abs(int(digits)) < -_LEAST:
+                    return text, int(digits)
+        raise Refusal(f"Not a text of 1 to {_MAX_KEY} bytes, and an int64: {item}")
 
 
 @lru_cache
-def _read_indexes(number: int, description: str) -> _Indexes:
-    """Return the indexes of a table by their names; None is the name of the table itself."""
+def _read_keys(description: str) -> dict[str, _Keys]:
+    """Return the key of a table and those of its indexes, by their places."""
     table = json.loads(description)
-    types = {
-        each["AttributeName"]: each["AttributeType"]
-        for each in table["AttributeDefinitions"]
-    }
-    indexes: _Indexes = {}
-    of_table: tuple[str, ...] = ()
-    for described in (table, *table.get("GlobalSecondaryIndexes", [])):
-        name = described.get("IndexName")
-        keys = tuple(key["AttributeName"] for key in described["KeySchema"])
-        names = tuple(dict.fromkeys(keys + of_table))
-        indexes[name] = _Index(f"{number}\0{name or ''}\0".encode(), keys, names, types)
-        of_table = of_table or keys
-    return indexes
-
-
-def _places(indexes: _Indexes, item: Item) -> list[bytes]:
-    """Return an item's place in each index; one omits it if it lacks a part of the key."""
-    return [
-        index.place(item) for index in indexes.values() if {*index.names} <= item.keys()
-    ]
+    keys = {}
+    for each in (table, *table.get("GlobalSecondaryIndexes", [])):
+        place = f"{table['TableName']}/{each.get('IndexName', '')}"
+        keys[place] = _Keys(*(key["AttributeName"] for key in each["KeySchema"]))
+    return keys
 
 
 @dataclass
 class _Call:
-    """One call, within its transaction; each operation returns the body of the response."""
+    """A call, within its transaction; each operation returns the body of the response."""
 
     execute: Execute
+    operation: str
     request: Request
-    action: str  # what a write does: its name in a transaction
+
+    def create_table(self) -> Response:
+        """Create a table, or find the same one."""
+        insert = "INSERT OR IGNORE INTO tables VALUES (?, ?)"
+        description = json.dumps(self.request)
+        self.execute(insert, (self._place, description))
+        if self._keys != _read_keys(description):
+            raise Refusal(f"{self._place} has other keys or indexes: make reset")
+        return {"TableDescription": self.request}
 
     def get_item(self) -> Response:
-        item = self._read()
+        item = self._read(self.request["Key"])
         return {"Item": item} if item else {}
 
     def write_item(self) -> Response:
         """Put, update or delete an item, if the condition holds."""
-        item = known(self.request["Item" if self.action == "Put" else "Key"])
-        indexes, old = self._indexes, self._read()
-        # Refuses a key of the wrong type before the condition is tested.
-        _places(indexes, item)
-        expressions = Expressions(self.request)
-        # What is wrong with the update itself, whatever is stored, comes before the condition.
-        expressions.changes(item)
+        given = known(self.request.get("Key") or self.request["Item"])
+        expressions, old = Expressions(self.request), self._read(given)
         if not expressions.condition(old):
             shown = self.request.get("ReturnValuesOnConditionCheckFailure")
             members = {"Item": old} if old and shown == "ALL_OLD" else {}
-            raise Refusal(
-                "The conditional request failed", f"{_FAILED}Exception", **members
-            )
-        changes = expressions.changes(item | old)
-        if fixed := changes.keys() & {*indexes[None].keys}:
-            raise Refusal(
-                f"Cannot update attribute {fixed.pop()}. This attribute is part of the key"
-            )
-        results = {"Put": item, "Update": item | old | changes, "Delete": {}}
-        new = results[self.action]
-        for place in _places(indexes, old):
-            self.execute("DELETE FROM rows WHERE place = ?", (place,))
-        for place in _places(indexes, new):
-            self.execute("INSERT INTO rows VALUES (?, ?)", (place, json.dumps(new)))
+            message = "The conditional request failed"
+            raise Refusal(message, f"{_FAILED}Exception", **members)
+        changes = expressions.changes(old)
+        if changes.keys() & {*self._own}:
+            raise Refusal("Cannot update attribute. This attribute is part of the key")
+        results = {"PutItem": given, "UpdateItem": given | old | changes}
+        new = results.get(self.operation, {})
+        for place in self._places(old):
+            self.execute(_DELETE, place)
+        for place in self._places(new):
+            self.execute(_INSERT, (*place, json.dumps(new)))
         returned = {"ALL_NEW": new, "UPDATED_NEW": changes}
         attributes = returned.get(self.request.get("ReturnValues", ""))
         return {"Attributes": attributes} if attributes else {}
 
     def transact_write_items(self) -> Response:
-        actions = self.request["TransactItems"]
-        if self._is_repeated(json.dumps(actions, sort_keys=True)):
+        if self._is_repeated():
             return {}
-        calls = []
-        for action in actions:
-            _check_parameters("TransactItems", action)
+        reasons = []
+        for action in self.request["TransactItems"]:
             ((name, request),) = action.items()
-            _check_parameters(name, request)
-            calls.append(_Call(self.execute, request, name))
-        if len({call.place() for call in calls}) < len(calls):
-            raise Refusal(
-                "Transaction request cannot include multiple operations on one item"
-            )
-        reasons = [call.cancellation_reason() for call in calls]
+            reason = {"Code": "None"}
+            try:
+                perform(self.execute, f"{name}Item", request)
+            except Refusal as refusal:
+                if not refusal.code.startswith(_FAILED):
+                    raise
+                reason = {"Code": _FAILED, **refusal.members}
+            reasons.append(reason)
         codes = [reason["Code"] for reason in reasons]
         if _FAILED in codes:
             message = f"Transaction cancelled: {codes}"
@@ -137,93 +138,10 @@ class _Call:
             raise Refusal(message, code, CancellationReasons=reasons)
         return {}
 
-    def cancellation_reason(self) -> Response:
-        """Write an item of a transaction; return why that cancels it, or the code None."""
-        try:
-            self.write_item()
-        except Refusal as refusal:
-            if not refusal.code.startswith(_FAILED):
-                raise
-            return {"Code": _FAILED, "Message": refusal.message, **refusal.members}
-        return {"Code": "None"}
-
-    def query(self) -> Response:
-        name, indexes = self.request.get("IndexName"), self._indexes
-        if name and self.request.get("ConsistentRead"):
-            raise Refusal(
-                "Consistent reads are not supported on global secondary indexes"
-            )
-        if name not in indexes:
-            raise Refusal(f"The table does not have the specified index: {name}")
-        index = indexes[name]
-        conditions = Expressions(self.request).key_conditions(index.keys)
-        hash_key = index.keys[0]
-        begin = index.place({hash_key: conditions[hash_key]})
-        after = index.place(conditions) + _AFTER if len(conditions) > 1 else begin
-        return self._page(index, after, begin + _AFTER)
-
-    def scan(self) -> Response:
-        table = self._indexes[None]
-        return self._page(table, table.begin, table.begin + _AFTER)
-
-    def create_table(self) -> Response:
-        for index in self.request.get("GlobalSecondaryIndexes", []):
-            _check_parameters("GlobalSecondaryIndexes", index)
-        name = self.request["TableName"]
-        insert = "INSERT OR IGNORE INTO tables (name, description) VALUES (?, ?)"
-        if not self.execute(insert, (name, json.dumps(self.request))).rowcount:
-            raise Refusal(f"Table already exists: {name}", "ResourceInUseException")
-        return {"TableDescription": self.request}
-
-    def place(self) -> bytes:
-        """Return the place of the item that the request names."""
-        table = self._indexes[None]
-        key: Item = self.request.get("Key") or {
-            name: self.request["Item"].get(name, {}) for name in table.keys
-        }
-        if key.keys() != {*table.keys}:
-            raise Refusal("The provided key element does not match the schema")
-        return table.place(known(key))
-
-    @cached_property
-    def _indexes(self) -> _Indexes:
-        found = "SELECT id, description FROM tables WHERE name = ?"
-        row = self.execute(found, (self.request["TableName"],)).fetchone()
-        if row is None:
-            raise Refusal("Requested resource not found", "ResourceNotFoundException")
-        return _read_indexes(*row)
-
-    def _read(self) -> Item:
-        """Read the item that the request names; it is empty if there is none."""
-        found = "SELECT item FROM rows WHERE place = ?"
-        row = self.execute(found, (self.place(),)).fetchone()
-        item: Item = json.loads(row[0]) if row else {}
-        return item
-
-    def _page(self, index: _Index, low: bytes, high: bytes) -> Response:
-        """Read items from `low` to before `high`, up to the limit; DynamoDB also stops at 1 MB."""
-        is_backwards = not self.request.get("ScanIndexForward", True)
-        if "ExclusiveStartKey" in self.request:
-            key = self.request["ExclusiveStartKey"]
-            start = index.place(known(key))
-            if key.keys() != {*index.names} or not low <= start < high:
-                raise Refusal(
-                    "The provided starting key is invalid, or outside the query"
-                )
-            low, high = (low, start) if is_backwards else (start + _AFTER, high)
-        limit = self.request.get("Limit", -1)
-        found = "SELECT item FROM rows WHERE place >= ? AND place < ? ORDER BY place"
-        direction = " DESC" if is_backwards else ""
-        rows = self.execute(f"{found}{direction} LIMIT ?", (low, high, limit))
-        items = [json.loads(text) for (text,) in rows]
-        page = {"Items": items, "Count": len(items), "ScannedCount": len(items)}
-        if len(items) == limit:
-            page["LastEvaluatedKey"] = {name: items[-1][name] for name in index.names}
-        return page
-
-    def _is_repeated(self, content: str) -> bool:
+    def _is_repeated(self) -> bool:
         """Tell whether a transaction with this token was carried out; remember it if not."""
         now, token = time.time(), self.request.get("ClientRequestToken")
+        content = json.dumps(self.request)
         self.execute("DELETE FROM tokens WHERE expires <= ?", (now,))
         insert = "INSERT OR IGNORE INTO tokens VALUES (?, ?, ?)"
         # To SQLite, no two missing tokens are equal.
@@ -231,50 +149,108 @@ class _Call:
             return False
         found = "SELECT content FROM tokens WHERE token = ?"
         if self.execute(found, (token,)).fetchone() != (content,):
-            raise Refusal(
-                "The token belongs to another transaction",
-                "IdempotentParameterMismatchException",
-            )
+            code = "IdempotentParameterMismatchException"
+            raise Refusal("The token belongs to another transaction", code)
         return True
 
+    def query(self) -> Response:
+        place = self._place + self.request.get("IndexName", "")
+        if place not in self._keys:
+            raise Refusal(f"The table does not have the specified index: {place}")
+        if place != self._place and self.request.get("ConsistentRead"):
+            raise Refusal("Consistent reads are not supported on global indexes")
+        condition, keys = Expressions(self.request).key_condition(), self._keys[place]
+        if (*condition,) not in (keys, (keys.hash,)):
+            raise Refusal(f"Query condition missed key schema element: {keys}")
+        text, after = keys.read({keys.range: {"N": "0"}} | condition)
+        low = [text, after, _LAST, 0] if len(condition) > 1 else [text, _LEAST, "", 0]
+        return self._page(place, low, [text, _LAST, "", 0])
 
-READS = {"GetItem", "Query", "Scan"}
-_EXPRESSIONS = "ExpressionAttributeNames ExpressionAttributeValues"
+    def scan(self) -> Response:
+        return self._page(self._place, ["", 0, "", 0], [_LAST, 0, "", 0])
+
+    def _page(self, place: str, low: list[object], high: list[object]) -> Response:
+        """Read what lies between two places, up to the limit; DynamoDB also stops at 1 MB."""
+        keys, is_forward = self._keys[place], self.request.get("ScanIndexForward", True)
+        if "ExclusiveStartKey" in self.request:
+            key = known(self.request["ExclusiveStartKey"])
+            start = [*keys.read(key), *self._own.read(key)]
+            low, high = (start, high) if is_forward else (low, start)
+        limit = self.request.get("Limit", -1)
+        found = _PAGE + (_FORWARDS if is_forward else _BACKWARDS)
+        rows = self.execute(found, (place, *low, *high, limit))
+        items = [json.loads(text) for (text,) in rows]
+        page = {"Items": items, "Count": len(items)}
+        if len(items) == limit:
+            names = {*keys, *self._own} & items[-1].keys()
+            page["LastEvaluatedKey"] = {name: items[-1][name] for name in names}
+        return page
+
+    @cached_property
+    def _place(self) -> str:
+        return f"{self.request['TableName']}/"
+
+    @cached_property
+    def _keys(self) -> dict[str, _Keys]:
+        found = "SELECT description FROM tables WHERE place = ?"
+        row = self.execute(found, (self._place,)).fetchone()
+        if row is None:
+            raise Refusal("Requested resource not found", "ResourceNotFoundException")
+        return _read_keys(*row)
+
+    @cached_property
+    def _own(self) -> _Keys:
+        return self._keys[self._place]
+
+    def _read(self, given: Item) -> Item:
+        """Read the item with a key; it is empty if there is none."""
+        found = "SELECT item FROM rows WHERE (place, hash, range) = (?, ?, ?)"
+        row = self.execute(found, (self._place, *self._own.read(given))).fetchone()
+        item: Item = json.loads(row[0]) if row else {}
+        return item
+
+    def _places(self, item: Item) -> list[tuple[object, ...]]:
+        """Return an item's places in the table and in the indexes whose keys it has."""
+        return (
+            [
+                (place, *keys.read(item), *self._own.read(item))
+                for place, keys in self._keys.items()
+                if {*keys} <= {"", *item}
+            ]
+            if item
+            else []
+        )
+
+
+_EXPRESSIONS = " ExpressionAttributeNames ExpressionAttributeValues"
 _WRITE = (
-    "TableName ConditionExpression ReturnValuesOnConditionCheckFailure " + _EXPRESSIONS
+    " TableName ConditionExpression ReturnValuesOnConditionCheckFailure" + _EXPRESSIONS
 )
-_PAGE = "TableName ConsistentRead Limit ExclusiveStartKey"
-# The parameters of each operation, and of what a transaction or a table is made of.
-_PARAMETERS = {
-    "GetItem": "TableName Key ConsistentRead",
-    "PutItem": "Item " + _WRITE,
-    "UpdateItem": "Key UpdateExpression ReturnValues " + _WRITE,
-    "DeleteItem": "Key " + _WRITE,
-    "TransactWriteItems": "TransactItems ClientRequestToken",
-    "TransactItems": "Put Update Delete",
-    "Put": "Item " + _WRITE,
-    "Update": "Key UpdateExpression " + _WRITE,
-    "Delete": "Key " + _WRITE,
-    "Query": f"IndexName KeyConditionExpression ScanIndexForward {_EXPRESSIONS} {_PAGE}",
-    "Scan": _PAGE,
-    "CreateTable": "TableName AttributeDefinitions KeySchema GlobalSecondaryIndexes BillingMode",
-    "GlobalSecondaryIndexes": "IndexName KeySchema Projection",
+_PAGED = " TableName ConsistentRead Limit ExclusiveStartKey"
+# What carries out each operation, and what it knows of its parameters.
+_OPERATIONS = {
+    "GetItem": (_Call.get_item, "TableName Key ConsistentRead"),
+    "PutItem": (_Call.write_item, "Item" + _WRITE),
+    "UpdateItem": (_Call.write_item, "Key UpdateExpression ReturnValues" + _WRITE),
+    "DeleteItem": (_Call.write_item, "Key" + _WRITE),
+    "TransactWriteItems": (
+        _Call.transact_write_items,
+        "TransactItems ClientRequestToken",
+    ),
+    "Query": (
+        _Call.query,
+        "IndexName KeyConditionExpression ScanIndexForward" + _EXPRESSIONS + _PAGED,
+    ),
+    "Scan": (_Call.scan, _PAGED),
+    "CreateTable": (
+        _Call.create_table,
+        "TableName AttributeDefinitions KeySchema GlobalSecondaryIndexes BillingMode",
+    ),
 }
-# Not every value of these parameters is supported.
-_VALUES: dict[str, list[Any]] = {
-    "ReturnValues": ["NONE", "ALL_NEW", "UPDATED_NEW"],
-    "ReturnValuesOnConditionCheckFailure": ["NONE", "ALL_OLD"],
-    "Projection": [{"ProjectionType": "ALL"}],
-}
-_OPERATIONS: dict[str, Callable[[_Call], Response]] = {
-    "GetItem": _Call.get_item,
-    "PutItem": _Call.write_item,
-    "UpdateItem": _Call.write_item,
-    "DeleteItem": _Call.write_item,
-    "TransactWriteItems": _Call.transact_write_items,
-    "Query": _Call.query,
-    "Scan": _Call.scan,
-    "CreateTable": _Call.create_table,
+READS = {"GetItem", "Query", "Scan"}
+_VALUES = {
+    "ReturnValues": {"NONE", "ALL_NEW", "UPDATED_NEW"},
+    "ReturnValuesOnConditionCheckFailure": {"NONE", "ALL_OLD"},
 }
 
 
@@ -282,13 +258,9 @@ def perform(execute: Execute, operation: str, request: Request) -> Response:
     """Carry out a request and return the body of the response. The caller begins a transaction."""
     if operation not in _OPERATIONS:
         raise unknown(f"the operation {operation}")
-    _check_parameters(operation, request)
-    call = _Call(execute, request, operation.removesuffix("Item"))
-    return _OPERATIONS[operation](call)
-
-
-def _check_parameters(of: str, request: Request) -> None:
-    allowed = _PARAMETERS[of].split()
+    carry_out, parameters = _OPERATIONS[operation]
     for name, value in request.items():
-        if name not in allowed or value not in _VALUES.get(name, [value]):
-            raise unknown(f"the parameter {name} of {of}, or its value")
+        values = _VALUES.get(name)
+        if name not in parameters.split() or (values and value not in values):
+            raise unknown(f"the parameter {name} of {operation}, or its value {value}")
+    return carry_out(_Call(execute, operation, request))

@@ -5,31 +5,31 @@ import json
 import logging
 import threading
 from collections import Counter, deque
+from contextlib import suppress
 from datetime import datetime
 from io import StringIO
-from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
-from tools.local.gateway import summary
+from tools.local.folder import private
 
+_MAX_BYTES = 20_000_000
 _SECONDS = 10  # of a point of the graphs
 _POINTS = 61  # one is not complete
 _log = logging.getLogger(__name__)
 
 
-def open_log(path: Path) -> RotatingFileHandler:
-    """Continue a log; after 20 MB it moves to PATH.1, in place of what was there."""
-    size = 20_000_000
-    log = RotatingFileHandler(path, "a", size, 1, "utf-8", errors="backslashreplace")
-    log.terminator = ""
-    return log
+def open_log(path: Path) -> TextIO:
+    """Continue a log; one of more than 20 MB becomes PATH.1, in place of what was there."""
+    if path.exists() and path.stat().st_size > _MAX_BYTES:
+        path.replace(f"{path}.1")
+    return open(path, "a", 1, "utf-8", "backslashreplace", opener=private)
 
 
 class Output(StringIO):
     """The stdout and stderr of functions, whose structured lines come in one piece."""
 
-    def __init__(self, log: RotatingFileHandler) -> None:
+    def __init__(self, log: TextIO) -> None:
         super().__init__()
         self._log, self._lock = log, threading.Lock()
         self._counts: Counter[tuple[str, str]] = Counter()
@@ -38,7 +38,8 @@ class Output(StringIO):
 
     def write(self, text: str) -> int:
         """Take a line. If it cannot be logged, say on a full disk, it is lost; no request fails."""
-        self._log.handle(logging.makeLogRecord({"msg": text}))
+        with suppress(OSError), self._lock:
+            self._log.write(text)
         try:
             line = json.loads(text) if text.startswith('{"level":') else None
         except ValueError:
@@ -52,10 +53,10 @@ class Output(StringIO):
     def _read(self, line: dict[str, Any]) -> None:
         """Show the first cause of an exception, and count a request from its line."""
         if "exception" in line:
-            first, *_ = line["exception"].split(
+            cause, *_ = line["exception"].split(
                 "\n\nThe above exception was the direct"
             )
-            _log.info("%s; see %s", summary(first), self._log.baseFilename)
+            _log.info("%s; see %s", cause.split("\n")[-1], self._log.name)
         if "Operation" not in line:
             return
         operation = line["Operation"]

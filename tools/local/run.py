@@ -1,14 +1,13 @@
 """`make run`: the whole service in this process, until Ctrl-C. `make reset`: an empty store."""
 
+import json
 import logging
 import os
-import queue
 import socket
 import sys
 import threading
 import time
-from contextlib import closing, redirect_stderr, redirect_stdout
-from logging.handlers import QueueHandler, QueueListener
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 from botocore.exceptions import ClientError
@@ -18,14 +17,9 @@ from tools.local import LocalError
 from tools.local.app import Application, serve
 from tools.local.folder import DataFolder, base_url
 from tools.local.output import Output, open_log
-from tools.local.service import Store, load_template, open_store
+from tools.local.service import Store, examples, load_template, open_store
 
 _LAST_PORT = 65535
-_IGNORED = """\
-ignored a breakpoint: to stop there, run animal-store invoke EVENT, or this in VS Code"""
-_WAITING = """\
-New clients wait until others leave: the system is out of a resource, perhaps descriptors \
-(ulimit -n)."""
 _say = logging.getLogger(__name__).info
 
 
@@ -33,11 +27,15 @@ def run() -> None:
     """Serve the API on this machine (PORT, DATA, RELOAD=1, AWS_ENDPOINT_URL_DYNAMODB)."""
     folder = DataFolder()
     path = Path(os.environ.get("TEMPLATE") or ROOT / "template.yaml")
-    _log_to_terminal()
+    logging.basicConfig(stream=sys.stdout, format="%(message)s")
+    for name in (__package__, "uvicorn.access"):
+        logging.getLogger(name).setLevel(logging.INFO)
+    # Threads that answer requests have no terminal; a debugger has a hook of its own.
+    os.environ.setdefault("PYTHONBREAKPOINT", "0")
     with (
         listen() as listener,
         folder.held_by_service() as service,
-        closing(open_log(folder.log)) as log,
+        open_log(folder.log) as log,
         redirect_stdout(Output(log)) as output,
         redirect_stderr(output),
         open_store(folder) as store,
@@ -58,59 +56,30 @@ def run() -> None:
         serve(application, listener)
 
 
-def _log_to_terminal() -> None:
-    """Log from a thread: a stopped terminal (Ctrl-S) or a full pipe delays no request."""
-    logging.raiseExceptions = False  # what the queue has no room for is dropped
-    lines: queue.Queue[logging.LogRecord] = queue.Queue(10_000)
-    QueueListener(lines, logging.StreamHandler(sys.stdout)).start()
-    logging.basicConfig(handlers=[QueueHandler(lines)], format="%(message)s")
-    for name in (__package__, "uvicorn.access"):
-        logging.getLogger(name).setLevel(logging.INFO)
-    logging.getLogger("asyncio").addFilter(_Shortage())
-    if sys.breakpointhook is sys.__breakpointhook__:  # no debugger has its own
-        # Threads that answer requests have no terminal.
-        sys.breakpointhook = lambda *_, **__: _say(_IGNORED)
-
-
-class _Shortage(logging.Filter):
-    """Says in a line a second that connections wait; asyncio writes a traceback for each try."""
-
-    _said = 0.0
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Shorten such a record, and drop those that follow at once."""
-        if "out of system resource" not in record.msg:
-            return True
-        if record.created - self._said < 1:
-            return False
-        self._said, record.msg, record.exc_info = record.created, _WAITING, None
-        return True
-
-
 def listen() -> socket.socket:
     """Listen on PORT of this machine, or say why that cannot be done."""
-    port, why = os.environ.get("PORT") or "3000", "it is not a number from 0 to 65535"
+    port = os.environ.get("PORT") or "3000"
     try:
-        if port.isdecimal() and int(port) <= _LAST_PORT:
-            return socket.create_server(("127.0.0.1", int(port)), backlog=128)
-    except OSError as error:
-        why = str(error)
-    raise LocalError(
-        f"cannot listen on port {port}: {why}. Use another: PORT=8080; any: PORT=0"
-    )
+        if int(port) > _LAST_PORT:
+            raise ValueError("it is above 65535")  # noqa: TRY301
+        return socket.create_server(("127.0.0.1", int(port)), backlog=128)
+    except (OSError, ValueError) as error:
+        raise LocalError(
+            f"cannot listen on port {port}: {error}. Use another: PORT=8080; any: PORT=0"
+        ) from error
 
 
 def greeting(url: str, key: str, more: str = "") -> str:
     """Say where a service is, and how to call it."""
     header = f'-H "Authorization: Bearer {key}"'
-    body = '{"name": "Rex", "categoryId": 1, "status": "available"}'
+    body = json.dumps(examples()[0])
     return f"""\
 Base URL: {url}
 API key: {key}{more}
 
 Try it (Ctrl-C stops the service; data survives restarts):
   curl -i {url}/pets {header} -H 'Content-Type: application/json' -d '{body}'
-  curl -i '{url}/pets?status=available&limit=5' {header}
+  curl -i '{url}/pets?limit=5' {header}
   curl -i {url}/pets/1 {header}
 """
 
@@ -143,8 +112,6 @@ def reset() -> None:
     """Empty the local store (DATA): rename it, so that the next start has an empty one."""
     folder = DataFolder()
     old = folder.path / f"store.{time.strftime('%Y%m%d-%H%M%S')}.old"
-    if not folder.store.exists():
-        raise LocalError(f"{folder.path} has no store, so there is nothing to empty.")
     with folder.held_by_service():
         folder.store.rename(old)
     print(f"{folder.path}: the store is now {old}; the next start has an empty one.")

@@ -1,4 +1,4 @@
-"""`make sam-local` and `make sam-invoke`: functions in containers on the local store."""
+"""`make sam-local`: functions in containers on the local store."""
 
 import json
 import os
@@ -6,32 +6,26 @@ import platform
 import re
 import signal
 import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from http import HTTPStatus
 from pathlib import Path
-from typing import Annotated, Any
 
 import httpx2
-import typer
 
 from tools import ROOT
 from tools.local import LocalError, events
 from tools.local.folder import DataFolder, base_url, write_private
 from tools.local.gateway import Gateway
-from tools.local.invoke import EventFile, read, show
 from tools.local.run import greeting, listen
 from tools.local.service import (
     ENDPOINT_VARIABLE,
-    REGION,
     Store,
     load_template,
     open_store,
 )
 from tools.local.store_server import serve
+from tools.local.template import REGION
 
 BUILD = ROOT / ".aws-sam/local"
 """Holds what samconfig.toml's default sections name, and the layer that the Makefile builds."""
@@ -41,8 +35,6 @@ VARIABLES = "written-by-make-sam-local.json"
 STORE_HOST = "store-of-make-sam-local"
 PROCESSOR = "arm64" if platform.machine() in {"aarch64", "arm64"} else "x86_64"
 _IMAGE = f"public.ecr.aws/lambda/python:3.13-{PROCESSOR}"
-_DEBUGGER = ROOT / ".tools/debugpy/lib/python3.13/site-packages"
-_MOUNTED_DEBUGGER = "/tmp/lambci_debug_files/debugpy"  # noqa: S108 - where sam mounts it
 # On exit, sam leaves the engine's responses open, which Python 3.13 reports as tracebacks.
 _SAM = """\
 import sys
@@ -54,9 +46,6 @@ _NO_ENGINE = """\
 `sam local` needs a container engine that answers, and Lambda's image. Start Docker; if it reaches
 no registry, load the image from a file: docker load -i FILE. Without Docker, `make run` serves the
 same handlers, and `animal-store invoke EVENT` invokes one. What failed"""
-_NO_LAYER = """\
-the layer cannot be built (see above). Its libraries come from the package index, just once: try
-again when it can be reached. `make run` needs no layer"""
 
 
 def sam_local() -> None:
@@ -66,52 +55,16 @@ def sam_local() -> None:
     with suppress(KeyboardInterrupt), folder.held_by_service() as service:
         with listen() as listener:
             port = listener.getsockname()[1]
-        with prepared(folder, BUILD, host_address()) as (store, gateway):
+        with (
+            prepared(folder, BUILD, host_address()) as (store, gateway),
+        ):
             key = store.key(gateway.template)
-            event = "" if os.environ.get("EVENTS") == "0" else events.EXAMPLE_KEY
-            # Not EAGER: sam would then start them at once, and now and then leave one behind.
-            start = ["start-api", "--port", str(port), "--warm-containers=LAZY"]
-            with (
-                events.prepared(event, gateway, store.dynamodb),
-                _sam(*start) as process,
-            ):
-                for route in gateway.template.routes:
-                    url = f"http://127.0.0.1:{port}{route.resource}"
-                    _wait_until_it_answers(process, route.method, url, key)
+            with events.prepared(gateway, store), _start_api(port) as process:
+                _wait_until_it_answers(process, f"{base_url(port)}/pets", key)
                 print(port, end="", file=service, flush=True)
                 print(greeting(base_url(port), key), flush=True)
                 process.wait()
         raise LocalError("sam local has ended (see above)")
-
-
-def sam_invoke(
-    event: EventFile,
-    debug: Annotated[
-        str, typer.Option(metavar="PORT", help="Wait here for a debugger.")
-    ] = "",
-) -> None:
-    """Invoke the function of an event's route in a container, and print its response."""
-    content, _, function = read(event)
-    # A separate folder, because the variables of `make sam-local` may be in use.
-    with tempfile.TemporaryDirectory() as own:
-        with prepared(DataFolder(), Path(own), host_address()) as (store, gateway):
-            options = [f"--event={event}", f"--env-vars={own}/{VARIABLES}"]
-            # With another template, sam looks for its settings beside that.
-            options += [f"--template={own}/template.yaml"]
-            options += [f"--config-file={ROOT}/samconfig.toml"]
-            if debug:
-                listens = f"{_MOUNTED_DEBUGGER} --listen 0.0.0.0:{debug}"
-                options += [f"--debug-args={listens} --wait-for-client"]
-                options += [f"--debug-port={debug}", f"--debugger-path={_DEBUGGER}"]
-                print(f"waiting for a debugger on port {debug}", file=sys.stderr)
-            with (
-                events.prepared(content, gateway, store.dynamodb),
-                _sam("invoke", function, *options, stdout=subprocess.PIPE) as process,
-            ):
-                printed = process.communicate()[0]
-        if not printed:
-            raise LocalError("the function returned no response (see above)")
-        show(json.loads(printed))
 
 
 @contextmanager
@@ -138,23 +91,15 @@ def prepared(
 
 
 def host_address() -> str:
-    """Ask the engine how containers reach this machine; then build the layer if it has changed."""
+    """Ask the engine how containers reach this machine."""
     host = f"--add-host={STORE_HOST}:host-gateway"
     command = f"docker run --rm {host} --entrypoint=cat {_IMAGE} /etc/hosts"
     try:
         hosts = subprocess.check_output(command.split(), text=True)
-    except (OSError, subprocess.CalledProcessError) as error:
+        (address,) = re.findall(rf"([0-9.]+)\s+{STORE_HOST}", hosts)
+    except (OSError, ValueError, subprocess.CalledProcessError) as error:
         raise LocalError(f"{_NO_ENGINE}: {error}") from error
-    found = re.search(rf"^([0-9.]+)\s+{STORE_HOST}$", hosts, re.MULTILINE)
-    if not found:
-        raise LocalError(
-            "the container engine gives containers no IPv4 address of this machine: "
-            "set host-gateway-ip in its daemon.json"
-        )
-    layer = ["make", "-s", ".aws-sam/local/.layer"]
-    if subprocess.call(layer, cwd=ROOT, stdout=sys.stderr):
-        raise LocalError(_NO_LAYER)
-    return found[1]
+    return str(address)
 
 
 def _adapted_template(variables: Iterable[str]) -> str:
@@ -173,16 +118,23 @@ def _adapted_template(variables: Iterable[str]) -> str:
 
 
 @contextmanager
-def _sam(*arguments: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a `sam local` command; at the end it removes its containers."""
+def _start_api(port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """Run `sam local start-api`; at the end it removes its containers."""
     environment = os.environ | {"SAM_CLI_TELEMETRY": "0", "AWS_DEFAULT_REGION": REGION}
     # Without credentials, which sam would ask AWS about.
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         del environment[name]
-    # In its own session, or Ctrl-C in the terminal would reach it too: its parent stops it.
-    options |= {"cwd": ROOT, "env": environment, "start_new_session": True}
-    command = [f"{ROOT}/.tools/sam/bin/python", "-c", _SAM, "local", *arguments]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, **options) as process:
+    command = [f"{ROOT}/.tools/sam/bin/python", "-c", _SAM, "local", "start-api"]
+    # Not EAGER: sam would then start them at once, and now and then leave one behind.
+    command += ["--port", str(port), "--warm-containers=LAZY"]
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        # Or Ctrl-C in the terminal would reach it too: its parent stops it.
+        start_new_session=True,
+    ) as process:
         try:
             yield process
         finally:
@@ -195,17 +147,15 @@ def _sam(*arguments: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def _wait_until_it_answers(
-    process: subprocess.Popen[bytes], method: str, url: str, key: str
+    process: subprocess.Popen[bytes], url: str, key: str
 ) -> None:
     """Wait until a function has read the store: sam's port is open before anything answers."""
     headers = {"Authorization": f"Bearer {key}"}
     while process.poll() is None:
         time.sleep(0.2)
         with suppress(httpx2.TransportError):
-            answer = httpx2.request(
-                method, url, headers=headers, timeout=30, trust_env=False
-            )
-            if answer.is_server_error or answer.status_code == HTTPStatus.UNAUTHORIZED:
-                raise LocalError("the containers cannot reach the store (see above)")
-            return
+            answer = httpx2.get(url, headers=headers, timeout=60, trust_env=False)
+            if answer.is_success:
+                return
+            raise LocalError("the containers cannot reach the store (see above)")
     raise LocalError("sam local has ended (see above)")

@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from botocore.config import Config
-from botocore.exceptions import BotoCoreError
+import yaml
 from botocore.session import Session
 
 from tools import ROOT
-from tools.local import LocalError
 from tools.local import template as templates
 from tools.local.folder import DataFolder, write_private
 from tools.local.gateway import Gateway, load_handlers
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
 
 KEY_TABLE = "ApiKeysTable"
 ENDPOINT_VARIABLE = "AWS_ENDPOINT_URL_DYNAMODB"
-REGION = "us-east-1"
 
 
 def load_template(
@@ -35,30 +32,39 @@ def load_template(
     return templates.load(path, {"Stage": stage}, stack="animal-store-local")
 
 
+def document() -> Any:
+    """Read openapi.yaml."""
+    return yaml.safe_load((ROOT / "openapi.yaml").read_text("utf-8"))
+
+
+def examples() -> list[dict[str, Any]]:
+    """Return the document's examples of a new animal."""
+    body = document()["paths"]["/pets"]["post"]["requestBody"]
+    shown = body["content"]["application/json"]["examples"]
+    return [example["value"] for example in shown.values()]
+
+
 def client() -> "DynamoDBClient":
     """Make a DynamoDB client for administration."""
-    config = Config(
-        connect_timeout=3, read_timeout=10, retries={"total_max_attempts": 2}
-    )
-    return cast("DynamoDBClient", Session().create_client("dynamodb", config=config))
+    return cast("DynamoDBClient", Session().create_client("dynamodb"))
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The DynamoDB of a data folder: a client, and the database, if it is the embedded one."""
+    """The DynamoDB of a data folder: a client, and the database, if it is the local one."""
 
     folder: DataFolder
     dynamodb: "DynamoDBClient"
     database: Database | None = None
 
     def load(self, template: Template) -> Gateway:
-        """Load the handlers, and create the tables that are missing."""
+        """Load the handlers, and create the tables and indexes that are missing."""
         handlers = load_handlers(template)
         create_tables(self.dynamodb, template.tables.values())
         return Gateway(template, handlers)
 
     def key(self, template: Template) -> str:
-        """Find or make this machine's key; add it to a store that was emptied.
+        """Find or make this machine's key.
 
         A command that was killed may have left the key of the events: it is removed.
         """
@@ -73,13 +79,10 @@ class Store:
         events.remove_key(keys)
         key = path.read_text("utf-8").strip() if path.exists() else ""
         record = keys.get(api_key.digest(key))
-        is_refused = record and record.state != "active"
-        if is_refused or not api_key.is_well_formed(key):
-            key, record = api_key.generate("test"), None
+        if record is None or record.state != "active":
+            key = api_key.generate("test")
             write_private(path, f"{key}\n")
-        if record is None:
-            digest, now = api_key.digest(key), int(time.time())
-            keys.put(KeyRecord(digest, "local", now, issuedBy=keys.who()))
+            keys.put(KeyRecord(api_key.digest(key), "local", int(time.time())))
         return key
 
 
@@ -88,14 +91,7 @@ def open_store(folder: DataFolder) -> Iterator[Store]:
     """Open the store of a folder or of AWS_ENDPOINT_URL_DYNAMODB; others may be using it."""
     if os.environ.get(ENDPOINT_VARIABLE):
         keep_local(None)
-        try:
-            dynamodb = client()
-        except BotoCoreError as error:
-            raise LocalError(
-                f"{error} Set AWS_DEFAULT_REGION, AWS_ACCESS_KEY_ID and "
-                "AWS_SECRET_ACCESS_KEY: any will do for DynamoDB Local"
-            ) from error
-        yield Store(folder, dynamodb)
+        yield Store(folder, client())
         return
     advice = (
         "Put a good copy in its place, or start with an empty store: "

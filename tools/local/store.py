@@ -1,4 +1,4 @@
-"""An embedded DynamoDB: one SQLite file that answers an SDK client in the client's own process.
+"""The local DynamoDB: one SQLite file that answers an SDK client in the client's own process.
 
 What is acknowledged is on disk: each request is one SQLite transaction, which waits for the disk
 at its end. The store supports what `operations` lists, and refuses the rest by name.
@@ -7,7 +7,6 @@ at its end. The store supports what `operations` lists, and refuses the rest by 
 import json
 import os
 import sqlite3
-import sys
 import tempfile
 import threading
 import uuid
@@ -23,7 +22,7 @@ from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
 from tools.local import LocalError
 from tools.local.expressions import Refusal
-from tools.local.operations import READS, Request, Response, perform
+from tools.local.operations import READS, SCHEMA, Request, Response, perform
 from tools.local.template import REGION, Table
 
 if TYPE_CHECKING:
@@ -34,9 +33,7 @@ if TYPE_CHECKING:
 
 # An arbitrary number, which stores have had from the start.
 _APPLICATION_ID = 0x616E696D
-_VERSION = 1
-_PAGE_SIZE = 4096
-_GONE = "it was removed or replaced while in use; start the service again"
+_VERSION = 2
 NOWHERE = "http://127.0.0.1:9"
 """Where all other services of AWS would be: nothing answers."""
 _SETTINGS = {
@@ -48,16 +45,11 @@ _SETTINGS = {
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
 }
 _kept: "list[Database | None]" = []  # what `keep_local` was called with last
-# As in DynamoDB, an index has rows of its own, each with the whole item. The table is an index too.
-_SCHEMA = f"""
-PRAGMA page_size = {_PAGE_SIZE};
+_NEW = f"""
 PRAGMA application_id = {_APPLICATION_ID};
 PRAGMA user_version = {_VERSION};
 PRAGMA journal_mode = WAL;
-CREATE TABLE tables (id INTEGER PRIMARY KEY, name TEXT UNIQUE, description TEXT);
-CREATE TABLE rows (place BLOB PRIMARY KEY, item TEXT) WITHOUT ROWID;
-CREATE TABLE tokens (token TEXT PRIMARY KEY, content BLOB, expires REAL);
-CREATE INDEX tokens_by_expiry ON tokens (expires);
+{SCHEMA}
 """
 
 
@@ -74,12 +66,8 @@ class Database:
         try:
             _create(path)
             _check(path)
-            self._identity = _identity(path)
-        except (OSError, sqlite3.OperationalError) as error:
-            why = "The disk may be full, or the folder read-only."
-            raise LocalError(f"{path} cannot be opened: {error}. {why}") from error
         except sqlite3.Error as error:
-            why = f"{path} is not a local store that can be used: {error}. Nothing was changed."
+            why = f"{path} cannot be used: {error}. Nothing was changed."
             raise LocalError(f"{why}\n{advice}") from error
 
     def attach(self, client: "DynamoDBClient") -> None:
@@ -90,9 +78,6 @@ class Database:
 
     def close(self) -> None:
         """Close the file; no request may be under way."""
-        if self._idle:
-            with suppress(sqlite3.Error):
-                self._refuse_if_gone(self._idle[0])
         while self._idle:
             self._idle.pop().close()
 
@@ -105,10 +90,12 @@ class Database:
         try:
             status, answer = 200, self._perform(operation, json.loads(body))
         except Refusal as error:
-            status, answer = 400, error.body
+            kind = f"com.amazonaws.dynamodb.v20120810#{error.code}"
+            answer = {"__type": kind, "message": error.message, **error.members}
+            status = 400
         except sqlite3.Error as error:
             why = f"The local store {self._path}: {error}"
-            status, answer = 500, Refusal(why, "InternalServerError").body
+            status, answer = 500, {"__type": "InternalServerError", "message": why}
         content = json.dumps(answer).encode()
         # As the SDK reads it from the network.
         raw: Any = SimpleNamespace(stream=lambda: [content])
@@ -125,28 +112,15 @@ class Database:
             connection = self._connect()
         try:
             if operation in READS:
-                self._refuse_if_gone(connection)
                 return perform(connection.execute, operation, request)
             # The connection commits at the end, or rolls back what is refused.
             with self._writing, connection:
-                self._refuse_if_gone(connection)
                 connection.execute("BEGIN IMMEDIATE")
                 return perform(connection.execute, operation, request)
         finally:
             self._idle.append(connection)
 
-    def _refuse_if_gone(self, connection: sqlite3.Connection | None = None) -> None:
-        """Refuse to use a file that has been removed or replaced, even if it comes back."""
-        if _identity(self._path) == self._identity:
-            return
-        if connection and self._identity:
-            # Once, empty the log into its own file, wherever that is: it would corrupt another.
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            self._identity = ()
-        raise sqlite3.ProgrammingError(_GONE)
-
     def _connect(self) -> sqlite3.Connection:
-        self._refuse_if_gone()
         uri = f"{self._path.absolute().as_uri()}?mode=rw"
         connection = sqlite3.connect(
             uri, timeout=10, isolation_level=None, check_same_thread=False, uri=True
@@ -167,8 +141,6 @@ def keep_local(database: Database | None) -> None:
         os.environ |= _SETTINGS
     os.environ["AWS_ENDPOINT_URL"] = NOWHERE
     _kept[:] = [database]
-    if "boto3" in sys.modules:  # its default session may be older
-        sys.modules["boto3"].setup_default_session()
 
 
 def _attach(session: "Session") -> None:
@@ -198,37 +170,22 @@ def create_tables(client: "DynamoDBClient", tables: "Iterable[Table]") -> None:
             client.create_table(**table.request)
 
 
-def _identity(path: Path) -> tuple[int, ...] | None:
-    """Return what tells a file from its replacement; None if it is absent."""
-    with suppress(FileNotFoundError):
-        status = path.stat()
-        return status.st_dev, status.st_ino
-    return None
-
-
 def _create(path: Path) -> None:
     """Create an empty store if there is none, in one step: an unfinished file has another name."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    log = Path(f"{path}-wal")
-    # A store in use has a log, too.
-    is_log_left = log.exists() and log.stat().st_size > 0
     if path.exists():
         return
-    if is_log_left:
-        raise sqlite3.DatabaseError(f"it is missing, but its log is there: {log}")
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         new = Path(folder, "new")
+        new.touch(0o600)  # SQLite's other files get the mode of this one
         with closing(sqlite3.connect(new)) as connection:
-            connection.executescript(_SCHEMA)
+            connection.executescript(_NEW)
         with suppress(FileExistsError):  # another process was faster
             os.link(new, path)
 
 
 def _check(path: Path) -> None:
-    """Refuse a file that is damaged or something else, without changing it."""
-    # With a log, SQLite decides: pages that are missing here may be there.
-    if path.stat().st_size % _PAGE_SIZE and not Path(f"{path}-wal").exists():
-        raise sqlite3.DatabaseError("it is cut off")
+    """Refuse a file that is damaged, older or something else, without changing it."""
     # Read-only: any other connection could write to the file when it is closed.
     uri = f"{path.absolute().as_uri()}?mode=ro"
     with closing(sqlite3.connect(uri, uri=True)) as connection:
@@ -238,4 +195,4 @@ def _check(path: Path) -> None:
     if version != [_APPLICATION_ID, _VERSION]:
         result = "it is something else, or from another version of this program"
     if result != "ok":
-        raise sqlite3.DatabaseError(result.splitlines()[-1])
+        raise sqlite3.DatabaseError(result)
