@@ -50,7 +50,10 @@ def starter(name: str, dest: Path) -> None:
         new.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / file, new)
         if not file.startswith(_COPIED):
-            text = renamed(new.read_text("utf-8"), name)
+            # Comments and docstrings may be longer now.
+            text = renamed(new.read_text("utf-8"), name).replace(
+                "max-line-length = 100", "max-line-length = 160"
+            )
             new.write_text(_BEGINNINGS.get(file, text), "utf-8")
     subprocess.run(["bash", "-euc", _FINISH], cwd=dest, check=True)
     print(f"{dest} is a service of your own: cd {dest} && make run")
@@ -61,7 +64,14 @@ def _refuse(word: str) -> None:
     usable = re.fullmatch("[a-z]{2,13}", word) and not keyword.iskeyword(word)
     if not usable or hasattr(builtins, word):
         sys.exit(f"{word}: 2 to 13 letters from a to z, and no word of Python's own.")
-    search = ["git", "grep", "-nE", rf"(def|class|import) {word}\b", "--", "*.py"]
+    search = [
+        "git",
+        "grep",
+        "-nE",
+        rf"(def|class) {word}\b|^from (\S+\.)?{word} import|^import {word}\b",
+        "--",
+        "*.py",
+    ]
     if not subprocess.call(search, cwd=ROOT):
         sys.exit(f"{word}: the code uses this name, see above.")
 
