@@ -15,6 +15,7 @@ export UV_PROJECT_ENVIRONMENT := .venv
 export UV_SYSTEM_CERTS ?= true
 export NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
 export PYTHON
+export SAM_CLI_TELEMETRY := 0
 # Python before 3.13 reads the paths of its packages as ASCII where LC_ALL=C, and does not start in a folder `Café`.
 ifneq ($(filter C POSIX,$(LC_ALL)),)
 unexport LC_ALL
@@ -206,18 +207,18 @@ bootstrap: .venv/.installed .tools/sam/.installed ## prepare an AWS account: mak
 
 .PHONY: deploy
 deploy: .venv/.installed .tools/sam/.installed ## build, deploy and check a stage: make deploy STAGE=staging (ARTIFACT=file: no build)
-	@$(call required,STAGE)$(ANIMAL_STORE) deploy "$$STAGE" $(if $(ARTIFACT),--artifact "$$ARTIFACT") $(ARGS)
+	@$(call required,STAGE)$(if $(ARTIFACT),,$(MAKE) build ARCH=arm64; )$(ANIMAL_STORE) deploy "$$STAGE" "$${ARTIFACT:-.aws-sam/animal-store-arm64.zip}" $(ARGS)
 
 .PHONY: rollback
 rollback: .venv/.installed .tools/sam/.installed ## deploy an earlier artifact again: make rollback STAGE=production COMMIT=...
 	@$(call required,STAGE COMMIT)$(ANIMAL_STORE) rollback "$$STAGE" "$$COMMIT" $(ARGS)
 
 .PHONY: status
-status: .venv/.installed ## what a stage runs and ran before, its alarms and keys: make status STAGE=production
+status: .venv/.installed ## what a stage runs, and what is not as it should be: make status STAGE=production
 	@$(call required,STAGE)$(ANIMAL_STORE) status "$$STAGE"
 
 .PHONY: check-stage
-check-stage: .venv/.installed ## compare what a stage runs with what was asked for, and test it: make check-stage STAGE=staging
+check-stage: .venv/.installed ## what `make status` says and the contract suite; fails if anything is wrong: make check-stage STAGE=staging
 	@$(call required,STAGE)$(ANIMAL_STORE) check-stage "$$STAGE"
 
 .PHONY: restore

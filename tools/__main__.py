@@ -30,6 +30,8 @@ def main() -> None:
             sys.exit(f"make run: {error}")
         return
 
+    from subprocess import CalledProcessError
+
     from tools.cli import app
     from tools.deployment.stage import DeploymentError
     from tools.key_table import KeyAdministrationError
@@ -42,7 +44,12 @@ def main() -> None:
         app(prog_name="animal-store")
     except NoRegionError:
         sys.exit("Set AWS_DEFAULT_REGION to the region of the stage.")
-    except (*_EXPLAINED, DeploymentError, KeyAdministrationError) as error:
+    except (
+        *_EXPLAINED,
+        CalledProcessError,
+        DeploymentError,
+        KeyAdministrationError,
+    ) as error:
         # The SDK writes a preface to what the local store says.
         message = str(error)
         sys.exit(message[max(message.find("The local store "), 0) :])

@@ -4,18 +4,23 @@ import typer
 
 from tools import planted_faults
 from tools.admin import keys
-from tools.deployment import commands as deployment
+from tools.deployment import bootstrap, deploy, restore, status
 from tools.local import events, run, sam
 from tools.packaging import build
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(keys.app, name="keys")
-app.add_typer(deployment.app)
 for command in (
     run.run,
     run.reset,
     events.invoke,
     build.build,
+    bootstrap.bootstrap,
+    deploy.deploy,
+    deploy.rollback,
+    status.status,
+    status.check_stage,
+    restore.restore,
     planted_faults.faults,
     sam.sam_local,
 ):

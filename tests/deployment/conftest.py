@@ -1,11 +1,13 @@
 """An account with a prepared stage, in an empty folder."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from moto import mock_aws
 
-from tests.support.aws import Aws, pack
-from tools.deployment import commands
+from tests.support.account import Account
+from tests.support.aws import Aws
 
 
 @pytest.fixture
@@ -14,18 +16,14 @@ def aws(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Aws:
-    """Make the account, whose stage has no stack yet, and the artifacts of two commits of main."""
     monkeypatch.chdir(tmp_path)
-    for name in ("ALARM_EMAIL", "GITHUB_ACTIONS"):
-        monkeypatch.delenv(name, raising=False)
-    pack("older")
-    pack("newer")
     return Aws(lambda: "".join(capsys.readouterr()))
 
 
 @pytest.fixture
-def production(aws: Aws) -> Aws:
-    """Let the stage run `older`; record what is asked from now on."""
-    commands.deploy(aws.stage, Path("older.zip"))
-    aws.session()
-    return aws
+def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+    """Make an account whose stage is not deployed yet."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ALARM_EMAIL", "me@example.com")
+    with mock_aws():
+        yield Account()

@@ -51,6 +51,7 @@ may stack        cloudformation:DetectStackDrift cloudformation:DescribeStackRes
 may *            cloudformation:DescribeStackDriftDetectionStatus
 may api          apigateway:GET
 may alarm        cloudwatch:DescribeAlarms
+may *            cloudwatch:ListMetrics cloudwatch:GetMetricStatistics
 may animals      dynamodb:DescribeTable dynamodb:DescribeContinuousBackups
 may animals      dynamodb:Query dynamodb:Select=SPECIFIC_ATTRIBUTES dynamodb:Attributes=id
 may artifact     s3:GetObject
@@ -143,6 +144,7 @@ may animals      dynamodb:GetItem dynamodb:PutItem dynamodb:Query dynamodb:Updat
 may function     lambda:UpdateAlias
 may stream       logs:PutLogEvents
 may alarm        cloudwatch:DescribeAlarms
+may *            cloudwatch:ListMetrics cloudwatch:GetMetricStatistics
 not animals      dynamodb:DeleteItem dynamodb:BatchWriteItem dynamodb:Scan
 not animals      dynamodb:UpdateTable dynamodb:DeleteTable
 not artifact     s3:GetObject

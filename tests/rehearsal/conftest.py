@@ -1,78 +1,64 @@
 """The stage with which the steps are taken, and where; without a stage no step is collected."""
 
-import contextlib
 import os
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from contextlib import ExitStack
 
 import pytest
 
-from tests.rehearsal.places import Place, empty_account, emulated
+from tests.rehearsal.account import become, emulator, left, remove
 from tools import ROOT
 from tools.deployment.stage import Stage
-from tools.packaging import artifact
-from tools.packaging.targets import TARGETS
+from tools.packaging.artifact import commit
 
 STAGE = os.environ.get("REHEARSED_STAGE", "")
 IS_ON_AWS = "FIRST_FLIGHT" in os.environ
-BUILD = TARGETS["arm64" if IS_ON_AWS else "x86_64"].build_dir
-# How the emulator's stages differ: it knows no reserved concurrency.
-PARAMETERS = [] if IS_ON_AWS else ["Architecture=x86_64", "ReservedConcurrency=0"]
+EVIDENCE = ROOT / f"docs/first-flight-{time.strftime('%Y-%m-%d')}.md"
+HEAD = """\
+# First flight
+
+By `make first-flight`, of commit COMMIT, in an account of its own.
+
+Cost (to be filled in a day later: Cost Explorer, by service): $...
+
+| Step | Result | Seconds | Different from the emulator, or wrong |
+|---|---|---|---|
+"""
 collect_ignore_glob = [] if STAGE else ["test_*"]
 
 
-@dataclass
-class Rehearsal:
-    """A stage, and what one step leaves to the next."""
-
-    place: Place
-    folder: Path
-    deployed_first: str = ""
-    animals: int = 0
-
-    @property
-    def stage(self) -> Stage:
-        """The stage, reached with the credentials of the moment."""
-        return Stage(STAGE)
-
-    @property
-    def base_url(self) -> str:
-        """Where the stage is served."""
-        return self.stage.outputs()["BaseUrl"]
-
-    def pack(self, name: str, build: Path = BUILD, *parameters: str) -> Path:
-        """Pack a build as an artifact for the place, with other parameters of the stages."""
-        config, packed = self.folder / f"{name}.toml", self.folder / f"{name}.zip"
-        last = '    "LogRetentionDays='
-        text = (ROOT / "samconfig.toml").read_text("utf-8")
-        for parameter in (*PARAMETERS, *parameters):
-            text = text.replace(last, f'    "{parameter}",\n{last}')
-        config.write_text(text, "utf-8")
-        artifact.pack(build, packed, config)
-        return packed
-
-
 @pytest.fixture(scope="session")
-def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
-    """Give the stage, in an empty account."""
-    folder = tmp_path_factory.mktemp("rehearsal")
-    with contextlib.ExitStack() as account:
-        if IS_ON_AWS:
-            if STAGE == "production":
-                raise ValueError("the flight ends with the removal of everything")
-            place = Place(dict(os.environ))
-        else:
-            place = account.enter_context(emulated(folder / "emulator"))
-        account.enter_context(empty_account(place, STAGE))
-        yield Rehearsal(place, folder)
+def administrator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Give an empty account's administrator, and leave the account empty."""
+    with ExitStack() as account:
+        variables = dict(os.environ)
+        if not IS_ON_AWS:
+            folder = tmp_path_factory.mktemp("rehearsal") / "emulator"
+            variables = account.enter_context(emulator(folder))
+        become(variables, Stage(STAGE), "administrator")
+        assert left() == [], "this account is not empty"
+        yield variables
+        become(variables, Stage(STAGE), "administrator")
+        remove()
+        assert left() == [], "this stays in the account"
 
 
 @pytest.fixture(autouse=True)
-def role(rehearsal: Rehearsal, request: pytest.FixtureRequest) -> None:
-    """Take the steps in the role that deploys, unless they are marked."""
+def stage(administrator: dict[str, str], request: pytest.FixtureRequest) -> Stage:
+    """Take a step in the role that it is marked with, or else in the one that deploys."""
     marker = request.node.get_closest_marker("role")
-    if request.node.get_closest_marker("administrator"):
-        rehearsal.place.become_administrator()
-    else:
-        rehearsal.place.become(marker.args[0] if marker else "DeployRole", STAGE)
+    become(administrator, Stage(STAGE), marker.args[0] if marker else "DeployRole")
+    return Stage(STAGE)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Note a step of a first flight in the file of evidence."""
+    if not IS_ON_AWS or (report.when != "call" and report.passed):
+        return
+    lines = [line for line in report.capstdout.splitlines() if line.startswith("! ")]
+    cells = report.nodeid, report.outcome, f"{report.duration:.0f}", "<br>".join(lines)
+    if not EVIDENCE.exists():
+        EVIDENCE.write_text(HEAD.replace("COMMIT", commit()), "utf-8")
+    with EVIDENCE.open("a", encoding="utf-8") as evidence:
+        print("", *cells, "", sep=" | ", file=evidence)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from animal_store_client.errors import printable
 
-from tools.deployment.stage import Stage, named
+from tools.deployment.stage import Stage
 from tools.key_table import KeyTable
 from tools.local.folder import DataFolder
 from tools.local.service import KEY_TABLE, load_template, open_store
@@ -19,7 +19,7 @@ app = typer.Typer(help="Issue, list and revoke API keys.", no_args_is_help=True)
 StageOption = Annotated[
     Stage | None,
     typer.Option(
-        parser=named,
+        parser=Stage,
         metavar="STAGE",
         help="Act on this deployed stage's keys (samconfig.toml).",
     ),

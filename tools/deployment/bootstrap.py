@@ -4,8 +4,7 @@ from typing import Annotated
 
 import typer
 
-from tools.deployment.service import SAM
-from tools.deployment.stage import DeploymentError, Stage, StageName
+from tools.deployment.stage import SAM, DeploymentError, Stage, StageName
 
 # Numbers too: roles go on trusting a repository that is renamed, and none that takes its name.
 _IDENTITY = r'"Owner=\(.owner.login) OwnerId=\(.owner.id) Repository=\(.name) RepositoryId=\(.id)"'

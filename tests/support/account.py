@@ -1,0 +1,135 @@
+"""An account with a stage: moto's, and answers where moto has none; no program is started."""
+
+import subprocess
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import boto3
+from botocore.exceptions import ClientError
+
+from tools.deployment.stage import Stage
+
+# The stage's topic and tables are in it, because moto replaces what is in a stack at each update.
+BOOTSTRAP = """
+Resources:
+  Topic: {Type: AWS::SNS::Topic, Properties: {TopicName: topic}}
+  Bucket: {Type: AWS::S3::Bucket, Properties: {BucketName: artifacts}}
+  Keys:
+    Type: AWS::DynamoDB::Table
+    Properties:
+      TableName: keys
+      AttributeDefinitions: [{AttributeName: hash, AttributeType: S}]
+      KeySchema: [{AttributeName: hash, KeyType: HASH}]
+      BillingMode: PAY_PER_REQUEST
+  Animals:
+    Type: AWS::DynamoDB::Table
+    Properties:
+      TableName: animals
+      AttributeDefinitions:
+        - {AttributeName: pk, AttributeType: S}
+        - {AttributeName: id, AttributeType: N}
+      KeySchema:
+        - {AttributeName: pk, KeyType: HASH}
+        - {AttributeName: id, KeyType: RANGE}
+      BillingMode: PAY_PER_REQUEST
+Outputs:
+  ArtifactBucketName: {Value: artifacts}
+  ExecutionRoleArn: {Value: role/execution}
+  PermissionsBoundaryArn: {Value: policy/boundary}
+  Repository: {Value: octo/animals}
+"""
+# As `sam build` and `pack` write one, but with a resource that moto knows.
+TEMPLATE = """
+Parameters: {MemorySize: {Type: Number, Default: 512}}
+Globals: {Function: {Environment: {Variables: {}}}}
+Resources: {Own: {Type: AWS::SNS::Topic}}
+Outputs:
+  AlarmTopicArn: {Value: "arn:aws:sns:eu-central-1:123456789012:topic"}
+  AnimalsTableName: {Value: animals}
+  ApiKeysTableName: {Value: keys}
+  BaseUrl: {Value: "https://a/v1"}
+"""
+CONFIG = """
+[production.deploy.parameters]
+parameter_overrides = ["Stage=production", "MemorySize=1024"]
+"""
+
+
+def pack(commit: str) -> Path:
+    """Pack an artifact of a commit as `<commit>.zip`."""
+    path = Path(f"{commit}.zip")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("COMMIT", commit)
+        archive.writestr("template.yaml", TEMPLATE)
+        archive.writestr("samconfig.toml", CONFIG)
+    return path
+
+
+class Account:
+    """An account that is prepared for production, which is not deployed yet.
+
+    Attributes:
+        answers: By operation, what AWS answers instead of moto, or an error.
+        programs: By name, a program's exit status; pytest is the contract suite.
+        started: The programs that were started, with their arguments.
+        is_slow: Whether a deployment lasts until the suite was asked meanwhile.
+        stage: The stage; waiting takes no time.
+    """
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Any] = {
+            "DescribeStackDriftDetectionStatus": {
+                "DetectionStatus": "DETECTION_COMPLETE"
+            },
+            "DetectStackDrift": {"StackDriftDetectionId": "1" * 36},
+            "ListStackResources": {"StackResourceSummaries": []},
+            "UpdateTerminationProtection": {},
+        }
+        self.programs = {"git": 1}  # no commit is older
+        self.started: list[str] = []
+        self.is_slow = False
+        self.stage = Stage("production", self.client, self._execute, lambda _: None)
+        self.client("cloudformation").create_stack(
+            StackName="animal-store-production-bootstrap", TemplateBody=BOOTSTRAP
+        )
+
+    def client(self, service: str) -> Any:
+        """Make a client."""
+        made: Any = boto3.client(service, "eu-central-1")  # type: ignore[call-overload]
+        made.meta.events.register("before-call", self._answer)
+        return made
+
+    def runs(self) -> str:
+        """Name the commit that the stage runs."""
+        return self.stage.deployed()["Commit"]
+
+    def _answer(self, model: Any, **_: Any) -> Any:
+        found = self.answers.get(model.name)
+        if isinstance(found, Exception):
+            raise found
+        return None if found is None else (Mock(status_code=200), found)
+
+    def _execute(
+        self, command: list[str], cwd: Path, check: bool = False, **_: Any
+    ) -> subprocess.CompletedProcess[str]:
+        program = "pytest" if "pytest" in command else Path(command[0]).name
+        self.started.append(" ".join([program, *command[1:]]))
+        status = self.programs.get(program, 0)
+        if status and check:
+            raise subprocess.CalledProcessError(status, command)
+        if program == "sam":
+            while self.is_slow and "--no-summary" not in str(self.started):
+                time.sleep(0.01)
+            self._deploy((cwd / "template.yaml").read_text())
+        return subprocess.CompletedProcess(command, status, "")
+
+    def _deploy(self, template: str) -> None:
+        names = {"StackName": self.stage.stack, "TemplateBody": template}
+        cloudformation = self.client("cloudformation")
+        try:
+            cloudformation.update_stack(**names)
+        except ClientError:
+            cloudformation.create_stack(**names)
