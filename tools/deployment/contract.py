@@ -32,8 +32,6 @@ def ask(stage: Stage, key: str, *arguments: str) -> int:
     known = "tests/contract/expected_failures/aws.yaml"
     environment = {
         "PATH": "/usr/bin:/bin",
-        # In a workflow, where this repository's own packages are not installed.
-        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
         "PYTHONUTF8": "1",
         "CONTRACT_BASE_URL": stage.deployed()["BaseUrl"],
         "CONTRACT_API_KEY": key,
