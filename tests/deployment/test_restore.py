@@ -88,7 +88,7 @@ def test_damage_is_first_listed_and_then_repaired_from_the_same_copy(
     assert tag["Key"] == "delete-after"
     assert COPY not in dynamodb.list_tables()["TableNames"]
     printed = aws.session()
-    assert "production: account 123456789012, eu-central-1, as arn:aws:iam" in printed
+    assert "production in eu-central-1 as arn:aws:iam" in printed
     assert f"{ANIMALS} as it was at 2099-01-31T02:30:00Z (UTC)" in printed
     assert " 1 missing (put back)" in printed
     assert " 1 different: name (put back as it was)" in printed
