@@ -131,6 +131,7 @@ not role         iam:CreateRole iam:PutRolePolicy iam:PermissionsBoundary=Admini
 not role         iam:CreateRole iam:AttachRolePolicy iam:DeleteRolePermissionsBoundary
 not role         iam:PassRole iam:PassedToService=ec2.amazonaws.com
 not execution    iam:PutRolePolicy iam:PermissionsBoundary=Boundary
+not execution    iam:PassRole iam:PassedToService=lambda.amazonaws.com
 not animals      dynamodb:DeleteTable dynamodb:GetItem dynamodb:PutItem dynamodb:Scan
 not animals      dynamodb:PutResourcePolicy dynamodb:EnableKinesisStreamingDestination
 not keys         dynamodb:DeleteTable dynamodb:RestoreTableToPointInTime
@@ -144,11 +145,11 @@ may animals      dynamodb:GetItem dynamodb:PutItem dynamodb:Query dynamodb:Updat
 may function     lambda:UpdateAlias
 may stream       logs:PutLogEvents
 may alarm        cloudwatch:DescribeAlarms
-may *            cloudwatch:ListMetrics cloudwatch:GetMetricStatistics
 not animals      dynamodb:DeleteItem dynamodb:BatchWriteItem dynamodb:Scan
 not animals      dynamodb:UpdateTable dynamodb:DeleteTable
 not artifact     s3:GetObject
 not role         iam:PassRole iam:PassedToService=lambda.amazonaws.com
+not role         iam:CreateRole iam:PutRolePolicy
 not others-table dynamodb:GetItem
 """,
 }

@@ -37,5 +37,7 @@ def test_what_is_deployed_is_what_was_built() -> None:
     for stage in ("staging", "production"):
         given = DEPLOY[stage]["with"]["sha256"]
         assert given == "${{ needs.checks.outputs.sha256 }}"
-    deploy = next(step for step in STAGE["steps"] if "sha256sum --check" in step.get("run", ""))
+    deploy = next(
+        step for step in STAGE["steps"] if "sha256sum --check" in step.get("run", "")
+    )
     assert deploy["env"]["SHA256"] == "${{ inputs.sha256 }}"
