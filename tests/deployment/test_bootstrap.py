@@ -64,6 +64,17 @@ def test_the_boundary_allows_every_action_of_the_stacks_roles() -> None:
             assert action in boundary
 
 
+def test_artifacts_are_private_and_kept() -> None:
+    bucket = RESOURCES["ArtifactBucket"]["Properties"]
+    assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
+    assert bucket["PublicAccessBlockConfiguration"] == {
+        "BlockPublicAcls": True,
+        "BlockPublicPolicy": True,
+        "IgnorePublicAcls": True,
+        "RestrictPublicBuckets": True,
+    }
+
+
 def test_tables_are_copied_each_day_to_a_locked_vault() -> None:
     (rule,) = RESOURCES["BackupPlan"]["Properties"]["BackupPlan"]["BackupPlanRule"]
     selection = RESOURCES["BackupSelection"]["Properties"]["BackupSelection"]
