@@ -157,7 +157,7 @@ contract: install ## the contract suite against BASE_URL with API_KEY (PYTEST="-
 	  CONTRACT_EXPECTED_FAILURES="$${EXPECTED_FAILURES-}" $(PYTEST_CMD) tests/contract $(PYTEST)
 
 .PHONY: mutants
-mutants: install .tools/sam/.installed .tools/mutmut/.installed ## change the last commit by a program: the share that tests notice (ONLY=layers SAMPLE=50)
+mutants: install .tools/sam/.installed .tools/mutmut/.installed ## change the code by a program: the share that tests notice (ONLY=layers SAMPLE=50)
 	@.tools/mutmut/bin/python tools/mutants.py "$(ONLY)" $(or $(SAMPLE),50)
 
 .PHONY: faults

@@ -1,4 +1,4 @@
-"""Change the last commit by a program, a little at a time, and print what no test notices.
+"""Change the code by a program, a little at a time, and print what no test notices.
 
 It runs in `.tools/mutmut`: `make mutants ONLY=layers SAMPLE=50`. Lines that end in
 `# pragma: no mutate: reason` are left alone.
@@ -6,6 +6,7 @@ It runs in `.tools/mutmut`: `make mutants ONLY=layers SAMPLE=50`. Lines that end
 
 import os
 import random
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from mutmut.configuration import config
 from mutmut.mutation.file_mutation import create_mutations
 
 _ROOT = Path.cwd()
+_LINKED = (".venv", ".tools")
 _PYTEST = [".venv/bin/python", "-m", "pytest", "-xq"]
 _LIMIT = ["-o", "faulthandler_timeout=60", "-o", "faulthandler_exit_on_timeout=1"]
 _RECORD = [
@@ -47,11 +49,12 @@ class Change(NamedTuple):
 
 @contextmanager
 def copy() -> Iterator[Path]:
-    """Give a copy of the last commit that may be changed."""
+    """Give a copy of the tree that may be changed."""
     with TemporaryDirectory() as folder:
         tree = Path(folder, "tree")
-        subprocess.run(["git", "clone", "--quiet", _ROOT, tree], check=True)
-        for name in (".venv", ".tools"):
+        # With the times of files, by which make knows that the tools are installed.
+        shutil.copytree(_ROOT, tree, ignore=shutil.ignore_patterns(*_LINKED))
+        for name in _LINKED:
             (tree / name).symlink_to(_ROOT / name)
         yield tree
 
