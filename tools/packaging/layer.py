@@ -91,7 +91,14 @@ def _install(target: Target, python: Path) -> None:
     options += ["--python", sys.executable, "--python-platform", target.platform]
     options += ["--link-mode", "copy", "--target", str(python)]
     uv = str(ROOT / ".tools/uv/bin/uv")
-    export = [uv, "export", "--quiet", "--locked", "--no-dev", "--no-emit-project"]
+    export = [
+        uv,
+        "export",
+        "--quiet",
+        "--locked",
+        "--no-default-groups",
+        "--no-emit-project",
+    ]
     export += [f"--no-emit-package={name}" for name in NOT_SHIPPED]
     pins = subprocess.check_output(export, cwd=ROOT, text=True)
     command = [uv, "pip", "install", *options, "--requirements", "-"]
