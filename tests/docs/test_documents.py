@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 import typer
+from botocore import xform_name
+from botocore.session import get_session
 
 from tests.support import openapi
 from tools import ROOT
@@ -35,6 +37,14 @@ def test_commands_and_links_lead_somewhere(file: Path) -> None:
         if heading:  # as GitHub writes it
             words = re.sub(r"[^\w\n -]", "", target.read_text().lower())
             assert f"\n {heading}\n" in words.replace(" ", "-").replace("\n-", "\n ")
+
+
+@pytest.mark.parametrize("name", ["runbook", "deployment"])
+def test_aws_has_each_command(name: str) -> None:
+    text = (ROOT / f"docs/{name}.md").read_text()
+    for service, command in re.findall(r"\baws ([a-z0-9-]+) ([a-z-]+)", text):
+        operations = get_session().get_service_model(service).operation_names
+        assert command in ["wait", *(xform_name(each, "-") for each in operations)]
 
 
 @each_file
