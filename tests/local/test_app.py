@@ -61,13 +61,6 @@ def test_key_in_a_url_is_not_logged(service: RunningService) -> None:
     assert secret not in (service.data / "functions.log").read_text()
 
 
-def test_client_does_not_choose_its_address(service: RunningService) -> None:
-    service.http.get("/address", headers={"X-Forwarded-For": "192.0.2.1"})
-
-    wait_for(lambda: '"GET /v1/address' in service.console.read_text())
-    assert "192.0.2.1" not in service.console.read_text()
-
-
 def test_status_is_made_of_the_requests_lines() -> None:
     output = Output(mock.Mock())
     request = {"level": "INFO", "Operation": "listPets", "Status": "200", "Latency": 2}

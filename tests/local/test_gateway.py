@@ -167,8 +167,16 @@ def test_request_beyond_api_gateways_quota_is_refused(project: Path) -> None:
         ("TABLE: !Ref NotesTable", "TABLE: !Sub x", "Globals: only !Ref is served"),
         ("STAGE: !Ref Stage", "STAGE: !Ref Stag", "KeyError: 'Stag'"),
         ("Api\n", "Api\n    Condition: X\n", "Api: ['Condition'] of AWS::Serverless::"),
-        ("Type: Api, ", "Type: HttpApi, ", "ReadNote.Events: {'Type': 'HttpApi', "),
-        ("Method: get", "Method: get, Auth: {}", "'Auth': {}"),
+        (
+            "Type: Api, ",
+            "Type: HttpApi, ",
+            "ReadNote: ['Method', 'Path', 'RestApiId'] of Http",
+        ),
+        (
+            "Method: get",
+            "Method: get, Auth: {}",
+            "ReadNote: ['Auth'] of Api is not served",
+        ),
         ("StageName:", "Cors: x\n      StageName:", "Api: ['Cors'] of AWS::Serverless"),
         ("  Function:", "  HttpApi: {}\n  Function:", "Globals: ['HttpApi']"),
         ("DynamoDB::Table", "SQS::Queue", "NotesTable: ['AttributeDefinitions', "),
@@ -237,10 +245,3 @@ def test_client_of_another_service_does_not_reach_aws(
     assert sqs.meta.endpoint_url == "http://127.0.0.1:9"
     with pytest.raises(LocalError, match=r"sqs.ListQueues: only DynamoDB is served"):
         sqs.list_queues()
-
-
-def test_handlers_are_not_loaded_where_they_could_reach_aws(project: Path) -> None:
-    del os.environ["AWS_ENDPOINT_URL"]
-
-    with pytest.raises(LocalError, match="keep_local has to be called"):
-        load(project)

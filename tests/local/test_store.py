@@ -12,20 +12,11 @@ from typing import Any
 import pytest
 
 from tools.local import LocalError
+from tools.local.service import load_template
 from tools.local.store import Database
 
 COUNTER: Any = {"pk": {"S": "counter"}, "id": {"N": "0"}}
-ID = {"AttributeName": "id", "KeyType": "RANGE"}
-BY_STATUS = [{"AttributeName": "status", "KeyType": "HASH"}, ID]
-NOTES: Any = {
-    "AttributeDefinitions": [
-        {"AttributeName": "pk", "AttributeType": "S"},
-        {"AttributeName": "id", "AttributeType": "N"},
-        {"AttributeName": "status", "AttributeType": "S"},
-    ],
-    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}, ID],
-    "GlobalSecondaryIndexes": [{"IndexName": "by-status", "KeySchema": BY_STATUS}],
-}
+TABLE = load_template().tables["AnimalsTable"]
 ONE = {"ExpressionAttributeValues": {":one": {"N": "1"}}}
 
 
@@ -34,10 +25,10 @@ class Store(Database):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self.ask("CreateTable", **NOTES)  # if there is none
+        self.ask("CreateTable", **TABLE.request)  # if there is none
 
     def ask(self, operation: str, **parameters: Any) -> Any:
-        table = {} if operation == "TransactWriteItems" else {"TableName": "Notes"}
+        table = {} if "Items" in operation else {"TableName": TABLE.name}
         request: Any = SimpleNamespace(url="", body=json.dumps(table | parameters))
         answer = self.answer(f"before-send.dynamodb.{operation}", request)
         return json.loads(answer.text)
@@ -76,7 +67,7 @@ def test_writers_wait_for_the_disk(store: Store) -> None:
 
 @pytest.mark.parametrize(
     ("position", "noise"),
-    [(8192, bytes(8192)), (60, b"\0\0\0\1"), (68, b"mine")],
+    [(8192, bytes(8192)), (60, b"\0\0\0\1"), (60, bytes(4))],
     ids=["damaged", "of an older version", "something else"],
 )
 def test_file_that_is_no_store_is_refused_and_left_as_it_is(
@@ -87,8 +78,8 @@ def test_file_that_is_no_store_is_refused_and_left_as_it_is(
     damaged = content[:position] + noise + content[position + len(noise) :]
     (tmp_path / "damaged").write_bytes(damaged)
 
-    with pytest.raises(LocalError, match=r"(?s)damaged cannot be used: .*\nAsk Ann\."):
-        Database(tmp_path / "damaged", "Ask Ann.")
+    with pytest.raises(LocalError, match=r"(?s)damaged cannot be used: .*make reset"):
+        Database(tmp_path / "damaged")
 
     assert (tmp_path / "damaged").read_bytes() == damaged
 
@@ -108,11 +99,9 @@ def test_sum_beyond_64_bits_is_exact(store: Store) -> None:
 
 
 def test_table_that_lacks_an_index_is_refused_with_advice(store: Store) -> None:
-    index = {"IndexName": "by-name", "KeySchema": BY_STATUS}
+    answer = store.ask("CreateTable", **TABLE.request | {"GlobalSecondaryIndexes": []})
 
-    answer = store.ask("CreateTable", **NOTES | {"GlobalSecondaryIndexes": [index]})
-
-    assert answer["message"] == "Notes/ has other keys or indexes: make reset"
+    assert answer["message"].endswith("/ has other keys or indexes: make reset")
 
 
 def new_item(partition: str) -> dict[str, Any]:
@@ -121,7 +110,7 @@ def new_item(partition: str) -> dict[str, Any]:
     condition = "attribute_not_exists(pk)"
     return {
         "Put": {
-            "TableName": "Notes",
+            "TableName": TABLE.name,
             "Item": item,
             "ConditionExpression": condition,
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
@@ -137,15 +126,11 @@ KEY_ID = {"KeyConditionExpression": "id = :one", **ONE}
     [
         ("DeleteTable", {}, "does not know the operation DeleteTable"),
         ("Scan", {"FilterExpression": "n = m"}, "parameter FilterExpression of Scan"),
-        ("Query", {"IndexName": "x"}, "table does not have the specified index"),
         ("Query", {"IndexName": "by-status", "ConsistentRead": True}, "Consistent"),
         ("Query", KEY_ID, "Query condition missed key schema element"),
         ("PutItem", {"Item": COUNTER | {"n": {"N": "1.5"}}}, "value {'N': '1.5'} of n"),
-        ("PutItem", {"Item": {"pk": {"S": "x"}}}, "an int64"),
         ("PutItem", {"Item": COUNTER | {"pk": {"S": 2049 * "x"}}}, "1 to 2048 bytes"),
         ("PutItem", {"Item": COUNTER | {"status": {"S": ""}}}, "1 to 2048 bytes"),
-        ("UpdateItem", {"ReturnValues": "ALL_OLD"}, "ReturnValues of UpdateItem, or"),
-        ("UpdateItem", {"UpdateExpression": "REMOVE n"}, "REMOVE n"),
         (
             "UpdateItem",
             {"UpdateExpression": "SET status = :one", **ONE},
@@ -158,14 +143,12 @@ KEY_ID = {"KeyConditionExpression": "id = :one", **ONE}
             "overlap",
         ),
         ("UpdateItem", {"UpdateExpression": "ADD t :one", **ONE}, "this update of"),
-        ("DeleteItem", {"ConditionExpression": "n < :one", **ONE}, "request failed"),
         (
             "DeleteItem",
             {"ConditionExpression": "contains(n, :one)", **ONE},
             "'contains(n",
         ),
         ("DeleteItem", ONE, "must be those that {} use"),
-        ("TransactWriteItems", {"TransactItems": [{"Check": {}}]}, "CheckItem"),
         (
             "TransactWriteItems",
             {"TransactItems": [new_item("a"), new_item("counter")]},
@@ -185,32 +168,31 @@ def test_refused_request_is_explained_and_changes_nothing(
     assert store.ask("Scan")["Items"] == [item]
 
 
-def test_index_follows_its_table_and_is_read_page_by_page(store: Store) -> None:
+@pytest.mark.parametrize("is_forward", [True, False])
+def test_index_follows_its_table_and_is_read_page_by_page(
+    store: Store, is_forward: bool
+) -> None:
     for status in ("open", "done"):
-        for number in ("-3", "0", "10", "-25", "2", "-30", "-250"):
+        for number in ("-3", "0", "10", "2", "-30", "-31"):
             keys = {"id": {"N": number}, "status": {"S": status}}
             store.ask("PutItem", Item=COUNTER | keys)
+    page: Any = {
+        "IndexName": "by-status",
+        "KeyConditionExpression": "#status = :status AND id > :id",
+        "ExpressionAttributeNames": {"#status": "status"},
+        "ExpressionAttributeValues": {":status": {"S": "done"}, ":id": {"N": "-31"}},
+        "ScanIndexForward": is_forward,
+        "Limit": 2,
+    }
 
-    def read(status: str, **parameters: Any) -> list[str]:
-        page = store.ask(
-            "Query",
-            IndexName="by-status",
-            KeyConditionExpression="#status = :status AND id > :id",
-            ExpressionAttributeNames={"#status": "status"},
-            ExpressionAttributeValues={":status": {"S": status}, ":id": {"N": "-250"}},
-            **parameters,
-        )
-        ids = [item["id"]["N"] for item in page["Items"]]
-        if "LastEvaluatedKey" in page:
-            ids += read(
-                status, **parameters | {"ExclusiveStartKey": page["LastEvaluatedKey"]}
-            )
-        return ids
+    found = []
+    while answer := store.ask("Query", **page):
+        found += [int(item["id"]["N"]) for item in answer["Items"]]
+        if "LastEvaluatedKey" not in answer:
+            break
+        page["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
-    assert read("open") == []
-    assert read("done") == ["-30", "-25", "-3", "0", "2", "10"]
-    assert read("done", Limit=2) == read("done")
-    assert read("done", Limit=2, ScanIndexForward=False) == read("done")[::-1]
+    assert found == sorted([-30, -3, 0, 2, 10], reverse=not is_forward)
 
 
 def test_update_whose_condition_holds(store: Store) -> None:
@@ -230,7 +212,7 @@ def test_update_whose_condition_holds(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("partition", "seconds", "message"),
+    ("partition", "seconds", "answer"),
     [
         ("a", 599, "{}"),
         ("b", 0, "#IdempotentParameterMismatchException"),
@@ -242,19 +224,16 @@ def test_token_belongs_to_one_transaction_for_ten_minutes(
     monkeypatch: pytest.MonkeyPatch,
     partition: str,
     seconds: int,
-    message: str,
+    answer: str,
 ) -> None:
     def write(partition: str) -> str:
+        transaction = {"TransactItems": [new_item(partition)]}
         return str(
-            store.ask(
-                "TransactWriteItems",
-                TransactItems=[new_item(partition)],
-                ClientRequestToken="1",
-            )
+            store.ask("TransactWriteItems", ClientRequestToken="1", **transaction)
         )
 
     write("a")
     later = time.time() + seconds
     monkeypatch.setattr(time, "time", lambda: later)
 
-    assert message in write(partition)
+    assert answer in write(partition)

@@ -69,23 +69,33 @@ def run_service(
     data.mkdir(parents=True, exist_ok=True)
     console, folder = data / "console", DataFolder(data)
     own, program = environment(data, **variables), [python, "-m", "tools", command]
-    (data / "service").unlink(missing_ok=True)  # of one that was killed
+    port = data / "service"
+    port.unlink(missing_ok=True)  # of one that was killed
     with (
         console.open("w") as out,
         subprocess.Popen(program, cwd=root, env=own, stdout=out, stderr=out) as process,
     ):
         try:
-            wait_for(lambda: folder.base_url() or process.poll() is not None, 240)
-            base_url = folder.base_url()
-            assert base_url, f"the service ended at once:\n{console.read_text()}"
+            wait_for(lambda: _says_its_port(port) or process.poll() is not None, 240)
+            assert process.poll() is None, console.read_text()
+            base_url = f"http://127.0.0.1:{port.read_text()}/v1"
             key = folder.api_key.read_text().strip()
             # No connections that the service is about to close, which it does after 5 idle seconds.
             limits = httpx2.Limits(keepalive_expiry=2)
-            with httpx2.Client(base_url=base_url, timeout=30, limits=limits) as http:
+            # `sam local` does not answer at once.
+            retries = 8 if command == "sam-local" else 0
+            transport = httpx2.HTTPTransport(limits=limits, retries=retries)
+            with httpx2.Client(
+                base_url=base_url, timeout=60, transport=transport
+            ) as http:
                 http.headers["Authorization"] = f"Bearer {key}"
                 yield RunningService(data, process, console, base_url, key, http)
         finally:
             process.terminate()
+
+
+def _says_its_port(file: Path) -> bool:
+    return file.exists() and file.read_text().isdecimal()
 
 
 def check_contract(service: RunningService, expected_failures: str = "") -> None:

@@ -4,7 +4,6 @@ import logging
 import re
 import socket
 from pathlib import Path
-from typing import Any
 
 import uvicorn
 import yaml
@@ -83,8 +82,6 @@ def _page(name: str) -> Response:
 
 
 def _hide_keys(record: logging.LogRecord) -> bool:
-    """Write a request's target for the terminal without a key that stands in it."""
-    arguments: Any = record.args
-    client, method, target, *others = arguments
-    record.args = (client, method, _KEY.sub(r"\1...", target[:1000]), *others)
+    """Write a request for the terminal without a key that stands in its target."""
+    record.msg, record.args = _KEY.sub(r"\1...", record.getMessage()), ()
     return True

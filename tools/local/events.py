@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from animal_store import api_key
+from boto3.dynamodb.types import TypeSerializer
 
 from tools import ROOT
 from tools.key_table import KeyRecord, KeyTable
-from tools.local import LocalError
 from tools.local.folder import DataFolder
 from tools.local.gateway import Gateway
 from tools.local.service import KEY_TABLE, Store, examples, load_template, open_store
@@ -37,10 +37,7 @@ def add_pets(dynamodb: "DynamoDBClient", table: str) -> None:
         items.append({"pk": "pet", "id": number + 1, **example})
     with suppress(dynamodb.exceptions.ConditionalCheckFailedException):
         for item in items:
-            typed: Any = {
-                name: {"S" if isinstance(value, str) else "N": str(value)}
-                for name, value in item.items()
-            }
+            typed = TypeSerializer().serialize(item)["M"]
             new = "attribute_not_exists(pk)"
             dynamodb.put_item(TableName=table, Item=typed, ConditionExpression=new)
 
@@ -94,9 +91,6 @@ def invoke(
         # The stage of the events' cursors.
         gateway = store.load(load_template(stage="staging"))
         with prepared(gateway, store):
-            try:
-                response = run(gateway, event)
-            except (LookupError, TypeError, ValueError) as error:
-                raise LocalError(f"{event}: {error!r}") from error
+            response = run(gateway, event)
     print(json.dumps(response, indent=2, ensure_ascii=False))
     raise typer.Exit(response["statusCode"] >= HTTPStatus.INTERNAL_SERVER_ERROR)

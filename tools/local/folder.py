@@ -3,7 +3,7 @@
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -25,7 +25,6 @@ class DataFolder:
         self.log = self.path / "functions.log"
         self.store = self.path / "store"
         self.database = self.store / "dynamodb.sqlite"
-        self._service = self.path / "service"
 
     def create(self) -> None:
         """Make the folder, ignored by git."""
@@ -35,32 +34,18 @@ class DataFolder:
 
     @contextmanager
     def held_by_service(self) -> Iterator[IO[str]]:
-        """Hold the folder as its only service; a port in the file says that it is answering."""
+        """Hold the folder as its only service; the file gets the port once that is answering."""
         self.create()
-        with open(self._service, "a+", opener=private) as file:
-            if not _try_lock(file, fcntl.LOCK_EX):
-                service = self.base_url() or "which is starting"
+        with open(self.path / "service", "a+", opener=private) as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
                 raise LocalError(
-                    f"{self.path} is in use by `make run` or `make sam-local` ({service}). "
+                    f"{self.path} is in use by `make run` or `make sam-local`. "
                     "Stop that first, or use another folder: DATA=.local2"
-                )
+                ) from None
             file.truncate(0)
             yield file
-
-    def base_url(self) -> str | None:
-        """Find this folder's service if it answers: on this machine, as keys are sent to it."""
-        with suppress(FileNotFoundError), self._service.open() as file:
-            port = file.read()
-            if port.isdecimal() and not _try_lock(file, fcntl.LOCK_SH):
-                return base_url(port)
-        return None
-
-
-def _try_lock(file: IO[str], kind: int) -> bool:
-    with suppress(BlockingIOError):
-        fcntl.flock(file, kind | fcntl.LOCK_NB)
-        return True
-    return False
 
 
 def private(path: str, flags: int) -> int:

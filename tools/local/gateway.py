@@ -30,7 +30,6 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from tools.local import LocalError
-from tools.local.store import NOWHERE
 from tools.local.template import Function, Template
 
 # https://docs.aws.amazon.com/apigateway/latest/developerguide/
@@ -49,8 +48,6 @@ Handler = Callable[[dict[str, Any], Any], Any]
 
 def load_handlers(template: Template) -> Mapping[str, Handler]:
     """Reimport the layer and every handler, by function name; a failure keeps the old modules."""
-    if os.environ.get("AWS_ENDPOINT_URL") != NOWHERE:
-        raise LocalError("handlers may reach AWS: keep_local has to be called first")
     os.environ |= {
         name: value
         for name, value in template.environment.items()
@@ -143,7 +140,7 @@ class Gateway:
         deadline = time.monotonic() + seconds
         context = SimpleNamespace(
             function_name=function.name,
-            invoked_function_arn=f"arn:aws:lambda:local:0:function:{function.name}",
+            invoked_function_arn=function.name,
             memory_limit_in_mb=function.memory_mb,
             aws_request_id=str(uuid.uuid4()),
             get_remaining_time_in_millis=lambda: int(

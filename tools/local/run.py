@@ -19,7 +19,6 @@ from tools.local.folder import DataFolder, base_url
 from tools.local.output import Output, open_log
 from tools.local.service import Store, examples, load_template, open_store
 
-_LAST_PORT = 65535
 _say = logging.getLogger(__name__).info
 
 
@@ -60,8 +59,6 @@ def listen() -> socket.socket:
     """Listen on PORT of this machine, or say why that cannot be done."""
     port = os.environ.get("PORT") or "3000"
     try:
-        if int(port) > _LAST_PORT:
-            raise ValueError("it is above 65535")  # noqa: TRY301
         return socket.create_server(("127.0.0.1", int(port)), backlog=128)
     except (OSError, ValueError) as error:
         raise LocalError(

@@ -6,12 +6,9 @@ import platform
 import re
 import signal
 import subprocess
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-
-import httpx2
 
 from tools import ROOT
 from tools.local import LocalError, events
@@ -25,7 +22,6 @@ from tools.local.service import (
     open_store,
 )
 from tools.local.store_server import serve
-from tools.local.template import REGION
 
 BUILD = ROOT / ".aws-sam/local"
 """Holds what samconfig.toml's default sections name, and the layer that the Makefile builds."""
@@ -55,12 +51,9 @@ def sam_local() -> None:
     with suppress(KeyboardInterrupt), folder.held_by_service() as service:
         with listen() as listener:
             port = listener.getsockname()[1]
-        with (
-            prepared(folder, BUILD, host_address()) as (store, gateway),
-        ):
+        with prepared(folder, BUILD, host_address()) as (store, gateway):
             key = store.key(gateway.template)
             with events.prepared(gateway, store), _start_api(port) as process:
-                _wait_until_it_answers(process, f"{base_url(port)}/pets", key)
                 print(port, end="", file=service, flush=True)
                 print(greeting(base_url(port), key), flush=True)
                 process.wait()
@@ -120,10 +113,9 @@ def _adapted_template(variables: Iterable[str]) -> str:
 @contextmanager
 def _start_api(port: int) -> Iterator[subprocess.Popen[bytes]]:
     """Run `sam local start-api`; at the end it removes its containers."""
-    environment = os.environ | {"SAM_CLI_TELEMETRY": "0", "AWS_DEFAULT_REGION": REGION}
+    environment = os.environ | {"SAM_CLI_TELEMETRY": "0"}
     # Without credentials, which sam would ask AWS about.
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        del environment[name]
+    del environment["AWS_ACCESS_KEY_ID"]
     command = [f"{ROOT}/.tools/sam/bin/python", "-c", _SAM, "local", "start-api"]
     # Not EAGER: sam would then start them at once, and now and then leave one behind.
     command += ["--port", str(port), "--warm-containers=LAZY"]
@@ -144,18 +136,3 @@ def _start_api(port: int) -> Iterator[subprocess.Popen[bytes]]:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(20)
             process.kill()
-
-
-def _wait_until_it_answers(
-    process: subprocess.Popen[bytes], url: str, key: str
-) -> None:
-    """Wait until a function has read the store: sam's port is open before anything answers."""
-    headers = {"Authorization": f"Bearer {key}"}
-    while process.poll() is None:
-        time.sleep(0.2)
-        with suppress(httpx2.TransportError):
-            answer = httpx2.get(url, headers=headers, timeout=60, trust_env=False)
-            if answer.is_success:
-                return
-            raise LocalError("the containers cannot reach the store (see above)")
-    raise LocalError("sam local has ended (see above)")

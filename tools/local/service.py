@@ -93,11 +93,7 @@ def open_store(folder: DataFolder) -> Iterator[Store]:
         keep_local(None)
         yield Store(folder, client())
         return
-    advice = (
-        "Put a good copy in its place, or start with an empty store: "
-        f"make reset DATA={folder.path}"
-    )
     folder.create()
-    with closing(Database(folder.database, advice)) as database:
+    with closing(Database(folder.database)) as database:
         keep_local(database)
         yield Store(folder, client(), database)

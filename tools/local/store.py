@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     from botocore.session import Session
     from types_boto3_dynamodb import DynamoDBClient
 
-# An arbitrary number, which stores have had from the start.
-_APPLICATION_ID = 0x616E696D
-_VERSION = 2
+_VERSION = 0x616E6902  # Of the file's format. An older one has 1, most other files 0.
 NOWHERE = "http://127.0.0.1:9"
 """Where all other services of AWS would be: nothing answers."""
 _SETTINGS = {
@@ -46,7 +44,6 @@ _SETTINGS = {
 }
 _kept: "list[Database | None]" = []  # what `keep_local` was called with last
 _NEW = f"""
-PRAGMA application_id = {_APPLICATION_ID};
 PRAGMA user_version = {_VERSION};
 PRAGMA journal_mode = WAL;
 {SCHEMA}
@@ -54,12 +51,9 @@ PRAGMA journal_mode = WAL;
 
 
 class Database:
-    """An embedded DynamoDB in a file, which is created if it is missing, and refused if damaged.
+    """A DynamoDB in a file, which is created if it is missing, and refused if damaged."""
 
-    The message of that refusal ends with the advice.
-    """
-
-    def __init__(self, path: Path, advice: str = "") -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
         self._idle: deque[sqlite3.Connection] = deque()
         self._writing = threading.Lock()
@@ -67,8 +61,10 @@ class Database:
             _create(path)
             _check(path)
         except sqlite3.Error as error:
-            why = f"{path} cannot be used: {error}. Nothing was changed."
-            raise LocalError(f"{why}\n{advice}") from error
+            raise LocalError(
+                f"{path} cannot be used: {error}. Nothing was changed. Put a good copy in its"
+                " place, or start with an empty store: make reset (with the same DATA)"
+            ) from error
 
     def attach(self, client: "DynamoDBClient") -> None:
         """Answer every request of a client in place of the network."""
@@ -189,10 +185,10 @@ def _check(path: Path) -> None:
     # Read-only: any other connection could write to the file when it is closed.
     uri = f"{path.absolute().as_uri()}?mode=ro"
     with closing(sqlite3.connect(uri, uri=True)) as connection:
-        *version, result = connection.execute(
-            "SELECT * FROM pragma_application_id, pragma_user_version, pragma_quick_check(1)"
+        version, result = connection.execute(
+            "SELECT * FROM pragma_user_version, pragma_quick_check(1)"
         ).fetchone()
-    if version != [_APPLICATION_ID, _VERSION]:
+    if version != _VERSION:
         result = "it is something else, or from another version of this program"
     if result != "ok":
         raise sqlite3.DatabaseError(result)

@@ -4,7 +4,7 @@
 that is used may have no intrinsic function but `Ref`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -27,6 +27,7 @@ _USED = {
     _API: "StageName GatewayResponses",
     _FUNCTION: "CodeUri Events Handler Layers MemorySize Runtime Timeout",
     _GLOBALS: "Environment Handler Layers MemorySize Runtime Timeout",
+    "Api": "Path Method RestApiId",
     _LAYER: "ContentUri",
     _TABLE: "AttributeDefinitions BillingMode GlobalSecondaryIndexes KeySchema",
 }
@@ -116,16 +117,15 @@ def _read(
 
     def served(place: str, kind: str, given: dict[str, Any]) -> dict[str, Any]:
         """Return what is used of a resource; LocalError if more of it has an effect."""
-        used = _USED.get(kind, "").split()
-        ignored = {*_WITHOUT_EFFECT["Resource"], *_WITHOUT_EFFECT.get(kind, [])}
-        if others := given.keys() - ignored - {*used}:
-            raise LocalError(f"{place}: {sorted(others)} of {kind} is not served here")
-        resolved = {
-            name: _resolved(given[name], references) for name in used if name in given
+        used = {
+            name: given[name] for name in _USED.get(kind, "").split() if name in given
         }
-        if "Fn::" in str(resolved):
-            raise LocalError(f"{place}: only !Ref is served here: {resolved}")
-        return resolved
+        ignored = {*_WITHOUT_EFFECT["Resource"], *_WITHOUT_EFFECT.get(kind, [])}
+        if others := given.keys() - ignored - used.keys():
+            raise LocalError(f"{place}: {sorted(others)} of {kind} is not served here")
+        if "Fn::" in str(used):
+            raise LocalError(f"{place}: only !Ref is served here: {used}")
+        return dict(_resolved(used, references))
 
     shared = served("Globals", _GLOBALS, document["Globals"].pop("Function"))
     served("Globals", "", document["Globals"])
@@ -148,7 +148,9 @@ def _read(
             float(given["Timeout"]),
             int(given["MemorySize"]),
         )
-        routes += _routes(name, given["Events"])
+        for event in given["Events"].values():
+            asked = served(name, event["Type"], event["Properties"])
+            routes.append(Route(asked["Path"], asked["Method"].upper(), name))
     return Template(
         api["StageName"],
         shared["Environment"]["Variables"],
@@ -161,18 +163,6 @@ def _read(
             for name, given in found[_TABLE].items()
         },
     )
-
-
-def _routes(function: str, events: dict[str, Any]) -> Iterator[Route]:
-    for event in events.values():
-        match event:
-            case {
-                "Type": "Api",
-                "Properties": {"Path": path, "Method": method, "RestApiId": _, **more},
-            } if not more:
-                yield Route(path, method.upper(), function)
-            case _:
-                raise LocalError(f"{function}.Events: {event} is not served here")
 
 
 def _resolved(value: Any, references: Mapping[str, Any]) -> Any:
