@@ -82,12 +82,7 @@ def run_service(
             key = folder.api_key.read_text().strip()
             # No connections that the service is about to close, which it does after 5 idle seconds.
             limits = httpx2.Limits(keepalive_expiry=2)
-            # `sam local` does not answer at once.
-            retries = 8 if command == "sam-local" else 0
-            transport = httpx2.HTTPTransport(limits=limits, retries=retries)
-            with httpx2.Client(
-                base_url=base_url, timeout=60, transport=transport
-            ) as http:
+            with httpx2.Client(base_url=base_url, timeout=60, limits=limits) as http:
                 http.headers["Authorization"] = f"Bearer {key}"
                 yield RunningService(data, process, console, base_url, key, http)
         finally:

@@ -5,7 +5,9 @@ import os
 import platform
 import re
 import signal
+import socket
 import subprocess
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -54,6 +56,9 @@ def sam_local() -> None:
         with prepared(folder, BUILD, host_address()) as (store, gateway):
             key = store.key(gateway.template)
             with events.prepared(gateway, store), _start_api(port) as process:
+                # Until its port is open; sam starts a container at its first request.
+                while process.poll() is None and _is_closed(port):
+                    time.sleep(0.2)
                 print(port, end="", file=service, flush=True)
                 print(greeting(base_url(port), key), flush=True)
                 process.wait()
@@ -136,3 +141,8 @@ def _start_api(port: int) -> Iterator[subprocess.Popen[bytes]]:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(20)
             process.kill()
+
+
+def _is_closed(port: int) -> bool:
+    with socket.socket() as probe:
+        return bool(probe.connect_ex(("127.0.0.1", port)))
