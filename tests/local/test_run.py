@@ -170,24 +170,6 @@ def test_folder_of_something_else_keeps_its_files_in_git(tmp_path: Path) -> None
     assert not (tmp_path / ".gitignore").exists()
 
 
-def test_store_is_copied_and_copied_back_while_in_use(
-    service: RunningService, tmp_path: Path
-) -> None:
-    text = (ROOT / "CONTRIBUTING.md").read_text()
-    (line,) = (line for line in text.splitlines() if "sqlite3.connect" in line)
-    store = f"{service.data}/store/dynamodb.sqlite"
-
-    def copy(source: str, target: str) -> None:
-        documented = line.replace("FROM", source).replace("TO", target)
-        processes.run("sh", "-c", documented, cwd=ROOT)
-
-    copy(store, f"{tmp_path}/copy")
-    pet = service.http.post("/pets", json=PET).json()
-    copy(f"{tmp_path}/copy", store)
-
-    assert service.http.post("/pets", json=PET).json() == pet  # its id again
-
-
 def test_reset_keeps_the_old_store(tmp_path: Path) -> None:
     command(tmp_path, "run")
     content = (tmp_path / "store/dynamodb.sqlite").read_bytes()
