@@ -18,6 +18,6 @@ def handler(request: Request) -> Response:
     """Return the animal as it was added; repeating the Idempotency-Key does not add it again."""
     request.refuse_other_parameters()
     idempotency_key = request.idempotency_key()
-    creation = PETS.create(request.body(_NEW_PET), request.caller, idempotency_key)
-    headers = {"Idempotency-Replayed": "true"} if creation.replayed else {}
-    return Response(201, creation.resource, headers)
+    pet, is_replayed = PETS.create(request.body(_NEW_PET), request.caller, idempotency_key)
+    headers = {"Idempotency-Replayed": "true"} if is_replayed else {}
+    return Response(201, pet, headers)

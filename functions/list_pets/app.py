@@ -15,10 +15,10 @@ def handler(request: Request) -> Response:
     start = request.parameter("cursor")
     request.refuse_other_parameters()
     after = 0 if start is None else cursor.decode(start, status)
-    page = PETS.page(limit, after, ("status", status) if status else None)
+    pets, has_next = PETS.page(limit, after, ("status", status) if status else None)
     headers = {}
-    if page.has_next:
-        following = cursor.encode(page.resources[-1]["id"], status)
+    if has_next:
+        following = cursor.encode(pets[-1]["id"], status)
         url = request.collection_url(limit=limit, status=status, cursor=following)
         headers["Link"] = f'<{url}>; rel="next"'
-    return Response(200, page.resources, headers)
+    return Response(200, pets, headers)

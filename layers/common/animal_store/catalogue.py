@@ -14,7 +14,8 @@ import hashlib
 import random
 import secrets
 import time
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from botocore.exceptions import ClientError
 from pydantic_core import to_json
@@ -45,30 +46,7 @@ New = TypeVar("New", bound="Mapping[str, object]")
 Stored = TypeVar("Stored")
 
 
-class Page(NamedTuple, Generic[Stored]):
-    """A part of a list.
-
-    Args:
-        resources: The resources, by ascending id.
-        has_next: Whether more follow.
-    """
-
-    resources: list[Stored]
-    has_next: bool
-
-
-class Creation(NamedTuple, Generic[Stored]):
-    """The outcome of a creation.
-
-    Args:
-        resource: The resource.
-        replayed: Whether an earlier request created it.
-    """
-
-    resource: Stored
-    replayed: bool
-
-
+@dataclass(frozen=True)
 class Collection(Generic[New, Stored]):
     """The resources of one kind.
 
@@ -79,15 +57,14 @@ class Collection(Generic[New, Stored]):
         item: Reads DynamoDB's response to a GetItem for one.
     """
 
-    def __init__(
-        self, partition: str, counter: str, query: Validator[Any], item: Validator[Any]
-    ) -> None:
-        self._partition = partition
-        self._counter = counter
-        self._query = query
-        self._item = item
+    partition: str
+    counter: str
+    query: Validator[Any]
+    item: Validator[Any]
 
-    def page(self, limit: int, after: int, having: tuple[str, str] | None = None) -> Page[Stored]:
+    def page(
+        self, limit: int, after: int, having: tuple[str, str] | None = None
+    ) -> tuple[list[Stored], bool]:
         """List resources by ascending id.
 
         The whole list is strongly consistent. A filtered one comes from an index, which DynamoDB
@@ -98,14 +75,17 @@ class Collection(Generic[New, Stored]):
             after: Only resources with a greater id.
             having: An attribute with an index `by-<attribute>`, and its value; None for all.
 
+        Returns:
+            The resources, and whether more follow.
+
         Raises:
             ServiceUnavailable: The store does not answer.
         """
-        attribute, value = having or ("pk", self._partition)
+        attribute, value = having or ("pk", self.partition)
         source = {"IndexName": f"by-{attribute}"} if having else {"ConsistentRead": True}
         found = dynamodb.read(
             dynamodb.client.query,
-            self._query,
+            self.query,
             TableName=settings.ANIMALS_TABLE,
             KeyConditionExpression="#attribute = :partition AND id > :after",
             ExpressionAttributeNames={"#attribute": attribute},
@@ -119,7 +99,7 @@ class Collection(Generic[New, Stored]):
             Limit=limit + 1,
             **source,
         )["Items"]
-        return Page(found[:limit], has_next=len(found) > limit)
+        return found[:limit], len(found) > limit
 
     def get(self, number: int) -> Stored | None:
         """Read the resource with this id, strongly consistently; None if there is none.
@@ -129,14 +109,14 @@ class Collection(Generic[New, Stored]):
         """
         found = dynamodb.read(
             dynamodb.client.get_item,
-            self._item,
+            self.item,
             TableName=settings.ANIMALS_TABLE,
             Key=self._key(number),
             ConsistentRead=True,
         )
         return cast("Stored | None", found.get("Item"))
 
-    def create(self, new: New, caller: Caller, idempotency_key: str | None) -> Creation[Stored]:
+    def create(self, new: New, caller: Caller, idempotency_key: str | None) -> tuple[Stored, bool]:
         """Add a resource under an id of its own.
 
         With a key, the resource and the record of the key are written in one transaction: a crash
@@ -148,6 +128,9 @@ class Collection(Generic[New, Stored]):
             caller: Who adds it. The item records caller and time; no response contains either.
             idempotency_key: Creations of one caller with the same value are one creation; None if
                 the client sent none.
+
+        Returns:
+            The resource, and whether an earlier request created it.
 
         Raises:
             IdempotencyKeyReused: The key was used with a different body.
@@ -161,15 +144,15 @@ class Collection(Generic[New, Stored]):
         if idempotency_key is None:
             _put(item)
         else:
-            scope = f"{caller.key_hash}#{self._partition}#{idempotency_key}"
+            scope = f"{caller.key_hash}#{self.partition}#{idempotency_key}"
             first = _put_once(item, new, hashlib.sha256(scope.encode()).hexdigest())
         # A key's first creation had the same body, so only the id may differ.
-        return Creation(cast("Stored", {"id": first, **new}), replayed=first != number)
+        return cast("Stored", {"id": first, **new}), first != number
 
     def _next_id(self) -> int:
         """Take the next id: unique, ascending; a lost response leaves a gap."""
         counter = _update(
-            Key={"pk": {"S": self._counter}, "id": {"N": "0"}},
+            Key={"pk": {"S": self.counter}, "id": {"N": "0"}},
             UpdateExpression="ADD #value :one",
             ExpressionAttributeNames={"#value": "value"},
             ExpressionAttributeValues={":one": {"N": "1"}},
@@ -178,7 +161,7 @@ class Collection(Generic[New, Stored]):
         return int(counter["value"]["N"])
 
     def _key(self, number: int) -> Item:
-        return {"pk": {"S": self._partition}, "id": {"N": str(number)}}
+        return {"pk": {"S": self.partition}, "id": {"N": str(number)}}
 
 
 def _attributes(resource: Mapping[str, object]) -> Item:
