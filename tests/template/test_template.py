@@ -37,6 +37,15 @@ BLOCK = [
     *("RecentFailuresAlarm", "ThreeFailuresAlarm"),
     *("Heartbeat", "HeartbeatPermission", "HeartbeatAlarm"),
 ]
+METHODS = {
+    "ResourcePath": "/*",
+    "HttpMethod": "*",
+    "MetricsEnabled": False,
+    "LoggingLevel": "OFF",  # its log would quote Authorization headers
+    "DataTraceEnabled": False,
+    "ThrottlingRateLimit": "500",
+    "ThrottlingBurstLimit": "1000",
+}
 TLS = "SecurityPolicy_TLS13_1_2_PFS_PQ_2025_09"
 # What production must not lose: a type, where in each such resource, and the value there.
 SAFEGUARDS = [
@@ -56,6 +65,7 @@ SAFEGUARDS = [
         "DisableExecuteApiEndpoint",
         True,
     ),  # the domain is the only way in
+    ("Serverless::Api", "MethodSettings", [METHODS]),
     ("Serverless::Api", "SecurityPolicy", TLS),
     ("Serverless::Api", "EndpointAccessMode", "STRICT"),
     ("ApiGateway::DomainName", "SecurityPolicy", TLS),
@@ -66,15 +76,6 @@ SAFEGUARDS = [
     ("Serverless::Function", "AutoPublishAliasAllProperties", True),
     ("SNS::Topic", "KmsMasterKeyId", None),  # CloudWatch could not use AWS's key
 ]
-METHOD_SETTINGS = {
-    "ResourcePath": "/*",
-    "HttpMethod": "*",
-    "MetricsEnabled": False,
-    "LoggingLevel": "OFF",  # its log would quote Authorization headers
-    "DataTraceEnabled": False,
-    "ThrottlingRateLimit": "500",
-    "ThrottlingBurstLimit": "1000",
-}
 
 
 @pytest.mark.parametrize(("kind", "name", "value"), SAFEGUARDS)
@@ -87,11 +88,9 @@ def test_safeguards_are_there(kind: str, name: str, value: Any) -> None:
         assert (each | each.get("Properties", {})).get(name) == value
 
 
-def test_requests_are_limited_and_functions_end_before_the_gateway_gives_up() -> None:
-    assert API["MethodSettings"] == [METHOD_SETTINGS]
+def test_functions_end_before_the_gateway_gives_up_and_a_canary_comes_first() -> None:
     shared = PRODUCTION["Globals"]["Function"]
     assert shared["Timeout"] < 29
-    assert shared["ReservedConcurrentExecutions"] == "200"
     preference = shared["DeploymentPreference"]
     assert preference["Enabled"] == "true"
     assert preference["Type"] == "Canary10Percent5Minutes"
