@@ -16,6 +16,8 @@ export UV_SYSTEM_CERTS ?= true
 export NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
 export PYTHON
 export SAM_CLI_TELEMETRY := 0
+# What a command says stands before what the commands that it starts say.
+export PYTHONUNBUFFERED := 1
 # Python before 3.13 reads the paths of its packages as ASCII where LC_ALL=C, and does not start in a folder `Café`.
 ifneq ($(filter C POSIX,$(LC_ALL)),)
 unexport LC_ALL

@@ -23,7 +23,7 @@ def check_key(stage: Stage) -> str:
     expires = int(time.time()) + 3600
     key, _ = stage.keys().issue("check", "test", expires, is_check=True)
     if "GITHUB_ACTIONS" in os.environ:
-        print("::add-mask::", key, sep="", flush=True)
+        print("::add-mask::", key, sep="")
     return key
 
 

@@ -83,7 +83,7 @@ def _store(stage: Stage, key: str, content: bytes) -> None:
 
 def _check(stage: Stage, commit: str) -> None:
     """Check what is installed, and remember that it passed."""
-    print(commit, "stays, unless this says otherwise: it is checked now", flush=True)
+    print(commit, "stays, unless this says otherwise: it is checked now")
     check_contract(stage)
     _store(stage, "last-good", commit.encode())
     print(commit, "has passed:", stage.deployed()["BaseUrl"])

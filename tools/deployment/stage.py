@@ -92,7 +92,7 @@ class Stage:
         for _ in range(180):
             if not self.describe()["StackStatus"].endswith("IN_PROGRESS"):
                 return
-            print("waiting for another deployment:", self.state(), flush=True)
+            print("waiting for another deployment:", self.state())
             self.sleep(20)
         raise DeploymentError(f"gave up after an hour: {self.state()}")
 
