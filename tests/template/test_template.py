@@ -119,7 +119,8 @@ def test_nothing_else_is_a_way_in() -> None:
         "WAFv2::WebACL",
     }
     # The last would drop lines, which are metrics too.
-    assert not re.search("FunctionUrl|ResourcePolicy|ApplicationLogLevel", TEXT)
+    for name in ("FunctionUrl", "ResourcePolicy", "ApplicationLogLevel"):
+        assert name not in TEXT
 
 
 def test_a_role_writes_its_own_log_and_otherwise_asks_dynamodb() -> None:
@@ -149,7 +150,7 @@ def test_an_operation_is_one_block(operation: openapi.Operation) -> None:
 
     assert [names[0], *re.findall(r"^  (\w+):$", text, re.MULTILINE)] == names
     assert text.count("\n") < 130
-    assert not re.search(r" &\w", text), "a copy of the block would not be valid"
+    assert " &" not in text, "two copies of an anchor"
     foreign = others | {block_of(other) + kind for other in others for kind in BLOCK}
     assert not foreign & set(re.findall(r"\w+", text))
     assert f"Alarms: [!Ref {block_of(operation.id)}DeploymentAlarm]" in text
@@ -233,5 +234,6 @@ def test_the_firewall_limits_clients_and_strangers_use_up_no_limit() -> None:
         assert limit["ScopeDownStatement"] == key["Statement"]
         assert limit["EvaluationWindowSec"] == 60
     # A client gets no second limit by another spelling, and the console shows no keys.
-    assert re.findall("COMPRESS_WHITE_SPACE|LOWERCASE", str(limits[1]["Statement"]))[1:]
+    assert "COMPRESS_WHITE_SPACE" in str(limits[1])
+    assert "LOWERCASE" in str(limits[1])
     assert "'SampledRequestsEnabled': True" not in str(FIREWALL)
