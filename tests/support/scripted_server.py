@@ -57,6 +57,13 @@ def forward(origin: str, request: Request) -> Response:
     return Response(answer.content, answer.status_code, dict(answer.headers))
 
 
+class _Context(ssl.SSLContext):
+    def wrap_socket(self, *arguments: Any, **options: Any) -> ssl.SSLSocket:
+        # Else a client that gives up in the middle stops the thread that accepts.
+        options["do_handshake_on_connect"] = False
+        return super().wrap_socket(*arguments, **options)
+
+
 @contextmanager
 def serve(
     script: Script, certificate: trustme.LeafCert | None = None
@@ -68,7 +75,7 @@ def serve(
     received: list[Request] = []
     host, context = "http://127.0.0.1", None
     if certificate:
-        host, context = "https://localhost", ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        host, context = "https://localhost", _Context(ssl.PROTOCOL_TLS_SERVER)
         certificate.configure_cert(context)
 
     @Request.application
