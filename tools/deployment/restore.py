@@ -1,285 +1,209 @@
-"""Put back what was damaged in a stage's table, from a copy of the table as it was."""
+"""Put back what is missing or different in a stage's table, from a copy of the table as it was.
+
+The service writes an animal, and the record of an `Idempotency-Key`, once, and its ids only rise.
+So each item can be put back by itself, on condition that it still is what was compared, while
+requests go on: a repair may be interrupted anywhere and repeated.
+"""
 
 import json
+import math
+import re
 import time
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
-from functools import partial
-from operator import itemgetter
-from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, NamedTuple
 
-import stamina
 import typer
 
-from tools.deployment.repair import WRITTEN, Change, Damage, Repair
 from tools.deployment.stage import DeploymentError, Stage, StageName
-from tools.local.folder import write_private
 
-ANIMALS: Final = "AnimalsTable"
-ALWAYS = ("1970-01-01T00Z", "9999-12-31T00Z")
-_DONE = {
-    "same": "nothing to do",
-    "missing": "put back",
-    "different": "put back as it was",
-    "newer": "kept",
-    "removed": "named as damage: deleted",
-    "given again": "the id belongs to another animal since: left",
-}
-_LISTED = 20
-_NAMES = ("hash", "label", "pk", "id")
-_REPORTED = 10_000
-_KEPT_DAYS = 7
-_POLL_S = 20
-# A thousand creations a second would take thirty years. Above 2^63 - 1, ids break the interface.
-_NEVER_GIVEN = 10**12
-_say = partial(print, flush=True)
+Item = dict[str, dict[str, Any]]
+"""An item in DynamoDB's own JSON; empty if there is none."""
+Moment = Annotated[datetime, typer.Option(formats=["%Y-%m-%dT%H:%M:%S%z"])]
+
+_REPAIRS = {"pk": {"S": "repair"}, "id": {"N": "0"}}
 
 
-def restore(  # noqa: C901, PLR0912, PLR0913 - one argument and branch for each option
+class Change(NamedTuple):
+    """An item: what became of it, how it was found, and how it was at the moment."""
+
+    verdict: str
+    found: Item
+    was: Item
+
+
+def restore(
     stage: StageName,
-    at: Annotated[
-        str, typer.Option(help="A moment before the damage, with its time zone.")
-    ] = "",
-    table: Annotated[
-        Literal["AnimalsTable", "ApiKeysTable"],
-        typer.Option(help="Its id in template.yaml."),
-    ] = ANIMALS,
+    at: Moment,
+    table: Literal["AnimalsTable", "ApiKeysTable"] = "AnimalsTable",
     *,
-    apply: Annotated[
-        bool, typer.Option("--apply", help="Write what is otherwise only listed.")
-    ] = False,
-    keep: Annotated[bool, typer.Option("--keep", help="Keep the copy.")] = False,
-    created_by: Annotated[
-        str, typer.Option(help="Delete what is newer and was added with this key's id.")
-    ] = "",
-    between: Annotated[
-        tuple[str, str] | None,
-        typer.Option(help="Delete what is newer and was added in this time."),
-    ] = None,
-    put_back: Annotated[
-        Path | None, typer.Option(help="Put back what this file says was deleted.")
-    ] = None,
-    at_once: Annotated[
-        int, typer.Option(min=1, help="Requests under way at once.")
-    ] = 8,
+    apply: bool = False,
+    again: Moment | None = None,
 ) -> None:
-    """Put back what was damaged in a table after a moment; without one, check the table itself."""
-    damage = Damage()
-    if created_by or between:
-        begin, end = map(_time, between or ALWAYS)
-        damage = Damage(created_by, begin.timestamp(), end.timestamp())
-    if damage != Damage() and (table != ANIMALS or not at):
-        raise DeploymentError("--created-by and --between need AT, and are of animals")
-    if put_back and at:
-        raise DeploymentError("--put-back takes no AT")
-    moment = _time(at) if at else None
+    """List what was damaged in a table after a moment; with --apply, put it back."""
+    moment = at.astimezone(UTC)
+    text = moment.isoformat()
     stage.announce()
-    name = stage.deployed()[f"{table}Name"]
-    prefix = f"{stage.stack}-{table}-copy-"
-    changes = _deleted(put_back, prefix) if put_back else []
-    repair = Repair(stage.client("dynamodb"), name, at_once)
+    outputs, client = stage.deployed(), stage.client("dynamodb")
+    animals, name = outputs["AnimalsTableName"], outputs[f"{table}Name"]
+    copy = f"{stage.stack}-{table}-copy-{moment:%Y%m%dT%H%M%SZ}"
     try:
-        if apply and not moment:
-            _revive(stage, repair, has_expiry=table == ANIMALS)
-        else:
-            _require_table(repair)
-        if moment:
-            repair.copy = f"{prefix}{moment:%Y%m%dT%H%M%SZ}"
-            _copy(stage, repair, moment)
-        if table == ANIMALS:
-            _check_counter(repair, changes, apply=apply)
-        if moment:
-            changes += _compare(repair, table, moment, damage)
-        due = [each for each in changes if each.verdict in WRITTEN]
-        if apply:
-            _apply(repair, due, keep=keep)
-        else:
-            _say(f"Nothing was written: --apply does it. {len(due)} items to write.")
-            if not keep and repair.copy:
-                _say(f"--apply deletes the copy, which costs money: {repair.copy}")
-    except BaseException:
-        _say(f"Not finished: {repair.written} items were written. Copy: {repair.copy}")
-        _say("Repeat the same command: it goes on from here, and repeating is safe.")
-        raise
-    conflicts = len(changes) - len(due)
-    if apply and conflicts:
-        raise DeploymentError(f"{conflicts} items are left: their ids were given again")
-
-
-def _time(text: str) -> datetime:
-    with suppress(ValueError):
-        moment = datetime.fromisoformat(text)
-        if moment.tzinfo:
-            return moment.astimezone(UTC)
-    raise DeploymentError(
-        f"{text!r} is not a time with its zone, such as 2027-01-31T02:30:00Z or "
-        "2027-01-31T04:30:00+02:00"
-    )
-
-
-def _deleted(file: Path, prefix: str) -> list[Change]:
-    """Read what a repair of this table deleted."""
-    if not file.name.startswith(prefix):
-        raise DeploymentError(f"the name of a file for this table begins with {prefix}")
-    lines = map(json.loads, file.read_text("utf-8").splitlines())
-    return [
-        Change("missing", {}, line["found"])
-        for line in lines
-        if line["verdict"] == "removed"
-    ]
-
-
-def _require_table(repair: Repair) -> None:
-    if _status(repair.client, repair.table) == "absent":
-        raise DeploymentError(
-            f"{repair.table} was deleted, and its earlier moments with it: --apply without AT "
-            "restores it as it was then"
-        )
-
-
-def _copy(stage: Stage, repair: Repair, moment: datetime) -> None:
-    """Let DynamoDB make the copy, or find it."""
-    client = repair.client
-    _say(f"{repair.table} as it was at {moment:%Y-%m-%dT%H:%M:%SZ} (UTC)")
-    begin = partial(
-        client.restore_table_to_point_in_time,
-        SourceTableName=repair.table,
-        TargetTableName=repair.copy,
-        RestoreDateTime=moment,
-        GlobalSecondaryIndexOverride=[],
-    )
-    _wait(stage, client, repair.copy, begin)
-    end = datetime.now(UTC) + timedelta(days=_KEPT_DAYS)
-    tag = {"Key": "delete-after", "Value": f"{end:%Y-%m-%d}"}
-    table = client.describe_table(TableName=repair.copy)["Table"]
-    client.tag_resource(ResourceArn=table["TableArn"], Tags=[tag])
-
-
-def _status(client: Any, name: str) -> str:
-    try:
-        return str(client.describe_table(TableName=name)["Table"]["TableStatus"])
+        repairs = client.get_item(
+            TableName=animals, Key=_REPAIRS, ConsistentRead=True
+        ).get("Item", {})
+        for until, since in repairs.items():
+            if since.get("S", "pk") < text < until and again != at:
+                raise DeploymentError(
+                    f"a repair from {since['S']} wrote before {until}: the copy may have the "
+                    "damage. If it has not, say so: --again and the moment"
+                )
+        _await_copy(stage, client, name, copy, moment)
+        changes = _compare(_read(client, copy), _read(client, name))
     except client.exceptions.ResourceNotFoundException:
-        return "absent"
-
-
-def _wait(stage: Stage, client: Any, name: str, begin: Callable[[], Any]) -> None:
-    """Wait until a table is there, and begin to restore it while it is not."""
-    # A new table is not visible at once; or somebody else has begun.
-    errors = client.exceptions
-    begun = (errors.TableAlreadyExistsException, errors.TableInUseException)
-    while (status := _status(client, name)) != "ACTIVE":
-        _say(f"{datetime.now(UTC):%H:%M:%S} {name} is {status}")
-        if status == "absent":
-            with suppress(*begun):
-                begin()
-        stage.sleep(_POLL_S)
-
-
-def _revive(stage: Stage, repair: Repair, *, has_expiry: bool) -> None:
-    """Restore the table if it was deleted, and set what a restore does not."""
-    client, name = repair.client, repair.table
-
-    def begin() -> None:
-        answer = client.list_backups(TableName=name, BackupType="SYSTEM")
-        if not answer["BackupSummaries"]:
-            raise DeploymentError(f"{name} does not exist, and has no backup")
-        backup = max(
-            answer["BackupSummaries"], key=itemgetter("BackupCreationDateTime")
-        )
-        _say(f"It was deleted: restored from {backup['BackupCreationDateTime']}.")
-        client.restore_table_from_backup(
-            TargetTableName=name, BackupArn=backup["BackupArn"]
-        )
-
-    def protect() -> None:
-        life = client.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
-        if has_expiry and "AttributeName" not in life:
-            client.update_time_to_live(
-                TableName=name,
-                TimeToLiveSpecification={"Enabled": True, "AttributeName": "expires"},
-            )
-        client.update_continuous_backups(
-            TableName=name,
-            PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True},
-        )
-        table = client.describe_table(TableName=name)["Table"]
-        if not table.get("DeletionProtectionEnabled"):
-            client.update_table(TableName=name, DeletionProtectionEnabled=True)
-
-    _wait(stage, client, name, begin)
-    _say("setting deletion protection, point-in-time recovery and time to live")
-    # DynamoDB takes one change at a time, and recovery some time after a restore.
-    errors = client.exceptions
-    busy = (
-        errors.ContinuousBackupsUnavailableException,
-        errors.LimitExceededException,
-        errors.ResourceInUseException,
-    )
-    stamina.retry(on=busy, attempts=None, timeout=600)(protect)()
-
-
-def _check_counter(repair: Repair, changes: list[Change], *, apply: bool) -> None:
-    """Raise the counter to the highest id, at once: until then ids may be given again."""
-    ids = [repair.last_id(each) for each in (repair.table, repair.copy) if each]
-    last = max(ids + [int(each.pet_id) for each in changes])
-    _say(f"the counter is at {repair.counter(repair.table)}, the highest id is {last}")
-    if last >= _NEVER_GIVEN:
         raise DeploymentError(
-            f"{last} is too high for an id or a counter: correct or delete that item first"
+            f"{copy} is gone: somebody else finished; or the table itself is"
+        ) from None
+    if not apply:
+        print(f"Nothing was written: --apply does it. {copy} costs money until then.")
+        return
+    # A repair writes for less than an hour.
+    until = datetime.fromtimestamp(time.time() + 3600, UTC).isoformat()
+    noted = repairs | _REPAIRS | {until: {"S": text}}
+    if not _write(client, animals, repairs, noted):
+        raise DeploymentError("a repair has begun since: look again")
+    _raise_counters(client, name, changes)
+    if left := _put_back(client, name, changes):
+        raise DeploymentError(
+            f"{left} items are left, later ones or changed meanwhile; {copy} stays"
         )
-    if apply:
-        repair.raise_counter(last)
+    client.delete_table(TableName=copy)
+    print(f"All is put back, and {copy} is deleted.")
 
 
-def _compare(
-    repair: Repair, table: str, moment: datetime, damage: Damage
-) -> list[Change]:
-    """Say what was found, save it, and return what is to be written or left."""
-    times = moment.timestamp(), time.time()
-    compared = repair.compare_records("hash", *times, {})
-    if table == ANIMALS:
-        compared = repair.compare_animals(*times, damage)
-    counts: Counter[str] = Counter()
-    changes = []
-    for change in compared:
-        members = ""
-        if change.verdict == "different":
-            members = f": {', '.join(change.members)}"
-        counts[f"{change.verdict}{members} ({_DONE[change.verdict]})"] += 1
-        if change.verdict not in {"same", "newer"}:
-            changes.append(change)
-        if counts.total() % _REPORTED == 0:
-            _say(f"compared {counts.total()}")
-    for text, count in counts.items():
-        _say(f"{count:>10,} {text}")
-    _list(changes, Path(f"{repair.copy}-{time.time_ns()}.jsonl"))
+def _await_copy(
+    stage: Stage, client: Any, name: str, copy: str, moment: datetime
+) -> None:
+    """Let DynamoDB make the copy, or find it: its name proves nothing."""
+    errors = client.exceptions
+    with suppress(errors.TableAlreadyExistsException, errors.TableInUseException):
+        client.restore_table_to_point_in_time(
+            SourceTableName=name, TargetTableName=copy, RestoreDateTime=moment
+        )
+    for _ in range(2160):  # 12 hours
+        print(f"waiting for {copy}", flush=True)
+        stage.sleep(20)  # a new table is not visible at once
+        table = client.describe_table(TableName=copy)["Table"]
+        if table["TableStatus"] != "CREATING":
+            break
+    made = table.get("RestoreSummary", {})
+    source = made.get("SourceTableArn", "").rpartition("/")[2]
+    state = table["TableStatus"], source, made.get("RestoreDateTime")
+    if state != ("ACTIVE", name, moment):
+        raise DeploymentError(f"{copy} is of no use: {state}")
+
+
+def _read(client: Any, table: str) -> dict[str, Item]:
+    """Read all items of a table, by their keys."""
+    pages = client.get_paginator("scan").paginate(TableName=table, ConsistentRead=True)
+    return {
+        str([item.get(name) for name in ("hash", "pk", "id")]): item
+        for item in pages.search("Items")
+    }
+
+
+def _compare(was: dict[str, Item], found: dict[str, Item]) -> list[Change]:
+    """Compare what two tables have under each key, and list it."""
+    changes = [_judge(was.get(key, {}), found.get(key, {})) for key in was | found]
+    for change in changes:
+        if change.verdict not in {"fine", "newer"}:
+            print(json.dumps(change._asdict(), default=str))
+    print(Counter(each.verdict for each in changes))
     return changes
 
 
-def _list(changes: list[Change], file: Path) -> None:
-    """Print the first changes, and save all of them."""
-    for change in changes[:_LISTED]:
-        item = change.found or change.wanted
-        key = {name: item[name] for name in _NAMES if name in item}
-        _say(f"  {change.verdict}: {key}")
-    lines = [json.dumps(each._asdict(), default=str) for each in changes]
-    if lines:
-        write_private(file, "\n".join(lines))
-        _say(f"{len(lines)} items as they are and as they would become are in {file}")
+def _judge(was: Item, found: Item) -> Change:
+    """Say what became of an item: at least one of the two is there.
+
+    The service never writes over an animal, or over a record that lasts. So what differs was
+    damaged, unless it was deleted and its id given again, or its `Idempotency-Key` sent again: then
+    it is later. No client sees when an animal was created.
+    """
+    born = "expires" if "petId" in was else "createdAt"
+    verdict = "different"
+    if found == was or 0 < _number(was, "expires") <= time.time():
+        verdict = "fine"
+    elif "revoked" in found or "value" in was or was.get("pk") == _REPAIRS["pk"]:
+        verdict = "kept"
+    elif not was:
+        # A key, or not the service's: its ids are whole, and below 10^12.
+        verdict = "newer" if re.search(r"'\d{1,12}'", str(found.get("id"))) else "new"
+    elif not found:
+        verdict = "missing"
+    elif (
+        _number(found, born) > _number(was, born) > 0
+        and {**found, born: was.get(born)} != was
+    ):
+        verdict = "later" if born == "createdAt" else "newer"
+    return Change(verdict, found, was)
 
 
-def _apply(repair: Repair, changes: list[Change], *, keep: bool) -> None:
-    """Write what was compared, and delete the copy."""
-    left = repair.apply(changes)
-    _say(f"{repair.written} items were written.")
-    if left:
-        raise DeploymentError(f"{left} have changed since they were compared")
-    if repair.copy and not keep:
-        errors = repair.client.exceptions
-        # Somebody else may have deleted it.
-        with suppress(errors.ResourceNotFoundException, errors.ResourceInUseException):
-            repair.client.delete_table(TableName=repair.copy)
-        _say(f"{repair.copy} was deleted.")
+def _number(item: Item, name: str) -> float:
+    """Return a number of an item; 0 if it has none."""
+    return float(item.get(name, {}).get("N", 0))
+
+
+def _raise_counters(client: Any, table: str, changes: list[Change]) -> None:
+    """Set each counter to the highest id, unless it has reached it."""
+    items = [item for _, *both in changes for item in both]
+    numbers = [_number(item, name) for item in items for name in ("id", "value")]
+    # A thousand creations a second would take thirty years to reach 10^12.
+    last = math.ceil(max(number for number in [0, *numbers] if number < 10**12))
+    for counter in [each.was for each in changes if "value" in each.was]:
+        with suppress(client.exceptions.ConditionalCheckFailedException):
+            client.update_item(
+                TableName=table,
+                Key={name: counter[name] for name in ("pk", "id")},
+                UpdateExpression="SET #value = :last",
+                ConditionExpression="attribute_not_exists(#value) OR #value < :last",
+                ExpressionAttributeNames={"#value": "value"},
+                ExpressionAttributeValues={":last": {"N": str(last)}},
+            )
+
+
+def _put_back(client: Any, table: str, changes: list[Change]) -> int:
+    """Write what is missing or different, a record after its animal; return how many are left."""
+    left = [each.was.get("id") for each in changes if each.verdict == "later"]
+    for change in sorted(changes, key=lambda each: "petId" in each.was):
+        if (
+            change.verdict in {"missing", "different"}
+            and change.was.get("petId", "") not in left
+            and not _write(client, table, change.found, change.was)
+        ):
+            left.append(change.was.get("id"))
+    return len(left)
+
+
+def _write(client: Any, table: str, found: Item, was: Item) -> bool:
+    """Put an item back if it still is as it was found; tell whether it was.
+
+    After a response that was lost, the SDK's second attempt says no.
+    """
+    names, values, tests = {}, {}, []
+    for number, name in enumerate({*found, *was, "revoked"}):
+        names[f"#{number}"] = name
+        tests.append(f"attribute_not_exists(#{number})")
+        if name in found:
+            values[f":{number}"] = found[name]
+            tests[-1] = f"#{number} = :{number}"
+    try:
+        client.put_item(
+            TableName=table,
+            Item=was,
+            ConditionExpression=" AND ".join(tests),
+            ExpressionAttributeNames=names,
+            **({"ExpressionAttributeValues": values} if values else {}),
+        )
+    except client.exceptions.ConditionalCheckFailedException:
+        return False
+    return True
