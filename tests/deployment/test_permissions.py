@@ -102,7 +102,7 @@ not others-stack cloudformation:CreateChangeSet
 may animals      dynamodb:DescribeTable dynamodb:RestoreTableToPointInTime
 may animals      dynamodb:GetItem dynamodb:Query dynamodb:PutItem dynamodb:UpdateItem
 may animals      dynamodb:DeleteItem dynamodb:UpdateTable dynamodb:UpdateTimeToLive
-may copy         dynamodb:DescribeTable dynamodb:GetItem dynamodb:Query dynamodb:DeleteTable
+may copy         dynamodb:DescribeTable dynamodb:Scan dynamodb:DeleteTable
 may copy         dynamodb:RestoreTableToPointInTime dynamodb:BatchWriteItem
 may keys         dynamodb:GetItem dynamodb:Scan dynamodb:PutItem dynamodb:UpdateItem
 may function     lambda:UpdateAlias

@@ -19,7 +19,7 @@ AT, LATER = datetime(2026, 1, 31, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
 MIA = {"pk": {"S": "pet"}, "id": {"N": "1"}, "name": {"S": "Mia"}}
 CHANGED = MIA | {"name": {"S": "Max"}}
 # Written by hand, after the moment.
-ODD = [
+ODD: list[Any] = [
     {"pk": {"S": "pet"}, "id": {"N": "20.5"}},
     {"pk": {"S": "pet"}, "id": {"N": "1E+40"}},
     {"pk": {"S": "counter"}, "id": {"N": "0"}, "value": {"NULL": True}},

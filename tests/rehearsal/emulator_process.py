@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 from functools import partial
+from http import HTTPStatus
 
 
 def complete_events(gateway):
@@ -58,6 +59,30 @@ def correct_permissions(evaluator, wrongly_refused):
     evaluator.enforce = correct
 
 
+def describe_restores(dynamodb):
+    """Say of a copy which table and moment it is from."""
+    restore, describe = (
+        dynamodb._restore_table_to_point_in_time,
+        dynamodb._table_description,
+    )
+
+    def noting(data):
+        response = restore(data)
+        if response[0] == HTTPStatus.OK:
+            dynamodb._tables[data["TargetTableName"]]["RestoreSummary"] = {
+                "SourceTableArn": dynamodb._tables[data["SourceTableName"]]["TableArn"],
+                "RestoreDateTime": data["RestoreDateTime"],
+            }
+        return response
+
+    def describing(name):
+        made = dynamodb._tables[name].get("RestoreSummary")
+        return describe(name) | ({"RestoreSummary": made} if made else {})
+
+    dynamodb._restore_table_to_point_in_time = noting
+    dynamodb._table_description = describing
+
+
 def main(packages, listener, root, *wrongly_refused):
     """Serve on a listening socket, by its number, what is installed in a folder."""
     sys.path.append(packages)
@@ -65,12 +90,13 @@ def main(packages, listener, root, *wrongly_refused):
     from hypercorn.config import Config
     from ministack.app import app
     from ministack.core import iam_evaluator
-    from ministack.services import apigateway_v1
+    from ministack.services import apigateway_v1, dynamodb
     from ministack.services.cloudformation import changesets, engine
 
     complete_events(apigateway_v1)
     expand_templates(changesets, engine, root)
     correct_permissions(iam_evaluator, wrongly_refused)
+    describe_restores(dynamodb)
     # Only the parent's idle connections are left at the end.
     options = {"loglevel": "WARNING", "keep_alive_timeout": 75, "graceful_timeout": 0.2}
     config = Config.from_mapping(bind=[f"fd://{listener}"], **options)

@@ -141,15 +141,12 @@ def writing(stage: Stage) -> Iterator[tuple[Client, list[Pet]]]:
 
 
 @pytest.mark.role("OperatorRole")
-def test_repair_under_writers(
-    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_repair_under_writers(stage: Stage) -> None:
     table = boto3.resource("dynamodb").Table(find(stage, "AnimalsTable"))
     with writing(stage) as (client, created):
         # On AWS the latest moment that can be restored is five minutes old.
         time.sleep(400 if IS_ON_AWS else 10)
-        moment = datetime.fromtimestamp(time.time() - 350 * IS_ON_AWS, UTC).isoformat()
+        moment = datetime.fromtimestamp(int(time.time()) - 350 * IS_ON_AWS, UTC)
         restore.restore(stage, moment)
         table.delete_item(Key={"pk": "pet", "id": created[0].id})
         table.put_item(Item={"pk": "pet", "id": created[1].id, "name": "damaged"})
