@@ -250,7 +250,7 @@ def test_repairs_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     run_state_machine_as_test(
         Repairs,
         settings=settings(
-            max_examples=60,
+            max_examples=40,
             phases=[Phase.generate],  # to shrink a history takes minutes
             deadline=None,
             stateful_step_count=10,
