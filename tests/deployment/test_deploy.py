@@ -112,4 +112,4 @@ def test_a_stack_that_cannot_be_deployed_names_its_next_command(
 ) -> None:
     account.answers["DescribeStacks"] = {"Stacks": [{"StackStatus": state}]}
     with pytest.raises(DeploymentError, match=f"is {state}.*{command}"):
-        account.stage.deployed()
+        account.stage.wait()

@@ -90,7 +90,10 @@ class Stage:
     def wait(self) -> None:
         """Wait up to an hour for another deployment: CloudFormation takes one at a time."""
         for _ in range(180):
-            if not self.describe()["StackStatus"].endswith("IN_PROGRESS"):
+            status = self.describe()["StackStatus"]
+            if status in _ADVICE:
+                raise DeploymentError(self.state())
+            if not status.endswith("IN_PROGRESS"):
                 return
             print("waiting for another deployment:", self.state())
             self.sleep(20)
