@@ -1,5 +1,6 @@
 """What `make restore` does on moto; tests/reliability/test_repair.py has histories of it."""
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -11,6 +12,8 @@ from moto import mock_aws
 from typer.testing import CliRunner
 
 from tests.support.handlers import ANIMALS, TEMPLATE
+from tests.support.stack import load
+from tools import ROOT
 from tools.cli import app
 from tools.deployment.restore import restore
 from tools.deployment.stage import DeploymentError
@@ -89,3 +92,15 @@ def test_a_moment_that_an_earlier_repair_makes_doubtful_is_said_again(
 def test_a_time_without_its_zone_is_refused() -> None:
     command = ["restore", "production", "--at", "2027-01-31T02:30:00"]
     assert CliRunner().invoke(app, command).exit_code == 2
+
+
+def test_the_runbook_sets_again_what_a_revived_table_lacks() -> None:
+    runbook = (ROOT / "docs/runbook.md").read_text()
+    table = load("template.yaml")["Resources"]["AnimalsTable"]["Properties"]
+    expiry = table["TimeToLiveSpecification"]["AttributeName"]
+    tags = re.search('tags = "(.*) stage=', (ROOT / "samconfig.toml").read_text())
+    assert tags
+    assert f"Key={tags[1].replace('=', ',Value=')} " in runbook
+    assert f"Enabled=true,AttributeName={expiry} " in runbook
+    assert table["DeletionProtectionEnabled"]
+    assert "--deletion-protection-enabled" in runbook
