@@ -6,18 +6,7 @@ from pathlib import Path
 import pytest
 from moto import mock_aws
 
-from tests.support.account import Account
-from tests.support.aws import Aws
-
-
-@pytest.fixture
-def aws(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Aws:
-    monkeypatch.chdir(tmp_path)
-    return Aws(lambda: "".join(capsys.readouterr()))
+from tests.support.aws import Account
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from subprocess import CalledProcessError
 
 import pytest
 
-from tests.support.account import Account, pack
+from tests.support.aws import Account, pack
 from tools.deployment.deploy import deploy, last_good, rollback
 from tools.deployment.stage import DeploymentError
 

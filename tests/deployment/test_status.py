@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.account import Account, pack
+from tests.support.aws import Account, pack
 from tools.deployment.deploy import deploy
 from tools.deployment.stage import DeploymentError
 from tools.deployment.status import check_stage, status
