@@ -39,7 +39,7 @@ OTHERS = ", ".join(map(repr, STATUSES[:-1]))
         (
             '{"name": " ", "categoryId": -9223372036854775809}',
             [
-                "name: must have the form that the API document describes.",
+                "name: must have a character that is not white space.",
                 "categoryId: must be at least -9223372036854775808.",
             ],
         ),

@@ -10,15 +10,11 @@ from typing import Annotated, Any, NotRequired
 from pydantic import AliasPath, ConfigDict, Field, TypeAdapter, with_config
 from typing_extensions import TypedDict  # pydantic needs it before Python 3.12
 
+from animal_store.patterns import NOT_BLANK
 from animal_store.pet_status import PetStatus
 
 Int64 = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
-# White space is whatever Unicode, ECMAScript or Python calls white space, spelled out because `\s`
-# differs between their engines. openapi.yaml has a pattern that is never stricter.
-_WHITE_SPACE = r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
-Name = Annotated[
-    str, Field(min_length=1, max_length=256, pattern=rf"^[\s\S]*[^{_WHITE_SPACE}][\s\S]*$")
-]
+Name = Annotated[str, Field(min_length=1, max_length=256, pattern=NOT_BLANK)]
 
 
 @with_config(ConfigDict(strict=True))

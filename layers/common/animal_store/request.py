@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlencode
 
 from pydantic_core import ValidationError
 
+from animal_store import patterns
 from animal_store.auth import Caller
 from animal_store.errors import (
     InvalidRequest,
@@ -35,13 +36,12 @@ _MAX_NAMES_LENGTH = 200
 # Five times an animal with the longest name: 256 characters, each written as two escapes of six.
 _MAX_BODY_BYTES = 16 * 1024
 
-# What is wrong with a member, by pydantic's error type.
-_REASONS = {
+# What is wrong with a member, by pydantic's error type, or by the pattern that it does not match.
+_REASONS = patterns.REASONS | {
     "missing": "is required",
     "string_type": "must be a string",
     "string_too_short": "must have at least {min_length} character(s)",
     "string_too_long": "must have at most {max_length} characters",
-    "string_pattern_mismatch": "must have the form that the API document describes",
     "string_unicode": "must be valid Unicode, without lone surrogates",
     "int_type": "must be an integer",
     "greater_than_equal": "must be at least {ge}",
@@ -139,10 +139,7 @@ class Request:
         declared = header(self._event, "Content-Type")
         if declared and [_media_type(value) for value in declared] != [media_type]:
             raise UnsupportedMediaType(f"Content-Type must be {media_type}.")
-        if any(
-            coding.strip().lower() != "identity"
-            for coding in header(self._event, "Content-Encoding")
-        ):
+        if header(self._event, "Content-Encoding") not in ([], ["identity"]):
             raise UnsupportedContentCoding
         text = self._event.get("body")
         if not text:
@@ -262,4 +259,5 @@ def _problem(location: tuple[int | str, ...], kind: str, context: dict[str, Any]
     """Describe which member is wrong and why; never what was sent or how it is checked."""
     if not location:
         return "The body must be a JSON object."
-    return f"{location[0]}: {_REASONS.get(kind, 'is not valid').format_map(context)}."
+    reason = _REASONS.get(context.get("pattern", kind), "is not valid")
+    return f"{location[0]}: {reason.format_map(context)}."
