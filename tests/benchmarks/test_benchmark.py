@@ -22,7 +22,7 @@ def test_cold_start_takes_at_most_three_quarters_of_a_tuned_handlers(
     run("make", "build", cwd=ROOT)
     prepare(tmp_path)
 
-    ours = measure(tmp_path, "this service", "cold start", counted=True)
-    handlers = measure(tmp_path, "tuned handler", "cold start", counted=True)
+    ours = measure(tmp_path, "this service", "cold start")
+    handlers = measure(tmp_path, "tuned handler", "cold start")
 
     assert ours <= 0.75 * handlers
