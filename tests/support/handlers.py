@@ -64,10 +64,8 @@ def operation_of(event: Event) -> openapi.Operation:
 
 def function_of(event: Event) -> str:
     """Find the function that template.yaml routes an event to."""
-    asked = (event["httpMethod"], event["resource"])
-    routes = {(each.method, each.resource): each.function for each in TEMPLATE.routes}
-    assert asked in routes, f"template.yaml has no function for {asked}."
-    return routes[asked]
+    route, _ = TEMPLATE.find(event["httpMethod"], event["path"])
+    return route.function
 
 
 @cache

@@ -34,12 +34,6 @@ class RunningService:
         """Where the pages are."""
         return self.base_url.removesuffix("/v1")
 
-    def tool(self, *arguments: str, **variables: str) -> str:
-        """Run another of the tools' commands against this service; return its standard output."""
-        own = environment(self.data, **variables)
-        command = [sys.executable, "-m", "tools", *arguments]
-        return subprocess.check_output(command, cwd=ROOT, env=own, text=True)
-
 
 def environment(data: Path, **variables: str) -> dict[str, str]:
     """Return the environment of a program that uses a folder, without the machine's settings."""
