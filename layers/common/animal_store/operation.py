@@ -45,7 +45,7 @@ class Response:
     def created(self) -> int | None:
         """The id of the resource that was created; None for any other response."""
         body: Any = self.body
-        return body.get("id") if self.status == _CREATED else None
+        return body["id"] if self.status == _CREATED else None
 
 
 @dataclass(frozen=True, slots=True)
