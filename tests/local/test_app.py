@@ -1,8 +1,7 @@
-"""The ASGI application: its pages, whom it answers, and what it logs."""
+"""The ASGI application: its page, whom it answers, and what it logs."""
 
 import json
 import logging
-from datetime import UTC, datetime
 from pathlib import Path
 from unittest import mock
 
@@ -14,18 +13,10 @@ from tools import ROOT
 from tools.local.output import Output, open_log
 
 
-@pytest.mark.parametrize(
-    ("path", "text"),
-    [
-        ("/", "SwaggerUIBundle("),
-        ("/status", "Status of the animal store"),
-    ],
-)
-def test_pages(service: RunningService, path: str, text: str) -> None:
-    response = service.http.get(f"{service.origin}{path}", follow_redirects=True)
+def test_the_root_leads_to_the_page(service: RunningService) -> None:
+    response = service.http.get(f"{service.origin}/", follow_redirects=True)
 
-    assert text in response.text
-    assert response.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert "SwaggerUIBundle(" in response.text
     policy = response.headers["Content-Security-Policy"]
     assert policy == "frame-ancestors 'none'"
 
@@ -59,22 +50,6 @@ def test_key_in_a_url_is_not_logged(service: RunningService) -> None:
     wait_for(lambda: service.console.read_text().count("...") == 4)
     assert service.console.read_text().count(secret) == 5  # as printed at the start
     assert secret not in (service.data / "functions.log").read_text()
-
-
-def test_status_is_made_of_the_requests_lines() -> None:
-    output = Output(mock.Mock())
-    request = {"level": "INFO", "Operation": "listPets", "Status": "200", "Latency": 2}
-    moments = [datetime.fromtimestamp(second, UTC) for second in range(0, 620, 5)]
-    lines = [request | {"timestamp": moment.isoformat()} for moment in moments]
-
-    for line in lines:
-        output.write(json.dumps(line))
-
-    assert output.summary() == {
-        "counts": [{"Operation": "listPets", "Status": "200", "Requests": 124}],
-        "last": lines[:-21:-1],
-        "recent": {second: {"listPets": [2, 4]} for second in range(10, 620, 10)},
-    }
 
 
 TRACE = 'Traceback\n  File "/a/app.py", line 7, in handler\nValueError: why'

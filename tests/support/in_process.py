@@ -48,7 +48,7 @@ def service_in_process(data: Path) -> Iterator[Target]:
     with ExitStack() as stack:
         with own_layer():
             store = stack.enter_context(open_store(DataFolder(data)))
-            application = Application(store.load(template), mock.Mock())
+            application = Application(store.load(template))
         keys = KeyTable(store.dynamodb, template.tables[KEY_TABLE].name)
         key, _ = keys.issue("tests", "test")
         base_url = "http://127.0.0.1:3000/v1"

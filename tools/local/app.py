@@ -1,4 +1,4 @@
-"""The service as one ASGI application: the API as API Gateway would answer, and pages about it."""
+"""The service as one ASGI application: the API as API Gateway would answer, and a page about it."""
 
 import logging
 import re
@@ -10,22 +10,17 @@ import yaml
 from starlette.applications import Starlette
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import (
-    HTMLResponse,
-    JSONResponse,
-    RedirectResponse,
-    Response,
-)
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route, request_response
 from starlette.staticfiles import StaticFiles
 
 from tools.local.gateway import Gateway
-from tools.local.output import Output
 from tools.local.service import document
 
 _KEY = re.compile(r"(animal(?:_|%5F)(?:live|test)(?:_|%5F))\w+", re.IGNORECASE)
 _SWAGGER_UI = ("aws_lambda_powertools", "event_handler/openapi/swagger_ui")
-# Another site may not show a page in a frame, where clicks could be led astray.
+_PAGE = Path(__file__).with_name("docs.html").read_bytes()
+# Another site may not show the page in a frame, where clicks could be led astray.
 _UNFRAMED = {"Content-Security-Policy": "frame-ancestors 'none'"}
 
 
@@ -49,15 +44,13 @@ def serve(application: Starlette, listener: socket.socket) -> None:
 class Application(Starlette):
     """The ASGI application; its gateway may be replaced at any time."""
 
-    def __init__(self, gateway: Gateway, output: Output) -> None:
+    def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
         routes = [
             Route("/", RedirectResponse("/docs"), methods=["GET"]),
-            Route("/docs", _page("docs"), methods=["GET"]),
+            Route("/docs", HTMLResponse(_PAGE, headers=_UNFRAMED), methods=["GET"]),
             Mount("/docs", StaticFiles(packages=[_SWAGGER_UI])),
             Route("/openapi.yaml", _openapi),
-            Route("/status", _page("status"), methods=["GET"]),
-            Route("/status.json", lambda _: JSONResponse(output.summary())),
         ]
         super().__init__(routes=routes)
         # Another site's page may have a host name that leads here (DNS rebinding).
@@ -74,11 +67,6 @@ def _openapi(request: Request) -> Response:
     servers = [{"url": f"http://{request.headers['host']}/v1"}]
     text = yaml.safe_dump(document() | {"servers": servers}, sort_keys=False)
     return Response(text, media_type="application/yaml")
-
-
-def _page(name: str) -> Response:
-    content = Path(__file__).with_name(f"{name}.html").read_bytes()
-    return HTMLResponse(content, headers=_UNFRAMED)
 
 
 def _hide_keys(record: logging.LogRecord) -> bool:

@@ -42,15 +42,14 @@ def run() -> None:
         # As asyncio does for its own sockets: else each response waits 40 ms for the client's ACK.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         template = load_template(path)
-        application = Application(store.load(template), output)
+        application = Application(store.load(template))
         if os.environ.get("RELOAD") == "1":
             arguments = [application, store, path]
             threading.Thread(target=_keep_reloaded, args=arguments, daemon=True).start()
         port, key = listener.getsockname()[1], store.key(template)
-        origin = f"http://127.0.0.1:{port}"
         # A browser does not send what follows #.
-        pages = f"\nDocs: {origin}/docs#key={key}\nStatus: {origin}/status"
-        _say(greeting(base_url(port), key, pages))
+        page = f"\nDocs: http://127.0.0.1:{port}/docs#key={key}"
+        _say(greeting(base_url(port), key, page))
         print(port, end="", file=service, flush=True)
         serve(application, listener)
 
