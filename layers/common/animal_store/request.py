@@ -31,7 +31,6 @@ _INT64_MAX = 2**63 - 1
 _IDEMPOTENCY_KEY = re.compile(r'"(?P<quoted>[!-~]{1,255})"|(?P<bare>[!#-~]([!-~]{0,253}[!#-~])?)')
 _DEFAULT_PORT = {"http": "80", "https": "443"}
 _PORT = re.compile(r"[1-9][0-9]{0,4}")
-_PORT_MAX = 65535
 _MAX_NAMES_LENGTH = 200
 # Five times an animal with the longest name: 256 characters, each written as two escapes of six.
 _MAX_BODY_BYTES = 16 * 1024
@@ -195,7 +194,7 @@ def collection_url(event: dict[str, Any]) -> str:
     context = event["requestContext"]
     forwarded = header(event, "X-Forwarded-Proto")[-1:]
     scheme = forwarded[0] if forwarded and forwarded[0] in _DEFAULT_PORT else "https"
-    ports = [port for port in header(event, "X-Forwarded-Port")[-1:] if _is_port(port)]
+    ports = [port for port in header(event, "X-Forwarded-Port")[-1:] if _PORT.fullmatch(port)]
     # sam local puts the port into the name too. (An IPv6 address has colons inside brackets.)
     host = re.sub(r":[0-9]*$", "", context["domainName"])
     authority = ":".join([host, *(port for port in ports if port != _DEFAULT_PORT[scheme])])
@@ -203,10 +202,6 @@ def collection_url(event: dict[str, Any]) -> str:
     # As the client wrote it: any character may be percent-encoded.
     prefix = unquote(context["path"]).partition(collection)[0]
     return f"{scheme}://{authority}{prefix}{collection}"
-
-
-def _is_port(text: str) -> bool:
-    return _PORT.fullmatch(text) is not None and int(text) <= _PORT_MAX
 
 
 def positive_int64(text: str) -> int | None:
