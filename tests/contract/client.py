@@ -23,10 +23,8 @@ INTERNALS = (
     "dynamodb",
     "lambda",
     ".py",
-    "/var/",
-    "/opt/",
+    "is not valid.",
 )
-INTERNALS += ("<class", "is not valid.")
 
 
 @dataclass(frozen=True)

@@ -41,8 +41,8 @@ WHITE_SPACE = (
     "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0"
     "\u1680\u2000\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 )
-# Of other types and lengths, test_document.py sends enough.
-NOT_NAMES = [*WHITE_SPACE, WHITE_SPACE, "x" * 257, PAW * 257]
+# Of other types, test_document.py sends enough.
+NOT_NAMES = [*WHITE_SPACE, WHITE_SPACE, "x" * 257, PAW * 257, "", 1]
 # Python writes the last two with a fraction and with an exponent, whatever their value.
 NOT_INTEGERS = ["1", True, 2**63, -(2**63) - 1, 1.0, 1e22]
 NOT_STATUSES = ["", STATUSES[0].upper(), f"{STATUSES[0]} "]

@@ -65,3 +65,4 @@ def test_deprecation_is_announced(client: Client) -> None:
     response = client.request("GET", "/pets/x", authenticate=False)
     assert response.links["successor-version"]["url"] == f"{client.base_url}/pets"
     assert response.headers["Deprecation"] == "@1764892800"
+    assert response.headers["Sunset"] == "Thu, 05 Dec 2030 00:00:00 GMT"

@@ -5,14 +5,10 @@ Failures of each call, whatever it is, are in reliability/test_faults.py.
 
 import hashlib
 import json
-import time
 from typing import Any
 
 import pytest
 from animal_store import api_key, dynamodb
-from animal_store.auth import Caller
-from animal_store.catalogue import Collection
-from animal_store.validators import Validator
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import NoCredentialsError
 
@@ -128,19 +124,6 @@ def test_animal_is_stored_with_who_added_it_and_its_key_for_a_day(
             "expires": {"N": str(int(clock.wall) + DAY)},
         }
     ]
-
-
-def test_another_collection_has_ids_lists_and_idempotency_keys_of_its_own() -> None:
-    create("order-17")
-    validators: Any = Validator("PetQuery"), Validator("PetItem")
-    authors: Collection[Any, Any] = Collection("author", "author-counter", *validators)
-    dynamodb.invocation.set(dynamodb.Invocation(time.monotonic() + 10))
-
-    made = authors.create(MIA, Caller(CALLER, "tests"), "order-17")
-
-    assert made == ({"id": 1, **MIA}, False)
-    assert authors.page(20, 0) == ([{"id": 1, **MIA}], False)
-    assert handlers.send("get-200").body["name"] == "Rex"
 
 
 def test_idempotency_key_is_free_again_after_a_day(clock: Clock) -> None:

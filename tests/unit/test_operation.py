@@ -5,9 +5,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from animal_store import api_key, operation
-from animal_store.operation import Deprecation, Response
-from animal_store.request import Request
+from animal_store import api_key
+from animal_store.operation import Response, operation
 
 from tests.support import handlers
 from tests.support.clock import Clock
@@ -28,42 +27,14 @@ Output = pytest.CaptureFixture[str]
 pytestmark = pytest.mark.usefixtures("store")
 
 
-def invoke(handler: operation.Handler) -> dict[str, Any]:
-    """Call an operation of the test's own."""
-    context = SimpleNamespace(get_remaining_time_in_millis=lambda: 10_000)
-    return handler(EVENTS["list-200"], context)
-
-
-@operation.operation("deletePet")
-def delete_pet(_: Request) -> Response:
-    return Response(204)
-
-
-@operation.operation("oldPet", Deprecation(1764892800, "Thu, 05 Dec 2030 00:00:00 GMT"))
-def old_pet(_: Request) -> Response:
-    raise ValueError
-
-
 def test_response_without_content_has_neither_body_nor_media_type() -> None:
-    response = invoke(delete_pet)
+    context = SimpleNamespace(get_remaining_time_in_millis=lambda: 10_000)
+    delete_pet = operation("deletePet")(lambda _: Response(204))
 
-    assert response["statusCode"] == 204
-    assert response["body"] == ""
+    response = delete_pet(EVENTS["list-200"], context)
+
+    assert (response["statusCode"], response["body"]) == (204, "")
     assert "Content-Type" not in response["headers"]
-
-
-def test_deprecated_operation_says_so_and_counts_holders_of_keys(
-    output: Output,
-) -> None:
-    headers = invoke(old_pet)["headers"]
-
-    assert headers["Deprecation"] == "@1764892800"
-    assert headers["Sunset"] == "Thu, 05 Dec 2030 00:00:00 GMT"
-    assert headers["Link"].endswith('/v1/pets>; rel="successor-version"')
-    *_, line = map(json.loads, output.readouterr().out.splitlines())
-    assert line["DeprecatedCalls"] == 1
-    *_, counted = line["_aws"]["CloudWatchMetrics"]
-    assert counted["Dimensions"] == [["Stage", "Operation", "KeyLabel"]]
 
 
 def test_line_of_a_creation_has_its_id_and_what_it_cost(
@@ -87,7 +58,7 @@ def test_refused_request_is_counted_neither_for_a_holder_of_a_key_nor_as_a_fault
 ) -> None:
     handlers.add_key(EXAMPLE_KEY, revoked={"N": "1"})
 
-    invoke(old_pet)
+    handlers.send("get-200")
 
     line = json.loads(output.readouterr().out)
     assert (line["Code"], line["KeyId"]) == ("unauthorized", KEY_ID)
