@@ -2,15 +2,12 @@
 
 import json
 import logging
-from pathlib import Path
 from unittest import mock
 
 import pytest
-import yaml
 
 from tests.support.processes import RunningService, wait_for
-from tools import ROOT
-from tools.local.output import Output, open_log
+from tools.local.output import Output
 
 
 def test_the_root_leads_to_the_page(service: RunningService) -> None:
@@ -19,18 +16,6 @@ def test_the_root_leads_to_the_page(service: RunningService) -> None:
     assert "SwaggerUIBundle(" in response.text
     policy = response.headers["Content-Security-Policy"]
     assert policy == "frame-ancestors 'none'"
-
-
-def test_document_is_the_projects_with_this_server_alone(
-    service: RunningService,
-) -> None:
-    headers = {"Host": "localhost:81"}
-    answer = service.http.get(f"{service.origin}/openapi.yaml", headers=headers)
-
-    assert answer.headers["Content-Type"] == "application/yaml"
-    expected = yaml.safe_load((ROOT / "openapi.yaml").read_text())
-    expected["servers"] = [{"url": "http://localhost:81/v1"}]
-    assert yaml.safe_load(answer.text) == expected
 
 
 def test_only_names_of_this_machine_are_answered(service: RunningService) -> None:
@@ -80,16 +65,3 @@ def test_what_handlers_print_and_raise_is_shown(
     Output(log).write(written)
 
     assert caplog.messages == shown
-
-
-@pytest.mark.parametrize(("size", "kept"), [(20_000_000, False), (20_000_001, True)])
-def test_large_log_is_kept_under_another_name(
-    tmp_path: Path, size: int, kept: bool
-) -> None:
-    log = tmp_path / "functions.log"
-    log.write_bytes(bytes(size))
-
-    open_log(log).close()
-
-    assert (tmp_path / "functions.log.1").exists() is kept
-    assert log.stat().st_mode & 0o777 == 0o600

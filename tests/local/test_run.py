@@ -151,21 +151,13 @@ def test_own_settings_for_aws_are_not_used(tmp_path: Path) -> None:
     assert command(tmp_path, "keys", "list", AWS_PROFILE="none").exit_code == 0
 
 
-def test_data_folder_is_its_owners_and_ignored_by_git(tmp_path: Path) -> None:
+def test_data_folder_is_its_owners(tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     command(Path("~/x"), "run", HOME=str(tmp_path))
 
     files = [file for file in tmp_path.rglob("*") if file.is_file()]
     assert tmp_path / "x/api-key" in files
     assert {oct(file.stat().st_mode & 0o777) for file in files} == {"0o600"}
-    assert (tmp_path / "x/.gitignore").read_text() == "*\n"
-
-
-def test_folder_of_something_else_keeps_its_files_in_git(tmp_path: Path) -> None:
-    (tmp_path / "README.md").touch()
-    command(tmp_path, "run")
-
-    assert not (tmp_path / ".gitignore").exists()
 
 
 def test_reset_keeps_the_old_store(tmp_path: Path) -> None:
@@ -178,15 +170,6 @@ def test_reset_keeps_the_old_store(tmp_path: Path) -> None:
     (old,) = tmp_path.glob("store.*.old/dynamodb.sqlite")
     assert old.read_bytes() == content
     assert "  local  " in command(tmp_path, "keys", "list").stdout
-
-
-def test_key_that_was_revoked_is_replaced(tmp_path: Path) -> None:
-    command(tmp_path, "run")
-    key = (tmp_path / "api-key").read_text()
-    command(tmp_path, "keys", "revoke", key.strip())
-    command(tmp_path, "run")
-
-    assert (tmp_path / "api-key").read_text() != key
 
 
 def test_changed_layer_is_loaded_and_a_broken_one_is_not(tmp_path: Path) -> None:

@@ -26,16 +26,10 @@ class DataFolder:
         self.store = self.path / "store"
         self.database = self.store / "dynamodb.sqlite"
 
-    def create(self) -> None:
-        """Make the folder, ignored by git."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        if not any(self.path.iterdir()):  # nobody else's
-            write_private(self.path / ".gitignore", "*\n")
-
     @contextmanager
     def held_by_service(self) -> Iterator[IO[str]]:
         """Hold the folder as its only service; the file gets the port once that is answering."""
-        self.create()
+        self.path.mkdir(parents=True, exist_ok=True)
         with open(self.path / "service", "a+", opener=private) as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

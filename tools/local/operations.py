@@ -36,10 +36,8 @@ _PAGE = """
 SELECT item FROM rows WHERE place = ?
 AND (hash, range, own_hash, own_range) > (?, ?, ?, ?)
 AND (hash, range, own_hash, own_range) < (?, ?, ?, ?)
-ORDER BY
+ORDER BY hash, range, own_hash, own_range LIMIT ?
 """
-_FORWARDS = "hash, range, own_hash, own_range LIMIT ?"
-_BACKWARDS = "hash DESC, range DESC, own_hash DESC, own_range DESC LIMIT ?"
 # To SQLite, bytes come after every number and text.
 _LEAST, _LAST = -(2**63), b""
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
@@ -171,14 +169,12 @@ class _Call:
 
     def _page(self, place: str, low: list[object], high: list[object]) -> Response:
         """Read what lies between two places, up to the limit; DynamoDB also stops at 1 MB."""
-        keys, is_forward = self._keys[place], self.request.get("ScanIndexForward", True)
+        keys = self._keys[place]
         if "ExclusiveStartKey" in self.request:
             key = known(self.request["ExclusiveStartKey"])
-            start = [*keys.read(key), *self._own.read(key)]
-            low, high = (start, high) if is_forward else (low, start)
+            low = [*keys.read(key), *self._own.read(key)]
         limit = self.request.get("Limit", -1)
-        found = _PAGE + (_FORWARDS if is_forward else _BACKWARDS)
-        rows = self.execute(found, (place, *low, *high, limit))
+        rows = self.execute(_PAGE, (place, *low, *high, limit))
         items = [json.loads(text) for (text,) in rows]
         page = {"Items": items, "Count": len(items)}
         if len(items) == limit:
@@ -239,7 +235,7 @@ _OPERATIONS = {
     ),
     "Query": (
         _Call.query,
-        "IndexName KeyConditionExpression ScanIndexForward" + _EXPRESSIONS + _PAGED,
+        "IndexName KeyConditionExpression" + _EXPRESSIONS + _PAGED,
     ),
     "Scan": (_Call.scan, _PAGED),
     "CreateTable": (

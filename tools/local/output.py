@@ -9,15 +9,12 @@ from typing import TextIO
 
 from tools.local.folder import private
 
-_MAX_BYTES = 20_000_000
 _log = logging.getLogger(__name__)
 
 
 def open_log(path: Path) -> TextIO:
-    """Continue a log; one of more than 20 MB becomes PATH.1, in place of what was there."""
-    if path.exists() and path.stat().st_size > _MAX_BYTES:
-        path.replace(f"{path}.1")
-    return open(path, "a", 1, "utf-8", "backslashreplace", opener=private)
+    """Begin a log, in place of the last start's."""
+    return open(path, "w", 1, "utf-8", "backslashreplace", opener=private)
 
 
 class Output(StringIO):

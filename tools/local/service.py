@@ -93,7 +93,6 @@ def open_store(folder: DataFolder) -> Iterator[Store]:
         keep_local(None)
         yield Store(folder, client())
         return
-    folder.create()
     with closing(Database(folder.database)) as database:
         keep_local(database)
         yield Store(folder, client(), database)
