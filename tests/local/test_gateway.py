@@ -154,9 +154,6 @@ def test_path_without_a_route_gets_the_templates_response(project: Path) -> None
 def test_request_beyond_api_gateways_quota_is_refused(project: Path) -> None:
     gateway = load(project)
 
-    assert get(gateway, "/notes/1?" + "x" * 10_000).status_code == 200
-    assert get(gateway, "/notes/1?" + "x" * 10_240).status_code == 431
-    assert get(gateway, headers={"A": "x" * 10_240}).status_code == 431
     assert get(gateway, content=bytes(10 * 1024 * 1024 + 1)).status_code == 413
 
 

@@ -35,7 +35,6 @@ from tools.local.template import Function, Template
 # https://docs.aws.amazon.com/apigateway/latest/developerguide/
 # api-gateway-execution-service-limits-table.html
 _MAX_BODY_BYTES = 10 * 1024 * 1024
-_MAX_HEAD_BYTES = 10_240  # of the request line and all header values together
 # https://docs.aws.amazon.com/apigateway/latest/developerguide/supported-gateway-response-types.html
 _STATUSES = {
     "MISSING_AUTHENTICATION_TOKEN": 403,
@@ -97,10 +96,6 @@ class Gateway:
 
     async def _answer(self, request: Request, request_id: str) -> Response:
         path = request.scope["raw_path"].decode("latin-1")
-        head = [path, request.scope["query_string"], *request.headers.values()]
-        if sum(map(len, head)) > _MAX_HEAD_BYTES:
-            # Before API Gateway looks for a route or a gateway response. AWS documents no answer.
-            return Response(status_code=431)
         body = bytearray()
         try:
             async for chunk in request.stream():
