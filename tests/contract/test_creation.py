@@ -105,6 +105,7 @@ def test_refused_adds_nothing(client: Client, seeded_pets: SeededPets) -> None:
     "headers",
     [
         [("cONTENT-tYPE", 'APPLICATION/json ; charset="utf-8"')],
+        [("Content-Encoding", "identity")],
         [],
     ],
 )

@@ -1,4 +1,4 @@
-"""What the documents name exists: files, headings, commands, operations and events."""
+"""What the documents name exists: files, headings and commands."""
 
 import re
 from pathlib import Path
@@ -45,17 +45,6 @@ def test_aws_has_each_command(name: str) -> None:
     for service, command in re.findall(r"\baws ([a-z0-9-]+) ([a-z-]+)", text):
         operations = get_session().get_service_model(service).operation_names
         assert command in ["wait", *(xform_name(each, "-") for each in operations)]
-
-
-@each_file
-def test_operations_and_events_that_are_named_exist(file: Path) -> None:
-    text = file.read_text()
-    known = {each.id.lower() for each in openapi.operations()}
-    # Not delete: the worked example.
-    for name in re.findall(r"\b(?:list|create|get|update)_?[Pp]ets?\b", text):
-        assert name.replace("_", "").lower() in known
-    for event in re.findall(r"\bevents/[\w-]+\.json", text):
-        assert (ROOT / event).exists()
 
 
 @openapi.each_operation

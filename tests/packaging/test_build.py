@@ -92,7 +92,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return output
 
 
-def test_a_layer_is_compiled_and_has_the_licences_of_its_libraries(built: Path) -> None:
+def test_a_layer_is_compiled_and_has_licences_and_authorities(built: Path) -> None:
     modules = list(built.rglob("*.py"))
     libraries = list(built.glob("python/*.dist-info"))
 
@@ -103,6 +103,9 @@ def test_a_layer_is_compiled_and_has_the_licences_of_its_libraries(built: Path) 
     for library in libraries:
         assert list(library.rglob("LICEN*")), library.name
     assert not (built / "python/pydantic").exists()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(built / BUNDLE)
+    assert len(context.get_ca_certs()) == 5
 
 
 def test_the_same_input_gives_the_same_bytes(built: Path, tmp_path: Path) -> None:
@@ -139,14 +142,6 @@ def test_the_reduced_sdk_finds_the_endpoints_of_the_whole_one(built: Path) -> No
 
     assert sent[0].count(b"https://dynamodb") > 10
     assert sent[0] == sent[1]
-
-
-def test_a_layer_has_the_bundle_that_the_template_names(built: Path) -> None:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-
-    context.load_verify_locations(built / BUNDLE)
-
-    assert len(context.get_ca_certs()) == 5
 
 
 def test_an_artifact_holds_code_that_is_addressed_by_its_digest(tmp_path: Path) -> None:
