@@ -22,6 +22,8 @@ python -m pytest -q -n 2 -m 'not slow' tests/unit tests/contract tests/reliabili
 def test_worked_example_is_complete(tmp_path: Path, example: str) -> None:
     run("git", "checkout-index", "--all", f"--prefix={tmp_path}/", cwd=ROOT)
     run("git", "apply", ROOT / f"docs/examples/{example}.patch", cwd=tmp_path)
+    run("git", "init", "--quiet", cwd=tmp_path)
+    run("git", "add", "--all", cwd=tmp_path)  # tests search what git tracks
     (tmp_path / ".tools").symlink_to(ROOT / ".tools")
     run(
         *("bash", "-euc", CHECKS),
