@@ -273,14 +273,17 @@ class Call(Generic[T]):
         except (httpx2.TransportError, OSError) as error:
             reason = str(error) or "it took too long"
             text = f"{self.method} {self.url} got no response: {reason}"
-            raise errors.NoResponseError(text) from error
+            failure = errors.NoResponseError(text)
+            # OpenSSL's name for a certificate that is wrong; trying again does not change it.
+            failure.may_pass = "CERTIFICATE_VERIFY_FAILED" not in reason
+            raise failure from error
 
     def result(self, response: httpx2.Response, content: bytes) -> T:
         """Return what a response stands for."""
         if not response.is_success:
             raise errors.ApiError.from_response(response, content)
         try:
-            value = json.loads(content if len(content) <= MAX_BODY_BYTES else b"")
+            value = json.loads(content)
         except (ValueError, RecursionError) as error:
             text = f"{self.url}: something other than JSON of up to {MAX_BODY_BYTES} bytes"
             raise errors.InvalidResponseError(text) from error
