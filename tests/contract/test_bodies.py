@@ -48,12 +48,15 @@ REFUSED = [
     rb'{"name": "\x41", "categoryId": 1}',
     b'{"name": "a\0", "categoryId": 1}',
     b'{"name": "a\n", "categoryId": 1}',
-    # not UTF-8: in no encoding like it, overlong, a surrogate, cut off, beyond Unicode
-    b'{"name": "\xff\xfe", "categoryId": 1}',
-    b'{"name": "\xc0\xaf", "categoryId": 1}',
-    b'{"name": "\xed\xa0\xbd", "categoryId": 1}',
-    b'{"name": "\xf0\x9f\x90", "categoryId": 1}',
-    b'{"name": "\xf4\x90\x80\x80", "categoryId": 1}',
+]
+
+# In no encoding like it, overlong, a surrogate, cut off, beyond Unicode.
+NOT_UTF_8 = [
+    b"\xff\xfe",
+    b"\xc0\xaf",
+    b"\xed\xa0\xbd",
+    b"\xf0\x9f\x90",
+    b"\xf4\x90\x80\x80",
 ]
 
 ACCEPTED = [
@@ -70,6 +73,12 @@ ACCEPTED = [
 def test_refused(client: Client, body: bytes) -> None:
     """A body that is not a JSON object, or that JSON leaves undefined, is refused."""
     assert_error(client.post(body), "invalid_request")
+
+
+@pytest.mark.parametrize("characters", NOT_UTF_8)
+def test_not_utf_8(client: Client, characters: bytes) -> None:
+    """Bytes that are not a character are refused."""
+    assert_error(client.post(VALID.replace(b"x", characters)), "invalid_request")
 
 
 @pytest.mark.parametrize("body", ACCEPTED)
