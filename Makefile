@@ -139,7 +139,7 @@ format: .venv/.installed ## format and auto-fix
 quick: install .tools/sam/.installed ## while you add an operation or a field: what is still missing (under 20 s)
 	@$(PYTEST_CMD) -q -n auto --show-capture=no @tests/quick.txt
 
-# CI also asks that every branch of what ships is covered.
+# CI also asks that every branch of functions and layer is covered.
 .PHONY: test
 test: install .tools/sam/.installed ## every test that is not slow
 	@echo "make test: about a minute on two idle cores"
@@ -236,7 +236,7 @@ rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## 
 .PHONY: first-flight
 first-flight: .venv/.installed .tools/sam/.installed ## the rehearsal's steps and more in a real, empty AWS account: make first-flight STAGE=staging ALARM_EMAIL=...
 	@$(call required,STAGE ALARM_EMAIL)$(MAKE) build ARCH=arm64
-	@echo "This takes about an hour and costs a few dollars: docs/deployment.md, First flight."
+	@echo "Never run yet; an hour and a few dollars are a guess: docs/deployment.md, First flight."
 	@FIRST_FLIGHT=1 REHEARSED_STAGE="$$STAGE" $(PYTEST_CMD) tests/rehearsal -vx --durations=0 --durations-min=1
 
 ## A service of your own, and the benchmark

@@ -1,4 +1,4 @@
-"""createPet: members and their ranges, and that what is kept is what was sent (section 4.2)."""
+"""createPet: members and their ranges, and that what is kept is what was sent."""
 
 import json
 from itertools import product

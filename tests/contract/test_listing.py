@@ -1,4 +1,4 @@
-"""listPets: parameters, their limits and what a page holds (section 4.1 of the interface)."""
+"""listPets: parameters, their limits and what a page holds."""
 
 import pytest
 

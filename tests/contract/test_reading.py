@@ -1,4 +1,4 @@
-"""getPet: the animal by its id, and the announcement of the operation's end (section 4.3)."""
+"""getPet: the animal by its id, and the announcement of the operation's end."""
 
 import httpx2
 import pytest

@@ -12,7 +12,7 @@ def require_python() -> None:
     if sys.version_info[:2] != PYTHON:
         raise SystemExit(
             "The layer's bytecode must be compiled by CPython 3.13. Install it, then: "
-            "make clean && make PYTHON=/path/to/python3.13 build"
+            "rm -rf .venv .tools && make PYTHON=/path/to/python3.13 build"
         )
 
 

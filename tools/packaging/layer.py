@@ -34,12 +34,12 @@ EMPTIED = {
 }
 """Modules that are loaded at each cold start and never used, with the names that importers ask for.
 
-They are the types of schemas (93 M instructions of a cold start's 710), the texts of `help()`
+They are the types of schemas (93 M instructions of a cold start's 720), the texts of `help()`
 (28 M), and HTTP/2, for which urllib3 would import a reader of package metadata (17 M).
 """
 
 DROPS = {
-    # Descriptions of 450 services (27 of 40 MB), listed at each start: 44 M instructions of it.
+    # Descriptions of 439 services (27 of 40 MB), listed at each start: 44 M instructions of it.
     "botocore/data/*/": "dynamodb",
     "botocore/data/dynamodb/*/": "2012-08-10",  # not the API before it: 4 M
     # Routing, which is API Gateway's work here, and what the Logger does not load: 3 MB.

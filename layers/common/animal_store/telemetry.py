@@ -97,8 +97,8 @@ def write(  # noqa: PLR0913 - one argument for each fact of the line
 ) -> None:
     """Write the line of a request.
 
-    It bypasses the logger, which would cost 8 % of a get. Members without a value are left out,
-    because log bytes are billed.
+    It bypasses the logger, which is slower. Members without a value are left out, because log
+    bytes are billed.
 
     Args:
         operation: The operation's name in the interface.
