@@ -26,7 +26,8 @@ def add_needed(rights: Rights, operation: str, params: dict[str, Any]) -> None:
     """Add what IAM asks about a call."""
     if operation == "TransactWriteItems":
         for part in params["TransactItems"]:
-            add_needed(rights, "PutItem", part["Put"])
+            ((kind, own),) = part.items()
+            add_needed(rights, f"{kind}Item", own)
         return
     table, index = params["TableName"], params.get("IndexName")
     arn = f"{ARNS[table]}/index/{index}" if index else ARNS[table]
@@ -37,7 +38,7 @@ def add_needed(rights: Rights, operation: str, params: dict[str, Any]) -> None:
     item = params.get("Item") or params.get("Key") or {"pk": values[":partition"]}
     partition, mark, _ = item["pk"]["S"].partition("#")
     conditions.add(f"{partition}#*" if mark else partition)
-    if operation in {"PutItem", "UpdateItem"}:
+    if operation not in {"GetItem", "Query"}:
         conditions.update(item, params.get("ExpressionAttributeNames", {}).values())
 
 
