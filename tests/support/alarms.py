@@ -1,70 +1,77 @@
-"""Evaluate the alarms of a template over streams of requests, as CloudWatch does.
+"""Evaluate the alarms of a template over traffic, as CloudWatch does.
 
 Windows slide with the minutes.
 """
 
 import re
-from collections.abc import Callable, Iterator
-from fnmatch import fnmatchcase
-from math import isnan, nan
-from operator import and_, ge, gt, lt, ne, or_
+from collections.abc import Mapping
+from functools import cache
+from math import floor, isnan, nan
+from operator import gt, lt
 from typing import Any, NamedTuple
 
 from tests.support.stack import Template, properties_by_name
 
-Metric = tuple[str, str, frozenset[tuple[str, str]]]
-"""A metric's namespace, name and dimensions."""
+Counts = list[tuple[Any, float]]
+"""What adds to metrics (by namespace, name and dimensions), and which value."""
 
-MINUTES = [*range(1, 60), *range(60, 12 * 60 + 1, 5)]
-"""Those of the 12 hours that are looked at."""
+MINUTES = [*range(1, 11), *range(15, 8 * 60 + 1, 15)]
+"""Those of 8 hours that are looked at."""
 
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "GreaterThanThreshold": gt,
-    "LessThanThreshold": lt,
-    ">=": ge,
-    "<": lt,
-    "!=": ne,
-}
-_SIGNS = {"AND": and_, "&&": and_, "OR": or_, "||": or_}
-# Metric math: using-metric-math.html in CloudWatch's guide.
-_MATH: dict[str, Any] = {
+_COMPARE = {"GreaterThanThreshold": gt, "LessThanThreshold": lt}
+# What Python calls otherwise of metric math, of a composite alarm's rule and of a filter's pattern
+# (using-metric-math.html, AlarmRule, FilterAndPatternSyntax.html).
+_FUNCTIONS: dict[str, Any] = {
     "IF": lambda condition, yes, no: yes if condition else no,
     "FILL": lambda value, filling: filling if isnan(value) else value,
     "SUM": sum,
 }
+_PYTHON = {
+    r"[{}]|\$\.": "",
+    r'= "([^"]*)\*"': r'.startswith("\1")',
+    " = ": " == ",
+    r"\bAND\b|&&": "&",
+    r"\bOR\b|\|\|": "|",
+}
 
 
-def metric(namespace: str, name: str, dimensions: dict[str, str]) -> Metric:
-    """Name a metric."""
-    return namespace, name, frozenset(dimensions.items())
+@cache
+def _compiled(expression: str) -> Any:
+    for theirs, ours in _PYTHON.items():
+        expression = re.sub(theirs, ours, expression)
+    return compile(expression.strip(), "template.yaml", "eval")
+
+
+def _evaluate(expression: str, names: Mapping[str, Any]) -> Any:
+    return eval(_compiled(expression), _FUNCTIONS, names)  # noqa: S307 - the template's
 
 
 class Stream(NamedTuple):
-    """Values of a metric that come evenly from one minute until another."""
+    """Requests, or invocations, that come evenly: so many a minute before and after minute 0."""
 
-    value: float
-    per_minute: float
-    first: int
-    last: int
+    counts: Counts
+    before: float
+    after: float
 
     def until(self, minute: int) -> int:
-        """Return how many have come."""
-        passed = min(max(minute, self.first), self.last) - self.first
-        return int(self.per_minute * passed + 1e-9)
+        """Return how many come from minute 0 until another."""
+        return floor(minute * (self.after if minute > 0 else self.before) + 1e-9)
 
 
-Day = dict[Metric, list[Stream]]
+Day = list[Stream]
 
 
 def _statistic(day: Day, asked: dict[str, Any], minute: int) -> float:
     """Return a statistic of a metric over its period until a minute, NaN without values."""
     dimensions = {pair["Name"]: pair["Value"] for pair in asked["Dimensions"]}
-    name = metric(asked["Namespace"], asked["MetricName"], dimensions)
     number, total = 0, 0.0
-    for stream in day.get(name, []):
-        came = stream.until(minute) - stream.until(minute - asked["Period"] // 60)
-        number += came
-        total += came * stream.value
+    for stream in day:
+        for metric, value in stream.counts:
+            if metric == (asked["Namespace"], asked["MetricName"], dimensions):
+                start = minute - asked["Period"] // 60
+                came = stream.until(minute) - stream.until(start)
+                number += came
+                total += came * value
     if number == 0:
         return nan
     return total / {"Sum": 1, "Average": number}[asked["Statistic"]]
@@ -77,36 +84,22 @@ def _value(day: Day, alarm: dict[str, Any], minute: int) -> float:
     result, *queries = alarm["Metrics"]
     values = {}
     for query in queries:
-        asked = query["MetricStat"]
-        own = {"Statistic": asked["Stat"], "Period": asked["Period"]}
-        values[query["Id"]] = _statistic(day, asked["Metric"] | own, minute)
-    return float(eval(result["Expression"], _MATH, values))  # noqa: S307 - the template's
+        asked = query["MetricStat"] | query["MetricStat"]["Metric"]
+        values[query["Id"]] = _statistic(
+            day, asked | {"Statistic": asked["Stat"]}, minute
+        )
+    return float(_evaluate(result["Expression"], values))
 
 
 def _rings(day: Day, alarm: dict[str, Any], now: int) -> bool:
-    compare, threshold = _COMPARE[alarm["ComparisonOperator"]], alarm["Threshold"]
     period = alarm.get("Period") or alarm["Metrics"][1]["MetricStat"]["Period"]
-    periods = alarm["EvaluationPeriods"]
+    compare, threshold = _COMPARE[alarm["ComparisonOperator"]], alarm["Threshold"]
     breaching = 0
-    for back in range(periods):
+    for back in range(alarm["EvaluationPeriods"]):
         value = _value(day, alarm, now - back * period // 60)
         missing = isnan(value) and alarm["TreatMissingData"] == "breaching"
         breaching += missing or compare(value, float(threshold))
-    return not breaching < alarm.get("DatapointsToAlarm", periods)
-
-
-def _combine(words: Iterator[str], value_of: Callable[[str], Any]) -> Any:
-    """Apply AND and OR from left to right, up to the closing parenthesis."""
-    result, sign = None, None
-    for word in words:
-        if word == ")":
-            break
-        if word in _SIGNS:
-            sign = _SIGNS[word]
-            continue
-        value = _combine(words, value_of) if word == "(" else value_of(word)
-        result = sign(result, value) if sign else value
-    return result
+    return not breaching < alarm.get("DatapointsToAlarm", alarm["EvaluationPeriods"])
 
 
 def ringing(template: Template, day: Day) -> dict[str, set[int]]:
@@ -116,46 +109,33 @@ def ringing(template: Template, day: Day) -> dict[str, set[int]]:
         found[name] = {now for now in MINUTES if _rings(day, alarm, now)}
     composites = properties_by_name(template, "AWS::CloudWatch::CompositeAlarm")
     for name, alarm in composites.items():
-        words = re.findall(r'ALARM\("\w+"\)|AND|OR|[()]', alarm["AlarmRule"])
-        minutes = _combine(iter(words), lambda word: found[word.split('"')[1]])
         suppressor = alarm.get("ActionsSuppressor", "").removesuffix(".Arn")
+        minutes = _evaluate(alarm["AlarmRule"], {"ALARM": found.get})
         found[name] = minutes - found.get(suppressor, set())
     return found
 
 
-def _holds(term: str, line: dict[str, Any]) -> bool:
-    """Tell whether a line of a log has what a filter asks for: `$.status >= 500`."""
-    member, sign, literal = term.removeprefix("$.").split(" ", 2)
-    if literal.startswith('"'):
-        return fnmatchcase(line[member], literal.strip('"')) is (sign == "=")
-    return _COMPARE[sign](line[member], int(literal))
-
-
-def counted_in_log(
-    template: Template, line: dict[str, Any]
-) -> Iterator[tuple[Metric, float]]:
-    """Yield the metrics, with their values, that the filters make of a line of the access log."""
+def counted_in_log(template: Template, line: dict[str, Any]) -> Counts:
+    """Return what the metric filters make of a line of the access log."""
+    counts = []
     for each in properties_by_name(template, "AWS::Logs::MetricFilter").values():
-        # FilterAndPatternSyntax.html in CloudWatch Logs' guide; `*` is anything.
-        words = re.findall(
-            r'\$\.\w+ \S+ (?:"[^"]*"|\d+)|&&|\|\||[()]', each["FilterPattern"]
-        )
-        holds = _combine(iter(words), lambda term: _holds(term, line))
-        if holds:
+        if _evaluate(each["FilterPattern"], line):
             (made,) = each["MetricTransformations"]
-            dimensions = {
-                pair["Key"]: line[pair["Value"].removeprefix("$.")]
-                for pair in made["Dimensions"]
-            }
-            name = metric(made["MetricNamespace"], made["MetricName"], dimensions)
-            yield name, float(made["MetricValue"])
+            dimensions = {}
+            for pair in made["Dimensions"]:
+                dimensions[pair["Key"]] = _evaluate(pair["Value"], line)
+            metric = made["MetricNamespace"], made["MetricName"], dimensions
+            counts.append((metric, float(made["MetricValue"])))
+    return counts
 
 
-def counted_by_function(line: dict[str, Any]) -> Iterator[tuple[Metric, float]]:
-    """Yield the metrics, with their values, that CloudWatch makes of a function's line (EMF)."""
-    for directive in line.get("_aws", {}).get("CloudWatchMetrics", []):
+def counted_by_function(line: dict[str, Any]) -> Counts:
+    """Return what CloudWatch makes of a function's line (EMF)."""
+    counts = []
+    for directive in line["_aws"]["CloudWatchMetrics"]:
         (names,) = directive["Dimensions"]
         dimensions = {name: line[name] for name in names}
         for each in directive["Metrics"]:
-            name = metric(directive["Namespace"], each["Name"], dimensions)
-            yield name, line[each["Name"]]
+            metric = directive["Namespace"], each["Name"], dimensions
+            counts.append((metric, line[each["Name"]]))
+    return counts
