@@ -234,7 +234,7 @@ rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## 
 	@echo "what the emulator lacks: tests/rehearsal/emulator.yaml"
 
 .PHONY: first-flight
-first-flight: .venv/.installed .tools/sam/.installed ## the rehearsal's steps and more in a real, empty AWS account: make first-flight STAGE=staging ALARM_EMAIL=...
+first-flight: .venv/.installed .tools/sam/.installed ## the rehearsal's steps in a real, empty AWS account: make first-flight STAGE=staging ALARM_EMAIL=...
 	@$(call required,STAGE ALARM_EMAIL)$(MAKE) build ARCH=arm64
 	@echo "Never run yet; an hour and a few dollars are a guess: docs/deployment.md, First flight."
 	@FIRST_FLIGHT=1 REHEARSED_STAGE="$$STAGE" $(PYTEST_CMD) tests/rehearsal -vx --durations=0 --durations-min=1
