@@ -25,7 +25,7 @@ PARAMETERS = st.sampled_from(["limit", "status", "cursor"])
 MEMBERS = st.sampled_from(["name", "categoryId", "status", "x"])
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(
     name=st.sampled_from(SUCCESSES),
     headers=st.dictionaries(HEADERS, st.lists(TEXT, min_size=1, max_size=2)),
