@@ -5,7 +5,7 @@ from subprocess import CalledProcessError
 import pytest
 
 from tests.support.aws import Account, pack
-from tools.deployment.deploy import deploy, last_good, rollback
+from tools.deployment.deploy import STACK_POLICY, deploy, last_good, rollback
 from tools.deployment.stage import DeploymentError
 
 
@@ -15,7 +15,6 @@ def live(account: Account) -> Account:
     deploy(account.stage, pack("zebra"))
     deploy(account.stage, pack("ape"))
     rollback(account.stage, "zebra")
-    account.started.clear()
     return account
 
 
@@ -32,29 +31,47 @@ def test_what_is_attested_and_passes_is_what_a_failure_goes_back_to(
         "PermissionsBoundary=policy/boundary AlarmEmail=me@example.com"
     )
     assert checked.endswith("tests/contract -rfE -m smoke_read_only")
+    policy = account.client("cloudformation").get_stack_policy(
+        StackName="animal-store-production"
+    )
+    assert policy["StackPolicyBody"] == STACK_POLICY
+
+
+def test_the_suite_has_no_credentials_and_a_workflow_masks_its_key(
+    account: Account,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    deploy(account.stage, pack("zebra"))
+    key = account.environment.pop("CONTRACT_API_KEY")
+    assert f"::add-mask::{key}\n" in capsys.readouterr().out
+    assert account.environment == {
+        "CONTRACT_BASE_URL": "https://a/v1",
+        "CONTRACT_EXPECTED_FAILURES": "tests/contract/expected_failures/aws.yaml",
+    }
 
 
 def test_what_fails_its_check_is_taken_back(live: Account) -> None:
-    live.programs["pytest"] = 1
+    live.failing.add("newer")
     with pytest.raises(DeploymentError, match="status 1\nproduction runs zebra again"):
         deploy(live.stage, pack("newer"))
     assert (live.runs(), last_good(live.stage)) == ("zebra", "zebra")
-    assert "Canary=false" in live.started[-1]
+    assert "Canary=false" in live.started[-2]
 
 
-@pytest.mark.parametrize("commit", ["zebra", "ape"])
 def test_a_rollback_stays_and_says_so_even_if_its_check_fails(
-    live: Account, commit: str, capsys: pytest.CaptureFixture[str]
+    live: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    live.programs["pytest"] = 1
+    live.failing.add("ape")
     with pytest.raises(DeploymentError, match=r"status 1$"):
-        rollback(live.stage, commit)
-    assert (live.runs(), last_good(live.stage)) == (commit, "zebra")
-    assert f"{commit} stays, unless this says otherwise" in capsys.readouterr().out
+        rollback(live.stage, "ape")
+    assert (live.runs(), last_good(live.stage)) == ("ape", "zebra")
+    assert "ape stays, unless this says otherwise" in capsys.readouterr().out
 
 
 def test_a_first_deployment_has_nothing_to_go_back_to(account: Account) -> None:
-    account.programs["pytest"] = 1
+    account.failing.add("zebra")
     with pytest.raises(DeploymentError, match=r"status 1$"):
         deploy(account.stage, pack("zebra"))
     assert (account.runs(), last_good(account.stage)) == ("zebra", "")
@@ -63,24 +80,24 @@ def test_a_first_deployment_has_nothing_to_go_back_to(account: Account) -> None:
 def test_a_canary_gets_requests_that_only_read(live: Account) -> None:
     live.is_slow = True
     deploy(live.stage, pack("newer"))
-    assert any(" --no-summary -m smoke_read_only" in line for line in live.started)
+    assert " --no-summary -m smoke_read_only" in str(live.started)
 
 
-@pytest.mark.parametrize("program", ["gh", "sam"])
+@pytest.mark.parametrize(
+    ("program", "error"), [("gh", CalledProcessError), ("sam", DeploymentError)]
+)
 def test_what_is_not_attested_or_not_taken_changes_nothing(
-    live: Account, program: str
+    live: Account, program: str, error: type[Exception]
 ) -> None:
-    live.programs[program] = 1
-    with pytest.raises(CalledProcessError, match=program):
+    live.failing.add(program)
+    with pytest.raises(error, match=program):
         deploy(live.stage, pack("newer"))
     assert (live.runs(), last_good(live.stage)) == ("zebra", "zebra")
 
 
 def test_an_older_commit_that_is_approved_late_is_refused(live: Account) -> None:
-    live.programs["git"] = 0
-    with pytest.raises(
-        DeploymentError, match="zebra is newer: to go back to old, make"
-    ):
+    live.failing.remove("git")
+    with pytest.raises(DeploymentError, match="zebra is newer: to go back to old"):
         deploy(live.stage, pack("old"))
     assert live.runs() == "zebra"
 
@@ -90,20 +107,18 @@ def test_a_commit_that_never_ran_is_named(live: Account) -> None:
         rollback(live.stage, "zeb")
 
 
-def test_waiting_for_another_deployment_says_so_and_ends(
-    live: Account, capsys: pytest.CaptureFixture[str]
+def test_waiting_says_what_for_and_ends(
+    account: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    busy = {"StackName": live.stage.stack, "StackStatus": "UPDATE_IN_PROGRESS"}
-    live.answers["DescribeStacks"] = {"Stacks": [busy]}
-    with pytest.raises(DeploymentError, match="gave up after an hour"):
-        live.stage.wait()
-    assert "waiting for another deployment: animal-store" in capsys.readouterr().out
+    with pytest.raises(DeploymentError, match="gave up after an hour: UPDATE_IN_P"):
+        account.stage.wait("another deployment", lambda: "UPDATE_IN_PROGRESS")
+    assert "up to an hour for another deployment" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("state", "command"),
     [
-        ("ROLLBACK_COMPLETE", "delete-stack --stack-name animal-store-production$"),
+        ("ROLLBACK_COMPLETE", "delete-stack --stack-name animal-store-production"),
         ("UPDATE_ROLLBACK_FAILED", "continue-update-rollback --stack-name animal-"),
     ],
 )
@@ -111,5 +126,5 @@ def test_a_stack_that_cannot_be_deployed_names_its_next_command(
     account: Account, state: str, command: str
 ) -> None:
     account.answers["DescribeStacks"] = {"Stacks": [{"StackStatus": state}]}
-    with pytest.raises(DeploymentError, match=f"is {state}.*{command}"):
-        account.stage.wait()
+    assert f"is {state}" in account.stage.state()
+    assert command in account.stage.state()

@@ -22,8 +22,7 @@ from botocore.exceptions import ClientError
 from tests.rehearsal.conftest import IS_ON_AWS
 from tools import ROOT
 from tools.deployment import bootstrap, restore
-from tools.deployment.contract import check_key
-from tools.deployment.deploy import deploy, last_good, rollback
+from tools.deployment.deploy import check_key, deploy, last_good, rollback
 from tools.deployment.stage import DeploymentError, Stage
 from tools.deployment.status import resources, status
 from tools.packaging import artifact

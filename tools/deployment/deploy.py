@@ -2,6 +2,8 @@
 
 import json
 import os
+import sys
+import time
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -10,7 +12,6 @@ from tempfile import TemporaryDirectory
 from zipfile import ZipFile
 
 from tools import ROOT
-from tools.deployment.contract import READ_ONLY, ask, check_contract, check_key
 from tools.deployment.stage import SAM, DeploymentError, Stage, StageName
 from tools.packaging.artifact import Artifact, unpack
 
@@ -20,8 +21,7 @@ STACK_POLICY = """{"Statement": [
   {"Effect": "Deny", "Principal": "*", "Action": ["Update:Replace", "Update:Delete"],
     "Resource": ["LogicalResourceId/AnimalsTable", "LogicalResourceId/ApiKeysTable"]}
 ]}"""
-# Of the account, not of the repository: they stay as they are unless samconfig.toml names them.
-_KEPT = {"AlarmEmail", "CertificateArn", "DomainName"}
+_READ_ONLY = ("-m", "smoke_read_only")
 
 
 def deploy(
@@ -31,18 +31,18 @@ def deploy(
     stage.announce()
     good, commit = last_good(stage), ZipFile(file).read("COMMIT").decode()
     older = ["git", "merge-base", "--is-ancestor", commit, f"{good}^"]
-    is_older = stage.execute(older, cwd=ROOT, capture_output=True).returncode == 0
-    if is_older and stage.name == "production":  # it was approved late
+    if stage.execute(older, cwd=ROOT, capture_output=True).returncode == 0:
+        # It was approved late.
         raise DeploymentError(f"{good} is newer: to go back to {commit}, make rollback")
     if good:
-        stage.wait()
-    _install(stage, file.read_bytes(), canary=canary, attested=attested)
+        stage.wait("another deployment", stage.state)
     try:
-        _check(stage, commit)
+        _release(stage, file.read_bytes(), canary=canary, attested=attested)
     except Exception as error:
-        if good in {"", commit} or stage.deployed()["Commit"] != commit:
+        # It was not deployed, or somebody has deployed since.
+        if not good or stage.deployed()["Commit"] != commit:
             raise
-        _install(stage, _load(stage, good), canary=False, attested=False)
+        _release(stage, _load(stage, good), canary=False, attested=False)
         raise DeploymentError(f"{error}\n{stage.name} runs {good} again") from error
 
 
@@ -54,9 +54,25 @@ def rollback(
     artifact = _load(stage, commit)
     if stage.describe()["StackStatus"] == "UPDATE_IN_PROGRESS":
         stage.client("cloudformation").cancel_update_stack(StackName=stage.stack)
-    stage.wait()
-    _install(stage, artifact, canary=canary, attested=attested)
-    _check(stage, commit)
+    stage.wait("another deployment", stage.state)
+    _release(stage, artifact, canary=canary, attested=attested)
+
+
+def check_contract(stage: Stage) -> None:
+    """Refuse a stage that does not pass the contract suite (production: its reads)."""
+    selected = _READ_ONLY if stage.name == "production" else ()
+    if status := _ask(stage, check_key(stage), "-rfE", *selected):
+        # https://docs.pytest.org/en/stable/reference/exit-codes.html
+        raise DeploymentError(f"the contract suite ended with pytest's status {status}")
+
+
+def check_key(stage: Stage) -> str:
+    """Issue a key of a stage, which expires within an hour."""
+    expires = int(time.time()) + 3600
+    key, _ = stage.keys().issue("check", "test", expires, is_check=True)
+    if "GITHUB_ACTIONS" in os.environ:
+        print("::add-mask::", key, sep="")
+    return key
 
 
 def last_good(stage: Stage) -> str:
@@ -81,41 +97,48 @@ def _store(stage: Stage, key: str, content: bytes) -> None:
     stage.client("s3").put_object(Bucket=bucket, Key=key, Body=content)
 
 
-def _check(stage: Stage, commit: str) -> None:
-    """Check what is installed, and remember that it passed."""
-    print(commit, "stays, unless this says otherwise: it is checked now")
-    check_contract(stage)
-    _store(stage, "last-good", commit.encode())
-    print(commit, "has passed:", stage.deployed()["BaseUrl"])
+def _ask(stage: Stage, key: str, *arguments: str) -> int:
+    """Run the contract suite without this process's credentials; return its exit status."""
+    known = "tests/contract/expected_failures/aws.yaml"
+    environment = {
+        "CONTRACT_BASE_URL": stage.deployed()["BaseUrl"],
+        "CONTRACT_API_KEY": key,
+        "CONTRACT_EXPECTED_FAILURES": os.environ.get("EXPECTED_FAILURES", known),
+    }
+    command = [sys.executable, "-m", "pytest", "tests/contract", *arguments]
+    return stage.execute(command, cwd=ROOT, env=environment).returncode
 
 
-def _install(stage: Stage, content: bytes, *, canary: bool, attested: bool) -> None:
-    """Create or update the stack from an artifact."""
+def _release(stage: Stage, content: bytes, *, canary: bool, attested: bool) -> None:
+    """Create or update the stack from an artifact, check it, and remember that it passed."""
     with TemporaryDirectory() as folder:
         file = Path(folder, "artifact.zip")
         file.write_bytes(content)
         artifact = unpack(file, Path(folder, "artifact"))
+        commit = artifact.commit
         if attested:
             _verify(stage, artifact)
         # Before the stack changes, so that whatever runs can be deployed again.
-        _store(stage, artifact.commit, content)
-        print("deploying", artifact.commit, "(CloudFormation goes on if interrupted)")
+        _store(stage, commit, content)
+        print("deploying", commit, "(CloudFormation goes on if interrupted)")
         command = _command(stage, artifact, canary=canary)
-        # A canary that nobody calls cannot fail. The check that follows judges.
+        # A canary that nobody calls cannot fail.
         key = check_key(stage) if canary and last_good(stage) else ""
         with ThreadPoolExecutor() as pool:
-            deployment = pool.submit(
-                stage.execute, command, cwd=artifact.folder, check=True
-            )
-            while key and not deployment.done():
-                ask(stage, key, "-qq", "--tb=no", "--no-summary", *READ_ONLY)
-                stage.sleep(20)
-            deployment.result()
-    name, cloudformation = stage.stack, stage.client("cloudformation")
-    cloudformation.set_stack_policy(StackName=name, StackPolicyBody=STACK_POLICY)
+            sam = pool.submit(stage.execute, command, cwd=artifact.folder)
+            while key and not sam.done():
+                _ask(stage, key, "-qq", "--tb=no", "--no-summary", *_READ_ONLY)
+    if sam.result().returncode:
+        raise DeploymentError(f"sam deploy failed: {stage.state()}")
+    stack, cloudformation = {"StackName": stage.stack}, stage.client("cloudformation")
+    cloudformation.set_stack_policy(**stack, StackPolicyBody=STACK_POLICY)
     cloudformation.update_termination_protection(
-        StackName=name, EnableTerminationProtection=True
+        **stack, EnableTerminationProtection=True
     )
+    print(commit, "stays, unless this says otherwise: it is checked now")
+    check_contract(stage)
+    _store(stage, "last-good", commit.encode())
+    print(commit, "has passed:", stage.deployed()["BaseUrl"])
 
 
 def _verify(stage: Stage, artifact: Artifact) -> None:
@@ -142,7 +165,8 @@ def _command(stage: Stage, artifact: Artifact, *, canary: bool) -> list[str]:
     (artifact.folder / "template.yaml").write_text(json.dumps(template), "utf-8")
     parameters = []
     for name, parameter in template["Parameters"].items():
-        if "Default" in parameter and name not in _KEPT:
+        # One whose default is empty is the account's own: it stays, unless it is named below.
+        if parameter.get("Default", "") != "":
             parameters.append(f'{name}="{parameter["Default"]}"')
     config = tomllib.loads((artifact.folder / "samconfig.toml").read_text("utf-8"))
     parameters += config[stage.name]["deploy"]["parameters"]["parameter_overrides"]

@@ -4,7 +4,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import boto3
@@ -38,7 +38,7 @@ class Stage:
     """
 
     name: str
-    client: Callable[..., Any] = field(default_factory=lambda: boto3.Session().client)
+    client: Callable[..., Any] = boto3.client
     execute: Callable[..., subprocess.CompletedProcess[Any]] = subprocess.run
     sleep: Callable[[float], None] = time.sleep
 
@@ -61,10 +61,10 @@ class Stage:
         done = self.execute(command, cwd=ROOT, check=True, stdout=-1, text=True)
         return str(done.stdout)
 
-    def describe(self, stack: str = "") -> dict[str, Any]:
+    def describe(self, stack: str = "") -> Any:
         """Return what CloudFormation says of its stack, or another."""
         client, name = self.client("cloudformation"), stack or self.stack
-        return dict(client.describe_stacks(StackName=name)["Stacks"][0])
+        return client.describe_stacks(StackName=name)["Stacks"][0]
 
     def state(self) -> str:
         """Say how its stack is, and what to do if it cannot be deployed."""
@@ -87,17 +87,15 @@ class Stage:
         table = self.deployed()["ApiKeysTableName"]
         return KeyTable(self.client("dynamodb"), table, self.caller)
 
-    def wait(self) -> None:
-        """Wait up to an hour for another deployment: CloudFormation takes one at a time."""
+    def wait(self, what: str, state: Callable[[], str]) -> None:
+        """Wait up to an hour for something of CloudFormation's that is IN_PROGRESS."""
         for _ in range(180):
-            status = self.describe()["StackStatus"]
-            if status in _ADVICE:
-                raise DeploymentError(self.state())
-            if not status.endswith("IN_PROGRESS"):
+            found = state()
+            if "IN_PROGRESS" not in found:
                 return
-            print("waiting for another deployment:", self.state())
+            print(f"waiting up to an hour for {what}: {found}")
             self.sleep(20)
-        raise DeploymentError(f"gave up after an hour: {self.state()}")
+        raise DeploymentError(f"gave up after an hour: {found}")
 
 
 StageName = Annotated[Stage, typer.Argument(parser=Stage, metavar="STAGE")]

@@ -1,32 +1,36 @@
 """Say what a stage runs and how it is, and what changed although nobody deployed."""
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import jmespath  # type: ignore[import-untyped]
-from botocore.exceptions import ClientError
 
-from tools.deployment.contract import check_contract
-from tools.deployment.deploy import last_good
+from tools.deployment.deploy import check_contract, last_good
 from tools.deployment.stage import DeploymentError, Stage, StageName
-from tools.key_table import CHECK_HASH
 
 _MONTH_S = 30 * 86_400
 _OBJECTIVE = 0.001  # the share of an operation's requests that may fail in a month
+
+_RECOVERY = (
+    "ContinuousBackupsDescription.PointInTimeRecoveryDescription."
+    "PointInTimeRecoveryStatus"
+)
 
 
 def status(stage: StageName) -> int:
     """Say what a stage runs, and what is not as it should be; return how much that is."""
     stage.announce()
     found = 0
-    for part in (_version, _settings, _keys, _failures, _drift):
+    parts = (_version, _alarms, _tables, _counter, _keys, _failures, _resources)
+    for part in parts:
         try:
             for line in part(stage):
                 found += 1
                 print("!", line)
-        except (ClientError, DeploymentError, KeyError) as error:
+        except Exception as error:
             found += 1
             print("!", part.__name__, error)
     return found
@@ -40,6 +44,12 @@ def check_stage(stage: StageName) -> None:
         raise DeploymentError(f"{found} things are not as they should be: see above")
 
 
+def resources(stage: Stage) -> list[dict[str, Any]]:
+    """Return CloudFormation's summary of each resource of a stage's stack."""
+    pages = stage.client("cloudformation").get_paginator("list_stack_resources")
+    return [*pages.paginate(StackName=stage.stack).search("StackResourceSummaries[]")]
+
+
 def _version(stage: Stage) -> Iterator[str]:
     print(stage.state())
     runs, good = stage.deployed(), last_good(stage)
@@ -48,113 +58,97 @@ def _version(stage: Stage) -> Iterator[str]:
         yield f"it has not passed its check; the last that did: {good}"
 
 
-def _settings(stage: Stage) -> Iterator[str]:
-    """Compare what AWS answers, and go on where it does not."""
-    for service, operation, asked, path, expected in _questions(stage):
-        try:
-            answer = getattr(stage.client(service), operation)(**asked)
-            found = jmespath.search(path, answer)
-        except ClientError as error:
-            found = error
-        if found != expected:
-            yield f"{operation} {asked}: {path} is {found}, not {expected}"
-
-
-def _questions(stage: Stage) -> Iterator[tuple[str, str, dict[str, Any], str, object]]:
-    """Yield what to ask whom, what of the answer counts, and what it should be."""
-    outputs = stage.deployed()
+def _alarms(stage: Stage) -> Iterator[str]:
+    pages = stage.client("cloudwatch").get_paginator("describe_alarms")
     kinds = ["MetricAlarm", "CompositeAlarm"]
-    alarms = {
-        "AlarmNamePrefix": stage.stack,
-        "AlarmTypes": kinds,
-        "StateValue": "ALARM",
-    }
-    ringing = "[MetricAlarms, CompositeAlarms][].AlarmName"
-    yield "cloudwatch", "describe_alarms", alarms, ringing, []
-    topic = {"TopicArn": outputs["AlarmTopicArn"]}
-    confirmed = "length(Subscriptions[?starts_with(SubscriptionArn, 'arn:')]) > `0`"
-    yield "sns", "list_subscriptions_by_topic", topic, confirmed, True
-    for name, life in (("AnimalsTable", "ENABLED"), ("ApiKeysTable", "DISABLED")):
-        table = {"TableName": outputs[f"{name}Name"]}
-        recovery = (
-            "ContinuousBackupsDescription.PointInTimeRecoveryDescription."
-            "PointInTimeRecoveryStatus"
+    alarms = pages.paginate(AlarmNamePrefix=stage.stack, AlarmTypes=kinds)
+    for name in alarms.search(
+        "[MetricAlarms, CompositeAlarms][] | [?StateValue=='ALARM'].AlarmName"
+    ):
+        yield f"{name} rings"
+    topic = stage.deployed()["AlarmTopicArn"]
+    answer = stage.client("sns").get_topic_attributes(TopicArn=topic)
+    if answer["Attributes"]["SubscriptionsConfirmed"] == "0":
+        yield "nobody has confirmed the address of the alarms"
+
+
+def _tables(stage: Stage) -> Iterator[str]:
+    """Find what drift detection leaves out of both tables."""
+    outputs, client = stage.deployed(), stage.client("dynamodb")
+    for output, life in (
+        ("AnimalsTableName", "ENABLED"),
+        ("ApiKeysTableName", "DISABLED"),
+    ):
+        table = {"TableName": outputs[output]}
+        backups = client.describe_continuous_backups(**table)
+        if jmespath.search(_RECOVERY, backups) != "ENABLED":
+            yield f"point-in-time recovery is off: {table}"
+        expiry = client.describe_time_to_live(**table)["TimeToLiveDescription"]
+        if expiry["TimeToLiveStatus"] != life:
+            yield f"time to live should be {life}: {table} has {expiry}"
+
+
+def _counter(stage: Stage) -> Iterator[str]:
+    last = {}
+    # In this order: a creation takes its id from the counter.
+    for pk, name in (("pet", "id"), ("counter", "value")):
+        answer = stage.client("dynamodb").query(
+            TableName=stage.deployed()["AnimalsTableName"],
+            KeyConditionExpression="pk = :pk",
+            ExpressionAttributeValues={":pk": {"S": pk}},
+            ProjectionExpression="#name",
+            ExpressionAttributeNames={"#name": name},
+            Select="SPECIFIC_ATTRIBUTES",
+            ScanIndexForward=False,
+            Limit=1,
+            ConsistentRead=True,
         )
-        yield "dynamodb", "describe_continuous_backups", table, recovery, "ENABLED"
-        expiry = "TimeToLiveDescription.TimeToLiveStatus"
-        yield "dynamodb", "describe_time_to_live", table, expiry, life
-    for each in resources(stage):
-        function, _, version = each["PhysicalResourceId"].rpartition(":")
-        if each["ResourceType"] == "AWS::Lambda::Version":
-            alias = {"FunctionName": function, "Name": "live"}
-            shares = "[FunctionVersion, RoutingConfig.AdditionalVersionWeights || `{}`]"
-            yield "lambda", "get_alias", alias, shares, [version, {}]
-    # The highest id first: a creation takes its id from the counter.
-    query = {
-        "TableName": outputs["AnimalsTableName"],
-        "KeyConditionExpression": "pk = :pk",
-        "ProjectionExpression": "id, #value",
-        "ExpressionAttributeNames": {"#value": "value"},
-        "Select": "SPECIFIC_ATTRIBUTES",
-        "ScanIndexForward": False,
-        "Limit": 1,
-        "ConsistentRead": True,
-    }
-    values = {"ExpressionAttributeValues": {":pk": {"S": "pet"}}}
-    answer = stage.client("dynamodb").query(**query, **values)
-    highest = jmespath.search("Items[0].id.N || '0'", answer)
-    values = {"ExpressionAttributeValues": {":pk": {"S": "counter"}}}
-    counter = f"to_number(Items[0].value.N || '0') >= `{highest}`"
-    yield "dynamodb", "query", query | values, counter, True
-
-
-def resources(stage: Stage) -> list[dict[str, Any]]:
-    """Return CloudFormation's summary of each resource of a stage's stack."""
-    paginator = stage.client("cloudformation").get_paginator("list_stack_resources")
-    return [
-        *paginator.paginate(StackName=stage.stack).search("StackResourceSummaries[]")
-    ]
+        last[pk] = float(jmespath.search(f"Items[0].{name}.N", answer) or 0)
+    if last["counter"] < last["pet"]:
+        yield f"the counter is below the highest id: {last}"
 
 
 def _keys(stage: Stage) -> Iterator[str]:
-    """Name the keys of clients that end within 30 days."""
+    """Name the keys of clients that end within 30 days; a check's key lasts an hour."""
     for key in stage.keys().all():
-        day = time.strftime("%d %B", time.gmtime(key.expires))
-        is_near = key.expires and key.expires < time.time() + _MONTH_S
-        if is_near and key.state == "active" and not key.hash.startswith(CHECK_HASH):
-            yield f"key {key.id} ({key.label}) ends on {day}"
+        ends = key.expires and key.expires < time.time() + _MONTH_S
+        if ends and key.state == "active" and key.label != "check":
+            yield f"key {key.id} ({key.label}) ends on {time.ctime(key.expires)}"
 
 
 def _failures(stage: Stage) -> Iterator[str]:
     """Print each operation's share of failures in 30 days: no alarm rings at 0.5 %."""
     cloudwatch, now = stage.client("cloudwatch"), datetime.now(UTC)
-    of_stage = [{"Name": "Stage", "Value": stage.name}]
-    month = {"StartTime": now - timedelta(30), "EndTime": now, "Period": _MONTH_S}
-    answer = cloudwatch.list_metrics(MetricName="Failed", Dimensions=of_stage)
-    for each in answer["Metrics"]:
-        operation = [name["Value"] for name in each["Dimensions"]]
+    metrics = {"Namespace": "AnimalStore", "MetricName": "Failed"}
+    for each in cloudwatch.list_metrics(**metrics)["Metrics"]:
         answer = cloudwatch.get_metric_statistics(
-            **each, **month, Statistics=["Average"]
+            **each,
+            StartTime=now - timedelta(30),
+            EndTime=now,
+            Period=_MONTH_S,
+            Statistics=["Average"],
         )
         for share in answer["Datapoints"]:
-            print(*operation, f"{share['Average']:.3%} failed in 30 days")
+            print(f"{share['Average']:.3%} failed in 30 days:", each["Dimensions"])
             if share["Average"] > _OBJECTIVE:
                 yield "that is more than the objective allows"
 
 
-def _drift(stage: Stage) -> Iterator[str]:
-    """Let CloudFormation compare the stack with its template, as far as it can."""
+def _resources(stage: Stage) -> Iterator[str]:
+    """Let CloudFormation look for drift, as far as it can, and look behind the alias `live`."""
     client, key = stage.client("cloudformation"), "StackDriftDetectionId"
     detection = {key: client.detect_stack_drift(StackName=stage.stack)[key]}
-    for _ in range(60):
-        answer = client.describe_stack_drift_detection_status(**detection)
-        if answer["DetectionStatus"] != "DETECTION_IN_PROGRESS":
-            break
-        print("waiting up to ten minutes for CloudFormation to look for drift")
-        stage.sleep(10)
+    ask = client.describe_stack_drift_detection_status
+    stage.wait("drift detection", lambda: ask(**detection)["DetectionStatus"])
+    drift = Counter[str]()
     for each in resources(stage):
         found = each["DriftInformation"]["StackResourceDriftStatus"]
+        drift[found] += 1
         if found in {"MODIFIED", "DELETED"}:
             yield f"{each['LogicalResourceId']} is {found}"
-        elif found != "IN_SYNC":
-            print(each["LogicalResourceId"], "is", found)
+        name, _, version = each["PhysicalResourceId"].rpartition(":")
+        if each["ResourceType"] == "AWS::Lambda::Version":
+            alias = stage.client("lambda").get_alias(FunctionName=name, Name="live")
+            if alias["FunctionVersion"] != version:
+                yield f"version {version} was deployed, and live is {alias}"
+    print("what CloudFormation says of its resources' drift:", dict(drift))
