@@ -3,6 +3,7 @@
 import subprocess
 import time
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -10,6 +11,7 @@ from unittest.mock import Mock
 import boto3
 from botocore.exceptions import ClientError
 
+from tools.deployment.deploy import last_good
 from tools.deployment.stage import Stage
 
 # The stage's topic and tables are in it, because moto replaces what is in a stack at each update.
@@ -76,11 +78,13 @@ class Account:
         failing: Names of programs that fail, and commits whose contract suite fails.
         started: The programs that were started, with their arguments.
         environment: The variables of the contract suite.
+        printed: Returns what was printed since it was asked last.
         is_slow: Whether a deployment lasts until the suite was asked meanwhile.
         stage: The stage; waiting takes no time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, printed: Callable[[], str] = str) -> None:
+        self.printed = printed
         self.answers: dict[str, Any] = {
             "DescribeStackDriftDetectionStatus": {"DetectionStatus": "COMPLETE"},
             "DetectStackDrift": {"StackDriftDetectionId": "1" * 36},
@@ -101,9 +105,9 @@ class Account:
         made.meta.events.register("before-call", self._answer)
         return made
 
-    def runs(self) -> str:
-        """Name the commit that the stage runs."""
-        return self.stage.deployed()["Commit"]
+    def runs(self) -> tuple[str, str]:
+        """Name the commit that the stage runs, and the last that passed its check."""
+        return self.stage.deployed()["Commit"], last_good(self.stage)
 
     def _answer(self, model: Any, **_: Any) -> Any:
         if model.name in self.answers:
@@ -111,27 +115,28 @@ class Account:
         return None
 
     def _execute(
-        self, command: list[str], cwd: Path, **options: Any
+        self,
+        command: list[str],
+        cwd: Path,
+        env: Any = None,
+        check: bool = False,
+        **_: Any,
     ) -> subprocess.CompletedProcess[str]:
-        program = Path(command[0]).name
-        judged = program
-        if "pytest" in command:
-            program, judged = "pytest", self.runs()
-            self.environment = options["env"]
-        self.started.append(" ".join([program, *command[1:]]))
+        judged = Path(command[0]).name
+        self.started.append(" ".join([judged, *command[1:]]))
+        if env:
+            self.environment, judged = env, self.runs()[0]
         done = subprocess.CompletedProcess(command, int(judged in self.failing), "")
-        if "check" in options:
+        if check:
             done.check_returncode()
-        if program == "sam" and done.returncode == 0:
+        if judged == "sam" and not done.returncode:
             while self.is_slow and "--no-summary" not in str(self.started):
                 time.sleep(0.01)
-            self._deploy((cwd / "template.yaml").read_text())
+            template = (cwd / "template.yaml").read_text()
+            names = {"StackName": self.stage.stack, "TemplateBody": template}
+            cloudformation = self.client("cloudformation")
+            try:
+                cloudformation.update_stack(**names)
+            except ClientError:
+                cloudformation.create_stack(**names)
         return done
-
-    def _deploy(self, template: str) -> None:
-        names = {"StackName": self.stage.stack, "TemplateBody": template}
-        cloudformation = self.client("cloudformation")
-        try:
-            cloudformation.update_stack(**names)
-        except ClientError:
-            cloudformation.create_stack(**names)

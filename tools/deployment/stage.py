@@ -16,9 +16,8 @@ from tools.key_table import KeyTable
 SAM = str(ROOT / ".tools/sam/bin/sam")
 # What to do about a state in which nothing can be deployed.
 _ADVICE = {
-    "ROLLBACK_COMPLETE": "Nothing is deployed. Next: aws cloudformation delete-stack --stack-name",
-    "UPDATE_ROLLBACK_FAILED": "See docs/runbook.md, Roll back. Next: "
-    "aws cloudformation continue-update-rollback --stack-name",
+    "ROLLBACK_COMPLETE": "Nothing is deployed. Next: aws cloudformation delete-stack",
+    "UPDATE_ROLLBACK_FAILED": "Next: aws cloudformation continue-update-rollback",
 }
 
 
@@ -69,7 +68,11 @@ class Stage:
     def state(self) -> str:
         """Say how its stack is, and what to do if it cannot be deployed."""
         status = self.describe()["StackStatus"]
-        advice = f". {_ADVICE[status]} {self.stack}" if status in _ADVICE else ""
+        advice = (
+            f". {_ADVICE[status]} --stack-name {self.stack}"
+            if status in _ADVICE
+            else ""
+        )
         return f"{self.stack} is {status}{advice}"
 
     def deployed(self, stack: str = "") -> dict[str, str]:
