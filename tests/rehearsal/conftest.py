@@ -1,64 +1,147 @@
-"""The stage with which the steps are taken, and where; without a stage no step is collected."""
+"""The stage with which the steps are taken, and where: an emulator of AWS, or a real account.
+
+Without a stage no step is collected.
+"""
 
 import os
-import time
+import socket
+import subprocess
+import venv
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+from unittest import mock
 
+import boto3
 import pytest
+import stamina
+from botocore.exceptions import ClientError
 
-from tests.rehearsal.account import become, emulator, left, remove
 from tools import ROOT
 from tools.deployment.stage import Stage
-from tools.packaging.artifact import commit
 
 STAGE = os.environ.get("REHEARSED_STAGE", "")
 IS_ON_AWS = "FIRST_FLIGHT" in os.environ
-EVIDENCE = ROOT / f"docs/first-flight-{time.strftime('%Y-%m-%d')}.md"
-HEAD = """\
-# First flight
-
-By `make first-flight`, of commit COMMIT, in an account of its own.
-
-Cost (to be filled in a day later: Cost Explorer, by service): $...
-
-| Step | Result | Seconds | Different from the emulator, or wrong |
-|---|---|---|---|
-"""
 collect_ignore_glob = [] if STAGE else ["test_*"]
+_ACCOUNT = "123456789012"
+# Here is neither a token of GitHub nor MFA.
+_TRUST = """{"Version": "2012-10-17", "Statement": [
+  {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": "ACCOUNT"}}]}"""
+
+
+@contextmanager
+def emulator(folder: Path) -> Iterator[None]:
+    """Run an empty emulator in a new folder; act as its administrator."""
+    # An interpreter that finds what Lambda's Python finds: the standard library.
+    venv.create(folder, symlinks=True)
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    # The templates' transform is the sam command's.
+    tools = ("ministack", "sam")
+    packages = [next(ROOT.glob(f".tools/{tool}/lib/*/site-packages")) for tool in tools]
+    program = Path(__file__).with_name("emulator_process.py")
+    # A session of its own: Ctrl-C goes to every process of the terminal, and this one ends with
+    # its input.
+    process = subprocess.Popen(
+        [folder / "bin/python", "-I", program, str(listener.fileno()), *packages],
+        stdin=subprocess.PIPE,
+        # Nothing of our environment: functions inherit this one. The last three keep the
+        # emulator from starting a file server and a message broker, and from looking for
+        # containers.
+        env={
+            "PATH": "/usr/bin:/bin",
+            "TMPDIR": str(folder),
+            "GATEWAY_PORT": str(port),
+            "MINISTACK_ACCOUNT_ID": _ACCOUNT,
+            "MINISTACK_REGION": "eu-central-1",
+            "AWS_ACCESS_KEY_ID": _ACCOUNT,
+            "AUTH": "true",  # enforce permissions
+            "LOG_LEVEL": "ERROR",
+            "SFTP_ENABLED": "0",
+            "IOT_MTLS_ENABLED": "0",
+            "DOCKER_HOST": "unix:///nonexistent",
+        },
+        start_new_session=True,
+        pass_fds=[listener.fileno()],
+    )
+    listener.close()
+    variables = {
+        "ALARM_EMAIL": "alarms@example.com",
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+        "AWS_ACCESS_KEY_ID": _ACCOUNT,  # names the root user
+        "AWS_SECRET_ACCESS_KEY": "none",
+        "AWS_SESSION_TOKEN": "",
+        "AWS_DEFAULT_REGION": "eu-central-1",
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "EXPECTED_FAILURES": "tests/contract/expected_failures/rehearsal.yaml",
+        "NO_PROXY": "*",
+    }
+    try:
+        with mock.patch.dict(os.environ, variables):
+            yield
+    finally:
+        process.communicate(timeout=15)
+
+
+def credentials(stage: Stage, role: str) -> dict[str, str]:
+    """Let a role of bootstrap.yaml trust its account; return the variables to act in it."""
+    arn, sts = stage.account()[f"{role}Arn"], stage.client("sts")
+    stage.client("iam").update_assume_role_policy(
+        RoleName=arn.rpartition("/")[2],
+        PolicyDocument=_TRUST.replace("ACCOUNT", arn.split(":")[4]),
+    )
+    # It takes some seconds until the trust is known everywhere.
+    assume = stamina.retry(on=ClientError, attempts=12, wait_initial=5)(sts.assume_role)
+    made = assume(RoleArn=arn, RoleSessionName="rehearsal")["Credentials"]
+    return {
+        "AWS_ACCESS_KEY_ID": made["AccessKeyId"],
+        "AWS_SECRET_ACCESS_KEY": made["SecretAccessKey"],
+        "AWS_SESSION_TOKEN": made["SessionToken"],
+    }
+
+
+def left(service: str, kind: str) -> list[Any]:
+    """Return what an account has of the project: stacks, tables or buckets."""
+    resources = boto3.Session().resource(service)  # type: ignore[call-overload]
+    found = getattr(resources, kind).all()
+    return [each for each in found if each.name.startswith("animal-store-")]
+
+
+def remove_stacks(stage: Stage) -> None:
+    """Delete a stage's stack, protected or not, and then its bootstrap's."""
+    client = stage.client("cloudformation")
+    for name in sorted(stack.name for stack in left("cloudformation", "stacks")):
+        client.update_termination_protection(
+            StackName=name, EnableTerminationProtection=False
+        )
+        client.delete_stack(StackName=name)
+        client.get_waiter("stack_delete_complete").wait(StackName=name)
 
 
 @pytest.fixture(scope="session")
-def administrator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Give an empty account's administrator, and leave the account empty."""
-    with ExitStack() as account:
-        variables = dict(os.environ)
-        if not IS_ON_AWS:
-            folder = tmp_path_factory.mktemp("rehearsal") / "emulator"
-            variables = account.enter_context(emulator(folder))
-        become(variables, Stage(STAGE), "administrator")
-        assert left() == [], "this account is not empty"
-        yield variables
-        become(variables, Stage(STAGE), "administrator")
-        remove()
-        assert left() == [], "this stays in the account"
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Act as the administrator of an empty account, and leave nothing there that costs much."""
+    folder = tmp_path_factory.mktemp("emulator")
+    with nullcontext() if IS_ON_AWS else emulator(folder):
+        assert left("dynamodb", "tables") == [], "here is a stage already"
+        yield
+        remove_stacks(Stage(STAGE))
+        for table in left("dynamodb", "tables"):
+            table.update(DeletionProtectionEnabled=False)
+            table.wait_until_exists()
+            table.delete()
+        for bucket in left("s3", "buckets"):
+            bucket.object_versions.delete()
+            bucket.delete()
 
 
 @pytest.fixture(autouse=True)
-def stage(administrator: dict[str, str], request: pytest.FixtureRequest) -> Stage:
+def stage(account: None, request: pytest.FixtureRequest) -> Iterator[Stage]:  # noqa: ARG001
     """Take a step in the role that it is marked with, or else in the one that deploys."""
     marker = request.node.get_closest_marker("role")
-    become(administrator, Stage(STAGE), marker.args[0] if marker else "DeployRole")
-    return Stage(STAGE)
-
-
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Note a step of a first flight in the file of evidence."""
-    if not IS_ON_AWS or (report.when != "call" and report.passed):
-        return
-    lines = [line for line in report.capstdout.splitlines() if line.startswith("! ")]
-    cells = report.nodeid, report.outcome, f"{report.duration:.0f}", "<br>".join(lines)
-    if not EVIDENCE.exists():
-        EVIDENCE.write_text(HEAD.replace("COMMIT", commit()), "utf-8")
-    with EVIDENCE.open("a", encoding="utf-8") as evidence:
-        print("", *cells, "", sep=" | ", file=evidence)
+    role = marker.args[0] if marker else "DeployRole"
+    variables = {} if role == "administrator" else credentials(Stage(STAGE), role)
+    with mock.patch.dict(os.environ, variables):
+        yield Stage(STAGE)

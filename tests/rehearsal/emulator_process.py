@@ -1,108 +1,108 @@
-"""The emulator's process: ministack, completed where it does less than AWS.
+"""The emulator's process: ministack, completed where it does less than AWS (emulator.yaml).
 
-Run by an interpreter without any library: functions run by it too, and on Lambda they find only
-what their layer has. It ends with stdin, and so with its parent however that dies.
+Run by an interpreter without any library, with the number of a listening socket and the folders of
+libraries: functions run by the same interpreter, and on Lambda they find only what their layer has.
+It ends with stdin, and so with its parent however that dies.
 """
 # mypy: ignore-errors
-# ruff: noqa: ANN001, ANN002, ANN003, ANN201, ANN202
+# ruff: noqa: ANN001, ANN002, ANN003, ANN201
 
 import asyncio
-import json
 import os
-import subprocess
 import sys
 from functools import partial
-from http import HTTPStatus
+from pathlib import Path
+
+sys.path += sys.argv[2:]
+
+import yaml
+from hypercorn.asyncio import serve
+from hypercorn.config import Config
+from ministack.app import app
+from ministack.core import iam_evaluator
+from ministack.services import apigateway_v1, dynamodb
+from ministack.services.cloudformation import changesets
+
+LACKS = yaml.safe_load(Path(__file__).with_name("emulator.yaml").read_text())
+LEFT_OUT = tuple(LACKS["Left out, because it cannot be on the emulator"])
+WRONGLY_REFUSED = LACKS["Allowed, although the emulator refuses it"]
+PORT = os.environ["GATEWAY_PORT"]
+GATEWAY = "/_aws/execute-api/"
 
 
-def complete_events(gateway):
+def completes(module, name):
+    """Call the decorated function instead of one of the emulator's, which it gets first."""
+    original = getattr(module, name)
+    return lambda function: setattr(module, name, partial(function, original))
+
+
+@completes(apigateway_v1, "_build_lambda_event_v1")
+def build_event(build, *arguments, **options):
     """Give proxy events the domain name, the whole path, and the headers of API Gateway.
 
     https://docs.aws.amazon.com/lambda/latest/dg/services-apigateway.html#apigateway-example-event
     """
-    build = gateway._build_lambda_event_v1
-
-    def complete(*arguments, **options):
-        event = build(*arguments, **options)
-        context, headers = event["requestContext"], event["multiValueHeaders"]
-        context["domainName"] = "127.0.0.1"
-        context["path"] = f"/_aws/execute-api/{context['apiId']}{context['path']}"
-        headers["X-Forwarded-Proto"] = ["http"]
-        headers["X-Forwarded-Port"] = [os.environ["GATEWAY_PORT"]]
-        return event
-
-    gateway._build_lambda_event_v1 = complete
+    event = build(*arguments, **options)
+    context, headers = event["requestContext"], event["multiValueHeaders"]
+    context["domainName"] = "127.0.0.1"
+    context["path"] = f"{GATEWAY}{context['apiId']}{context['path']}"
+    headers["X-Forwarded-Proto"] = ["http"]
+    headers["X-Forwarded-Port"] = [PORT]
+    return event
 
 
-def expand_templates(changesets, engine, root):
-    """Let CloudFormation expand SAM's transform, and leave out what the emulator refuses."""
-    command = [f"{root}/.tools/sam/bin/python", "-m", "tests.rehearsal.transform"]
-
-    def expand(template, provided, previous):
-        parameters = engine._transform_parameters(template, provided, previous)
-        request = json.dumps({"template": template, "parameters": parameters})
-        expanded = subprocess.check_output(command, cwd=root, input=request.encode())
-        return json.loads(expanded)
-
-    changesets._apply_transforms = expand
+@completes(apigateway_v1, "_import_rest_api")
+def import_api(create, body, *arguments):
+    """Take gateway responses from the API's definition."""
+    api = create(body, *arguments)
+    for kind, response in body["x-amazon-apigateway-gateway-responses"].items():
+        apigateway_v1._put_gateway_response(api, kind, response)
+    return api
 
 
-def correct_permissions(evaluator, wrongly_refused):
+@completes(changesets, "_apply_transforms")
+def adapt(expand, *arguments):
+    """Leave out resources that the emulator refuses, and serve the API at its endpoint."""
+    template = expand(*arguments)
+    resources = template["Resources"]
+    for name, resource in list(resources.items()):
+        resource.pop("UpdatePolicy", None)  # of an alias: how CodeDeploy moves it
+        if resource["Type"].startswith(LEFT_OUT):
+            del resources[name]
+    if "Api" in resources:
+        url = f"http://127.0.0.1:{PORT}{GATEWAY}${{Api}}/${{Stage}}/v1"
+        template["Outputs"]["BaseUrl"]["Value"] = {"Fn::Sub": url}
+    return template
+
+
+@completes(iam_evaluator, "enforce")
+def enforce(check, access_key, action, *arguments, **options):
     """Allow what the emulator refuses because it asks for another permission than AWS does."""
-    enforce = evaluator.enforce
-
-    def correct(access_key, action, *arguments, **options):
-        if action in wrongly_refused:
-            return None
-        return enforce(access_key, action, *arguments, **options)
-
-    evaluator.enforce = correct
+    wrong = action in WRONGLY_REFUSED
+    return None if wrong else check(access_key, action, *arguments, **options)
 
 
-def describe_restores(dynamodb):
+@completes(dynamodb, "_restore_table_to_point_in_time")
+def restore(make, data):
+    """Note of a copy which table and moment it is from."""
+    response = make(data)
+    dynamodb._tables[data["TargetTableName"]]["RestoreSummary"] = {
+        "SourceTableArn": dynamodb._tables[data["SourceTableName"]]["TableArn"],
+        "RestoreDateTime": data["RestoreDateTime"],
+    }
+    return response
+
+
+@completes(dynamodb, "_table_description")
+def describe(describe, name):
     """Say of a copy which table and moment it is from."""
-    restore, describe = (
-        dynamodb._restore_table_to_point_in_time,
-        dynamodb._table_description,
-    )
-
-    def noting(data):
-        response = restore(data)
-        if response[0] == HTTPStatus.OK:
-            dynamodb._tables[data["TargetTableName"]]["RestoreSummary"] = {
-                "SourceTableArn": dynamodb._tables[data["SourceTableName"]]["TableArn"],
-                "RestoreDateTime": data["RestoreDateTime"],
-            }
-        return response
-
-    def describing(name):
-        made = dynamodb._tables[name].get("RestoreSummary")
-        return describe(name) | ({"RestoreSummary": made} if made else {})
-
-    dynamodb._restore_table_to_point_in_time = noting
-    dynamodb._table_description = describing
+    noted = dynamodb._tables[name].get("RestoreSummary")
+    return describe(name) | ({"RestoreSummary": noted} if noted else {})
 
 
-def main(packages, listener, root, *wrongly_refused):
-    """Serve on a listening socket, by its number, what is installed in a folder."""
-    sys.path.append(packages)
-    from hypercorn.asyncio import serve
-    from hypercorn.config import Config
-    from ministack.app import app
-    from ministack.core import iam_evaluator
-    from ministack.services import apigateway_v1, dynamodb
-    from ministack.services.cloudformation import changesets, engine
-
-    complete_events(apigateway_v1)
-    expand_templates(changesets, engine, root)
-    correct_permissions(iam_evaluator, wrongly_refused)
-    describe_restores(dynamodb)
-    # Only the parent's idle connections are left at the end.
-    options = {"loglevel": "WARNING", "keep_alive_timeout": 75, "graceful_timeout": 0.2}
-    config = Config.from_mapping(bind=[f"fd://{listener}"], **options)
-    end = partial(asyncio.to_thread, sys.stdin.read)
-    asyncio.run(serve(app, config, shutdown_trigger=end))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+# Only the parent's idle connections are left at the end.
+OPTIONS = {"loglevel": "WARNING", "keep_alive_timeout": 75, "graceful_timeout": 0.2}
+CONFIG = Config.from_mapping(bind=[f"fd://{sys.argv[1]}"], **OPTIONS)
+asyncio.run(
+    serve(app, CONFIG, shutdown_trigger=partial(asyncio.to_thread, sys.stdin.read))
+)
