@@ -21,7 +21,7 @@ from tests.rehearsal.conftest import IS_ON_AWS, left, remove_stacks
 from tools.deployment import bootstrap, restore
 from tools.deployment.deploy import check_key, deploy, last_good, rollback
 from tools.deployment.stage import DeploymentError, Stage
-from tools.deployment.status import status
+from tools.deployment.status import resources, status
 from tools.packaging.targets import TARGETS
 
 BUILT = TARGETS["arm64" if IS_ON_AWS else "x86_64"].artifact
@@ -48,10 +48,8 @@ def repack(
 
 def find(stage: Stage, logical_id: str) -> str:
     """Name a resource of the stack."""
-    client = stage.client("cloudformation")
-    asked = {"StackName": stage.stack, "LogicalResourceId": logical_id}
-    found = client.describe_stack_resource(**asked)["StackResourceDetail"]
-    return str(found["PhysicalResourceId"])
+    names = {each["LogicalResourceId"]: each for each in resources(stage)}
+    return str(names[logical_id]["PhysicalResourceId"])
 
 
 def runs(stage: Stage) -> tuple[str, int]:
