@@ -227,17 +227,22 @@ check-stage: .venv/.installed ## what `make status` says and the contract suite;
 restore: .venv/.installed ## put back what was damaged: make restore STAGE=production AT=2027-01-31T02:30:00Z (TABLE=ApiKeysTable ARGS=--apply)
 	@$(call required,STAGE)$(ANIMAL_STORE) restore "$$STAGE" $(if $(AT),--at "$$AT") $(if $(TABLE),--table "$$TABLE") $(ARGS)
 
+REHEARSAL = $(PYTEST_CMD) tests/rehearsal -vx --durations=0 --durations-min=1
+
 .PHONY: rehearse
 rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## try production's deployment, or staging's (STAGE=staging), on an AWS emulator
 	@$(MAKE) build ARCH=x86_64
-	@REHEARSED_STAGE="$${STAGE:-production}" $(PYTEST_CMD) tests/rehearsal -vx --durations=0 --durations-min=1
+	@REHEARSED_STAGE="$${STAGE:-production}" $(REHEARSAL)
 	@echo "what the emulator lacks: tests/rehearsal/emulator.yaml"
 
+# The evidence: the steps, what `make status` found in each, and seconds.
 .PHONY: first-flight
 first-flight: .venv/.installed .tools/sam/.installed ## the rehearsal's steps in a real, empty AWS account: make first-flight STAGE=staging ALARM_EMAIL=...
 	@$(call required,STAGE ALARM_EMAIL)$(MAKE) build ARCH=arm64
-	@echo "Never run yet; an hour and a few dollars are a guess: docs/deployment.md, First flight."
-	@FIRST_FLIGHT=1 REHEARSED_STAGE="$$STAGE" $(PYTEST_CMD) tests/rehearsal -vx --durations=0 --durations-min=1
+	@echo "This takes about an hour and costs a few dollars: docs/deployment.md, First flight."
+	@{ git log -1 --format="$$STAGE, commit %H. Cost, by Cost Explorer a day later: ..."; \
+	  FIRST_FLIGHT=1 REHEARSED_STAGE="$$STAGE" $(REHEARSAL) -rP; } | tee /dev/stderr | \
+	  grep -E "^($$STAGE,|tests/|! |_+ test|[0-9.]+s )" | sed -E 's/[0-9]{12}/ACCOUNT/g' >"docs/first-flight-$$(date +%F).txt"
 
 ## A service of your own, and the benchmark
 

@@ -104,5 +104,5 @@ def test_a_time_without_its_zone_is_refused() -> None:
 def test_the_runbook_sets_again_what_a_revived_table_lacks() -> None:
     runbook = (ROOT / "docs/runbook.md").read_text()
     assert "--deletion-protection-enabled" in runbook
-    assert "Enabled=true,AttributeName=expires " in runbook
+    assert "Enabled=true,AttributeName=expires" in runbook
     assert "Key=project,Value=animal-store " in runbook

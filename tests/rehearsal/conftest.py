@@ -6,7 +6,6 @@ Without a stage no step is collected.
 import os
 import socket
 import subprocess
-import venv
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -15,8 +14,6 @@ from unittest import mock
 
 import boto3
 import pytest
-import stamina
-from botocore.exceptions import ClientError
 
 from tools import ROOT
 from tools.deployment.stage import Stage
@@ -33,18 +30,14 @@ _TRUST = """{"Version": "2012-10-17", "Statement": [
 @contextmanager
 def emulator(folder: Path) -> Iterator[None]:
     """Run an empty emulator in a new folder; act as its administrator."""
-    # An interpreter that finds what Lambda's Python finds: the standard library.
-    venv.create(folder, symlinks=True)
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    # The templates' transform is the sam command's.
-    tools = ("ministack", "sam")
-    packages = [next(ROOT.glob(f".tools/{tool}/lib/*/site-packages")) for tool in tools]
+    python = ROOT / ".tools/ministack/bin/python"
     program = Path(__file__).with_name("emulator_process.py")
     # A session of its own: Ctrl-C goes to every process of the terminal, and this one ends with
     # its input.
     process = subprocess.Popen(
-        [folder / "bin/python", "-I", program, str(listener.fileno()), *packages],
+        [python, "-I", program, str(listener.fileno())],
         stdin=subprocess.PIPE,
         # Nothing of our environment: functions inherit this one. The last three keep the
         # emulator from starting a file server and a message broker, and from looking for
@@ -74,7 +67,6 @@ def emulator(folder: Path) -> Iterator[None]:
         "AWS_SESSION_TOKEN": "",
         "AWS_DEFAULT_REGION": "eu-central-1",
         "AWS_CONFIG_FILE": os.devnull,
-        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "EXPECTED_FAILURES": "tests/contract/expected_failures/rehearsal.yaml",
         "NO_PROXY": "*",
     }
@@ -92,9 +84,8 @@ def credentials(stage: Stage, role: str) -> dict[str, str]:
         RoleName=arn.rpartition("/")[2],
         PolicyDocument=_TRUST.replace("ACCOUNT", arn.split(":")[4]),
     )
-    # It takes some seconds until the trust is known everywhere.
-    assume = stamina.retry(on=ClientError, attempts=12, wait_initial=5)(sts.assume_role)
-    made = assume(RoleArn=arn, RoleSessionName="rehearsal")["Credentials"]
+    stage.sleep(30 * IS_ON_AWS)  # until the trust is known everywhere
+    made = sts.assume_role(RoleArn=arn, RoleSessionName="rehearsal")["Credentials"]
     return {
         "AWS_ACCESS_KEY_ID": made["AccessKeyId"],
         "AWS_SECRET_ACCESS_KEY": made["SecretAccessKey"],

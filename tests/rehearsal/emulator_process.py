@@ -1,8 +1,7 @@
 """The emulator's process: ministack, completed where it does less than AWS (emulator.yaml).
 
-Run by an interpreter without any library, with the number of a listening socket and the folders of
-libraries: functions run by the same interpreter, and on Lambda they find only what their layer has.
-It ends with stdin, and so with its parent however that dies.
+Run with the number of a listening socket. It ends with stdin, and so with its parent however that
+dies.
 """
 # mypy: ignore-errors
 # ruff: noqa: ANN001, ANN002, ANN003, ANN201
@@ -13,8 +12,6 @@ import sys
 from functools import partial
 from pathlib import Path
 
-sys.path += sys.argv[2:]
-
 import yaml
 from hypercorn.asyncio import serve
 from hypercorn.config import Config
@@ -23,7 +20,10 @@ from ministack.core import iam_evaluator
 from ministack.services import apigateway_v1, dynamodb
 from ministack.services.cloudformation import changesets
 
-LACKS = yaml.safe_load(Path(__file__).with_name("emulator.yaml").read_text())
+HERE = Path(__file__)
+# The templates' transform is the sam command's.
+sys.path += map(str, HERE.parents[2].glob(".tools/sam/lib/*/site-packages"))
+LACKS = yaml.safe_load(HERE.with_name("emulator.yaml").read_text())
 LEFT_OUT = tuple(LACKS["Left out, because it cannot be on the emulator"])
 WRONGLY_REFUSED = LACKS["Allowed, although the emulator refuses it"]
 PORT = os.environ["GATEWAY_PORT"]
@@ -96,13 +96,14 @@ def restore(make, data):
 @completes(dynamodb, "_table_description")
 def describe(describe, name):
     """Say of a copy which table and moment it is from."""
-    noted = dynamodb._tables[name].get("RestoreSummary")
-    return describe(name) | ({"RestoreSummary": noted} if noted else {})
+    return describe(name) | {
+        "RestoreSummary": dynamodb._tables[name].get("RestoreSummary")
+    }
 
 
 # Only the parent's idle connections are left at the end.
 OPTIONS = {"loglevel": "WARNING", "keep_alive_timeout": 75, "graceful_timeout": 0.2}
 CONFIG = Config.from_mapping(bind=[f"fd://{sys.argv[1]}"], **OPTIONS)
 asyncio.run(
-    serve(app, CONFIG, shutdown_trigger=partial(asyncio.to_thread, sys.stdin.read))
+    serve(app, CONFIG, shutdown_trigger=lambda: asyncio.to_thread(sys.stdin.read))
 )
