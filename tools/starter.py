@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from animal_store.api_key import checksum, is_well_formed
+from animal_store.api_key import checksum
 
 from tools import ROOT
 
@@ -27,10 +27,11 @@ git init --quiet
 git add --all
 git commit --quiet --message 'Start the service'
 """
-_KEY = re.compile(r"(animal_\w{37})\w{6}")
 # A word of a sentence or a part of a name, but not of another word, such as "snippets".
-_WORD = re.compile(
-    "(?:(?<![a-z])(?:animal|pet)|Animal|Pet)(?=s?(?![a-z]))|(?:ANIMAL|(?<![A-Z])PET)(?=S?(?![A-Z]))"
+_WORDS = (
+    ("(?<![a-z])(animal|pet)(?=s?(?![a-z]))", str.lower),
+    ("(Animal|Pet)(?=s?(?![a-z]))", str.capitalize),
+    ("(ANIMAL|(?<![A-Z])PET)(?=S?(?![A-Z]))", str.upper),
 )
 
 
@@ -42,53 +43,41 @@ def starter(name: str, dest: Path) -> None:
         dest: The folder.
     """
     _refuse(name)
-    _refuse(f"{name}s")
-    dest.mkdir(parents=True)
-    listed = subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True)
-    for file in listed.splitlines():
+    if dest.exists():
+        sys.exit(f"{dest} exists: name a folder that does not.")
+    for file in subprocess.check_output(
+        ["git", "ls-files"], cwd=ROOT, text=True
+    ).splitlines():
         new = dest / renamed(file, name)
         new.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / file, new)
         if not file.startswith(_COPIED):
+            text = _BEGINNINGS.get(file) or renamed(new.read_text("utf-8"), name)
             # Comments and docstrings may be longer now.
-            text = renamed(new.read_text("utf-8"), name).replace(
-                "max-line-length = 100", "max-line-length = 160"
-            )
-            new.write_text(_BEGINNINGS.get(file, text), "utf-8")
+            long = text.replace("max-line-length = 100", "max-line-length = 160")
+            new.write_text(long, "utf-8")
     subprocess.run(["bash", "-euc", _FINISH], cwd=dest, check=True)
     print(f"{dest} is a service of your own: cd {dest} && make run")
 
 
-def _refuse(word: str) -> None:
+def _refuse(name: str) -> None:
     """End the program if a word cannot be a resource's name, and say why."""
-    usable = re.fullmatch("[a-z]{2,13}", word) and not keyword.iskeyword(word)
-    if not usable or hasattr(builtins, word):
-        sys.exit(f"{word}: 2 to 13 letters from a to z, and no word of Python's own.")
-    search = [
-        "git",
-        "grep",
-        "-nE",
-        rf"(def|class) {word}\b|^from (\S+\.)?{word} import|^import {word}\b",
-        "--",
-        "*.py",
-    ]
-    if not subprocess.call(search, cwd=ROOT):
-        sys.exit(f"{word}: the code uses this name, see above.")
+    python = {*keyword.kwlist, *dir(builtins)}
+    if not re.fullmatch("[a-z]{2,12}", name) or python & {name, f"{name}s"}:
+        sys.exit(f"{name}: 2 to 12 letters from a to z, and no word of Python's own.")
+    uses = rf"((def|class) |^from (\S+\.)?|import (.*, )?){name}s?\b"
+    if not subprocess.call(["git", "grep", "-nE", uses, "--", "*.py"], cwd=ROOT):
+        sys.exit(f"{name}: the code uses this name, see above.")
 
 
 def renamed(text: str, name: str) -> str:
     """Replace each animal or pet in a text, with its article and its case."""
-
-    def key(found: re.Match[str]) -> str:
-        start = found[1].replace("animal", name)
-        return start + checksum(start) if is_well_formed(found[0]) else found[0]
-
-    def word(found: re.Match[str]) -> str:
-        if found[0].isupper():
-            return name.upper()
-        return name if found[0].islower() else name.capitalize()
-
-    text = _WORD.sub(word, _KEY.sub(key, text))
+    # A documented key stays valid, and an invalid one invalid.
+    for key in re.findall(r"animal_\w{37}", text):
+        new = checksum(key.replace("animal", name))
+        text = text.replace(key + checksum(key), key + new)
+    for pattern, case in _WORDS:
+        text = re.sub(pattern, case(name), text)
     article = r"\1n\2" if name[0] in "aeiou" else r"\1\2"
     return re.sub(rf"(?i)\b(a)n?( [`*]*{name})", article, text)
 
