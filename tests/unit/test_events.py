@@ -21,7 +21,8 @@ def test_events_and_failures_show_each_status_and_example(
     names = [
         name for name in EVENTS if handlers.operation_of(EVENTS[name]) == operation
     ]
-    success = next(name for name in names if name in SUCCESSES)
+    success = next((name for name in names if name in SUCCESSES), "")
+    assert success, f"Add an event to events/ that {operation.id} answers with 20x."
     store.fail("GetItem", DENIED)
     responses = {"-500": handlers.send(success)}
     store.fail("GetItem", THROTTLED, THROTTLED, THROTTLED)
@@ -44,7 +45,9 @@ def test_events_and_failures_show_each_status_and_example(
     for status in shown - {200, 201, 204}:
         content = operation.responses[status]["content"]["application/json"]
         for example in content["examples"].values():
-            assert example["value"]["message"] in "".join(messages), status
+            assert example["value"]["message"] in "".join(messages), (
+                f"openapi.yaml: no event of {operation.id} shows this example of a {status}."
+            )
 
 
 def test_status_that_a_newer_version_has_stored_is_returned() -> None:

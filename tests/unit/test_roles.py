@@ -79,6 +79,7 @@ def test_roles_allow_what_their_functions_do_and_no_more(
             whole = {"body": json.dumps(openapi.example("NewPet"))}
             handlers.send(name, **whole if name.startswith("create-201") else {})
 
+    assert store.calls, f"events/ has no event that {function} answers with 20x."
     needed: Rights = {}
     for call in store.calls:
         add_needed(needed, *call)
