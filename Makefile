@@ -162,10 +162,6 @@ contract: install ## the contract suite against BASE_URL with API_KEY (PYTEST="-
 mutants: install .tools/sam/.installed .tools/mutmut/.installed ## change the code by a program: the share that tests notice (ONLY=layers SAMPLE=50)
 	@.tools/mutmut/bin/python tools/mutants.py "$(ONLY)" $(or $(SAMPLE),50)
 
-.PHONY: faults
-faults: install .tools/sam/.installed $(if $(shell command -v npm),$(addsuffix /.installed,$(addprefix .tools/,iam dynamodb-local clients-npm)))
-	@$(ANIMAL_STORE) faults $(if $(ONLY),--only "$(ONLY)") $(if $(SAMPLE),--sample $(SAMPLE))
-
 ## Dependencies
 
 # The benchmark has the libraries that we ship at our own versions.

@@ -2,7 +2,6 @@
 
 import typer
 
-from tools import planted_faults
 from tools.admin import keys
 from tools.deployment import bootstrap, deploy, restore, status
 from tools.local import events, run, sam
@@ -21,7 +20,6 @@ for command in (
     status.status,
     status.check_stage,
     restore.restore,
-    planted_faults.faults,
     sam.sam_local,
 ):
     app.command()(command)
