@@ -21,7 +21,6 @@ from tools.deployment.stage import Stage
 STAGE = os.environ.get("REHEARSED_STAGE", "")
 IS_ON_AWS = "FIRST_FLIGHT" in os.environ
 collect_ignore_glob = [] if STAGE else ["test_*"]
-_ACCOUNT = "123456789012"
 # Here is neither a token of GitHub nor MFA.
 _TRUST = """{"Version": "2012-10-17", "Statement": [
   {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": "ACCOUNT"}}]}"""
@@ -46,9 +45,6 @@ def emulator(folder: Path) -> Iterator[None]:
             "PATH": "/usr/bin:/bin",
             "TMPDIR": str(folder),
             "GATEWAY_PORT": str(port),
-            "MINISTACK_ACCOUNT_ID": _ACCOUNT,
-            "MINISTACK_REGION": "eu-central-1",
-            "AWS_ACCESS_KEY_ID": _ACCOUNT,
             "AUTH": "true",  # enforce permissions
             "LOG_LEVEL": "ERROR",
             "SFTP_ENABLED": "0",
@@ -62,10 +58,10 @@ def emulator(folder: Path) -> Iterator[None]:
     variables = {
         "ALARM_EMAIL": "alarms@example.com",
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
-        "AWS_ACCESS_KEY_ID": _ACCOUNT,  # names the root user
+        "AWS_ACCESS_KEY_ID": "000000000000",  # names the root user
         "AWS_SECRET_ACCESS_KEY": "none",
         "AWS_SESSION_TOKEN": "",
-        "AWS_DEFAULT_REGION": "eu-central-1",
+        "AWS_DEFAULT_REGION": "us-east-1",
         "AWS_CONFIG_FILE": os.devnull,
         "EXPECTED_FAILURES": "tests/contract/expected_failures/rehearsal.yaml",
         "NO_PROXY": "*",

@@ -31,17 +31,12 @@ REPOSITORY = "Owner=- OwnerId=0 Repository=- RepositoryId=0 CreateOidcProvider=f
 FOUND = 1 if IS_ON_AWS else 3
 
 
-def repack(
-    folder: Path, commit: str, memory: int = 1024, code: str = "GetPetFunction"
-) -> Path:
-    """Make an artifact of a commit of what was built: a memory size, and the code of getPet."""
+def repack(folder: Path, commit: str, old: str = "", new: str = "") -> Path:
+    """Make an artifact of a commit of what was built, with another text in its template."""
     shutil.unpack_archive(BUILT, folder)
     (folder / "COMMIT").write_text(commit)
-    config = folder / "samconfig.toml"
-    parameters = f'"MemorySize={memory}",\n    "LogRetentionDays='
-    config.write_text(config.read_text().replace('"LogRetentionDays=', parameters))
-    code_of_get = (folder / f"{code}.zip").read_bytes()
-    (folder / "GetPetFunction.zip").write_bytes(code_of_get)
+    template = folder / "template.yaml"
+    template.write_text(template.read_text().replace(old, new))
     return Path(shutil.make_archive(f"{folder}-packed", "zip", folder))
 
 
@@ -74,12 +69,16 @@ def test_check(stage: Stage) -> None:
 
 
 def test_a_changed_parameter_reaches_live(stage: Stage, tmp_path: Path) -> None:
-    deploy(stage, repack(tmp_path, "second", 512), attested=False)
+    deploy(
+        stage,
+        repack(tmp_path, "second", "Default: 1024", "Default: 512"),
+        attested=False,
+    )
     assert runs(stage) == ("second", 512)
 
 
 def test_what_fails_its_check_is_taken_back(stage: Stage, tmp_path: Path) -> None:
-    broken = repack(tmp_path, "third", code="ListPetsFunction")
+    broken = repack(tmp_path, "third", "app.handler", "app.missing")
     with pytest.raises(DeploymentError, match="runs second again"):
         deploy(stage, broken, attested=False)
     assert runs(stage) == ("second", 512)
