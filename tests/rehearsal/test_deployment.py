@@ -78,7 +78,7 @@ def test_a_changed_parameter_reaches_live(stage: Stage, tmp_path: Path) -> None:
 
 
 def test_what_fails_its_check_is_taken_back(stage: Stage, tmp_path: Path) -> None:
-    broken = repack(tmp_path, "third", "app.handler", "app.missing")
+    broken = repack(tmp_path, "third", "GetPetFunction.zip", "ListPetsFunction.zip")
     with pytest.raises(DeploymentError, match="runs second again"):
         deploy(stage, broken, attested=False)
     assert runs(stage) == ("second", 512)
