@@ -13,6 +13,7 @@ import animal_store_client as store
 import httpx2
 import pytest
 import trustme
+from botocore import xform_name
 from werkzeug import Request, Response
 
 from tests.support import openapi
@@ -87,8 +88,7 @@ def test_both_clients_have_a_method_for_each_operation(
     operation: openapi.Operation,
 ) -> None:
     # listPets is pets, createPet create; listAuthors would be authors, createAuthor create_author.
-    name = operation.id.removesuffix("Pet").removeprefix("list")
-    method = "".join(f"_{c}" if c.isupper() else c for c in name).lower().lstrip("_")
+    method = xform_name(operation.id.removesuffix("Pet").removeprefix("list"))
     for kind in (store.Client, store.AsyncClient):
         assert hasattr(kind, method), f"clients/python: {kind.__name__}.{method}"
 
@@ -137,7 +137,7 @@ def test_an_error_is_safe_to_print() -> None:
     with serve(error(404, "\x1b[2J", x_amzn_RequestId="42")) as server:
         [raised] = in_threads(server.base_url, create)
     assert str(raised) == r"404 \x1b[2J: Sorry. (request 42)"
-    assert (raised.status, raised.code, raised.request_id) == (404, "\x1b[2J", "42")
+    assert (raised.status, raised.request_id) == (404, "42")
 
 
 def next_page(target: str) -> Script:
