@@ -42,12 +42,11 @@ def starter(name: str, dest: Path) -> None:
         name: The resource, such as book; several are called books.
         dest: The folder.
     """
-    _refuse(name)
     if dest.exists():
         sys.exit(f"{dest} exists: name a folder that does not.")
-    for file in subprocess.check_output(
-        ["git", "ls-files"], cwd=ROOT, text=True
-    ).splitlines():
+    _refuse(name)
+    listed = subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True)
+    for file in listed.splitlines():
         new = dest / renamed(file, name)
         new.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / file, new)
