@@ -12,6 +12,7 @@ from moto import mock_aws
 from typer.testing import CliRunner
 
 from tests.support.handlers import ANIMALS, TEMPLATE
+from tests.support.stack import load
 from tools import ROOT
 from tools.cli import app
 from tools.deployment.restore import _write, restore
@@ -103,6 +104,9 @@ def test_a_time_without_its_zone_is_refused() -> None:
 
 def test_the_runbook_sets_again_what_a_revived_table_lacks() -> None:
     runbook = (ROOT / "docs/runbook.md").read_text()
+    table = load("template.yaml")["Resources"]["AnimalsTable"]["Properties"]
+    expiry = table["TimeToLiveSpecification"]["AttributeName"]
+    assert table["DeletionProtectionEnabled"]
     assert "--deletion-protection-enabled" in runbook
-    assert "Enabled=true,AttributeName=expires" in runbook
+    assert f"Enabled=true,AttributeName={expiry}" in runbook
     assert "Key=project,Value=animal-store " in runbook
