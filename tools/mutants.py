@@ -74,7 +74,9 @@ def changes(file: Path, text: str, contexts: dict[int, list[str]]) -> Iterator[C
             same = commonprefix([text, changed])  # noqa: RUF071 - characters are meant
             line = same.count("\n") + 1
             name = f"{file}:{line}: {changed.splitlines()[line - 1 :][:1]}"
-            yield Change(name, file, changed, tests.get(line) or any_line)
+            # What stands outside functions runs for whichever test imports it first.
+            own = tests.get(line) if each.contained_by_top_level_function else None
+            yield Change(name, file, changed, own or any_line)
 
 
 def is_noticed(change: Change) -> bool:
