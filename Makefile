@@ -18,6 +18,8 @@ export PYTHON
 export SAM_CLI_TELEMETRY := 0
 # What a command says stands before what the commands that it starts say.
 export PYTHONUNBUFFERED := 1
+# Without compiled modules, each process would compile again what it imports.
+unexport PYTHONDONTWRITEBYTECODE
 # Python before 3.13 reads the paths of its packages as ASCII where LC_ALL=C, and does not start in a folder `Café`.
 ifneq ($(filter C POSIX,$(LC_ALL)),)
 unexport LC_ALL
@@ -69,7 +71,7 @@ install: .venv/.installed
 
 .PHONY: run
 run: install ## serve the API (PORT=3000 DATA=.local RELOAD=1)
-	@PYTHONDONTWRITEBYTECODE= exec $(ANIMAL_STORE) run
+	@exec $(ANIMAL_STORE) run
 
 .PHONY: reset
 reset: install ## empty the local store (DATA=.local)

@@ -228,13 +228,13 @@ def dripping(head: bytes) -> Script:
     [
         (
             dripping(b"HTTP/1.1 200 OK\r\n"),
-            {"timeout_s": 0.9, "attempts": 1},
+            {"timeout_s": 0.5, "attempts": 1},
         ),
         (
             dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n"),
-            {"deadline_s": 0.9},
+            {"deadline_s": 0.5},
         ),
-        (error(503, Retry_After="2"), {"deadline_s": 0.9}),
+        (error(503, Retry_After="2"), {"deadline_s": 0.5}),
     ],
 )
 def test_a_call_ends_in_time(
@@ -265,18 +265,18 @@ def test_a_wrong_certificate_fails_at_once(
 
 def test_calls_wait_for_their_turn_without_a_deadline(use: Any) -> None:
     def script(_: Request, number: int) -> Response:
-        time.sleep(0.1)
+        time.sleep(0.05)
         return error(418) if number <= 4 else reply(REX, 201)
 
     with serve(script) as server:
         made = use(
             server.base_url,
-            *[create] * 40,
+            *[create] * 24,
             max_in_flight=2,
-            deadline_s=1.5,
+            deadline_s=0.5,
             max_wait_s=30,
         )
-    assert made.count(store.Pet(1, "Rex", 3)) == 36
+    assert made.count(store.Pet(1, "Rex", 3)) == 20
 
 
 def test_a_creation_without_a_turn_has_its_key_and_a_read_does_not_wait(
@@ -285,12 +285,12 @@ def test_a_creation_without_a_turn_has_its_key_and_a_read_does_not_wait(
     def script(request: Request, _: int) -> Response:
         if request.method == "GET":
             return reply([])
-        time.sleep(1)
+        time.sleep(0.5)
         return reply(REX, 201)
 
     with serve(script) as server:
         calls = create, create, pets
-        *made, listed = use(server.base_url, *calls, max_in_flight=1, max_wait_s=0.3)
+        *made, listed = use(server.base_url, *calls, max_in_flight=1, max_wait_s=0.2)
 
     assert listed == []
     [failed] = [each for each in made if isinstance(each, store.NoResponseError)]

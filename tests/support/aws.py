@@ -4,6 +4,7 @@ import subprocess
 import time
 import zipfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -14,6 +15,8 @@ from botocore.exceptions import ClientError
 from tools.deployment.deploy import last_good
 from tools.deployment.stage import Stage
 
+# Moto makes the default one anew for each test, which would read the services' models again.
+SESSION = boto3.Session(region_name="eu-central-1")
 # The stage's topic and tables are in it, because moto replaces what is in a stack at each update.
 BOOTSTRAP = """
 Resources:
@@ -78,6 +81,7 @@ class Account:
         failing: Names of programs that fail, and commits whose contract suite fails.
         started: The programs that were started, with their arguments.
         environment: The variables of the contract suite.
+        client: Makes a client, or returns the one that it made before.
         printed: Returns what was printed since it was asked last.
         is_slow: Whether a deployment lasts until the suite was asked meanwhile.
         stage: The stage; waiting takes no time.
@@ -85,6 +89,7 @@ class Account:
 
     def __init__(self, printed: Callable[[], str] = str) -> None:
         self.printed = printed
+        self.client = cache(self._client)
         self.answers: dict[str, Any] = {
             "DescribeStackDriftDetectionStatus": {"DetectionStatus": "COMPLETE"},
             "DetectStackDrift": {"StackDriftDetectionId": "1" * 36},
@@ -99,9 +104,8 @@ class Account:
             StackName="animal-store-production-bootstrap", TemplateBody=BOOTSTRAP
         )
 
-    def client(self, service: str) -> Any:
-        """Make a client."""
-        made: Any = boto3.client(service, "eu-central-1")  # type: ignore[call-overload]
+    def _client(self, service: str) -> Any:
+        made: Any = SESSION.client(service)  # type: ignore[call-overload]
         made.meta.events.register("before-call", self._answer)
         return made
 
