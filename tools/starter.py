@@ -8,16 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from animal_store.api_key import checksum
-
 from tools import ROOT
 
 _COPIED = ("LICENSE", "docs/page.png", "locks/")  # the last is full of digests
-# What would be false in a service that is new.
-_BEGINNINGS = {
-    "CHANGELOG.md": "# Changelog\n",
-    "benchmarks/RESULTS.md": "# Results of the benchmark\n\nNot run yet: `make bench`.\n",
-}
 # Names of another length let the formatter break lines elsewhere.
 _FINISH = f"""
 {sys.prefix}/bin/ruff check --quiet --fix
@@ -44,14 +37,21 @@ def starter(name: str, dest: Path) -> None:
     """
     if dest.exists():
         sys.exit(f"{dest} exists: name a folder that does not.")
-    _refuse(name)
-    listed = subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True)
+    python = {*keyword.kwlist, *dir(builtins)}
+    if not re.fullmatch("[a-z]{2,12}", name) or python & {name, f"{name}s"}:
+        sys.exit(f"{name}: 2 to 12 letters from a to z, and no word of Python's own.")
+    uses = rf"((def|class) |^from (\S+\.)?|import (.*, )?){name}s?\b"
+    if not subprocess.call(["git", "grep", "-nE", uses, "--", "*.py"], cwd=ROOT):
+        sys.exit(f"{name}: the code uses this name, see above.")
+    # Without the measurements, which would not be of the new service.
+    files = ["git", "ls-files", "--", ":!benchmarks/RESULTS.md"]
+    listed = subprocess.check_output(files, cwd=ROOT, text=True)
     for file in listed.splitlines():
         new = dest / renamed(file, name)
         new.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / file, new)
         if not file.startswith(_COPIED):
-            text = _BEGINNINGS.get(file) or renamed(new.read_text("utf-8"), name)
+            text = renamed(new.read_text("utf-8"), name)
             # Comments and docstrings may be longer now.
             long = text.replace("max-line-length = 100", "max-line-length = 160")
             new.write_text(long, "utf-8")
@@ -59,22 +59,8 @@ def starter(name: str, dest: Path) -> None:
     print(f"{dest} is a service of your own: cd {dest} && make run")
 
 
-def _refuse(name: str) -> None:
-    """End the program if a word cannot be a resource's name, and say why."""
-    python = {*keyword.kwlist, *dir(builtins)}
-    if not re.fullmatch("[a-z]{2,12}", name) or python & {name, f"{name}s"}:
-        sys.exit(f"{name}: 2 to 12 letters from a to z, and no word of Python's own.")
-    uses = rf"((def|class) |^from (\S+\.)?|import (.*, )?){name}s?\b"
-    if not subprocess.call(["git", "grep", "-nE", uses, "--", "*.py"], cwd=ROOT):
-        sys.exit(f"{name}: the code uses this name, see above.")
-
-
 def renamed(text: str, name: str) -> str:
     """Replace each animal or pet in a text, with its article and its case."""
-    # A documented key stays valid, and an invalid one invalid.
-    for key in re.findall(r"animal_\w{37}", text):
-        new = checksum(key.replace("animal", name))
-        text = text.replace(key + checksum(key), key + new)
     for pattern, case in _WORDS:
         text = re.sub(pattern, case(name), text)
     article = r"\1n\2" if name[0] in "aeiou" else r"\1\2"

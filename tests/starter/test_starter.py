@@ -25,14 +25,18 @@ def test_words_keep_their_case_and_get_their_article() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["Book", "class", "var", "cursor"])
-def test_words_that_python_or_the_code_uses_are_refused(
-    tmp_path: Path, name: str
+@pytest.mark.parametrize(
+    ("name", "folder", "message"),
+    [
+        ("Book", "new", "letters from a to z"),
+        ("class", "new", "Python's own"),
+        ("var", "new", "Python's own"),
+        ("cursor", "new", "the code uses this name"),
+        ("book", ".", "exists"),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    tmp_path: Path, name: str, folder: str, message: str
 ) -> None:
-    with pytest.raises(SystemExit, match=name):
-        starter(name, tmp_path / "own")
-
-
-def test_existing_folder_is_left_alone(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match="exists"):
-        starter("book", tmp_path)
+    with pytest.raises(SystemExit, match=message):
+        starter(name, tmp_path / folder)

@@ -25,7 +25,7 @@ from tools.local.service import KEY_TABLE, Store, examples, load_template, open_
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
-EXAMPLE_KEY = "animal_test_AnExampleKeyThatOpensNothingHere0u1vgN"
+EXAMPLE_KEY = "animal_test_AnExampleKeyThatOpensNothingHere0iR7H8"
 """It opens only a local store, while a command runs that was given an event with it."""
 _ANIMALS = 5
 

@@ -17,7 +17,9 @@ _CHECKSUM_LENGTH = 6  # 62 ** 6 > 2 ** 32
 ID_LENGTH = 12
 """A key's id is this much of its hash: 48 bits, which no two keys of a table share by chance."""
 
-_FORMAT = re.compile(rf"animal_(?:live|test)_[0-9A-Za-z]{{{_RANDOM_LENGTH + _CHECKSUM_LENGTH}}}")
+_FORMAT = re.compile(
+    rf"animal_(?:live|test)_([0-9A-Za-z]{{{_RANDOM_LENGTH}}})([0-9A-Za-z]{{{_CHECKSUM_LENGTH}}})"
+)
 
 
 def generate(environment: Literal["live", "test"]) -> str:
@@ -26,18 +28,14 @@ def generate(environment: Literal["live", "test"]) -> str:
     Args:
         environment: What the prefix says: "live" for production, "test" for everything else.
     """
-    body = f"animal_{environment}_" + "".join(
-        secrets.choice(_ALPHABET) for _ in range(_RANDOM_LENGTH)
-    )
-    return body + checksum(body)
+    random = "".join(secrets.choice(_ALPHABET) for _ in range(_RANDOM_LENGTH))
+    return f"animal_{environment}_{random}{checksum(random)}"
 
 
 def is_well_formed(key: str) -> bool:
     """Tell whether the text has the format of a key, checksum included; it may still be unknown."""
-    return (
-        _FORMAT.fullmatch(key) is not None
-        and checksum(key[:-_CHECKSUM_LENGTH]) == key[-_CHECKSUM_LENGTH:]
-    )
+    match = _FORMAT.fullmatch(key)
+    return match is not None and checksum(match[1]) == match[2]
 
 
 def digest(key: str) -> str:
