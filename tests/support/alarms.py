@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from tests.support.stack import Template, properties_by_name
 
-Counts = list[tuple[Any, float]]
-"""What adds to metrics (by namespace, name and dimensions), and which value."""
+Metric = tuple[str, str, dict[str, str]]
+"""Namespace, name and dimensions."""
 
 MINUTES = [*range(1, 11), *range(15, 8 * 60 + 1, 15)]
 """Those of 8 hours that are looked at."""
@@ -47,14 +47,15 @@ def _evaluate(expression: str, names: Mapping[str, Any]) -> Any:
 
 
 class Stream(NamedTuple):
-    """Requests, or invocations, that come evenly: so many a minute before and after minute 0."""
+    """A value of a metric that comes evenly: so often a minute before and after minute 0."""
 
-    counts: Counts
+    metric: Metric
+    value: float
     before: float
     after: float
 
     def until(self, minute: int) -> int:
-        """Return how many come from minute 0 until another."""
+        """Return how often it comes from minute 0 until another."""
         return floor(minute * (self.after if minute > 0 else self.before) + 1e-9)
 
 
@@ -63,43 +64,38 @@ Day = list[Stream]
 
 def _statistic(day: Day, asked: dict[str, Any], minute: int) -> float:
     """Return a statistic of a metric over its period until a minute, NaN without values."""
-    dimensions = {pair["Name"]: pair["Value"] for pair in asked["Dimensions"]}
+    named = asked.get("Metric", asked)
+    dimensions = {pair["Name"]: pair["Value"] for pair in named["Dimensions"]}
+    metric = named["Namespace"], named["MetricName"], dimensions
     number, total = 0, 0.0
     for stream in day:
-        for metric, value in stream.counts:
-            if metric == (asked["Namespace"], asked["MetricName"], dimensions):
-                start = minute - asked["Period"] // 60
-                came = stream.until(minute) - stream.until(start)
-                number += came
-                total += came * value
-    if number == 0:
-        return nan
-    return total / {"Sum": 1, "Average": number}[asked["Statistic"]]
-
-
-def _value(day: Day, alarm: dict[str, Any], minute: int) -> float:
-    """Return what an alarm compares with its threshold."""
-    if "Metrics" not in alarm:
-        return _statistic(day, alarm, minute)
-    result, *queries = alarm["Metrics"]
-    values = {}
-    for query in queries:
-        asked = query["MetricStat"] | query["MetricStat"]["Metric"]
-        values[query["Id"]] = _statistic(
-            day, asked | {"Statistic": asked["Stat"]}, minute
-        )
-    return float(_evaluate(result["Expression"], values))
+        if stream.metric == metric:
+            came = stream.until(minute) - stream.until(minute - asked["Period"] // 60)
+            number += came
+            total += came * stream.value
+    if number and asked.get("Statistic") == "Average":
+        return total / number
+    return total if number else nan
 
 
 def _rings(day: Day, alarm: dict[str, Any], now: int) -> bool:
-    period = alarm.get("Period") or alarm["Metrics"][1]["MetricStat"]["Period"]
-    compare, threshold = _COMPARE[alarm["ComparisonOperator"]], alarm["Threshold"]
+    """Tell whether enough of an alarm's last periods breach its threshold."""
+    expression, asked = "value", {"value": alarm}
+    if "Metrics" in alarm:
+        result, *queries = alarm["Metrics"]
+        expression = result["Expression"]
+        asked = {query["Id"]: query["MetricStat"] for query in queries}
+    period = max(each["Period"] for each in asked.values())
+    compare = _COMPARE[alarm["ComparisonOperator"]]
     breaching = 0
     for back in range(alarm["EvaluationPeriods"]):
-        value = _value(day, alarm, now - back * period // 60)
+        minute = now - back * period // 60
+        values = {name: _statistic(day, each, minute) for name, each in asked.items()}
+        value = _evaluate(expression, values)
         missing = isnan(value) and alarm["TreatMissingData"] == "breaching"
-        breaching += missing or compare(value, float(threshold))
-    return not breaching < alarm.get("DatapointsToAlarm", alarm["EvaluationPeriods"])
+        breaching += missing or compare(value, float(alarm["Threshold"]))
+    needed: int = alarm.get("DatapointsToAlarm", alarm["EvaluationPeriods"])
+    return breaching >= needed
 
 
 def ringing(template: Template, day: Day) -> dict[str, set[int]]:
@@ -115,7 +111,9 @@ def ringing(template: Template, day: Day) -> dict[str, set[int]]:
     return found
 
 
-def counted_in_log(template: Template, line: dict[str, Any]) -> Counts:
+def counted_in_log(
+    template: Template, line: dict[str, Any]
+) -> list[tuple[Metric, float]]:
     """Return what the metric filters make of a line of the access log."""
     counts = []
     for each in properties_by_name(template, "AWS::Logs::MetricFilter").values():
@@ -123,19 +121,7 @@ def counted_in_log(template: Template, line: dict[str, Any]) -> Counts:
             (made,) = each["MetricTransformations"]
             dimensions = {}
             for pair in made["Dimensions"]:
-                dimensions[pair["Key"]] = _evaluate(pair["Value"], line)
+                dimensions[pair["Key"]] = line[pair["Value"].removeprefix("$.")]
             metric = made["MetricNamespace"], made["MetricName"], dimensions
             counts.append((metric, float(made["MetricValue"])))
-    return counts
-
-
-def counted_by_function(line: dict[str, Any]) -> Counts:
-    """Return what CloudWatch makes of a function's line (EMF)."""
-    counts = []
-    for directive in line["_aws"]["CloudWatchMetrics"]:
-        (names,) = directive["Dimensions"]
-        dimensions = {name: line[name] for name in names}
-        for each in directive["Metrics"]:
-            metric = directive["Namespace"], each["Name"], dimensions
-            counts.append((metric, line[each["Name"]]))
     return counts

@@ -76,11 +76,11 @@ def handler(function: str) -> Callable[[Event, Any], Any]:
     return loaded
 
 
-def invoke(event: Event, seconds: float = 10) -> Response:
-    """Send an event to its function, which has this much time."""
+def invoke(event: Event, seconds: float = 10, function: str = "") -> Response:
+    """Send an event to its function, or to another, which has this much time."""
     # What the handlers use of Lambda's context.
     context = SimpleNamespace(get_remaining_time_in_millis=lambda: int(seconds * 1000))
-    result = handler(function_of(event))(event, context)
+    result = handler(function or function_of(event))(event, context)
     assert result["isBase64Encoded"] is False
     return Response(result["statusCode"], result["headers"], result["body"])
 

@@ -91,12 +91,10 @@ def test_attempt_is_made_if_it_can_end_within_the_invocation(
     assert (len(store.sent), clock.pauses) == (attempts, pauses)
 
 
-def test_client_has_the_timeouts_of_the_deadlines_and_names_sdk_and_service() -> None:
+def test_client_has_the_timeouts_of_the_deadlines() -> None:
     config: Any = dynamodb.client.meta.config
 
     assert (config.connect_timeout, config.read_timeout) == (1, 2)
-    assert config.user_agent.startswith("Botocore/")
-    assert config.user_agent.endswith(" app/animal-store")
 
 
 def test_animal_is_stored_with_who_added_it_and_its_key_for_a_day(

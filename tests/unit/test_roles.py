@@ -1,25 +1,21 @@
-"""What template.yaml grants, watches and lets through, compared with what the layer does."""
+"""What template.yaml grants and sends, compared with what the functions do."""
 
 import json
-import re
-from itertools import product
 from typing import Any
 
 import pytest
-from animal_store import api_key
 
 from tests.support import handlers, openapi
 from tests.support.fault_injection import FaultyStore
 from tests.support.handlers import EVENTS, SUCCESSES, TEMPLATE
-from tests.support.stack import role_statements, staged
-from tools.local.events import EXAMPLE_KEY
+from tests.support.stack import block_of, role_statements, staged
 from tools.packaging.sdk_data import OPERATIONS
 
 STACK = staged()
 RESOURCES = STACK["Resources"]
 ARNS = {table.name: f"{name}.Arn" for name, table in TEMPLATE.tables.items()}
 Rights = dict[tuple[str, str], set[str]]
-"""By action and table or index: partitions and, for a write, attributes."""
+"""By action and resource: partitions and, for a write, attributes."""
 
 
 def add_needed(rights: Rights, operation: str, params: dict[str, Any]) -> None:
@@ -42,15 +38,25 @@ def add_needed(rights: Rights, operation: str, params: dict[str, Any]) -> None:
         conditions.update(item, params.get("ExpressionAttributeNames", {}).values())
 
 
-def listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
+def needed_rights(function: str, store: FaultyStore) -> Rights:
+    """Return what IAM asks about the calls of a function, and about its log."""
+    log = f"{function.removesuffix('Function')}LogGroup.Arn"
+    rights: Rights = {
+        ("logs:CreateLogStream", log): set(),
+        ("logs:PutLogEvents", log): set(),
+    }
+    for call in store.calls:
+        add_needed(rights, *call)
+    return rights
 
 
 def granted_rights(function: str) -> Rights:
-    """Return a function's rights to DynamoDB in template.yaml."""
+    """Return what template.yaml lets a function do."""
+    role = RESOURCES[function]["Properties"]["Role"].removesuffix(".Arn")
+    assert "ManagedPolicyArns" not in RESOURCES[role]["Properties"]
     rights: Rights = {}
     for name, statement in role_statements(STACK):
-        if RESOURCES[function]["Properties"]["Role"] != f"{name}.Arn":
+        if name != role:
             continue
         assert statement["Effect"] == "Allow"
         conditions: set[str] = set()
@@ -58,16 +64,12 @@ def granted_rights(function: str) -> Rights:
             kind = "Like" if "*" in str(keys) else "Equals"
             assert operator == f"ForAllValues:String{kind}"
             conditions.update(*keys.values())
-        for right in product(
-            listed(statement["Action"]), listed(statement["Resource"])
-        ):
-            assert right not in rights, (
-                "two statements: one could undo the other's condition"
-            )
+        actions = statement["Action"]
+        for action in [actions] if isinstance(actions, str) else actions:
+            right = action, statement["Resource"]
+            assert right not in rights, "one could undo the other's condition"
             rights[right] = conditions
-    return {
-        right: rights[right] for right in rights if right[0].startswith("dynamodb:")
-    }
+    return rights
 
 
 @pytest.mark.parametrize("function", TEMPLATE.functions)
@@ -80,10 +82,7 @@ def test_roles_allow_what_their_functions_do_and_no_more(
             handlers.send(name, **whole if name.startswith("create-201") else {})
 
     assert store.calls, f"events/ has no event that {function} answers with 20x."
-    needed: Rights = {}
-    for call in store.calls:
-        add_needed(needed, *call)
-    assert granted_rights(function) == needed, (
+    assert granted_rights(function) == needed_rights(function, store), (
         f"template.yaml: let the role of {function} do what the function does, and no more. Name "
         "the partitions in dynamodb:LeadingKeys, and for a write the attributes in "
         "dynamodb:Attributes. (Left: what it may do. Right: what it does.)"
@@ -94,39 +93,16 @@ def test_roles_allow_what_their_functions_do_and_no_more(
     )
 
 
-def test_dashboard_shows_metrics_that_the_layer_counts() -> None:
-    """Those of test_telemetry.py, and of the access log."""
-    body = RESOURCES["Dashboard"]["Properties"]["DashboardBody"].replace('\\"', "")
-    searches = {
-        text.partition("'")[0] for text in body.split("SEARCH('{AnimalStore,")[1:]
-    }
-
-    assert searches == {
-        "Stage,Method,Resource} Stage=production MetricName=Failed",
-        "Stage,Operation,Code} Stage=production MetricName=Errors",
-        "Stage,Operation,KeyLabel} Stage=production MetricName=DeprecatedCalls",
-    }
-
-
-@pytest.mark.parametrize(
-    ("header", "is_let_through"),
-    [
-        (f"Bearer {EXAMPLE_KEY}", True),
-        pytest.param(f"bEARER  {api_key.generate('live')}  ", True, id="live"),
-        (f"Bearer{EXAMPLE_KEY}", False),
-        (f"Bearer {EXAMPLE_KEY}x", False),
-        (f"Bearer {EXAMPLE_KEY[:-1]}", False),
-        (f"Bearer {EXAMPLE_KEY.replace('test', 'dead')}", False),
-    ],
-)
-def test_the_firewall_lets_every_key_through_that_the_layer_looks_up(
-    header: str, is_let_through: bool, store: FaultyStore
+@pytest.mark.usefixtures("store")
+@openapi.each_operation
+def test_heartbeat_is_counted_as_its_alarm_expects(
+    operation: openapi.Operation, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rules = RESOURCES["WebAcl"]["Properties"]["Rules"]
-    (statement,) = (rule["Statement"] for rule in rules if "Allow" in rule["Action"])
-    pattern = statement["RegexMatchStatement"]["RegexString"]
+    block = block_of(operation.id)
+    (target,) = RESOURCES[f"{block}Heartbeat"]["Properties"]["Targets"]
 
-    handlers.send("list-200", headers={"Authorization": [header]})
+    handlers.invoke(json.loads(target["Input"]), function=f"{block}Function")
 
-    assert bool(re.search(pattern, header)) is is_let_through
-    assert ("GetItem" in store.sent) is is_let_through
+    line = json.loads(capsys.readouterr().out)
+    assert (line["Stage"], line["Operation"]) == ("heartbeat-production", operation.id)
+    assert line["Code"] == "unauthorized"
