@@ -6,7 +6,7 @@ from unittest import mock
 
 import pytest
 
-from tests.support.processes import RunningService, wait_for
+from tests.support.processes import RunningService
 from tools.local.output import Output
 
 
@@ -14,8 +14,6 @@ def test_the_root_leads_to_the_page(service: RunningService) -> None:
     response = service.http.get(f"{service.origin}/", follow_redirects=True)
 
     assert "SwaggerUIBundle(" in response.text
-    policy = response.headers["Content-Security-Policy"]
-    assert policy == "frame-ancestors 'none'"
 
 
 def test_only_names_of_this_machine_are_answered(service: RunningService) -> None:
@@ -23,18 +21,6 @@ def test_only_names_of_this_machine_are_answered(service: RunningService) -> Non
 
     assert service.http.get("/pets", headers={"Host": "localhost"}).is_success
     assert service.http.get("/pets", headers=other).status_code == 400
-
-
-def test_key_in_a_url_is_not_logged(service: RunningService) -> None:
-    secret = service.api_key.removeprefix("animal_test_")
-
-    for path in ("pets/{}", "pets?cursor={}"):
-        for start in ("animal_test_", "animal%5Ftest%5F"):
-            service.http.get("/" + path.format(start + secret))
-
-    wait_for(lambda: service.console.read_text().count("...") == 4)
-    assert service.console.read_text().count(secret) == 5  # as printed at the start
-    assert secret not in (service.data / "functions.log").read_text()
 
 
 TRACE = 'Traceback\n  File "/a/app.py", line 7, in handler\nValueError: why'

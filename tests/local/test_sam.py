@@ -15,8 +15,12 @@ from tools.local.service import ENDPOINT_VARIABLE, client
 
 
 def test_containers_get_sources_variables_and_the_store(tmp_path: Path) -> None:
-    folder = DataFolder(tmp_path / "data")
-    with own_layer(), sam.prepared(folder, tmp_path, "127.0.0.1"):
+    data = DataFolder(tmp_path / "data")
+    with (
+        own_layer(),
+        data.held_by_service(),
+        sam.prepared(data, tmp_path, "127.0.0.1"),
+    ):
         file = tmp_path / sam.VARIABLES
         variables = json.loads(file.read_text())["Parameters"]
         url = variables[ENDPOINT_VARIABLE].replace(sam.STORE_HOST, "127.0.0.1")

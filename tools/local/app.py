@@ -1,7 +1,5 @@
 """The service as one ASGI application: the API as API Gateway would answer, and a page about it."""
 
-import logging
-import re
 import socket
 from pathlib import Path
 
@@ -17,16 +15,12 @@ from starlette.staticfiles import StaticFiles
 from tools.local.gateway import Gateway
 from tools.local.service import document
 
-_KEY = re.compile(r"(animal(?:_|%5F)(?:live|test)(?:_|%5F))\w+", re.IGNORECASE)
 _SWAGGER_UI = ("aws_lambda_powertools", "event_handler/openapi/swagger_ui")
 _PAGE = Path(__file__).with_name("docs.html").read_bytes()
-# Another site may not show the page in a frame, where clicks could be led astray.
-_UNFRAMED = {"Content-Security-Policy": "frame-ancestors 'none'"}
 
 
 def serve(application: Starlette, listener: socket.socket) -> None:
     """Answer HTTP requests until the process is told to stop."""
-    logging.getLogger("uvicorn.access").addFilter(_hide_keys)
     config = uvicorn.Config(
         application,
         # Beyond this size, which exceeds the gateway's own limit, uvicorn answers in plain text.
@@ -34,8 +28,6 @@ def serve(application: Starlette, listener: socket.socket) -> None:
         http="h11",
         log_config=None,
         proxy_headers=False,
-        ws="none",
-        lifespan="off",
         timeout_graceful_shutdown=1,
     )
     uvicorn.Server(config).run(sockets=[listener])
@@ -48,7 +40,7 @@ class Application(Starlette):
         self.gateway = gateway
         routes = [
             Route("/", RedirectResponse("/docs"), methods=["GET"]),
-            Route("/docs", HTMLResponse(_PAGE, headers=_UNFRAMED), methods=["GET"]),
+            Route("/docs", HTMLResponse(_PAGE), methods=["GET"]),
             Mount("/docs", StaticFiles(packages=[_SWAGGER_UI])),
             Route("/openapi.yaml", _openapi),
         ]
@@ -67,9 +59,3 @@ def _openapi(request: Request) -> Response:
     servers = [{"url": f"http://{request.headers['host']}/v1"}]
     text = yaml.safe_dump(document() | {"servers": servers}, sort_keys=False)
     return Response(text, media_type="application/yaml")
-
-
-def _hide_keys(record: logging.LogRecord) -> bool:
-    """Write a request for the terminal without a key that stands in its target."""
-    record.msg, record.args = _KEY.sub(r"\1...", record.getMessage()), ()
-    return True

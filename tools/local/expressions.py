@@ -13,13 +13,7 @@ RESERVED_WORDS = frozenset(
     Path(__file__).with_name("reserved_words.txt").read_text("ascii").split()
 )
 _ZERO: Value = {"N": "0"}
-_COMPARATORS = {
-    "=": operator.eq,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+_COMPARATORS = {"=": operator.eq, "<": operator.lt, "<=": operator.le}
 
 
 class Refusal(Exception):
@@ -133,7 +127,7 @@ class Expressions:
 
     def _words(self, text: str) -> list[Any]:
         """Split a text, and put names and values in the places of what stands for them."""
-        words = re.findall(r"[#:]?\w+|[<>]=|\S", text)
+        words = re.findall(r"[#:]?\w+|<=|\S", text)
         for word in words:
             if word.upper() in RESERVED_WORDS:
                 why = f"Attribute name is a reserved keyword; reserved keyword: {word}"

@@ -28,29 +28,23 @@ class DataFolder:
 
     @contextmanager
     def held_by_service(self) -> Iterator[IO[str]]:
-        """Hold the folder as its only service; the file gets the port once that is answering."""
+        """Hold the folder as its only service; the file gets the port once that is answering.
+
+        Meanwhile this process creates only files that their owner alone can read: they hold keys
+        or clients' data.
+        """
         self.path.mkdir(parents=True, exist_ok=True)
-        with open(self.path / "service", "a+", opener=private) as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise LocalError(
-                    f"{self.path} is in use by `make run` or `make sam-local`. "
-                    "Stop that first, or use another folder: DATA=.local2"
-                ) from None
-            file.truncate(0)
-            yield file
-
-
-def private(path: str, flags: int) -> int:
-    """Open a file that only its owner can read, because it holds a key or clients' data."""
-    descriptor = os.open(path, flags, 0o600)
-    os.fchmod(descriptor, 0o600)  # an older one may have had another mode
-    return descriptor
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner can read, whoever has opened an older one."""
-    path.unlink(missing_ok=True)
-    path.touch(0o600)
-    path.write_text(text, "utf-8")
+        others = os.umask(0o077)
+        try:
+            with (self.path / "service").open("a+") as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    raise LocalError(
+                        f"{self.path} is in use by `make run` or `make sam-local`. "
+                        "Stop that first, or use another folder: DATA=.local2"
+                    ) from None
+                file.truncate(0)
+                yield file
+        finally:
+            os.umask(others)

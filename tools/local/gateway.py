@@ -8,6 +8,7 @@ Proxy events have payload version 1.0:
 https://docs.aws.amazon.com/apigateway/latest/developerguide/set-up-lambda-proxy-integrations.html
 Differences: header names are in lower case, as in ASGI; `requestContext` has only `domainName`,
 `identity.sourceIp`, `path` (without the stage, as behind a custom domain), `requestId` and `stage`.
+A handler's context has only `get_remaining_time_in_millis`, and no body is too large.
 """
 
 import asyncio
@@ -32,21 +33,11 @@ from starlette.responses import Response
 from tools.local import LocalError
 from tools.local.template import Function, Template
 
-# https://docs.aws.amazon.com/apigateway/latest/developerguide/
-# api-gateway-execution-service-limits-table.html
-_MAX_BODY_BYTES = 10 * 1024 * 1024
-# https://docs.aws.amazon.com/apigateway/latest/developerguide/supported-gateway-response-types.html
-_STATUSES = {
-    "MISSING_AUTHENTICATION_TOKEN": 403,
-    "REQUEST_TOO_LARGE": 413,
-    "INTEGRATION_TIMEOUT": 504,
-    "DEFAULT_5XX": 502,
-}
 Handler = Callable[[dict[str, Any], Any], Any]
 
 
 def load_handlers(template: Template) -> Mapping[str, Handler]:
-    """Reimport the layer and every handler, by function name; a failure keeps the old modules."""
+    """Reimport the layer and every handler, by logical id; a failure keeps the old modules."""
     os.environ |= {
         name: value
         for name, value in template.environment.items()
@@ -63,7 +54,7 @@ def load_handlers(template: Template) -> Mapping[str, Handler]:
         if not folders.isdisjoint(file.parents):
             before[name] = sys.modules.pop(name)
     try:
-        return {each.name: _handler(each) for each in template.functions.values()}
+        return {name: _handler(each) for name, each in template.functions.items()}
     except LocalError:
         sys.modules.update(before)
         raise
@@ -81,7 +72,7 @@ def _handler(function: Function) -> Handler:
 
 
 class Gateway:
-    """A template and its handlers (by the names of their functions)."""
+    """A template and its handlers (by the logical ids of their functions)."""
 
     def __init__(self, template: Template, handlers: Mapping[str, Handler]) -> None:
         self.template, self._handlers = template, handlers
@@ -96,27 +87,22 @@ class Gateway:
 
     async def _answer(self, request: Request, request_id: str) -> Response:
         path = request.scope["raw_path"].decode("latin-1")
-        body = bytearray()
         try:
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > _MAX_BODY_BYTES:
-                    return self._own("REQUEST_TOO_LARGE")
+            body = await request.body()
             route, parameters = self.template.find(request.method, path)
         # A client that has disconnected reads no response.
         except (ClientDisconnect, LookupError):
             return self._own("MISSING_AUTHENTICATION_TOKEN")
-        event = _proxy_event(request, path, bytes(body))
+        event = _proxy_event(request, path, body)
         event |= {"resource": route.resource, "pathParameters": parameters or None}
         stage = self.template.stage
         event["requestContext"] |= {"requestId": request_id, "stage": stage}
-        function = self.template.functions[route.function]
-        seconds = function.timeout_s
+        seconds = self.template.functions[route.function].timeout_s
         run = asyncio.get_running_loop().run_in_executor
         try:
             async with asyncio.timeout(seconds) as limit:
-                invocation = run(self._executor, self.invoke, function, event, seconds)
-                return _response(await invocation)
+                arguments = (route.function, event, seconds)
+                return _response(await run(self._executor, self.invoke, *arguments))
         except (Exception, SystemExit) as error:
             # As Lambda's runtime logs it. A thread that overruns cannot be stopped.
             line = {"level": "ERROR", "request_id": request_id}
@@ -130,24 +116,21 @@ class Gateway:
             sys.stderr.write(json.dumps(line) + "\n")
             return self._own("INTEGRATION_TIMEOUT" if timed_out else "DEFAULT_5XX")
 
-    def invoke(self, function: Function, event: dict[str, Any], seconds: float) -> Any:
+    def invoke(self, function: str, event: dict[str, Any], seconds: float) -> Any:
         """Call a function's handler in this thread."""
         deadline = time.monotonic() + seconds
         context = SimpleNamespace(
-            function_name=function.name,
-            invoked_function_arn=function.name,
-            memory_limit_in_mb=function.memory_mb,
-            aws_request_id=str(uuid.uuid4()),
             get_remaining_time_in_millis=lambda: int(
                 (deadline - time.monotonic()) * 1000
-            ),
+            )
         )
-        return self._handlers[function.name](event, context)
+        return self._handlers[function](event, context)
 
     def _own(self, kind: str) -> Response:
         """Make the template's gateway response, whose headers are in single quotes."""
         made = self.template.gateway_responses[kind]
-        status = made.get("StatusCode", _STATUSES[kind])
+        # DEFAULT_5XX leaves the status as it is: here always that of a function that failed.
+        status = made.get("StatusCode", 502)
         given = made["ResponseParameters"]["Headers"]
         headers = {name: value.strip("'") for name, value in given.items()}
         ((media_type, body),) = made["ResponseTemplates"].items()

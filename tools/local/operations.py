@@ -207,15 +207,11 @@ class _Call:
 
     def _places(self, item: Item) -> list[tuple[object, ...]]:
         """Return an item's places in the table and in the indexes whose keys it has."""
-        return (
-            [
-                (place, *keys.read(item), *self._own.read(item))
-                for place, keys in self._keys.items()
-                if {*keys} <= {"", *item}
-            ]
-            if item
-            else []
-        )
+        return [
+            (place, *keys.read(item), *self._own.read(item))
+            for place, keys in self._keys.items()
+            if {*keys} <= {"", *item}
+        ]
 
 
 _EXPRESSIONS = " ExpressionAttributeNames ExpressionAttributeValues"

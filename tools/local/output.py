@@ -7,14 +7,12 @@ from io import StringIO
 from pathlib import Path
 from typing import TextIO
 
-from tools.local.folder import private
-
 _log = logging.getLogger(__name__)
 
 
 def open_log(path: Path) -> TextIO:
     """Begin a log, in place of the last start's."""
-    return open(path, "w", 1, "utf-8", "backslashreplace", opener=private)
+    return path.open("w", 1, "utf-8", "backslashreplace")
 
 
 class Output(StringIO):

@@ -58,7 +58,7 @@ def listen() -> socket.socket:
     """Listen on PORT of this machine, or say why that cannot be done."""
     port = os.environ.get("PORT") or "3000"
     try:
-        return socket.create_server(("127.0.0.1", int(port)), backlog=128)
+        return socket.create_server(("127.0.0.1", int(port)))
     except (OSError, ValueError) as error:
         raise LocalError(
             f"cannot listen on port {port}: {error}. Use another: PORT=8080; any: PORT=0"

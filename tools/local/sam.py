@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tools import ROOT
 from tools.local import LocalError, events
-from tools.local.folder import DataFolder, base_url, write_private
+from tools.local.folder import DataFolder, base_url
 from tools.local.gateway import Gateway
 from tools.local.run import greeting, listen
 from tools.local.service import (
@@ -83,7 +83,7 @@ def prepared(
                 "AWS_SESSION_TOKEN": "",
             }
             environment = {"Parameters": template.environment | own}
-            write_private(output / VARIABLES, json.dumps(environment))
+            (output / VARIABLES).write_text(json.dumps(environment), "utf-8")
             (output / "template.yaml").write_text(_adapted_template(own), "utf-8")
             yield store, gateway
 

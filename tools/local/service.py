@@ -13,7 +13,7 @@ from botocore.session import Session
 
 from tools import ROOT
 from tools.local import template as templates
-from tools.local.folder import DataFolder, write_private
+from tools.local.folder import DataFolder
 from tools.local.gateway import Gateway, load_handlers
 from tools.local.store import Database, create_tables, keep_local
 from tools.local.template import Template
@@ -49,7 +49,7 @@ def client() -> "DynamoDBClient":
     return cast("DynamoDBClient", Session().create_client("dynamodb"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Store:
     """The DynamoDB of a data folder: a client, and the database, if it is the local one."""
 
@@ -81,7 +81,7 @@ class Store:
         record = keys.get(api_key.digest(key))
         if record is None or record.state != "active":
             key = api_key.generate("test")
-            write_private(path, f"{key}\n")
+            path.write_text(f"{key}\n", "utf-8")
             keys.put(KeyRecord(api_key.digest(key), "local", int(time.time())))
         return key
 

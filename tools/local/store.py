@@ -9,7 +9,6 @@ import os
 import sqlite3
 import tempfile
 import threading
-import uuid
 import zlib
 from collections import deque
 from contextlib import closing, suppress
@@ -37,7 +36,6 @@ NOWHERE = "http://127.0.0.1:9"
 _SETTINGS = {
     "AWS_ACCESS_KEY_ID": "local",
     "AWS_SECRET_ACCESS_KEY": "local",
-    "AWS_REGION": REGION,
     "AWS_DEFAULT_REGION": REGION,
     "AWS_CONFIG_FILE": os.devnull,
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
@@ -95,10 +93,7 @@ class Database:
         content = json.dumps(answer).encode()
         # As the SDK reads it from the network.
         raw: Any = SimpleNamespace(stream=lambda: [content])
-        headers: Any = {
-            "x-amz-crc32": str(zlib.crc32(content)),
-            "x-amzn-requestid": uuid.uuid4().hex,
-        }
+        headers: Any = {"x-amz-crc32": str(zlib.crc32(content))}
         return AWSResponse(request.url, status, headers, raw)
 
     def _perform(self, operation: str, request: Request) -> Response:

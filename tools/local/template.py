@@ -25,8 +25,8 @@ _LAYER, _TABLE = "AWS::Serverless::LayerVersion", "AWS::DynamoDB::Table"
 _GLOBALS = "Globals"
 _USED = {
     _API: "StageName GatewayResponses",
-    _FUNCTION: "CodeUri Events Handler Layers MemorySize Runtime Timeout",
-    _GLOBALS: "Environment Handler Layers MemorySize Runtime Timeout",
+    _FUNCTION: "CodeUri Events Handler Layers Runtime Timeout",
+    _GLOBALS: "Environment Handler Layers Runtime Timeout",
     "Api": "Path Method RestApiId",
     _LAYER: "ContentUri",
     _TABLE: "AttributeDefinitions BillingMode GlobalSecondaryIndexes KeySchema",
@@ -44,13 +44,11 @@ class Route(NamedTuple):
 
 @dataclass
 class Function:
-    """An AWS::Serverless::Function: the name that it has here, and where its handler is."""
+    """An AWS::Serverless::Function: where its handler is, and how long it may run."""
 
-    name: str
     code: Path
     handler: str
     timeout_s: float
-    memory_mb: int
 
 
 @dataclass
@@ -96,7 +94,7 @@ _Loader.add_multi_constructor(
 def load(path: Path, parameters: Mapping[str, str], stack: str) -> Template:
     """Read a SAM template; template parameters that are not given take their defaults.
 
-    The names of its functions and tables begin with the stack's.
+    The names of its tables begin with the stack's.
     """
     try:
         document = yaml.load(path.read_text("utf-8"), Loader=_Loader)  # noqa: S506 - is safe
@@ -142,11 +140,7 @@ def _read(
     for name, own in found[_FUNCTION].items():
         given = shared | own
         functions[name] = Function(
-            references[name],
-            folder / given["CodeUri"],
-            given["Handler"],
-            float(given["Timeout"]),
-            int(given["MemorySize"]),
+            folder / given["CodeUri"], given["Handler"], float(given["Timeout"])
         )
         for event in given["Events"].values():
             asked = served(name, event["Type"], event["Properties"])
