@@ -21,7 +21,6 @@ SLOW = (
     "docs/test_worked_examples.py",
     "local/test_containers.py",
     "packaging/",
-    "reliability/test_attack.py",
     "reliability/test_model.py",
     "reliability/test_repair.py",
 )

@@ -29,7 +29,7 @@ def containers() -> set[str]:
 
 def test_documented_commands_find_the_animals_of_make_run(tmp_path: Path) -> None:
     before, path = containers(), f"{ROOT}/.tools/sam/bin:{os.environ['PATH']}"
-    own = environment(tmp_path, PATH=path, SAM_CLI_TELEMETRY="0")
+    own = environment(PATH=path, SAM_CLI_TELEMETRY="0")
     with run_service(tmp_path) as service:
         pet = service.http.post("/pets", json={"name": "Rex", "categoryId": 1}).json()
     with run_service(tmp_path, command="sam-local") as service:

@@ -37,8 +37,9 @@ LIST = f"{ROOT}/events/list-200.json"
 
 def command(data: Path, *arguments: str, **variables: str) -> Result:
     """Run a command in this process, in an environment of its own; `run` starts no server."""
+    own = environment(PORT="0", DATA=str(data)) | variables
     with (
-        mock.patch.dict(os.environ, environment(data, **variables), clear=True),
+        mock.patch.dict(os.environ, own, clear=True),
         mock.patch("uvicorn.Server.run"),
         own_layer(),
     ):
@@ -112,7 +113,7 @@ def test_contract_holds_over_http_on_amazons_engine(tmp_path: Path) -> None:
             "AWS_ACCESS_KEY_ID": "any",
             "AWS_SECRET_ACCESS_KEY": "any",
         }
-        with run_service(tmp_path, root=ROOT, **elsewhere) as service:
+        with run_service(tmp_path, **elsewhere) as service:
             processes.check_contract(service)
 
 

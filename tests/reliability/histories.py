@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from operator import methodcaller
-from typing import Any, ClassVar, TypeVar
+from typing import Any
 
 import pytest
 from botocore.awsrequest import AWSResponse
@@ -14,9 +14,8 @@ from tests.support import handlers
 from tests.support.clock import Clock, install_clock
 from tests.support.fault_injection import Attempt, Fault, FaultyStore
 
-Plan = list[Fault | methodcaller]
+Plan = list[Any]
 """What requests meet, one after the other: a fault, or somebody who comes before one."""
-Result = TypeVar("Result")
 DONE: Fault = Attempt.carry_out
 
 
@@ -31,7 +30,7 @@ def die(_: Attempt) -> AWSResponse:
 class Histories(RuleBasedStateMachine):
     """A store, and the plans of those who use it, the last of whom is at work."""
 
-    clock: ClassVar[Clock]
+    clock: Clock
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,12 +43,11 @@ class Histories(RuleBasedStateMachine):
     def answer(self, attempt: Attempt) -> AWSResponse | None:
         plan = self.plans[-1]
         while plan and isinstance(plan[0], methodcaller):
-            plan.pop(0)(self)  # type: ignore[arg-type]
-        fault: Any = plan.pop(0) if plan else DONE
-        answer: AWSResponse | None = fault(attempt)
-        return answer
+            plan.pop(0)(self)
+        fault: Fault = plan.pop(0) if plan else DONE
+        return fault(attempt)
 
-    def perform(self, plan: Plan, action: Callable[[], Result]) -> Result | None:
+    def perform(self, plan: Plan, action: Callable[[], Any]) -> Any:
         """Do something whose requests meet a plan; None if its process dies."""
         self.plans.append(plan)
         try:

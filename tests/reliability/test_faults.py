@@ -3,12 +3,11 @@
 An operation is tested by having events, and a call by being made.
 """
 
-import logging
-from collections.abc import Iterator
 from contextlib import closing
 from functools import cache
 
 import pytest
+from botocore.awsrequest import AWSResponse
 
 from tests.support import handlers
 from tests.support.clock import install_clock
@@ -17,6 +16,7 @@ from tests.support.fault_injection import (
     LOST_REQUEST,
     TRANSIENT,
     UNREADABLE,
+    Attempt,
     Fault,
     FaultyStore,
     cancelled,
@@ -29,31 +29,28 @@ ALL_ATTEMPTS = 3
 
 
 @pytest.fixture(autouse=True)
-def _no_pauses_and_no_log(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Leave out what takes longer than everything else."""
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     install_clock(monkeypatch)
-    logging.disable()
-    yield
-    logging.disable(logging.NOTSET)
 
 
-def run(
-    name: str, call: int, *faults: Fault, calls: int = 1
-) -> tuple[Response, list[str], list[str]]:
-    """Send an event to a new environment and store, where some calls meet faults in each attempt.
+def run(name: str, call: int, *faults: Fault) -> tuple[Response, list[str], list[str]]:
+    """Send an event to a new environment and store, where requests meet faults from a call on.
 
-    Return the response without the id of an animal, what is stored by its partitions, and the calls
-    that were made.
+    Return the response without the id of an animal, what is stored by its partitions, and the
+    operations of the requests.
     """
-    with closing(FaultyStore()) as store:
-        for number in range(call, call + calls):
-            store.fail(number, *faults)
+    plan = iter([Attempt.carry_out] * call + [*faults])
+
+    def meet(attempt: Attempt) -> AWSResponse | None:
+        return next(plan, Attempt.carry_out)(attempt)
+
+    with closing(FaultyStore(meet)) as store:
         response = handlers.invoke(EVENTS[name])
         items = handlers.items()
     # A failed creation leaves a gap in the ids, and may have made the counter.
     stored = [item["pk"]["S"] for item in items if "value" not in item]
     without_id = response._replace(text=response.text.partition(",")[2])
-    return without_id, stored, [operation for operation, _ in store.calls]
+    return without_id, stored, store.sent
 
 
 run_once = cache(run)
@@ -98,6 +95,6 @@ def test_refusal_is_500_and_conflict_503_and_nothing_is_done(
     for call, operation in enumerate(calls):
         fault = REFUSALS[status][operation == "TransactWriteItems"]
         # However often the operation makes the call again.
-        response, stored, _ = run(name, call, *[fault] * ALL_ATTEMPTS, calls=10)
+        response, stored, _ = run(name, call, *[fault] * 10)
 
         assert (response.status, stored) == (status, nothing)

@@ -48,7 +48,7 @@ KEYS = st.sampled_from(["", "a", "b"])
 # Two creations with one key and different statuses have different bodies.
 STATUSES = st.sampled_from(["available", "sold"])
 # Most calls are done, so that histories get beyond the first.
-CALLS = st.sampled_from([[DONE], [DONE], [DONE], *OUTCOMES])
+CALLS = st.sampled_from([[DONE]] * 3 + OUTCOMES)
 ALONE = st.lists(CALLS, max_size=3)
 OTHER = st.builds(methodcaller, st.just("create"), KEYS, STATUSES, ALONE)
 PLANS = ALONE | st.lists(CALLS | OTHER.map(lambda other: [other]), max_size=4)

@@ -4,11 +4,9 @@ The SDK's own events are the seam, so that its retries, parser and checks run as
 """
 
 import json
-import zlib
-from collections import defaultdict, deque
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.exceptions import BotoCoreError, ConnectionClosedError, ReadTimeoutError
@@ -18,12 +16,9 @@ from tests.support import handlers
 
 from animal_store import auth, dynamodb  # isort: skip - handlers makes its environment
 
-if TYPE_CHECKING:
-    from botocore.model import OperationModel
-
 _URL = "https://dynamodb.us-east-1.amazonaws.com/"
 # The SDK's stubs have no type for handlers that return something.
-_EVENTS: Any = dynamodb.client.meta.events
+_CLIENT: Any = dynamodb.client
 
 
 class Attempt(NamedTuple):
@@ -41,24 +36,18 @@ Fault = Callable[[Attempt], AWSResponse | None]
 """Answers in the store's place; None leaves the request to the SDK, which opens a socket."""
 
 
-def failing_with(kind: type[BotoCoreError], **details: Any) -> Fault:
+def failing_with(kind: type[BotoCoreError]) -> Fault:
     """Lose the request with an exception of the SDK: the store never sees it."""
 
     def fault(_: Attempt) -> AWSResponse:
-        raise kind(endpoint_url=_URL, **details)
+        raise kind(endpoint_url=_URL)
 
     return fault
 
 
-def answering(
-    status: int,
-    body: bytes,
-    crc32: int | None = None,
-    retry_after: str = "",
-) -> Fault:
-    """Answer with a body that the store would not send; the checksum is right unless given."""
-    checksum = zlib.crc32(body) if crc32 is None else crc32
-    sent: Any = {"x-amz-crc32": str(checksum), "x-amz-retry-after": retry_after}
+def answering(status: int, body: bytes, **headers: str) -> Fault:
+    """Answer with a body that the store would not send; `_` in headers' names means `-`."""
+    sent: Any = {name.replace("_", "-"): value for name, value in headers.items()}
     # As the SDK reads it from the network.
     raw: Any = SimpleNamespace(stream=lambda: [body])
     return lambda _: AWSResponse(_URL, status, sent, raw)
@@ -87,15 +76,9 @@ def after(fault: Fault) -> Fault:
     return late
 
 
-def _half(attempt: Attempt) -> AWSResponse | None:
-    whole = attempt.carry_out().content
-    return answering(200, whole[: len(whole) // 2])(attempt)
-
-
 LOST_REQUEST = failing_with(ConnectionClosedError)
 LOST_RESPONSE = after(failing_with(ReadTimeoutError))
 THROTTLED = error(400, "ProvisionedThroughputExceededException")
-SERVER_ERROR = error(500, "InternalServerError")
 DENIED = error(400, "AccessDeniedException")
 
 # Failures that a second attempt, which the SDK makes, may not meet.
@@ -103,18 +86,16 @@ TRANSIENT: dict[str, Fault] = {
     "request lost": LOST_REQUEST,
     "response lost": LOST_RESPONSE,
     "throttled": THROTTLED,
-    "500, not committed": SERVER_ERROR,
-    "500, committed": after(SERVER_ERROR),
+    "500, committed": after(error(500, "InternalServerError")),
 }
 # Responses that arrive but say nothing: the SDK takes those with 200 for good ones.
 UNREADABLE: dict[str, Fault] = {
-    "half of the response": _half,
     "response empty": after(answering(200, b"")),
-    "response of another checksum": after(answering(200, b"{}", crc32=1)),
+    "response of another checksum": after(answering(200, b"{}", x_amz_crc32="1")),
     "error of another checksum": answering(
-        400, b'{"__type": "x#ConditionalCheckFailedException"}', crc32=1
+        400, b'{"__type": "x#ConditionalCheckFailedException"}', x_amz_crc32="1"
     ),
-    "response not JSON": after(answering(200, b"<html>")),
+    "response cut off": after(answering(200, b'{"Item": {"name": {"S": "R')),
     "response not UTF-8": after(answering(200, b'{"Item": {"name": {"S": "\xff"}}}')),
     "error cut off": answering(400, b'{"__type": "Condition'),
 }
@@ -123,41 +104,37 @@ UNREADABLE: dict[str, Fault] = {
 class FaultyStore:
     """The layer's path to the store, which is reset; `otherwise` is what most requests meet.
 
-    It records the operation of each request sent, and the operation and parameters of each call
-    as the layer made it. The SDK's own validation, which the layer switches off, is on.
+    It records the operation and the parameters of each request, and checks them as the SDK would
+    if the layer had not switched that off.
     """
 
     def __init__(self, otherwise: Fault = Attempt.carry_out) -> None:
         auth.forget_keys()
         handlers.empty_store()
         self._otherwise = otherwise
-        self.faults: dict[str | int, deque[Fault]] = defaultdict(deque)
+        self.faults: dict[str, list[Fault]] = {}
         self.sent: list[str] = []
         self.calls: list[tuple[str, dict[str, Any]]] = []
-        _EVENTS.register("before-send.dynamodb", self._send)
-        _EVENTS.register("provide-client-params.dynamodb", self._check)
+        _CLIENT.meta.events.register("before-send.dynamodb", self._send)
 
-    def fail(self, call: str | int, *faults: Fault) -> None:
-        """Give each of the next requests a fault: those of an operation, or of a call by number."""
-        self.faults[call].extend(faults)
+    def fail(self, operation: str, *faults: Fault) -> None:
+        """Give each of the next requests of an operation a fault."""
+        self.faults[operation] = [*faults]
 
     def close(self) -> None:
         """Detach from the layer's client."""
-        _EVENTS.unregister("before-send.dynamodb", self._send)
-        _EVENTS.unregister("provide-client-params.dynamodb", self._check)
+        _CLIENT.meta.events.unregister("before-send.dynamodb", self._send)
 
     def _send(
         self, event_name: str, request: AWSPreparedRequest, **_: object
     ) -> AWSResponse | None:
         operation = event_name.rpartition(".")[2]
+        parameters = json.loads(request.body)  # type: ignore[arg-type]
         self.sent.append(operation)
-        faults = self.faults[operation] or self.faults[len(self.calls) - 1]
-        fault = faults.popleft() if faults else self._otherwise
-        return fault(Attempt(event_name, request))
-
-    def _check(
-        self, params: dict[str, Any], model: "OperationModel", **_: object
-    ) -> None:
-        self.calls.append((model.name, params))
-        report = ParamValidator().validate(params, model.input_shape)  # type: ignore[arg-type]
+        self.calls.append((operation, parameters))
+        shape = _CLIENT.meta.service_model.operation_model(operation).input_shape
+        report = ParamValidator().validate(parameters, shape)
         assert not report.has_errors(), report.generate_report()
+        faults = self.faults.get(operation)
+        fault = faults.pop(0) if faults else self._otherwise
+        return fault(Attempt(event_name, request))

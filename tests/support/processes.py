@@ -15,7 +15,6 @@ import httpx2
 import pytest
 
 from tools import ROOT
-from tools.local.folder import DataFolder
 
 
 @dataclass
@@ -35,45 +34,36 @@ class RunningService:
         return self.base_url.removesuffix("/v1")
 
 
-def environment(data: Path, **variables: str) -> dict[str, str]:
-    """Return the environment of a program that uses a folder, without the machine's settings."""
-    own = {"PORT": "0", "DATA": str(data), "PYTHONUNBUFFERED": "1", **variables}
+def environment(**variables: str) -> dict[str, str]:
+    """Return the environment of a program, without this machine's settings for AWS and make."""
     machines = ("AWS_", "MAKE")
     return {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(machines)
-    } | own
+    } | variables
 
 
 @contextmanager
 def run_service(
-    data: Path,
-    *,
-    command: str = "run",
-    root: Path = ROOT,
-    python: str | Path = sys.executable,
-    **variables: str,
+    data: Path, *, command: str = "run", **variables: str
 ) -> Iterator[RunningService]:
-    """Start the service of a checkout, wait until it answers, and stop it at the end.
+    """Start the service, wait until it answers, and stop it at the end.
 
-    The command may be `run` or `sam-local`. The variables are for its environment. Another
-    checkout than this has its own Python.
+    The command may be `run` or `sam-local`. The variables are for its environment.
     """
     data.mkdir(parents=True, exist_ok=True)
-    console, folder = data / "console", DataFolder(data)
-    own, program = environment(data, **variables), [python, "-m", "tools", command]
-    port = data / "service"
-    port.unlink(missing_ok=True)  # of one that was killed
+    console, program = data / "console", [sys.executable, "-m", "tools", command]
+    own = environment(PORT="0", DATA=str(data), **variables)
     with (
         console.open("w") as out,
-        subprocess.Popen(program, cwd=root, env=own, stdout=out, stderr=out) as process,
+        subprocess.Popen(program, cwd=ROOT, env=own, stdout=out, stderr=out) as process,
     ):
         try:
-            wait_for(lambda: _says_its_port(port) or process.poll() is not None, 240)
-            assert process.poll() is None, console.read_text()
-            base_url = f"http://127.0.0.1:{port.read_text()}/v1"
-            key = folder.api_key.read_text().strip()
+            says = console.read_text
+            wait_for(lambda: "Try it" in says() or process.poll() is not None, 240)
+            assert process.poll() is None, says()
+            base_url, _, _, key, *_ = says().partition("Base URL: ")[2].split()
             # No connections that the service is about to close, which it does after 5 idle seconds.
             limits = httpx2.Limits(keepalive_expiry=2)
             with httpx2.Client(base_url=base_url, timeout=60, limits=limits) as http:
@@ -81,10 +71,6 @@ def run_service(
                 yield RunningService(data, process, console, base_url, key, http)
         finally:
             process.terminate()
-
-
-def _says_its_port(file: Path) -> bool:
-    return file.exists() and file.read_text().isdecimal()
 
 
 def check_contract(service: RunningService, expected_failures: str = "") -> None:
@@ -110,14 +96,11 @@ def run(
     *command: str | Path, cwd: Path, timeout_s: float = 120, **variables: str
 ) -> str:
     """Return what a program printed; it is the message of the AssertionError if it fails."""
-    inherited = {
-        name: value for name, value in os.environ.items() if not name.startswith("MAKE")
-    }
     done = subprocess.run(
         command,
         check=False,
         cwd=cwd,
-        env=inherited | variables,
+        env=environment(**variables),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

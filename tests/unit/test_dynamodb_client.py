@@ -58,7 +58,7 @@ def test_failure_that_may_pass_is_503(fault: Fault, store: FaultyStore) -> None:
 
 def asking_to_wait(milliseconds: str) -> Fault:
     """Throttle with the header by which AWS asks for a longer pause."""
-    return answering(400, b'{"__type": "Throttling"}', retry_after=milliseconds)
+    return answering(400, b'{"__type": "Throttling"}', x_amz_retry_after=milliseconds)
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,8 @@ def test_url_of_the_collection_is_the_one_by_which_the_client_came(
     headers = {"x-forwarded-proto": ["x", scheme], "X-Forwarded-Port": ["x", port]}
     event = {
         "resource": "/v1/pets/{petId}",
-        "multiValueHeaders": headers | {"Host": ["evil.example"]},
+        "multiValueHeaders": headers
+        | {"Host": ["evil.example"], "X-Forwarded-Host": ["evil.example"]},
         "requestContext": {"domainName": domain, "path": path},
     }
 
