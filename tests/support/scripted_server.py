@@ -51,17 +51,8 @@ def hang_up(request: Request, _: int) -> Response:
 def forward(origin: str, request: Request) -> Response:
     """Return what the service at an origin answers to the same request under this server's name."""
     url, headers = origin + request.full_path, dict(request.headers)
-    answer = httpx2.request(
-        request.method, url, headers=headers, content=request.data, trust_env=False
-    )
+    answer = httpx2.request(request.method, url, headers=headers, content=request.data)
     return Response(answer.content, answer.status_code, dict(answer.headers))
-
-
-class _Context(ssl.SSLContext):
-    def wrap_socket(self, *arguments: Any, **options: Any) -> ssl.SSLSocket:
-        # Else a client that gives up in the middle stops the thread that accepts.
-        options["do_handshake_on_connect"] = False
-        return super().wrap_socket(*arguments, **options)
 
 
 @contextmanager
@@ -75,7 +66,7 @@ def serve(
     received: list[Request] = []
     host, context = "http://127.0.0.1", None
     if certificate:
-        host, context = "https://localhost", _Context(ssl.PROTOCOL_TLS_SERVER)
+        host, context = "https://localhost", ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         certificate.configure_cert(context)
 
     @Request.application
