@@ -5,7 +5,7 @@ Both come from the environment, which keeps the key out of the process list: CON
 case's id: reason`. Without a base URL the suite runs against the local service in this process.
 
 A case marked `smoke_read_only` runs against production, where nothing that it added could be
-removed: it uses no fixture that creates, and fails if it changes anything.
+removed: it fails if it changes anything.
 """
 
 import os
@@ -16,62 +16,66 @@ import httpx2
 import pytest
 import yaml
 
-from tests.contract.client import Client, check
+from tests.contract.client import Key, check
 from tests.contract.seeded_pets import SeededPets, make
-from tests.support.in_process import Target, service_in_process
-
-_current_case = pytest.StashKey[pytest.Item]()
+from tests.support.in_process import service_in_process
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Expect the listed cases to fail."""
     path = os.environ.get("CONTRACT_EXPECTED_FAILURES")
     expected = yaml.safe_load(Path(path).read_text()) if path else {}
-    failures = (AssertionError, httpx2.ProtocolError)
     for case, reason in expected.items():
         # Where nobody has looked yet, the case may pass as well.
         is_seen = not reason.startswith("not seen yet")
-        mark = pytest.mark.xfail(reason=reason, strict=is_seen, raises=failures)
+        mark = pytest.mark.xfail(reason=reason, strict=is_seen)
         for item in items:
             if case in item.nodeid:
                 item.add_marker(mark)
 
 
 @pytest.fixture(scope="session")
-def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    """The service to test: as given, or one in this process."""
+def service(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[httpx2.Client, str]]:
+    """The service to test, as given or in this process, and a valid key."""
     base_url = os.environ.get("CONTRACT_BASE_URL")
     if base_url:
         # A cold start and a rehearsal on two cores are slow; what hangs is not waited for.
-        with httpx2.Client(timeout=30) as http:
-            yield Target(base_url, os.environ["CONTRACT_API_KEY"], http)
+        with httpx2.Client(base_url=base_url, timeout=30) as client:
+            yield client, os.environ["CONTRACT_API_KEY"]
     else:
         with service_in_process(tmp_path_factory.mktemp("service")) as service:
             yield service
 
 
-@pytest.hookimpl(tryfirst=True)  # before the case's fixtures
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Remember which case sends the requests to come."""
-    item.config.stash[_current_case] = item
-
-
 @pytest.fixture(scope="session")
-def client(target: Target, pytestconfig: pytest.Config) -> Client:
-    """A client with the valid key; in a read-only case it accepts no success but of a GET."""
-
-    def check_reads_only(response: httpx2.Response) -> None:
-        case = pytestconfig.stash[_current_case]
-        reads = response.request.method == "GET" or not response.is_success
-        if not reads and case.get_closest_marker("smoke_read_only"):
-            # Not an AssertionError, which a case that is expected to fail may raise.
-            pytest.fail(f"a smoke_read_only case changed something: {response.text}")
-
-    target.http.event_hooks = {"response": [check_reads_only, check]}
-    return Client(target.http, target.base_url, target.api_key)
+def api_key(service: tuple[httpx2.Client, str]) -> str:
+    """The valid key."""
+    return service[1]
 
 
-@pytest.fixture(scope="session")
-def seeded_pets(client: Client) -> SeededPets:
+@pytest.fixture
+def client(
+    service: tuple[httpx2.Client, str], request: pytest.FixtureRequest
+) -> httpx2.Client:
+    """A client with the valid key, which checks every response."""
+    client, api_key = service
+    client.auth = Key(api_key)
+    checks = [check]
+    if request.node.get_closest_marker("smoke_read_only"):
+        checks.append(refuse_change)
+    client.event_hooks = {"response": checks}
+    return client
+
+
+def refuse_change(response: httpx2.Response) -> None:
+    """Fail a case that succeeds with anything but a GET."""
+    if response.request.method != "GET" and response.is_success:
+        pytest.fail(f"a smoke_read_only case changed something: {response.text}")
+
+
+@pytest.fixture
+def seeded_pets(client: httpx2.Client) -> SeededPets:
     """A stretch of the list that only this run has written."""
     return make(client)

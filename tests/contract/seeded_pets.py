@@ -3,57 +3,53 @@
 The store may hold any number of others, before them and after them.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from functools import cache
 
+import httpx2
 import pytest
 
-from tests.contract.client import Client, Pet, eventually, with_limit
+from tests.contract.client import Pet, create, walk
 from tests.support.openapi import LIMIT, STATUSES
 
 LARGEST = LIMIT["maximum"]
-FILTERS: dict[str | None, str] = {None: ""}
-FILTERS |= {status: f"&status={status}" for status in STATUSES}
+QUERIES = {"": "", **{status: f"&status={status}" for status in STATUSES}}
 
-filters = pytest.mark.parametrize("status", FILTERS)
+filters = pytest.mark.parametrize("status", QUERIES)
 """Runs a test with each filter and with none."""
 
 
 @dataclass(frozen=True)
 class SeededPets:
-    """The animals by ascending id, and the URL of the page before which each list has none."""
+    """The animals by ascending id, and for each filter the URL of the page that they begin on."""
 
-    client: Client
+    client: httpx2.Client
     pets: list[Pet]
-    starts: dict[str | None, str]
+    starts: dict[str, str]
 
-    def walk(self, status: str | None = None, limit: int = LARGEST) -> Iterator[Pet]:
-        """Follow a list from the first of these animals to its end."""
-        for pet in self.client.walk(with_limit(self.starts[status], limit)):
-            if pet["id"] >= self.pets[0]["id"]:
-                yield pet
-
-    def are_listed(self, status: str | None, limit: int = LARGEST) -> bool:
-        """Return whether a list holds those that it should, each once, in order."""
-        pets = [pet for pet in self.pets if status in (None, pet.get("status"))]
-        return list(islice(self.walk(status, limit), len(pets))) == pets
+    def listed(self, status: str = "", limit: int = LARGEST) -> list[Pet]:
+        """Return what a list holds from the first of these animals on."""
+        url = httpx2.URL(self.starts[status]).copy_set_param("limit", limit)
+        pets = walk(self.client, str(url))
+        return [pet for pet in pets if pet["id"] >= self.pets[0]["id"]]
 
 
-def make(client: Client) -> SeededPets:
-    """Create more animals than the largest page holds, one of them with the last status."""
-    starts = {}
-    for status, query in FILTERS.items():
-        following = f"/pets?limit={LARGEST}{query}"
-        while following:
-            starts[status] = following
-            _, following = client.page(following)
+def last_page(client: httpx2.Client, url: str) -> str:
+    """Follow a list to the URL of its last page."""
+    while following := client.get(url).links.get("next"):
+        url = following["url"]
+    return url
+
+
+@cache
+def make(client: httpx2.Client) -> SeededPets:
+    """Create more animals than a page holds by default, one of them with the last status."""
+    starts = {
+        status: last_page(client, f"/pets?limit={LARGEST}{query}")
+        for status, query in QUERIES.items()
+    }
     *others, rare = STATUSES
     members = [{}, *({"status": status} for status in others)]
-    members *= LARGEST // len(members) + 2
-    pets = [client.create(**each) for each in [*members, {"status": rare}]]
-    seeded = SeededPets(client, pets, starts)
-    for status in FILTERS:
-        # Filtered lists lag behind; from here on no test has to wait for these animals.
-        eventually(seeded.are_listed, status)
-    return seeded
+    members *= LIMIT["default"] // len(members) + 1
+    pets = [create(client, **each) for each in [*members, {"status": rare}]]
+    return SeededPets(client, pets, starts)

@@ -1,8 +1,9 @@
 """Who is let in: section 5 of the interface, and RFC 6750's way of presenting a key."""
 
 import pytest
+from httpx2 import Client, Headers
 
-from tests.contract.client import Client, assert_error
+from tests.contract.client import assert_error
 from tests.support import openapi
 from tools.local.events import EXAMPLE_KEY
 
@@ -30,51 +31,49 @@ REFUSED = [
 
 @openapi.each_operation
 @pytest.mark.parametrize("value", REFUSED)
-def test_refused(client: Client, operation: openapi.Operation, value: str) -> None:
+def test_refused(
+    client: Client, api_key: str, operation: openapi.Operation, value: str
+) -> None:
     """Whatever else is wrong with a request, without a valid key that is all it is told."""
-    key = client.api_key
     written = value.format(
-        key=key,
-        key_mistyped=key[:-1] + ("1" if key[-1] == "0" else "0"),
-        key_in_the_other_case=key.swapcase(),
+        key=api_key,
+        key_mistyped=api_key[:-1] + ("1" if api_key[-1] == "0" else "0"),
+        key_in_the_other_case=api_key.swapcase(),
     )
-    headers = [
-        ("Authorization", written),
-        ("Content-Type", "text/plain"),
-        ("Idempotency-Key", ""),
-    ]
+    sent = {
+        "Authorization": written,
+        "Content-Type": "text/plain",
+        "Idempotency-Key": "",
+    }
+    headers = Headers(sent, encoding="utf-8")
     path = operation.with_id("x") + "?limit=0&status=x&cursor=x&page=2"
-    content = b"{" if operation.has_body else None
-    response = client.request(
-        operation.method, path, headers, content, authenticate=False
-    )
+    content = b"{" if operation.method == "POST" else None
+    response = client.request(operation.method, path, headers=headers, content=content)
     assert_error(response, "unauthorized")
 
 
-def test_refused_twice(client: Client) -> None:
+def test_refused_twice(client: Client, api_key: str) -> None:
     """A key in a second Authorization header is refused."""
-    headers = [("Authorization", "Bearer " + client.api_key)]
-    assert_error(client.request("GET", "/pets", headers), "unauthorized")
+    headers = [("Authorization", f"Bearer {api_key}")] * 2
+    assert_error(client.get("/pets", headers=headers), "unauthorized")
 
 
-def test_refused_elsewhere(client: Client) -> None:
+def test_refused_elsewhere(client: Client, api_key: str) -> None:
     """A key counts in no other header, and not in the query string, where logs would keep it."""
-    key = client.api_key
-    path = f"/pets?access_token={key}&api_key={key}&Authorization={key}"
-    headers = [
-        ("X-Api-Key", key),
-        ("Proxy-Authorization", "Bearer " + key),
-        ("Cookie", f"Authorization=Bearer {key}; api_key={key}"),
-    ]
-    response = client.request("GET", path, headers, authenticate=False)
+    path = f"/pets?access_token={api_key}&api_key={api_key}&Authorization={api_key}"
+    headers = {
+        "X-Api-Key": api_key,
+        "Proxy-Authorization": f"Bearer {api_key}",
+        "Cookie": f"Authorization=Bearer {api_key}; api_key={api_key}",
+    }
+    response = client.get(path, headers=headers, auth=None)
     assert_error(response, "unauthorized")
 
 
 @pytest.mark.parametrize(
     ("name", "scheme"), [("authorization", "bearer "), ("aUTHORIZATION", "bEaReR   ")]
 )
-def test_accepted(client: Client, name: str, scheme: str) -> None:
+def test_accepted(client: Client, api_key: str, name: str, scheme: str) -> None:
     """Case and the number of spaces do not count (RFC 9110, sections 5.1, 11.1 and 11.4)."""
-    headers = [(name, scheme + client.api_key)]
-    response = client.request("GET", "/pets?limit=1", headers, authenticate=False)
+    response = client.get("/pets?limit=1", headers={name: scheme + api_key})
     assert response.status_code == 200

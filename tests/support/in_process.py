@@ -4,26 +4,15 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
-import httpx2
 from starlette.testclient import TestClient
 
 from tools.key_table import KeyTable
 from tools.local.app import Application
 from tools.local.folder import DataFolder
 from tools.local.service import KEY_TABLE, load_template, open_store
-
-
-@dataclass(frozen=True)
-class Target:
-    """A service, and what sends requests to it."""
-
-    base_url: str
-    api_key: str
-    http: httpx2.Client
 
 
 @contextmanager
@@ -42,8 +31,8 @@ def own_layer() -> Iterator[None]:
 
 
 @contextmanager
-def service_in_process(data: Path) -> Iterator[Target]:
-    """Open a service with an empty store and a key."""
+def service_in_process(data: Path) -> Iterator[tuple[TestClient, str]]:
+    """Open a service with an empty store; yield what sends requests to it, and a key."""
     template = load_template()
     with ExitStack() as stack:
         with own_layer():
@@ -53,4 +42,4 @@ def service_in_process(data: Path) -> Iterator[Target]:
         key, _ = keys.issue("tests", "test")
         base_url = "http://127.0.0.1:3000/v1"
         http = TestClient(application, base_url, follow_redirects=False)
-        yield Target(base_url, key, stack.enter_context(http))
+        yield stack.enter_context(http), key
