@@ -16,9 +16,7 @@ os.environ["COLUMNS"] = "80"
 # where they are.
 SLOW = (
     "deployment/test_permissions.py",
-    "docs/test_docs_page.py",
     "docs/test_examples.py",
-    "docs/test_worked_examples.py",
     "local/test_containers.py",
     "packaging/",
     "reliability/test_model.py",
