@@ -53,7 +53,7 @@ def commit() -> str:
     return subprocess.check_output(command, cwd=ROOT, text=True).strip()
 
 
-def pack(build: Path, output: Path, config: Path = ROOT / "samconfig.toml") -> str:
+def pack(build: Path, output: Path) -> str:
     """Pack what `sam build` wrote, with the parameters of the stages, and return the SHA-256."""
     template = yaml.safe_load((build / "template.yaml").read_text("utf-8"))
     for logical_id, resource in template["Resources"].items():
@@ -61,7 +61,7 @@ def pack(build: Path, output: Path, config: Path = ROOT / "samconfig.toml") -> s
             resource["Properties"][name] = f"{logical_id}.zip"
     entries = {
         "COMMIT": commit().encode(),
-        "samconfig.toml": config.read_bytes(),
+        "samconfig.toml": (ROOT / "samconfig.toml").read_bytes(),
         "template.yaml": yaml.safe_dump(template, sort_keys=False).encode(),
     }
     for folder in build.glob("*/"):
