@@ -7,11 +7,11 @@ import json
 import os
 import runpy
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from tests.support import openapi
 from tools import ROOT
@@ -19,9 +19,6 @@ from tools.local import service
 from tools.local.events import EXAMPLE_KEY, add_pets
 from tools.local.store import Database, create_tables
 from tools.local.template import REGION
-
-if TYPE_CHECKING:
-    from types_boto3_dynamodb import DynamoDBClient
 
 TEMPLATE = service.load_template(stage="staging")
 ANIMALS = TEMPLATE.tables["AnimalsTable"].name
@@ -33,8 +30,8 @@ EVENTS = {
 SUCCESSES = [name for name in EVENTS if "-20" in name]
 for variable in [name for name in os.environ if name.startswith("AWS_")]:
     del os.environ[variable]
-os.environ.update(TEMPLATE.environment)
 os.environ.update(
+    TEMPLATE.environment,
     AWS_DEFAULT_REGION=REGION,
     AWS_ACCESS_KEY_ID="testing",
     AWS_SECRET_ACCESS_KEY="testing",
@@ -69,11 +66,10 @@ def function_of(event: Event) -> str:
 
 
 @cache
-def handler(function: str) -> Callable[[Event, Any], Any]:
+def handler(function: str) -> Any:
     """Load the handler of a function; the module of each is named `app`."""
     folder = TEMPLATE.functions[function].code
-    loaded: Callable[[Event, Any], Any] = runpy.run_path(f"{folder}/app.py")["handler"]
-    return loaded
+    return runpy.run_path(f"{folder}/app.py")["handler"]
 
 
 def invoke(event: Event, seconds: float = 10, function: str = "") -> Response:
@@ -108,7 +104,7 @@ DATABASE = Database(_FILE)
 
 
 @cache
-def client() -> "DynamoDBClient":
+def client() -> Any:
     """Return a client of the SDK that the store answers."""
     made = service.client()
     DATABASE.attach(made)
