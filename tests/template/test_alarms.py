@@ -15,6 +15,7 @@ from tools import ROOT
 MODES = yaml.safe_load((ROOT / "tests/template/failure_modes.yaml").read_text())
 RATES = (1 / 60, 60, 30_000)  # requests a minute
 SHARES = {"listPets": 0.39, "createPet": 0.01, "getPet": 0.6}
+assert SHARES.keys() <= {each.id for each in openapi.operations()}, "see SHARES"
 REFUSED = {"status": 401, "integration.status": "401"}
 PRODUCTION = staged()
 API = PRODUCTION["Resources"]["Api"]["Properties"]

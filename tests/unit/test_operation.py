@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from animal_store import api_key
-from animal_store.operation import Response, operation
+from animal_store.operation import Deprecation, Response, operation
 
 from tests.support import handlers
 from tests.support.clock import Clock
@@ -35,6 +35,17 @@ def test_response_without_content_has_neither_body_nor_media_type() -> None:
 
     assert (response["statusCode"], response["body"]) == (204, "")
     assert "Content-Type" not in response["headers"]
+
+
+def test_deprecated_operation_says_so_and_counts_its_callers(output: Output) -> None:
+    context = SimpleNamespace(get_remaining_time_in_millis=lambda: 10_000)
+    deprecation = Deprecation(since=1, sunset="Thu, 05 Dec 2030 00:00:00 GMT")
+    list_pets = operation("listPets", deprecation)(lambda _: Response(204))
+
+    headers = list_pets(EVENTS["list-200"], context)["headers"]
+
+    assert (headers["Deprecation"], headers["Sunset"]) == ("@1", deprecation.sunset)
+    assert json.loads(output.readouterr().out)["DeprecatedCalls"] == 1
 
 
 def test_line_of_a_creation_has_its_id_and_what_it_cost(
