@@ -84,12 +84,6 @@ def test_file_that_is_no_store_is_refused_and_left_as_it_is(
     assert (tmp_path / "damaged").read_bytes() == damaged
 
 
-def test_sum_beyond_64_bits_is_exact(store: Store) -> None:
-    store.ask("PutItem", Item=COUNTER | {"n": {"N": "9223372036854775807"}})
-
-    assert store.count() == 9223372036854775808
-
-
 def test_table_that_lacks_an_index_is_refused_with_advice(store: Store) -> None:
     answer = store.ask("CreateTable", **TABLE.request | {"GlobalSecondaryIndexes": []})
 
