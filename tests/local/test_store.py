@@ -155,15 +155,15 @@ def test_refused_request_is_explained_and_changes_nothing(
 
 
 def test_index_follows_its_table_and_is_read_page_by_page(store: Store) -> None:
-    for status in ("open", "done"):
-        for number in ("-3", "0", "10", "2", "-30", "-31"):
-            keys = {"id": {"N": number}, "status": {"S": status}}
-            store.ask("PutItem", Item=COUNTER | keys)
+    for number in ("-3", "0", "10", "2", "-30", "-31"):
+        item = COUNTER | {"id": {"N": number}, "status": {"S": "open"}}
+        store.ask("PutItem", Item=item)
+    store.ask("PutItem", Item=item | {"id": {"N": "0"}, "status": {"S": "done"}})
     page: Any = {
         "IndexName": "by-status",
         "KeyConditionExpression": "#status = :status AND id > :id",
         "ExpressionAttributeNames": {"#status": "status"},
-        "ExpressionAttributeValues": {":status": {"S": "done"}, ":id": {"N": "-31"}},
+        "ExpressionAttributeValues": {":status": {"S": "open"}, ":id": {"N": "-31"}},
         "Limit": 2,
     }
 
@@ -174,7 +174,7 @@ def test_index_follows_its_table_and_is_read_page_by_page(store: Store) -> None:
             break
         page["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
-    assert found == [-30, -3, 0, 2, 10]
+    assert found == [-30, -3, 2, 10]
 
 
 def test_update_whose_condition_holds(store: Store) -> None:
