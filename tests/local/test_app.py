@@ -37,7 +37,6 @@ CHAIN = f"{TRACE}\n\nThe above exception was the direct cause of ...\n\nOther: 5
         ('{"level": "INFO"}', []),
         (TRACE, []),  # of a handler that cannot be loaded, which is said otherwise
         ("here\n", ["here"]),
-        ('{"name": "Rex"}', ['{"name": "Rex"}']),
         ('{"level": broken', ['{"level": broken']),
     ],
 )

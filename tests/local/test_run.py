@@ -31,7 +31,6 @@ from tools.local.folder import DataFolder
 from tools.local.service import ENDPOINT_VARIABLE, KEY_TABLE, load_template, open_store
 from tools.local.store import Database
 
-PET = {"name": "Mine", "categoryId": 1}
 LIST = f"{ROOT}/events/list-200.json"
 
 
@@ -119,7 +118,7 @@ def test_contract_holds_over_http_on_amazons_engine(tmp_path: Path) -> None:
 
 def test_data_stays_when_it_is_stopped(tmp_path: Path) -> None:
     with run_service(tmp_path) as service:
-        pet = service.http.post("/pets", json=PET).json()
+        pet = service.http.post("/pets", json={"name": "Mia", "categoryId": 1}).json()
         service.http.close()
         service.process.send_signal(signal.SIGINT)
 
