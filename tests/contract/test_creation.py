@@ -4,6 +4,7 @@ from itertools import product
 
 import pytest
 from httpx2 import Client
+from jsonschema import Draft202012Validator
 
 from tests.contract.client import assert_error, create, new
 from tests.contract.seeded_pets import SeededPets
@@ -38,6 +39,9 @@ NOT_NAMES = [*WHITE_SPACE, WHITE_SPACE, "x" * 257, PAW * 257, "", 1]
 # Python writes the last two with a fraction and with an exponent, whatever their value.
 NOT_INTEGERS = ["1", True, 2**63, -(2**63) - 1, 1.0, 1e22]
 NOT_STATUSES = ["", STATUSES[0].upper(), f"{STATUSES[0]} "]
+# JSON Schema has no such white space, and takes the number for an integer.
+ONLY_WE_REFUSE = ["\ufeff", WHITE_SPACE, 1.0]
+DOCUMENTED = Draft202012Validator(SCHEMAS["NewPet"])
 
 KEPT = [*product(["name"], NAMES), *product(["categoryId"], NUMBERS)]
 for name, declared in SCHEMAS["NewPet"]["properties"].items():
@@ -59,7 +63,9 @@ def test_kept_exactly(
 
 @pytest.mark.parametrize(("member", "value"), REFUSED)
 def test_value_refused(client: Client, member: str, value: object) -> None:
-    response = client.post("/pets", json=new(**{member: value}))
+    sent = new(**{member: value})
+    assert value in ONLY_WE_REFUSE or not DOCUMENTED.is_valid(sent)
+    response = client.post("/pets", json=sent)
     assert_error(response, "invalid_request", naming=member + ": ")
 
 
