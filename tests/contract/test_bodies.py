@@ -89,9 +89,7 @@ def test_accepted(client: Client, body: bytes) -> None:
     assert pet == {"id": pet["id"], "name": "x", "categoryId": 1}
 
 
-@pytest.mark.parametrize(
-    "body", [VALID + "é".encode(), b"", b"\xff"], ids=["text", "no-json", "bytes"]
-)
+@pytest.mark.parametrize("body", [VALID + "é".encode(), b"\xff"], ids=["text", "bytes"])
 def test_too_large(client: Client, body: bytes) -> None:
     """A body above 16 KB is answered with 413, whatever is in it."""
     assert_error(post(client, body.ljust(LARGEST + 1)), "payload_too_large")
