@@ -56,10 +56,11 @@ def test_generated(
             case.headers.pop("Idempotency-Key", None)
             if isinstance(body, dict):  # with whichever members this operation has
                 # `1.0` is not an integer to us, and a byte order mark is not a name.
-                assume(type(body.get("categoryId", 0)) is int)
+                assume(not any(isinstance(value, float) for value in body.values()))
                 assume(body.get("name", "x").strip("\ufeff"))
         if case.path_parameters and case.method != "GET":
-            case.path_parameters["petId"] = 2**63 - 1  # changes no other test's animal
+            # Changes nothing of another test's.
+            case.path_parameters = dict.fromkeys(case.path_parameters, 2**63 - 1)
         transport = case.as_transport_kwargs(base_url=str(client.base_url))
         sent: Any = requests.Request(**transport).prepare()
         response = client.request(

@@ -12,9 +12,9 @@ GET /store/orders
 GET /store
 GET /pet
 GET /Pets
-GET /petss
+GET /pets2
 GET /pets/1/2
-GET /%70ets/1/x
+GET /pet%73/1/x
 OPTIONS /pets
 OPTIONS /pets/1
 POST /store/orders

@@ -64,9 +64,10 @@ def prepared(gateway: Gateway, store: Store) -> Iterator[None]:
     keys.put(KeyRecord(api_key.digest(EXAMPLE_KEY), "events", int(time.time())))
     try:
         add_pets(store.dynamodb, tables["AnimalsTable"].name)
-        # create-422.json sends another animal under the Idempotency-Key of this one.
-        with redirect_stdout(io.StringIO()):
-            run(gateway, ROOT / "events/create-201-idempotency-key.json")
+        # create-422.json sends another animal under the Idempotency-Key of such a one.
+        for first in ROOT.glob("events/*-201-idempotency-key.json"):
+            with redirect_stdout(io.StringIO()):
+                run(gateway, first)
         yield
     finally:
         remove_key(keys)

@@ -1,1 +1,1 @@
-"""What the three functions of the animal store share."""
+"""What the animal store's functions share."""
