@@ -37,10 +37,3 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
     """`make run` with an empty store, for the whole session."""
     with run_service(tmp_path_factory.mktemp("service") / "data") as service:
         yield service
-
-
-def pytest_make_parametrize_id(val: object) -> str | None:
-    """Cut long values in the names of cases."""
-    if isinstance(val, str | bytes) and len(val) > 40:
-        return f"{val!r}"[:40]
-    return None
