@@ -30,10 +30,7 @@ def stage(keys: KeyTable) -> Any:
     """Make a stage whose stack has the table."""
     return SimpleNamespace(
         name="production",
-        announce=lambda: None,
-        deployed=lambda: {"ApiKeysTableName": API_KEYS},
-        client=lambda _: keys.dynamodb,
-        caller=keys.who,
+        keys=lambda: keys,
     )
 
 

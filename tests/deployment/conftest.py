@@ -10,14 +10,10 @@ from tests.support.aws import Account
 
 
 @pytest.fixture
-def account(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Iterator[Account]:
+def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
     """Make an account whose stage is not deployed yet."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ALARM_EMAIL", "me@example.com")
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     with mock_aws():
-        yield Account(lambda: capsys.readouterr().out)
+        yield Account()

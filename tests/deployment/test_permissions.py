@@ -1,6 +1,5 @@
 """What each role of bootstrap.yaml may do and may not, evaluated: a table per role."""
 
-import json
 from typing import Any
 
 import pytest
@@ -157,18 +156,15 @@ not others-table dynamodb:GetItem
 
 def policy(role: str) -> Any:
     """Return all that a role of production's bootstrap.yaml may do."""
-    resources = decided("bootstrap.yaml", Stage="production")["Resources"]
-    properties = resources[role]["Properties"]
-    attached = properties.get("ManagedPolicyArns", [])
-    policies = [resources[name]["Properties"] for name in attached]
-    policies = properties.get("Policies", policies) or [properties]
+    stack = decided("bootstrap.yaml", Stage="production", **NAMES)["Resources"]
+    properties = stack[role]["Properties"]
+    policies = [
+        stack[name]["Properties"] for name in properties.get("ManagedPolicyArns", [])
+    ]
     statements = []
-    for each in policies:
+    for each in properties.get("Policies", policies) or [properties]:
         statements += each["PolicyDocument"]["Statement"]
-    text = json.dumps({"Version": "2012-10-17", "Statement": statements})
-    for name, value in NAMES.items():
-        text = text.replace(name, value)
-    return json.loads(text)
+    return {"Version": "2012-10-17", "Statement": statements}
 
 
 def requests(line: str) -> list[Request]:
@@ -180,7 +176,7 @@ def requests(line: str) -> list[Request]:
         "context": context,
         "resource": ARNS[resource],
     }
-    return [{"action": word, **of_all} for word in words if "=" not in word]
+    return [of_all | {"action": word} for word in words if "=" not in word]
 
 
 @pytest.mark.parametrize("role", TABLES)

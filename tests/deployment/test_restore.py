@@ -1,7 +1,6 @@
 """What `make restore` does on moto; tests/reliability/test_repair.py has histories of it."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any
@@ -9,20 +8,18 @@ from typing import Any
 import boto3
 import pytest
 from moto import mock_aws
-from typer.testing import CliRunner
 
 from tests.support.handlers import ANIMALS, TEMPLATE
 from tests.support.stack import load
 from tools import ROOT
-from tools.cli import app
-from tools.deployment.restore import _write, restore
+from tools.deployment.restore import restore
 from tools.deployment.stage import DeploymentError
 
-AT, LATER = datetime(2026, 1, 31, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
 MIA: dict[str, Any] = {"pk": "pet", "id": 1, "name": "Mia"}
 MAX = MIA | {"name": "Max"}
 COUNTER: dict[str, Any] = {"pk": "counter", "id": 0, "value": 1}
-EXPIRED = {"pk": "idempotency#", "id": 0, "expires": 1}
+# The last is on a second page.
+LONG = [MIA | {"id": number, "name": "x" * 390_000} for number in (2, 3, 4, 5)]
 # Written by hand.
 ODD: list[Any] = [
     MIA | {"id": Decimal("20.5")},
@@ -33,80 +30,70 @@ ODD: list[Any] = [
 
 @pytest.fixture
 def stage() -> Iterator[Any]:
-    """Give a stage whose copies are of the moment that `made` says."""
     with mock_aws():
         client: Any = boto3.client("dynamodb")
-        table: Any = boto3.resource("dynamodb").Table(ANIMALS)
         client.create_table(**TEMPLATE.tables["AnimalsTable"].request)
-        made = {"SourceTableArn": f"/{ANIMALS}", "RestoreDateTime": AT}
-        client.meta.events.register(
-            "after-call.dynamodb.DescribeTable",
-            lambda parsed, **_: parsed["Table"].update(RestoreSummary=made),
-        )
         yield SimpleNamespace(
             stack="animal-store-production",
-            announce=lambda: None,
             deployed=lambda: {"AnimalsTableName": ANIMALS},
             client=lambda _: client,
-            sleep=lambda _: None,
-            made=made,
-            table=table,
-            put=lambda item: table.put_item(Item=item),
-            items=lambda: table.scan()["Items"],
+            table=boto3.resource("dynamodb").Table(ANIMALS),
         )
+
+
+def write(stage: Any, *items: Any) -> None:
+    """Write items, and make a copy of the table."""
+    for item in items:
+        stage.table.put_item(Item=item)
+    stage.client("dynamodb").restore_table_to_point_in_time(
+        SourceTableName=ANIMALS, TargetTableName="copy", UseLatestRestorableTime=True
+    )
 
 
 def test_damage_is_put_back_and_what_is_odd_is_named_and_left(
     stage: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for item in (MIA, COUNTER, EXPIRED):
-        stage.put(item)
-    restore(stage, AT)
-    for item in (MAX, EXPIRED | {"expires": 2}, *ODD):
-        stage.put(item)
+    write(stage, MIA, COUNTER, *LONG)
+    for item in (MAX, COUNTER | {"value": Decimal("3.5")}, *ODD):
+        stage.table.put_item(Item=item)
+    stage.table.delete_item(Key={"pk": "pet", "id": 5})
 
-    restore(stage, AT)
+    restore(stage, "copy")
     listed = capsys.readouterr().out
-    assert MAX in stage.items()
-    restore(stage, AT, apply=True)
-
-    for item in (MIA, EXPIRED | {"expires": 2}, COUNTER | {"value": 21}, *ODD):
-        assert item in stage.items()
     assert "20.5" in listed
     assert "1E+40" in listed
+    assert stage.table.get_item(Key={"pk": "pet", "id": 1})["Item"] == MAX
+
+    restore(stage, "copy", apply=True)
+    for item in [MIA, COUNTER | {"value": 21}, *LONG, *ODD]:
+        key = {"pk": item["pk"], "id": item["id"]}
+        assert stage.table.get_item(Key=key)["Item"] == item
 
 
-def test_what_was_revoked_since_the_comparison_is_left(stage: Any) -> None:
-    stage.put(MAX | {"revoked": 1})
-    assert not _write(stage.table.meta.client, ANIMALS, MAX, MIA)
-    assert stage.items() == [MAX | {"revoked": 1}]
+def test_the_slower_of_two_learns_that_somebody_else_finished(stage: Any) -> None:
+    write(stage)
+    restore(stage, "copy", apply=True)
+    with pytest.raises(DeploymentError, match="somebody else finished"):
+        restore(stage, "copy", apply=True)
 
 
-def test_a_copy_of_another_moment_is_not_trusted(stage: Any) -> None:
-    with pytest.raises(DeploymentError, match="of no use"):
-        restore(stage, LATER, apply=True)
+def test_what_is_no_copy_is_not_trusted(stage: Any) -> None:
+    with pytest.raises(DeploymentError, match="is no copy"):
+        restore(stage, ANIMALS, apply=True)
 
 
 def test_a_moment_that_an_earlier_repair_makes_doubtful_is_said_again(
     stage: Any,
 ) -> None:
-    restore(stage, AT, apply=True)
+    write(stage, {"pk": "repair", "id": 0, "9999999999": 1})
     with pytest.raises(DeploymentError, match="--again"):
-        restore(stage, LATER)
-    stage.made["RestoreDateTime"] = LATER
-    restore(stage, LATER, again=LATER)
-
-
-def test_a_time_without_its_zone_is_refused() -> None:
-    command = ["restore", "production", "--at", "2027-01-31T02:30:00"]
-    assert CliRunner().invoke(app, command).exit_code == 2
+        restore(stage, "copy")
+    restore(stage, "copy", again=True)
 
 
 def test_the_runbook_sets_again_what_a_revived_table_lacks() -> None:
     runbook = (ROOT / "docs/runbook.md").read_text()
     table = load("template.yaml")["Resources"]["AnimalsTable"]["Properties"]
-    expiry = table["TimeToLiveSpecification"]["AttributeName"]
-    assert table["DeletionProtectionEnabled"]
+    name = table["TimeToLiveSpecification"]["AttributeName"]
+    assert f"Enabled=true,AttributeName={name}" in runbook
     assert "--deletion-protection-enabled" in runbook
-    assert f"Enabled=true,AttributeName={expiry}" in runbook
-    assert "Key=project,Value=animal-store " in runbook

@@ -29,15 +29,12 @@ def test_only_main_is_deployed_after_checks_and_production_after_staging() -> No
 
 def test_a_stage_is_deployed_in_its_environment_where_it_is_approved() -> None:
     assert STAGE["environment"] == "${{ inputs.stage }}"
-    allowed = [job for job in JOBS["checks"].values() if "permissions" in job]
-    assert allowed == []
+    assert "permissions" not in str(JOBS["checks"])
 
 
 def test_what_is_deployed_is_what_was_built() -> None:
-    for stage in ("staging", "production"):
-        given = DEPLOY[stage]["with"]["sha256"]
-        assert given == "${{ needs.checks.outputs.sha256 }}"
-    deploy = next(
-        step for step in STAGE["steps"] if "sha256sum --check" in step.get("run", "")
-    )
-    assert deploy["env"]["SHA256"] == "${{ inputs.sha256 }}"
+    built = "${{ needs.checks.outputs.sha256 }}"
+    assert DEPLOY["staging"]["with"]["sha256"] == built
+    assert DEPLOY["production"]["with"]["sha256"] == built
+    assert "'SHA256': '${{ inputs.sha256 }}'" in str(STAGE["steps"])
+    assert "sha256sum --check" in str(STAGE["steps"])

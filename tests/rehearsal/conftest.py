@@ -6,6 +6,7 @@ Without a stage no step is collected.
 import os
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -80,7 +81,7 @@ def credentials(stage: Stage, role: str) -> dict[str, str]:
         RoleName=arn.rpartition("/")[2],
         PolicyDocument=_TRUST.replace("ACCOUNT", arn.split(":")[4]),
     )
-    stage.sleep(30 * IS_ON_AWS)  # until the trust is known everywhere
+    time.sleep(30 * IS_ON_AWS)  # until the trust is known everywhere
     made = sts.assume_role(RoleArn=arn, RoleSessionName="rehearsal")["Credentials"]
     return {
         "AWS_ACCESS_KEY_ID": made["AccessKeyId"],
@@ -91,8 +92,7 @@ def credentials(stage: Stage, role: str) -> dict[str, str]:
 
 def left(service: str, kind: str) -> list[Any]:
     """Return what an account has of the project: stacks, tables or buckets."""
-    resources = boto3.Session().resource(service)  # type: ignore[call-overload]
-    found = getattr(resources, kind).all()
+    found = getattr(boto3.resource(service), kind).all()  # type: ignore[call-overload]
     return [each for each in found if each.name.startswith("animal-store-")]
 
 

@@ -28,6 +28,7 @@ LEFT_OUT = tuple(LACKS["Left out, because it cannot be on the emulator"])
 WRONGLY_REFUSED = LACKS["Allowed, although the emulator refuses it"]
 PORT = os.environ["GATEWAY_PORT"]
 GATEWAY = "/_aws/execute-api/"
+RESTORED = {}
 
 
 def completes(module, name):
@@ -85,20 +86,17 @@ def enforce(check, access_key, action, *arguments, **options):
 @completes(dynamodb, "_restore_table_to_point_in_time")
 def restore(make, data):
     """Note of a copy which table and moment it is from."""
-    response = make(data)
-    dynamodb._tables[data["TargetTableName"]]["RestoreSummary"] = {
-        "SourceTableArn": dynamodb._tables[data["SourceTableName"]]["TableArn"],
+    RESTORED[data["TargetTableName"]] = {
+        "SourceTableArn": f"table/{data['SourceTableName']}",
         "RestoreDateTime": data["RestoreDateTime"],
     }
-    return response
+    return make(data)
 
 
 @completes(dynamodb, "_table_description")
 def describe(describe, name):
     """Say of a copy which table and moment it is from."""
-    return describe(name) | {
-        "RestoreSummary": dynamodb._tables[name].get("RestoreSummary")
-    }
+    return describe(name) | {"RestoreSummary": RESTORED.get(name)}
 
 
 # Only the parent's idle connections are left at the end.

@@ -8,8 +8,6 @@ import shutil
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 
@@ -21,7 +19,7 @@ from tests.rehearsal.conftest import IS_ON_AWS, left, remove_stacks
 from tools.deployment import bootstrap, restore
 from tools.deployment.deploy import check_key, deploy, last_good, rollback
 from tools.deployment.stage import DeploymentError, Stage
-from tools.deployment.status import resources, status
+from tools.deployment.status import status
 from tools.packaging.targets import TARGETS
 
 BUILT = TARGETS["arm64" if IS_ON_AWS else "x86_64"].artifact
@@ -42,8 +40,10 @@ def repack(folder: Path, commit: str, old: str = "", new: str = "") -> Path:
 
 def find(stage: Stage, logical_id: str) -> str:
     """Name a resource of the stack."""
-    names = {each["LogicalResourceId"]: each for each in resources(stage)}
-    return str(names[logical_id]["PhysicalResourceId"])
+    pages = stage.client("cloudformation").get_paginator("list_stack_resources")
+    listed = pages.paginate(StackName=stage.stack).search("StackResourceSummaries[]")
+    names = {each["LogicalResourceId"]: each["PhysicalResourceId"] for each in listed}
+    return str(names[logical_id])
 
 
 def runs(stage: Stage) -> tuple[str, int]:
@@ -111,24 +111,31 @@ def write(client: Client, created: list[Pet], ended: Event) -> None:
 
 @pytest.mark.role("OperatorRole")
 def test_repair_under_writers(stage: Stage) -> None:
-    ended, table = Event(), find(stage, "AnimalsTable")
+    dynamodb, table = stage.client("dynamodb"), find(stage, "AnimalsTable")
+    ended, copy = Event(), f"{stage.stack}-AnimalsTable-copy"
     with (
         Client(stage.deployed()["BaseUrl"], check_key(stage)) as client,
         ThreadPoolExecutor(8) as pool,
-        ExitStack() as end,
     ):
-        end.callback(ended.set)
         created = [client.create("Rex", 12)]
         writers = [pool.submit(write, client, created, ended) for _ in range(8)]
-        # On AWS the latest moment that can be restored is five minutes old.
-        time.sleep(400 * IS_ON_AWS)
-        moment = datetime.fromtimestamp(int(time.time()) - 350 * IS_ON_AWS, UTC)
-        restore.restore(stage, moment)
-        key = {"pk": {"S": "pet"}, "id": {"N": str(created[0].id)}}
-        stage.client("dynamodb").delete_item(TableName=table, Key=key)
-        restore.restore(stage, moment, apply=True)
-        acknowledged = [*created]
-        kept = [*client.pets()]
+        try:
+            # On AWS the latest moment that can be restored is five minutes old.
+            time.sleep(400 * IS_ON_AWS)
+            dynamodb.restore_table_to_point_in_time(
+                SourceTableName=table,
+                TargetTableName=copy,
+                RestoreDateTime=int(time.time()) - 350 * IS_ON_AWS,
+            )
+            waiter = dynamodb.get_waiter("table_exists")
+            waiter.wait(TableName=copy, WaiterConfig={"MaxAttempts": 180})
+            key = {"pk": {"S": "pet"}, "id": {"N": str(created[0].id)}}
+            dynamodb.delete_item(TableName=table, Key=key)
+            restore.restore(stage, copy, apply=True)
+            acknowledged = [*created]
+            kept = [*client.pets()]
+        finally:
+            ended.set()
     assert [writer.exception() for writer in writers] == [None] * 8
     assert Counter(acknowledged) <= Counter(kept)
 

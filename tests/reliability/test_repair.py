@@ -42,7 +42,6 @@ STAGE: Any = SimpleNamespace(
     announce=lambda: None,
     deployed=lambda: {f"{name}Name": table for name, table in TABLES.items()},
     client=lambda _: CLIENT,
-    sleep=lambda _: None,
 )
 OTHERS: Plan = [
     methodcaller("create"),
@@ -115,7 +114,7 @@ class Repairs(Histories):
     ) -> AWSResponse | None:
         """Answer an operator: a copy that is asked for is there."""
         asked = json.loads(str(request.body, "utf-8"))  # type: ignore[arg-type]
-        copy = self.copies.get(asked.get("TargetTableName") or asked["TableName"])
+        copy = self.copies.get(asked["TableName"])
         operation = event_name.rpartition(".")[2]
         attempt = Attempt(event_name, request)
         if copy:
@@ -137,7 +136,7 @@ class Repairs(Histories):
                 "Table": {"TableStatus": "ACTIVE", "RestoreSummary": made},
                 "Items": handlers.ask("Scan", table)["Items"],
             }
-            name = f"stage-{logical}-copy-{moment:%Y%m%dT%H%M%SZ}"
+            name = f"{logical}-{moment}"
             self.copies[name] = answering(200, json.dumps(copy).encode())
         self.moments = [*self.moments[:1], moment]
         self.clock.advance(10)
@@ -200,9 +199,9 @@ class Repairs(Histories):
         if which == 0:
             self.is_whole = is_certain and None not in ends and "refused" not in ends
 
-    def restore(self, at: datetime, table: Any) -> str:
+    def restore(self, at: datetime, table: str) -> str:
         try:
-            restore(STAGE, at, table, apply=True)
+            restore(STAGE, f"{table}-{at}", apply=True)
         except DeploymentError as error:
             return "left" if "later ones" in str(error) else "refused"
         return "done"

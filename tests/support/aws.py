@@ -3,8 +3,6 @@
 import subprocess
 import time
 import zipfile
-from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -81,30 +79,27 @@ class Account:
         failing: Names of programs that fail, and commits whose contract suite fails.
         started: The programs that were started, with their arguments.
         environment: The variables of the contract suite.
-        client: Makes a client, or returns the one that it made before.
-        printed: Returns what was printed since it was asked last.
         is_slow: Whether a deployment lasts until the suite was asked meanwhile.
-        stage: The stage; waiting takes no time.
+        stage: The stage.
     """
 
-    def __init__(self, printed: Callable[[], str] = str) -> None:
-        self.printed = printed
-        self.client = cache(self._client)
+    def __init__(self) -> None:
         self.answers: dict[str, Any] = {
             "DescribeStackDriftDetectionStatus": {"DetectionStatus": "COMPLETE"},
             "DetectStackDrift": {"StackDriftDetectionId": "1" * 36},
             "UpdateTerminationProtection": {},
         }
-        self.failing = {"git"}  # no commit is older
+        self.failing: set[str] = set()
         self.started: list[str] = []
         self.environment: dict[str, str] = {}
         self.is_slow = False
-        self.stage = Stage("production", self.client, self._execute, lambda _: None)
+        self.stage = Stage("production", self.client, self._execute)
         self.client("cloudformation").create_stack(
             StackName="animal-store-production-bootstrap", TemplateBody=BOOTSTRAP
         )
 
-    def _client(self, service: str) -> Any:
+    def client(self, service: str) -> Any:
+        """Make a client."""
         made: Any = SESSION.client(service)  # type: ignore[call-overload]
         made.meta.events.register("before-call", self._answer)
         return made
@@ -119,28 +114,25 @@ class Account:
         return None
 
     def _execute(
-        self,
-        command: list[str],
-        cwd: Path,
-        env: Any = None,
-        check: bool = False,
-        **_: Any,
+        self, command: list[str], cwd: Path, env: Any = None, **options: Any
     ) -> subprocess.CompletedProcess[str]:
         judged = Path(command[0]).name
         self.started.append(" ".join([judged, *command[1:]]))
         if env:
             self.environment, judged = env, self.runs()[0]
         done = subprocess.CompletedProcess(command, int(judged in self.failing), "")
-        if check:
+        if "check" in options:
             done.check_returncode()
         if judged == "sam" and not done.returncode:
             while self.is_slow and "--no-summary" not in str(self.started):
                 time.sleep(0.01)
-            template = (cwd / "template.yaml").read_text()
-            names = {"StackName": self.stage.stack, "TemplateBody": template}
-            cloudformation = self.client("cloudformation")
-            try:
-                cloudformation.update_stack(**names)
-            except ClientError:
-                cloudformation.create_stack(**names)
+            self._deploy((cwd / "template.yaml").read_text())
         return done
+
+    def _deploy(self, template: str) -> None:
+        cloudformation = self.client("cloudformation")
+        names = {"StackName": self.stage.stack, "TemplateBody": template}
+        try:
+            cloudformation.update_stack(**names)
+        except ClientError:
+            cloudformation.create_stack(**names)

@@ -29,9 +29,7 @@ StageOption = Annotated[
 @contextmanager
 def _table(stage: Stage | None) -> Iterator[KeyTable]:
     if stage:
-        stage.announce()
-        table = stage.deployed()["ApiKeysTableName"]
-        yield KeyTable(stage.client("dynamodb"), table, stage.caller)
+        yield stage.keys()
         return
     # The store of DATA, which a running service may be using, or of AWS_ENDPOINT_URL_DYNAMODB.
     tables = load_template().tables

@@ -6,10 +6,8 @@ import sys
 import time
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from zipfile import ZipFile
 
 from tools import ROOT
 from tools.deployment.stage import SAM, DeploymentError, Stage, StageName
@@ -24,38 +22,22 @@ STACK_POLICY = """{"Statement": [
 _READ_ONLY = ("-m", "smoke_read_only")
 
 
-def deploy(
-    stage: StageName, file: Path, *, canary: bool = True, attested: bool = True
-) -> None:
+def deploy(stage: StageName, file: Path, *, attested: bool = True) -> None:
     """Deploy an artifact and check it; if it fails, deploy the last one that passed."""
-    stage.announce()
-    good, commit = last_good(stage), ZipFile(file).read("COMMIT").decode()
-    older = ["git", "merge-base", "--is-ancestor", commit, f"{good}^"]
-    if stage.execute(older, cwd=ROOT, capture_output=True).returncode == 0:
-        # It was approved late.
-        raise DeploymentError(f"{good} is newer: to go back to {commit}, make rollback")
-    if good:
-        stage.wait("another deployment", stage.state)
+    good = last_good(stage)
+    commit = _update(stage, file.read_bytes(), attested=attested, canary=True)
     try:
-        _release(stage, file.read_bytes(), canary=canary, attested=attested)
-    except Exception as error:
-        # It was not deployed, or somebody has deployed since.
-        if not good or stage.deployed()["Commit"] != commit:
+        _check(stage, commit)
+    except DeploymentError as error:
+        if not good or stage.deployed()["Commit"] != commit:  # somebody has deployed
             raise
-        _release(stage, _load(stage, good), canary=False, attested=False)
+        _check(stage, _update(stage, _load(stage, good)))
         raise DeploymentError(f"{error}\n{stage.name} runs {good} again") from error
 
 
-def rollback(
-    stage: StageName, commit: str, *, canary: bool = False, attested: bool = True
-) -> None:
-    """Deploy again what the stage ran of COMMIT, and check it; first cancel what is under way."""
-    stage.announce()
-    artifact = _load(stage, commit)
-    if stage.describe()["StackStatus"] == "UPDATE_IN_PROGRESS":
-        stage.client("cloudformation").cancel_update_stack(StackName=stage.stack)
-    stage.wait("another deployment", stage.state)
-    _release(stage, artifact, canary=canary, attested=attested)
+def rollback(stage: StageName, commit: str, *, attested: bool = True) -> None:
+    """Deploy again at once what the stage ran of COMMIT, and check it."""
+    _check(stage, _update(stage, _load(stage, commit), attested=attested))
 
 
 def check_contract(stage: Stage) -> None:
@@ -79,48 +61,59 @@ def last_good(stage: Stage) -> str:
     """Name the commit that passed its check last; empty if there is none."""
     try:
         return _load(stage, "last-good").decode()
-    except DeploymentError:
+    except stage.client("s3").exceptions.NoSuchKey:
         return ""
 
 
 def _load(stage: Stage, key: str) -> bytes:
     """Read an artifact, by its commit, or what else is in the bucket."""
-    s3, bucket = stage.client("s3"), stage.account()["ArtifactBucketName"]
-    try:
-        return bytes(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
-    except s3.exceptions.NoSuchKey:
-        raise DeploymentError(f"no {key} in {bucket}: give all 40 digits") from None
-
-
-def _store(stage: Stage, key: str, content: bytes) -> None:
     bucket = stage.account()["ArtifactBucketName"]
-    stage.client("s3").put_object(Bucket=bucket, Key=key, Body=content)
+    answer = stage.client("s3").get_object(Bucket=bucket, Key=key)
+    return bytes(answer["Body"].read())
 
 
 def _ask(stage: Stage, key: str, *arguments: str) -> int:
     """Run the contract suite without this process's credentials; return its exit status."""
-    known = "tests/contract/expected_failures/aws.yaml"
     environment = {
         "CONTRACT_BASE_URL": stage.deployed()["BaseUrl"],
         "CONTRACT_API_KEY": key,
-        "CONTRACT_EXPECTED_FAILURES": os.environ.get("EXPECTED_FAILURES", known),
+        "CONTRACT_EXPECTED_FAILURES": os.environ.get(
+            "EXPECTED_FAILURES", "tests/contract/expected_failures/aws.yaml"
+        ),
     }
     command = [sys.executable, "-m", "pytest", "tests/contract", *arguments]
     return stage.execute(command, cwd=ROOT, env=environment).returncode
 
 
-def _release(stage: Stage, content: bytes, *, canary: bool, attested: bool) -> None:
-    """Create or update the stack from an artifact, check it, and remember that it passed."""
+def _check(stage: Stage, commit: str) -> None:
+    """Check what runs, and remember that it passed."""
+    print(commit, "stays, unless this says otherwise: it is checked now")
+    check_contract(stage)
+    bucket = stage.account()["ArtifactBucketName"]
+    stage.client("s3").put_object(Bucket=bucket, Key="last-good", Body=commit)
+    print(commit, "has passed")
+
+
+def _update(
+    stage: Stage, content: bytes, *, attested: bool = False, canary: bool = False
+) -> str:
+    """Create or update the stack from an artifact; return its commit."""
+    account, s3 = stage.account(), stage.client("s3")
     with TemporaryDirectory() as folder:
         file = Path(folder, "artifact.zip")
         file.write_bytes(content)
         artifact = unpack(file, Path(folder, "artifact"))
-        commit = artifact.commit
         if attested:
-            _verify(stage, artifact)
+            # Only what the pipeline of the account's repository has built of main.
+            repository = account["Repository"]
+            workflow = f"{repository}/.github/workflows/deploy.yml"
+            stage.run("gh", "attestation", "verify", str(file), "--repo", repository,
+                "--signer-workflow", workflow, "--source-ref", "refs/heads/main",
+                "--source-digest", artifact.commit, "--deny-self-hosted-runners")  # fmt: skip
         # Before the stack changes, so that whatever runs can be deployed again.
-        _store(stage, commit, content)
-        print("deploying", commit, "(CloudFormation goes on if interrupted)")
+        bucket = account["ArtifactBucketName"]
+        s3.put_object(Bucket=bucket, Key=artifact.commit, Body=content)
+        print("deploying", artifact.commit, "(CloudFormation goes on if interrupted)")
         command = _command(stage, artifact, canary=canary)
         # A canary that nobody calls cannot fail.
         key = check_key(stage) if canary and last_good(stage) else ""
@@ -130,24 +123,12 @@ def _release(stage: Stage, content: bytes, *, canary: bool, attested: bool) -> N
                 _ask(stage, key, "-qq", "--tb=no", "--no-summary", *_READ_ONLY)
     if sam.result().returncode:
         raise DeploymentError(f"sam deploy failed: {stage.state()}")
-    stack, cloudformation = {"StackName": stage.stack}, stage.client("cloudformation")
-    cloudformation.set_stack_policy(**stack, StackPolicyBody=STACK_POLICY)
-    cloudformation.update_termination_protection(
-        **stack, EnableTerminationProtection=True
+    client, name = stage.client("cloudformation"), stage.stack
+    client.set_stack_policy(StackName=name, StackPolicyBody=STACK_POLICY)
+    client.update_termination_protection(
+        StackName=name, EnableTerminationProtection=True
     )
-    print(commit, "stays, unless this says otherwise: it is checked now")
-    check_contract(stage)
-    _store(stage, "last-good", commit.encode())
-    print(commit, "has passed:", stage.deployed()["BaseUrl"])
-
-
-def _verify(stage: Stage, artifact: Artifact) -> None:
-    """Refuse what the pipeline of the account's repository has not built of main."""
-    repository = stage.account()["Repository"]
-    workflow = f"{repository}/.github/workflows/deploy.yml"
-    stage.run("gh", "attestation", "verify", str(artifact.path), "--repo", repository,
-        "--signer-workflow", workflow, "--source-ref", "refs/heads/main", "--source-digest",
-        artifact.commit, "--deny-self-hosted-runners")  # fmt: skip
+    return artifact.commit
 
 
 def _command(stage: Stage, artifact: Artifact, *, canary: bool) -> list[str]:
@@ -158,16 +139,17 @@ def _command(stage: Stage, artifact: Artifact, *, canary: bool) -> list[str]:
     account, template = stage.account(), artifact.template
     # Lambda publishes no version of a function that is identical to its newest version: a
     # change that was taken back would fail the next time.
-    now = datetime.now(UTC).isoformat()
+    now = time.strftime("%c %Z")
     template["Globals"]["Function"]["Environment"]["Variables"]["DEPLOYMENT"] = now
     template["Outputs"]["Deployed"] = {"Value": now}
     template["Outputs"]["Commit"] = {"Value": artifact.commit}
     (artifact.folder / "template.yaml").write_text(json.dumps(template), "utf-8")
-    parameters = []
-    for name, parameter in template["Parameters"].items():
-        # One whose default is empty is the account's own: it stays, unless it is named below.
-        if parameter.get("Default", "") != "":
-            parameters.append(f'{name}="{parameter["Default"]}"')
+    # One whose default is empty is the account's own: it stays, unless it is named below.
+    parameters = [
+        f'{name}="{parameter["Default"]}"'
+        for name, parameter in template["Parameters"].items()
+        if parameter.get("Default", "") != ""
+    ]
     config = tomllib.loads((artifact.folder / "samconfig.toml").read_text("utf-8"))
     parameters += config[stage.name]["deploy"]["parameters"]["parameter_overrides"]
     parameters.append(f"PermissionsBoundary={account['PermissionsBoundaryArn']}")

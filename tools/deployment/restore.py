@@ -7,20 +7,15 @@ requests go on: a repair may be interrupted anywhere and repeated.
 
 import json
 import math
-import re
 import time
 from collections import Counter
 from contextlib import suppress
-from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-import typer
-
-from tools.deployment.stage import DeploymentError, Stage, StageName
+from tools.deployment.stage import DeploymentError, StageName
 
 Item = dict[str, dict[str, Any]]
 """An item in DynamoDB's own JSON; empty if there is none."""
-Moment = Annotated[datetime, typer.Option(formats=["%Y-%m-%dT%H:%M:%S%z"])]
 
 _REPAIRS = {"pk": {"S": "repair"}, "id": {"N": "0"}}
 
@@ -34,73 +29,48 @@ class Change(NamedTuple):
 
 
 def restore(
-    stage: StageName,
-    at: Moment,
-    table: Literal["AnimalsTable", "ApiKeysTable"] = "AnimalsTable",
-    *,
-    apply: bool = False,
-    again: Moment | None = None,
+    stage: StageName, copy: str, *, apply: bool = False, again: bool = False
 ) -> None:
-    """List what was damaged in a table after a moment; with --apply, put it back."""
-    moment = at.astimezone(UTC)
-    text = moment.isoformat()
-    stage.announce()
+    """List what was damaged in a table since COPY was made of it; with --apply, put it back."""
     outputs, client = stage.deployed(), stage.client("dynamodb")
-    animals, name = outputs["AnimalsTableName"], outputs[f"{table}Name"]
-    copy = f"{stage.stack}-{table}-copy-{moment:%Y%m%dT%H%M%SZ}"
+    animals = outputs["AnimalsTableName"]
     try:
+        made = client.describe_table(TableName=copy)["Table"].get("RestoreSummary", {})
+        print(copy, "was restored from", made)
+        table = made.get("SourceTableArn", "").rpartition("/")[2]
+        if table not in outputs.values():
+            raise DeploymentError(f"{copy} is no copy of a table of {stage.stack}")
+        moment = int(made["RestoreDateTime"].timestamp())
         repairs = client.get_item(
             TableName=animals, Key=_REPAIRS, ConsistentRead=True
         ).get("Item", {})
-        for until, since in repairs.items():
-            if since.get("S", "pk") < text < until and again != at:
+        for until in repairs.keys() - _REPAIRS:
+            if _number(repairs, until) < moment < int(until) and not again:
                 raise DeploymentError(
-                    f"a repair from {since['S']} wrote before {until}: the copy may have the "
-                    "damage. If it has not, say so: --again and the moment"
+                    "a repair from an earlier moment wrote after this one: the copy may have the "
+                    "damage. If it has not, say so: --again"
                 )
-        _await_copy(stage, client, name, copy, moment)
-        changes = _compare(_read(client, copy), _read(client, name))
+        was, found = _read(client, copy), _read(client, table)
     except client.exceptions.ResourceNotFoundException:
         raise DeploymentError(
-            f"{copy} is gone: somebody else finished; or the table itself is"
+            f"{copy} is not there yet, or somebody else finished; or {animals} is gone"
         ) from None
+    changes = _compare(was, found)
     if not apply:
         print(f"Nothing was written: --apply does it. {copy} costs money until then.")
         return
     # A repair writes for less than an hour.
-    until = datetime.fromtimestamp(time.time() + 3600, UTC).isoformat()
-    noted = repairs | _REPAIRS | {until: {"S": text}}
+    until = str(int(time.time()) + 3600)
+    noted = repairs | _REPAIRS | {until: {"N": str(moment)}}
     if not _write(client, animals, repairs, noted):
         raise DeploymentError("a repair has begun since: look again")
-    _raise_counters(client, name, changes)
-    if left := _put_back(client, name, changes):
+    _raise_counter(client, animals, [*was.values(), *found.values()])
+    if left := _put_back(client, table, changes):
         raise DeploymentError(
             f"{left} items are left, later ones or changed meanwhile; {copy} stays"
         )
     client.delete_table(TableName=copy)
     print(f"All is put back, and {copy} is deleted.")
-
-
-def _await_copy(
-    stage: Stage, client: Any, name: str, copy: str, moment: datetime
-) -> None:
-    """Let DynamoDB make the copy, or find it: its name proves nothing."""
-    errors = client.exceptions
-    with suppress(errors.TableAlreadyExistsException, errors.TableInUseException):
-        client.restore_table_to_point_in_time(
-            SourceTableName=name, TargetTableName=copy, RestoreDateTime=moment
-        )
-    for _ in range(2160):  # 12 hours
-        print(f"waiting for {copy}", flush=True)
-        stage.sleep(20)  # a new table is not visible at once
-        table = client.describe_table(TableName=copy)["Table"]
-        if table["TableStatus"] != "CREATING":
-            break
-    made = table.get("RestoreSummary", {})
-    source = made.get("SourceTableArn", "").rpartition("/")[2]
-    state = table["TableStatus"], source, made.get("RestoreDateTime")
-    if state != ("ACTIVE", name, moment):
-        raise DeploymentError(f"{copy} is of no use: {state}")
 
 
 def _read(client: Any, table: str) -> dict[str, Item]:
@@ -116,7 +86,7 @@ def _compare(was: dict[str, Item], found: dict[str, Item]) -> list[Change]:
     """Compare what two tables have under each key, and list it."""
     changes = [_judge(was.get(key, {}), found.get(key, {})) for key in was | found]
     for change in changes:
-        if change.verdict not in {"fine", "newer"}:
+        if change.verdict != "fine":
             print(json.dumps(change._asdict(), default=str))
     print(Counter(each.verdict for each in changes))
     return changes
@@ -136,8 +106,7 @@ def _judge(was: Item, found: Item) -> Change:
     elif "revoked" in found or "value" in was or was.get("pk") == _REPAIRS["pk"]:
         verdict = "kept"
     elif not was:
-        # A key, or not the service's: its ids are whole, and below 10^12.
-        verdict = "newer" if re.search(r"'\d{1,12}'", str(found.get("id"))) else "new"
+        verdict = "newer"
     elif not found:
         verdict = "missing"
     elif (
@@ -153,22 +122,20 @@ def _number(item: Item, name: str) -> float:
     return float(item.get(name, {}).get("N", 0))
 
 
-def _raise_counters(client: Any, table: str, changes: list[Change]) -> None:
-    """Set each counter to the highest id, unless it has reached it."""
-    items = [item for _, *both in changes for item in both]
+def _raise_counter(client: Any, table: str, items: list[Item]) -> None:
+    """Set the counter to the highest id of items, unless it has reached it."""
     numbers = [_number(item, name) for item in items for name in ("id", "value")]
     # A thousand creations a second would take thirty years to reach 10^12.
     last = math.ceil(max(number for number in [0, *numbers] if number < 10**12))
-    for counter in [each.was for each in changes if "value" in each.was]:
-        with suppress(client.exceptions.ConditionalCheckFailedException):
-            client.update_item(
-                TableName=table,
-                Key={name: counter[name] for name in ("pk", "id")},
-                UpdateExpression="SET #value = :last",
-                ConditionExpression="attribute_not_exists(#value) OR #value < :last",
-                ExpressionAttributeNames={"#value": "value"},
-                ExpressionAttributeValues={":last": {"N": str(last)}},
-            )
+    with suppress(client.exceptions.ConditionalCheckFailedException):
+        client.update_item(
+            TableName=table,
+            Key={"pk": {"S": "counter"}, "id": {"N": "0"}},
+            UpdateExpression="SET #value = :last",
+            ConditionExpression="attribute_not_exists(#value) OR #value < :last",
+            ExpressionAttributeNames={"#value": "value"},
+            ExpressionAttributeValues={":last": {"N": str(last)}},
+        )
 
 
 def _put_back(client: Any, table: str, changes: list[Change]) -> int:

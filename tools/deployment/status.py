@@ -3,29 +3,27 @@
 import time
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import jmespath  # type: ignore[import-untyped]
 
 from tools.deployment.deploy import check_contract, last_good
 from tools.deployment.stage import DeploymentError, Stage, StageName
+from tools.key_table import CHECK_HASH
 
 _MONTH_S = 30 * 86_400
 _OBJECTIVE = 0.001  # the share of an operation's requests that may fail in a month
 
-_RECOVERY = (
-    "ContinuousBackupsDescription.PointInTimeRecoveryDescription."
-    "PointInTimeRecoveryStatus"
+# The state of point-in-time recovery and of time to live, in what AWS says of a table.
+_LAPSES = (
+    "[ContinuousBackupsDescription.PointInTimeRecoveryDescription"
+    ".PointInTimeRecoveryStatus, TimeToLiveDescription.TimeToLiveStatus]"
 )
 
 
 def status(stage: StageName) -> int:
     """Say what a stage runs, and what is not as it should be; return how much that is."""
-    stage.announce()
     found = 0
-    parts = (_version, _alarms, _tables, _counter, _keys, _failures, _resources)
-    for part in parts:
+    for part in _version, _topic, _tables, _counter, _keys, _failures, _resources:
         try:
             for line in part(stage):
                 found += 1
@@ -44,12 +42,6 @@ def check_stage(stage: StageName) -> None:
         raise DeploymentError(f"{found} things are not as they should be: see above")
 
 
-def resources(stage: Stage) -> list[dict[str, Any]]:
-    """Return CloudFormation's summary of each resource of a stage's stack."""
-    pages = stage.client("cloudformation").get_paginator("list_stack_resources")
-    return [*pages.paginate(StackName=stage.stack).search("StackResourceSummaries[]")]
-
-
 def _version(stage: Stage) -> Iterator[str]:
     print(stage.state())
     runs, good = stage.deployed(), last_good(stage)
@@ -58,14 +50,7 @@ def _version(stage: Stage) -> Iterator[str]:
         yield f"it has not passed its check; the last that did: {good}"
 
 
-def _alarms(stage: Stage) -> Iterator[str]:
-    pages = stage.client("cloudwatch").get_paginator("describe_alarms")
-    kinds = ["MetricAlarm", "CompositeAlarm"]
-    alarms = pages.paginate(AlarmNamePrefix=stage.stack, AlarmTypes=kinds)
-    for name in alarms.search(
-        "[MetricAlarms, CompositeAlarms][] | [?StateValue=='ALARM'].AlarmName"
-    ):
-        yield f"{name} rings"
+def _topic(stage: Stage) -> Iterator[str]:
     topic = stage.deployed()["AlarmTopicArn"]
     answer = stage.client("sns").get_topic_attributes(TopicArn=topic)
     if answer["Attributes"]["SubscriptionsConfirmed"] == "0":
@@ -75,17 +60,14 @@ def _alarms(stage: Stage) -> Iterator[str]:
 def _tables(stage: Stage) -> Iterator[str]:
     """Find what drift detection leaves out of both tables."""
     outputs, client = stage.deployed(), stage.client("dynamodb")
-    for output, life in (
-        ("AnimalsTableName", "ENABLED"),
-        ("ApiKeysTableName", "DISABLED"),
-    ):
+    lives = {"AnimalsTableName": "ENABLED", "ApiKeysTableName": "DISABLED"}
+    for output, life in lives.items():
         table = {"TableName": outputs[output]}
         backups = client.describe_continuous_backups(**table)
-        if jmespath.search(_RECOVERY, backups) != "ENABLED":
-            yield f"point-in-time recovery is off: {table}"
-        expiry = client.describe_time_to_live(**table)["TimeToLiveDescription"]
-        if expiry["TimeToLiveStatus"] != life:
-            yield f"time to live should be {life}: {table} has {expiry}"
+        expiry = client.describe_time_to_live(**table)
+        found = jmespath.search(_LAPSES, backups | expiry)
+        if found != ["ENABLED", life]:
+            yield f"point-in-time recovery and time to live: {table} has {found}"
 
 
 def _counter(stage: Stage) -> Iterator[str]:
@@ -112,18 +94,18 @@ def _keys(stage: Stage) -> Iterator[str]:
     """Name the keys of clients that end within 30 days; a check's key lasts an hour."""
     for key in stage.keys().all():
         ends = key.expires and key.expires < time.time() + _MONTH_S
-        if ends and key.state == "active" and key.label != "check":
+        if ends and key.state == "active" and not key.hash.startswith(CHECK_HASH):
             yield f"key {key.id} ({key.label}) ends on {time.ctime(key.expires)}"
 
 
 def _failures(stage: Stage) -> Iterator[str]:
     """Print each operation's share of failures in 30 days: no alarm rings at 0.5 %."""
-    cloudwatch, now = stage.client("cloudwatch"), datetime.now(UTC)
-    metrics = {"Namespace": "AnimalStore", "MetricName": "Failed"}
-    for each in cloudwatch.list_metrics(**metrics)["Metrics"]:
+    cloudwatch, now = stage.client("cloudwatch"), time.time()
+    found = cloudwatch.list_metrics(Namespace="AnimalStore", MetricName="Failed")
+    for each in found["Metrics"]:
         answer = cloudwatch.get_metric_statistics(
             **each,
-            StartTime=now - timedelta(30),
+            StartTime=now - _MONTH_S,
             EndTime=now,
             Period=_MONTH_S,
             Statistics=["Average"],
@@ -136,19 +118,28 @@ def _failures(stage: Stage) -> Iterator[str]:
 
 def _resources(stage: Stage) -> Iterator[str]:
     """Let CloudFormation look for drift, as far as it can, and look behind the alias `live`."""
-    client, key = stage.client("cloudformation"), "StackDriftDetectionId"
-    detection = {key: client.detect_stack_drift(StackName=stage.stack)[key]}
-    ask = client.describe_stack_drift_detection_status
-    stage.wait("drift detection", lambda: ask(**detection)["DetectionStatus"])
+    client = stage.client("cloudformation")
+    started = client.detect_stack_drift(StackName=stage.stack)
+    print("waiting up to an hour for drift detection")
+    for _ in range(360):
+        found = client.describe_stack_drift_detection_status(
+            StackDriftDetectionId=started["StackDriftDetectionId"]
+        )
+        if found["DetectionStatus"] != "DETECTION_IN_PROGRESS":
+            break
+        time.sleep(10)
     drift = Counter[str]()
-    for each in resources(stage):
-        found = each["DriftInformation"]["StackResourceDriftStatus"]
-        drift[found] += 1
-        if found in {"MODIFIED", "DELETED"}:
-            yield f"{each['LogicalResourceId']} is {found}"
+    pages = client.get_paginator("list_stack_resources")
+    listed = pages.paginate(StackName=stage.stack)
+    for each in listed.search("StackResourceSummaries[]"):
+        state = each["DriftInformation"]["StackResourceDriftStatus"]
+        drift[state] += 1
+        if state in {"MODIFIED", "DELETED"}:
+            yield f"{each['LogicalResourceId']} is {state}"
         name, _, version = each["PhysicalResourceId"].rpartition(":")
         if each["ResourceType"] == "AWS::Lambda::Version":
             alias = stage.client("lambda").get_alias(FunctionName=name, Name="live")
-            if alias["FunctionVersion"] != version:
+            weights = jmespath.search("RoutingConfig.AdditionalVersionWeights", alias)
+            if weights or alias["FunctionVersion"] != version:
                 yield f"version {version} was deployed, and live is {alias}"
-    print("what CloudFormation says of its resources' drift:", dict(drift))
+    print("what CloudFormation says of its resources' drift:", drift)
