@@ -222,8 +222,8 @@ check-stage: .venv/.installed ## what `make status` says and the contract suite;
 	@$(call required,STAGE)$(ANIMAL_STORE) check-stage "$$STAGE"
 
 .PHONY: restore
-restore: .venv/.installed ## put back what was damaged: make restore STAGE=production AT=2027-01-31T02:30:00Z (TABLE=ApiKeysTable ARGS=--apply)
-	@$(call required,STAGE)$(ANIMAL_STORE) restore "$$STAGE" $(if $(AT),--at "$$AT") $(if $(TABLE),--table "$$TABLE") $(ARGS)
+restore: .venv/.installed ## compare a table with a copy, put back what was damaged: make restore STAGE=production COPY=... (ARGS=--apply)
+	@$(call required,STAGE COPY)$(ANIMAL_STORE) restore "$$STAGE" "$$COPY" $(ARGS)
 
 REHEARSAL = $(PYTEST_CMD) tests/rehearsal -vx --durations=0 --durations-min=1
 

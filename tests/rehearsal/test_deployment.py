@@ -25,8 +25,8 @@ from tools.packaging.targets import TARGETS
 BUILT = TARGETS["arm64" if IS_ON_AWS else "x86_64"].artifact
 # No name on GitHub begins with a hyphen: the roles trust nobody's repository.
 REPOSITORY = "Owner=- OwnerId=0 Repository=- RepositoryId=0 CreateOidcProvider=false"
-# Nobody confirms the subscription; and the emulator keeps neither backups nor expiry.
-FOUND = 1 if IS_ON_AWS else 3
+# Nobody confirms the subscription; the emulator keeps neither table's backups nor expiry.
+FOUND = 1 if IS_ON_AWS else 2
 
 
 def repack(folder: Path, commit: str, old: str = "", new: str = "") -> Path:
@@ -92,7 +92,7 @@ def test_rollback(stage: Stage) -> None:
 @pytest.mark.role("administrator")
 def test_drift(stage: Stage) -> None:
     stage.client("dynamodb").update_table(
-        TableName=find(stage, "AnimalsTable"), DeletionProtectionEnabled=False
+        TableName=stage.deployed()["AnimalsTableName"], DeletionProtectionEnabled=False
     )
     stage.client("logs").delete_retention_policy(
         logGroupName=find(stage, "GetPetLogGroup")
@@ -111,8 +111,8 @@ def write(client: Client, created: list[Pet], ended: Event) -> None:
 
 @pytest.mark.role("OperatorRole")
 def test_repair_under_writers(stage: Stage) -> None:
-    dynamodb, table = stage.client("dynamodb"), find(stage, "AnimalsTable")
-    ended, copy = Event(), f"{stage.stack}-AnimalsTable-copy"
+    dynamodb, table = stage.client("dynamodb"), stage.deployed()["AnimalsTableName"]
+    ended, copy = Event(), f"{stage.stack}-AnimalsTable-copy-1"
     with (
         Client(stage.deployed()["BaseUrl"], check_key(stage)) as client,
         ThreadPoolExecutor(8) as pool,
@@ -136,7 +136,8 @@ def test_repair_under_writers(stage: Stage) -> None:
             kept = [*client.pets()]
         finally:
             ended.set()
-    assert [writer.exception() for writer in writers] == [None] * 8
+    for writer in writers:
+        writer.result()
     assert Counter(acknowledged) <= Counter(kept)
 
 
