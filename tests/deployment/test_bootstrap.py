@@ -5,7 +5,7 @@ from unittest.mock import Mock
 import pytest
 import yaml
 
-from tests.support.stack import decided, load, properties_by_name, role_statements
+from tests.support.stack import decided, properties_by_name
 from tools.deployment import bootstrap
 from tools.deployment.stage import DeploymentError
 
@@ -53,14 +53,6 @@ def test_only_these_become_the_roles_which_no_role_can_change() -> None:
         (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
         trusted[name] = [statement["Principal"], statement.get("Condition")]
     assert trusted == yaml.safe_load(TRUST)
-
-
-def test_the_boundary_allows_every_action_of_the_stacks_roles() -> None:
-    boundary = str(RESOURCES["Boundary"])
-    for _, statement in role_statements(load("template.yaml")):
-        actions = statement["Action"]
-        for action in [actions] if isinstance(actions, str) else actions:
-            assert action in boundary
 
 
 def test_artifacts_are_kept_and_tables_copied_each_day_to_a_locked_vault() -> None:
