@@ -63,6 +63,7 @@ def walk(client: httpx2.Client, url: str) -> Iterator[Pet]:
     """Follow a list to its end: pages are full before the last, which no link leads to in vain."""
     limit = int(httpx2.URL(url).params["limit"])
     response = client.get(url)
+    assert response.is_success, response.text
     yield from response.json()
     while following := response.links.get("next"):
         assert len(response.json()) == limit

@@ -115,7 +115,7 @@ class Creations(Histories):
                 self.made[key] = pet_id, self.clock.wall
         self.pets = pets
         records = handlers.items("idempotency#")
-        named = sorted(int(record["petId"]["N"]) for record in records)
+        named = sorted(int(record["createdId"]["N"]) for record in records)
         assert named == sorted(pet_id for pet_id, _ in self.made.values())
         free = [pet["name"] for pet in pets.values() if pet["name"].startswith("free")]
         assert len(free) == len(set(free)), "a request without a key made two animals"

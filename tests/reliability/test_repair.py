@@ -33,7 +33,7 @@ DAMAGE: list[Item] = [
     {"name": {"S": "changed"}, "more": {"S": ""}},
     {"createdBy": {"S": "nobody"}, "createdAt": {"N": "1"}},
     {"createdAt": {"N": "9000000000"}},
-    {"petId": {"N": "1"}},
+    {"createdId": {"N": "1"}},
     {"value": {"N": "1"}},
     {"expires": {"N": "9000000000"}},
 ]
@@ -76,7 +76,7 @@ def write(item: Item, members: Item | None) -> None:
 
 def check_record(record: Item) -> None:
     """Check that the animal of a record is there, and is the one that it was written with."""
-    animal = items()[f"pet {record['petId']['N']}"]
+    animal = items()[f"pet {record['createdId']['N']}"]
     born = int(record["expires"]["N"]) - 24 * 60 * 60
     assert animal["createdAt"] == {"N": str(born)}
 
@@ -120,7 +120,7 @@ class Repairs(Histories):
         if copy:
             return copy(attempt)
         assert asked.get("ConsistentRead") or operation in {"PutItem", "UpdateItem"}
-        if "petId" in asked.get("Item", {}):
+        if "createdId" in asked.get("Item", {}):
             check_record(asked["Item"])
         return self.answer(attempt)
 

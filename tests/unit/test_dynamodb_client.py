@@ -117,7 +117,7 @@ def test_animal_is_stored_with_who_added_it_and_its_key_for_a_day(
         {
             "pk": {"S": f"idempotency#{key}"},
             "id": {"N": "0"},
-            "petId": {"N": "6"},
+            "createdId": {"N": "6"},
             "fingerprint": {"S": hashlib.sha256(body).hexdigest()},
             "expires": {"N": str(int(clock.wall) + DAY)},
         }

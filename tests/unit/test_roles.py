@@ -85,7 +85,8 @@ def test_roles_allow_what_their_functions_do_and_no_more(
 
     assert store.calls, f"events/ has no event that {function} answers with 20x."
     assert granted_rights(function) == needed_rights(function, store), (
-        f"template.yaml: let the role of {function} do what the function does, and no more. Name "
+        f"template.yaml: let the role of {function} do what the function does, and no more (unless "
+        "models.py lacks a member). Name "
         "the partitions in dynamodb:LeadingKeys, and for a write the attributes in "
         "dynamodb:Attributes. (Left: what it may do. Right: what it does.)"
     )

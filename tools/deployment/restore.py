@@ -99,7 +99,7 @@ def _judge(was: Item, found: Item) -> Change:
     damaged, unless it was deleted and its id given again, or its `Idempotency-Key` sent again: then
     it is later. No client sees when an animal was created.
     """
-    born = "expires" if "petId" in was else "createdAt"
+    born = "expires" if "createdId" in was else "createdAt"
     verdict = "different"
     if found == was or 0 < _number(was, "expires") <= time.time():
         verdict = "fine"
@@ -141,10 +141,10 @@ def _raise_counter(client: Any, table: str, items: list[Item]) -> None:
 def _put_back(client: Any, table: str, changes: list[Change]) -> int:
     """Write what is missing or different, a record after its animal; return how many are left."""
     left = [each.was.get("id") for each in changes if each.verdict == "later"]
-    for change in sorted(changes, key=lambda each: "petId" in each.was):
+    for change in sorted(changes, key=lambda each: "createdId" in each.was):
         if (
             change.verdict in {"missing", "different"}
-            and change.was.get("petId", "") not in left
+            and change.was.get("createdId", "") not in left
             and not _write(client, table, change.found, change.was)
         ):
             left.append(change.was.get("id"))

@@ -217,7 +217,7 @@ def _put_once(item: Item, new: Mapping[str, object], record_key: str) -> int:
             "pk": {"S": f"idempotency#{record_key}"},
             "id": {"N": "0"},
             "fingerprint": {"S": fingerprint},
-            "petId": item["id"],
+            "createdId": item["id"],
             "expires": {"N": str(now + _IDEMPOTENCY_SECONDS)},
         },
         # DynamoDB deletes expired records late (within days), so the expiry is checked here.
@@ -263,7 +263,7 @@ def _recorded(record: Item, fingerprint: str) -> int:
     """
     if record["fingerprint"]["S"] != fingerprint:
         raise IdempotencyKeyReused
-    return int(record["petId"]["N"])
+    return int(record["createdId"]["N"])
 
 
 def _taken(item: Item) -> RuntimeError:
