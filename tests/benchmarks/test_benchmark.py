@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.__main__ import measure, prepare
 from tests.support.processes import run
 from tools import ROOT
 
@@ -19,6 +18,9 @@ from tools import ROOT
 def test_cold_start_takes_at_most_three_quarters_of_a_tuned_handlers(
     tmp_path: Path,
 ) -> None:
+    # Here, because the import makes a certificate, which takes long.
+    from benchmarks.__main__ import measure, prepare
+
     run("make", "build", cwd=ROOT)
     prepare(tmp_path)
 
