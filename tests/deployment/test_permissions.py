@@ -170,18 +170,18 @@ def policy(role: str) -> Any:
 def requests(line: str) -> list[Request]:
     """Return the requests of a table's line."""
     verdict, resource, *words = line.split()
-    context = dict(word.split("=") for word in words if "=" in word)
-    of_all = {
+    request = {
         "allowed": verdict == "may",
-        "context": context,
+        "context": dict(word.split("=") for word in words if "=" in word),
         "resource": ARNS[resource],
     }
-    return [of_all | {"action": word} for word in words if "=" not in word]
+    return [request | {"action": word} for word in words if "=" not in word]
 
 
 @pytest.mark.parametrize("role", TABLES)
 def test_a_role_may_do_what_its_table_says(role: str) -> None:
-    lines = TABLES[role].strip().splitlines()
-    expected = [request for line in lines for request in requests(line)]
+    expected = []
+    for line in TABLES[role].strip().splitlines():
+        expected += requests(line)
 
     assert evaluate(policy(role), expected) == expected

@@ -99,7 +99,8 @@ def test_a_moment_that_an_earlier_repair_makes_doubtful_is_said_again(
     write(stage, {"pk": "repair", "id": 0, "9999999999": 1})
     with pytest.raises(DeploymentError, match="--again"):
         restore(stage, "copy")
-    restore(stage, "copy", again=True)
+    restore(stage, "copy", apply=True, again=True)
+    assert "9999999999" in str(stage.table.scan())
 
 
 def test_the_runbook_sets_again_what_a_revived_table_lacks() -> None:

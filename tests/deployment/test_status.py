@@ -15,8 +15,7 @@ SOON = {"N": str(int(time.time()) + 86_400)}
 KEY = {"hash": {"S": "b" * 64}, "label": {"S": "check"}, "created": {"N": "1"}}
 GET = [{"Name": "Method", "Value": "GET"}]
 METRIC = {"Namespace": "AnimalStore", "MetricName": "Failed", "Dimensions": GET}
-RECOVERY = {"PointInTimeRecoveryStatus": "ENABLED"}
-BACKUPS = {"PointInTimeRecoveryDescription": RECOVERY}
+BACKUPS = {"PointInTimeRecoveryDescription": {"PointInTimeRecoveryStatus": "ENABLED"}}
 SHIFTED = {"AdditionalVersionWeights": {"6": 0.1}}
 VERSION = {
     "LogicalResourceId": "Version",

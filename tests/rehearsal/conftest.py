@@ -96,25 +96,24 @@ def left(service: str, kind: str) -> list[Any]:
     return [each for each in found if each.name.startswith("animal-store-")]
 
 
-def remove_stacks(stage: Stage) -> None:
+def remove_stacks() -> None:
     """Delete a stage's stack, protected or not, and then its bootstrap's."""
-    client = stage.client("cloudformation")
-    for name in sorted(stack.name for stack in left("cloudformation", "stacks")):
+    for stack in sorted(left("cloudformation", "stacks"), key=lambda each: each.name):
+        client = stack.meta.client
         client.update_termination_protection(
-            StackName=name, EnableTerminationProtection=False
+            StackName=stack.name, EnableTerminationProtection=False
         )
-        client.delete_stack(StackName=name)
-        client.get_waiter("stack_delete_complete").wait(StackName=name)
+        stack.delete()
+        client.get_waiter("stack_delete_complete").wait(StackName=stack.name)
 
 
 @pytest.fixture(scope="session")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Act as the administrator of an empty account, and leave nothing there that costs much."""
-    folder = tmp_path_factory.mktemp("emulator")
-    with nullcontext() if IS_ON_AWS else emulator(folder):
+    with nullcontext() if IS_ON_AWS else emulator(tmp_path_factory.mktemp("emulator")):
         assert left("dynamodb", "tables") == [], "here is a stage already"
         yield
-        remove_stacks(Stage(STAGE))
+        remove_stacks()
         for table in left("dynamodb", "tables"):
             table.update(DeletionProtectionEnabled=False)
             table.wait_until_exists()

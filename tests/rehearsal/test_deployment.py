@@ -145,5 +145,5 @@ def test_repair_under_writers(stage: Stage) -> None:
 def test_removal_leaves_the_tables(stage: Stage) -> None:
     with pytest.raises(ClientError, match=r"(?i)protect"):
         stage.client("cloudformation").delete_stack(StackName=stage.stack)
-    remove_stacks(stage)
+    remove_stacks()
     assert len(left("dynamodb", "tables")) == 2

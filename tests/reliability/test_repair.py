@@ -225,4 +225,4 @@ class Repairs(Histories):
 
 
 def test_repairs_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    run(Repairs, monkeypatch, examples=25)
+    run(Repairs, monkeypatch, examples=60)
