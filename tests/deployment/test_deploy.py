@@ -60,6 +60,12 @@ def test_a_rollback_stays_even_if_its_check_fails(live: Account) -> None:
     assert live.runs() == ("zebra", "newer")
 
 
+def test_a_first_deployment_stays_even_if_its_check_fails(account: Account) -> None:
+    account.failing.add("zebra")
+    with pytest.raises(DeploymentError, match=r"status 1$"):
+        deploy(account.stage, pack("zebra"))
+
+
 def test_a_canary_gets_requests_that_only_read(live: Account) -> None:
     live.awaited = "--no-summary -m smoke_read_only"
     deploy(live.stage, pack("newer"))

@@ -1,6 +1,7 @@
 """What `make status` finds, one thing at a time, and that it goes on past what is gone."""
 
 import time
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -58,6 +59,7 @@ def test_a_sound_stage_passes_and_nothing_unknown_is_in_sync(
 @pytest.mark.parametrize(
     ("operation", "answer", "line"),
     [
+        ("GetObject", {"Body": BytesIO(b"ape")}, "! it has not passed its check"),
         (
             "GetTopicAttributes",
             {"Attributes": {"SubscriptionsConfirmed": "0"}},
