@@ -5,6 +5,7 @@ An operation is tested by having events, and a call by being made.
 
 from contextlib import closing
 from functools import cache
+from typing import Any
 
 import pytest
 from botocore.awsrequest import AWSResponse
@@ -33,11 +34,11 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     install_clock(monkeypatch)
 
 
-def run(name: str, call: int, *faults: Fault) -> tuple[Response, list[str], list[str]]:
+def run(name: str, call: int, *faults: Fault) -> tuple[Response, list[str], Any]:
     """Send an event to a new environment and store, where requests meet faults from a call on.
 
     Return the response without the id of an animal, what is stored by its partitions, and the
-    operations of the requests.
+    requests, each an operation and its parameters.
     """
     plan = iter([Attempt.carry_out] * call + [*faults])
 
@@ -50,7 +51,7 @@ def run(name: str, call: int, *faults: Fault) -> tuple[Response, list[str], list
     # A failed creation leaves a gap in the ids, and may have made the counter.
     stored = [item["pk"]["S"] for item in items if "value" not in item]
     without_id = response._replace(text=response.text.partition(",")[2])
-    return without_id, stored, store.sent
+    return without_id, stored, store.calls
 
 
 run_once = cache(run)
@@ -92,7 +93,7 @@ def test_refusal_is_500_and_conflict_503_and_nothing_is_done(
 ) -> None:
     _, _, calls = run_once(name, 0)
     _, nothing, _ = run_once(name, 0, *[LOST_REQUEST] * ALL_ATTEMPTS)
-    for call, operation in enumerate(calls):
+    for call, (operation, _) in enumerate(calls):
         fault = REFUSALS[status][operation == "TransactWriteItems"]
         # However often the operation makes the call again.
         response, stored, _ = run(name, call, *[fault] * 10)

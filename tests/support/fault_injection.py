@@ -113,7 +113,6 @@ class FaultyStore:
         handlers.empty_store()
         self._otherwise = otherwise
         self.faults: dict[str, list[Fault]] = {}
-        self.sent: list[str] = []
         self.calls: list[tuple[str, dict[str, Any]]] = []
         _CLIENT.meta.events.register("before-send.dynamodb", self._send)
 
@@ -130,7 +129,6 @@ class FaultyStore:
     ) -> AWSResponse | None:
         operation = event_name.rpartition(".")[2]
         parameters = json.loads(request.body)  # type: ignore[arg-type]
-        self.sent.append(operation)
         self.calls.append((operation, parameters))
         shape = _CLIENT.meta.service_model.operation_model(operation).input_shape
         report = ParamValidator().validate(parameters, shape)

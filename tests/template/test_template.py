@@ -56,9 +56,7 @@ SAFEGUARDS = [
     ("Api", "DisableExecuteApiEndpoint", True),  # the domain is the only way in
     ("Api", "MethodSettings", [METHODS]),
     ("Api", "SecurityPolicy", TLS),
-    ("Api", "EndpointAccessMode", "STRICT"),
     ("ApiDomain", "SecurityPolicy", TLS),
-    ("ApiDomain", "EndpointAccessMode", "STRICT"),
     ("WebAclAssociation", "WebACLArn", "WebAcl.Arn"),
     ("AWS::Lambda::Permission", "Principal", "events.amazonaws.com"),
     ("AWS::IAM::Role", "PermissionsBoundary", "boundary"),

@@ -30,17 +30,9 @@ def is_accepted(key: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize(
-    "member",
-    [
-        {"revoked": {"N": "9999999999"}},
-        {"revoked": {"S": "yesterday"}},
-    ],
-)
-def test_key_that_was_valid_gets_the_same_response_as_no_key(
-    member: dict[str, Any],
-) -> None:
-    handlers.add_key(EXAMPLE_KEY, **member)
+def test_revoked_key_gets_the_same_response_as_no_key() -> None:
+    # Whatever is there, even by hand.
+    handlers.add_key(EXAMPLE_KEY, revoked={"S": "yesterday"})
 
     refused = handlers.send("list-200")
 
@@ -73,7 +65,7 @@ def test_look_up_counts_for_60_seconds_from_before_it(
     clock.advance(seconds)
 
     assert is_accepted(key) is before
-    assert len(store.sent) == look_ups
+    assert len(store.calls) == look_ups
 
 
 def test_flood_of_unknown_keys_drops_the_oldest_and_no_known_one(
@@ -82,14 +74,14 @@ def test_flood_of_unknown_keys_drops_the_oldest_and_no_known_one(
     flood = [api_key.generate("test") for _ in range(1025)]
     for key in (EXAMPLE_KEY, *flood):
         is_accepted(key)
-    store.sent.clear()
+    store.calls.clear()
 
     assert is_accepted(EXAMPLE_KEY)
     assert not is_accepted(flood[1])
-    assert store.sent == []
+    assert store.calls == []
 
     assert not is_accepted(flood[0])
-    assert store.sent == ["GetItem"]
+    assert len(store.calls) == 1
 
 
 @pytest.mark.parametrize(
