@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from moto import mock_aws
 
-from tests.support.aws import Account
+from tests.support.aws import Account, pack
+from tools.deployment.deploy import deploy
 
 
 @pytest.fixture
@@ -17,3 +18,10 @@ def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     with mock_aws():
         yield Account()
+
+
+@pytest.fixture
+def live(account: Account) -> Account:
+    """Let `zebra` run."""
+    deploy(account.stage, pack("zebra"))
+    return account

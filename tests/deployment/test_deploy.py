@@ -6,14 +6,7 @@ import pytest
 
 from tests.support.aws import Account, pack
 from tools.deployment.deploy import STACK_POLICY, deploy, rollback
-from tools.deployment.stage import DeploymentError
-
-
-@pytest.fixture
-def live(account: Account) -> Account:
-    """Let `zebra` run."""
-    deploy(account.stage, pack("zebra"))
-    return account
+from tools.deployment.stage import SAM, DeploymentError
 
 
 def test_what_is_attested_and_passes_is_what_a_failure_goes_back_to(
@@ -67,23 +60,24 @@ def test_a_first_deployment_stays_even_if_its_check_fails(account: Account) -> N
 
 
 def test_a_canary_gets_requests_that_only_read(live: Account) -> None:
-    live.awaited = "--no-summary -m smoke_read_only"
+    live.is_asked.clear()
     deploy(live.stage, pack("newer"))
-    assert live.awaited in str(live.started)
+    assert "--no-summary -m smoke_read_only" in str(live.started)
 
 
-@pytest.mark.parametrize("program", ["gh", "sam"])
+@pytest.mark.parametrize("program", ["gh", SAM])
 def test_what_is_not_attested_or_not_taken_changes_nothing(
     live: Account, program: str
 ) -> None:
     live.failing.add(program)
-    with pytest.raises((CalledProcessError, DeploymentError), match=program):
+    with pytest.raises((CalledProcessError, DeploymentError)):
         deploy(live.stage, pack("newer"))
     assert live.runs() == ("zebra", "zebra")
 
 
 def test_a_stack_without_outputs_names_the_next_command(account: Account) -> None:
-    stack = {"StackStatus": "ROLLBACK_COMPLETE"}
-    account.answers["DescribeStacks"] = {"Stacks": [stack]}
+    account.answers["DescribeStacks"] = {
+        "Stacks": [{"StackStatus": "ROLLBACK_COMPLETE"}]
+    }
     with pytest.raises(DeploymentError, match="next: aws cloudformation delete-stack"):
         account.stage.deployed()

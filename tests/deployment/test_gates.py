@@ -4,8 +4,6 @@ import os
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from tools import ROOT
 
 
@@ -14,10 +12,12 @@ def test_make_fails_if_the_tests_do() -> None:
     assert subprocess.call(make.split(), cwd=ROOT) == 2
 
 
-@pytest.mark.parametrize(("failing", "status"), [("test", 1), ("none", 0)])
-def test_ci_fails_if_a_step_does(failing: str, status: int, tmp_path: Path) -> None:
+def test_ci_fails_if_a_step_does(tmp_path: Path) -> None:
     for name in ("make", "git", "id"):
-        (tmp_path / name).write_text(f'#!/bin/sh\n[ "$1" != {failing} ]\n')
+        (tmp_path / name).write_text('#!/bin/sh\n[ "$1" != test ]\n')
         (tmp_path / name).chmod(0o755)
     own = {"PATH": f"{tmp_path}:{os.defpath}", "LAMBDA_IMAGE_READY": "none"}
-    assert subprocess.call(ROOT / ".ci/run", env=own) == status
+    ci = subprocess.run(
+        ROOT / ".ci/run", env=own, check=False, capture_output=True, text=True
+    )
+    assert (ci.returncode, ci.stderr) == (1, "failed: make test\n")

@@ -1,17 +1,16 @@
 """An account with a stage: moto's, and answers where moto has none; no program is started."""
 
 import subprocess
-import time
 import zipfile
 from pathlib import Path
+from threading import Event
 from typing import Any
 from unittest.mock import Mock
 
 import boto3
-from botocore.exceptions import ClientError
 
 from tools.deployment.deploy import last_good
-from tools.deployment.stage import Stage
+from tools.deployment.stage import SAM, Stage
 
 # Moto makes the default one anew for each test, which would read the services' models again.
 SESSION = boto3.Session(region_name="eu-central-1")
@@ -79,23 +78,24 @@ class Account:
         failing: Names of programs that fail, and commits whose contract suite fails.
         started: The programs that were started, with their arguments.
         environment: The variables of the contract suite.
-        awaited: What has to be asked of the suite while a deployment lasts.
+        is_asked: Whether the contract suite was started; a deployment waits for it.
         stage: The stage.
     """
 
     def __init__(self) -> None:
         self.answers: dict[str, Any] = {
-            "DescribeStackDriftDetectionStatus": {"DetectionStatus": "COMPLETE"},
-            "DetectStackDrift": {"StackDriftDetectionId": "1" * 36},
             "UpdateTerminationProtection": {},
         }
         self.failing: set[str] = set()
         self.started: list[str] = []
         self.environment: dict[str, str] = {}
-        self.awaited = ""
+        self.is_asked = Event()
+        self.is_asked.set()
         self.stage = Stage("production", self.client, self._execute)
-        self.client("cloudformation").create_stack(
-            StackName="animal-store-production-bootstrap", TemplateBody=BOOTSTRAP
+        stacks = self.client("cloudformation")
+        stacks.create_stack(StackName=self.stage.stack, TemplateBody="Resources: {}")
+        stacks.create_stack(
+            StackName=f"{self.stage.stack}-bootstrap", TemplateBody=BOOTSTRAP
         )
 
     def client(self, service: str) -> Any:
@@ -116,25 +116,18 @@ class Account:
     def _execute(
         self, command: list[str], cwd: Path, env: Any = None, **options: Any
     ) -> subprocess.CompletedProcess[str]:
-        judged = Path(command[0]).name
-        self.started.append(" ".join([judged, *command[1:]]))
+        judged = command[0]
+        self.started.append(" ".join(command))
         if env:
+            self.is_asked.set()
             self.environment, judged = env, self.runs()[0]
         done = subprocess.CompletedProcess(command, int(judged in self.failing), "")
         if "check" in options:
             done.check_returncode()
-        if judged == "sam" and not done.returncode:
-            for _ in range(500):
-                if self.awaited in str(self.started):
-                    break
-                time.sleep(0.01)
-            self._deploy((cwd / "template.yaml").read_text())
+        if judged == SAM and not done.returncode:
+            self.is_asked.wait(5)
+            self.client("cloudformation").update_stack(
+                StackName=self.stage.stack,
+                TemplateBody=(cwd / "template.yaml").read_text(),
+            )
         return done
-
-    def _deploy(self, template: str) -> None:
-        cloudformation = self.client("cloudformation")
-        names = {"StackName": self.stage.stack, "TemplateBody": template}
-        try:
-            cloudformation.update_stack(**names)
-        except ClientError:
-            cloudformation.create_stack(**names)
