@@ -39,18 +39,13 @@ def emulator(folder: Path) -> Iterator[None]:
     process = subprocess.Popen(
         [python, "-I", program, str(listener.fileno())],
         stdin=subprocess.PIPE,
-        # Nothing of our environment: functions inherit this one. The last three keep the
-        # emulator from starting a file server and a message broker, and from looking for
-        # containers.
+        # Nothing of our environment: functions inherit this one.
         env={
             "PATH": "/usr/bin:/bin",
             "TMPDIR": str(folder),
             "GATEWAY_PORT": str(port),
             "AUTH": "true",  # enforce permissions
             "LOG_LEVEL": "ERROR",
-            "SFTP_ENABLED": "0",
-            "IOT_MTLS_ENABLED": "0",
-            "DOCKER_HOST": "unix:///nonexistent",
         },
         start_new_session=True,
         pass_fds=[listener.fileno()],

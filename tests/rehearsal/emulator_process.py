@@ -28,7 +28,6 @@ LEFT_OUT = tuple(LACKS["Left out, because it cannot be on the emulator"])
 WRONGLY_REFUSED = LACKS["Allowed, although the emulator refuses it"]
 PORT = os.environ["GATEWAY_PORT"]
 GATEWAY = "/_aws/execute-api/"
-RESTORED = {}
 
 
 def completes(module, name):
@@ -83,20 +82,16 @@ def enforce(check, access_key, action, *arguments, **options):
     return None if wrong else check(access_key, action, *arguments, **options)
 
 
-@completes(dynamodb, "_restore_table_to_point_in_time")
-def restore(make, data):
-    """Note of a copy which table and moment it is from."""
-    RESTORED[data["TargetTableName"]] = {
-        "SourceTableArn": f"table/{data['SourceTableName']}",
-        "RestoreDateTime": data["RestoreDateTime"],
-    }
-    return make(data)
-
-
 @completes(dynamodb, "_table_description")
 def describe(describe, name):
-    """Say of a copy which table and moment it is from."""
-    return describe(name) | {"RestoreSummary": RESTORED.get(name)}
+    """Say of `TABLE-copy-1` that it is from TABLE, as that was when the copy was made."""
+    table = describe(name)
+    source, _, copy = name.partition("-copy-")
+    if copy:
+        moment = table["CreationDateTime"]
+        made = {"SourceTableArn": f"table/{source}", "RestoreDateTime": moment}
+        table["RestoreSummary"] = made
+    return table
 
 
 # Only the parent's idle connections are left at the end.
