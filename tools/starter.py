@@ -15,8 +15,10 @@ _COPIED = ("LICENSE", "docs/page.png", "locks/")  # the last is full of digests
 # elsewhere.
 _FINISH = f"""
 git init --quiet
-git apply docs/examples/keep-get.patch
-rm docs/examples/keep-get.patch
+if [ -f docs/examples/keep-get.patch ]; then  # a starter of a starter has none
+  git apply docs/examples/keep-get.patch
+  rm docs/examples/keep-get.patch
+fi
 {sys.prefix}/bin/ruff check --quiet --fix
 {sys.prefix}/bin/ruff format --quiet
 {ROOT}/.tools/uv/bin/uv lock --quiet

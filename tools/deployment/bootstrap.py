@@ -6,7 +6,7 @@ import typer
 
 from tools.deployment.stage import SAM, DeploymentError, Stage, StageName
 
-# Numbers too: roles go on trusting a repository that is renamed, and none that takes its name.
+# Numbers too: roles trust no repository that takes another's name.
 _IDENTITY = r'"Owner=\(.owner.login) OwnerId=\(.owner.id) Repository=\(.name) RepositoryId=\(.id)"'
 
 

@@ -8,6 +8,7 @@ import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from zipfile import ZipFile
 
 from tools import ROOT
 from tools.deployment.stage import SAM, DeploymentError, Stage, StageName
@@ -24,12 +25,12 @@ _READ_ONLY = ("-m", "smoke_read_only")
 
 def deploy(stage: StageName, file: Path, *, attested: bool = True) -> None:
     """Deploy an artifact and check it; if it fails, deploy the last one that passed."""
-    good = last_good(stage)
-    commit = _update(stage, file.read_bytes(), attested=attested, canary=True)
+    good, commit = last_good(stage), ZipFile(file).read("COMMIT").decode()
     try:
-        _check(stage, commit)
-    except DeploymentError as error:
-        if not good or stage.deployed()["Commit"] != commit:  # somebody has deployed
+        _check(stage, _update(stage, file.read_bytes(), attested=attested, canary=True))
+    except Exception as error:
+        # It is not what runs if nothing was deployed, or somebody has deployed since.
+        if not good or stage.deployed()["Commit"] != commit:
             raise
         _check(stage, _update(stage, _load(stage, good)))
         raise DeploymentError(f"{error}\n{stage.name} runs {good} again") from error
@@ -91,7 +92,6 @@ def _check(stage: Stage, commit: str) -> None:
     check_contract(stage)
     bucket = stage.account()["ArtifactBucketName"]
     stage.client("s3").put_object(Bucket=bucket, Key="last-good", Body=commit)
-    print(commit, "has passed")
 
 
 def _update(

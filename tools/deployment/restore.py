@@ -38,7 +38,7 @@ def restore(
         made = client.describe_table(TableName=copy)["Table"].get("RestoreSummary", {})
         print(copy, "was restored from", made)
         table = made.get("SourceTableArn", "").rpartition("/")[2]
-        if table not in outputs.values():
+        if table not in outputs.values() or copy == table:
             raise DeploymentError(f"{copy} is no copy of a table of {stage.stack}")
         moment = int(made["RestoreDateTime"].timestamp())
         repairs = client.get_item(

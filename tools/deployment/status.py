@@ -120,14 +120,16 @@ def _resources(stage: Stage) -> Iterator[str]:
     """Let CloudFormation look for drift, as far as it can, and look behind the alias `live`."""
     client = stage.client("cloudformation")
     started = client.detect_stack_drift(StackName=stage.stack)
-    print("waiting up to an hour for drift detection")
-    for _ in range(360):
+    print("waiting up to 20 minutes for drift detection")
+    for _ in range(120):
         found = client.describe_stack_drift_detection_status(
             StackDriftDetectionId=started["StackDriftDetectionId"]
         )
         if found["DetectionStatus"] != "DETECTION_IN_PROGRESS":
             break
         time.sleep(10)
+    if found["DetectionStatus"] != "DETECTION_COMPLETE":
+        yield f"drift detection did not end: {found}"
     drift = Counter[str]()
     pages = client.get_paginator("list_stack_resources")
     listed = pages.paginate(StackName=stage.stack)
@@ -139,7 +141,6 @@ def _resources(stage: Stage) -> Iterator[str]:
         name, _, version = each["PhysicalResourceId"].rpartition(":")
         if each["ResourceType"] == "AWS::Lambda::Version":
             alias = stage.client("lambda").get_alias(FunctionName=name, Name="live")
-            weights = jmespath.search("RoutingConfig.AdditionalVersionWeights", alias)
-            if weights or alias["FunctionVersion"] != version:
+            if alias["FunctionVersion"] != version:
                 yield f"version {version} was deployed, and live is {alias}"
     print("what CloudFormation says of its resources' drift:", drift)
