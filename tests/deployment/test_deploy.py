@@ -1,6 +1,7 @@
 """What a stage runs after a deployment or a rollback, and what is refused."""
 
 from subprocess import CalledProcessError
+from unittest.mock import Mock
 
 import pytest
 
@@ -43,6 +44,16 @@ def test_what_fails_its_check_is_taken_back(live: Account) -> None:
         deploy(live.stage, pack("newer"))
     assert live.runs() == ("zebra", "zebra")
     assert "Canary=false" in live.started[-2]
+
+
+def test_what_cannot_be_checked_is_taken_back(
+    live: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checks = Mock(side_effect=[OSError("no network"), None])
+    monkeypatch.setattr("tools.deployment.deploy.check_contract", checks)
+    with pytest.raises(DeploymentError, match="no network\nproduction runs zebra"):
+        deploy(live.stage, pack("newer"))
+    assert live.runs() == ("zebra", "zebra")
 
 
 def test_a_rollback_stays_even_if_its_check_fails(live: Account) -> None:

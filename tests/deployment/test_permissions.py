@@ -82,7 +82,7 @@ not others-code  lambda:GetFunction
     "DeployRole": """
 may stack        cloudformation:CreateChangeSet cloudformation:ExecuteChangeSet
 may stack        cloudformation:SetStackPolicy cloudformation:UpdateTerminationProtection
-may stack        cloudformation:CancelUpdateStack cloudformation:DescribeStackEvents
+may stack        cloudformation:DescribeStackEvents
 may artifact     s3:PutObject
 may execution    iam:PassRole iam:PassedToService=cloudformation.amazonaws.com
 not execution    iam:PassRole iam:PassedToService=ec2.amazonaws.com
@@ -106,7 +106,8 @@ may copy         dynamodb:RestoreTableToPointInTime dynamodb:BatchWriteItem
 may keys         dynamodb:GetItem dynamodb:Scan dynamodb:PutItem dynamodb:UpdateItem
 may function     lambda:UpdateAlias
 may log          logs:FilterLogEvents logs:StartQuery
-may stack        cloudformation:ContinueUpdateRollback
+may stack        cloudformation:ContinueUpdateRollback cloudformation:CancelUpdateStack
+may stack        cloudformation:DescribeEvents
 not animals      dynamodb:DeleteTable
 not keys         dynamodb:DeleteTable
 not backups      backup:DeleteBackupVault backup:DeleteBackupVaultLockConfiguration

@@ -6,6 +6,7 @@ functions behind the commands and in the roles of bootstrap.yaml.
 
 import shutil
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -36,15 +37,18 @@ def ship(stage: Stage, folder: Path, commit: str, old: str = "", new: str = "") 
     deploy(stage, Path(packed), attested=False)
 
 
+def find(stage: Stage, logical_id: str) -> str:
+    """Name a resource of the stack."""
+    pages = stage.client("cloudformation").get_paginator("list_stack_resources")
+    listed = f"StackResourceSummaries[?LogicalResourceId=='{logical_id}']"
+    found = pages.paginate(StackName=stage.stack).search(listed)
+    return str(next(found)["PhysicalResourceId"])
+
+
 def runs(stage: Stage) -> tuple[str, int]:
     """Return the last good commit, and the memory of what answers for getPet."""
-    pages = stage.client("cloudformation").get_paginator("list_stack_resources")
-    names = pages.paginate(StackName=stage.stack).search(
-        "StackResourceSummaries[?LogicalResourceId=='GetPetFunction'].PhysicalResourceId"
-    )
-    answer = stage.client("lambda").get_function(
-        FunctionName=next(names), Qualifier="live"
-    )
+    name = find(stage, "GetPetFunction")
+    answer = stage.client("lambda").get_function(FunctionName=name, Qualifier="live")
     return last_good(stage), answer["Configuration"]["MemorySize"]
 
 
@@ -84,11 +88,17 @@ def test_drift(stage: Stage) -> None:
     stage.client("dynamodb").update_table(
         TableName=stage.deployed()["AnimalsTableName"], DeletionProtectionEnabled=False
     )
-    assert status(stage) == FOUND + 1
+    stage.client("logs").delete_retention_policy(
+        logGroupName=find(stage, "GetPetLogGroup")
+    )
+    stage.client("lambda").update_function_configuration(
+        FunctionName=find(stage, "GetPetFunction"), MemorySize=256
+    )
+    assert status(stage) == FOUND + 3
 
 
 @pytest.mark.role("OperatorRole")
-def test_repair(stage: Stage) -> None:
+def test_repair_under_writers(stage: Stage) -> None:
     dynamodb, table = stage.client("dynamodb"), stage.deployed()["AnimalsTableName"]
     copy = f"{table}-copy-1"
     with Client(stage.deployed()["BaseUrl"], check_key(stage)) as client:
@@ -103,11 +113,12 @@ def test_repair(stage: Stage) -> None:
         dynamodb.get_waiter("table_exists").wait(
             TableName=copy, WaiterConfig={"MaxAttempts": 180}
         )
-        newer = client.create("Mia", 12)
         key = {"pk": {"S": "pet"}, "id": {"N": str(damaged.id)}}
         dynamodb.delete_item(TableName=table, Key=key)
-        restore.restore(stage, copy, apply=True)
-        assert {damaged, newer} <= {*client.pets()}
+        with ThreadPoolExecutor(8) as pool:
+            created = pool.map(lambda _: client.create("Mia", 12), range(100))
+            restore.restore(stage, copy, apply=True)
+        assert {damaged, *created} <= {*client.pets()}
 
 
 @pytest.mark.role("administrator")
