@@ -39,7 +39,6 @@ DAMAGE: list[Item] = [
 ]
 STAGE: Any = SimpleNamespace(
     stack="stage",
-    announce=lambda: None,
     deployed=lambda: {f"{name}Name": table for name, table in TABLES.items()},
     client=lambda _: CLIENT,
 )
@@ -133,7 +132,7 @@ class Repairs(Histories):
         for logical, table in TABLES.items():
             made = {"SourceTableArn": f"table/{table}", "RestoreDateTime": seconds}
             copy = {
-                "Table": {"TableStatus": "ACTIVE", "RestoreSummary": made},
+                "Table": {"RestoreSummary": made},
                 "Items": handlers.ask("Scan", table)["Items"],
             }
             name = f"{logical}-{moment}"

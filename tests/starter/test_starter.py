@@ -30,7 +30,6 @@ def test_words_keep_their_case_and_get_their_article() -> None:
     [
         ("Book", "new", "letters from a to z"),
         ("class", "new", "Python's own"),
-        ("var", "new", "Python's own"),
         ("cursor", "new", "the code uses this name"),
         ("book", ".", "exists"),
     ],
