@@ -24,6 +24,7 @@ fi
 {ROOT}/.tools/uv/bin/uv lock --quiet
 git add --all
 git commit --quiet --message 'Start the service'
+echo "A service of your own: cd $PWD && make run"
 """
 # A word of a sentence or a part of a name, but not of another word, such as "snippets".
 _WORDS = (
@@ -58,10 +59,9 @@ def starter(name: str, dest: Path) -> None:
         if not file.startswith(_COPIED):
             text = renamed(new.read_text("utf-8"), name)
             # Comments and docstrings may be longer now.
-            long = text.replace("max-line-length = 100", "max-line-length = 160")
-            new.write_text(long, "utf-8")
+            text = text.replace("max-line-length = 100", "max-line-length = 160")
+            new.write_text(text, "utf-8")
     subprocess.run(["bash", "-euc", _FINISH], cwd=dest, check=True)
-    print(f"{dest} is a service of your own: cd {dest} && make run")
 
 
 def renamed(text: str, name: str) -> str:

@@ -274,6 +274,7 @@ def test_calls_wait_for_their_turn_without_a_deadline(use: Any) -> None:
             *[create] * 24,
             max_in_flight=2,
             deadline_s=0.5,
+            max_wait_s=10,
         )
     assert made.count(store.Pet(1, "Rex", 3)) == 20
 

@@ -60,6 +60,8 @@ def test_artifacts_are_kept_and_tables_copied_each_day_to_a_locked_vault() -> No
     assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
     vault = RESOURCES["BackupVault"]["Properties"]
     assert vault["LockConfiguration"] == {"MinRetentionDays": 35}
+    # With fewer, the vault would take no copy.
+    assert "'DeleteAfterDays': 35" in str(RESOURCES["BackupPlan"])
     selection = RESOURCES["BackupSelection"]["Properties"]["BackupSelection"]
     assert selection["Resources"][0].endswith(":table/animal-store-production-*")
 

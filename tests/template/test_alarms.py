@@ -131,7 +131,7 @@ def test_the_runbook_shows_whom_failures_wake() -> None:
 @pytest.mark.parametrize(
     ("mode", "expected"),
     [
-        ({"share": 0.008, "answer": {"status": 503}}, "Objective 285"),
+        ({"share": 0.008, "answer": {"status": 500}}, "Objective 285"),
         ({"silent": True}, "Heartbeat 15"),
         (
             {"checks": 60, "share": 0.1, "answer": {"status": 502}},
