@@ -11,10 +11,11 @@ from pathlib import Path
 from tools import ROOT
 
 _COPIED = ("LICENSE", "docs/page.png", "locks/")  # the last is full of digests
-# In a new service nothing is deprecated; names of another length let the formatter break lines
-# elsewhere.
+# In a new service nothing is deprecated or measured. Names of another length make comments longer,
+# and let the formatter break lines elsewhere.
 _FINISH = f"""
 git init --quiet
+rm -f benchmarks/RESULTS.md
 if [ -f docs/examples/keep-get.patch ]; then  # a starter of a starter has none
   git apply docs/examples/keep-get.patch
   rm docs/examples/keep-get.patch
@@ -41,26 +42,20 @@ def starter(name: str, dest: Path) -> None:
         name: The resource, such as book; several are called books.
         dest: The folder.
     """
-    if dest.exists():
-        sys.exit(f"{dest} exists: name a folder that does not.")
     python = {*keyword.kwlist, *dir(builtins)}
     if not re.fullmatch("[a-z]{2,12}", name) or python & {name, f"{name}s"}:
         sys.exit(f"{name}: 2 to 12 letters from a to z, and no word of Python's own.")
     uses = rf"((def|class) |^from (\S+\.)?|import (.*, )?){name}s?\b"
     if not subprocess.call(["git", "grep", "-nE", uses, "--", "*.py"], cwd=ROOT):
         sys.exit(f"{name}: the code uses this name, see above.")
-    # Without the measurements, which would not be of the new service.
-    files = ["git", "ls-files", "--", ":!benchmarks/RESULTS.md"]
-    listed = subprocess.check_output(files, cwd=ROOT, text=True)
+    dest.mkdir(parents=True)  # fails if it exists
+    listed = subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True)
     for file in listed.splitlines():
         new = dest / renamed(file, name)
         new.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / file, new)
         if not file.startswith(_COPIED):
-            text = renamed(new.read_text("utf-8"), name)
-            # Comments and docstrings may be longer now.
-            text = text.replace("max-line-length = 100", "max-line-length = 160")
-            new.write_text(text, "utf-8")
+            new.write_text(renamed(new.read_text("utf-8"), name), "utf-8")
     subprocess.run(["bash", "-euc", _FINISH], cwd=dest, check=True)
 
 
