@@ -181,7 +181,8 @@ upgrade: ## the newest release of every dependency: Python, npm and the benchmar
 	@$(MAKE) lock UPGRADE=1
 	@for folder in $(filter-out locks/dynamodb-local/,$(wildcard locks/*/)); do \
 	  names=$$(node -p "Object.keys(require('./$${folder}package.json').dependencies).map(name => name + '@latest').join(' ')"); \
-	  npm install --prefix "$$folder" --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved --save-exact --no-audit --no-fund $$names; \
+	  npm install --prefix "$$folder" --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved --save-exact --no-audit --no-fund $$names || \
+	    echo "$$folder is as it was: npm says why above" >&2; \
 	done
 	@git diff --stat; echo "Next: make format check test-all, and commit."
 
