@@ -114,7 +114,7 @@ def _update(
         bucket = account["ArtifactBucketName"]
         s3.put_object(Bucket=bucket, Key=artifact.commit, Body=content)
         print("deploying", artifact.commit, "(CloudFormation goes on if interrupted)")
-        command = _command(stage, artifact, canary=canary)
+        command = _command(stage, account, artifact, canary=canary)
         # A canary that nobody calls cannot fail.
         key = check_key(stage) if canary and last_good(stage) else ""
         with ThreadPoolExecutor() as pool:
@@ -131,12 +131,14 @@ def _update(
     return artifact.commit
 
 
-def _command(stage: Stage, artifact: Artifact, *, canary: bool) -> list[str]:
+def _command(
+    stage: Stage, account: dict[str, str], artifact: Artifact, *, canary: bool
+) -> list[str]:
     """Mark an artifact's template, and return the command that deploys it.
 
     It names every parameter but an account's own, so that a rollback reverts changed ones.
     """
-    account, template = stage.account(), artifact.template
+    template = artifact.template
     # Lambda publishes no version of a function that is identical to its newest version: a
     # change that was taken back would fail the next time.
     now = time.strftime("%c %Z")
