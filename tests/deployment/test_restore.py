@@ -6,7 +6,7 @@ from typing import Any
 import boto3
 import pytest
 
-from tests.support.aws import SESSION, Account
+from tests.support.aws import Account
 from tests.support.stack import load
 from tools import ROOT
 from tools.deployment.restore import _write, restore
@@ -24,19 +24,18 @@ ODD = [
 ]
 
 
-# `make restore` gets pages of one item.
-SESSION.events.register(
-    "provide-client-params.dynamodb.Scan", lambda params, **_: params | {"Limit": 1}
-)
-
-
 @pytest.fixture
 def table(live: Account) -> Any:
     """Copy a stage's table; then an earlier repair wrote, and began from an earlier moment."""
     table = boto3.resource("dynamodb", "eu-central-1").Table("animals")
     for item in (MIA, LEO, COUNTER):
         table.put_item(Item=item)
-    live.client("dynamodb").restore_table_to_point_in_time(
+    client = live.client("dynamodb")
+    # `make restore` gets pages of one item.
+    client.meta.events.register(
+        "provide-client-params.dynamodb.Scan", lambda params, **_: params | {"Limit": 1}
+    )
+    client.restore_table_to_point_in_time(
         SourceTableName="animals", TargetTableName="copy", UseLatestRestorableTime=True
     )
     table.put_item(Item={"pk": "repair", "id": 0, "9999999999": 1})

@@ -2,6 +2,7 @@
 
 import subprocess
 import zipfile
+from functools import cache
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -79,6 +80,7 @@ class Account:
         started: The programs that were started, with their arguments.
         environment: The variables of the contract suite.
         is_asked: Whether the contract suite was started; a deployment waits for it.
+        client: Makes a client, or returns the one that it made before.
         stage: The stage.
     """
 
@@ -91,6 +93,7 @@ class Account:
         self.environment: dict[str, str] = {}
         self.is_asked = Event()
         self.is_asked.set()
+        self.client = cache(self._client)
         self.stage = Stage("production", self.client, self._execute)
         stacks = self.client("cloudformation")
         stacks.create_stack(StackName=self.stage.stack, TemplateBody="Resources: {}")
@@ -98,8 +101,7 @@ class Account:
             StackName=f"{self.stage.stack}-bootstrap", TemplateBody=BOOTSTRAP
         )
 
-    def client(self, service: str) -> Any:
-        """Make a client."""
+    def _client(self, service: str) -> Any:
         made: Any = SESSION.client(service)  # type: ignore[call-overload]
         made.meta.events.register("before-call", self._answer)
         return made
