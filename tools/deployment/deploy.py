@@ -26,19 +26,23 @@ _READ_ONLY = ("-m", "smoke_read_only")
 def deploy(stage: StageName, file: Path, *, attested: bool = True) -> None:
     """Deploy an artifact and check it; if it fails, deploy the last one that passed."""
     good, commit = last_good(stage), ZipFile(file).read("COMMIT").decode()
+    # What was approved late is older than what runs.
+    is_older = ["git", "merge-base", "--is-ancestor", commit, f"{good}^"]
+    if attested and good and stage.execute(is_older, cwd=ROOT).returncode == 0:
+        raise DeploymentError(f"{commit} is older than {good}: make rollback goes back")
     try:
-        _check(stage, _update(stage, file.read_bytes(), attested=attested, canary=True))
+        _install(stage, file.read_bytes(), attested=attested, canary=True)
     except Exception as error:
         # It is not what runs if nothing was deployed, or somebody has deployed since.
         if not good or stage.deployed()["Commit"] != commit:
             raise
-        _check(stage, _update(stage, _load(stage, good)))
+        _install(stage, _load(stage, good))
         raise DeploymentError(f"{error}\n{stage.name} runs {good} again") from error
 
 
 def rollback(stage: StageName, commit: str, *, attested: bool = True) -> None:
     """Deploy again at once what the stage ran of COMMIT, and check it."""
-    _check(stage, _update(stage, _load(stage, commit), attested=attested))
+    _install(stage, _load(stage, commit), attested=attested)
 
 
 def check_contract(stage: Stage) -> None:
@@ -86,18 +90,10 @@ def _ask(stage: Stage, key: str, *arguments: str) -> int:
     return stage.execute(command, cwd=ROOT, env=environment).returncode
 
 
-def _check(stage: Stage, commit: str) -> None:
-    """Check what runs, and remember that it passed."""
-    print(commit, "stays, unless this says otherwise: it is checked now")
-    check_contract(stage)
-    bucket = stage.account()["ArtifactBucketName"]
-    stage.client("s3").put_object(Bucket=bucket, Key="last-good", Body=commit)
-
-
-def _update(
+def _install(
     stage: Stage, content: bytes, *, attested: bool = False, canary: bool = False
-) -> str:
-    """Create or update the stack from an artifact; return its commit."""
+) -> None:
+    """Create or update the stack from an artifact, check it, and remember that it passed."""
     account, s3 = stage.account(), stage.client("s3")
     with TemporaryDirectory() as folder:
         file = Path(folder, "artifact.zip")
@@ -119,16 +115,20 @@ def _update(
         key = check_key(stage) if canary and last_good(stage) else ""
         with ThreadPoolExecutor() as pool:
             sam = pool.submit(stage.execute, command, cwd=artifact.folder)
-            while key and not sam.done():
+            while key:
                 _ask(stage, key, "-qq", "--tb=no", "--no-summary", *_READ_ONLY)
+                if sam.done():
+                    break
     if sam.result().returncode:
         raise DeploymentError(f"sam deploy failed: {stage.state()}")
-    client, name = stage.client("cloudformation"), stage.stack
-    client.set_stack_policy(StackName=name, StackPolicyBody=STACK_POLICY)
+    client = stage.client("cloudformation")
+    client.set_stack_policy(StackName=stage.stack, StackPolicyBody=STACK_POLICY)
     client.update_termination_protection(
-        StackName=name, EnableTerminationProtection=True
+        StackName=stage.stack, EnableTerminationProtection=True
     )
-    return artifact.commit
+    print(artifact.commit, "stays, unless this says otherwise: it is checked now")
+    check_contract(stage)
+    s3.put_object(Bucket=bucket, Key="last-good", Body=artifact.commit)
 
 
 def _command(
@@ -159,6 +159,6 @@ def _command(
         parameters.append(f"AlarmEmail={email}")
     if not canary:
         parameters.append("Canary=false")
-    return [SAM, "deploy", "--template-file", "template.yaml", "--config-env", stage.name,
+    return [SAM, "deploy", "--config-env", stage.name,
         "--s3-bucket", account["ArtifactBucketName"], "--role-arn", account["ExecutionRoleArn"],
         "--no-progressbar", "--parameter-overrides", *parameters]  # fmt: skip

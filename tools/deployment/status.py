@@ -63,9 +63,8 @@ def _tables(stage: Stage) -> Iterator[str]:
     lives = {"AnimalsTableName": "ENABLED", "ApiKeysTableName": "DISABLED"}
     for output, life in lives.items():
         table = {"TableName": outputs[output]}
-        backups = client.describe_continuous_backups(**table)
-        expiry = client.describe_time_to_live(**table)
-        found = jmespath.search(_LAPSES, backups | expiry)
+        said = client.describe_continuous_backups(**table)
+        found = jmespath.search(_LAPSES, said | client.describe_time_to_live(**table))
         if found != ["ENABLED", life]:
             yield f"point-in-time recovery and time to live: {table} has {found}"
 
