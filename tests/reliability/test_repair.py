@@ -156,6 +156,8 @@ class Repairs(Histories):
             if name == self.made or "Idempotency-Replayed" in response.headers:
                 return
             self.made = name
+        elif name == self.made:
+            self.made = ""  # the key's animal is lost
         assert name not in self.pets or name in self.lost, "an id was given twice"
         self.lost.discard(name)
         self.pets[name] = items()[name]
@@ -183,8 +185,6 @@ class Repairs(Histories):
     def give_an_id_again(self) -> None:
         for start in ("counter", "idempotency", "pet 1"):
             self.damage(start, None)
-        if self.made == "pet 1":
-            self.made = ""
         self.create()
 
     @rule(which=st.integers(0, 1), plan=PLANS)
