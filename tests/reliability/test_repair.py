@@ -218,6 +218,7 @@ class Repairs(Histories):
         last = int(found["counter 0"]["value"]["N"])
         assert all(int(item["id"]["N"]) <= last for item in self.pets.values())
         self.is_damaged = False
+        self.clock.advance(60)  # for so long a key that was gone is refused
         self.lost.clear()
         self.create()
         self.create("retry")

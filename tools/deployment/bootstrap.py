@@ -13,7 +13,7 @@ _IDENTITY = r'"Owner=\(.owner.login) OwnerId=\(.owner.id) Repository=\(.name) Re
 def bootstrap(
     stage: StageName,
     repository: str,
-    parameters: Annotated[list[str] | None, typer.Argument()] = None,
+    parameters: Annotated[list[str], typer.Argument(default_factory=list)],
 ) -> None:
     """Prepare the account for a stage of OWNER/REPOSITORY; PARAMETERS are NAME=VALUE.
 
@@ -25,7 +25,7 @@ def bootstrap(
     if stage.name == "production" and "required_reviewers" not in environment:
         raise DeploymentError("on GitHub, give production a required reviewer")
     identity = stage.run("gh", "api", path, "--jq", _IDENTITY).split()
-    print(create(stage, identity + (parameters or [])))
+    print(create(stage, identity + parameters))
 
 
 def create(stage: Stage, parameters: list[str]) -> str:

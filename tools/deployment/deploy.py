@@ -7,12 +7,14 @@ import time
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from shutil import unpack_archive
 from tempfile import TemporaryDirectory
 from zipfile import ZipFile
 
+import yaml
+
 from tools import ROOT
 from tools.deployment.stage import SAM, DeploymentError, Stage, StageName
-from tools.packaging.artifact import Artifact, unpack
 
 # Replacing or deleting a table would leave the stage with an empty one.
 STACK_POLICY = """{"Statement": [
@@ -28,7 +30,7 @@ def deploy(stage: StageName, file: Path, *, attested: bool = True) -> None:
     good, commit = last_good(stage), ZipFile(file).read("COMMIT").decode()
     # What was approved late is older than what runs.
     is_older = ["git", "merge-base", "--is-ancestor", commit, f"{good}^"]
-    if attested and good and stage.execute(is_older, cwd=ROOT).returncode == 0:
+    if attested and good and not stage.execute(is_older, cwd=ROOT).returncode:
         raise DeploymentError(f"{commit} is older than {good}: make rollback goes back")
     try:
         _install(stage, file.read_bytes(), attested=attested, canary=True)
@@ -95,28 +97,29 @@ def _install(
 ) -> None:
     """Create or update the stack from an artifact, check it, and remember that it passed."""
     account, s3 = stage.account(), stage.client("s3")
-    with TemporaryDirectory() as folder:
-        file = Path(folder, "artifact.zip")
+    with TemporaryDirectory() as name:
+        file, folder = Path(name, "artifact.zip"), Path(name, "artifact")
         file.write_bytes(content)
-        artifact = unpack(file, Path(folder, "artifact"))
+        unpack_archive(file, folder)
+        commit = (folder / "COMMIT").read_text()
         if attested:
             # Only what the pipeline of the account's repository has built of main.
             repository = account["Repository"]
-            workflow = f"{repository}/.github/workflows/deploy.yml"
             stage.run("gh", "attestation", "verify", str(file), "--repo", repository,
-                "--signer-workflow", workflow, "--source-ref", "refs/heads/main",
-                "--source-digest", artifact.commit, "--deny-self-hosted-runners")  # fmt: skip
+                "--signer-workflow", f"{repository}/.github/workflows/deploy.yml",
+                "--source-ref", "refs/heads/main", "--source-digest", commit,
+                "--deny-self-hosted-runners")  # fmt: skip
         # Before the stack changes, so that whatever runs can be deployed again.
         bucket = account["ArtifactBucketName"]
-        s3.put_object(Bucket=bucket, Key=artifact.commit, Body=content)
-        print("deploying", artifact.commit, "(CloudFormation goes on if interrupted)")
-        command = _command(stage, account, artifact, canary=canary)
+        s3.put_object(Bucket=bucket, Key=commit, Body=content)
+        print("deploying", commit, "(CloudFormation goes on if interrupted)")
+        command = _command(stage, account, folder, commit, canary=canary)
         # A canary that nobody calls cannot fail.
         key = check_key(stage) if canary and last_good(stage) else ""
         with ThreadPoolExecutor() as pool:
-            sam = pool.submit(stage.execute, command, cwd=artifact.folder)
+            sam = pool.submit(stage.execute, command, cwd=folder)
             while key:
-                _ask(stage, key, "-qq", "--tb=no", "--no-summary", *_READ_ONLY)
+                _ask(stage, key, "-qq", "--no-summary", *_READ_ONLY)
                 if sam.done():
                     break
     if sam.result().returncode:
@@ -126,33 +129,34 @@ def _install(
     client.update_termination_protection(
         StackName=stage.stack, EnableTerminationProtection=True
     )
-    print(artifact.commit, "stays, unless this says otherwise: it is checked now")
+    print(commit, "stays, unless this says otherwise: it is checked now")
     check_contract(stage)
-    s3.put_object(Bucket=bucket, Key="last-good", Body=artifact.commit)
+    s3.put_object(Bucket=bucket, Key="last-good", Body=commit)
 
 
 def _command(
-    stage: Stage, account: dict[str, str], artifact: Artifact, *, canary: bool
+    stage: Stage, account: dict[str, str], folder: Path, commit: str, *, canary: bool
 ) -> list[str]:
-    """Mark an artifact's template, and return the command that deploys it.
+    """Mark an unpacked artifact's template, and return the command that deploys it.
 
     It names every parameter but an account's own, so that a rollback reverts changed ones.
     """
-    template = artifact.template
+    file = folder / "template.yaml"
+    template = yaml.safe_load(file.read_text("utf-8"))
     # Lambda publishes no version of a function that is identical to its newest version: a
     # change that was taken back would fail the next time.
     now = time.strftime("%c %Z")
     template["Globals"]["Function"]["Environment"]["Variables"]["DEPLOYMENT"] = now
     template["Outputs"]["Deployed"] = {"Value": now}
-    template["Outputs"]["Commit"] = {"Value": artifact.commit}
-    (artifact.folder / "template.yaml").write_text(json.dumps(template), "utf-8")
+    template["Outputs"]["Commit"] = {"Value": commit}
+    file.write_text(json.dumps(template), "utf-8")
     # One whose default is empty is the account's own: it stays, unless it is named below.
     parameters = [
         f'{name}="{parameter["Default"]}"'
         for name, parameter in template["Parameters"].items()
         if parameter.get("Default", "") != ""
     ]
-    config = tomllib.loads((artifact.folder / "samconfig.toml").read_text("utf-8"))
+    config = tomllib.loads((folder / "samconfig.toml").read_text("utf-8"))
     parameters += config[stage.name]["deploy"]["parameters"]["parameter_overrides"]
     parameters.append(f"PermissionsBoundary={account['PermissionsBoundaryArn']}")
     if email := os.environ.get("ALARM_EMAIL"):
@@ -161,4 +165,4 @@ def _command(
         parameters.append("Canary=false")
     return [SAM, "deploy", "--config-env", stage.name,
         "--s3-bucket", account["ArtifactBucketName"], "--role-arn", account["ExecutionRoleArn"],
-        "--no-progressbar", "--parameter-overrides", *parameters]  # fmt: skip
+        "--parameter-overrides", *parameters]  # fmt: skip

@@ -42,10 +42,6 @@ class Stage:
         """The name of its stack."""
         return f"animal-store-{self.name}"
 
-    def caller(self) -> str:
-        """Name whoever the credentials belong to, by ARN."""
-        return str(self.client("sts").get_caller_identity()["Arn"])
-
     def run(self, *command: str) -> str:
         """Run a command in the checkout and return what it printed."""
         done = self.execute(command, cwd=ROOT, check=True, stdout=-1, text=True)
@@ -53,8 +49,9 @@ class Stage:
 
     def describe(self, stack: str = "") -> Any:
         """Return what CloudFormation says of its stack, or another."""
-        client = self.client("cloudformation")
-        return client.describe_stacks(StackName=stack or self.stack)["Stacks"][0]
+        return self.client("cloudformation").describe_stacks(
+            StackName=stack or self.stack
+        )["Stacks"][0]
 
     def state(self) -> str:
         """Say how its stack is, and what to do if it cannot be deployed."""
@@ -72,9 +69,11 @@ class Stage:
         return self.deployed(f"{self.stack}-bootstrap")
 
     def keys(self) -> KeyTable:
-        """Open its table of API keys."""
-        table = self.deployed()["ApiKeysTableName"]
-        return KeyTable(self.client("dynamodb"), table, self.caller)
+        """Open its table of API keys, which records by ARN who issues and revokes one."""
+        table, sts = self.deployed()["ApiKeysTableName"], self.client("sts")
+        return KeyTable(
+            self.client("dynamodb"), table, lambda: sts.get_caller_identity()["Arn"]
+        )
 
 
 StageName = Annotated[Stage, typer.Argument(parser=Stage, metavar="STAGE")]

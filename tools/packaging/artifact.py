@@ -4,31 +4,14 @@ The same build gives the same bytes, so that stages and rollbacks can be compare
 """
 
 import io
-import shutil
 import subprocess
 import zipfile
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from tools import ROOT
-
-
-@dataclass(frozen=True, slots=True)
-class Artifact:
-    """An unpacked artifact: `path` is its file, and `folder` holds what `pack` put in."""
-
-    path: Path
-    folder: Path
-    commit: str
-
-    @property
-    def template(self) -> Any:
-        """The template, whose code is in the zip files."""
-        return yaml.safe_load((self.folder / "template.yaml").read_text("utf-8"))
 
 
 def zipped(directory: Path) -> bytes:
@@ -69,9 +52,3 @@ def pack(build: Path, output: Path) -> str:
     content = _zip(entries)
     output.write_bytes(content)
     return sha256(content).hexdigest()
-
-
-def unpack(path: Path, folder: Path) -> Artifact:
-    """Unpack an artifact into a new folder."""
-    shutil.unpack_archive(path, folder, "zip")
-    return Artifact(path, folder, (folder / "COMMIT").read_text())
