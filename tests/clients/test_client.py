@@ -182,7 +182,7 @@ def test_a_creation_is_repeated_after_what_the_service_asks_for(
     start = time.monotonic()
 
     with serve([error(503, "down", Retry_After="1"), reply(REX, 201)]) as server:
-        use(server.base_url, create)
+        use(server.base_url, create, max_retry_after_s=1)
 
     assert time.monotonic() - start > 1.2
     assert "503 down: Sorry.; attempt 2 of 7 in 1." in caplog.text

@@ -20,7 +20,7 @@ def test_what_is_attested_and_passes_is_what_a_failure_goes_back_to(
     assert "octo/animals/.github/workflows/deploy.yml" in verified
     assert "--source-ref refs/heads/main --source-digest zebra" in verified
     assert deployed.endswith(
-        'MemorySize="512" Stage=production MemorySize=1024 '
+        'MemorySize="0" Stage=production MemorySize=1024 '
         "PermissionsBoundary=policy/boundary AlarmEmail=me@example.com"
     )
     assert checked.endswith("tests/contract -rfE -m smoke_read_only")

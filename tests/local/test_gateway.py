@@ -167,7 +167,11 @@ def test_path_without_a_route_gets_the_templates_response(project: Path) -> None
         ),
         ("StageName:", "Cors: x\n      StageName:", "Api: ['Cors'] of AWS::Serverless"),
         ("  Function:", "  HttpApi: {}\n  Function:", "Globals: ['HttpApi']"),
-        ("DynamoDB::Table", "SQS::Queue", "NotesTable: ['AttributeDefinitions', "),
+        (
+            "DynamoDB::Table",
+            "Lambda::Function",
+            "NotesTable: ['AttributeDefinitions', ",
+        ),
     ],
 )
 def test_template_that_it_does_not_know(

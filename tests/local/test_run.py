@@ -98,9 +98,11 @@ def test_example_key_of_a_command_that_was_killed_is_removed(tmp_path: Path) -> 
         keys = KeyTable(store.dynamodb, template.tables[KEY_TABLE].name)
         keys.put(KeyRecord(api_key.digest(EXAMPLE_KEY), "events", 0))
 
-        store.key(template)
+        own = store.key(template)
 
         assert [key.label for key in keys.all()] == ["local"]
+        keys.revoke(own)
+        assert store.key(template) != own
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.exceptions import BotoCoreError, ClientError
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
@@ -201,7 +202,7 @@ class Repairs(Histories):
     def restore(self, at: datetime, table: str) -> str:
         try:
             restore(STAGE, f"{table}-{at}", apply=True)
-        except DeploymentError as error:
+        except (BotoCoreError, ClientError, DeploymentError) as error:
             return "left" if "later ones" in str(error) else "refused"
         return "done"
 

@@ -45,7 +45,7 @@ Outputs:
 """
 # As `sam build` and `pack` write one, but with a resource that moto knows.
 TEMPLATE = """
-Parameters: {MemorySize: {Type: Number, Default: 512}}
+Parameters: {MemorySize: {Type: Number, Default: 0}}
 Globals: {Function: {Environment: {Variables: {}}}}
 Resources: {Own: {Type: AWS::SNS::Topic}}
 Outputs:

@@ -70,6 +70,7 @@ def asking_to_wait(milliseconds: str) -> Fault:
         (LOST_REQUEST, 5.5, 2, [0.025]),  # 2 seconds may pass before another attempt
         (asking_to_wait("soon"), 6.5, 3, [1, 2]),
         (asking_to_wait("1500"), 6.999, 1, []),
+        (asking_to_wait("1500"), 7, 2, [1.5]),
         (asking_to_wait("600000"), 10.499, 1, []),
         (asking_to_wait("600000"), 10.5, 2, [6]),  # the SDK adds 5 at most
     ],
