@@ -127,6 +127,14 @@ def test_the_runbook_shows_whom_failures_wake() -> None:
     assert set(shown) <= rows
 
 
+def test_each_alarm_that_mails_has_a_failure_and_an_entry_in_the_runbook() -> None:
+    runbook = (ROOT / "docs/runbook.md").read_text()
+    for name, each in PRODUCTION["Resources"].items():
+        if each.get("Properties", {}).get("AlarmActions") == ["AlarmTopic"]:
+            assert f"{name.removesuffix('Alarm')} " in str(MODES), "failure_modes.yaml"
+            assert f"\n### {name}" in runbook
+
+
 @openapi.each_operation
 @pytest.mark.parametrize(
     ("mode", "expected"),

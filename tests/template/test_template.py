@@ -2,9 +2,9 @@
 
 import json
 import re
-from typing import Any
 
 import pytest
+import yaml
 
 from tests.support import openapi
 from tests.support.stack import block_of, load, properties_by_name, staged
@@ -25,57 +25,54 @@ API = PRODUCTION["Resources"]["Api"]["Properties"]
 FIREWALL = PRODUCTION["Resources"]["WebAcl"]["Properties"]
 BLOCK = """Function Role LogGroup DeploymentAlarm FastBurnAlarm SlowBurnAlarm RecentFailuresAlarm
     ThreeFailuresAlarm Heartbeat HeartbeatPermission HeartbeatAlarm"""
-METHODS = {
-    "ResourcePath": "/*",
-    "HttpMethod": "*",
-    "MetricsEnabled": False,
-    "LoggingLevel": "OFF",  # its log would quote Authorization headers
-    "DataTraceEnabled": False,
-    "ThrottlingRateLimit": "500",
-    "ThrottlingBurstLimit": "1000",
-}
-TLS = "SecurityPolicy_TLS13_1_2_PFS_PQ_2025_09"
-# A type or name of resources, a member of each in both stages, and its value.
-SAFEGUARDS = [
-    ("AWS::DynamoDB::Table", "DeletionPolicy", "Retain"),
-    ("AWS::DynamoDB::Table", "UpdateReplacePolicy", "Retain"),
-    ("AWS::DynamoDB::Table", "DeletionProtectionEnabled", True),
-    (
-        "AWS::DynamoDB::Table",
-        "PointInTimeRecoverySpecification",
-        {"PointInTimeRecoveryEnabled": True},
-    ),
-    (
-        "AnimalsTable",
-        "TimeToLiveSpecification",
-        {"AttributeName": "expires", "Enabled": True},
-    ),
-    ("AWS::Logs::LogGroup", "DeletionPolicy", "RetainExceptOnCreate"),
-    ("AWS::Logs::LogGroup", "UpdateReplacePolicy", "Retain"),
-    ("AWS::Logs::LogGroup", "RetentionInDays", "90"),
-    ("Api", "DisableExecuteApiEndpoint", True),  # the domain is the only way in
-    ("Api", "MethodSettings", [METHODS]),
-    ("Api", "SecurityPolicy", TLS),
-    ("ApiDomain", "SecurityPolicy", TLS),
-    ("WebAclAssociation", "WebACLArn", "WebAcl.Arn"),
-    ("AWS::Lambda::Permission", "Principal", "events.amazonaws.com"),
-    ("AWS::IAM::Role", "PermissionsBoundary", "boundary"),
-    ("AWS::Serverless::Function", "AutoPublishAliasAllProperties", True),
-    ("AWS::Events::Rule", "ScheduleExpression", "rate(5 minutes)"),
-    ("AlarmTopic", "KmsMasterKeyId", None),  # CloudWatch could not use AWS's key
-]
+# By type or name of resources: what each has in both stages, in its properties or beside them.
+SAFEGUARDS = yaml.safe_load("""
+AWS::DynamoDB::Table:
+  DeletionPolicy: Retain
+  UpdateReplacePolicy: Retain
+  DeletionProtectionEnabled: true
+  PointInTimeRecoverySpecification: {PointInTimeRecoveryEnabled: true}
+AnimalsTable: {TimeToLiveSpecification: {AttributeName: expires, Enabled: true}}
+ApiKeysTable: {TimeToLiveSpecification: null} # expired keys stay on record
+AWS::Logs::LogGroup:
+  DeletionPolicy: RetainExceptOnCreate
+  UpdateReplacePolicy: Retain
+  RetentionInDays: "90"
+Api:
+  DisableExecuteApiEndpoint: true # the domain is the only way in
+  EndpointAccessMode: STRICT
+  SecurityPolicy: &tls SecurityPolicy_TLS13_1_2_PFS_PQ_2025_09
+  MethodSettings:
+    - ResourcePath: /*
+      HttpMethod: "*"
+      MetricsEnabled: false
+      LoggingLevel: "OFF" # its log would quote Authorization headers
+      DataTraceEnabled: false
+      ThrottlingRateLimit: "500"
+      ThrottlingBurstLimit: "1000"
+ApiDomain: {EndpointAccessMode: STRICT, SecurityPolicy: *tls}
+WebAclAssociation: {WebACLArn: WebAcl.Arn}
+AWS::Lambda::Permission: {Principal: events.amazonaws.com}
+AWS::IAM::Role: {PermissionsBoundary: boundary}
+AWS::Serverless::Function: {AutoPublishAliasAllProperties: true}
+AWS::Serverless::LayerVersion: {PublishLambdaVersion: true, RetentionPolicy: Retain}
+AWS::Events::Rule: {ScheduleExpression: rate(5 minutes)}
+AlarmTopic: {KmsMasterKeyId: null} # CloudWatch could not use AWS's key
+HeartbeatAlarm: {ActionsSuppressorWaitPeriod: 60, ActionsSuppressorExtensionPeriod: 60}
+""")
 
 
-@pytest.mark.parametrize(("place", "member", "value"), SAFEGUARDS)
-def test_safeguards_are_there(place: str, member: str, value: Any) -> None:
-    found = []
+@pytest.mark.parametrize("place", SAFEGUARDS)
+def test_safeguards_are_there(place: str) -> None:
+    expected, found = SAFEGUARDS[place], []
     for stack in (PRODUCTION, STAGING):
         for name, each in stack["Resources"].items():
             if place in {name, each["Type"]}:
-                found.append((each | each.get("Properties", {})).get(member))
+                has = each | each.get("Properties", {})
+                found.append({member: has.get(member) for member in expected})
 
     assert found
-    assert found == [value] * len(found)
+    assert found == [expected] * len(found)
 
 
 def test_functions_end_before_the_gateway_gives_up_and_a_canary_comes_first() -> None:
@@ -164,6 +161,19 @@ def test_an_error_of_the_firewall_is_the_error_object() -> None:
         text = FIREWALL["CustomResponseBodies"][response["CustomResponseBodyKey"]]
         headers = {pair["Name"]: pair["Value"] for pair in response["ResponseHeaders"]}
         check_error(response["ResponseCode"], headers, text["Content"])
+
+
+def test_another_spelling_of_the_scheme_is_no_other_key_to_the_firewall() -> None:
+    _, per_key, _ = FIREWALL["Rules"]
+    for transformation in ("COMPRESS_WHITE_SPACE", "LOWERCASE"):
+        assert transformation in str(per_key)
+
+
+def test_the_dashboard_searches_for_metrics_that_are_counted() -> None:
+    body = str(PRODUCTION["Resources"]["Dashboard"])
+    dimensions = set(re.findall(r"{AnimalStore,Stage,([\w,]+)}", body))
+    # unit/test_telemetry.py has the last two.
+    assert dimensions == {"Method,Resource", "Operation,Code", "Operation,KeyLabel"}
 
 
 @pytest.mark.parametrize("environment", ["live", "test"])
