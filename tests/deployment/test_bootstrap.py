@@ -58,6 +58,7 @@ def test_only_these_become_the_roles_which_no_role_can_change() -> None:
 def test_artifacts_are_kept_and_tables_copied_each_day_to_a_locked_vault() -> None:
     bucket = RESOURCES["ArtifactBucket"]["Properties"]
     assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
+    assert "'ExpirationInDays'" not in str(bucket)
     vault = RESOURCES["BackupVault"]["Properties"]
     assert vault["LockConfiguration"] == {"MinRetentionDays": 35}
     # With fewer, the vault would take no copy.

@@ -79,10 +79,13 @@ def test_invoked_event_gets_the_response_of_its_name(tmp_path: Path, name: str) 
     assert "events" not in command(tmp_path, "keys", "list").stdout
 
 
-def test_invoked_handler_that_fails_is_a_failure(tmp_path: Path) -> None:
-    failure = {"statusCode": 500}
-    with mock.patch("tools.local.gateway.Gateway.invoke", return_value=failure):
-        assert command(tmp_path, "invoke", LIST).exit_code == 1
+@pytest.mark.parametrize("failure", [{"statusCode": 500}, KeyboardInterrupt])
+def test_invoked_handler_that_fails_is_a_failure(
+    tmp_path: Path, failure: object
+) -> None:
+    with mock.patch("tools.local.events.run", side_effect=[{}, failure]):
+        assert command(tmp_path, "invoke", LIST).exit_code
+    assert "events" not in command(tmp_path, "keys", "list").stdout
 
 
 def test_events_are_not_prepared_where_nobody_wants_it(tmp_path: Path) -> None:

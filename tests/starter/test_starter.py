@@ -36,3 +36,8 @@ def test_words_keep_their_case_and_get_their_article() -> None:
 def test_what_cannot_be_is_refused(tmp_path: Path, name: str, message: str) -> None:
     with pytest.raises(SystemExit, match=message):
         starter(name, tmp_path / "own")
+
+
+def test_a_folder_that_exists_is_left_as_it_is(tmp_path: Path) -> None:
+    with pytest.raises(FileExistsError):
+        starter("book", tmp_path)

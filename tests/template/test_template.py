@@ -82,6 +82,10 @@ def test_functions_end_before_the_gateway_gives_up_and_a_canary_comes_first() ->
     assert shared["DeploymentPreference"]["Type"] == "Canary10Percent5Minutes"
 
 
+def test_no_stage_uses_a_zip_that_somebody_else_put_into_the_bucket() -> None:
+    assert (ROOT / "samconfig.toml").read_text().count("\nforce_upload = true\n") == 2
+
+
 def test_the_text_has_nothing_that_undoes_a_safeguard() -> None:
     """A function's URL, or another way in, is what tools/local/template.py refuses to read."""
     for name in (

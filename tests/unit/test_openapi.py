@@ -21,6 +21,12 @@ def test_pages_have_their_bounds() -> None:
     assert "| animals per page | 100 | 100 |" in WORDS
 
 
+def test_integers_are_of_64_bits_and_new_codes_may_come() -> None:
+    pet, error = openapi.SCHEMAS["Pet"], openapi.SCHEMAS["Error"]
+    assert str(pet).count("'format': 'int64'") == 2
+    assert "enum" not in error["properties"]["code"]
+
+
 @pytest.mark.parametrize(
     ("row", "parameter"),
     [
