@@ -1,5 +1,5 @@
 # The animal store's commands. `make` alone lists them.
-# Needs: make 3.81 or newer, git and one CPython >= 3.11 with venv; everything else is installed into
+# Needs: make 3.81 or newer, git and one CPython >= 3.11 with venv; Python and npm packages are installed into
 # .venv and .tools from lock files.
 
 # Not in .SHELLFLAGS, which make 3.81 (macOS) ignores: there a recipe would go on after a failed command.
@@ -177,7 +177,7 @@ lock: $(UV) ## bring the Python lock files up to date with pyproject.toml and ev
 
 # dynamodb-local's lock file was cut by hand (see its package.json).
 .PHONY: upgrade
-upgrade: ## the newest release of every dependency: Python, npm and the benchmark's
+upgrade: ## the newest releases: Python, npm, the benchmark's (CONTRIBUTING.md names the rest)
 	@$(MAKE) lock UPGRADE=1
 	@for folder in $(filter-out locks/dynamodb-local/,$(wildcard locks/*/)); do \
 	  names=$$(node -p "Object.keys(require('./$${folder}package.json').dependencies).map(name => name + '@latest').join(' ')"); \
@@ -207,7 +207,7 @@ bootstrap: .venv/.installed .tools/sam/.installed ## prepare an AWS account: mak
 	@$(call required,STAGE REPOSITORY)$(ANIMAL_STORE) bootstrap "$$STAGE" "$$REPOSITORY" $(ARGS)
 
 .PHONY: deploy
-deploy: .venv/.installed .tools/sam/.installed ## build, deploy and check a stage: make deploy STAGE=staging (ARTIFACT=file: no build)
+deploy: .venv/.installed .tools/sam/.installed ## deploy and check a stage: make deploy STAGE=staging ARTIFACT=file (without: builds; ARGS=--no-attested)
 	@$(call required,STAGE)$(if $(ARTIFACT),,$(MAKE) build ARCH=arm64; )$(ANIMAL_STORE) deploy "$$STAGE" "$${ARTIFACT:-.aws-sam/animal-store-arm64.zip}" $(ARGS)
 
 .PHONY: rollback

@@ -50,9 +50,7 @@ def main() -> None:
         DeploymentError,
         KeyAdministrationError,
     ) as error:
-        # The SDK writes a preface to what the local store says.
-        message = str(error)
-        sys.exit(message[max(message.find("The local store "), 0) :])
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

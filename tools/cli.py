@@ -1,4 +1,4 @@
-"""`animal-store`: the one command line for what people run on their own machine."""
+"""`animal-store`: the command line for the service, its keys and its stages."""
 
 import typer
 

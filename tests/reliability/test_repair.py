@@ -182,12 +182,6 @@ class Repairs(Histories):
                 self.lost.add(name)
                 write(item, members)
 
-    @rule()
-    def give_an_id_again(self) -> None:
-        for start in ("counter", "idempotency", "pet 1"):
-            self.damage(start, None)
-        self.create()
-
     @rule(which=st.integers(0, 1), plan=PLANS)
     def repair(self, which: int, plan: Plan) -> None:
         """Let an operator repair both tables."""
@@ -226,4 +220,4 @@ class Repairs(Histories):
 
 
 def test_repairs_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    run(Repairs, monkeypatch, examples=60)
+    run(Repairs, monkeypatch, examples=200)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
 EXAMPLE_KEY = "animal_test_AnExampleKeyThatOpensNothingHere0iR7H8"
-"""It opens only a local store, while a command runs that was given an event with it."""
+"""It opens only a local store, while `animal-store invoke` or `make sam-local` runs."""
 _ANIMALS = 5
 
 

@@ -5,7 +5,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 from tools.local import LocalError
 
@@ -16,7 +15,7 @@ def base_url(port: object) -> str:
 
 
 class DataFolder:
-    """The folder, by default the one that DATA names, and the files in it: only for its owner."""
+    """The folder, by default the one that DATA names; its files are only for their owner."""
 
     def __init__(self, path: Path | None = None) -> None:
         # A shell leaves the ~ of DATA=~/x to `make`.
@@ -27,8 +26,8 @@ class DataFolder:
         self.database = self.store / "dynamodb.sqlite"
 
     @contextmanager
-    def held_by_service(self) -> Iterator[IO[str]]:
-        """Hold the folder as its only service; the file gets the port once that is answering.
+    def held_by_service(self) -> Iterator[None]:
+        """Hold the folder as its only service.
 
         Meanwhile this process creates only files that their owner alone can read: they hold keys
         or clients' data.
@@ -36,7 +35,7 @@ class DataFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         others = os.umask(0o077)
         try:
-            with (self.path / "service").open("a+") as file:
+            with (self.path / "service").open("a") as file:
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:
@@ -44,7 +43,6 @@ class DataFolder:
                         f"{self.path} is in use by `make run` or `make sam-local`. "
                         "Stop that first, or use another folder: DATA=.local2"
                     ) from None
-                file.truncate(0)
-                yield file
+                yield
         finally:
             os.umask(others)

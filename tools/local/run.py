@@ -33,7 +33,7 @@ def run() -> None:
     os.environ.setdefault("PYTHONBREAKPOINT", "0")
     with (
         listen() as listener,
-        folder.held_by_service() as service,
+        folder.held_by_service(),
         open_log(folder.log) as log,
         redirect_stdout(Output(log)) as output,
         redirect_stderr(output),
@@ -50,7 +50,6 @@ def run() -> None:
         # A browser does not send what follows #.
         page = f"\nDocs: http://127.0.0.1:{port}/docs#key={key}"
         _say(greeting(base_url(port), key, page))
-        print(port, end="", file=service, flush=True)
         serve(application, listener)
 
 

@@ -50,7 +50,7 @@ def sam_local() -> None:
     """Serve the API from containers (PORT, DATA, EVENTS=0), and the store to any `sam local`."""
     signal.signal(signal.SIGHUP, signal.default_int_handler)
     folder = DataFolder()
-    with suppress(KeyboardInterrupt), folder.held_by_service() as service:
+    with suppress(KeyboardInterrupt), folder.held_by_service():
         with listen() as listener:
             port = listener.getsockname()[1]
         with prepared(folder, BUILD, host_address()) as (store, gateway):
@@ -59,7 +59,6 @@ def sam_local() -> None:
                 # Until its port is open; sam starts a container at its first request.
                 while process.poll() is None and _is_closed(port):
                     time.sleep(0.2)
-                print(port, end="", file=service, flush=True)
                 print(greeting(base_url(port), key), flush=True)
                 process.wait()
         raise LocalError("sam local has ended (see above)")

@@ -6,6 +6,7 @@ Everything lives in one table, so that a backup holds animals, counter and recor
     pet                 1, 2...  an animal; those with a status are in the index `by-status`, too
     counter             0        the last id given
     idempotency#<hash>  0        the id that was created with an Idempotency-Key
+    repair              0        the moments of repairs (`make restore`); no function reads it
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import httpx2
 
 
 class AnimalStoreError(Exception):
-    """Base of every error that the clients raise; control characters in its text are escaped."""
+    """Base of what a call raises if it fails; control characters in its text are escaped."""
 
     idempotency_key: str | None = None  # of a failed creation: repeated with it, it adds once
     cursor: str | None = None  # of a page that failed: lists go on there; None for the first page
@@ -74,13 +74,13 @@ class IdempotencyKeyReusedError(ApiError):
 
 
 class TooManyRequestsError(ApiError):
-    """429, after every attempt."""
+    """429."""
 
     may_pass = True
 
 
 class ServerError(ApiError):
-    """5xx, after every attempt."""
+    """5xx."""
 
     may_pass = True
 
