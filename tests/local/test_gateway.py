@@ -48,12 +48,6 @@ Resources:
       CodeUri: code
       Events:
         Get: {Type: Api, Properties: {Path: "/{kind}/{id}", Method: get, RestApiId: !Ref Api}}
-  NewestNote:
-    Type: AWS::Serverless::Function
-    Properties:
-      CodeUri: code
-      Events:
-        Get: {Type: Api, Properties: {Path: /notes/newest, Method: get, RestApiId: !Ref Api}}
   NotesTable:
     Type: AWS::DynamoDB::Table
     Properties:
@@ -133,12 +127,6 @@ def test_functions_get_events(project: Path) -> None:
         "isBase64Encoded": True,
     }
     assert response.headers["Content-Type"] == "application/json"
-
-
-def test_fixed_segment_goes_before_a_parameter(project: Path) -> None:
-    found = load(project).template.find("GET", "/notes/newest")
-
-    assert found[0].function == "NewestNote"
 
 
 def test_path_without_a_route_gets_the_templates_response(project: Path) -> None:
