@@ -143,13 +143,13 @@ quick: install .tools/sam/.installed ## while you add an operation or a field: w
 
 # CI also asks that every branch of functions and layer is covered.
 .PHONY: test
-test: install .tools/sam/.installed ## every test that is not slow
+test: install .tools/sam/.installed $(if $(shell command -v npm),.tools/iam/.installed) ## every test that is not slow
 	@echo "make test: about a minute on two idle cores"
 	@SECONDS=0; $(PYTEST_CMD) -n auto -m "not slow" $(if $(CI),--cov); echo "make test: $$SECONDS s"
 
 .PHONY: test-slow test-all
 # Before the tests, whose two processes would otherwise install the same tools at once.
-test-slow: install $(patsubst %,.tools/%/.installed,sam $(if $(shell command -v npm),iam clients-npm $(if $(shell command -v java),dynamodb-local)))
+test-slow: install $(patsubst %,.tools/%/.installed,sam $(if $(shell command -v npm),clients-npm $(if $(shell command -v java),dynamodb-local)))
 	@echo "make test-slow: some minutes"
 	@SECONDS=0; $(PYTEST_CMD) -n 2 --dist loadfile -m slow; echo "make test-slow: $$SECONDS s"
 

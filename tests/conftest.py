@@ -15,7 +15,6 @@ os.environ["COLUMNS"] = "80"
 # What takes long, or needs Node.js, a browser, Java or a build. Single tests that do are marked
 # where they are.
 SLOW = (
-    "deployment/test_permissions.py",
     "docs/test_examples.py",
     "local/test_containers.py",
     "packaging/",

@@ -59,6 +59,7 @@ def test_artifacts_are_kept_and_tables_copied_each_day_to_a_locked_vault() -> No
     bucket = RESOURCES["ArtifactBucket"]["Properties"]
     assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
     assert "'ExpirationInDays'" not in str(bucket)
+    assert [*bucket["PublicAccessBlockConfiguration"].values()] == [True] * 4
     vault = RESOURCES["BackupVault"]["Properties"]
     assert vault["LockConfiguration"] == {"MinRetentionDays": 35}
     # With fewer, the vault would take no copy.

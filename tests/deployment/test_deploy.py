@@ -67,9 +67,12 @@ def test_a_first_deployment_stays_even_if_its_check_fails(account: Account) -> N
         deploy(account.stage, pack("zebra"))
 
 
-def test_a_canary_gets_requests_that_only_read(live: Account) -> None:
+def test_a_newer_commit_is_a_canary_that_gets_requests_which_only_read(
+    live: Account,
+) -> None:
     deploy(live.stage, pack("newer"))
     assert "--no-summary -m smoke_read_only" in str(live.started)
+    assert "merge-base --is-ancestor newer zebra^" in str(live.started)
 
 
 @pytest.mark.parametrize("program", ["git", "gh"])

@@ -8,8 +8,8 @@ from tools import ROOT
 
 
 def test_make_fails_if_the_tests_do() -> None:
-    make = "make -o install -o .tools/sam/.installed test PYTEST_CMD=false"
-    assert subprocess.call(make.split(), cwd=ROOT) == 2
+    make = "make -o install -o .tools/sam/.installed -o .tools/iam/.installed test"
+    assert subprocess.call([*make.split(), "PYTEST_CMD=false"], cwd=ROOT) == 2
 
 
 def test_ci_fails_if_a_step_does(tmp_path: Path) -> None:

@@ -30,12 +30,7 @@ def table(live: Account) -> Any:
     table = boto3.resource("dynamodb", "eu-central-1").Table("animals")
     for item in (MIA, LEO, COUNTER):
         table.put_item(Item=item)
-    client = live.client("dynamodb")
-    # `make restore` gets pages of one item.
-    client.meta.events.register(
-        "provide-client-params.dynamodb.Scan", lambda params, **_: params | {"Limit": 1}
-    )
-    client.restore_table_to_point_in_time(
+    live.client("dynamodb").restore_table_to_point_in_time(
         SourceTableName="animals", TargetTableName="copy", UseLatestRestorableTime=True
     )
     table.put_item(Item={"pk": "repair", "id": 0, "9999999999": 1})

@@ -173,13 +173,6 @@ def test_another_spelling_of_the_scheme_is_no_other_key_to_the_firewall() -> Non
         assert transformation in str(per_key)
 
 
-def test_the_dashboard_searches_for_metrics_that_are_counted() -> None:
-    body = str(PRODUCTION["Resources"]["Dashboard"])
-    dimensions = set(re.findall(r"{AnimalStore,Stage,([\w,]+)}", body))
-    # unit/test_telemetry.py has the last two.
-    assert dimensions == {"Method,Resource", "Operation,Code", "Operation,KeyLabel"}
-
-
 @pytest.mark.parametrize("environment", ["live", "test"])
 def test_the_firewall_lets_keys_through(environment: str) -> None:
     *_, rule = FIREWALL["Rules"]
