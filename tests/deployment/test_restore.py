@@ -13,8 +13,9 @@ from tools.deployment.restore import _write, restore
 from tools.deployment.stage import DeploymentError
 
 MIA: dict[str, Any] = {"pk": "pet", "id": 1, "name": "Mia"}
-MAX = MIA | {"name": "Max"}
+MAX = MIA | {"name": "Max", "revoked": 1}
 LEO = MIA | {"id": 2, "name": "Leo"}
+OLD: dict[str, Any] = {"pk": "idempotency#1", "id": 0, "createdId": 1, "expires": 1}
 COUNTER: dict[str, Any] = {"pk": "counter", "id": 0, "value": 2}
 # Written by hand.
 ODD = [
@@ -28,19 +29,20 @@ ODD = [
 def table(live: Account) -> Any:
     """Copy a stage's table; then an earlier repair wrote, and began from an earlier moment."""
     table = boto3.resource("dynamodb", "eu-central-1").Table("animals")
-    for item in (MIA, LEO, COUNTER):
+    for item in (MIA, LEO, OLD, COUNTER):
         table.put_item(Item=item)
     live.client("dynamodb").restore_table_to_point_in_time(
         SourceTableName="animals", TargetTableName="copy", UseLatestRestorableTime=True
     )
-    table.put_item(Item={"pk": "repair", "id": 0, "9999999999": 1})
+    table.put_item(Item={"pk": "repair", "id": 0, "1": 9999999999})
     return table
 
 
 def test_damage_is_put_back_and_what_is_odd_is_named_and_left(
     live: Account, table: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for item in (MAX, COUNTER | {"value": Decimal("3.5")}, *ODD):
+    longer = OLD | {"expires": 9999999999}
+    for item in (MAX, longer, COUNTER | {"value": Decimal("3.5")}, *ODD):
         table.put_item(Item=item)
     table.delete_item(Key={"pk": "pet", "id": 2})
 
@@ -49,17 +51,17 @@ def test_damage_is_put_back_and_what_is_odd_is_named_and_left(
     assert MAX in table.scan()["Items"]
 
     restore(live.stage, "copy", apply=True, again=True)
-    for item in (MIA, LEO, COUNTER | {"value": 21}, *ODD):
+    for item in (MIA, LEO, OLD, COUNTER | {"value": 21}, *ODD):
         assert item in table.scan()["Items"]
     repairs = table.get_item(Key={"pk": "repair", "id": 0})["Item"]
-    assert len({*repairs} - {"pk", "id", "9999999999"}) == 1
+    assert len({*repairs} - {"pk", "id", "1"}) == 1
     with pytest.raises(DeploymentError, match="somebody else finished"):
         restore(live.stage, "copy", apply=True)
 
 
 def test_what_was_revoked_since_the_comparison_is_left(table: Any) -> None:
-    table.put_item(Item=MAX | {"revoked": 1})
-    assert not _write(table.meta.client, "animals", MAX, MIA)
+    table.put_item(Item=MAX)
+    assert not _write(table.meta.client, "animals", MIA | {"name": "Max"}, MIA)
 
 
 @pytest.mark.usefixtures("table")

@@ -41,36 +41,43 @@ def restore(
         if table not in outputs.values() or copy == table:
             raise DeploymentError(f"{copy} is no copy of a table of {stage.stack}")
         moment = int(made["RestoreDateTime"].timestamp())
+        was, found = _read(client, copy), _read(client, table)
+        # After the tables: whoever wrote what was read had noted it before.
         repairs = client.get_item(
             TableName=animals, Key=_REPAIRS, ConsistentRead=True
         ).get("Item", {})
-        for until in repairs.keys() - _REPAIRS:
-            if _number(repairs, until) < moment < int(until) and not again:
+        for began in repairs.keys() - _REPAIRS:
+            if int(began) < moment < _number(repairs, began) and not again:
                 raise DeploymentError(
                     "a repair from an earlier moment wrote after this one: the copy may have the "
                     "damage. If it has not, say so: --again"
                 )
-        was, found = _read(client, copy), _read(client, table)
+        changes = _compare(was, found)
+        if not apply:
+            print(
+                "Nothing was written: --apply does it. The copy costs money until then."
+            )
+            return
+        # Each moment has an attribute of its own, so that no operator overwrites another's note. No
+        # repair writes for longer than a day.
+        client.update_item(
+            TableName=animals,
+            Key=_REPAIRS,
+            UpdateExpression="SET #moment = :until",
+            ExpressionAttributeNames={"#moment": str(moment)},
+            ExpressionAttributeValues={":until": {"N": str(int(time.time()) + 86_400)}},
+        )
+        _raise_counter(client, animals, [*was.values(), *found.values()])
+        if left := _put_back(client, table, changes):
+            raise DeploymentError(
+                f"{left} items are left, later ones or changed meanwhile; {copy} stays"
+            )
+        client.delete_table(TableName=copy)
+        print(f"All is put back, and {copy} is deleted.")
     except client.exceptions.ResourceNotFoundException:
         raise DeploymentError(
-            f"{copy} is not there yet, or somebody else finished; or {animals} is gone"
+            f"{copy} is not there yet, or somebody else finished; or a table is gone"
         ) from None
-    changes = _compare(was, found)
-    if not apply:
-        print(f"Nothing was written: --apply does it. {copy} costs money until then.")
-        return
-    # A repair writes for less than an hour.
-    until = str(int(time.time()) + 3600)
-    noted = repairs | _REPAIRS | {until: {"N": str(moment)}}
-    if not _write(client, animals, repairs, noted):
-        raise DeploymentError("a repair has begun since: look again")
-    _raise_counter(client, animals, [*was.values(), *found.values()])
-    if left := _put_back(client, table, changes):
-        raise DeploymentError(
-            f"{left} items are left, later ones or changed meanwhile; {copy} stays"
-        )
-    client.delete_table(TableName=copy)
-    print(f"All is put back, and {copy} is deleted.")
 
 
 def _read(client: Any, table: str) -> dict[str, Item]:
@@ -101,9 +108,13 @@ def _judge(was: Item, found: Item) -> Change:
     """
     born = "expires" if "createdId" in was else "createdAt"
     verdict = "different"
-    if found == was or 0 < _number(was, "expires") <= time.time():
+    if found == was or (not found and 0 < _number(was, "expires") <= time.time()):
         verdict = "fine"
-    elif "revoked" in found or "value" in was or was.get("pk") == _REPAIRS["pk"]:
+    elif (
+        {"hash", "revoked"} <= found.keys()
+        or "value" in was
+        or was.get("pk") == _REPAIRS["pk"]
+    ):
         verdict = "kept"
     elif not was:
         verdict = "newer"
@@ -154,10 +165,11 @@ def _put_back(client: Any, table: str, changes: list[Change]) -> int:
 def _write(client: Any, table: str, found: Item, was: Item) -> bool:
     """Put an item back if it still is as it was found; tell whether it was.
 
-    After a response that was lost, the SDK's second attempt says no.
+    Of what it may have had besides, only a revocation matters. After a response that was lost, the
+    SDK's second attempt says no.
     """
     names, values, tests = {}, {}, []
-    for number, name in enumerate({*found, *was, "revoked"}):
+    for number, name in enumerate({*was, "revoked"}):
         names[f"#{number}"] = name
         tests.append(f"attribute_not_exists(#{number})")
         if name in found:
