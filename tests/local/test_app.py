@@ -10,12 +10,6 @@ from tests.support.processes import RunningService
 from tools.local.output import Output
 
 
-def test_the_root_leads_to_the_page(service: RunningService) -> None:
-    response = service.http.get(f"{service.origin}/", follow_redirects=True)
-
-    assert "SwaggerUIBundle(" in response.text
-
-
 def test_only_names_of_this_machine_are_answered(service: RunningService) -> None:
     other = {"Host": "127.0.0.1.evil.example"}
 

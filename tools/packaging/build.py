@@ -69,10 +69,13 @@ def build(
     if changes := subprocess.check_output(status, cwd=ROOT, text=True):
         print(f"Not committed, and therefore not built:\n{changes}", flush=True)
     names = [architecture] if architecture else TARGETS
+    for name in names:
+        TARGETS[name].artifact.unlink(
+            missing_ok=True
+        )  # or a failed build would leave the last one
     with committed() as folder:
         command = [sys.executable, "-m", __name__, *names]
-        done = subprocess.run(command, cwd=folder, check=False)
-    raise typer.Exit(done.returncode)
+        subprocess.run(command, cwd=folder, check=True)
 
 
 if __name__ == "__main__":
