@@ -11,8 +11,8 @@ from pathlib import Path
 from tools import ROOT
 
 _COPIED = ("LICENSE", "docs/page.png", "locks/")  # the last is full of digests
-# In a new service nothing is deprecated, and no speed is published. Names of another length make
-# comments longer, and let the formatter break lines elsewhere.
+# In a new service nothing is deprecated, and RESULTS.md would not be its own. Names of another
+# length make comments longer, and let the formatter break lines elsewhere.
 _FINISH = f"""
 git init --quiet
 rm -f benchmarks/RESULTS.md

@@ -1,6 +1,7 @@
 """Put back what is missing or different in a stage's table, from a copy of the table as it was.
 
-The service writes an animal, and the record of an `Idempotency-Key`, once, and its ids only rise.
+The service writes an animal once, the record of an `Idempotency-Key` once while it lasts, and its
+ids only rise.
 So each item can be put back by itself, on condition that it still is what was compared, while
 requests go on: a repair may be interrupted anywhere and repeated.
 """
