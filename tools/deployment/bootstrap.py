@@ -25,12 +25,12 @@ def bootstrap(
     if stage.name == "production" and "required_reviewers" not in environment:
         raise DeploymentError("on GitHub, give production a required reviewer")
     identity = stage.run("gh", "api", path, "--jq", _IDENTITY).split()
-    print(create(stage, identity + parameters))
+    create(stage, identity + parameters)
 
 
-def create(stage: Stage, parameters: list[str]) -> str:
-    """Create or update the stack of the account; return what sam says, the outputs at the end."""
-    return stage.run(SAM, "deploy", "--template-file", "bootstrap.yaml", "--stack-name",
+def create(stage: Stage, parameters: list[str]) -> None:
+    """Create or update the stack of the account; print what sam says, the outputs at the end."""
+    print(stage.run(SAM, "deploy", "--template-file", "bootstrap.yaml", "--stack-name",
         f"{stage.stack}-bootstrap", "--capabilities", "CAPABILITY_IAM",
         "--no-fail-on-empty-changeset", "--parameter-overrides",
-        f"Stage={stage.name}", *parameters)  # fmt: skip
+        f"Stage={stage.name}", *parameters))  # fmt: skip

@@ -28,15 +28,16 @@ _READ_ONLY = ("-m", "smoke_read_only")
 def deploy(stage: StageName, file: Path, *, attested: bool = True) -> None:
     """Deploy an artifact and check it; if it fails, deploy the last one that passed."""
     good, commit = last_good(stage), ZipFile(file).read("COMMIT").decode()
+    runs = stage.deployed()["Commit"] if good else commit
     # What was approved late is older than what runs.
-    is_older = ["git", "merge-base", "--is-ancestor", commit, f"{good}^"]
-    if attested and good and not stage.execute(is_older, cwd=ROOT).returncode:
-        raise DeploymentError(f"{commit} is older than {good}: make rollback goes back")
+    older = ["git", "merge-base", "--is-ancestor", commit, runs]
+    if attested and runs != commit and not stage.execute(older, cwd=ROOT).returncode:
+        raise DeploymentError(f"{commit} is older than {runs}")
     try:
         _install(stage, file.read_bytes(), attested=attested, canary=True)
     except Exception as error:
         # It is not what runs if nothing was deployed, or somebody has deployed since.
-        if not good or stage.deployed()["Commit"] != commit:
+        if commit in {good, runs} or stage.deployed()["Commit"] != commit:
             raise
         _install(stage, _load(stage, good))
         raise DeploymentError(f"{error}\n{stage.name} runs {good} again") from error
@@ -60,7 +61,7 @@ def check_key(stage: Stage) -> str:
     expires = int(time.time()) + 3600
     key, _ = stage.keys().issue("check", "test", expires, is_check=True)
     if "GITHUB_ACTIONS" in os.environ:
-        print("::add-mask::", key, sep="")
+        print(f"::add-mask::{key}")
     return key
 
 
@@ -74,8 +75,9 @@ def last_good(stage: Stage) -> str:
 
 def _load(stage: Stage, key: str) -> bytes:
     """Read an artifact, by its commit, or what else is in the bucket."""
-    bucket = stage.account()["ArtifactBucketName"]
-    answer = stage.client("s3").get_object(Bucket=bucket, Key=key)
+    answer = stage.client("s3").get_object(
+        Bucket=stage.account()["ArtifactBucketName"], Key=key
+    )
     return bytes(answer["Body"].read())
 
 
@@ -156,8 +158,8 @@ def _command(
         for name, parameter in template["Parameters"].items()
         if parameter.get("Default", "") != ""
     ]
-    config = tomllib.loads((folder / "samconfig.toml").read_text("utf-8"))
-    parameters += config[stage.name]["deploy"]["parameters"]["parameter_overrides"]
+    own = tomllib.loads((folder / "samconfig.toml").read_text("utf-8"))[stage.name]
+    parameters += own["deploy"]["parameters"]["parameter_overrides"]
     parameters.append(f"PermissionsBoundary={account['PermissionsBoundaryArn']}")
     if email := os.environ.get("ALARM_EMAIL"):
         parameters.append(f"AlarmEmail={email}")

@@ -35,7 +35,7 @@ class Stage:
 
     name: str
     client: Callable[..., Any] = boto3.client
-    execute: Callable[..., subprocess.CompletedProcess[Any]] = subprocess.run
+    execute: Callable[..., subprocess.CompletedProcess[str]] = subprocess.run
 
     @property
     def stack(self) -> str:
@@ -45,7 +45,7 @@ class Stage:
     def run(self, *command: str) -> str:
         """Run a command in the checkout and return what it printed."""
         done = self.execute(command, cwd=ROOT, check=True, stdout=-1, text=True)
-        return str(done.stdout)
+        return done.stdout
 
     def describe(self, stack: str = "") -> Any:
         """Return what CloudFormation says of its stack, or another."""

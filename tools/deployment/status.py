@@ -51,8 +51,9 @@ def _version(stage: Stage) -> Iterator[str]:
 
 
 def _topic(stage: Stage) -> Iterator[str]:
-    topic = stage.deployed()["AlarmTopicArn"]
-    answer = stage.client("sns").get_topic_attributes(TopicArn=topic)
+    answer = stage.client("sns").get_topic_attributes(
+        TopicArn=stage.deployed()["AlarmTopicArn"]
+    )
     if answer["Attributes"]["SubscriptionsConfirmed"] == "0":
         yield "nobody has confirmed the address of the alarms"
 
@@ -131,8 +132,9 @@ def _resources(stage: Stage) -> Iterator[str]:
         yield f"drift detection did not end: {found}"
     drift = Counter[str]()
     pages = client.get_paginator("list_stack_resources")
-    listed = pages.paginate(StackName=stage.stack)
-    for each in listed.search("StackResourceSummaries[]"):
+    for each in pages.paginate(StackName=stage.stack).search(
+        "StackResourceSummaries[]"
+    ):
         state = each["DriftInformation"]["StackResourceDriftStatus"]
         drift[state] += 1
         if state in {"MODIFIED", "DELETED"}:
