@@ -50,8 +50,7 @@ def restore(
         for began in repairs.keys() - _REPAIRS:
             if int(began) < moment < _number(repairs, began) and not again:
                 raise DeploymentError(
-                    "a repair from an earlier moment wrote after this one: the copy may have the "
-                    "damage. If it has not, say so: --again"
+                    "a later repair from an earlier moment: has the copy the damage? If not: --again"
                 )
         changes = _compare(was, found)
         if not apply:

@@ -73,7 +73,7 @@ def _tables(stage: Stage) -> Iterator[str]:
 def _counter(stage: Stage) -> Iterator[str]:
     last = {}
     # In this order: a creation takes its id from the counter.
-    for pk, name in (("pet", "id"), ("counter", "value")):
+    for pk, name in ("pet", "id"), ("counter", "value"):
         answer = stage.client("dynamodb").query(
             TableName=stage.deployed()["AnimalsTableName"],
             KeyConditionExpression="pk = :pk",
