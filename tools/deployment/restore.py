@@ -50,7 +50,7 @@ def restore(
         for began in repairs.keys() - _REPAIRS:
             if int(began) < moment < _number(repairs, began) and not again:
                 raise DeploymentError(
-                    "a later repair from an earlier moment: has the copy the damage? If not: --again"
+                    "an earlier moment was restored later; if this copy has no damage: --again"
                 )
         changes = _compare(was, found)
         if not apply:
