@@ -17,7 +17,7 @@ _FINISH = f"""
 git init --quiet
 rm -f benchmarks/RESULTS.md
 if [ -f docs/examples/keep-get.patch ]; then  # a starter of a starter has none
-  git apply docs/examples/keep-get.patch
+  git apply -C1 docs/examples/keep-get.patch
   rm docs/examples/keep-get.patch
 fi
 {sys.prefix}/bin/ruff check --quiet --fix

@@ -83,7 +83,14 @@ def test_the_page_works(service: RunningService, tmp_path: Path) -> None:
 def test_worked_example_is_complete(example: str) -> None:
     with committed() as folder:
         # Tests search what git tracks.
-        run("git", "apply", "--index", f"docs/examples/{example}.patch", cwd=folder)
+        run(
+            "git",
+            "apply",
+            "-C1",
+            "--index",
+            f"docs/examples/{example}.patch",
+            cwd=folder,
+        )
         run(
             "bash",
             "-euc",

@@ -133,27 +133,23 @@ def test_the_runbook_shows_whom_failures_wake_and_each_alarm_that_mails() -> Non
 
 @openapi.each_operation
 @pytest.mark.parametrize(
-    ("mode", "expected"),
+    ("failure", "change"),
     [
-        ({"share": 0.008, "answer": {"status": 500}}, "Objective 285"),
-        ({"silent": True}, "Heartbeat 15"),
-        (
-            {"checks": 60, "share": 0.1, "answer": {"status": 502}},
-            "Deployment 1, Objective 9",
-        ),
-        (
-            {"checks": 60, "share": 0.1, "answer": {"status": 503}},
-            "Deployment 1, Objective 9",
-        ),
+        ("0.8 % of the requests fail", {}),
+        ("the functions' lines are not written, or not read", {}),
+        ("the new version crashes", {}),
+        ("the new version crashes", {"answer": {"status": 503}}),
     ],
 )
 def test_alarms_watch_each_operation(
-    operation: openapi.Operation, mode: Mode, expected: str
+    operation: openapi.Operation, failure: str, change: Mode
 ) -> None:
-    day = day_of(mode | {"operations": [operation.id]}, 30_000)
+    [mode] = [each for each in MODES if each["failure"] == failure]
+    day = day_of(mode | change | {"operations": [operation.id]}, RATES[-1])
 
-    assert told(day) == expected, (
-        f"template.yaml: let ObjectiveAlarm and HeartbeatAlarm name the alarms of {operation.id}."
+    assert told(day) == mode["told"][-1], (
+        f"template.yaml: let ObjectiveAlarm and HeartbeatAlarm name the alarms of {operation.id}, "
+        "or correct failure_modes.yaml."
     )
 
 
