@@ -92,6 +92,7 @@ def test_what_runs_stays_if_it_cannot_be_deployed_again(live: Account) -> None:
     with pytest.raises(CalledProcessError):
         deploy(live.stage, pack("zebra"))
     assert str(live.started).count(f"{SAM} deploy") == 1
+    assert "merge-base" not in str(live.started)
 
 
 def test_what_was_not_taken_is_not_taken_back_and_can_be_deployed_again(

@@ -60,7 +60,7 @@ may keys         dynamodb:Scan dynamodb:DescribeTable
 may keys         dynamodb:PutItem dynamodb:LeadingKeys=00a1
 may layer        lambda:GetLayerVersion
 may log          logs:DescribeMetricFilters
-may role         iam:GetRole iam:GetRolePolicy
+may role         iam:GetRole iam:GetRolePolicy iam:ListAttachedRolePolicies iam:ListRolePolicies
 may rule         events:DescribeRule
 may topic        sns:ListSubscriptionsByTopic
 not keys         dynamodb:PutItem dynamodb:LeadingKeys=0a1b
@@ -106,6 +106,7 @@ may copy         dynamodb:RestoreTableToPointInTime dynamodb:BatchWriteItem
 may keys         dynamodb:GetItem dynamodb:Scan dynamodb:PutItem dynamodb:UpdateItem
 may function     lambda:UpdateAlias
 may log          logs:FilterLogEvents logs:StartQuery
+may *            logs:GetQueryResults
 may stack        cloudformation:ContinueUpdateRollback cloudformation:CancelUpdateStack
 may stack        cloudformation:DescribeEvents
 not animals      dynamodb:DeleteTable

@@ -1,4 +1,4 @@
-"""The ASGI application: its page, whom it answers, and what it logs."""
+"""Whom the ASGI application answers."""
 
 from tests.support.processes import RunningService
 

@@ -25,7 +25,7 @@ Parameters:
 Globals:
   Function:
     Handler: app.handler
-    Timeout: 0.5
+    Timeout: 3
     Runtime: python3.13
     Environment: {Variables: {STAGE: !Ref Stage, TABLE: !Ref NotesTable}}
 Resources:
@@ -46,6 +46,7 @@ Resources:
     Type: AWS::Serverless::Function
     Properties:
       CodeUri: code
+      Timeout: 0.5
       Events:
         Get: {Type: Api, Properties: {Path: "/{kind}/{id}", Method: get, RestApiId: !Ref Api}}
   NotesTable:
