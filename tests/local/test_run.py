@@ -99,7 +99,10 @@ def test_example_key_of_a_command_that_was_killed_is_removed(tmp_path: Path) -> 
     with own_layer(), open_store(DataFolder(tmp_path)) as store:
         store.load(template)
         keys = KeyTable(store.dynamodb, template.tables[KEY_TABLE].name)
-        keys.put(KeyRecord(api_key.digest(EXAMPLE_KEY), "events", 0))
+        left = KeyRecord(api_key.digest(EXAMPLE_KEY), "events", 0)
+        keys.put(left)
+        assert command(tmp_path, "invoke", LIST).exit_code == 0
+        keys.put(left)
 
         own = store.key(template)
 
