@@ -135,7 +135,7 @@ KEY_ID = {"KeyConditionExpression": "id = :one", **ONE}
             "'contains(n",
         ),
         ("DeleteItem", ONE, "must be those that {} use"),
-        ("PutItem", {"Item": COUNTER, "ReturnValues": "ALL_OLD"}, "ReturnValues of"),
+        ("UpdateItem", {"ReturnValues": "ALL_OLD"}, "ReturnValues of"),
         (
             "TransactWriteItems",
             {"TransactItems": [new_item("a"), new_item("counter")]},
