@@ -78,11 +78,11 @@ def prepare(environment: str) -> str:
 
 
 def test_an_account_is_prepared_for_a_repository() -> None:
-    assert prepare('{"type": "required_reviewers"}').endswith(
+    assert prepare('{"protection_rules": [{"type": "required_reviewers"}]}').endswith(
         "Stage=production Owner=octo OwnerId=5 Repository=animals RepositoryId=7 MonthlyBudget=5"
     )
 
 
 def test_a_production_without_a_reviewer_is_refused() -> None:
     with pytest.raises(DeploymentError, match="required reviewer"):
-        prepare('{"type": "branch_policy"}')
+        prepare('{"protection_rules": [{"type": "branch_policy"}]}')
