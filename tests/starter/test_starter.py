@@ -40,4 +40,4 @@ def test_what_cannot_be_is_refused(tmp_path: Path, name: str, message: str) -> N
 
 def test_a_folder_that_exists_is_left_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError):
-        starter("book", tmp_path)
+        starter("planet", tmp_path)
