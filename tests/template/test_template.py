@@ -40,6 +40,9 @@ AWS::Logs::LogGroup:
   RetentionInDays: "90"
 Api:
   DisableExecuteApiEndpoint: true # the domain is the only way in
+  AlwaysDeploy: true # or execute-api stays open when a domain is added
+  OpenApiVersion: 3.0.1 # or SAM makes a second stage, `Stage`
+  EndpointConfiguration: {Type: REGIONAL}
   EndpointAccessMode: STRICT
   SecurityPolicy: &tls SecurityPolicy_TLS13_1_2_PFS_PQ_2025_09
   MethodSettings:
