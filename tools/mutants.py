@@ -26,8 +26,16 @@ _ROOT = Path.cwd()
 _LINKED = (".venv", ".tools")
 _PYTEST = [".venv/bin/python", "-m", "pytest", "-xq"]
 _LIMIT = ["-o", "faulthandler_timeout=60", "-o", "faulthandler_exit_on_timeout=1"]
-_RECORD = ["-m", "not slow", "-n", "auto", "--cov=.", "--cov-context=test"]
-_RECORD += ["--cov-report=", "--cov-fail-under=0"]
+_RECORD = [
+    "-m",
+    "not slow",
+    "-n",
+    "auto",
+    "--cov=.",
+    "--cov-context=test",
+    "--cov-report=",
+    "--cov-fail-under=0",
+]
 
 
 class Change(NamedTuple):

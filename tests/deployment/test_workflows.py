@@ -31,6 +31,5 @@ def test_what_is_deployed_is_what_was_built() -> None:
     assert DEPLOY["production"]["with"]["sha256"] == built
     assert "'SHA256': '${{ inputs.sha256 }}'" in str(STAGE["steps"])
     assert "sha256sum --check" in str(STAGE["steps"])
-    assert "'fetch-depth': 0" in str(
-        STAGE["steps"]
-    )  # or no commit is older than another
+    # Or no commit is older than another.
+    assert "'fetch-depth': 0" in str(STAGE["steps"])

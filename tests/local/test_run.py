@@ -79,12 +79,12 @@ def test_invoked_event_gets_the_response_of_its_name(tmp_path: Path, name: str) 
     assert "events" not in command(tmp_path, "keys", "list").stdout
 
 
-@pytest.mark.parametrize("failure", [{"statusCode": 500}, KeyboardInterrupt])
+@pytest.mark.parametrize("failure", [{"statusCode": 500}, OSError])
 def test_invoked_handler_that_fails_is_a_failure(
     tmp_path: Path, failure: object
 ) -> None:
     with mock.patch("tools.local.events.run", side_effect=[{}, failure]):
-        assert command(tmp_path, "invoke", LIST).exit_code
+        assert command(tmp_path, "invoke", LIST).exit_code == 1
     assert "events" not in command(tmp_path, "keys", "list").stdout
 
 

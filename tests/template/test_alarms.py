@@ -135,7 +135,7 @@ def test_the_runbook_shows_whom_failures_wake_and_each_alarm_that_mails() -> Non
 @pytest.mark.parametrize(
     ("failure", "change"),
     [
-        ("0.8 % of the requests fail", {}),
+        ("0.8 % of the requests fail", {"answer": {"status": 500}}),
         ("the functions' lines are not written, or not read", {}),
         ("the new version crashes", {}),
         ("the new version crashes", {"answer": {"status": 503}}),

@@ -120,10 +120,8 @@ def _install(
         key = check_key(stage) if canary and last_good(stage) else ""
         with ThreadPoolExecutor() as pool:
             sam = pool.submit(stage.execute, command, cwd=folder)
-            while key:
+            while key and not sam.done():
                 _ask(stage, key, "-qq", "--no-summary", *_READ_ONLY)
-                if sam.done():
-                    break
     if sam.result().returncode:
         raise DeploymentError(f"sam deploy failed: {stage.state()}")
     client = stage.client("cloudformation")

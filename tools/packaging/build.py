@@ -69,10 +69,9 @@ def build(
     if changes := subprocess.check_output(status, cwd=ROOT, text=True):
         print(f"Not committed, and therefore not built:\n{changes}", flush=True)
     names = [architecture] if architecture else TARGETS
+    # Or a failed build would leave the last artifacts to be deployed.
     for name in names:
-        TARGETS[name].artifact.unlink(
-            missing_ok=True
-        )  # or a failed build would leave the last one
+        TARGETS[name].artifact.unlink(missing_ok=True)
     with committed() as folder:
         command = [sys.executable, "-m", __name__, *names]
         subprocess.run(command, cwd=folder, check=True)
