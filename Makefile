@@ -70,7 +70,7 @@ install: .venv/.installed
 ## On your machine
 
 .PHONY: run
-run: install ## serve the API (PORT=3000 DATA=.local RELOAD=1)
+run: install ## serve the API (PORT=3000 DATA=.local; RELOAD=1 loads what you change)
 	@exec $(ANIMAL_STORE) run
 
 .PHONY: reset
@@ -89,7 +89,7 @@ MACHINE := $(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
 	@touch $@
 
 .PHONY: sam-local sam-contract
-sam-local: install .tools/sam/.installed .aws-sam/local/.layer ## serve the API with `sam local start-api`, in containers (PORT=3000 DATA=.local EVENTS=0)
+sam-local: install .tools/sam/.installed .aws-sam/local/.layer ## serve the API with `sam local start-api`, in containers (PORT=3000 DATA=.local; EVENTS=0 adds no examples)
 	@exec $(ANIMAL_STORE) sam-local
 
 sam-contract: install .tools/sam/.installed .aws-sam/local/.layer
@@ -153,7 +153,7 @@ test-slow: install $(patsubst %,.tools/%/.installed,sam $(if $(shell command -v 
 	@echo "make test-slow: some minutes"
 	@SECONDS=0; $(PYTEST_CMD) -n 2 --dist loadfile -m slow; echo "make test-slow: $$SECONDS s"
 
-test-all: test test-slow ## every test that this machine can run
+test-all: test test-slow ## every test but the rehearsal's
 
 .PHONY: contract
 contract: install ## the contract suite against BASE_URL with API_KEY (PYTEST="-m smoke_read_only": only read)
@@ -161,7 +161,7 @@ contract: install ## the contract suite against BASE_URL with API_KEY (PYTEST="-
 	  CONTRACT_EXPECTED_FAILURES="$${EXPECTED_FAILURES-}" $(PYTEST_CMD) tests/contract $(PYTEST)
 
 .PHONY: mutants
-mutants: install .tools/sam/.installed .tools/mutmut/.installed ## change the code by a program: the share that tests notice (ONLY=layers SAMPLE=50)
+mutants: install .tools/sam/.installed .tools/mutmut/.installed ## change the code by a program: the share that tests notice (SAMPLE=50; ONLY=layers: of a path)
 	@.tools/mutmut/bin/python tools/mutants.py "$(ONLY)" $(or $(SAMPLE),50)
 
 ## Dependencies

@@ -6,8 +6,9 @@ keep the state of a request in a global variable.
 
 Proxy events have payload version 1.0:
 https://docs.aws.amazon.com/apigateway/latest/developerguide/set-up-lambda-proxy-integrations.html
-Differences: header names are in lower case, as in ASGI; `requestContext` has only `domainName`,
-`identity.sourceIp`, `path` (without the stage, as behind a custom domain), `requestId` and `stage`.
+Differences: names of a client's headers are in lower case, as in ASGI; `requestContext` has only
+`domainName`, `identity.sourceIp`, `path` (without the stage, as behind a custom domain),
+`requestId` and `stage`.
 A handler's context has only `get_remaining_time_in_millis`, no body is too large, and a function
 out of time gets 504, not 502.
 """
