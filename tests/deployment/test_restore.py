@@ -7,10 +7,10 @@ import boto3
 import pytest
 
 from tests.support.aws import Account
-from tests.support.stack import load
 from tools import ROOT
 from tools.deployment.restore import _write, restore
 from tools.deployment.stage import DeploymentError
+from tools.local.template import read
 
 MIA: dict[str, Any] = {"pk": "pet", "id": 1, "name": "Mia"}
 MAX = MIA | {"name": "Max", "revoked": 1}
@@ -77,7 +77,7 @@ def test_what_may_have_the_damage_is_refused(
 
 def test_the_runbook_sets_again_what_a_revived_table_lacks() -> None:
     runbook = (ROOT / "docs/runbook.md").read_text()
-    table = load("template.yaml")["Resources"]["AnimalsTable"]["Properties"]
+    table = read(ROOT / "template.yaml")["Resources"]["AnimalsTable"]["Properties"]
     name = table["TimeToLiveSpecification"]["AttributeName"]
     assert f"Enabled=true,AttributeName={name}" in runbook
     assert "--deletion-protection-enabled" in runbook

@@ -6,30 +6,10 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-import yaml
-
 from tools import ROOT
+from tools.local.template import read
 
 Template = dict[str, Any]
-
-
-class _Loader(yaml.CSafeLoader):
-    """YAML with CloudFormation's short forms."""
-
-
-def _long_form(loader: _Loader, name: str, node: yaml.Node) -> dict[str, Any]:
-    value = node.value
-    if isinstance(node, yaml.SequenceNode):
-        value = loader.construct_sequence(node, deep=True)
-    return {name if name == "Ref" else f"Fn::{name}": value}
-
-
-_Loader.add_multi_constructor("!", _long_form)
-
-
-def load(name: str) -> Any:
-    """Read a template of the root as it is written, with the long form of each function."""
-    return yaml.load((ROOT / name).read_text("utf-8"), _Loader)  # noqa: S506 - is safe
 
 
 def parameters(stage: str) -> dict[str, str]:
@@ -65,7 +45,7 @@ def resolve(value: Any, names: Mapping[str, Any]) -> Any:
 @cache
 def decided(file: str, **given: str) -> Template:
     """Return what a stack with these parameters has of a template."""
-    document = load(file)
+    document = read(ROOT / file)
     names = dict(given)
     for name, declared in document["Parameters"].items():
         names.setdefault(name, declared.get("Default", name))

@@ -7,11 +7,12 @@ import pytest
 import yaml
 
 from tests.support import openapi
-from tests.support.stack import block_of, load, properties_by_name, staged
+from tests.support.stack import block_of, properties_by_name, staged
 from tools import ROOT
+from tools.local.template import read
 
 TEXT = (ROOT / "template.yaml").read_text()
-TEMPLATE = load("template.yaml")
+TEMPLATE = read(ROOT / "template.yaml")
 # unit/test_openapi.py compares each stage's limits with the document.
 GIVEN = {
     "PermissionsBoundary": "boundary",

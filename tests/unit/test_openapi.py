@@ -9,6 +9,7 @@ from animal_store import catalogue, errors
 
 from tests.support import openapi, stack
 from tools import ROOT
+from tools.local.template import read
 
 TEXT = (ROOT / "openapi.yaml").read_text("utf-8")
 WORDS = " ".join(TEXT.split())
@@ -37,7 +38,7 @@ def test_integers_are_of_64_bits_and_new_codes_may_come() -> None:
     ],
 )
 def test_limits_are_those_of_the_stages(row: str, parameter: str) -> None:
-    default = stack.load("template.yaml")["Parameters"][parameter].get("Default", 0)
+    default = read(ROOT / "template.yaml")["Parameters"][parameter].get("Default", 0)
     production = int(stack.parameters("production").get(parameter, default))
     staging = int(stack.parameters("staging").get(parameter, 0))
     assert f"{row} | {production:,} | {staging or 'no limit'} |" in WORDS

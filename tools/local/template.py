@@ -86,9 +86,19 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     """YAML with CloudFormation's short forms."""
 
 
-_Loader.add_multi_constructor(
-    "!", lambda _, name, node: {name if name == "Ref" else f"Fn::{name}": node.value}
-)
+def _long_form(loader: Any, name: str, node: Any) -> dict[str, Any]:
+    value = node.value
+    if isinstance(node, yaml.SequenceNode):
+        value = loader.construct_sequence(node, deep=True)
+    return {name if name == "Ref" else f"Fn::{name}": value}
+
+
+_Loader.add_multi_constructor("!", _long_form)
+
+
+def read(path: Path) -> Any:
+    """Read a template as it is written, with the long form of each function."""
+    return yaml.load(path.read_text("utf-8"), _Loader)  # noqa: S506 - is safe
 
 
 def load(path: Path, parameters: Mapping[str, str], stack: str) -> Template:
@@ -97,8 +107,7 @@ def load(path: Path, parameters: Mapping[str, str], stack: str) -> Template:
     The names of its tables begin with the stack's.
     """
     try:
-        document = yaml.load(path.read_text("utf-8"), Loader=_Loader)  # noqa: S506 - is safe
-        return _read(path.parent, document, parameters, stack)
+        return _read(path.parent, read(path), parameters, stack)
     # Someone may be editing the file; a linter says where the mistake is.
     except Exception as error:
         why = f"{type(error).__name__}: {error}"
