@@ -71,7 +71,7 @@ install: .venv/.installed
 
 .PHONY: run
 run: install ## serve the API (PORT=3000 DATA=.local; RELOAD=1 loads what you change)
-	@exec $(ANIMAL_STORE) run
+	@exec $(if $(filter 1,$(RELOAD)),.venv/bin/watchfiles '$(ANIMAL_STORE) run' functions layers template.yaml,$(ANIMAL_STORE) run)
 
 .PHONY: reset
 reset: install ## empty the local store (DATA=.local)
@@ -83,16 +83,16 @@ keys: install ## API keys of the local store or a stage: make keys ARGS="issue -
 
 # The functions in Lambda containers are mounted from their sources, and share a layer built for this machine.
 MACHINE := $(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
-.aws-sam/local/.layer: uv.lock layers/common/animal_store/*.py tools/packaging/*.py | .venv/.installed
+.PHONY: local-layer
+local-layer: .venv/.installed
 	@echo "building the layer for sam local"
 	@.venv/bin/python -m tools.packaging.layer .aws-sam/local/layer $(MACHINE)
-	@touch $@
 
 .PHONY: sam-local sam-contract
-sam-local: install .tools/sam/.installed .aws-sam/local/.layer ## serve the API with `sam local start-api`, in containers (PORT=3000 DATA=.local; EVENTS=0 adds no examples)
+sam-local: install .tools/sam/.installed local-layer ## serve the API with `sam local start-api`, in containers (PORT=3000 DATA=.local; EVENTS=0 adds no examples)
 	@exec $(ANIMAL_STORE) sam-local
 
-sam-contract: install .tools/sam/.installed .aws-sam/local/.layer
+sam-contract: install .tools/sam/.installed local-layer
 	@docker info >/dev/null
 	@$(PYTEST_CMD) tests/local/test_containers.py
 

@@ -17,7 +17,6 @@ os.environ["COLUMNS"] = "80"
 SLOW = (
     "docs/test_examples.py",
     "local/test_containers.py",
-    "packaging/",
     "reliability/test_model.py",
     "reliability/test_repair.py",
 )

@@ -76,6 +76,8 @@ def test_every_operation_of_the_service(use: Any, service: RunningService) -> No
     assert (again, again.replayed, leo.replayed) == (leo, True, False)
     wrong = do(lambda client: client.create("Leo", 1, status=""))
     assert isinstance(wrong, store.InvalidRequestError)
+    wrong = do(lambda client: client.create("Leo", 1, idempotency_key=""))
+    assert isinstance(wrong, store.InvalidRequestError)
     with pytest.warns(DeprecationWarning, match="5 December 2030"):
         assert do(lambda client: client.get(zoe.id)) == zoe
     first, *_ = do(lambda client: client.pages(status="sold", page_size=1))
@@ -119,7 +121,7 @@ def test_its_pet_has_the_members_of_the_document_and_keeps_newer_ones() -> None:
             "TooManyRequestsError",
             2,
         ),
-        (reply(b"<html>", 502), "ServerError", 2),
+        (reply(b"<html>", 520), "ServerError", 2),
         (hang_up, "NoResponseError", 2),
     ],
 )
@@ -311,8 +313,8 @@ def test_a_client_leaves_no_connections_open_in_an_event_loop_that_ended(
     service: RunningService,
 ) -> None:
     client = store.AsyncClient(service.base_url, service.api_key)
-    for _ in range(2):
-        asyncio.run(client.create("Rex", 3))
+    for each in (client.with_options(), client):
+        asyncio.run(each.create("Rex", 3))
     assert len(client._pools) == 1
     gc.collect()  # what is still open becomes a ResourceWarning, which fails the test
 

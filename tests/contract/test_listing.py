@@ -2,13 +2,16 @@
 
 import pytest
 from httpx2 import URL, Client
+from jsonschema import Draft202012Validator
 
 from tests.contract.client import assert_error
 from tests.contract.seeded_pets import LARGEST, SeededPets, filters
-from tests.support.openapi import LIMIT, STATUSES
+from tests.support.openapi import LIMIT, STATUSES, document
 from tests.support.processes import wait_for
 
 FIRST, *_, LAST = STATUSES
+SCHEMA = document()["components"]["parameters"]["Cursor"]["schema"]
+DOCUMENTED = Draft202012Validator(SCHEMA)
 
 # Percent-encoded.
 REFUSED = f"""
@@ -73,6 +76,7 @@ def test_link(client: Client, query: str, limit: int, kept: str) -> None:
     assert len(page.json()) == limit
     url = page.links["next"]["url"]
     assert url.startswith(f"{client.base_url}pets?limit={limit}{kept}&cursor=")
+    assert DOCUMENTED.is_valid(URL(url).params["cursor"])
 
 
 @pytest.mark.usefixtures("seeded_pets")

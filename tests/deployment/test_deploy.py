@@ -1,5 +1,6 @@
 """What a stage runs after a deployment or a rollback, and what is refused."""
 
+from dataclasses import replace
 from subprocess import CalledProcessError
 from threading import Semaphore
 from unittest.mock import Mock
@@ -8,8 +9,14 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.support.aws import Account, pack
-from tools.deployment.deploy import STACK_POLICY, deploy, last_good, rollback
-from tools.deployment.stage import SAM, DeploymentError
+from tools.deployment.deploy import (
+    STACK_POLICY,
+    check_contract,
+    deploy,
+    last_good,
+    rollback,
+)
+from tools.deployment.stage import SAM, DeploymentError, Stage
 
 
 def test_what_is_attested_and_passes_is_what_a_failure_goes_back_to(
@@ -18,9 +25,12 @@ def test_what_is_attested_and_passes_is_what_a_failure_goes_back_to(
     deploy(account.stage, pack("zebra"))
     assert account.runs() == ("zebra", "zebra")
     verified, deployed, checked = account.started
-    assert "--repo octo/animals" in verified
-    assert "octo/animals/.github/workflows/deploy.yml" in verified
-    assert "--source-ref refs/heads/main --source-digest zebra" in verified
+    assert verified.startswith("gh attestation verify /")
+    assert verified.endswith(
+        "/artifact.zip --repo octo/animals "
+        "--signer-workflow octo/animals/.github/workflows/deploy.yml "
+        "--source-ref refs/heads/main --source-digest zebra --deny-self-hosted-runners"
+    )
     assert deployed.endswith(
         'MemorySize="0" Stage=production MemorySize=1024 '
         "PermissionsBoundary=policy/boundary AlarmEmail=me@example.com"
@@ -30,6 +40,14 @@ def test_what_is_attested_and_passes_is_what_a_failure_goes_back_to(
         StackName="animal-store-production"
     )
     assert policy["StackPolicyBody"] == STACK_POLICY
+
+
+def test_staging_is_asked_the_whole_suite(
+    live: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Stage, "stack", live.stage.stack)
+    check_contract(replace(live.stage, name="staging"))
+    assert live.started[-1].endswith("tests/contract -rfE")
 
 
 def test_the_suite_has_no_credentials_and_a_workflow_masks_its_key_of_an_hour(

@@ -2,17 +2,18 @@
 
 from typing import Any
 
+import pytest
 import yaml
 
 from tools import ROOT
 
 
-def jobs(workflow: str) -> Any:
+def read(workflow: str) -> Any:
     path = ROOT / f".github/workflows/{workflow}.yml"
-    return yaml.safe_load(path.read_text("utf-8"))["jobs"]
+    return yaml.safe_load(path.read_text("utf-8"))
 
 
-DEPLOY, STAGE = jobs("deploy"), jobs("deploy-stage")["deploy"]
+DEPLOY, STAGE = read("deploy")["jobs"], read("deploy-stage")["jobs"]["deploy"]
 
 
 def test_production_comes_after_staging_which_comes_after_the_checks() -> None:
@@ -22,7 +23,7 @@ def test_production_comes_after_staging_which_comes_after_the_checks() -> None:
 
 def test_only_a_job_in_the_environment_where_it_is_approved_has_rights() -> None:
     assert STAGE["environment"] == "${{ inputs.stage }}"
-    assert "permissions" not in str(jobs("checks"))
+    assert "permissions" not in str(read("checks")["jobs"])
 
 
 def test_what_is_deployed_is_what_was_built() -> None:
@@ -33,3 +34,9 @@ def test_what_is_deployed_is_what_was_built() -> None:
     assert "sha256sum --check" in str(STAGE["steps"])
     # Or no commit is older than another.
     assert "'fetch-depth': 0" in str(STAGE["steps"])
+
+
+@pytest.mark.parametrize("workflow", ["checks", "weekly"])
+def test_a_pipe_fails_with_any_of_its_commands(workflow: str) -> None:
+    # GitHub's own shell has no pipefail.
+    assert read(workflow)["defaults"]["run"]["shell"] == "bash"

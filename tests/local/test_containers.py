@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import processes
-from tests.support.processes import environment, run_service
+from tests.support.processes import ANIMAL_STORE, environment, run_service
 from tools import ROOT
 
 MISSING = subprocess.getstatusoutput("docker info")[0] != 0
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(MISSING, reason="no container engine answers")
 @pytest.fixture(scope="module", autouse=True)
 def _layer() -> None:
     """Build the layer that containers are given, as `make sam-local` does."""
-    processes.run("make", ".aws-sam/local/.layer", cwd=ROOT, timeout_s=300)
+    processes.run("make", "local-layer", cwd=ROOT, timeout_s=300)
 
 
 def containers() -> set[str]:
@@ -32,7 +32,7 @@ def test_documented_commands_find_the_animals_of_make_run(tmp_path: Path) -> Non
     own = environment(PATH=path, SAM_CLI_TELEMETRY="0")
     with run_service(tmp_path) as service:
         pet = service.http.post("/pets", json={"name": "Rex", "categoryId": 1}).json()
-    with run_service(tmp_path, command="sam-local") as service:
+    with run_service(tmp_path, *ANIMAL_STORE, "sam-local") as service:
         command = "sam local invoke ListPetsFunction -e events/list-200.json"
         printed = subprocess.check_output(command.split(), cwd=ROOT, env=own)
         assert json.loads(json.loads(printed)["body"])[0] == pet
@@ -46,5 +46,5 @@ def test_documented_commands_find_the_animals_of_make_run(tmp_path: Path) -> Non
 def test_contract_holds_through_sam_local(tmp_path: Path) -> None:
     expected_failures = "tests/contract/expected_failures/sam-local.yaml"
     # Without the events' key, which is invalid everywhere else.
-    with run_service(tmp_path, command="sam-local", EVENTS="0") as service:
+    with run_service(tmp_path, *ANIMAL_STORE, "sam-local", EVENTS="0") as service:
         processes.check_contract(service, expected_failures)

@@ -44,16 +44,19 @@ def environment(**variables: str) -> dict[str, str]:
     } | variables
 
 
+ANIMAL_STORE = (sys.executable, "-m", "tools")
+
+
 @contextmanager
 def run_service(
-    data: Path, *, command: str = "run", **variables: str
+    data: Path, *command: str, **variables: str
 ) -> Iterator[RunningService]:
     """Start the service, wait until it answers, and stop it at the end.
 
-    The command may be `run` or `sam-local`. The variables are for its environment.
+    The command is by default that of `make run`. The variables are for its environment.
     """
     data.mkdir(parents=True, exist_ok=True)
-    console, program = data / "console", [sys.executable, "-m", "tools", command]
+    console, program = data / "console", command or (*ANIMAL_STORE, "run")
     own = environment(PORT="0", DATA=str(data), **variables)
     with (
         console.open("w") as out,

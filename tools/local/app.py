@@ -34,10 +34,9 @@ def serve(application: Starlette, listener: socket.socket) -> None:
 
 
 class Application(Starlette):
-    """The ASGI application; its gateway may be replaced at any time."""
+    """The ASGI application of a gateway."""
 
     def __init__(self, gateway: Gateway) -> None:
-        self.gateway = gateway
         routes = [
             Route("/", RedirectResponse("/docs"), methods=["GET"]),
             Route("/docs", HTMLResponse(_PAGE), methods=["GET"]),
@@ -48,10 +47,7 @@ class Application(Starlette):
         # Another site's page may have a host name that leads here (DNS rebinding).
         hosts = ["127.0.0.1", "localhost"]
         self.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts)
-        self.router.default = request_response(self._api)
-
-    async def _api(self, request: Request) -> Response:
-        return await self.gateway.handle(request)
+        self.router.default = request_response(gateway.handle)
 
 
 def _openapi(request: Request) -> Response:

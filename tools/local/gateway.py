@@ -39,7 +39,7 @@ Handler = Callable[[dict[str, Any], Any], Any]
 
 
 def load_handlers(template: Template) -> Mapping[str, Handler]:
-    """Reimport the layer and every handler, by logical id; a failure keeps the old modules."""
+    """Import the layer, again if need be, and every handler, by logical id."""
     os.environ |= {
         name: value
         for name, value in template.environment.items()
@@ -50,16 +50,12 @@ def load_handlers(template: Template) -> Mapping[str, Handler]:
     folders = {folder.resolve() for folder in (*code, *template.layers)}
     sys.path[:0] = [str(folder) for folder in folders if str(folder) not in sys.path]
     importlib.invalidate_caches()
-    before = {}
+    # It reads its environment when it is imported, and the tools need parts of it before.
     for name, module in list(sys.modules.items()):
         file = Path(getattr(module, "__file__", None) or "")
         if not folders.isdisjoint(file.parents):
-            before[name] = sys.modules.pop(name)
-    try:
-        return {name: _handler(each) for name, each in template.functions.items()}
-    except LocalError:
-        sys.modules.update(before)
-        raise
+            del sys.modules[name]
+    return {name: _handler(each) for name, each in template.functions.items()}
 
 
 def _handler(function: Function) -> Handler:

@@ -5,25 +5,22 @@ import logging
 import os
 import socket
 import sys
-import threading
 import time
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-
-from botocore.exceptions import ClientError
 
 from tools import ROOT
 from tools.local import LocalError
 from tools.local.app import Application, serve
 from tools.local.folder import DataFolder, base_url
 from tools.local.output import Output, open_log
-from tools.local.service import Store, examples, load_template, open_store
+from tools.local.service import examples, load_template, open_store
 
 _say = logging.getLogger(__name__).info
 
 
 def run() -> None:
-    """Serve the API on this machine (PORT, DATA, RELOAD=1, AWS_ENDPOINT_URL_DYNAMODB)."""
+    """Serve the API on this machine (PORT, DATA, TEMPLATE, AWS_ENDPOINT_URL_DYNAMODB)."""
     folder = DataFolder()
     path = Path(os.environ.get("TEMPLATE") or ROOT / "template.yaml")
     logging.basicConfig(stream=sys.stdout, format="%(message)s")
@@ -43,9 +40,6 @@ def run() -> None:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         template = load_template(path)
         application = Application(store.load(template))
-        if os.environ.get("RELOAD") == "1":
-            arguments = [application, store, path]
-            threading.Thread(target=_keep_reloaded, args=arguments, daemon=True).start()
         port, key = listener.getsockname()[1], store.key(template)
         # A browser does not send what follows #.
         page = f"\nDocs: http://127.0.0.1:{port}/docs#key={key}"
@@ -77,30 +71,6 @@ Try it (Ctrl-C stops the service; data survives restarts):
   curl -i '{url}/pets?limit=5' {header}
   curl -i {url}/pets/1 {header}
 """
-
-
-def _keep_reloaded(application: Application, store: Store, template: Path) -> None:
-    """Reload everything whenever a file of a function or a layer, or the template, changes."""
-    seen = _modified(template)
-    while True:
-        time.sleep(0.3)
-        try:
-            found = _modified(template)
-            if found != seen:
-                seen = found
-                application.gateway = store.load(load_template(template))
-                _say("Reloaded.")
-        except (LocalError, ClientError) as error:
-            why = f"{error}; see {store.folder.log}"
-            _say(f"Not reloaded, the old handlers still answer: {why}")
-        except OSError:  # a file is being replaced
-            continue
-
-
-def _modified(template: Path) -> dict[Path, int]:
-    folder = template.parent
-    files = [*folder.glob("functions/**/*.py"), *folder.glob("layers/**/*.py")]
-    return {file: file.stat().st_mtime_ns for file in [template, *files]}
 
 
 def reset() -> None:
