@@ -70,7 +70,7 @@ install: .venv/.installed
 ## On your machine
 
 .PHONY: run
-run: install ## serve the API (PORT=3000 DATA=.local; RELOAD=1 loads what you change)
+run: install ## serve the API (PORT=3000 DATA=.local; RELOAD=1 restarts it when code changes)
 	@exec $(if $(filter 1,$(RELOAD)),.venv/bin/watchfiles '$(ANIMAL_STORE) run' functions layers template.yaml,$(ANIMAL_STORE) run)
 
 .PHONY: reset

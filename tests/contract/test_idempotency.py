@@ -7,11 +7,10 @@ from httpx2 import Client, Headers
 from jsonschema import Draft202012Validator
 
 from tests.contract.client import Pet, assert_error, new
-from tests.support.openapi import STATUSES, document
+from tests.support.openapi import PARAMETERS, STATUSES
 
 KEY = "Idempotency-Key"
-SCHEMA = document()["components"]["parameters"]["IdempotencyKey"]["schema"]
-DOCUMENTED = Draft202012Validator(SCHEMA)
+DOCUMENTED = Draft202012Validator(PARAMETERS["IdempotencyKey"]["schema"])
 
 
 @pytest.fixture

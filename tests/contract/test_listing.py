@@ -6,12 +6,11 @@ from jsonschema import Draft202012Validator
 
 from tests.contract.client import assert_error
 from tests.contract.seeded_pets import LARGEST, SeededPets, filters
-from tests.support.openapi import LIMIT, STATUSES, document
+from tests.support.openapi import LIMIT, PARAMETERS, STATUSES
 from tests.support.processes import wait_for
 
 FIRST, *_, LAST = STATUSES
-SCHEMA = document()["components"]["parameters"]["Cursor"]["schema"]
-DOCUMENTED = Draft202012Validator(SCHEMA)
+DOCUMENTED = Draft202012Validator(PARAMETERS["Cursor"]["schema"])
 
 # Percent-encoded.
 REFUSED = f"""

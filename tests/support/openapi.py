@@ -33,7 +33,8 @@ def document() -> dict[str, Any]:
     return resolved
 
 
-LIMIT: dict[str, int] = document()["components"]["parameters"]["Limit"]["schema"]
+PARAMETERS: dict[str, Any] = document()["components"]["parameters"]
+LIMIT: dict[str, int] = PARAMETERS["Limit"]["schema"]
 """The `minimum`, `maximum` and `default` of a page's size."""
 SCHEMAS: dict[str, Any] = document()["components"]["schemas"]
 STATUSES: list[str] = SCHEMAS["PetStatus"]["enum"]
