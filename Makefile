@@ -234,11 +234,11 @@ rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## 
 	@REHEARSED_STAGE="$${STAGE:-production}" $(REHEARSAL)
 	@echo "what the emulator lacks: tests/rehearsal/emulator.yaml"
 
-# The evidence: the steps, what `make status` found in each, and seconds.
+# The evidence: the steps, what `make status` found, and seconds.
 .PHONY: first-flight
 first-flight: .venv/.installed .tools/sam/.installed ## the rehearsal's steps in a real, empty AWS account: make first-flight STAGE=staging ALARM_EMAIL=...
 	@$(call required,STAGE ALARM_EMAIL)$(MAKE) build ARCH=arm64
-	@echo "This takes about an hour and costs a few dollars: docs/deployment.md, First flight."
+	@echo "This may take an hour and cost a few dollars (never tried): docs/deployment.md, First flight."
 	@{ git log -1 --format="$$STAGE, commit %H. Cost, by Cost Explorer a day later: ..."; \
 	  FIRST_FLIGHT=1 REHEARSED_STAGE="$$STAGE" $(REHEARSAL) -rP; } | tee /dev/stderr | \
 	  grep -E "^($$STAGE,|tests/|! |_+ test|[0-9.]+s )" | sed -E 's/[0-9]{12}/ACCOUNT/g' >"docs/first-flight-$$(date +%F).txt"

@@ -168,11 +168,15 @@ def test_an_artifact_holds_code_that_is_addressed_by_its_digest(tmp_path: Path) 
     assert template["Resources"]["Code"]["Properties"] == {"CodeUri": "Code.zip"}
 
 
-def test_a_build_sees_only_what_is_committed(tmp_path: Path) -> None:
+def test_a_build_sees_only_what_is_committed_and_names_the_rest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "app.py").write_text("committed")
     git = ["git", "-c", "user.name=x", "-c", "user.email=x@example.com"]
     for command in ("init", "add .", "commit -m x"):
         subprocess.run([*git, *command.split()], cwd=tmp_path, check=True)
     (tmp_path / "app.py").write_text("changed")
+    (tmp_path / "new.py").touch()
     with committed(tmp_path) as copy:
         assert (copy / "app.py").read_text() == "committed"
+    assert " M app.py\n?? new.py\n" in capsys.readouterr().out

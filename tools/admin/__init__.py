@@ -1,1 +1,1 @@
-"""What people do with a running service: issue API keys, add made-up animals."""
+"""What people do with a running service: issue, list and revoke API keys."""

@@ -7,9 +7,7 @@ import socket
 import sys
 import time
 from contextlib import redirect_stderr, redirect_stdout
-from pathlib import Path
 
-from tools import ROOT
 from tools.local import LocalError
 from tools.local.app import Application, serve
 from tools.local.folder import DataFolder, base_url
@@ -20,9 +18,8 @@ _say = logging.getLogger(__name__).info
 
 
 def run() -> None:
-    """Serve the API on this machine (PORT, DATA, TEMPLATE, AWS_ENDPOINT_URL_DYNAMODB)."""
+    """Serve the API on this machine (PORT, DATA, AWS_ENDPOINT_URL_DYNAMODB)."""
     folder = DataFolder()
-    path = Path(os.environ.get("TEMPLATE") or ROOT / "template.yaml")
     logging.basicConfig(stream=sys.stdout, format="%(message)s")
     for name in (__package__, "uvicorn.access"):
         logging.getLogger(name).setLevel(logging.INFO)
@@ -38,7 +35,7 @@ def run() -> None:
     ):
         # As asyncio does for its own sockets: else each response waits 40 ms for the client's ACK.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        template = load_template(path)
+        template = load_template()
         application = Application(store.load(template))
         port, key = listener.getsockname()[1], store.key(template)
         # A browser does not send what follows #.

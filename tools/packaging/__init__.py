@@ -1,1 +1,1 @@
-"""What `make build` does: pack the layer, finish the functions, check what was built."""
+"""What `make build` does: pack the layer, compile the functions, pack it all."""

@@ -1,4 +1,4 @@
-"""Build with `sam build`, without Docker, check the build and pack it."""
+"""Build with `sam build`, without Docker, compile the functions and pack the build."""
 
 import os
 import subprocess
@@ -49,8 +49,12 @@ def _build(target: Target) -> None:
 def committed(root: Path = ROOT) -> Iterator[Path]:
     """Copy the commit that is checked out: `sam build` packs whatever is there.
 
-    What is installed in the checkout, and what was built, are the same for the copy.
+    What is installed in the checkout, and what was built, are the same for the copy. What is not
+    committed is printed.
     """
+    status = ["git", "status", "--short"]
+    if changes := subprocess.check_output(status, cwd=root, text=True):
+        print(f"Not committed, and therefore not in the copy:\n{changes}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "commit"
         subprocess.run(["git", "clone", "--quiet", root, copy], check=True)
@@ -65,9 +69,6 @@ def build(
 ) -> None:
     """Build the commit for AWS: arm64 is what a release ships, x86_64 what this machine may be."""
     require_python()
-    status = ["git", "status", "--short"]
-    if changes := subprocess.check_output(status, cwd=ROOT, text=True):
-        print(f"Not committed, and therefore not built:\n{changes}", flush=True)
     names = [architecture] if architecture else TARGETS
     # Or a failed build would leave the last artifacts to be deployed.
     for name in names:

@@ -104,7 +104,7 @@ class Core(Generic[Http]):
 
         Raises:
             TypeError: The http_client is not the httpx2 client that this one needs, or a limit
-                is no number.
+                is None.
             ValueError: The base URL is invalid or not encrypted, the key cannot be a header, or
                 nothing may be in flight.
         """
