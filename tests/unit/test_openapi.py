@@ -11,8 +11,7 @@ from tests.support import openapi, stack
 from tools import ROOT
 from tools.local.template import read
 
-TEXT = (ROOT / "openapi.yaml").read_text("utf-8")
-WORDS = " ".join(TEXT.split())
+WORDS = " ".join((ROOT / "openapi.yaml").read_text().split())
 
 
 def test_pages_have_their_bounds() -> None:

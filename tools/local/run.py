@@ -5,8 +5,8 @@ import logging
 import os
 import socket
 import sys
-import time
 from contextlib import redirect_stderr, redirect_stdout
+from datetime import UTC, datetime
 
 from tools.local import LocalError
 from tools.local.app import Application, serve
@@ -73,7 +73,7 @@ Try it (Ctrl-C stops the service; data survives restarts):
 def reset() -> None:
     """Empty the local store (DATA): rename it, so that the next start has an empty one."""
     folder = DataFolder()
-    old = folder.path / f"store.{time.strftime('%Y%m%d-%H%M%S')}.old"
+    old = folder.path / f"store.{datetime.now(UTC):%Y%m%d-%H%M%S.%f}.old"
     with folder.held_by_service():
         folder.store.rename(old)
     print(f"{folder.path}: the store is now {old}; the next start has an empty one.")
