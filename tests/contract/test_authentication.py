@@ -17,7 +17,6 @@ REFUSED = [
     "Bearer{key}",
     "Basic {key}",
     "Bearer {key}, Bearer {key}",
-    "Bearer {key} {key}",
     'Bearer "{key}"',
     "Bearer x",
     "Bearer {key_in_the_other_case}",

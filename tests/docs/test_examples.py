@@ -15,10 +15,8 @@ from tools import ROOT
 from tools.packaging.build import committed
 
 TEXT = (ROOT / "docs/clients.md").read_text()
-README = (ROOT / "clients/python/README.md").read_text()
-EXAMPLES = [
-    block for block in MarkdownIt().parse(TEXT + README) if " prints " in block.info
-]
+TEXT += (ROOT / "clients/python/README.md").read_text()
+EXAMPLES = [block for block in MarkdownIt().parse(TEXT) if " prints " in block.info]
 PROGRAMS = {
     "bash": ["bash", "-euo", "pipefail", "-c"],
     "python": [sys.executable, "-c"],
