@@ -154,6 +154,11 @@ def test_path_without_a_route_gets_the_templates_response(project: Path) -> None
             "Method: get, Auth: {}",
             "ReadNote: ['Auth'] of Api is not served",
         ),
+        (
+            "CodeUri: code",
+            "CodeUri: code\n      Environment: {}",
+            "ReadNote: ['Environment'] of AWS::Serverless::Function",
+        ),
         ("StageName:", "Cors: x\n      StageName:", "Api: ['Cors'] of AWS::Serverless"),
         ("  Function:", "  HttpApi: {}\n  Function:", "Globals: ['HttpApi']"),
         (

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import socket
 import sys
 from contextlib import closing
@@ -69,7 +70,8 @@ def test_it_answers_when_it_says_so_and_ends_with_its_containers(
         address = service.http.base_url.host, service.http.base_url.port
         socket.create_connection(address).close()
 
-        service.process.terminate()
+        # As a terminal does: to each process of the group.
+        os.killpg(service.process.pid, signal.SIGTERM)
 
         assert service.process.wait(20) == 0
     assert "all containers are removed" in service.console.read_text()
