@@ -27,7 +27,7 @@ endif
 ANIMAL_STORE := .venv/bin/animal-store
 PYTEST_CMD := .venv/bin/python -m pytest
 
-# A line that begins with `##` heads a group; a target without `##` is for the others and for CI.
+# A line that begins with `##` heads a group; a target without `##` is not listed.
 .PHONY: help
 help:
 	@awk -F ':.*## ' '/^## /{print "\n" substr($$0, 4)} /^[a-z-]+:.*## /{printf "  %-12s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -28,14 +28,17 @@ ODD = [
 
 @pytest.fixture
 def table(live: Account) -> Any:
-    """Copy a stage's table; then an earlier repair wrote, and began from an earlier moment."""
+    """Copy a stage's table; while it is read, a repair from an earlier moment begins."""
     table = boto3.resource("dynamodb", "eu-central-1").Table("animals")
     for item in (MIA, LEO, ZOE, OLD, COUNTER):
         table.put_item(Item=item)
     live.client("dynamodb").restore_table_to_point_in_time(
         SourceTableName="animals", TargetTableName="copy", UseLatestRestorableTime=True
     )
-    table.put_item(Item={"pk": "repair", "id": 0, "1": 9999999999})
+    live.client("dynamodb").meta.events.register(
+        "before-parameter-build.dynamodb.Scan",
+        lambda **_: table.put_item(Item={"pk": "repair", "id": 0, "1": 9999999999}),
+    )
     return table
 
 

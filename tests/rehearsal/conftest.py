@@ -86,7 +86,7 @@ def credentials(stage: Stage, role: str) -> dict[str, str]:
 
 
 def left(service: str, kind: str) -> list[Any]:
-    """Return what an account has of the project: stacks, tables or buckets."""
+    """Return what an account has of the project: stacks or tables."""
     found = getattr(boto3.resource(service), kind).all()  # type: ignore[call-overload]
     return [each for each in found if each.name.startswith("animal-store-")]
 
@@ -113,7 +113,9 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             table.update(DeletionProtectionEnabled=False)
             table.wait_until_exists()
             table.delete()
-        for bucket in left("s3", "buckets"):
+        for bucket in boto3.resource("s3").buckets.filter(
+            Prefix="animal-store-", BucketRegion=boto3.Session().region_name
+        ):
             bucket.object_versions.delete()
             bucket.delete()
 

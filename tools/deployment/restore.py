@@ -104,7 +104,7 @@ def _judge(was: Item, found: Item) -> Change:
 
     The service never writes over an animal, or over a record that lasts. So what differs was
     damaged, unless it was deleted and its id given again, or its `Idempotency-Key` sent again: then
-    it is later. No client sees when an animal was created.
+    it is left. No client sees when an animal was created.
     """
     born = "expires" if "createdId" in was else "createdAt"
     verdict = "different"

@@ -59,7 +59,7 @@ def _topic(stage: Stage) -> Iterator[str]:
 
 
 def _tables(stage: Stage) -> Iterator[str]:
-    """Find what drift detection leaves out of both tables."""
+    """Look at the recovery and the expiry of both tables."""
     outputs, client = stage.deployed(), stage.client("dynamodb")
     lives = {"AnimalsTableName": "ENABLED", "ApiKeysTableName": "DISABLED"}
     for output, life in lives.items():

@@ -23,7 +23,7 @@ def serve(application: Starlette, listener: socket.socket) -> None:
     """Answer HTTP requests until the process is told to stop."""
     config = uvicorn.Config(
         application,
-        # Beyond this size, which exceeds the gateway's own limit, uvicorn answers in plain text.
+        # Beyond this size of headers, above API Gateway's limit, uvicorn answers in plain text.
         h11_max_incomplete_event_size=64 * 1024,
         http="h11",
         log_config=None,

@@ -9,8 +9,8 @@ https://docs.aws.amazon.com/apigateway/latest/developerguide/set-up-lambda-proxy
 Differences: names of a client's headers are in lower case, as in ASGI; `requestContext` has only
 `domainName`, `identity.sourceIp`, `path` (without the stage, as behind a custom domain),
 `requestId` and `stage`.
-A handler's context has only `get_remaining_time_in_millis`, no body is too large, and a function
-out of time gets 504, not 502.
+A handler's context has only `get_remaining_time_in_millis`, no body is too large, one that is not
+UTF-8 arrives in Base64, and a function out of time gets 504, not 502.
 """
 
 import asyncio

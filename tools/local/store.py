@@ -1,6 +1,6 @@
 """The local DynamoDB: one SQLite database that answers an SDK client in the client's own process.
 
-What is acknowledged is on disk: each request is one SQLite transaction, which waits for the disk
+What is acknowledged is on disk: each write is one SQLite transaction, which waits for the disk
 at its end. The store supports what `operations` lists, and refuses the rest by name.
 """
 

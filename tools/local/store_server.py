@@ -37,7 +37,7 @@ def serve(database: Database, address: str) -> Iterator[tuple[int, str]]:
         return Response(found.content, found.status_code, found.headers)
 
     application = Starlette(routes=[Route("/", answer, methods=["POST"])])
-    # A container is idle for less between two calls.
+    # A container is seldom idle for longer between two calls.
     config = uvicorn.Config(application, log_config=None, timeout_keep_alive=600)
     server = uvicorn.Server(config)
     try:

@@ -26,7 +26,7 @@ def generate(environment: Literal["live", "test"]) -> str:
     """Make a new key from the system's source of randomness.
 
     Args:
-        environment: What the prefix says: "live" for production, "test" for everything else.
+        environment: What the prefix says: "live" for clients of production, else "test".
     """
     random = "".join(secrets.choice(_ALPHABET) for _ in range(_RANDOM_LENGTH))
     return f"animal_{environment}_{random}{checksum(random)}"

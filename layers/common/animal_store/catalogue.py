@@ -69,7 +69,7 @@ class Collection(Generic[New, Stored]):
         """List resources by ascending id.
 
         The whole list is strongly consistent. A filtered one comes from an index, which DynamoDB
-        updates a moment after the table, and reads only what it returns, however rare the value.
+        updates a moment after the table, and reads at most one more than it returns.
 
         Args:
             limit: The most resources to return, 1 to 100.

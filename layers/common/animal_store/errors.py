@@ -17,7 +17,7 @@ STATUS_OF_CODE = MappingProxyType(
         "timeout": 504,
     }
 )
-"""The `code` of an Error object and its HTTP status; no function answers 429 or 504."""
+"""Each `code` and its HTTP status (of a crash 502); no function answers 429 or 504."""
 
 
 class ServiceError(Exception):

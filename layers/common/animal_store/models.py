@@ -59,7 +59,7 @@ class Number(TypedDict):
 
 
 class ApiKey(TypedDict):
-    """What the store keeps of an API key in addition to its hash. Times are seconds since 1970.
+    """What functions read of an API key's record. Times are seconds since 1970.
 
     `expires` and `revoked` have no alias path: with one, a value of another type (a date written by
     hand) would pass for an absent one, and the key would stay valid. The value of `revoked` does

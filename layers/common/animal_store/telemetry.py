@@ -47,7 +47,7 @@ def _directive(metric: str, dimension: str) -> dict[str, Any]:
 
 
 # Each combination of values is billed as a metric. API Gateway and Lambda count requests and their
-# duration for nothing, so a good request counts nothing here.
+# duration for nothing: here errors and deprecated calls are counted.
 _ERRORS = _directive("Errors", "Code")
 _ERRORS_OF_VERSION = _directive("Errors", "Version")
 _DEPRECATED_CALLS = _directive("DeprecatedCalls", "KeyLabel")

@@ -21,7 +21,7 @@ class AnimalStoreError(Exception):
 
 
 class NoResponseError(AnimalStoreError):
-    """The service cannot be reached, or did not answer in time."""
+    """The service is out of reach or late, or nothing was sent (`max_wait_s`)."""
 
     may_pass = True
 
