@@ -17,7 +17,7 @@ FILES = [
     *ROOT.glob("[!.]*/**/*.md"),
 ]
 COMMANDS = {
-    "make": re.findall("^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE),
+    "make": re.findall("(?m)^([a-z-]+):", (ROOT / "Makefile").read_text()),
     "animal-store": typer.main.get_group(app).commands,
 }
 AWS = Session()

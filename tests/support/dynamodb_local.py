@@ -16,9 +16,14 @@ def serve(folder: Path) -> Iterator[str]:
     """Run a folder's `DynamoDBLocal.jar` until the end of the block; yield its URL."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    options = ["-Xmx512m", "-XX:TieredStopAtLevel=1", f"-Dport={port}"]
-    options += ["-Djava.library.path=DynamoDBLocal_lib"]
-    options += ["-cp", "DynamoDBLocal.jar:DynamoDBLocal_lib/*"]
+    options = [
+        "-Xmx512m",
+        "-XX:TieredStopAtLevel=1",
+        f"-Dport={port}",
+        "-Djava.library.path=DynamoDBLocal_lib",
+        "-cp",
+        "DynamoDBLocal.jar:DynamoDBLocal_lib/*",
+    ]
     configuration = Path(__file__).with_name("dynamodb-local.xml")
     main = ["org.eclipse.jetty.xml.XmlConfiguration", str(configuration)]
     with subprocess.Popen(["java", *options, *main], cwd=folder) as process:

@@ -87,9 +87,21 @@ def write_amazon_roots(bundle: Path, output: Path) -> None:
 
 def _install(target: Target, python: Path) -> None:
     """Install the locked libraries for the target's processor, hashes checked."""
-    options = ["--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:"]
-    options += ["--python", sys.executable, "--python-platform", target.platform]
-    options += ["--link-mode", "copy", "--target", str(python)]
+    options = [
+        "--quiet",
+        "--no-deps",
+        "--require-hashes",
+        "--only-binary",
+        ":all:",
+        "--python",
+        sys.executable,
+        "--python-platform",
+        target.platform,
+        "--link-mode",
+        "copy",
+        "--target",
+        str(python),
+    ]
     uv = str(ROOT / ".tools/uv/bin/uv")
     export = [
         uv,
