@@ -17,6 +17,7 @@ REFUSED = [
     "Bearer{key}",
     "Basic {key}",
     "Bearer {key}, Bearer {key}",
+    "Bearer {key} {key}",
     'Bearer "{key}"',
     "Bearer x",
     "Bearer {key_in_the_other_case}",

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(MISSING, reason="no container engine answers")
 @pytest.fixture(scope="module", autouse=True)
 def _layer() -> None:
     """Build the layer that containers are given, as `make sam-local` does."""
-    processes.run("make", "local-layer", cwd=ROOT, timeout_s=300)
+    processes.run("make", ".aws-sam/local/.layer", cwd=ROOT, timeout_s=300)
 
 
 def containers() -> set[str]:

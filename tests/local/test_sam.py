@@ -54,7 +54,8 @@ with socket.create_server(("127.0.0.1", int(sys.argv[4]))):
         print("all containers are removed", flush=True)
 """
 SAM_LOCAL = f"""
-import sys
+import os, sys
+os.setpgrp()
 from tools.__main__ import main
 from tools.local import sam
 sam.BUILD, sam.host_address = sam.DataFolder().path, lambda: "127.0.0.1"
@@ -70,7 +71,7 @@ def test_it_answers_when_it_says_so_and_ends_with_its_containers(
         address = service.http.base_url.host, service.http.base_url.port
         socket.create_connection(address).close()
 
-        # As a terminal does: to each process of the group.
+        # To each process of the group, as a terminal does it.
         os.killpg(service.process.pid, signal.SIGTERM)
 
         assert service.process.wait(20) == 0

@@ -95,9 +95,7 @@ def send(name: str, **differences: Any) -> Response:
     return invoke(make_event(name, **differences))
 
 
-# In memory where there is such a folder: no write need wait for a disk.
-_MEMORY = Path("/dev/shm")  # noqa: S108 - the folder in it has a name of its own
-_FOLDER = tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None)
+_FOLDER = tempfile.TemporaryDirectory()
 _FILE = Path(_FOLDER.name) / "store.sqlite"
 DATABASE = Database(_FILE)
 """The one store of this process."""

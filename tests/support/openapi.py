@@ -132,7 +132,8 @@ def problems(
     )
     found = [f"{each.json_path}: {each.message[:500]}" for each in differences]
     if status >= 400:
+        found += value.keys() - SCHEMAS["Error"]["properties"]
         known = CODES.get(value["code"], "")
-        if str(status) not in known or value["status"] != status or len(value) > 3:
+        if str(status) not in known or value["status"] != status:
             found.append(f"{value} is not an Error of {status}")
     return found

@@ -60,9 +60,7 @@ def run_service(
     own = environment(PORT="0", DATA=str(data), **variables)
     with (
         console.open("w") as out,
-        subprocess.Popen(
-            program, cwd=ROOT, env=own, stdout=out, stderr=out, process_group=0
-        ) as process,
+        subprocess.Popen(program, cwd=ROOT, env=own, stdout=out, stderr=out) as process,
     ):
         try:
             says = console.read_text

@@ -50,7 +50,7 @@ def load_handlers(template: Template) -> Mapping[str, Handler]:
     folders = {folder.resolve() for folder in (*code, *template.layers)}
     sys.path[:0] = [str(folder) for folder in folders if str(folder) not in sys.path]
     importlib.invalidate_caches()
-    # It reads its environment when it is imported, and the tools need parts of it before.
+    # The layer reads its environment when it is imported; the tools may have imported parts of it.
     for name, module in list(sys.modules.items()):
         file = Path(getattr(module, "__file__", None) or "")
         if not folders.isdisjoint(file.parents):

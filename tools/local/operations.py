@@ -247,7 +247,7 @@ _VALUES = {
 
 
 def perform(execute: Execute, operation: str, request: Request) -> Response:
-    """Carry out a request, a write within the caller's transaction; return the response's body."""
+    """Carry out a request and return the body of the response. A write needs a transaction."""
     if operation not in _OPERATIONS:
         raise unknown(f"the operation {operation}")
     carry_out, parameters = _OPERATIONS[operation]

@@ -73,7 +73,7 @@ Try it (Ctrl-C stops the service; data survives restarts):
 def reset() -> None:
     """Empty the local store (DATA): rename it, so that the next start has an empty one."""
     folder = DataFolder()
-    old = folder.path / f"store.{datetime.now(UTC):%Y%m%d-%H%M%S.%f}.old"
+    old = folder.path / f"store.{datetime.now(UTC):%Y%m%d-%H%M%S.%fZ}.old"
     with folder.held_by_service():
         folder.store.rename(old)
     print(f"{folder.path}: the store is now {old}; the next start has an empty one.")

@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import yaml
@@ -25,10 +24,9 @@ KEY_TABLE = "ApiKeysTable"
 ENDPOINT_VARIABLE = "AWS_ENDPOINT_URL_DYNAMODB"
 
 
-def load_template(
-    path: Path = ROOT / "template.yaml", stage: str = "local"
-) -> Template:
+def load_template(stage: str = "local") -> Template:
     """Read the template as the local service does."""
+    path = ROOT / "template.yaml"
     return templates.load(path, {"Stage": stage}, stack="animal-store-local")
 
 
@@ -68,7 +66,7 @@ class Store:
 
         A command that was killed may have left the key of the events: it is removed.
         """
-        # Late: a template elsewhere has its own layer, which `load` imports first.
+        # Late: `load` sets the layer's environment, and imports it.
         from animal_store import api_key
 
         from tools.key_table import KeyRecord, KeyTable

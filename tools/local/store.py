@@ -164,12 +164,14 @@ def create_tables(client: "DynamoDBClient", tables: "Iterable[Table]") -> None:
 def _create(path: Path) -> None:
     """Create an empty store if there is none, in one step: an unfinished file has another name."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists():
+        return
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         new = Path(folder, "new")
         new.touch(0o600)  # SQLite's other files get the mode of this one
         with closing(sqlite3.connect(new)) as connection:
             connection.executescript(_NEW)
-        with suppress(FileExistsError):  # which another process may just have made
+        with suppress(FileExistsError):  # another process was faster
             os.link(new, path)
 
 

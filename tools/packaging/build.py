@@ -52,9 +52,9 @@ def committed(root: Path = ROOT) -> Iterator[Path]:
     What is installed in the checkout, and what was built, are the same for the copy. What is not
     committed is printed.
     """
-    status = ["git", "status", "--short"]
+    status = ["git", "status", "--porcelain", "--untracked-files"]
     if changes := subprocess.check_output(status, cwd=root, text=True):
-        print(f"Not committed, and therefore not in the copy:\n{changes}", flush=True)
+        print(f"Not committed, and therefore left out:\n{changes}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "commit"
         subprocess.run(["git", "clone", "--quiet", root, copy], check=True)

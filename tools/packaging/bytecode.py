@@ -23,7 +23,21 @@ def compile_tree(directory: Path, deployed_at: str) -> None:
     Python takes them without comparing the source's time, which packing changes.
     """
     # A single worker takes the files in order: the same source gives the same bytes.
-    command = [sys.executable, "-I", "-m", "compileall", "-q", "-f", "-j", "1"]
-    command += ["--invalidation-mode", "unchecked-hash"]
-    command += ["-s", str(directory), "-p", deployed_at, str(directory)]
+    command = [
+        sys.executable,
+        "-I",
+        "-m",
+        "compileall",
+        "-q",
+        "-f",
+        "-j",
+        "1",
+        "--invalidation-mode",
+        "unchecked-hash",
+        "-s",
+        str(directory),
+        "-p",
+        deployed_at,
+        str(directory),
+    ]
     subprocess.run(command, check=True)

@@ -110,8 +110,8 @@ def _install(target: Target, python: Path) -> None:
         "--locked",
         "--no-default-groups",
         "--no-emit-project",
+        *(f"--no-emit-package={name}" for name in NOT_SHIPPED),
     ]
-    export += [f"--no-emit-package={name}" for name in NOT_SHIPPED]
     pins = subprocess.check_output(export, cwd=ROOT, text=True)
     command = [uv, "pip", "install", *options, "--requirements", "-"]
     subprocess.run(command, check=True, text=True, input=pins)

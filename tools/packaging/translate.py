@@ -5,6 +5,7 @@ Python runs this: in ours, its bounds on pydantic would decide which pydantic sh
 """
 
 import json
+import logging
 import sys
 from pathlib import Path
 
@@ -21,6 +22,7 @@ def _main(template: str, parameters: str) -> None:
         # Code is not in S3 yet.
         for name in {"CodeUri", "ContentUri"} & resource.get("Properties", {}).keys():
             resource["Properties"][name] = "s3://local/path"
+    logging.disable()  # what it says of features that it would ask AWS about
     # Its partition is all that the translator takes from the session.
     session = boto3.Session(region_name="us-east-1")
     translator = Translator({}, Parser(), boto_session=session)

@@ -17,7 +17,7 @@ STATUS_OF_CODE = MappingProxyType(
         "timeout": 504,
     }
 )
-"""Each `code` and its HTTP status (of a crash 502); no function answers 429 or 504."""
+"""Each `code` and its HTTP status (502 after a crash); no function answers 429 or 504."""
 
 
 class ServiceError(Exception):
