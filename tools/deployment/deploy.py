@@ -1,4 +1,4 @@
-"""Deploy an artifact, or an earlier one again, and go back if it fails its check."""
+"""Deploy an earlier artifact again, or a new one, and go back if the new one fails its check."""
 
 import json
 import os
