@@ -160,7 +160,8 @@ def call(method: Callable[..., Any], **parameters: Any) -> Any:
 
     Raises:
         ServiceUnavailable: The store is throttled or out of reach, or no time is left to ask it.
-        ClientError: The store refused the request: a condition that does not hold, or a bug.
+        ClientError: The store refused the request: a condition that does not hold, a missing
+            table or right, or a bug.
     """
     if not invocation.get().has_left(_ATTEMPT_SECONDS):
         raise ServiceUnavailable from TimeoutError("no time left to call the store")
