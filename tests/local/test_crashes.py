@@ -16,7 +16,7 @@ from tests.support.processes import run_service
 from tools.local.folder import DataFolder
 from tools.local.store import Database
 
-KILLS, CLIENTS = 20, 32
+KILLS, CLIENTS = 10, 32
 
 
 def create_until_killed(http: httpx2.Client, ids: dict[str, int], name: str) -> str:

@@ -10,9 +10,8 @@ from tools.starter import renamed, starter
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["book", "order"])
-def test_starter_passes_every_check(tmp_path: Path, name: str) -> None:
-    run("make", "starter", f"NAME={name}", f"DEST={tmp_path}/own", cwd=ROOT)
+def test_starter_passes_every_check(tmp_path: Path) -> None:
+    run("make", "starter", "NAME=book", f"DEST={tmp_path}/own", cwd=ROOT)
 
     run("make", "check", "test", cwd=tmp_path / "own", timeout_s=1800)
 
@@ -23,6 +22,7 @@ def test_words_keep_their_case_and_get_their_article() -> None:
     assert renamed(text, "book") == (
         "A book, listBooks, NewBook, BOOK_STATUS, books_by_id, snippets, a book"
     )
+    assert renamed("A pet", "order") == "An order"
 
 
 @pytest.mark.parametrize(
