@@ -28,7 +28,7 @@ NAMES = [
     "\uffff\ufdd0\U0010ffff\ue000\U000f0000",  # noncharacters, and those of private use
 ]
 
-NUMBERS = [0, -1, 2**53 + 1, 2**63 - 1, -(2**63)]
+NUMBERS = [0, 2**53 + 1, 2**63 - 1, -(2**63)]
 
 WHITE_SPACE = (
     "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0"
