@@ -63,7 +63,6 @@ def handler(event, context):
     variables = [os.environ["TABLE"], os.environ["STAGE"]]
     return {"statusCode": 200, "headers": {}, "body": json.dumps([event, variables])}
 """
-SHARED = "local_test_layer"
 
 
 @pytest.fixture
@@ -71,7 +70,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A template, the code of its functions, which echo their events, and their layer."""
     (tmp_path / "code").mkdir()
     (tmp_path / "layer").mkdir()
-    (tmp_path / "layer" / f"{SHARED}.py").touch()
+    (tmp_path / "layer/local_test_layer.py").touch()
     (tmp_path / "template.yaml").write_text(TEMPLATE)
     monkeypatch.setattr(sys, "path", [*sys.path])
     with (

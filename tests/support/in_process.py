@@ -10,7 +10,7 @@ from unittest import mock
 from starlette.testclient import TestClient
 
 from tools.key_table import KeyTable
-from tools.local.app import Application
+from tools.local.app import application
 from tools.local.folder import DataFolder
 from tools.local.service import KEY_TABLE, load_template, open_store
 
@@ -37,9 +37,9 @@ def service_in_process(data: Path) -> Iterator[tuple[TestClient, str]]:
     with ExitStack() as stack:
         with own_layer():
             store = stack.enter_context(open_store(DataFolder(data)))
-            application = Application(store.load(template))
+            app = application(store.load(template))
         keys = KeyTable(store.dynamodb, template.tables[KEY_TABLE].name)
         key, _ = keys.issue("tests", "test")
         base_url = "http://127.0.0.1:3000/v1"
-        http = TestClient(application, base_url, follow_redirects=False)
+        http = TestClient(app, base_url, follow_redirects=False)
         yield stack.enter_context(http), key

@@ -16,6 +16,8 @@ import pytest
 
 from tools import ROOT
 
+ANIMAL_STORE = (sys.executable, "-m", "tools")
+
 
 @dataclass
 class RunningService:
@@ -42,9 +44,6 @@ def environment(**variables: str) -> dict[str, str]:
         for name, value in os.environ.items()
         if not name.startswith(machines)
     } | variables
-
-
-ANIMAL_STORE = (sys.executable, "-m", "tools")
 
 
 @contextmanager

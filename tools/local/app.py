@@ -19,10 +19,10 @@ _SWAGGER_UI = ("aws_lambda_powertools", "event_handler/openapi/swagger_ui")
 _PAGE = Path(__file__).with_name("docs.html").read_bytes()
 
 
-def serve(application: Starlette, listener: socket.socket) -> None:
+def serve(app: Starlette, listener: socket.socket) -> None:
     """Answer HTTP requests until the process is told to stop."""
     config = uvicorn.Config(
-        application,
+        app,
         # Beyond this size of headers, above API Gateway's limit, uvicorn answers in plain text.
         h11_max_incomplete_event_size=64 * 1024,
         http="h11",
@@ -33,21 +33,20 @@ def serve(application: Starlette, listener: socket.socket) -> None:
     uvicorn.Server(config).run(sockets=[listener])
 
 
-class Application(Starlette):
-    """The ASGI application of a gateway."""
-
-    def __init__(self, gateway: Gateway) -> None:
-        routes = [
-            Route("/", RedirectResponse("/docs"), methods=["GET"]),
-            Route("/docs", HTMLResponse(_PAGE), methods=["GET"]),
-            Mount("/docs", StaticFiles(packages=[_SWAGGER_UI])),
-            Route("/openapi.yaml", _openapi),
-        ]
-        super().__init__(routes=routes)
-        # Another site's page may have a host name that leads here (DNS rebinding).
-        hosts = ["127.0.0.1", "localhost"]
-        self.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts)
-        self.router.default = request_response(gateway.handle)
+def application(gateway: Gateway) -> Starlette:
+    """Make the ASGI application of a gateway."""
+    routes = [
+        Route("/", RedirectResponse("/docs"), methods=["GET"]),
+        Route("/docs", HTMLResponse(_PAGE), methods=["GET"]),
+        Mount("/docs", StaticFiles(packages=[_SWAGGER_UI])),
+        Route("/openapi.yaml", _openapi),
+    ]
+    made = Starlette(routes=routes)
+    # Another site's page may have a host name that leads here (DNS rebinding).
+    hosts = ["127.0.0.1", "localhost"]
+    made.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts)
+    made.router.default = request_response(gateway.handle)
+    return made
 
 
 def _openapi(request: Request) -> Response:

@@ -15,7 +15,6 @@ UTF-8 arrives in Base64, and a function out of time gets 504, not 502.
 
 import asyncio
 import base64
-import importlib
 import json
 import os
 import runpy
@@ -49,7 +48,6 @@ def load_handlers(template: Template) -> Mapping[str, Handler]:
     code = [function.code for function in template.functions.values()]
     folders = {folder.resolve() for folder in (*code, *template.layers)}
     sys.path[:0] = [str(folder) for folder in folders if str(folder) not in sys.path]
-    importlib.invalidate_caches()
     # The layer reads its environment when it is imported; the tools may have imported parts of it.
     for name, module in list(sys.modules.items()):
         file = Path(getattr(module, "__file__", None) or "")

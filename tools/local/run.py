@@ -9,7 +9,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from datetime import UTC, datetime
 
 from tools.local import LocalError
-from tools.local.app import Application, serve
+from tools.local.app import application, serve
 from tools.local.folder import DataFolder, base_url
 from tools.local.output import Output, open_log
 from tools.local.service import examples, load_template, open_store
@@ -36,12 +36,12 @@ def run() -> None:
         # As asyncio does for its own sockets: else each response waits 40 ms for the client's ACK.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         template = load_template()
-        application = Application(store.load(template))
+        app = application(store.load(template))
         port, key = listener.getsockname()[1], store.key(template)
         # A browser does not send what follows #.
         page = f"\nDocs: http://127.0.0.1:{port}/docs#key={key}"
         _say(greeting(base_url(port), key, page))
-        serve(application, listener)
+        serve(app, listener)
 
 
 def listen() -> socket.socket:
