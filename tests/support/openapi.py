@@ -132,7 +132,8 @@ def problems(
     )
     found = [f"{each.json_path}: {each.message[:500]}" for each in differences]
     if status >= 400:
-        found += value.keys() - SCHEMAS["Error"]["properties"]
+        more = value.keys() - SCHEMAS["Error"]["properties"]
+        found += [f"an Error has no {name}" for name in more]
         known = CODES.get(value["code"], "")
         if str(status) not in known or value["status"] != status:
             found.append(f"{value} is not an Error of {status}")
