@@ -69,6 +69,7 @@ install: .venv/.installed
 
 ## On your machine
 
+# Polled: a watch of a single file ends when an editor saves by putting another in its place.
 .PHONY: run
 run: install ## serve the API (PORT=3000 DATA=.local; RELOAD=1 restarts it when code changes)
 	@$(if $(filter 1,$(RELOAD)),WATCHFILES_FORCE_POLLING=1 exec .venv/bin/watchfiles '$(ANIMAL_STORE) run' functions layers template.yaml,exec $(ANIMAL_STORE) run)
@@ -115,8 +116,8 @@ check-openapi:
 check-workflows:
 	+@tools/lint-workflows
 
-# SAM's own translator validates template.yaml. Its translation is linted too: it has references that template.yaml lacks.
-# (W2001: the translator uses up two parameters.)
+# SAM's own translator validates template.yaml. Its translation is linted too: it has references that template.yaml
+# lacks. (W2001: the translator uses up two parameters.)
 check-templates: .venv/.installed .tools/sam/.installed
 	@.tools/sam/bin/python -m tools.packaging.translate template.yaml '{"Stage": "production"}' >.tools/translated.json
 	@.venv/bin/cfn-lint template.yaml bootstrap.yaml
