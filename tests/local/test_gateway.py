@@ -114,7 +114,7 @@ def test_functions_get_events(project: Path) -> None:
         "httpMethod": "GET",
         "queryStringParameters": {"q": "2"},
         "multiValueQueryStringParameters": {"q": ["1", "2"]},
-        "pathParameters": {"kind": "a/b%20", "id": "1"},
+        "pathParameters": {"kind": "a%2Fb%2520", "id": "1"},
         "stageVariables": None,
         "requestContext": {
             "domainName": "localhost",

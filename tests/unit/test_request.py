@@ -8,12 +8,13 @@ from animal_store.validators import Validator
 
 from tests.support.openapi import STATUSES
 
+CALLER = Caller("0" * 64, "unit tests")
 HOST = "a1.execute-api.eu-central-1.amazonaws.com"
 
 
 def test_refusal_names_each_member_and_what_is_wrong_with_it() -> None:
     body = '{"name": " ", "categoryId": -9223372036854775809, "status": 0}'
-    request = Request({"body": body}, Caller("0" * 64, "unit tests"))
+    request = Request({"body": body}, CALLER)
 
     with pytest.raises(InvalidRequest) as raised:
         request.body(Validator("NewPet"))
@@ -24,6 +25,16 @@ def test_refusal_names_each_member_and_what_is_wrong_with_it() -> None:
         "categoryId: must be at least -9223372036854775808. "
         f"status: must be one of {', '.join(others)} or {last}."
     )
+
+
+@pytest.mark.parametrize(
+    ("raw", "decoded"),
+    [("7", "7"), ("%37", "7"), ("%2537", "%37"), ("1+1%2F1", "1+1/1"), ("%C3%A9", "é")],
+)
+def test_path_parameter_is_decoded_once(raw: str, decoded: str) -> None:
+    request = Request({"pathParameters": {"petId": raw}}, CALLER)
+
+    assert request.path_parameter("petId") == decoded
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import unquote
 
 import yaml
 from starlette.routing import compile_path
@@ -72,12 +71,11 @@ class Template:
     tables: dict[str, Table]
 
     def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
-        """Find the route and path parameters of a percent-encoded path, or raise LookupError."""
+        """Find the route of a path, or raise LookupError; path parameters stay percent-encoded."""
         for route in self.routes:
             found = _form(route.resource)[0].match(path)
             if found and route.method == method:
-                values = found.groupdict()
-                return route, {name: unquote(values[name]) for name in values}
+                return route, found.groupdict()
         raise LookupError(f"no function answers {method} {path}")
 
 

@@ -64,9 +64,12 @@ class Request:
         self.caller = caller
 
     def path_parameter(self, name: str) -> str:
-        """Return a path parameter, percent-decoded by API Gateway."""
-        parameter: str = self._event["pathParameters"][name]
-        return parameter
+        """Return a path parameter, percent-decoded.
+
+        A REST API hands it over as the client wrote it
+        (https://github.com/aws/aws-sam-cli/issues/771).
+        """
+        return unquote(self._event["pathParameters"][name])
 
     def parameter(self, name: str) -> str | None:
         """Return a query parameter, or None if it is not given.
