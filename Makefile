@@ -34,10 +34,10 @@ help:
 
 # -- environments ------------------------------------------------------------------------------------------------------
 
-$(UV): locks/uv.txt tools/find-python
+$(UV): tools/locks/uv.txt tools/find-python
 	@echo "installing uv (once)"
 	@python=$$(tools/find-python) && rm -rf .tools/uv && "$$python" -m venv .tools/uv
-	@.tools/uv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/uv.txt || \
+	@.tools/uv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tools/locks/uv.txt || \
 	  { rm -rf .tools/uv; echo "Cannot install uv: is a Python package registry reachable (see the error above)?" >&2; exit 1; }
 	@touch $@
 
@@ -51,20 +51,20 @@ $(UV): locks/uv.txt tools/find-python
 .PHONY: install
 install: .venv/.installed
 
-# One environment per tool whose pins clash with ours: locks/NAME.txt -> .tools/NAME
-.tools/%/.installed: locks/%.txt $(UV)
+# One environment per tool whose pins clash with ours: tools/locks/NAME.txt -> .tools/NAME
+.tools/%/.installed: tools/locks/%.txt $(UV)
 	@echo "installing $* into .tools/$*"
 	@python=$$(tools/find-python); $(UV) venv --quiet --clear --python "$$python" .tools/$*
 	@$(UV) pip install --quiet --require-hashes --python .tools/$*/bin/python -r $< || \
 	  { echo "Cannot install $*: is a Python package registry reachable (see the error above)?" >&2; exit 1; }
 	@touch $@
 
-# The same for npm packages: locks/NAME/package-lock.json -> .tools/NAME
-.tools/%/.installed: locks/%/package.json locks/%/package-lock.json
+# The same for npm packages: tools/locks/NAME/package-lock.json -> .tools/NAME
+.tools/%/.installed: tools/locks/%/package.json tools/locks/%/package-lock.json
 	@echo "installing $* into .tools/$*"
 	@rm -rf .tools/$* && mkdir -p .tools/$* && cp $^ .tools/$*
 	@npm ci --prefix .tools/$* --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null || \
-	  { echo "Cannot install $*: is an npm registry reachable, and are both files of locks/$* in step (see the error above)?" >&2; exit 1; }
+	  { echo "Cannot install $*: is an npm registry reachable, and are both files of tools/locks/$* in step (see the error above)?" >&2; exit 1; }
 	@touch $@
 
 ## On your machine
@@ -120,7 +120,7 @@ check-workflows:
 # lacks. (W2001: the translator uses up two parameters.)
 check-templates: .venv/.installed .tools/sam/.installed
 	@.tools/sam/bin/python -m tools.packaging.translate template.yaml '{"Stage": "production"}' >.tools/translated.json
-	@.venv/bin/cfn-lint template.yaml bootstrap.yaml
+	@.venv/bin/cfn-lint template.yaml ops/bootstrap.yaml
 	@.venv/bin/cfn-lint --ignore-checks W2001 -- .tools/translated.json
 
 # The documented keys, and `animal_test_...` in an example, are none.
@@ -157,10 +157,6 @@ contract: install ## the contract suite against BASE_URL with API_KEY (PYTEST="-
 	@CONTRACT_BASE_URL="$${BASE_URL-}" CONTRACT_API_KEY="$${API_KEY-}" \
 	  CONTRACT_EXPECTED_FAILURES="$${EXPECTED_FAILURES-}" $(PYTEST_CMD) tests/contract $(PYTEST)
 
-.PHONY: mutants
-mutants: install .tools/sam/.installed .tools/mutmut/.installed ## change the code by a program: the share that tests notice (SAMPLE=50; ONLY=layers: of a path)
-	@.tools/mutmut/bin/python tools/mutants.py "$(ONLY)" $(or $(SAMPLE),50)
-
 ## Dependencies
 
 # The benchmark has the libraries that we ship at our own versions.
@@ -168,15 +164,15 @@ COMPILE := $(UV) pip compile --quiet --generate-hashes --no-header --no-annotate
 .PHONY: lock
 lock: $(UV) ## bring the Python lock files up to date with pyproject.toml and every *.in
 	@$(UV) lock $(if $(UPGRADE),--upgrade)
-	@for in in locks/*.in; do $(COMPILE) --universal --python-version 3.11 -o "$${in%.in}.txt" "$$in"; done
+	@for in in tools/locks/*.in; do $(COMPILE) --universal --python-version 3.11 -o "$${in%.in}.txt" "$$in"; done
 	@$(UV) export --quiet --no-hashes --no-header --no-annotate --all-groups --no-emit-local -o .tools/constraints.txt
-	@$(COMPILE) --python-version 3.13 -c .tools/constraints.txt -o benchmarks/requirements.txt benchmarks/requirements.in
+	@$(COMPILE) --python-version 3.13 -c .tools/constraints.txt -o tools/benchmarks/requirements.txt tools/benchmarks/requirements.in
 
 # dynamodb-local's lock file was cut by hand (see its package.json).
 .PHONY: upgrade
 upgrade: ## the newest releases: Python, npm, the benchmark's (CONTRIBUTING.md names the rest)
 	@$(MAKE) lock UPGRADE=1
-	@for folder in $(filter-out locks/dynamodb-local/,$(wildcard locks/*/)); do \
+	@for folder in $(filter-out tools/locks/dynamodb-local/,$(wildcard tools/locks/*/)); do \
 	  names=$$(node -p "Object.keys(require('./$${folder}package.json').dependencies).map(name => name + '@latest').join(' ')"); \
 	  npm install --prefix "$$folder" --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved --save-exact --no-audit --no-fund $$names || \
 	    echo "$$folder is as it was: npm says why above" >&2; \
@@ -249,4 +245,4 @@ starter: install ## make a service of your own out of this one: make starter NAM
 .PHONY: bench
 bench: .venv/.installed .tools/sam/.installed ## compare the speed of the last commit with two peers', on Linux with valgrind
 	@$(MAKE) build ARCH=$(MACHINE)
-	@.venv/bin/python -m benchmarks
+	@.venv/bin/python -m tools.benchmarks

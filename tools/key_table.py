@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 Environment = Literal["live", "test"]
 
-# How the hashes of keys for checks begin, and of no client's: bootstrap.yaml's CheckRole may write
-# records of such keys alone.
+# Keys for checks are drawn until their hash begins with 00, so that IAM (LeadingKeys in
+# ops/bootstrap.yaml) can let CheckRole write the records of such keys only.
 CHECK_HASH = "00"
 
 

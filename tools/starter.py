@@ -10,16 +10,12 @@ from pathlib import Path
 
 from tools import ROOT
 
-_COPIED = ("LICENSE", "docs/page.png", "locks/")  # the last is full of digests
-# In a new service nothing is deprecated, and RESULTS.md would not be its own. Names of another
-# length make comments longer, and let the formatter break lines elsewhere.
+_COPIED = ("LICENSE", "docs/page.png", "tools/locks/")  # the last is full of digests
+# RESULTS.md would not be the new service's own. Names of another length make comments longer, and
+# let the formatter break lines elsewhere.
 _FINISH = f"""
 git init --quiet
-rm -f benchmarks/RESULTS.md
-if [ -f docs/examples/keep-get.patch ]; then  # a starter of a starter has none
-  git apply -C1 docs/examples/keep-get.patch
-  rm docs/examples/keep-get.patch
-fi
+rm -f tools/benchmarks/RESULTS.md
 {sys.prefix}/bin/ruff check --quiet --fix
 {sys.prefix}/bin/ruff format --quiet
 {ROOT}/.tools/uv/bin/uv lock --quiet

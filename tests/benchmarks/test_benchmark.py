@@ -19,7 +19,7 @@ def test_cold_start_takes_at_most_three_quarters_of_a_tuned_handlers(
     tmp_path: Path,
 ) -> None:
     # Here, because the import makes a certificate, which takes long.
-    from benchmarks.__main__ import measure, prepare
+    from tools.benchmarks.__main__ import measure, prepare
 
     run("make", "build", cwd=ROOT)
     prepare(tmp_path)

@@ -8,8 +8,8 @@ import typer
 from botocore import xform_name
 from botocore.session import Session
 
+from ops.cli import app
 from tools import ROOT
-from tools.cli import app
 
 FILES = [
     ROOT / "openapi.yaml",

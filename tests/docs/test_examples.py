@@ -77,18 +77,11 @@ def test_the_page_works(service: RunningService, tmp_path: Path) -> None:
     run("node", "page.mjs", url, chromium, service.api_key, cwd=tmp_path)
 
 
-@pytest.mark.parametrize("example", ["delete-pet", "color"])
-def test_worked_example_is_complete(example: str) -> None:
+def test_worked_example_is_complete() -> None:
     with committed() as folder:
         # Tests search what git tracks.
-        run(
-            "git",
-            "apply",
-            "-C1",
-            "--index",
-            f"docs/examples/{example}.patch",
-            cwd=folder,
-        )
+        patch = "docs/examples/color.patch"
+        run("git", "apply", "-C1", "--index", patch, cwd=folder)
         run(
             "bash",
             "-euc",

@@ -14,6 +14,7 @@ import pytest
 from animal_store import api_key
 from typer.testing import CliRunner, Result
 
+from ops.cli import app
 from tests.support import dynamodb_local, processes
 from tests.support.handlers import pets
 from tests.support.in_process import own_layer
@@ -24,7 +25,6 @@ from tests.support.processes import (
     wait_for,
 )
 from tools import ROOT
-from tools.cli import app
 from tools.key_table import KeyRecord, KeyTable
 from tools.local.events import EXAMPLE_KEY
 from tools.local.folder import DataFolder

@@ -56,7 +56,7 @@ with socket.create_server(("127.0.0.1", int(sys.argv[4]))):
 SAM_LOCAL = f"""
 import os, sys
 os.setpgrp()
-from tools.__main__ import main
+from ops.__main__ import main
 from tools.local import sam
 sam.BUILD, sam.host_address = sam.DataFolder().path, lambda: "127.0.0.1"
 sam._SAM, sys.argv = {STAND_IN!r}, ["animal-store", "sam-local"]

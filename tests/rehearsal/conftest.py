@@ -16,8 +16,8 @@ from unittest import mock
 import boto3
 import pytest
 
+from ops.stage import Stage
 from tools import ROOT
-from tools.deployment.stage import Stage
 
 STAGE = os.environ.get("REHEARSED_STAGE", "")
 IS_ON_AWS = "FIRST_FLIGHT" in os.environ
@@ -70,7 +70,7 @@ def emulator(folder: Path) -> Iterator[None]:
 
 
 def credentials(stage: Stage, role: str) -> dict[str, str]:
-    """Let a role of bootstrap.yaml trust its account; return the variables to act in it."""
+    """Let a role of ops/bootstrap.yaml trust its account; return the variables to act in it."""
     arn, sts = stage.account()[f"{role}Arn"], stage.client("sts")
     stage.client("iam").update_assume_role_policy(
         RoleName=arn.rpartition("/")[2],

@@ -1,7 +1,7 @@
 """The steps of a stage's life, from an empty account to a deleted stack, each on top of the last.
 
 `make rehearse` takes them on an emulator of AWS, `make first-flight` in a real account, with the
-functions behind the commands and in the roles of bootstrap.yaml.
+functions behind the commands and in the roles of ops/bootstrap.yaml.
 """
 
 import shutil
@@ -13,11 +13,11 @@ import pytest
 from animal_store_client import Client
 from botocore.exceptions import ClientError
 
+from ops import bootstrap, restore
+from ops.deploy import check_key, deploy, last_good, rollback
+from ops.stage import DeploymentError, Stage
+from ops.status import status
 from tests.rehearsal.conftest import IS_ON_AWS, left, remove_stacks
-from tools.deployment import bootstrap, restore
-from tools.deployment.deploy import check_key, deploy, last_good, rollback
-from tools.deployment.stage import DeploymentError, Stage
-from tools.deployment.status import status
 from tools.packaging.targets import TARGETS
 
 BUILT = TARGETS["arm64" if IS_ON_AWS else "x86_64"].artifact

@@ -13,6 +13,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
+from ops.restore import Item, restore
+from ops.stage import DeploymentError
 from tests.reliability.histories import DONE, Histories, Plan, die, run
 from tests.support import handlers
 from tests.support.fault_injection import (
@@ -23,8 +25,6 @@ from tests.support.fault_injection import (
     after,
     answering,
 )
-from tools.deployment.restore import Item, restore
-from tools.deployment.stage import DeploymentError
 
 CLIENT: Any = handlers.client()
 TABLES = {"AnimalsTable": handlers.ANIMALS, "ApiKeysTable": handlers.API_KEYS}

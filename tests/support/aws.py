@@ -10,8 +10,8 @@ from unittest.mock import Mock
 
 import boto3
 
-from tools.deployment.deploy import last_good
-from tools.deployment.stage import SAM, Stage
+from ops.deploy import last_good
+from ops.stage import SAM, Stage
 
 # Moto makes the default one anew for each test, which would read the services' models again.
 SESSION = boto3.Session(region_name="eu-central-1")

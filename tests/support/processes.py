@@ -1,4 +1,4 @@
-"""Start programs for tests: `make run` on a free port, and the tools of `locks/`."""
+"""Start programs for tests: `make run` on a free port, and the tools of `tools/locks/`."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ import pytest
 
 from tools import ROOT
 
-ANIMAL_STORE = (sys.executable, "-m", "tools")
+ANIMAL_STORE = (sys.executable, "-m", "ops")
 
 
 @dataclass
@@ -113,7 +113,7 @@ def run(
 
 
 def installed(name: str) -> Path:
-    """Install one of the environments of `locks/`, if need be; return its folder."""
+    """Install one of the environments of `tools/locks/`, if need be; return its folder."""
     run("make", "-s", f".tools/{name}/.installed", cwd=ROOT, timeout_s=300)
     return ROOT / ".tools" / name
 
@@ -128,7 +128,7 @@ def amazons_engine() -> Path:
 
 
 def link_node_modules(folder: Path) -> None:
-    """Link the packages of locks/clients-npm into a folder; skip the test without Node.js."""
+    """Link the packages of tools/locks/clients-npm into a folder; skip the test without Node.js."""
     if not (shutil.which("node") and shutil.which("npm")):
         pytest.skip("Node.js and npm are not installed")
     (folder / "node_modules").symlink_to(installed("clients-npm") / "node_modules")

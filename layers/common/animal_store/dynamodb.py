@@ -78,8 +78,8 @@ invocation: ContextVar[Invocation] = ContextVar("invocation")
 def new_client() -> DynamoDBClient:
     """Make the client: the SDK's standard retries, within the deadline of the invocation."""
     # Gains here are in instructions (M: million): a cold start takes about 720 M, a get 4 M
-    # (benchmarks/RESULTS.md). Use botocore's own session: boto3 adds resources and S3 transfers,
-    # which nothing here uses (108 M of a cold start).
+    # (tools/benchmarks/RESULTS.md). Use botocore's own session: boto3 adds resources and S3
+    # transfers, which nothing here uses (108 M of a cold start).
     session = Session(include_builtin_handlers=False)
     for event, handler, *_ in BUILTIN_HANDLERS:
         # The SDK's handlers for all services; those for one service (`before-call.s3`) never run

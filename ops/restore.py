@@ -13,7 +13,7 @@ from collections import Counter
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from tools.deployment.stage import DeploymentError, StageName
+from ops.stage import DeploymentError, StageName
 
 Item = dict[str, dict[str, Any]]
 """An item in DynamoDB's own JSON; empty if there is none."""

@@ -8,8 +8,8 @@ from unittest.mock import Mock
 import pytest
 from animal_store import api_key as api_keys
 
+from ops import keys as command
 from tests.support.handlers import API_KEYS, client, empty_store
-from tools.admin import keys as command
 from tools.key_table import KeyAdministrationError, KeyRecord, KeyTable
 from tools.local.events import EXAMPLE_KEY
 

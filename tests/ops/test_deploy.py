@@ -8,15 +8,15 @@ from unittest.mock import Mock
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.support.aws import Account, pack
-from tools.deployment.deploy import (
+from ops.deploy import (
     STACK_POLICY,
     check_contract,
     deploy,
     last_good,
     rollback,
 )
-from tools.deployment.stage import SAM, DeploymentError, Stage
+from ops.stage import SAM, DeploymentError, Stage
+from tests.support.aws import Account, pack
 
 
 def test_what_is_attested_and_passes_is_what_a_failure_goes_back_to(
@@ -65,7 +65,7 @@ def test_what_fails_its_check_is_taken_back_at_once(
     live: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checks = Mock(side_effect=[OSError("no network"), None])
-    monkeypatch.setattr("tools.deployment.deploy.check_contract", checks)
+    monkeypatch.setattr("ops.deploy.check_contract", checks)
     with pytest.raises(DeploymentError, match="no network\nproduction runs zebra"):
         deploy(live.stage, pack("newer"))
     assert live.runs() == ("zebra", "zebra")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from animal_store_client.errors import printable
 
-from tools.deployment.stage import Stage
+from ops.stage import Stage
 from tools.key_table import KeyTable
 from tools.local.folder import DataFolder
 from tools.local.service import KEY_TABLE, load_template, open_store

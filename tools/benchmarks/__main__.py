@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from benchmarks.execution import AUTHORITY, count
 from tests.support.handlers import EVENTS, empty_store, function_of
 from tools import ROOT
+from tools.benchmarks.execution import AUTHORITY, count
 from tools.packaging.bytecode import compile_tree
 from tools.packaging.targets import TARGETS
 
-HERE = ROOT / "benchmarks"
+HERE = ROOT / "tools/benchmarks"
 BUILT = TARGETS[platform.machine().replace("aarch64", "arm64")].build_dir
 OURS = "this service"
 PEERS = {"tuned handler": "bare", "tuned Powertools": "powertools"}

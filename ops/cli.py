@@ -2,8 +2,7 @@
 
 import typer
 
-from tools.admin import keys
-from tools.deployment import bootstrap, deploy, restore, status
+from ops import bootstrap, deploy, keys, restore, status
 from tools.local import events, run, sam
 from tools.packaging import build
 

@@ -1,4 +1,4 @@
-"""The command `animal-store`, or `python -m tools`."""
+"""The command `animal-store`, or `python -m ops`."""
 
 import os
 import signal
@@ -32,8 +32,8 @@ def main() -> None:
 
     from subprocess import CalledProcessError
 
-    from tools.cli import app
-    from tools.deployment.stage import DeploymentError
+    from ops.cli import app
+    from ops.stage import DeploymentError
     from tools.key_table import KeyAdministrationError
 
     # Stop everything that was started. Ctrl-C is listed too: what a shell starts in the background

@@ -1,16 +1,16 @@
-"""Who may become a role of bootstrap.yaml, what it keeps safe, and what it asks of GitHub."""
+"""Who may become a role of ops/bootstrap.yaml, what it keeps safe, and what it asks of GitHub."""
 
 from unittest.mock import Mock
 
 import pytest
 import yaml
 
+from ops import bootstrap
+from ops.stage import DeploymentError
 from tests.support.stack import decided, properties_by_name
-from tools.deployment import bootstrap
-from tools.deployment.stage import DeploymentError
 
 # Other parameters than the stage stand for themselves.
-BOOTSTRAP = decided("bootstrap.yaml", Stage="production")
+BOOTSTRAP = decided("ops/bootstrap.yaml", Stage="production")
 RESOURCES = BOOTSTRAP["Resources"]
 
 TRUST = """

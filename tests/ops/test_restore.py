@@ -6,10 +6,10 @@ from typing import Any
 import boto3
 import pytest
 
+from ops.restore import _write, restore
+from ops.stage import DeploymentError
 from tests.support.aws import Account
 from tools import ROOT
-from tools.deployment.restore import _write, restore
-from tools.deployment.stage import DeploymentError
 
 MIA: dict[str, Any] = {"pk": "pet", "id": 1, "name": "Mia"}
 MAX = MIA | {"name": "Max", "revoked": 1}

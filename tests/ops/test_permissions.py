@@ -1,4 +1,4 @@
-"""What each role of bootstrap.yaml may do and may not, evaluated: a table per role."""
+"""What each role of ops/bootstrap.yaml may do and may not, evaluated: a table per role."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ stream       arn:aws:logs:eu-west-1:123456789012:log-group:animal-store-producti
 topic        arn:aws:sns:eu-west-1:123456789012:animal-store-production-AlarmTopic-1
 """
 ARNS = dict(line.split() for line in _TEXT.splitlines())
-# What bootstrap.yaml's names stand for.
+# What ops/bootstrap.yaml's names stand for.
 NAMES = {
     "AWS::AccountId": "123456789012",
     "AWS::Partition": "aws",
@@ -157,8 +157,8 @@ not others-table dynamodb:GetItem
 
 
 def policy(role: str) -> Any:
-    """Return all that a role of production's bootstrap.yaml may do."""
-    stack = decided("bootstrap.yaml", Stage="production", **NAMES)["Resources"]
+    """Return all that a role of production's ops/bootstrap.yaml may do."""
+    stack = decided("ops/bootstrap.yaml", Stage="production", **NAMES)["Resources"]
     properties = stack[role]["Properties"]
     policies = [
         stack[name]["Properties"] for name in properties.get("ManagedPolicyArns", [])

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from ops.stage import DeploymentError
+from ops.status import check_stage, status
 from tests.support.aws import Account
-from tools.deployment.stage import DeploymentError
-from tools.deployment.status import check_stage, status
 
 SOON = {"N": str(int(time.time()) + 86_400)}
 # Only a check's hash begins with 00; anybody may be called so.

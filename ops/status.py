@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import jmespath  # type: ignore[import-untyped]
 
-from tools.deployment.deploy import check_contract, last_good
-from tools.deployment.stage import DeploymentError, Stage, StageName
+from ops.deploy import check_contract, last_good
+from ops.stage import DeploymentError, Stage, StageName
 from tools.key_table import CHECK_HASH
 
 _MONTH_S = 30 * 86_400

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from moto import mock_aws
 
+from ops.deploy import deploy
 from tests.support.aws import Account, pack
-from tools.deployment.deploy import deploy
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from zipfile import ZipFile
 
 import yaml
 
+from ops.stage import SAM, DeploymentError, Stage, StageName
 from tools import ROOT
-from tools.deployment.stage import SAM, DeploymentError, Stage, StageName
 
 # Replacing or deleting a table would leave the stage with an empty one.
 STACK_POLICY = """{"Statement": [

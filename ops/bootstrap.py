@@ -1,10 +1,10 @@
-"""Prepare an account and region for a stage, once, by an administrator: bootstrap.yaml."""
+"""Prepare an account and region for a stage, once, by an administrator: ops/bootstrap.yaml."""
 
 from typing import Annotated
 
 import typer
 
-from tools.deployment.stage import SAM, DeploymentError, Stage, StageName
+from ops.stage import SAM, DeploymentError, Stage, StageName
 
 # Numbers too: roles trust no repository that takes another's name.
 _IDENTITY = r'"Owner=\(.owner.login) OwnerId=\(.owner.id) Repository=\(.name) RepositoryId=\(.id)"'
@@ -30,7 +30,7 @@ def bootstrap(
 
 def create(stage: Stage, parameters: list[str]) -> None:
     """Create or update the stack of the account; print what sam says, the outputs at the end."""
-    print(stage.run(SAM, "deploy", "--template-file", "bootstrap.yaml", "--stack-name",
+    print(stage.run(SAM, "deploy", "--template-file", "ops/bootstrap.yaml", "--stack-name",
         f"{stage.stack}-bootstrap", "--capabilities", "CAPABILITY_IAM",
         "--no-fail-on-empty-changeset", "--parameter-overrides",
         f"Stage={stage.name}", *parameters))  # fmt: skip

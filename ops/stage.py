@@ -65,7 +65,7 @@ class Stage:
         raise DeploymentError(self.state())
 
     def account(self) -> dict[str, str]:
-        """Return the outputs of bootstrap.yaml's stack: the bucket of artifacts, and roles."""
+        """Return the outputs of ops/bootstrap.yaml's stack: the bucket of artifacts, and roles."""
         return self.deployed(f"{self.stack}-bootstrap")
 
     def keys(self) -> KeyTable:

@@ -1,0 +1,1 @@
+"""The commands of a stage on AWS: deploy, check, repair, keys. `tools` never imports them."""

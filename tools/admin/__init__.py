@@ -1,1 +1,0 @@
-"""What people do with a running service: issue, list and revoke API keys."""

@@ -1,1 +1,0 @@
-"""Deploy a stage, roll it back, check it and restore its tables."""
