@@ -49,6 +49,7 @@ Resources:
       Timeout: 0.5
       Events:
         Get: {Type: Api, Properties: {Path: "/{kind}/{id}", Method: get, RestApiId: !Ref Api}}
+        Heartbeat: {Type: Schedule, Properties: {Schedule: rate(5 minutes), Input: !Sub "${Stage}"}}
   NotesTable:
     Type: AWS::DynamoDB::Table
     Properties:
@@ -163,7 +164,7 @@ def test_path_without_a_route_gets_the_templates_response(project: Path) -> None
         (
             "DynamoDB::Table",
             "Lambda::Function",
-            "NotesTable: ['AttributeDefinitions', ",
+            "NotesTable: AWS::Lambda::Function is not served here",
         ),
     ],
 )

@@ -23,12 +23,17 @@ _API, _FUNCTION = "AWS::Serverless::Api", "AWS::Serverless::Function"
 _LAYER, _TABLE = "AWS::Serverless::LayerVersion", "AWS::DynamoDB::Table"
 _GLOBALS = "Globals"
 _USED = {
-    _API: "StageName GatewayResponses",
-    _FUNCTION: "CodeUri Events Handler Layers Runtime Timeout",
-    _GLOBALS: "Environment Handler Layers Runtime Timeout",
-    "Api": "Path Method RestApiId",
-    _LAYER: "ContentUri",
-    _TABLE: "AttributeDefinitions BillingMode GlobalSecondaryIndexes KeySchema",
+    _API: {"GatewayResponses", "StageName"},
+    _FUNCTION: {"CodeUri", "Events", "Handler", "Layers", "Runtime", "Timeout"},
+    _GLOBALS: {"Environment", "Handler", "Layers", "Runtime", "Timeout"},
+    "Api": {"Method", "Path", "RestApiId"},
+    _LAYER: {"ContentUri"},
+    _TABLE: {
+        "AttributeDefinitions",
+        "BillingMode",
+        "GlobalSecondaryIndexes",
+        "KeySchema",
+    },
 }
 _form = lru_cache(compile_path)
 
@@ -112,57 +117,105 @@ def load(path: Path, parameters: Mapping[str, str], stack: str) -> Template:
         raise LocalError(f"{path} cannot be used: {why}") from error
 
 
-def _read(
-    folder: Path, document: dict[str, Any], parameters: Mapping[str, str], stack: str
-) -> Template:
-    resources, declared = document["Resources"], document["Parameters"]
-    references: dict[str, Any] = {name: f"{stack}-{name}" for name in resources}
-    references |= {name: declared[name].get("Default") for name in declared}
-    references |= {"AWS::Region": REGION, "AWS::StackName": stack, **parameters}
+class _Reader:
+    """Reads a document's resources, and refuses those that have an effect on AWS alone."""
 
-    def served(place: str, kind: str, given: dict[str, Any]) -> dict[str, Any]:
-        """Return what is used of a resource; LocalError if more of it has an effect."""
-        used = {
-            name: given[name] for name in _USED.get(kind, "").split() if name in given
+    def __init__(
+        self, document: dict[str, Any], parameters: Mapping[str, str], stack: str
+    ) -> None:
+        self._document = document
+        declared = document["Parameters"]
+        self.references: dict[str, Any] = {
+            name: f"{stack}-{name}" for name in document["Resources"]
         }
+        self.references |= {name: declared[name].get("Default") for name in declared}
+        self.references |= {
+            "AWS::Region": REGION,
+            "AWS::StackName": stack,
+            **parameters,
+        }
+
+    def served(self, place: str, kind: str, members: dict[str, Any]) -> dict[str, Any]:
+        """Return the members that are used; LocalError if another has an effect."""
+        supported = _USED.get(kind, set())
+        used = {name: members[name] for name in members if name in supported}
         ignored = {*_WITHOUT_EFFECT["Resource"], *_WITHOUT_EFFECT.get(kind, [])}
-        if others := given.keys() - ignored - used.keys():
+        if others := members.keys() - ignored - used.keys():
             raise LocalError(f"{place}: {sorted(others)} of {kind} is not served here")
         if "Fn::" in str(used):
             raise LocalError(f"{place}: only !Ref is served here: {used}")
-        return dict(_resolved(used, references))
+        return dict(_resolved(used, self.references))
 
-    shared = served("Globals", _GLOBALS, document["Globals"].pop("Function"))
-    served("Globals", "", document["Globals"])
-    found: dict[str, dict[str, Any]] = {kind: {} for kind in _USED}
-    for name, resource in resources.items():
-        kind = resource["Type"]
-        if not kind.startswith(tuple(_WITHOUT_EFFECT["Type"])):
-            # An attribute, such as Condition, is refused as a property would be.
-            given = resource | resource.get("Properties", {})
-            found[kind][name] = served(name, kind, given)
-    (api,) = found[_API].values()
+    def resources(self, kind: str) -> dict[str, dict[str, Any]]:
+        """Return the resources of a type, by their logical ids."""
+        return {
+            name: self.served(name, kind, _members(resource))
+            for name, resource in self._document["Resources"].items()
+            if resource["Type"] == kind
+        }
+
+    def shared(self) -> dict[str, Any]:
+        """Return the properties that all functions share."""
+        sections = self._document["Globals"]
+        self.served(
+            "Globals",
+            "",
+            {name: sections[name] for name in sections.keys() - {"Function"}},
+        )
+        return self.served("Globals", _GLOBALS, sections["Function"])
+
+    def refuse_others(self) -> None:
+        """Refuse the types of resources that are neither served nor without effect."""
+        for name, resource in self._document["Resources"].items():
+            kind = resource["Type"]
+            is_without_effect = kind.startswith(tuple(_WITHOUT_EFFECT["Type"]))
+            if kind not in _USED and not is_without_effect:
+                raise LocalError(f"{name}: {kind} is not served here")
+
+
+def _members(resource: dict[str, Any]) -> dict[str, Any]:
+    """Return properties and attributes: one such as Condition has an effect too."""
+    members: dict[str, Any] = resource | resource.get("Properties", {})
+    if "Events" in members:
+        members["Events"] = {
+            name: event
+            for name, event in members["Events"].items()
+            if event["Type"] not in _WITHOUT_EFFECT["Event"]
+        }
+    return members
+
+
+def _read(
+    folder: Path, document: dict[str, Any], parameters: Mapping[str, str], stack: str
+) -> Template:
+    reader = _Reader(document, parameters, stack)
+    reader.refuse_others()
+    shared = reader.shared()
+    (api,) = reader.resources(_API).values()
     functions: dict[str, Function] = {}
     routes: list[Route] = []
-    for name, own in found[_FUNCTION].items():
-        given = shared | own
+    for name, properties in reader.resources(_FUNCTION).items():
+        function = shared | properties
         functions[name] = Function(
-            folder / given["CodeUri"], given["Handler"], float(given["Timeout"])
+            folder / function["CodeUri"],
+            function["Handler"],
+            float(function["Timeout"]),
         )
-        for event in given["Events"].values():
-            asked = served(name, event["Type"], event["Properties"])
-            routes.append(Route(asked["Path"], asked["Method"].upper(), name))
+        for event in function["Events"].values():
+            route = reader.served(name, event["Type"], event["Properties"])
+            routes.append(Route(route["Path"], route["Method"].upper(), name))
+    tables = {}
+    for name, properties in reader.resources(_TABLE).items():
+        table_name = reader.references[name]
+        tables[name] = Table(table_name, {"TableName": table_name} | properties)
     return Template(
         api["StageName"],
         shared["Environment"]["Variables"],
         api["GatewayResponses"],
         functions,
         sorted(routes),  # fixed segments go first: "{" comes after every letter
-        [folder / layer["ContentUri"] for layer in found[_LAYER].values()],
-        {
-            name: Table(references[name], {"TableName": references[name]} | given)
-            for name, given in found[_TABLE].items()
-        },
+        [folder / layer["ContentUri"] for layer in reader.resources(_LAYER).values()],
+        tables,
     )
 
 
