@@ -14,6 +14,7 @@ from tools import ROOT
 FILES = [
     ROOT / "openapi.yaml",
     *ROOT.glob("*.md"),
+    *ROOT.glob(".github/*.md"),
     *ROOT.glob("[!.]*/**/*.md"),
 ]
 COMMANDS = {
