@@ -1,169 +1,125 @@
-"""Whom the alarms tell about each failure of failure_modes.yaml, and after how many minutes."""
+"""Production's alarms and metric filters, compared with the rows of alarms.yaml."""
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from tests.support import openapi
-from tests.support.alarms import Day, Stream, counted_in_log, ringing
 from tests.support.stack import block_of, properties_by_name, staged
 from tools import ROOT
 
-MODES = yaml.safe_load((ROOT / "tests/template/failure_modes.yaml").read_text())
-RATES = (1 / 60, 60, 30_000)  # requests a minute
-SHARES = {"listPets": 0.39, "createPet": 0.01, "getPet": 0.6}
-assert SHARES.keys() <= {each.id for each in openapi.operations()}, "see SHARES"
-REFUSED = {"status": 401, "integration.status": "401"}
-PRODUCTION = staged()
-API = PRODUCTION["Resources"]["Api"]["Properties"]
-Mode = dict[str, Any]
+HERE = Path(__file__).parent
+ROWS_TEXT = (HERE / "alarms.yaml").read_text()
+ROWS = yaml.safe_load(ROWS_TEXT)
+ACCESS_LOG = yaml.safe_load((HERE / "access_log.yaml").read_text())
+PRODUCTION = staged(**{"AWS::StackName": "animal-store-production"})
+ALARMS = properties_by_name(PRODUCTION, "AWS::CloudWatch::Alarm")
+COMPOSITES = properties_by_name(PRODUCTION, "AWS::CloudWatch::CompositeAlarm")
+FILTERS = properties_by_name(PRODUCTION, "AWS::Logs::MetricFilter")
+FORMAT = PRODUCTION["Resources"]["Api"]["Properties"]["AccessLogSetting"]["Format"]
+# A good request, as API Gateway writes it; "-" is what a request does not have.
+LINE = {
+    "request_id": "c6af9ac6-7b61-11e6-9a41-93e8deadbeef",
+    "extended_request_id": "dGVzdA==",
+    "requestId": "a1",
+    "stage": "production",
+    "time": "1764892800000",
+    "sourceIp": "192.0.2.1",
+    "method": "GET",
+    "resource": "/v1/pets",
+    "status": 200,
+    "latencyMs": 20,
+    "integrationStatus": "-",
+    "integrationLatencyMs": "18",
+    "responseBytes": "120",
+    "gatewayError": "-",
+    "waf": "-",
+}
 
 
-def answers(
-    operation: openapi.Operation, answer: Mode, before: float, after: float
-) -> Day:
-    """Return what API Gateway and its access log count for requests that get an answer."""
-    context = {
-        "stage": "production",
-        "httpMethod": operation.method,
-        "resourcePath": f"/v1{operation.path}",
-        "responseLatency": 20,
-        **answer,
+def rows_of(operation: openapi.Operation) -> Any:
+    """Return the rows with an operation's names in the place of BLOCK and the others."""
+    text = ROWS_TEXT.replace("BLOCK", block_of(operation.id))
+    text = text.replace("OPERATION", operation.id)
+    text = text.replace("METHOD", operation.method)
+    return yaml.safe_load(text.replace("RESOURCE", f"/v1{operation.path}"))
+
+
+def row(alarm: dict[str, Any]) -> dict[str, Any]:
+    """Return what a row has of an alarm's properties."""
+    return {
+        name: value
+        for name, value in alarm.items()
+        if name not in {"AlarmDescription", "AlarmRule"} and value != "AWS::NoValue"
     }
-    log = re.sub(
-        r"\$context\.([\w.]+)",
-        lambda found: str(context.get(found[1], "-")),
-        API["AccessLogSetting"]["Format"],
-    )
-    counts = counted_in_log(PRODUCTION, json.loads(log))
-    # api-gateway-metrics-and-dimensions.html in API Gateway's guide
-    stage = {"ApiName": API["Name"], "Stage": "production"}
-    counts.append((("AWS/ApiGateway", "Count", stage), 1))
-    return [Stream(metric, value, before, after) for metric, value in counts]
 
 
-def failures_of_version(operation: openapi.Operation, status: int, rate: float) -> Day:
-    """Return what Lambda and the function itself count when its newest version answers so."""
-    function = f"{block_of(operation.id)}Function"
-    version = f"{function}.Version.Version"
-    metrics = {
-        # monitoring-metrics-view.html in Lambda's guide
-        502: (
-            "AWS/Lambda",
-            "Errors",
-            {
-                "FunctionName": function,
-                "Resource": f"{function}:live",
-                "ExecutedVersion": version,
-            },
-        ),
-        503: (
-            "AnimalStore",
-            "Errors",
-            {"Stage": "production", "Operation": operation.id, "Version": version},
-        ),
-    }
-    return [Stream(metrics[status], 1, 0, rate)] if status in metrics else []
+def matches(pattern: str, line: dict[str, Any]) -> bool:
+    """Evaluate a filter pattern of the form that template.yaml uses.
 
-
-def day_of(mode: Mode, rate: float) -> Day:
-    """Make the traffic of a day on which a failure begins at minute 0."""
-    rate += mode.get("checks", 0)
-    day = []
-    for operation in openapi.operations():
-        met = mode if operation.id in mode.get("operations", [operation.id]) else {}
-        requests = rate * SHARES.get(operation.id, 0.01)
-        failed = requests * met.get("share", 0)
-        day += answers(operation, {"status": 200}, requests, requests - failed)
-        if "answer" in met:
-            day += answers(operation, met["answer"], 0, failed)
-        if "checks" in met:
-            day += failures_of_version(operation, met["answer"]["status"], failed)
-        day += answers(operation, REFUSED, 0, 60 * met.get("strangers", 0))
-        # unit/test_roles.py sees that the heartbeat makes the function count this.
-        refused = {
-            "Stage": "heartbeat-production",
-            "Operation": operation.id,
-            "Code": "unauthorized",
-        }
-        metric = "AnimalStore", "Errors", refused
-        day.append(Stream(metric, 1, 0.2, 0 if "silent" in met else 0.2))
-    return day
-
-
-def told(day: Day) -> str:
-    """Say which alarms tell somebody, and after how many minutes; Deployment tells CodeDeploy."""
-    first: dict[str, int] = {}
-    for name, minutes in ringing(PRODUCTION, day).items():
-        alarm = PRODUCTION["Resources"][name]["Properties"]
-        mails = alarm.get("AlarmActions") == alarm.get("OKActions") == ["AlarmTopic"]
-        is_deployment = name.endswith("DeploymentAlarm")
-        if minutes and (mails or is_deployment):
-            kind = "Deployment" if is_deployment else name.removesuffix("Alarm")
-            first[kind] = min(first.get(kind, 999), *minutes)
-    said = [f"{kind} {first[kind]}" for kind in sorted(first, key=first.__getitem__)]
-    return ", ".join(said) or "nobody"
-
-
-@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode["failure"])
-def test_a_failure_is_told(mode: Mode) -> None:
-    cells = [told(day_of(mode, rate)) for rate in RATES]
-
-    assert cells == mode["told"]
-
-
-def test_the_runbook_shows_whom_failures_wake_and_each_alarm_that_mails() -> None:
-    text = (ROOT / "docs/runbook.md").read_text()
-    shown = text.partition("| Failure ")[2].partition("\n\n")[0].splitlines()[2:]
-    rows = set()
-    for mode in MODES:
-        cells = [mode["failure"], *mode["told"], mode.get("because", "")]
-        rows.add(f"| {' | '.join(cells)} |")
-
-    assert shown
-    assert set(shown) <= rows
-    for name, each in PRODUCTION["Resources"].items():
-        if each.get("Properties", {}).get("AlarmActions") == ["AlarmTopic"]:
-            assert f"{name.removesuffix('Alarm')} " in str(MODES), "failure_modes.yaml"
-            assert f"\n### {name}" in text
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/FilterAndPatternSyntax.html
+    """
+    expression = pattern.strip("{} ").replace("&&", "and").replace("||", "or")
+    expression = re.sub(r'\$\.(\w+) = "([^"]*)\*"', r'\1.startswith("\2")', expression)
+    expression = expression.replace("$.", "").replace(" = ", " == ")
+    return bool(eval(expression, {}, line))  # noqa: S307 - the template's own text
 
 
 @openapi.each_operation
-@pytest.mark.parametrize(
-    ("failure", "change"),
-    [
-        ("0.8 % of the requests fail", {"answer": {"status": 500}}),
-        ("the functions' lines are not written, or not read", {}),
-        ("the new version crashes", {}),
-        ("the new version crashes", {"answer": {"status": 503}}),
-    ],
-)
-def test_alarms_watch_each_operation(
-    operation: openapi.Operation, failure: str, change: Mode
-) -> None:
-    [mode] = [each for each in MODES if each["failure"] == failure]
-    day = day_of(mode | change | {"operations": [operation.id]}, RATES[-1])
+@pytest.mark.parametrize("kind", ROWS["Operation"])
+def test_alarm_of_an_operation(operation: openapi.Operation, kind: str) -> None:
+    alarm = ALARMS[f"{block_of(operation.id)}{kind}"]
+    assert row(alarm) == rows_of(operation)["Operation"][kind]
 
-    assert told(day) == mode["told"][-1], (
-        f"template.yaml: let ObjectiveAlarm and HeartbeatAlarm name the alarms of {operation.id}, "
-        "or correct failure_modes.yaml."
+
+@pytest.mark.parametrize("name", ROWS["Stage"])
+def test_alarm_of_the_stage(name: str) -> None:
+    assert row((ALARMS | COMPOSITES)[name]) == ROWS["Stage"][name]
+
+
+def test_no_alarm_is_without_a_row() -> None:
+    names = {*ROWS["Stage"]}
+    for operation in openapi.operations():
+        names |= {f"{block_of(operation.id)}{kind}" for kind in ROWS["Operation"]}
+    assert {*ALARMS, *COMPOSITES} == names
+
+
+@pytest.mark.parametrize("name", ROWS["Composite"])
+def test_composite_alarm_names_each_operation(name: str) -> None:
+    parts = [
+        rows_of(operation)["Composite"][name] for operation in openapi.operations()
+    ]
+    assert COMPOSITES[name]["AlarmRule"] == " OR ".join(parts), (
+        f"template.yaml: let {name} name each operation's alarms, in the order of openapi.yaml."
     )
 
 
-def test_an_hour_after_a_failure_nobody_is_paged() -> None:
-    failing = day_of({"share": 1, "answer": {"status": 503}, "silent": True}, 60)
-    recovered = [
-        each._replace(before=each.after, after=each.before) for each in failing
+@pytest.mark.parametrize("name", FILTERS)
+def test_metric_filter_counts(name: str) -> None:
+    assert FILTERS[name]["LogGroupName"] == "AccessLogGroup"
+    assert FILTERS[name]["MetricTransformations"] == [ROWS["Filter"][name]]
+
+
+@pytest.mark.parametrize("case", ACCESS_LOG)
+def test_metric_filters_match_a_line(case: str) -> None:
+    line = LINE | ACCESS_LOG[case]["line"]
+    matching = [
+        name for name in FILTERS if matches(FILTERS[name]["FilterPattern"], line)
     ]
-
-    minutes = ringing(PRODUCTION, recovered)
-
-    assert 60 not in minutes["ObjectiveAlarm"] | minutes["HeartbeatAlarm"]
+    assert matching == ACCESS_LOG[case]["filters"]
 
 
-def test_no_alarm_has_more_metrics_than_cloudwatch_takes() -> None:
-    for alarm in properties_by_name(PRODUCTION, "AWS::CloudWatch::Alarm").values():
-        assert len(alarm.get("Metrics", [])[1:]) <= 10
+def test_access_log_has_the_members_of_the_sample_lines() -> None:
+    numbers = re.sub(r":(\$[\w.]+)", r":0", FORMAT)
+    assert json.loads(numbers).keys() == LINE.keys()
+
+
+def test_runbook_explains_each_alarm_that_tells_somebody() -> None:
+    runbook = (ROOT / "docs/runbook.md").read_text()
+    for name, alarm in (ALARMS | COMPOSITES).items():
+        if "AlarmActions" in row(alarm):
+            assert f"\n### {name}" in runbook

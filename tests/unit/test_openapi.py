@@ -9,7 +9,6 @@ from animal_store import catalogue, errors
 
 from tests.support import openapi, stack
 from tools import ROOT
-from tools.local.template import read
 
 WORDS = " ".join((ROOT / "openapi.yaml").read_text().split())
 
@@ -33,15 +32,26 @@ def test_integers_are_of_64_bits_and_new_codes_may_come() -> None:
     [
         ("per second for each operation, all clients together", "ThrottlingRate"),
         ("operation, all clients together (burst)", "ThrottlingBurst"),
-        ("requests per minute with one API key", "RequestsPerKey"),
-        ("requests per minute from one address", "RequestsPerAddress"),
     ],
 )
 def test_limits_are_those_of_the_stages(row: str, parameter: str) -> None:
-    default = read(ROOT / "template.yaml")["Parameters"][parameter].get("Default", 0)
-    production = int(stack.parameters("production").get(parameter, default))
-    staging = int(stack.parameters("staging").get(parameter, 0))
-    assert f"{row} | {production:,} | {staging or 'no limit'} |" in WORDS
+    production = int(stack.parameters("production")[parameter])
+    staging = int(stack.parameters("staging")[parameter])
+    assert f"{row} | {production:,} | {staging} |" in WORDS
+
+
+@pytest.mark.parametrize(
+    ("row", "rule"),
+    [
+        ("requests per minute with one API key", "requests-per-key"),
+        ("requests per minute from one address", "requests-per-address"),
+    ],
+)
+def test_limits_are_those_of_the_firewall(row: str, rule: str) -> None:
+    web_acl = stack.staged()["Resources"]["WebAcl"]["Properties"]
+    limits = {each["Name"]: each["Statement"] for each in web_acl["Rules"]}
+    limit = limits[rule]["RateBasedStatement"]["Limit"]
+    assert f"{row} | {limit:,} | no limit |" in WORDS
 
 
 def test_idempotency_keys_are_kept_as_long_as_the_text_says() -> None:

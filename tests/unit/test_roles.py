@@ -102,9 +102,10 @@ def test_heartbeat_is_counted_as_its_alarm_expects(
     operation: openapi.Operation, capsys: pytest.CaptureFixture[str]
 ) -> None:
     block = block_of(operation.id)
-    (target,) = RESOURCES[f"{block}Heartbeat"]["Properties"]["Targets"]
+    events = RESOURCES[f"{block}Function"]["Properties"]["Events"]
+    heartbeat = events["Heartbeat"]["Properties"]
 
-    handlers.invoke(json.loads(target["Input"]), function=f"{block}Function")
+    handlers.invoke(json.loads(heartbeat["Input"]), function=f"{block}Function")
 
     line = json.loads(capsys.readouterr().out)
     assert (line["Stage"], line["Operation"]) == ("heartbeat-production", operation.id)
