@@ -18,7 +18,6 @@ import yaml
 
 from tests.contract.client import Key, check
 from tests.contract.seeded_pets import SeededPets, make
-from tests.support.in_process import service_in_process
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -45,6 +44,9 @@ def service(
         with httpx2.Client(base_url=base_url, timeout=30) as client:
             yield client, os.environ["CONTRACT_API_KEY"]
     else:
+        # Here, because the suite that is packed with an artifact has no local service.
+        from tests.support.in_process import service_in_process
+
         with service_in_process(tmp_path_factory.mktemp("service")) as service:
             yield service
 

@@ -7,7 +7,6 @@ import requests
 from httpx2 import Client, Headers
 
 from tests.support import openapi
-from tools import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -15,7 +14,7 @@ def document() -> Any:
     # Here, because the import takes longer than most cases.
     import schemathesis
 
-    document = schemathesis.openapi.from_path(ROOT / "openapi.yaml")
+    document = schemathesis.openapi.from_path(openapi.PATH)
     # The key is the client's (401 has its own tests), and getPet ignores unknown parameters.
     document.config.generation.update(
         with_security_parameters=False, allow_extra_parameters=False

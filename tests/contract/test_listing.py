@@ -7,7 +7,7 @@ from jsonschema import Draft202012Validator
 from tests.contract.client import assert_error
 from tests.contract.seeded_pets import LARGEST, SeededPets, filters
 from tests.support.openapi import LIMIT, PARAMETERS, STATUSES
-from tests.support.processes import wait_for
+from tests.support.waiting import wait_for
 
 FIRST, *_, LAST = STATUSES
 DOCUMENTED = Draft202012Validator(PARAMETERS["Cursor"]["schema"])

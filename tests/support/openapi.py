@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from functools import cache, reduce
 from operator import getitem
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -11,13 +12,13 @@ import yaml
 from jsonschema import Draft202012Validator
 from pydantic_core import from_json
 
-from tools import ROOT
+PATH = Path(__file__).parents[2] / "openapi.yaml"
 
 
 @cache
 def document() -> dict[str, Any]:
     """Read the document, with its references resolved."""
-    loaded = yaml.safe_load((ROOT / "openapi.yaml").read_text("utf-8"))
+    loaded = yaml.safe_load(PATH.read_text("utf-8"))
 
     def resolve(part: Any) -> Any:
         match part:

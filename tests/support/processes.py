@@ -4,16 +4,15 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
 
+from tests.support.waiting import wait_for
 from tools import ROOT
 
 ANIMAL_STORE = (sys.executable, "-m", "ops")
@@ -84,14 +83,6 @@ def check_contract(service: RunningService, expected_failures: str = "") -> None
     }
     output = run("make", "contract", cwd=ROOT, timeout_s=1200, **variables)
     assert "skipped" not in output
-
-
-def wait_for(condition: Any, timeout_s: float = 10.0) -> None:
-    """Wait until a condition holds; AssertionError if it does not in time."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
 
 
 def run(

@@ -1,4 +1,4 @@
-"""Pack a build into one file for every stage: code, template, parameters, commit.
+"""Pack a build into one file for every stage: code, template, parameters, commit, contract suite.
 
 The same build gives the same bytes, so that stages and rollbacks can be compared by one digest.
 """
@@ -12,6 +12,17 @@ from pathlib import Path
 import yaml
 
 from tools import ROOT
+
+# The contract suite and the files that it reads: a stage is asked what its own commit promises. In
+# a folder of their own they run without this checkout (tests/packaging/test_suite.py).
+SUITE = (
+    "openapi.yaml",
+    "pyproject.toml",  # pytest's settings
+    "tests/contract/**/*.py",
+    "tests/contract/**/*.yaml",
+    "tests/support/openapi.py",
+    "tests/support/waiting.py",
+)
 
 
 def zipped(directory: Path) -> bytes:
@@ -49,6 +60,9 @@ def pack(build: Path, output: Path) -> str:
     }
     for folder in build.glob("*/"):
         entries[f"{folder.name}.zip"] = zipped(folder)
+    for pattern in SUITE:
+        for file in ROOT.glob(pattern):
+            entries[f"suite/{file.relative_to(ROOT)}"] = file.read_bytes()
     content = _zip(entries)
     output.write_bytes(content)
     return sha256(content).hexdigest()
