@@ -22,8 +22,8 @@ from tests.support.processes import (
     RunningService,
     environment,
     run_service,
-    wait_for,
 )
+from tests.support.waiting import wait_for
 from tools import ROOT
 from tools.key_table import KeyRecord, KeyTable
 from tools.local.events import EXAMPLE_KEY

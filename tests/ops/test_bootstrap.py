@@ -1,5 +1,6 @@
 """Who may become a role of ops/bootstrap.yaml, what it keeps safe, and what it asks of GitHub."""
 
+from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
@@ -13,36 +14,7 @@ from tests.support.stack import decided, properties_by_name
 BOOTSTRAP = decided("ops/bootstrap.yaml", Stage="production")
 RESOURCES = BOOTSTRAP["Resources"]
 
-TRUST = """
-ApiGatewayLoggingRole: [{Service: apigateway.amazonaws.com}, null]
-BackupRole: [{Service: backup.amazonaws.com}, null]
-CheckRole:
-  - &github
-    Federated:
-      arn:AWS::Partition:iam::AWS::AccountId:oidc-provider/token.actions.githubusercontent.com
-  - StringEquals:
-      token.actions.githubusercontent.com:aud: sts.amazonaws.com
-      token.actions.githubusercontent.com:environment: production-check
-      token.actions.githubusercontent.com:ref: refs/heads/main
-      token.actions.githubusercontent.com:repository_id: RepositoryId
-      token.actions.githubusercontent.com:sub:
-        - repo:Owner/Repository:environment:production-check
-        - repo:Owner@OwnerId/Repository@RepositoryId:environment:production-check
-DeployRole:
-  - *github
-  - StringEquals:
-      token.actions.githubusercontent.com:aud: sts.amazonaws.com
-      token.actions.githubusercontent.com:environment: production
-      token.actions.githubusercontent.com:ref: refs/heads/main
-      token.actions.githubusercontent.com:repository_id: RepositoryId
-      token.actions.githubusercontent.com:sub:
-        - repo:Owner/Repository:environment:production
-        - repo:Owner@OwnerId/Repository@RepositoryId:environment:production
-ExecutionRole: [{Service: cloudformation.amazonaws.com}, null]
-OperatorRole:
-  - AWS: arn:AWS::Partition:iam::AWS::AccountId:root
-  - Bool: {aws:MultiFactorAuthPresent: "true"}
-"""
+TRUST = yaml.safe_load(Path(__file__).with_name("trust.yaml").read_text())
 
 
 def test_only_these_become_the_roles_which_no_role_can_change() -> None:
@@ -52,7 +24,7 @@ def test_only_these_become_the_roles_which_no_role_can_change() -> None:
         assert role["Path"] == "/animal-store-bootstrap/"
         (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
         trusted[name] = [statement["Principal"], statement.get("Condition")]
-    assert trusted == yaml.safe_load(TRUST)
+    assert trusted == TRUST
 
 
 def test_artifacts_are_kept_and_tables_copied_each_day_to_a_locked_vault() -> None:
@@ -66,6 +38,16 @@ def test_artifacts_are_kept_and_tables_copied_each_day_to_a_locked_vault() -> No
     assert "'DeleteAfterDays': 35" in str(RESOURCES["BackupPlan"])
     selection = RESOURCES["BackupSelection"]["Properties"]["BackupSelection"]
     assert selection["Resources"][0].endswith(":table/animal-store-production-*")
+
+
+def test_backup_role_can_copy_and_restore_tables() -> None:
+    prefix = (
+        "arn:AWS::Partition:iam::aws:policy/service-role/AWSBackupServiceRolePolicy"
+    )
+    assert RESOURCES["BackupRole"]["Properties"]["ManagedPolicyArns"] == [
+        f"{prefix}ForBackup",
+        f"{prefix}ForRestores",
+    ]
 
 
 def prepare(environment: str) -> str:
