@@ -1,13 +1,13 @@
 """Prepare an account and region for a stage, once, by an administrator: ops/bootstrap.yaml."""
 
+import json
 from typing import Annotated
 
 import typer
 
-from ops.stage import SAM, DeploymentError, Stage, StageName
-
-# Numbers too: roles trust no repository that takes another's name.
-_IDENTITY = r'"Owner=\(.owner.login) OwnerId=\(.owner.id) Repository=\(.name) RepositoryId=\(.id)"'
+from ops import programs
+from ops.stage import DeploymentError, Stage, StageName
+from tools import ROOT
 
 
 def bootstrap(
@@ -20,17 +20,36 @@ def bootstrap(
     On GitHub an environment of the stage's name has to be there (of production, with a reviewer):
     https://docs.github.com/en/rest/deployments/environments
     """
+    programs.require_sam()
     path = f"repos/{repository}"
-    environment = stage.run("gh", "api", f"{path}/environments/{stage.name}")
+    environment = programs.gh("api", f"{path}/environments/{stage.name}")
     if stage.name == "production" and "required_reviewers" not in environment:
         raise DeploymentError("on GitHub, give production a required reviewer")
-    identity = stage.run("gh", "api", path, "--jq", _IDENTITY).split()
+    facts = json.loads(programs.gh("api", path))
+    # Numbers too: roles trust no repository that takes another's name.
+    identity = [
+        f"Owner={facts['owner']['login']}",
+        f"OwnerId={facts['owner']['id']}",
+        f"Repository={facts['name']}",
+        f"RepositoryId={facts['id']}",
+    ]
     create(stage, identity + parameters)
 
 
 def create(stage: Stage, parameters: list[str]) -> None:
-    """Create or update the stack of the account; print what sam says, the outputs at the end."""
-    print(stage.run(SAM, "deploy", "--template-file", "ops/bootstrap.yaml", "--stack-name",
-        f"{stage.stack}-bootstrap", "--capabilities", "CAPABILITY_IAM",
-        "--no-fail-on-empty-changeset", "--parameter-overrides",
-        f"Stage={stage.name}", *parameters))  # fmt: skip
+    """Create or update the stack of the account; print its outputs."""
+    stack = f"{stage.stack}-bootstrap"
+    arguments = [
+        "deploy",
+        "--template-file=ops/bootstrap.yaml",
+        f"--stack-name={stack}",
+        "--capabilities=CAPABILITY_IAM",
+        "--no-fail-on-empty-changeset",
+        "--parameter-overrides",
+        f"Stage={stage.name}",
+        *parameters,
+    ]
+    if not programs.sam(*arguments, folder=ROOT):
+        raise DeploymentError(f"sam deploy failed: {stage.state(stack)}")
+    for name, value in stage.deployed(stack).items():
+        print(name, value)

@@ -1,59 +1,107 @@
-"""Deploy an earlier artifact again, or a new one, and go back if the new one fails its check."""
+"""Deploy an artifact to a stage and check it; go back if it fails, or when somebody asks for it."""
 
 import json
 import os
-import sys
 import time
 import tomllib
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from pathlib import Path
-from shutil import unpack_archive
-from tempfile import TemporaryDirectory
-from zipfile import ZipFile
+from typing import Annotated, NoReturn
 
+import typer
 import yaml
 
-from ops.stage import SAM, DeploymentError, Stage, StageName
-from tools import ROOT
+from ops import artifacts, programs
+from ops.artifacts import unpacked
+from ops.stage import DeploymentError, Stage, StageName
+from tools.packaging.build import build
+from tools.packaging.targets import TARGETS
 
-# Replacing or deleting a table would leave the stage with an empty one.
-STACK_POLICY = """{"Statement": [
-  {"Effect": "Allow", "Principal": "*", "Action": "Update:*", "Resource": "*"},
-  {"Effect": "Deny", "Principal": "*", "Action": ["Update:Replace", "Update:Delete"],
-    "Resource": ["LogicalResourceId/AnimalsTable", "LogicalResourceId/ApiKeysTable"]}
-]}"""
+# A table that is replaced or deleted would leave the stage with an empty one.
+STACK_POLICY = {
+    "Statement": [
+        {"Effect": "Allow", "Principal": "*", "Action": "Update:*", "Resource": "*"},
+        {
+            "Effect": "Deny",
+            "Principal": "*",
+            "Action": ["Update:Replace", "Update:Delete"],
+            "Resource": [
+                "LogicalResourceId/AnimalsTable",
+                "LogicalResourceId/ApiKeysTable",
+            ],
+        },
+    ]
+}
 _READ_ONLY = ("-m", "smoke_read_only")
 
 
-def deploy(stage: StageName, file: Path, *, attested: bool = True) -> None:
-    """Deploy an artifact and check it; if it fails, deploy the last one that passed."""
-    good, commit = last_good(stage), ZipFile(file).read("COMMIT").decode()
-    runs = stage.deployed()["Commit"] if good else commit
-    # What was approved late is older than what runs.
-    older = ["git", "merge-base", "--is-ancestor", commit, runs]
-    if attested and runs != commit and not stage.execute(older, cwd=ROOT).returncode:
-        raise DeploymentError(f"{commit} is older than {runs}")
-    try:
-        _install(stage, file.read_bytes(), attested=attested, canary=True)
-    except Exception as error:
-        # It is not what runs if nothing was deployed, or somebody has deployed since.
-        if commit in {good, runs} or stage.deployed()["Commit"] != commit:
-            raise
-        _install(stage, _load(stage, good))
-        raise DeploymentError(f"{error}\n{stage.name} runs {good} again") from error
+def deploy(
+    stage: StageName,
+    file: Annotated[
+        Path | None, typer.Argument(help="Without it, the commit is built.")
+    ] = None,
+    *,
+    allow_older: Annotated[
+        bool,
+        typer.Option("--allow-older", help="Do not ask git which commit is older."),
+    ] = False,
+) -> None:
+    """Deploy an artifact and check it; if it fails, deploy the last one that passed its check."""
+    programs.require_sam()
+    if file is None:
+        build("arm64")
+        file = TARGETS["arm64"].artifact
+    content = file.read_bytes()
+    with unpacked(content) as (folder, commit):
+        before, good = stage.commit(), artifacts.last_good(stage)
+        # A commit approved late may be older than the one deployed since: refuse it.
+        if (
+            before not in {"", commit}
+            and not allow_older
+            and programs.is_ancestor(commit, before)
+        ):
+            raise DeploymentError(
+                f"{commit} is older than {before}, which {stage.name} runs"
+            )
+        # Stored before the stack changes, so that whatever runs can be deployed again.
+        artifacts.store(stage, commit, content)
+        try:
+            _install(stage, folder, commit, canary=True)
+            check_contract(stage, folder)
+        except Exception as error:
+            _go_back(stage, commit, "" if commit in {before, good} else good, error)
+    _remember(stage, commit)
 
 
-def rollback(stage: StageName, commit: str, *, attested: bool = True) -> None:
-    """Deploy again at once what the stage ran of COMMIT, and check it."""
-    _install(stage, _load(stage, commit), attested=attested)
+def rollback(
+    stage: StageName,
+    commit: Annotated[str, typer.Argument(help="Its first digits are enough.")] = "",
+) -> None:
+    """Deploy a stored artifact again at once, and check it; without COMMIT, list what is stored."""
+    if not commit:
+        for date, stored in artifacts.stored(stage):
+            print(date, stored)
+        return
+    programs.require_sam()
+    commit = artifacts.find(stage, commit)
+    with unpacked(artifacts.load(stage, commit)) as (folder, _):
+        try:
+            _install(stage, folder, commit, canary=False)
+            check_contract(stage, folder)
+        except Exception as error:
+            _go_back(stage, commit, "", error)
+    _remember(stage, commit)
 
 
-def check_contract(stage: Stage) -> None:
-    """Refuse a stage that does not pass the contract suite (production: its reads)."""
-    selected = _READ_ONLY if stage.name == "production" else ()
-    if status := _ask(stage, check_key(stage), "-rfE", *selected):
+def check_contract(stage: Stage, folder: Path) -> None:
+    """Refuse a stage that fails the contract suite of an unpacked artifact (production: reads)."""
+    selection = _READ_ONLY if stage.name == "production" else ()
+    if status := _run_suite(stage, folder, check_key(stage), "-rfE", *selection):
         # https://docs.pytest.org/en/stable/reference/exit-codes.html
-        raise DeploymentError(f"the contract suite ended with pytest's status {status}")
+        raise DeploymentError(
+            f"the contract suite failed (pytest's status {status}): see above"
+        )
 
 
 def check_key(stage: Stage) -> str:
@@ -65,82 +113,88 @@ def check_key(stage: Stage) -> str:
     return key
 
 
-def last_good(stage: Stage) -> str:
-    """Name the commit that passed its check last; empty if there is none."""
-    try:
-        return _load(stage, "last-good").decode()
-    except stage.client("s3").exceptions.NoSuchKey:
-        return ""
-
-
-def _load(stage: Stage, key: str) -> bytes:
-    """Read an artifact, by its commit, or what else is in the bucket."""
-    answer = stage.client("s3").get_object(
-        Bucket=stage.account()["ArtifactBucketName"], Key=key
+def _run_suite(stage: Stage, folder: Path, key: str, *arguments: str) -> int:
+    url = stage.deployed()["BaseUrl"]
+    return programs.run_suite(
+        folder / "suite", url, key, stage.expected_failures, *arguments
     )
-    return bytes(answer["Body"].read())
 
 
-def _ask(stage: Stage, key: str, *arguments: str) -> int:
-    """Run the contract suite without this process's credentials; return its exit status."""
-    environment = {
-        "CONTRACT_BASE_URL": stage.deployed()["BaseUrl"],
-        "CONTRACT_API_KEY": key,
-        "CONTRACT_EXPECTED_FAILURES": os.environ.get(
-            "EXPECTED_FAILURES", "tests/contract/expected_failures/aws.yaml"
-        ),
-    }
-    command = [sys.executable, "-m", "pytest", "tests/contract", *arguments]
-    return stage.execute(command, cwd=ROOT, env=environment).returncode
-
-
-def _install(
-    stage: Stage, content: bytes, *, attested: bool = False, canary: bool = False
-) -> None:
-    """Create or update the stack from an artifact, check it, and remember that it passed."""
-    account, s3 = stage.account(), stage.client("s3")
-    with TemporaryDirectory() as name:
-        file, folder = Path(name, "artifact.zip"), Path(name, "artifact")
-        file.write_bytes(content)
-        unpack_archive(file, folder)
-        commit = (folder / "COMMIT").read_text()
-        if attested:
-            # Only what the pipeline of the account's repository has built of main.
-            repository = account["Repository"]
-            stage.run("gh", "attestation", "verify", str(file), "--repo", repository,
-                "--signer-workflow", f"{repository}/.github/workflows/deploy.yml",
-                "--source-ref", "refs/heads/main", "--source-digest", commit,
-                "--deny-self-hosted-runners")  # fmt: skip
-        # Before the stack changes, so that whatever runs can be deployed again.
-        bucket = account["ArtifactBucketName"]
-        s3.put_object(Bucket=bucket, Key=commit, Body=content)
-        print("deploying", commit, "(CloudFormation goes on if interrupted)")
-        command = _command(stage, account, folder, commit, canary=canary)
-        # A canary that nobody calls cannot fail.
-        key = check_key(stage) if canary and last_good(stage) else ""
-        with ThreadPoolExecutor() as pool:
-            sam = pool.submit(stage.execute, command, cwd=folder)
-            while key and not sam.done():
-                _ask(stage, key, "-qq", "--no-summary", *_READ_ONLY)
-    if sam.result().returncode:
+def _install(stage: Stage, folder: Path, commit: str, *, canary: bool) -> None:
+    """Create or update the stack from an unpacked artifact, and protect it."""
+    arguments = _mark(stage, folder, commit, canary=canary)
+    print(f"deploying {commit}; CloudFormation goes on if this is interrupted")
+    with ThreadPoolExecutor() as pool:
+        deployment = pool.submit(programs.sam, *arguments, folder=folder)
+        if canary and stage.commit():
+            _feed_canary(stage, folder, deployment)
+    if not deployment.result():
         raise DeploymentError(f"sam deploy failed: {stage.state()}")
-    client = stage.client("cloudformation")
-    client.set_stack_policy(StackName=stage.stack, StackPolicyBody=STACK_POLICY)
-    client.update_termination_protection(
+    cloudformation = stage.client("cloudformation")
+    cloudformation.set_stack_policy(
+        StackName=stage.stack, StackPolicyBody=json.dumps(STACK_POLICY)
+    )
+    cloudformation.update_termination_protection(
         StackName=stage.stack, EnableTerminationProtection=True
     )
-    print(commit, "stays, unless this says otherwise: it is checked now")
-    check_contract(stage)
-    s3.put_object(Bucket=bucket, Key="last-good", Body=commit)
+    print(f"deployed {commit}; running its contract suite")
 
 
-def _command(
-    stage: Stage, account: dict[str, str], folder: Path, commit: str, *, canary: bool
-) -> list[str]:
-    """Mark an unpacked artifact's template, and return the command that deploys it.
+def _feed_canary(stage: Stage, folder: Path, deployment: Future[bool]) -> None:
+    """Send read-only requests until `sam` returns: CodeDeploy judges a version by its requests.
 
-    It names every parameter but an account's own, so that a rollback reverts changed ones.
+    Nothing that fails here is a judgement.
     """
+    key = ""
+    while not deployment.done():
+        with suppress(Exception):
+            key = key or check_key(stage)
+            _run_suite(stage, folder, key, "-qq", "--no-summary", *_READ_ONLY)
+        wait([deployment], timeout=1)
+
+
+def _go_back(stage: Stage, failed: str, good: str, error: Exception) -> NoReturn:
+    """Deploy `good` at once, if there is one and `failed` runs; the last line says what runs."""
+    lines, advice = [f"{failed} failed: {error}"], ""
+    try:
+        # Else nothing was deployed, or somebody has deployed since.
+        if good and stage.commit() == failed:
+            with unpacked(artifacts.load(stage, good)) as (folder, _):
+                _install(stage, folder, good, canary=False)
+                check_contract(stage, folder)
+    except Exception as second:
+        lines.append(f"going back to {good} failed: {second}")
+        advice = f"; next: animal-store rollback {stage.name} {good}"
+    lines.append(_what_runs(stage) + advice)
+    raise DeploymentError("\n".join(lines)) from error
+
+
+def _what_runs(stage: Stage) -> str:
+    try:
+        return f"{stage.name} runs {stage.commit() or 'nothing that was deployed so'}"
+    except Exception as error:
+        return f"what {stage.name} runs is unknown: {error}"
+
+
+def _remember(stage: Stage, commit: str) -> None:
+    """Write `last-good`, unless the stage has come to run something else during the check."""
+    differences = [*stage.misdirected()]
+    if (runs := stage.commit()) != commit:
+        differences.insert(0, f"{stage.name} runs {runs}")
+    if differences:
+        raise DeploymentError(
+            f"{commit} passed its check, but something else runs now, and last-good stays: "
+            + "; ".join(differences)
+        )
+    artifacts.write_last_good(stage, commit)
+
+
+def _mark(stage: Stage, folder: Path, commit: str, *, canary: bool) -> list[str]:
+    """Write commit and time into an unpacked artifact's template; return sam's arguments for it.
+
+    They name every parameter but an account's own, so that a rollback reverts changed ones.
+    """
+    account = stage.account
     file = folder / "template.yaml"
     template = yaml.safe_load(file.read_text("utf-8"))
     # Lambda publishes no version of a function that is identical to its newest version: a
@@ -156,13 +210,18 @@ def _command(
         for name, parameter in template["Parameters"].items()
         if parameter.get("Default", "") != ""
     ]
-    own = tomllib.loads((folder / "samconfig.toml").read_text("utf-8"))[stage.name]
-    parameters += own["deploy"]["parameters"]["parameter_overrides"]
+    config = tomllib.loads((folder / "samconfig.toml").read_text("utf-8"))
+    parameters += config[stage.name]["deploy"]["parameters"]["parameter_overrides"]
     parameters.append(f"PermissionsBoundary={account['PermissionsBoundaryArn']}")
     if email := os.environ.get("ALARM_EMAIL"):
         parameters.append(f"AlarmEmail={email}")
     if not canary:
         parameters.append("Canary=false")
-    return [SAM, "deploy", "--config-env", stage.name,
-        "--s3-bucket", account["ArtifactBucketName"], "--role-arn", account["ExecutionRoleArn"],
-        "--parameter-overrides", *parameters]  # fmt: skip
+    return [
+        "deploy",
+        f"--config-env={stage.name}",
+        f"--s3-bucket={account['ArtifactBucketName']}",
+        f"--role-arn={account['ExecutionRoleArn']}",
+        "--parameter-overrides",
+        *parameters,
+    ]

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 from animal_store_client.errors import printable
 
-from ops.stage import Stage
-from tools.key_table import KeyTable
+from ops.stage import Stage, stage_named
+from tools.key_table import CHECK_HASH, KeyTable
 from tools.local.folder import DataFolder
 from tools.local.service import KEY_TABLE, load_template, open_store
 from tools.local.store import create_tables
@@ -19,7 +19,7 @@ app = typer.Typer(help="Issue, list and revoke API keys.", no_args_is_help=True)
 StageOption = Annotated[
     Stage | None,
     typer.Option(
-        parser=Stage,
+        parser=stage_named,
         metavar="STAGE",
         help="Act on this deployed stage's keys (samconfig.toml).",
     ),
@@ -62,15 +62,24 @@ def issue(
 
 @app.command("list")
 def list_(*, stage: StageOption = None) -> None:
-    """List the records of all keys, never the keys themselves; times are UTC."""
+    """List the records of all keys, never the keys themselves; times are UTC.
+
+    Expired keys of checks are left out: each deployment issues some.
+    """
     print("Id            Created           Expires           State    Label")
     with _table(stage) as keys:
-        for each in keys.all():
-            times = f"{_time(each.created)}  {_time(each.expires):16}"
-            who = f"issued by {each.issuedBy}"
-            if each.revokedBy:
-                who += f", revoked by {each.revokedBy}"
-            record = f"{each.id}  {times}  {each.state:7}  {each.label:20}  {who}"
+        for key in keys.all():
+            if key.hash.startswith(CHECK_HASH) and key.state == "expired":
+                continue
+            times = f"{_time(key.created)}  {_time(key.expires):16}"
+            who = (
+                f"issued by {key.issuedBy}"
+                if key.issuedBy
+                else "issued by nobody named"
+            )
+            if key.revokedBy:
+                who += f", revoked by {key.revokedBy}"
+            record = f"{key.id}  {times}  {key.state:7}  {key.label:20}  {who}"
             print(printable(record))
 
 

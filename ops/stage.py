@@ -1,21 +1,30 @@
 """A stage: its stack on AWS, and the account that it is in."""
 
-import subprocess
-from collections.abc import Callable
+import os
+import tomllib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any
 
 import boto3
 import typer
+from botocore.exceptions import ClientError
 
 from tools import ROOT
 from tools.key_table import KeyTable
 
-SAM = str(ROOT / ".tools/sam/bin/sam")
-# What is said of a state in which nothing can be deployed, before the stack's name.
+# What to do about a stack in a state in which nothing can be deployed. `{}` is its name.
+_DELETE = "an administrator: aws cloudformation delete-stack --stack-name {}"
+_CANCEL = "aws cloudformation cancel-update-stack --stack-name {}"
 _ADVICE = {
-    "ROLLBACK_COMPLETE": "nothing is deployed; next: aws cloudformation delete-stack --stack-name ",
-    "UPDATE_ROLLBACK_FAILED": "next: aws cloudformation continue-update-rollback --stack-name ",
+    "CREATE_FAILED": _DELETE,
+    "DELETE_FAILED": _DELETE + " --deletion-mode FORCE_DELETE_STACK",
+    "ROLLBACK_COMPLETE": _DELETE,
+    "ROLLBACK_FAILED": _DELETE,
+    "UPDATE_FAILED": "an administrator: aws cloudformation rollback-stack --stack-name {}",
+    "UPDATE_IN_PROGRESS": f"wait until it has ended, or: {_CANCEL}",
+    "UPDATE_ROLLBACK_FAILED": "aws cloudformation continue-update-rollback --stack-name {}",
 }
 
 
@@ -23,49 +32,68 @@ class DeploymentError(Exception):
     """The service cannot be deployed or tested; the message is for the person at the terminal."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Stage:
-    """A stage by its name in samconfig.toml, and how it is reached.
+    """A stage by its name in samconfig.toml.
 
     Args:
         name: The name.
         client: Makes a client of a service of AWS, with the credentials of the environment.
-        execute: Starts each command, as `subprocess.run` does.
+        expected_failures: Which file of `tests/contract/expected_failures` applies to it.
     """
 
     name: str
     client: Callable[..., Any] = boto3.client
-    execute: Callable[..., subprocess.CompletedProcess[str]] = subprocess.run
+    expected_failures: str = "aws"
 
     @property
     def stack(self) -> str:
         """The name of its stack."""
         return f"animal-store-{self.name}"
 
-    def run(self, *command: str) -> str:
-        """Run a command in the checkout and return what it printed."""
-        done = self.execute(command, cwd=ROOT, check=True, stdout=-1, text=True)
-        return done.stdout
-
     def describe(self, stack: str = "") -> Any:
-        """Return what CloudFormation says of its stack, or another."""
-        return self.client("cloudformation").describe_stacks(
-            StackName=stack or self.stack
-        )["Stacks"][0]
+        """Return what CloudFormation says of its stack, or another; empty if there is none."""
+        cloudformation = self.client("cloudformation")
+        try:
+            stacks = cloudformation.describe_stacks(StackName=stack or self.stack)
+        except ClientError as error:
+            # There is no code for it; `sam deploy` reads the message, too.
+            if "does not exist" in str(error):
+                return {}
+            raise
+        return stacks["Stacks"][0]
 
-    def state(self) -> str:
-        """Say how its stack is, and what to do if it cannot be deployed."""
-        status = self.describe()["StackStatus"]
-        return f"{status}: {_ADVICE.get(status, '')}{self.stack}"
+    def state(self, stack: str = "") -> str:
+        """Say in which state its stack is, or another, and what to do if it cannot be deployed."""
+        name = stack or self.stack
+        status = self.describe(name).get("StackStatus", "")
+        if not status:
+            return f"{name} does not exist"
+        # CloudFormation leaves REVIEW_IN_PROGRESS to the next deployment.
+        is_busy = status.endswith("_IN_PROGRESS") and status != "REVIEW_IN_PROGRESS"
+        advice = _ADVICE.get(status, "wait until it has ended" if is_busy else "")
+        return f"{name} is {status}" + (
+            f"; next: {advice.format(name)}" if advice else ""
+        )
+
+    def outputs(self, stack: str = "") -> dict[str, str]:
+        """Return the outputs of its stack, or another; empty if there are none."""
+        pairs = self.describe(stack).get("Outputs", [])
+        return {pair["OutputKey"]: pair["OutputValue"] for pair in pairs}
 
     def deployed(self, stack: str = "") -> dict[str, str]:
-        """Return the outputs of its stack, or another."""
-        if pairs := self.describe(stack).get("Outputs"):
-            return {each["OutputKey"]: each["OutputValue"] for each in pairs}
-        raise DeploymentError(self.state())
+        """Return the outputs of its stack, or another, which must have been deployed."""
+        if outputs := self.outputs(stack):
+            return outputs
+        raise DeploymentError(self.state(stack))
 
+    def commit(self) -> str:
+        """Name the commit that it runs; empty without a stack, or after a plain `sam deploy`."""
+        return self.outputs().get("Commit", "")
+
+    @cached_property
     def account(self) -> dict[str, str]:
-        """Return the outputs of ops/bootstrap.yaml's stack: the bucket of artifacts, and roles."""
+        """The outputs of ops/bootstrap.yaml's stack: the bucket of artifacts, and roles."""
         return self.deployed(f"{self.stack}-bootstrap")
 
     def keys(self) -> KeyTable:
@@ -75,5 +103,39 @@ class Stage:
             self.client("dynamodb"), table, lambda: sts.get_caller_identity()["Arn"]
         )
 
+    def misdirected(self) -> Iterator[str]:
+        """Describe each alias `live` that does not send every request to the deployed version."""
+        pages = self.client("cloudformation").get_paginator("list_stack_resources")
+        versions = "StackResourceSummaries[?ResourceType=='AWS::Lambda::Version']"
+        for resource in pages.paginate(StackName=self.stack).search(versions):
+            function, _, version = resource["PhysicalResourceId"].rpartition(":")
+            alias = self.client("lambda").get_alias(FunctionName=function, Name="live")
+            weights = alias.get("RoutingConfig", {}).get("AdditionalVersionWeights", {})
+            if alias["FunctionVersion"] != version or weights:
+                shares = "".join(
+                    f", {share:.0%} to {v}" for v, share in weights.items()
+                )
+                yield (
+                    f"version {version} of {function.rpartition(':')[2]} was deployed, "
+                    f"live points to {alias['FunctionVersion']}{shares}"
+                )
 
-StageName = Annotated[Stage, typer.Argument(parser=Stage, metavar="STAGE")]
+
+def stage_named(name: str) -> Stage:
+    """Read a stage's name from the command line: it must be in samconfig.toml and have a region.
+
+    `default` is none: it has the parameters of a plain `sam deploy`.
+    """
+    config = tomllib.loads((ROOT / "samconfig.toml").read_text("utf-8"))
+    names = [each for each in config if each not in {"version", "default"}]
+    if name not in names:
+        raise typer.BadParameter(f"samconfig.toml has {' and '.join(names)}")
+    # sam and the SDK read only AWS_DEFAULT_REGION.
+    if region := os.environ.get("AWS_REGION"):
+        os.environ.setdefault("AWS_DEFAULT_REGION", region)
+    if not boto3.Session().region_name:
+        raise DeploymentError("Set AWS_DEFAULT_REGION to the region of the stage.")
+    return Stage(name)
+
+
+StageName = Annotated[Stage, typer.Argument(parser=stage_named, metavar="STAGE")]

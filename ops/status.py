@@ -1,93 +1,121 @@
-"""Say what a stage runs and how it is, and what changed although nobody deployed."""
+"""Report what a stage runs, whether it is healthy, and what has drifted."""
 
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from operator import itemgetter
+from typing import Any
 
-import jmespath  # type: ignore[import-untyped]
-
-from ops.deploy import check_contract, last_good
+from ops import artifacts
+from ops.deploy import check_contract
 from ops.stage import DeploymentError, Stage, StageName
 from tools.key_table import CHECK_HASH
 
 _MONTH_S = 30 * 86_400
 _OBJECTIVE = 0.001  # the share of an operation's requests that may fail in a month
 
-# The state of point-in-time recovery and of time to live, in what AWS says of a table.
-_LAPSES = (
-    "[ContinuousBackupsDescription.PointInTimeRecoveryDescription"
-    ".PointInTimeRecoveryStatus, TimeToLiveDescription.TimeToLiveStatus]"
-)
+Part = Callable[[Stage], Iterator[str]]
+"""Prints what it looks at, and yields what is not as it should be."""
 
 
 def status(stage: StageName) -> int:
-    """Say what a stage runs, and what is not as it should be; return how much that is."""
-    found = 0
-    for part in _version, _topic, _tables, _counter, _keys, _failures, _resources:
-        try:
-            for line in part(stage):
-                found += 1
-                print("!", line)
-        except Exception as error:
-            found += 1
-            print("!", part.__name__, error)
-    return found
+    """Print what a stage runs and, after `!`, what is wrong; return how many things are wrong."""
+    print(stage.state())
+    if not stage.outputs():
+        return 1
+    parts = (_version, Stage.misdirected, _topic, _tables, _counter, _keys, _failures)
+    return sum(_report(stage, part) for part in parts)
 
 
 def check_stage(stage: StageName) -> None:
-    """Do as `status`, then test the stage (production: reads only); fail if anything is wrong."""
-    found = status(stage)
-    check_contract(stage)
-    if found:
-        raise DeploymentError(f"{found} things are not as they should be: see above")
+    """Do as `status`, look for drift, and run the contract suite; fail if anything is wrong."""
+    wrong = status(stage) + _report(stage, _drift)
+    if not (commit := stage.commit()):
+        raise DeploymentError(
+            f"{stage.name} runs no artifact, which would have a contract suite"
+        )
+    with artifacts.unpacked(artifacts.load(stage, commit)) as (folder, _):
+        check_contract(stage, folder)
+    if wrong:
+        raise DeploymentError(f"{wrong} things are not as they should be: see above")
+
+
+def _report(stage: Stage, part: Part) -> int:
+    wrong = 0
+    try:
+        for line in part(stage):
+            wrong += 1
+            print("!", line)
+    except Exception as error:
+        wrong += 1
+        print("!", part.__name__.strip("_"), "cannot be checked:", error)
+    return wrong
 
 
 def _version(stage: Stage) -> Iterator[str]:
-    print(stage.state())
-    runs, good = stage.deployed(), last_good(stage)
-    print(runs["Commit"], "runs since", runs["Deployed"])
-    if runs["Commit"] != good:
-        yield f"it has not passed its check; the last that did: {good}"
+    runs, good = stage.outputs(), artifacts.last_good(stage)
+    commit = runs.get("Commit", "what a plain `sam deploy` has deployed")
+    print("runs", commit, "since", runs.get("Deployed", "an unknown time"))
+    if commit != good:
+        yield f"it has not passed its check; the last that did: {good or 'none'}"
 
 
 def _topic(stage: Stage) -> Iterator[str]:
-    answer = stage.client("sns").get_topic_attributes(
-        TopicArn=stage.deployed()["AlarmTopicArn"]
+    topic = stage.client("sns").get_topic_attributes(
+        TopicArn=stage.outputs()["AlarmTopicArn"]
     )
-    if answer["Attributes"]["SubscriptionsConfirmed"] == "0":
+    if topic["Attributes"]["SubscriptionsConfirmed"] == "0":
         yield "nobody has confirmed the address of the alarms"
 
 
 def _tables(stage: Stage) -> Iterator[str]:
-    """Look at the recovery and the expiry of both tables."""
-    outputs, client = stage.deployed(), stage.client("dynamodb")
-    lives = {"AnimalsTableName": "ENABLED", "ApiKeysTableName": "DISABLED"}
-    for output, life in lives.items():
-        table = {"TableName": outputs[output]}
-        said = client.describe_continuous_backups(**table)
-        found = jmespath.search(_LAPSES, said | client.describe_time_to_live(**table))
-        if found != ["ENABLED", life]:
-            yield f"point-in-time recovery and time to live: {table} has {found}"
+    """Look at the recovery and the expiry of both tables, also if one of them is gone."""
+    outputs, dynamodb = stage.outputs(), stage.client("dynamodb")
+    for output, expiry in (
+        ("AnimalsTableName", "ENABLED"),
+        ("ApiKeysTableName", "DISABLED"),
+    ):
+        table = outputs[output]
+        try:
+            backups = dynamodb.describe_continuous_backups(TableName=table)
+            backups = backups["ContinuousBackupsDescription"][
+                "PointInTimeRecoveryDescription"
+            ]
+            if (recovery := backups["PointInTimeRecoveryStatus"]) != "ENABLED":
+                yield f"{table}: point-in-time recovery is {recovery}"
+            ttl = dynamodb.describe_time_to_live(TableName=table)[
+                "TimeToLiveDescription"
+            ]
+            if (state := ttl["TimeToLiveStatus"]) != expiry:
+                yield f"{table}: time to live is {state}"
+        except Exception as error:
+            yield f"{table} cannot be checked: {error}"
 
 
 def _counter(stage: Stage) -> Iterator[str]:
-    last = {}
     # In this order: a creation takes its id from the counter.
-    for pk, name in ("pet", "id"), ("counter", "value"):
-        answer = stage.client("dynamodb").query(
-            TableName=stage.deployed()["AnimalsTableName"],
-            KeyConditionExpression="pk = :pk",
-            ExpressionAttributeValues={":pk": {"S": pk}},
-            ProjectionExpression="#name",
-            ExpressionAttributeNames={"#name": name},
-            Select="SPECIFIC_ATTRIBUTES",
-            ScanIndexForward=False,
-            Limit=1,
-            ConsistentRead=True,
-        )
-        last[pk] = float(jmespath.search(f"Items[0].{name}.N", answer) or 0)
-    if last["counter"] < last["pet"]:
-        yield f"the counter is below the highest id: {last}"
+    highest, counter = _last(stage, "pet", "id"), _last(stage, "counter", "value")
+    if counter < highest:
+        yield f"the counter, {counter}, is below the highest id, {highest}"
+
+
+def _last(stage: Stage, partition: str, attribute: str) -> float:
+    """Return a number of a partition's last item; 0 if there is none."""
+    answer = stage.client("dynamodb").query(
+        TableName=stage.outputs()["AnimalsTableName"],
+        KeyConditionExpression="pk = :pk",
+        ExpressionAttributeValues={":pk": {"S": partition}},
+        ProjectionExpression="#attribute",
+        ExpressionAttributeNames={"#attribute": attribute},
+        Select="SPECIFIC_ATTRIBUTES",
+        ScanIndexForward=False,
+        Limit=1,
+        ConsistentRead=True,
+    )
+    for item in answer["Items"]:
+        if "N" in item.get(attribute, {}):
+            return float(item[attribute]["N"])
+        raise DeploymentError(f"{partition} has no number {attribute}: {item}")
+    return 0
 
 
 def _keys(stage: Stage) -> Iterator[str]:
@@ -99,49 +127,64 @@ def _keys(stage: Stage) -> Iterator[str]:
 
 
 def _failures(stage: Stage) -> Iterator[str]:
-    """Print each operation's share of failures in 30 days: no alarm rings at 0.5 %."""
+    """Print each operation's share of failures in 30 days: no alarm fires at 0.5 %."""
     cloudwatch, now = stage.client("cloudwatch"), time.time()
-    found = cloudwatch.list_metrics(Namespace="AnimalStore", MetricName="Failed")
-    for each in found["Metrics"]:
+    metrics = cloudwatch.list_metrics(Namespace="AnimalStore", MetricName="Failed")[
+        "Metrics"
+    ]
+    for metric in metrics:
         answer = cloudwatch.get_metric_statistics(
-            **each,
+            **metric,
             StartTime=now - _MONTH_S,
             EndTime=now,
             Period=_MONTH_S,
             Statistics=["Average"],
         )
-        for share in answer["Datapoints"]:
-            print(f"{share['Average']:.3%} failed in 30 days:", each["Dimensions"])
-            if share["Average"] > _OBJECTIVE:
-                yield "that is more than the objective allows"
+        # The start is rounded down to five minutes, so that a second point may follow with the
+        # failures of the last minutes.
+        for point in sorted(answer["Datapoints"], key=itemgetter("Timestamp"))[:1]:
+            operation = " ".join(each["Value"] for each in metric["Dimensions"])
+            line = (
+                f"{operation}: {point['Average']:.3%} of its requests failed in 30 days"
+            )
+            if point["Average"] > _OBJECTIVE:
+                yield line
+            else:
+                print(line)
 
 
-def _resources(stage: Stage) -> Iterator[str]:
-    """Let CloudFormation look for drift, as far as it can, and look behind the alias `live`."""
+def _drift(stage: Stage) -> Iterator[str]:
+    """Let CloudFormation compare the stack's resources with its template, as far as it can."""
     client = stage.client("cloudformation")
-    started = client.detect_stack_drift(StackName=stage.stack)
+    started = client.detect_stack_drift(StackName=stage.stack)["StackDriftDetectionId"]
     print("waiting up to 20 minutes for drift detection")
     for _ in range(120):
-        found = client.describe_stack_drift_detection_status(
-            StackDriftDetectionId=started["StackDriftDetectionId"]
+        detection = client.describe_stack_drift_detection_status(
+            StackDriftDetectionId=started
         )
-        if found["DetectionStatus"] != "DETECTION_IN_PROGRESS":
+        if detection["DetectionStatus"] != "DETECTION_IN_PROGRESS":
             break
         time.sleep(10)
-    if found["DetectionStatus"] != "DETECTION_COMPLETE":
-        yield f"drift detection did not end: {found}"
-    drift = Counter[str]()
-    pages = client.get_paginator("list_stack_resources")
-    for each in pages.paginate(StackName=stage.stack).search(
-        "StackResourceSummaries[]"
-    ):
-        state = each["DriftInformation"]["StackResourceDriftStatus"]
-        drift[state] += 1
-        if state in {"MODIFIED", "DELETED"}:
-            yield f"{each['LogicalResourceId']} is {state}"
-        name, _, version = each["PhysicalResourceId"].rpartition(":")
-        if each["ResourceType"] == "AWS::Lambda::Version":
-            alias = stage.client("lambda").get_alias(FunctionName=name, Name="live")
-            if alias["FunctionVersion"] != version:
-                yield f"version {version} was deployed, and live is {alias}"
-    print("what CloudFormation says of its resources' drift:", drift)
+    if detection["DetectionStatus"] != "DETECTION_COMPLETE":
+        reason = detection.get("DetectionStatusReason", "")
+        yield f"drift detection: {detection['DetectionStatus']} {reason}"
+    drifts = [*_resource_drifts(client, stage.stack)]
+    for drift in drifts:
+        name, state = drift["LogicalResourceId"], drift["StackResourceDriftStatus"]
+        if state == "DELETED":
+            yield f"{name} is gone"
+        for difference in drift.get("PropertyDifferences", []):
+            yield (
+                f"{name} is {state}: {difference['PropertyPath']} "
+                f"is {difference['ActualValue']}, not {difference['ExpectedValue']}"
+            )
+    print("CloudFormation compared", len(drifts), "resources")
+
+
+def _resource_drifts(client: Any, stack: str) -> Iterator[dict[str, Any]]:
+    """Yield what the last detection says of each resource; the SDK has no paginator for it."""
+    page = client.describe_stack_resource_drifts(StackName=stack)
+    yield from page["StackResourceDrifts"]
+    while token := page.get("NextToken"):
+        page = client.describe_stack_resource_drifts(StackName=stack, NextToken=token)
+        yield from page["StackResourceDrifts"]

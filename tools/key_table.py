@@ -110,17 +110,22 @@ class KeyTable:
             raise KeyAdministrationError(
                 "--label: 1 to 64 printable ASCII characters, no space at either end."
             )
-        for other in self.all():
-            if (other.label, other.state) == (label, "active") and not is_check:
-                raise KeyAdministrationError(
-                    f"The label belongs to the valid key {other.id}: choose another."
-                )
         key = api_key.generate(environment)
         while api_key.digest(key).startswith(CHECK_HASH) != is_check:
             key = api_key.generate(environment)
         digest, now = api_key.digest(key), int(time.time())
         record = KeyRecord(digest, label, now, expires, issuedBy=self.who())
         self.put(record)
+        # Only now, so that two who issue at the same moment see each other.
+        for other in [] if is_check else self.all():
+            is_rival = (other.label, other.state) == (label, "active")
+            if is_rival and other.hash != digest:
+                self.dynamodb.delete_item(
+                    TableName=self.name, Key={"hash": {"S": digest}}
+                )
+                raise KeyAdministrationError(
+                    f"The label belongs to the valid key {other.id}: choose another."
+                )
         return key, record
 
     def revoke(self, identifier: str) -> KeyRecord:

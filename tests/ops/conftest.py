@@ -17,11 +17,12 @@ def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account
     monkeypatch.setenv("ALARM_EMAIL", "me@example.com")
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     with mock_aws():
-        yield Account()
+        yield Account(monkeypatch)
 
 
 @pytest.fixture
 def live(account: Account) -> Account:
     """Let `zebra` run."""
     deploy(account.stage, pack("zebra"))
+    account.calls.clear()
     return account

@@ -1,23 +1,30 @@
 """Who may become a role of ops/bootstrap.yaml, what it keeps safe, and what it asks of GitHub."""
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
-from unittest.mock import Mock
 
 import pytest
 import yaml
+from moto import mock_aws
 
-from ops import bootstrap
+from ops import programs
+from ops.bootstrap import bootstrap
 from ops.stage import DeploymentError
+from tests.support.aws import Account
 from tests.support.stack import decided, properties_by_name
+from tools import ROOT
 
 # Other parameters than the stage stand for themselves.
 BOOTSTRAP = decided("ops/bootstrap.yaml", Stage="production")
 RESOURCES = BOOTSTRAP["Resources"]
 
+REPOSITORY = {"id": 7, "name": "animals", "owner": {"id": 5, "login": "octo"}}
+REVIEWED = {"protection_rules": [{"type": "required_reviewers"}]}
 TRUST = yaml.safe_load(Path(__file__).with_name("trust.yaml").read_text())
 
 
-def test_only_these_become_the_roles_which_no_role_can_change() -> None:
+def test_only_these_can_assume_the_roles_and_no_role_can_change_them() -> None:
     trusted = {}
     for name, role in properties_by_name(BOOTSTRAP, "AWS::IAM::Role").items():
         # By its path: ExecutionRole may change role/animal-store-production-* alone.
@@ -27,7 +34,7 @@ def test_only_these_become_the_roles_which_no_role_can_change() -> None:
     assert trusted == TRUST
 
 
-def test_artifacts_are_kept_and_tables_copied_each_day_to_a_locked_vault() -> None:
+def test_artifacts_never_expire_and_tables_are_copied_daily_to_a_locked_vault() -> None:
     bucket = RESOURCES["ArtifactBucket"]["Properties"]
     assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
     assert "'ExpirationInDays'" not in str(bucket)
@@ -50,21 +57,67 @@ def test_backup_role_can_copy_and_restore_tables() -> None:
     ]
 
 
-def prepare(environment: str) -> str:
-    """Prepare production's account, whose environment GitHub describes; return sam's command."""
-    identity = "Owner=octo OwnerId=5 Repository=animals RepositoryId=7"
-    stage = Mock(stack="stack", run=Mock(side_effect=[environment, identity, ""]))
-    stage.name = "production"
-    bootstrap.bootstrap(stage, "octo/animals", ["MonthlyBudget=5"])
-    return " ".join(stage.run.call_args.args)
+@pytest.fixture
+def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+    """Make an account that is prepared already; GitHub knows a repository and its environment."""
+    responses = {
+        "repos/octo/animals": REPOSITORY,
+        "repos/octo/animals/environments/production": REVIEWED,
+    }
+    with mock_aws():
+        account = Account(monkeypatch)
+        monkeypatch.setattr(programs, "gh", lambda _, path: json.dumps(responses[path]))
+
+        def sam(*arguments: str, folder: Path) -> bool:
+            assert folder == ROOT
+            account.calls.append([*arguments])
+            return account.sam_succeeds
+
+        monkeypatch.setattr(programs, "sam", sam)
+        yield account
 
 
-def test_an_account_is_prepared_for_a_repository() -> None:
-    assert prepare('{"protection_rules": [{"type": "required_reviewers"}]}').endswith(
-        "Stage=production Owner=octo OwnerId=5 Repository=animals RepositoryId=7 MonthlyBudget=5"
-    )
+def test_account_is_prepared_for_a_repository_by_its_numbers(
+    account: Account, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bootstrap(account.stage, "octo/animals", ["CreateOidcProvider=false"])
+    assert account.calls == [
+        [
+            "deploy",
+            "--template-file=ops/bootstrap.yaml",
+            "--stack-name=animal-store-production-bootstrap",
+            "--capabilities=CAPABILITY_IAM",
+            "--no-fail-on-empty-changeset",
+            "--parameter-overrides",
+            "Stage=production",
+            "Owner=octo",
+            "OwnerId=5",
+            "Repository=animals",
+            "RepositoryId=7",
+            "CreateOidcProvider=false",
+        ]
+    ]
+    assert "ArtifactBucketName artifacts\n" in capsys.readouterr().out
 
 
-def test_a_production_without_a_reviewer_is_refused() -> None:
+def test_production_without_a_reviewer_is_refused(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "gh", lambda *_: '{"protection_rules": []}')
     with pytest.raises(DeploymentError, match="required reviewer"):
-        prepare('{"protection_rules": [{"type": "branch_policy"}]}')
+        bootstrap(account.stage, "octo/animals", [])
+    assert account.calls == []
+
+
+def test_failed_bootstrap_names_the_state_of_its_stack(account: Account) -> None:
+    account.sam_succeeds = False
+    account.answers["DescribeStacks"] = {
+        "Stacks": [{"StackStatus": "ROLLBACK_COMPLETE"}]
+    }
+    with pytest.raises(DeploymentError) as refused:
+        bootstrap(account.stage, "octo/animals", [])
+    stack = "animal-store-production-bootstrap"
+    assert str(refused.value) == (
+        f"sam deploy failed: {stack} is ROLLBACK_COMPLETE; next: an administrator: "
+        f"aws cloudformation delete-stack --stack-name {stack}"
+    )

@@ -1,141 +1,310 @@
 """What a stage runs after a deployment or a rollback, and what is refused."""
 
+import json
 from dataclasses import replace
-from subprocess import CalledProcessError
-from threading import Semaphore
-from unittest.mock import Mock
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError
 
-from ops.deploy import (
-    STACK_POLICY,
-    check_contract,
-    deploy,
-    last_good,
-    rollback,
-)
-from ops.stage import SAM, DeploymentError, Stage
-from tests.support.aws import Account, pack
+from ops.artifacts import last_good
+from ops.deploy import check_contract, deploy, rollback
+from ops.stage import DeploymentError, Stage
+from tests.support.aws import CONFIG, Account, pack
+
+SAM = [
+    "sam",
+    "deploy",
+    "--config-env=production",
+    "--s3-bucket=artifacts",
+    "--role-arn=role/execution",
+    "--parameter-overrides",
+    'MemorySize="0"',
+    "Stage=production",
+    "MemorySize=1024",
+    "PermissionsBoundary=policy/boundary",
+    "AlarmEmail=me@example.com",
+]
+SAM_AT_ONCE = [*SAM, "Canary=false"]
+LAMBDA_VERSION = {
+    "LogicalResourceId": "Version",
+    "PhysicalResourceId": "arn:aws:lambda:eu-central-1:123456789012:function:get:7",
+    "ResourceType": "AWS::Lambda::Version",
+}
+MONDAY = datetime(2026, 11, 2, 10, tzinfo=UTC)
+EXPIRED = ClientError({"Error": {"Code": "ExpiredToken"}}, "DescribeStacks")
 
 
-def test_what_is_attested_and_passes_is_what_a_failure_goes_back_to(
-    account: Account,
-) -> None:
+def suite(commit: str) -> list[str]:
+    """Return the call of a commit's suite that checks production."""
+    return ["suite", commit, "-rfE", "-m", "smoke_read_only"]
+
+
+def test_deployment_that_passes_its_check_is_last_good(account: Account) -> None:
     deploy(account.stage, pack("zebra"))
+    assert account.calls == [SAM, suite("zebra")]
     assert account.runs() == ("zebra", "zebra")
-    verified, deployed, checked = account.started
-    assert verified.startswith("gh attestation verify /")
-    assert verified.endswith(
-        "/artifact.zip --repo octo/animals "
-        "--signer-workflow octo/animals/.github/workflows/deploy.yml "
-        "--source-ref refs/heads/main --source-digest zebra --deny-self-hosted-runners"
-    )
-    assert deployed.endswith(
-        'MemorySize="0" Stage=production MemorySize=1024 '
-        "PermissionsBoundary=policy/boundary AlarmEmail=me@example.com"
-    )
-    assert checked.endswith("tests/contract -rfE -m smoke_read_only")
-    policy = account.client("cloudformation").get_stack_policy(
-        StackName="animal-store-production"
-    )
-    assert policy["StackPolicyBody"] == STACK_POLICY
 
 
-def test_staging_is_asked_the_whole_suite(
-    live: Account, monkeypatch: pytest.MonkeyPatch
+def test_deployed_tables_cannot_be_replaced_or_deleted(live: Account) -> None:
+    policy = live.client("cloudformation").get_stack_policy(StackName=live.stage.stack)
+    allowed, denied = json.loads(policy["StackPolicyBody"])["Statement"]
+    assert (allowed["Effect"], allowed["Action"]) == ("Allow", "Update:*")
+    assert denied == {
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": ["Update:Replace", "Update:Delete"],
+        "Resource": [
+            "LogicalResourceId/AnimalsTable",
+            "LogicalResourceId/ApiKeysTable",
+        ],
+    }
+
+
+def test_staging_runs_the_whole_suite(
+    live: Account, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(Stage, "stack", live.stage.stack)
-    check_contract(replace(live.stage, name="staging"))
-    assert live.started[-1].endswith("tests/contract -rfE")
+    (tmp_path / "COMMIT").write_text("zebra")
+    check_contract(replace(live.stage, name="staging"), tmp_path)
+    assert live.calls == [["suite", "zebra", "-rfE"]]
 
 
-def test_the_suite_has_no_credentials_and_a_workflow_masks_its_key_of_an_hour(
+def test_key_of_a_check_is_masked_and_expires_within_an_hour(
     account: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
     deploy(account.stage, pack("zebra"))
-    key = account.environment["CONTRACT_API_KEY"]
-    assert f"::add-mask::{key}\n" in capsys.readouterr().out
-    assert len(account.environment) == 3
+    assert "::add-mask::animal_test_" in capsys.readouterr().out
     [record] = account.stage.keys().all()
     assert 0 < (record.expires or 0) - record.created <= 3600
 
 
-def test_what_fails_its_check_is_taken_back_at_once(
-    live: Account, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    checks = Mock(side_effect=[OSError("no network"), None])
-    monkeypatch.setattr("ops.deploy.check_contract", checks)
-    with pytest.raises(DeploymentError, match="no network\nproduction runs zebra"):
+def test_deployment_that_fails_its_check_is_rolled_back_at_once(live: Account) -> None:
+    live.failing.add("newer")
+    with pytest.raises(DeploymentError) as refused:
         deploy(live.stage, pack("newer"))
+    assert str(refused.value) == (
+        "newer failed: the contract suite failed (pytest's status 1): see above\n"
+        "production runs zebra"
+    )
+    assert live.calls[-2:] == [SAM_AT_ONCE, suite("zebra")]
     assert live.runs() == ("zebra", "zebra")
-    assert "Canary=false" in live.started[-1]
 
 
-def test_a_rollback_stays_even_if_its_check_fails(live: Account) -> None:
+def test_rollback_is_checked_with_its_own_suite(live: Account) -> None:
+    deploy(live.stage, pack("newer"))
+    live.calls.clear()
+    rollback(live.stage, "zebra")
+    assert live.calls == [SAM_AT_ONCE, suite("zebra")]
+    assert live.runs() == ("zebra", "zebra")
+
+
+def test_rollback_that_fails_its_check_stays(live: Account) -> None:
     deploy(live.stage, pack("newer"))
     live.failing.add("zebra")
-    with pytest.raises(DeploymentError, match=r"status 1$"):
+    with pytest.raises(DeploymentError, match=r"status 1\).*\nproduction runs zebra$"):
         rollback(live.stage, "zebra")
     assert live.runs() == ("zebra", "newer")
 
 
-def test_a_first_deployment_stays_even_if_its_check_fails(account: Account) -> None:
+def test_first_deployment_that_fails_its_check_stays(account: Account) -> None:
     account.failing.add("zebra")
-    with pytest.raises(DeploymentError, match=r"status 1$"):
+    with pytest.raises(DeploymentError, match=r"production runs zebra$"):
         deploy(account.stage, pack("zebra"))
+    assert account.runs() == ("zebra", "")
 
 
-def test_a_canary_gets_requests_that_only_read_for_as_long_as_it_takes(
-    live: Account,
-) -> None:
-    live.asked = Semaphore(0)
-    deploy(live.stage, pack("newer"))
-    assert str(live.started).count("--no-summary -m smoke_read_only") > 1
-
-
-@pytest.mark.parametrize(("program", "message"), [("git", "older"), ("gh", "'gh'")])
-def test_what_is_older_or_not_attested_changes_nothing(
-    live: Account, program: str, message: str
-) -> None:
-    live.failing ^= {program}
-    with pytest.raises((CalledProcessError, DeploymentError), match=message):
-        deploy(live.stage, pack("newer"))
-    assert live.runs() == ("zebra", "zebra")
-    assert "merge-base --is-ancestor newer zebra" in str(live.started)
-
-
-def test_what_runs_stays_if_it_cannot_be_deployed_again(live: Account) -> None:
-    live.failing.add("gh")
-    with pytest.raises(CalledProcessError):
+def test_failed_redeployment_of_what_runs_is_not_rolled_back(live: Account) -> None:
+    live.failing.add("zebra")
+    with pytest.raises(DeploymentError, match=r"production runs zebra$"):
         deploy(live.stage, pack("zebra"))
-    assert str(live.started).count(f"{SAM} deploy") == 1
-    assert "merge-base" not in str(live.started)
+    assert SAM in live.calls
+    assert SAM_AT_ONCE not in live.calls
 
 
-def test_what_was_not_taken_is_not_taken_back_and_can_be_deployed_again(
+def test_canary_gets_read_only_requests_until_sam_returns(live: Account) -> None:
+    live.suites_during_sam = 3
+    deploy(live.stage, pack("newer"))
+    fed = ["suite", "newer", "-qq", "--no-summary", "-m", "smoke_read_only"]
+    assert live.calls.count(fed) > 1
+
+
+def test_failed_requests_to_a_canary_judge_nothing(
+    live: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live.suites_during_sam = 1
+    run_suite = live.run_suite
+
+    def run_out_of_memory(*arguments: str) -> int:
+        run_suite(*arguments)  # type: ignore[arg-type]
+        if "--no-summary" in arguments:
+            raise MemoryError
+        return 0
+
+    monkeypatch.setattr("ops.programs.run_suite", run_out_of_memory)
+    deploy(live.stage, pack("newer"))
+    assert live.runs() == ("newer", "newer")
+
+
+def test_older_commit_is_refused_and_changes_nothing(live: Account) -> None:
+    live.older.add("newer")
+    with pytest.raises(DeploymentError, match="newer is older than zebra"):
+        deploy(live.stage, pack("newer"))
+    assert live.calls == [["git", "newer", "zebra"]]
+    deploy(live.stage, pack("newer"), allow_older=True)
+    assert live.runs() == ("newer", "newer")
+
+
+def test_failed_sam_deploy_keeps_previous_version_and_allows_retry(
     live: Account,
 ) -> None:
-    live.failing.add(SAM)
-    with pytest.raises(DeploymentError, match="sam deploy failed"):
+    live.sam_succeeds = False
+    with pytest.raises(DeploymentError) as refused:
         deploy(live.stage, pack("newer"))
-    assert str(live.started).count(f"{SAM} deploy") == 2
-    live.failing.remove(SAM)
+    assert str(refused.value) == (
+        "newer failed: sam deploy failed: animal-store-production is CREATE_COMPLETE\n"
+        "production runs zebra"
+    )
+    live.sam_succeeds = True
     rollback(live.stage, "newer")
     assert live.runs() == ("newer", "newer")
 
 
-def test_a_bucket_that_cannot_be_read_says_nothing_of_what_was_good(
-    account: Account,
+def test_deployment_by_somebody_else_during_a_check_is_not_last_good(
+    live: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    run_suite = live.run_suite
+
+    def roll_back_meanwhile(*_: str) -> int:
+        monkeypatch.setattr("ops.programs.run_suite", run_suite)
+        rollback(live.stage, "zebra")
+        return 0
+
+    monkeypatch.setattr("ops.programs.run_suite", roll_back_meanwhile)
+    with pytest.raises(DeploymentError, match="production runs zebra"):
+        deploy(live.stage, pack("newer"))
+    assert live.runs() == ("zebra", "zebra")
+
+
+@pytest.mark.parametrize(
+    ("alias", "message"),
+    [
+        ({"FunctionVersion": "6"}, "live points to 6"),
+        (
+            {
+                "FunctionVersion": "7",
+                "RoutingConfig": {"AdditionalVersionWeights": {"6": 0.1}},
+            },
+            "live points to 7, 10% to 6",
+        ),
+    ],
+)
+def test_alias_moved_by_hand_is_not_last_good(
+    live: Account, alias: object, message: str
+) -> None:
+    live.answers["ListStackResources"] = {"StackResourceSummaries": [LAMBDA_VERSION]}
+    live.answers["GetAlias"] = alias
+    with pytest.raises(DeploymentError, match=message):
+        deploy(live.stage, pack("newer"))
+    assert live.runs() == ("newer", "zebra")
+
+
+def test_failure_on_the_way_back_is_said_with_what_runs_and_the_command(
+    live: Account,
+) -> None:
+    live.failing |= {"newer", "zebra"}
+    with pytest.raises(DeploymentError) as refused:
+        deploy(live.stage, pack("newer"))
+    assert str(refused.value) == (
+        "newer failed: the contract suite failed (pytest's status 1): see above\n"
+        "going back to zebra failed: "
+        "the contract suite failed (pytest's status 1): see above\n"
+        "production runs zebra; next: animal-store rollback production zebra"
+    )
+
+
+def test_lost_credentials_leave_unknown_what_runs(
+    live: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def expire(*arguments: str) -> int:
+        if "-rfE" in arguments:
+            live.answers["DescribeStacks"] = EXPIRED
+        return 1
+
+    monkeypatch.setattr("ops.programs.run_suite", expire)
+    with pytest.raises(DeploymentError) as refused:
+        deploy(live.stage, pack("newer"))
+    first, second, last = str(refused.value).splitlines()
+    assert first.startswith("newer failed: the contract suite")
+    assert second.startswith("going back to zebra failed: An error occurred")
+    assert last.startswith("what production runs is unknown: An error occurred")
+    assert last.endswith("next: animal-store rollback production zebra")
+
+
+def test_artifact_is_never_replaced_by_other_bytes(live: Account) -> None:
+    with pytest.raises(DeploymentError, match="another artifact of zebra"):
+        deploy(live.stage, pack("zebra", CONFIG + "# other bytes\n"))
+    assert live.calls == []
+    deploy(live.stage, pack("zebra"))  # the same bytes
+
+
+def test_removed_stack_can_be_deployed_again(live: Account) -> None:
+    live.client("cloudformation").delete_stack(StackName=live.stage.stack)
+    deploy(live.stage, pack("newer"))
+    assert live.runs() == ("newer", "newer")
+
+
+def test_stack_of_a_plain_sam_deploy_can_be_deployed(account: Account) -> None:
+    account.client("cloudformation").create_stack(
+        StackName=account.stage.stack,
+        TemplateBody="Resources: {}\nOutputs: {ApiKeysTableName: {Value: keys}}",
+    )
+    deploy(account.stage, pack("zebra"))
+    assert account.runs() == ("zebra", "zebra")
+
+
+def test_rollback_without_a_commit_lists_the_newest_artifact_first(
+    live: Account, capsys: pytest.CaptureFixture[str]
+) -> None:
+    live.answers["ListObjectsV2"] = {
+        "Contents": [
+            {"Key": "artifacts/ant.zip", "LastModified": MONDAY},
+            {"Key": "artifacts/bee.zip", "LastModified": MONDAY + timedelta(1)},
+        ]
+    }
+    rollback(live.stage)
+    assert capsys.readouterr().out.endswith(
+        "2026-11-03 10:00 UTC bee\n2026-11-02 10:00 UTC ant\n"
+    )
+
+
+@pytest.mark.parametrize("digits", ["a", "z"])
+def test_rollback_to_no_or_several_stored_commits_is_refused(
+    live: Account, digits: str
+) -> None:
+    deploy(live.stage, pack("ant"))
+    deploy(live.stage, pack("ape"))
+    live.client("s3").delete_object(Bucket="artifacts", Key="artifacts/zebra.zip")
+    with pytest.raises(DeploymentError, match="animal-store rollback production lists"):
+        rollback(live.stage, digits)
+
+
+def test_rollback_takes_the_first_digits_of_a_commit(live: Account) -> None:
+    deploy(live.stage, pack("ant"))
+    rollback(live.stage, "zeb")
+    assert live.runs() == ("zebra", "zebra")
+
+
+def test_file_that_is_no_artifact_is_refused(account: Account, tmp_path: Path) -> None:
+    file = tmp_path / "x.zip"
+    file.write_text("no zip")
+    with pytest.raises(DeploymentError, match="no artifact"):
+        deploy(account.stage, file)
+    assert account.calls == []
+
+
+def test_unreadable_bucket_says_nothing_of_what_was_good(account: Account) -> None:
     account.client("s3").delete_bucket(Bucket="artifacts")
     with pytest.raises(ClientError, match="NoSuchBucket"):
         last_good(account.stage)
-
-
-def test_a_stack_without_outputs_names_the_next_command(account: Account) -> None:
-    account.answers["DescribeStacks"] = {
-        "Stacks": [{"StackStatus": "ROLLBACK_COMPLETE"}]
-    }
-    with pytest.raises(DeploymentError, match="next: aws cloudformation delete-stack"):
-        account.stage.deployed()

@@ -1,5 +1,7 @@
 """API keys: how they are issued, listed and revoked, in the embedded store."""
 
+import time
+from collections.abc import Iterator
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -43,10 +45,22 @@ def test_issued_key_is_stored_as_its_hash_alone(keys: KeyTable) -> None:
 
 
 @pytest.mark.parametrize("label", [" a", "a" * 65, "\x1b[31m", "tests"])
-def test_label_is_refused_before_a_key_is_stored(label: str, keys: KeyTable) -> None:
+def test_refused_label_leaves_no_key(label: str, keys: KeyTable) -> None:
     with pytest.raises(KeyAdministrationError, match=r"--label|the valid key"):
         keys.issue(label, "test")
     assert len(keys.all()) == 1
+
+
+def test_label_that_another_key_got_at_the_same_moment_is_refused(
+    keys: KeyTable,
+) -> None:
+    def issue_another() -> str:
+        keys.put(BOB)
+        return ARN
+
+    with pytest.raises(KeyAdministrationError, match=BOB.id):
+        replace(keys, who=issue_another).issue("bob", "test")
+    assert [key.label for key in keys.all()] == ["bob", "tests"]
 
 
 def test_only_hashes_of_keys_for_checks_begin_with_00(
@@ -100,20 +114,34 @@ def test_only_a_production_key_is_live_and_each_expires(
     assert capsys.readouterr().out.startswith("animal_test_")
 
 
+@pytest.fixture
+def kathmandu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Be in a time zone that is not UTC."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Asia/Kathmandu")
+        time.tzset()
+        yield
+    time.tzset()
+
+
 LISTED = f"""\
 Id            Created           Expires           State    Label
 aaaaaaaaaaaa  1970-01-01 00:00  1970-01-01 00:00  expired  \\x1b[2J\\u202e                 \
 issued by \\x07
 {EXAMPLE_HASH[:12]}  2025-12-05 00:00  never             active   tests                 \
-issued by None
+issued by nobody named
 Revoked aaaaaaaaaaaa (\\x1b[2J\\u202e).
 """
 
 
-def test_list_is_this_table_in_which_nothing_steers_the_terminal(
-    stage: Any, keys: KeyTable, capsys: pytest.CaptureFixture[str]
+def test_list_is_in_utc_and_steers_no_terminal(
+    stage: Any,
+    keys: KeyTable,
+    capsys: pytest.CaptureFixture[str],
+    kathmandu: None,  # noqa: ARG001
 ) -> None:
     keys.put(replace(BOB, label="\x1b[2J\u202e", expires=2, issuedBy="\x07"))
+    keys.put(KeyRecord("00" + "c" * 62, "expired check", created=1, expires=2))
 
     command.list_(stage=stage)
     command.revoke(BOB.id, stage=stage)

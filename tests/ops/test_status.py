@@ -1,28 +1,48 @@
-"""What `make status` finds, one thing at a time, and that it goes on past what is gone."""
+"""What `status` and `check-stage` report of a stage, one fault at a time."""
 
 import time
+from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from typing import Any
 
 import pytest
 
-from ops.stage import DeploymentError
+from ops.stage import DeploymentError, Stage
 from ops.status import check_stage, status
 from tests.support.aws import Account
 
 SOON = {"N": str(int(time.time()) + 86_400)}
 # Only a check's hash begins with 00; anybody may be called so.
 KEY = {"hash": {"S": "b" * 64}, "label": {"S": "check"}, "created": {"N": "1"}}
-GET = [{"Name": "Method", "Value": "GET"}]
+GET = [{"Name": "Method", "Value": "GET"}, {"Name": "Path", "Value": "/v1/pets"}]
 METRIC = {"Namespace": "AnimalStore", "MetricName": "Failed", "Dimensions": GET}
 BACKUPS = {"PointInTimeRecoveryDescription": {"PointInTimeRecoveryStatus": "ENABLED"}}
+NO_BACKUPS = {
+    "PointInTimeRecoveryDescription": {"PointInTimeRecoveryStatus": "DISABLED"}
+}
 VERSION = {
     "LogicalResourceId": "Version",
     "PhysicalResourceId": "arn:aws:lambda:eu-central-1:123456789012:function:get:7",
     "ResourceType": "AWS::Lambda::Version",
-    "DriftInformation": {"StackResourceDriftStatus": "UNKNOWN"},
 }
-MODIFIED = VERSION | {"DriftInformation": {"StackResourceDriftStatus": "MODIFIED"}}
+TABLE = {"LogicalResourceId": "AnimalsTable", "StackResourceDriftStatus": "IN_SYNC"}
+GONE = TABLE | {"StackResourceDriftStatus": "DELETED"}
+CHANGED = TABLE | {
+    "StackResourceDriftStatus": "MODIFIED",
+    "PropertyDifferences": [
+        {
+            "PropertyPath": "/RetentionInDays",
+            "ExpectedValue": "90",
+            "ActualValue": "null",
+            "DifferenceType": "NOT_EQUAL",
+        }
+    ],
+}
+MONTH_AGO = datetime(2026, 10, 27, tzinfo=UTC)
+SHARES = [
+    {"Average": 1.0, "Timestamp": MONTH_AGO + timedelta(days=30)},
+    {"Average": 0.001, "Timestamp": MONTH_AGO},
+]
 
 
 @pytest.fixture
@@ -33,63 +53,78 @@ def sound(live: Account) -> Account:
         TimeToLiveSpecification={"Enabled": True, "AttributeName": "expires"},
     )
     live.answers |= {
-        "DescribeStackDriftDetectionStatus": {"DetectionStatus": "DETECTION_COMPLETE"},
-        "DetectStackDrift": {"StackDriftDetectionId": "1" * 36},
         "DescribeContinuousBackups": {"ContinuousBackupsDescription": BACKUPS},
+        "DescribeStackDriftDetectionStatus": {"DetectionStatus": "DETECTION_COMPLETE"},
+        "DescribeStackResourceDrifts": {"StackResourceDrifts": [TABLE]},
+        "DetectStackDrift": {"StackDriftDetectionId": "1" * 36},
         "GetAlias": {"FunctionVersion": "7"},
-        "ListMetrics": {"Metrics": [METRIC]},
-        "GetMetricStatistics": {"Datapoints": [{"Average": 0.001}]},
+        "GetMetricStatistics": {"Datapoints": SHARES},
         "GetTopicAttributes": {"Attributes": {"SubscriptionsConfirmed": "1"}},
+        "ListMetrics": {"Metrics": [METRIC]},
         "ListStackResources": {"StackResourceSummaries": [VERSION]},
     }
     return live
 
 
-def test_a_sound_stage_passes_and_nothing_unknown_is_in_sync(
+def test_sound_stage_passes_the_suite_of_the_commit_that_it_runs(
     sound: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
     check_stage(sound.stage)
-    printed = capsys.readouterr().out
-    assert f"0.100% failed in 30 days: {GET}" in printed
-    assert "drift: Counter({'UNKNOWN': 1})" in printed
-    assert "tests/contract" in sound.started[-1]
+    lines = capsys.readouterr().out.splitlines()
+    assert "GET /v1/pets: 0.100% of its requests failed in 30 days" in lines
+    assert "CloudFormation compared 1 resources" in lines
+    assert sound.calls == [["suite", "zebra", "-rfE", "-m", "smoke_read_only"]]
 
 
 @pytest.mark.parametrize(
     ("operation", "answer", "line"),
     [
-        ("GetObject", {"Body": BytesIO(b"ape")}, "! it has not passed its check"),
+        (
+            "GetObject",
+            {"Body": BytesIO(b"ape")},
+            "! it has not passed its check; the last that did: ape",
+        ),
         (
             "GetTopicAttributes",
             {"Attributes": {"SubscriptionsConfirmed": "0"}},
-            "! nobody has confirmed",
+            "! nobody has confirmed the address of the alarms",
         ),
-        ("DescribeContinuousBackups", {}, "'animals'} has [None, 'ENABLED']"),
+        (
+            "DescribeContinuousBackups",
+            {"ContinuousBackupsDescription": NO_BACKUPS},
+            "! keys: point-in-time recovery is DISABLED",
+        ),
+        (
+            "DescribeTimeToLive",
+            {"TimeToLiveDescription": {"TimeToLiveStatus": "DISABLED"}},
+            "! animals: time to live is DISABLED",
+        ),
         (
             "Query",
             {"Items": [{"id": {"N": "20.5"}, "value": {"N": "20"}}]},
-            "! the counter is below the highest id: {'pet': 20.5, 'counter': 20.0}",
+            "! the counter, 20.0, is below the highest id, 20.5",
         ),
-        ("Scan", {"Items": [KEY | {"expires": SOON}]}, "! key bbbbbbbbbbbb (check)"),
+        (
+            "Query",
+            {"Items": [{"id": {"N": "1"}, "value": {"S": "20"}}]},
+            (
+                "! counter cannot be checked: counter has no number value: "
+                "{'id': {'N': '1'}, 'value': {'S': '20'}}"
+            ),
+        ),
         (
             "GetMetricStatistics",
-            {"Datapoints": [{"Average": 0.002}]},
-            "! that is more than the objective allows",
+            {"Datapoints": [{"Average": 0.002, "Timestamp": MONTH_AGO}]},
+            "! GET /v1/pets: 0.200% of its requests failed in 30 days",
         ),
         (
-            "ListStackResources",
-            {"StackResourceSummaries": [MODIFIED]},
-            "! Version is MODIFIED",
-        ),
-        ("GetAlias", {"FunctionVersion": "6"}, "! version 7 was deployed, and live"),
-        (
-            "DescribeStackDriftDetectionStatus",
-            {"DetectionStatus": "DETECTION_FAILED"},
-            "! drift detection did not end",
+            "GetAlias",
+            {"FunctionVersion": "6"},
+            "! version 7 of get was deployed, live points to 6",
         ),
     ],
 )
-def test_what_is_wrong_fails_the_check(
+def test_fault_is_reported_in_one_line(
     sound: Account,
     operation: str,
     answer: Any,
@@ -97,16 +132,108 @@ def test_what_is_wrong_fails_the_check(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     sound.answers[operation] = answer
-    with pytest.raises(DeploymentError, match="see above"):
-        check_stage(sound.stage)
-    assert line in capsys.readouterr().out
+    assert status(sound.stage) >= 1
+    assert line in capsys.readouterr().out.splitlines()
 
 
-def test_it_goes_on_past_a_missing_table_and_names_it(
+def test_client_key_that_ends_soon_is_reported(
     sound: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sound.client("dynamodb").delete_table(TableName="keys")
-    assert status(sound.stage) == 2
+    sound.answers["Scan"] = {"Items": [KEY | {"expires": SOON}]}
+    assert status(sound.stage) == 1
+    assert "! key bbbbbbbbbbbb (check) ends on " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("drift", "line"),
+    [
+        (GONE, "! AnimalsTable is gone"),
+        (CHANGED, "! AnimalsTable is MODIFIED: /RetentionInDays is null, not 90"),
+    ],
+)
+def test_drift_is_reported_and_fails_the_check(
+    sound: Account, drift: Any, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sound.answers["DescribeStackResourceDrifts"] = {"StackResourceDrifts": [drift]}
+    assert status(sound.stage) == 0  # which does not wait for drift detection
+    with pytest.raises(DeploymentError, match="1 things are not as they should be"):
+        check_stage(sound.stage)
+    assert line in capsys.readouterr().out.splitlines()
+
+
+def test_failed_drift_detection_fails_the_check(
+    sound: Account, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sound.answers["DescribeStackDriftDetectionStatus"] = {
+        "DetectionStatus": "DETECTION_FAILED",
+        "DetectionStatusReason": "no rights",
+    }
+    with pytest.raises(DeploymentError, match="1 things"):
+        check_stage(sound.stage)
+    assert "! drift detection: DETECTION_FAILED no rights" in capsys.readouterr().out
+
+
+def test_missing_table_is_named_and_the_rest_is_still_checked(
+    sound: Account, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sound.client("dynamodb").delete_table(TableName="animals")
+    sound.answers["DescribeContinuousBackups"] = None
+    status(sound.stage)
     printed = capsys.readouterr().out
-    assert "! _tables" in printed
-    assert "drift: Counter" in printed
+    assert "! animals cannot be checked: An error occurred" in printed
+    assert "GET /v1/pets: 0.100%" in printed
+
+
+def test_stage_without_a_stack_is_one_line(
+    account: Account, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert status(account.stage) == 1
+    assert capsys.readouterr().out == "animal-store-production does not exist\n"
+
+
+def test_stage_of_a_plain_sam_deploy_has_no_suite_to_be_checked_with(
+    sound: Account,
+) -> None:
+    sound.client("cloudformation").update_stack(
+        StackName=sound.stage.stack,
+        TemplateBody="Resources: {}\nOutputs: {ApiKeysTableName: {Value: keys}}",
+    )
+    with pytest.raises(DeploymentError, match="production runs no artifact"):
+        check_stage(sound.stage)
+
+
+@pytest.mark.parametrize(
+    ("state", "advice"),
+    [
+        ("CREATE_COMPLETE", ""),
+        ("REVIEW_IN_PROGRESS", ""),
+        ("CREATE_IN_PROGRESS", "; next: wait until it has ended"),
+        (
+            "UPDATE_IN_PROGRESS",
+            (
+                "; next: wait until it has ended, or: "
+                "aws cloudformation cancel-update-stack --stack-name animal-store-staging"
+            ),
+        ),
+        (
+            "ROLLBACK_COMPLETE",
+            (
+                "; next: an administrator: "
+                "aws cloudformation delete-stack --stack-name animal-store-staging"
+            ),
+        ),
+        (
+            "UPDATE_ROLLBACK_FAILED",
+            (
+                "; next: "
+                "aws cloudformation continue-update-rollback --stack-name animal-store-staging"
+            ),
+        ),
+    ],
+)
+def test_state_in_which_nothing_can_be_deployed_has_advice(
+    account: Account, state: str, advice: str
+) -> None:
+    account.answers["DescribeStacks"] = {"Stacks": [{"StackStatus": state}]}
+    stage = Stage("staging", account.client)
+    assert stage.state() == f"animal-store-staging is {state}{advice}"

@@ -14,9 +14,10 @@ from animal_store_client import Client
 from botocore.exceptions import ClientError
 
 from ops import bootstrap, restore
-from ops.deploy import check_key, deploy, last_good, rollback
+from ops.artifacts import last_good
+from ops.deploy import check_key, deploy, rollback
 from ops.stage import DeploymentError, Stage
-from ops.status import status
+from ops.status import check_stage
 from tests.rehearsal.conftest import IS_ON_AWS, left, remove_stacks
 from tools.packaging.targets import TARGETS
 
@@ -27,14 +28,31 @@ REPOSITORY = "Owner=- OwnerId=0 Repository=- RepositoryId=0 CreateOidcProvider=f
 FOUND = 1 if IS_ON_AWS else 2
 
 
-def ship(stage: Stage, folder: Path, commit: str, old: str = "", new: str = "") -> None:
-    """Deploy what was built as a commit, with another text in its template."""
+# A contract case that only this commit has, which no other commit's service passes.
+FEATURE = """
+import pytest
+
+@pytest.mark.smoke_read_only
+def test_unknown_route_has_the_message_of_this_commit(client):
+    assert client.get("/nowhere").json()["message"] == "MESSAGE"
+"""
+MESSAGE = "The requested resource could not be found."
+
+
+def ship(stage: Stage, folder: Path, commit: str, **changes: str) -> None:
+    """Deploy what was built as a commit, with other texts in its template."""
     shutil.unpack_archive(BUILT, folder)
     (folder / "COMMIT").write_text(commit)
-    template = folder / "template.yaml"
-    template.write_text(template.read_text().replace(old, new))
+    template, message = folder / "template.yaml", changes.get(MESSAGE, MESSAGE)
+    text = template.read_text()
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    template.write_text(text)
+    case = folder / "suite/tests/contract/test_feature.py"
+    case.write_text(FEATURE.replace("MESSAGE", message))
     packed = shutil.make_archive(f"{folder}-packed", "zip", folder)
-    deploy(stage, Path(packed), attested=False)
+    deploy(stage, Path(packed), allow_older=True)
 
 
 def find(stage: Stage, logical_id: str) -> str:
@@ -64,22 +82,30 @@ def test_deploy(stage: Stage, tmp_path: Path) -> None:
 
 @pytest.mark.role("CheckRole")
 def test_check(stage: Stage) -> None:
-    assert status(stage) == FOUND
+    with pytest.raises(DeploymentError, match=f"^{FOUND} things"):
+        check_stage(stage)
 
 
-def test_a_changed_parameter_reaches_live(stage: Stage, tmp_path: Path) -> None:
-    ship(stage, tmp_path, "second", "Default: 1024", "Default: 512")
+def test_feature_and_changed_parameter_reach_live(stage: Stage, tmp_path: Path) -> None:
+    ship(
+        stage,
+        tmp_path,
+        "second",
+        **{"Default: 1024": "Default: 512", MESSAGE: "This route does not exist."},
+    )
     assert runs(stage) == ("second", 512)
 
 
-def test_what_fails_its_check_is_taken_back(stage: Stage, tmp_path: Path) -> None:
-    with pytest.raises(DeploymentError, match="runs second again"):
-        ship(stage, tmp_path, "third", "GetPetFunction.zip", "ListPetsFunction.zip")
+def test_deployment_that_fails_its_check_is_rolled_back(
+    stage: Stage, tmp_path: Path
+) -> None:
+    with pytest.raises(DeploymentError, match=r"third failed: .*\n.* runs second$"):
+        ship(stage, tmp_path, "third", **{"GetPetFunction.zip": "ListPetsFunction.zip"})
     assert runs(stage) == ("second", 512)
 
 
-def test_rollback(stage: Stage) -> None:
-    rollback(stage, "first", attested=False)
+def test_rollback_over_a_feature(stage: Stage) -> None:
+    rollback(stage, "fir")
     assert runs(stage) == ("first", 1024)
 
 
@@ -94,7 +120,16 @@ def test_drift(stage: Stage) -> None:
     stage.client("lambda").update_function_configuration(
         FunctionName=find(stage, "GetPetFunction"), MemorySize=256
     )
-    assert status(stage) == FOUND + 3
+    with pytest.raises(DeploymentError, match=f"^{FOUND + 3} things"):
+        check_stage(stage)
+
+
+@pytest.mark.role("OperatorRole")
+def test_operator_throttles_the_stage(stage: Stage) -> None:
+    rate = {"op": "replace", "path": "/*/*/throttling/rateLimit", "value": "499"}
+    stage.client("apigateway").update_stage(
+        restApiId=find(stage, "Api"), stageName=stage.name, patchOperations=[rate]
+    )
 
 
 @pytest.mark.role("OperatorRole")

@@ -1,6 +1,8 @@
-"""An account with a stage: moto's, and answers where moto has none; no program is started."""
+"""An account on moto that is prepared for a stage; the programs are methods of `Account`.
 
-import subprocess
+The real ones are started in tests/ops/test_programs.py and in the rehearsal.
+"""
+
 import zipfile
 from functools import cache
 from pathlib import Path
@@ -9,9 +11,10 @@ from typing import Any
 from unittest.mock import Mock
 
 import boto3
+import pytest
 
-from ops.deploy import last_good
-from ops.stage import SAM, Stage
+from ops import artifacts, programs
+from ops.stage import Stage
 
 # Moto makes the default one anew for each test, which would read the services' models again.
 SESSION = boto3.Session(region_name="eu-central-1")
@@ -44,7 +47,7 @@ Outputs:
   PermissionsBoundaryArn: {Value: policy/boundary}
   Repository: {Value: octo/animals}
 """
-# As `sam build` and `pack` write one, but with a resource that moto knows.
+# The template of an artifact has these parts; its resource is one that moto knows.
 TEMPLATE = """
 Parameters: {MemorySize: {Type: Number, Default: 0}}
 Globals: {Function: {Environment: {Variables: {}}}}
@@ -61,13 +64,13 @@ parameter_overrides = ["Stage=production", "MemorySize=1024"]
 """
 
 
-def pack(commit: str) -> Path:
-    """Pack an artifact of a commit as `<commit>.zip`."""
+def pack(commit: str, config: str = CONFIG) -> Path:
+    """Write an artifact of a commit as `<commit>.zip`."""
     path = Path(f"{commit}.zip")
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("COMMIT", commit)
         archive.writestr("template.yaml", TEMPLATE)
-        archive.writestr("samconfig.toml", CONFIG)
+        archive.writestr("samconfig.toml", config)
     return path
 
 
@@ -81,61 +84,77 @@ class Account:
     """An account that is prepared for production, which is not deployed yet.
 
     Attributes:
-        answers: By operation, what AWS answers instead of moto.
-        failing: Names of programs that fail, and commits whose contract suite fails.
-        started: The programs that were started, with their arguments.
-        asked: Counts runs of the contract suite; a deployment takes as long as two of them.
-        environment: The variables of the contract suite.
+        answers: By operation, what AWS answers instead of moto; an exception is raised.
+        calls: The programs that were started, in order, with their arguments.
         client: Makes a client, or returns the one that it made before.
+        failing: Commits that fail their contract suite.
+        older: Commits that git calls older than others.
+        sam_succeeds: Whether `sam` changes the stack.
+        suites: Counts runs of the contract suite.
+        suites_during_sam: How many of these `sam` takes as long as.
         stage: The stage.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.answers: dict[str, Any] = {"UpdateTerminationProtection": {}}
-        # By git's status, no commit is an ancestor of another.
-        self.failing = {"git"}
-        self.started: list[str] = []
-        self.asked = Semaphore(99)
-        self.environment: dict[str, str] = {}
+        self.calls: list[list[str]] = []
         self.client = cache(self._client)
-        self.stage = Stage("production", self.client, self._execute)
-        stacks = self.client("cloudformation")
-        stacks.create_stack(StackName=self.stage.stack, TemplateBody="Resources: {}")
-        stacks.create_stack(
+        self.failing: set[str] = set()
+        self.older: set[str] = set()
+        self.sam_succeeds = True
+        self.suites = Semaphore(0)
+        self.suites_during_sam = 0
+        self.stage = Stage("production", self.client)
+        self.client("cloudformation").create_stack(
             StackName=f"{self.stage.stack}-bootstrap", TemplateBody=BOOTSTRAP
         )
+        monkeypatch.setattr(programs, "sam", self.sam)
+        monkeypatch.setattr(programs, "run_suite", self.run_suite)
+        monkeypatch.setattr(programs, "is_ancestor", self.is_ancestor)
+        monkeypatch.setattr(programs, "require_sam", lambda: None)
 
-    def _client(self, service: str) -> Any:
-        made: Any = SESSION.client(service)  # type: ignore[call-overload]
-        made.meta.events.register("before-call", self._answer)
-        made.meta.events.register("provide-client-params.dynamodb.Scan", read_one)
-        return made
+    def sam(self, *arguments: str, folder: Path) -> bool:
+        """Create or update the stage's stack as `sam deploy` does."""
+        self.calls.append(["sam", *arguments])
+        for _ in range(self.suites_during_sam):
+            self.suites.acquire(timeout=5)
+        if self.sam_succeeds:
+            cloudformation = self.client("cloudformation")
+            change = cloudformation.update_stack
+            if not self.stage.describe():
+                change = cloudformation.create_stack
+            template = (folder / "template.yaml").read_text()
+            change(StackName=self.stage.stack, TemplateBody=template)
+        return self.sam_succeeds
+
+    def run_suite(
+        self, suite: Path, url: str, key: str, expected_failures: str, *arguments: str
+    ) -> int:
+        """Return 1 if the suite fails: each commit promises what no other commit does."""
+        assert (url, expected_failures) == ("https://a/v1", "aws")
+        assert key.startswith("animal_test_")
+        commit = suite.with_name("COMMIT").read_text()
+        self.calls.append(["suite", commit, *arguments])
+        self.suites.release()
+        return int(commit != self.stage.commit() or commit in self.failing)
+
+    def is_ancestor(self, commit: str, other: str) -> bool:
+        """Compare commits as git does."""
+        self.calls.append(["git", commit, other])
+        return commit in self.older
 
     def runs(self) -> tuple[str, str]:
         """Name the commit that the stage runs, and the last that passed its check."""
-        return self.stage.deployed()["Commit"], last_good(self.stage)
+        return self.stage.commit(), artifacts.last_good(self.stage)
+
+    def _client(self, service: str) -> Any:
+        client: Any = SESSION.client(service)  # type: ignore[call-overload]
+        client.meta.events.register("before-call", self._answer)
+        client.meta.events.register("provide-client-params.dynamodb.Scan", read_one)
+        return client
 
     def _answer(self, model: Any, **_: Any) -> Any:
-        if model.name in self.answers:
-            return Mock(status_code=200), self.answers[model.name]
-        return None
-
-    def _execute(
-        self, command: list[str], cwd: Path, env: Any = None, **options: Any
-    ) -> subprocess.CompletedProcess[str]:
-        judged = command[0]
-        self.started.append(" ".join(command))
-        if env:
-            self.asked.release()
-            self.environment, judged = env, self.runs()[0]
-        done = subprocess.CompletedProcess(command, int(judged in self.failing), "")
-        if "check" in options:
-            done.check_returncode()
-        if judged == SAM and not done.returncode:
-            for _ in range(2):
-                self.asked.acquire(timeout=5)
-            self.client("cloudformation").update_stack(
-                StackName=self.stage.stack,
-                TemplateBody=(cwd / "template.yaml").read_text(),
-            )
-        return done
+        answer = self.answers.get(model.name)
+        if isinstance(answer, Exception):
+            raise answer
+        return None if answer is None else (Mock(status_code=200), answer)

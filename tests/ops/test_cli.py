@@ -1,0 +1,60 @@
+"""What the commands of a stage say is missing: region, then programs; a build comes last."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from ops import deploy, programs
+from ops.cli import app
+
+
+@pytest.fixture(autouse=True)
+def no_aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have neither a region nor sam; a build would be an error."""
+    for name in ("AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    monkeypatch.setattr(programs, "SAM", tmp_path / "sam")
+    monkeypatch.delattr(deploy, "build")
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments)
+
+
+@pytest.mark.parametrize("name", ["default", "prod", "--help-me"])
+def test_name_that_is_no_stage_is_refused(name: str) -> None:
+    result = run("deploy", "--", name)
+    assert result.exit_code == 2
+    assert "samconfig.toml has staging and production" in result.output
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("deploy", "staging"),
+        ("rollback", "staging"),
+        ("status", "staging"),
+        ("check-stage", "staging"),
+        ("bootstrap", "staging", "octo/animals"),
+        ("keys", "list", "--stage", "staging"),
+    ],
+)
+def test_missing_region_comes_first(command: tuple[str, ...]) -> None:
+    assert str(run(*command).exception) == (
+        "Set AWS_DEFAULT_REGION to the region of the stage."
+    )
+
+
+@pytest.mark.parametrize(
+    "command", [("deploy", "staging"), ("bootstrap", "staging", "octo/animals")]
+)
+def test_missing_sam_comes_before_a_build_and_any_call(
+    command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    assert str(run(*command).exception) == (
+        "sam is not installed: make .tools/sam/.installed"
+    )
