@@ -78,10 +78,6 @@ run: install ## serve the API (PORT=3000 DATA=.local; RELOAD=1 restarts it when 
 reset: install ## empty the local store (DATA=.local)
 	@exec $(ANIMAL_STORE) reset
 
-.PHONY: keys
-keys: install ## API keys of the local store or a stage: make keys ARGS="issue --label bob --stage staging"
-	@exec $(ANIMAL_STORE) keys $(or $(ARGS),list)
-
 # The functions in Lambda containers are mounted from their sources, and share a layer built for this machine.
 MACHINE := $(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
 # The folder is newer after a module was added or removed.
@@ -161,8 +157,8 @@ contract: install ## the contract suite against BASE_URL with API_KEY (PYTEST="-
 
 # The benchmark has the libraries that we ship at our own versions.
 COMPILE := $(UV) pip compile --quiet --generate-hashes --no-header --no-annotate $(if $(UPGRADE),--upgrade)
-.PHONY: lock
-lock: $(UV) ## bring the Python lock files up to date with pyproject.toml and every *.in
+.PHONY: lock # brings the Python lock files up to date with pyproject.toml and every *.in
+lock: $(UV)
 	@$(UV) lock $(if $(UPGRADE),--upgrade)
 	@for in in tools/locks/*.in; do $(COMPILE) --universal --python-version 3.11 -o "$${in%.in}.txt" "$$in"; done
 	@$(UV) export --quiet --no-hashes --no-header --no-annotate --all-groups --no-emit-local -o .tools/constraints.txt
@@ -179,45 +175,11 @@ upgrade: ## the newest releases: Python, npm, the benchmark's (CONTRIBUTING.md n
 	done
 	@git diff --stat; echo "Next: make format check test-all, and commit."
 
-## AWS (docs/deployment.md, docs/runbook.md)
-
-# Region and account come from the environment. sam and the SDK read only AWS_DEFAULT_REGION.
-ifdef AWS_REGION
-export AWS_DEFAULT_REGION ?= $(AWS_REGION)
-endif
+## AWS: .venv/bin/animal-store --help, docs/deployment.md, docs/runbook.md
 
 .PHONY: build
 build: .venv/.installed .tools/sam/.installed ## build the commit for AWS, without Docker: arm64 (release) and x86_64 (ARCH=... for one)
 	@$(ANIMAL_STORE) build $(ARCH)
-
-# Checked before a recipe does anything: make expands all its lines first.
-required = $(foreach name,$1,$(if $($(name)),,$(error give $(name): make $@ $(name)=...)))$(if $(filter STAGE,$1),$(if $(filter $(STAGE),$(STAGES)),,$(error \
-  STAGE=$(STAGE) is not in samconfig.toml, which has $(STAGES))))
-STAGES = $(shell sed -n 's/^\[\(.*\)\.deploy\.parameters\]$$/\1/p' samconfig.toml)
-
-.PHONY: bootstrap
-bootstrap: .venv/.installed .tools/sam/.installed ## prepare an AWS account: make bootstrap STAGE=staging REPOSITORY=owner/name
-	@$(call required,STAGE REPOSITORY)$(ANIMAL_STORE) bootstrap "$$STAGE" "$$REPOSITORY" $(ARGS)
-
-.PHONY: deploy
-deploy: .venv/.installed .tools/sam/.installed ## deploy and check a stage: make deploy STAGE=staging ARTIFACT=file (without: builds; ARGS=--no-attested)
-	@$(call required,STAGE)$(if $(ARTIFACT),,$(MAKE) build ARCH=arm64; )$(ANIMAL_STORE) deploy "$$STAGE" "$${ARTIFACT:-.aws-sam/animal-store-arm64.zip}" $(ARGS)
-
-.PHONY: rollback
-rollback: .venv/.installed .tools/sam/.installed ## deploy an earlier artifact again: make rollback STAGE=production COMMIT=...
-	@$(call required,STAGE COMMIT)$(ANIMAL_STORE) rollback "$$STAGE" "$$COMMIT" $(ARGS)
-
-.PHONY: status
-status: .venv/.installed ## what a stage runs, and what is not as it should be: make status STAGE=production
-	@$(call required,STAGE)$(ANIMAL_STORE) status "$$STAGE"
-
-.PHONY: check-stage
-check-stage: .venv/.installed ## what `make status` says and the contract suite; fails if anything is wrong: make check-stage STAGE=staging
-	@$(call required,STAGE)$(ANIMAL_STORE) check-stage "$$STAGE"
-
-.PHONY: restore
-restore: .venv/.installed ## compare a table with a copy, put back what was damaged: make restore STAGE=production COPY=... (ARGS=--apply)
-	@$(call required,STAGE COPY)$(ANIMAL_STORE) restore "$$STAGE" "$$COPY" $(ARGS)
 
 REHEARSAL = $(PYTEST_CMD) tests/rehearsal -vx --durations=0 --durations-min=1
 
@@ -227,10 +189,11 @@ rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## 
 	@REHEARSED_STAGE="$${STAGE:-production}" $(REHEARSAL)
 	@echo "what the emulator lacks: tests/rehearsal/emulator.yaml"
 
-# The evidence: the steps, what `make status` found, and seconds.
+# The rehearsal's steps in a real, empty account. The evidence: the steps, what `check-stage` reported, and seconds.
 .PHONY: first-flight
-first-flight: .venv/.installed .tools/sam/.installed ## the rehearsal's steps in a real, empty AWS account: make first-flight STAGE=staging ALARM_EMAIL=...
-	@$(call required,STAGE ALARM_EMAIL)$(MAKE) build ARCH=arm64
+first-flight: .venv/.installed .tools/sam/.installed
+	@: "$${STAGE:?make first-flight STAGE=staging ALARM_EMAIL=...}" "$${ALARM_EMAIL:?who gets the alarms}"
+	@$(MAKE) build ARCH=arm64
 	@echo "This may take an hour and cost a few dollars (never tried): docs/deployment.md, First flight."
 	@{ git log -1 --format="$$STAGE, commit %H. Cost, by Cost Explorer a day later: ..."; \
 	  FIRST_FLIGHT=1 REHEARSED_STAGE="$$STAGE" $(REHEARSAL) -rP; } | tee /dev/stderr | \
@@ -240,7 +203,8 @@ first-flight: .venv/.installed .tools/sam/.installed ## the rehearsal's steps in
 
 .PHONY: starter
 starter: install ## make a service of your own out of this one: make starter NAME=book DEST=~/book-store
-	@$(call required,NAME DEST).venv/bin/python -m tools.starter "$$NAME" "$$DEST"
+	@: "$${NAME:?make starter NAME=book DEST=~/book-store}" "$${DEST:?make starter NAME=book DEST=~/book-store}"
+	@.venv/bin/python -m tools.starter "$$NAME" "$$DEST"
 
 .PHONY: bench
 bench: .venv/.installed .tools/sam/.installed ## compare the speed of the last commit with two peers', on Linux with valgrind
