@@ -1,18 +1,26 @@
-"""The Python clients, against the service and against servers that fail, stall, lie and flood."""
+"""The Python clients, against the service and against servers that fail, stall and lie."""
 
 import asyncio
 import gc
+import gzip
 import inspect
 import itertools
+import json
+import os
+import socket
+import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
+from types import SimpleNamespace
 from typing import Any
 
 import animal_store_client as store
 import httpx2
 import pytest
 import trustme
+from animal_store_client.errors import _seconds
 from botocore import xform_name
 from werkzeug import Request, Response
 
@@ -23,37 +31,44 @@ from tests.support.scripted_server import Script, error, hang_up, reply, serve
 REX = {"id": 1, "name": "Rex", "categoryId": 3}
 
 
-def in_threads(base_url: str, *calls: Any, key: str = "key", **options: Any) -> Any:
-    """Return what calls of a Client, made at the same time, return or raise."""
+def call_in_threads(
+    base_url: str, *calls: Any, key: str = "key", **options: Any
+) -> list[Any]:
+    """Make the calls of a `Client` at the same time; return their results or errors."""
 
-    def make(call: Any) -> Any:
+    def outcome(call: Any) -> Any:
         try:
-            made = call(client)
-            return list(made) if inspect.isgenerator(made) else made
+            result = call(client)
+            return list(result) if inspect.isgenerator(result) else result
         except store.AnimalStoreError as error:
             return error
 
     client = store.Client(base_url, key, **options)
     with client, ThreadPoolExecutor(len(calls)) as pool:
-        return list(pool.map(make, calls))
+        return list(pool.map(outcome, calls))
 
 
-def in_tasks(base_url: str, *calls: Any, key: str = "key", **options: Any) -> Any:
-    """Do the same with an AsyncClient."""
+def call_in_tasks(
+    base_url: str, *calls: Any, key: str = "key", **options: Any
+) -> list[Any]:
+    """Do the same with an `AsyncClient`."""
     client = store.AsyncClient(base_url, key, **options)
 
-    async def make(call: Any) -> Any:
-        made = call(client)
-        return await made if inspect.iscoroutine(made) else [x async for x in made]
+    async def outcome(call: Any) -> Any:
+        result = call(client)
+        if inspect.iscoroutine(result):
+            return await result
+        return [item async for item in result]
 
-    async def make_all() -> list[Any]:
-        return await asyncio.gather(*map(make, calls), return_exceptions=True)
+    async def outcomes() -> list[Any]:
+        return await asyncio.gather(*map(outcome, calls), return_exceptions=True)
 
-    return asyncio.run(make_all())
+    return asyncio.run(outcomes())
 
 
-@pytest.fixture(params=[in_threads, in_tasks])
-def use(request: pytest.FixtureRequest) -> Any:
+@pytest.fixture(params=[call_in_threads, call_in_tasks])
+def call(request: pytest.FixtureRequest) -> Any:
+    """Make calls with each of the two clients: `call(base_url, create, list_pets, attempts=2)`."""
     return request.param
 
 
@@ -61,25 +76,46 @@ def create(client: Any) -> Any:
     return client.create("Rex", 3)
 
 
-def pets(client: Any) -> Any:
+def list_pets(client: Any) -> Any:
     return client.pets()
 
 
-def test_every_operation_of_the_service(use: Any, service: RunningService) -> None:
-    def do(call: Any) -> Any:
-        return use(service.base_url, call, key=service.api_key)[0]
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses of both clients, which do not wait."""
+    seconds: list[float] = []
+
+    async def note(pause_s: float) -> None:
+        seconds.append(pause_s)
+
+    clock = SimpleNamespace(sleep=seconds.append, monotonic=time.monotonic)
+    monkeypatch.setattr("animal_store_client.client.time", clock)
+    monkeypatch.setattr("asyncio.sleep", note)
+    monkeypatch.setattr("random.uniform", min)
+    return seconds
+
+
+# -- the operations ----------------------------------------------------------------------
+
+
+def test_every_operation_of_the_service(call: Any, service: RunningService) -> None:
+    def do(operation: Callable[[Any], Any]) -> Any:
+        return call(service.base_url, operation, key=service.api_key)[0]
 
     zoe = do(lambda client: client.create("Zoë", 2**53 + 1, "sold"))
     assert zoe == store.Pet(zoe.id, "Zoë", 2**53 + 1, "sold")
-    own = {"status": "sold", "idempotency_key": zoe.request_id}
-    leo, again = (do(lambda client: client.create("Leo", 1, **own)) for _ in range(2))
+
+    key = zoe.request_id
+    leo = do(lambda client: client.create("Leo", 1, "sold", idempotency_key=key))
+    again = do(lambda client: client.create("Leo", 1, "sold", idempotency_key=key))
     assert (again, again.replayed, leo.replayed) == (leo, True, False)
-    wrong = do(lambda client: client.create("Leo", 1, status=""))
-    assert isinstance(wrong, store.InvalidRequestError)
-    wrong = do(lambda client: client.create("Leo", 1, idempotency_key=""))
-    assert isinstance(wrong, store.InvalidRequestError)
+
+    refused = do(lambda client: client.create("Leo", 1, status=""))
+    assert isinstance(refused, store.InvalidRequestError)
+
     with pytest.warns(DeprecationWarning, match="5 December 2030"):
         assert do(lambda client: client.get(zoe.id)) == zoe
+
     first, *_ = do(lambda client: client.pages(status="sold", page_size=1))
     *_, last = do(lambda client: client.pages(status="sold", cursor=first.cursor))
     assert (last.pets[-1], last.cursor) == (leo, None)
@@ -104,42 +140,163 @@ def test_its_pet_has_the_members_of_the_document_and_keeps_newer_ones() -> None:
     assert names == {"id", *declared}
 
 
+def test_failed_list_resumes_at_the_cursor_of_the_error(call: Any) -> None:
+    first = reply([], Link='<?cursor=2>; rel="next"')
+    with serve([first, error(404), reply([REX])]) as server:
+        [failure] = call(server.base_url, lambda client: client.pets(status="sold"))
+        [rest] = call(
+            server.base_url, lambda client: client.pets(cursor=failure.cursor)
+        )
+
+    assert rest == [store.Pet(1, "Rex", 3)]
+    assert [request.query_string for request in server.received] == [
+        b"limit=100&status=sold",
+        b"cursor=2",
+        b"limit=100&cursor=2",
+    ]
+
+
+@pytest.mark.parametrize("prefix", ["a%2Fb", "a%252Fb", "%25", "a%3Fb", "a%23b", "é"])
+def test_path_of_the_base_url_is_sent_as_it_is_written(prefix: str) -> None:
+    paths = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        paths.append(request.url.raw_path.decode())
+        return httpx2.Response(200, json=REX if request.method == "POST" else [])
+
+    with httpx2.Client(transport=httpx2.MockTransport(answer)) as http:
+        client = store.Client(f"https://x/{prefix}/v1", "key", http_client=http)
+        list(client.pets())
+        create(client)
+        with pytest.raises(store.InvalidResponseError), pytest.warns(match="removed"):
+            client.get(1)
+
+    written = prefix.replace("é", "%C3%A9")
+    assert paths == [
+        f"/{written}/v1/pets?limit=100",
+        f"/{written}/v1/pets",
+        f"/{written}/v1/pets/1",
+    ]
+
+
+# -- new animals -------------------------------------------------------------------------
+
+
+class LateStore:
+    """A list in which animal 6 appears later than animals with higher ids.
+
+    Compared with the service: pages in ascending order of ids, of which each but the last is full
+    (here, of 2) and has a cursor. Its clock moves only when the client pauses.
+    """
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.cursors: list[str | None] = []
+
+    def __call__(self, request: Request, _: int) -> Response:
+        appears_at_s = [0, 0, 0, 29, 1, 31, 10, 11, 12, 60]  # of animals 1 to 10
+        self.cursors.append(request.args.get("cursor"))
+        after = int(self.cursors[-1] or 0)
+        ids = [
+            id_
+            for id_, time_s in enumerate(appears_at_s, start=1)
+            if time_s <= self.now_s and id_ > after
+        ]
+        page = [{**REX, "id": id_} for id_ in ids[:2]]
+        if len(ids) > 2:
+            return reply(page, Link=f'<?cursor={ids[1]}>; rel="next"')
+        return reply(page)
+
+
+def first_new_pets(kind: Any, base_url: str, number: int) -> list[int]:
+    """Return the ids of the first animals of a client's `new_pets`."""
+    if kind is store.Client:
+        pets = store.Client(base_url, "key").new_pets()
+        return [pet.id for pet in itertools.islice(pets, number)]
+
+    async def collect() -> list[int]:
+        ids: list[int] = []
+        async for pet in store.AsyncClient(base_url, "key").new_pets():
+            ids.append(pet.id)
+            if len(ids) == number:
+                break
+        return ids
+
+    return asyncio.run(collect())
+
+
+@pytest.mark.parametrize("kind", [store.Client, store.AsyncClient])
+def test_new_pets_are_found_once_even_behind_later_ones(
+    kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late_store = LateStore()
+
+    def pause(pause_s: float) -> None:
+        assert pause_s == 30
+        late_store.now_s += pause_s
+
+    async def pause_task(pause_s: float) -> None:
+        pause(pause_s)
+
+    clock = SimpleNamespace(sleep=pause, monotonic=time.monotonic)
+    monkeypatch.setattr("animal_store_client.client.time", clock)
+    monkeypatch.setattr("asyncio.sleep", pause_task)
+
+    with serve(late_store) as server:
+        ids = first_new_pets(kind, server.base_url, 10)
+
+    assert ids == [1, 2, 3, 4, 5, 7, 8, 9, 6, 10]
+    rounds = [None, "2"], [None, "2", "4", "7"], ["2", "4", "6", "8"]
+    assert late_store.cursors == [cursor for each in rounds for cursor in each]
+
+
+@pytest.mark.parametrize("kind", [store.Client, store.AsyncClient])
+def test_new_pets_outlast_an_outage_and_end_with_a_wrong_key(
+    kind: Any, pauses: list[float]
+) -> None:
+    def script(_: Request, number: int) -> Response:
+        if number <= 8:
+            return error(503)
+        return reply([REX]) if number == 9 else error(401)
+
+    with serve(script) as server:
+        assert first_new_pets(kind, server.base_url, 1) == [1]
+        with pytest.raises(store.AuthenticationError):
+            first_new_pets(kind, server.base_url, 1)
+
+    assert pauses == [0.2, 0.4, 0.8, 1.6, 3.2, 5, 30, 0.2]
+
+
+# -- failures ----------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("pauses")
 @pytest.mark.parametrize(
     ("script", "expected", "requests"),
     [
         (error(401), "AuthenticationError", 1),
         (reply({}, 307, Location="/v1/pets"), "ApiError", 1),
         (error(422), "IdempotencyKeyReusedError", 1),
-        (error(429, Retry_After="31"), "TooManyRequestsError", 1),
-        (
-            error(429, Retry_After="Fri, 31 Dec 2100 00:00:00 GMT"),
-            "TooManyRequestsError",
-            1,
-        ),
-        (
-            error(429, Retry_After="Thu, 01 Jan 1970 00:00:00 GMT"),
-            "TooManyRequestsError",
-            2,
-        ),
+        (error(429), "TooManyRequestsError", 2),
         (reply(b"<html>", 520), "ServerError", 2),
         (hang_up, "NoResponseError", 2),
     ],
 )
 def test_only_what_may_pass_is_repeated(
-    use: Any, script: Script, expected: str, requests: int
+    call: Any, script: Script, expected: str, requests: int
 ) -> None:
     with serve(script) as server:
-        [raised] = use(server.base_url, create, attempts=2)
-    assert (type(raised).__name__, len(server.received)) == (expected, requests)
+        [failure] = call(server.base_url, create, attempts=2)
+    assert (type(failure).__name__, len(server.received)) == (expected, requests)
     keys = {request.headers["Idempotency-Key"] for request in server.received}
-    assert keys == {raised.idempotency_key}
+    assert keys == {failure.idempotency_key}
 
 
 def test_an_error_is_safe_to_print() -> None:
     with serve(error(404, "\x1b[2J", x_amzn_RequestId="42")) as server:
-        [raised] = in_threads(server.base_url, create)
-    assert str(raised) == r"404 \x1b[2J: Sorry. (request 42)"
-    assert (raised.status, raised.request_id) == (404, "42")
+        [failure] = call_in_threads(server.base_url, create)
+    assert str(failure) == r"404 \x1b[2J: Sorry. (request 42)"
+    assert (failure.status, failure.request_id) == (404, "42")
 
 
 def next_page(target: str) -> Script:
@@ -158,8 +315,7 @@ def next_page(target: str) -> Script:
     [
         reply(b"[" * 10**5),
         reply({}),
-        reply([{**REX, "id": True}]),
-        reply([], Content_Encoding="gzip"),
+        reply([{**REX, "id": "1"}]),
         reply(itertools.repeat(b" " * 2**16)),  # without an end
         next_page("http://127.0.0.2:{port}/v1/pets?cursor=x"),
         next_page("http://127.0.0.1:1/v1/pets?cursor=x"),
@@ -170,45 +326,151 @@ def next_page(target: str) -> Script:
         next_page("/v1/pets?cursor={turn}"),
     ],
 )
-def test_what_is_not_the_api_or_leads_elsewhere_is_refused(
-    use: Any, script: Script
+def test_responses_that_are_not_the_api_and_foreign_links_are_refused(
+    call: Any, script: Script
 ) -> None:
     with serve(script) as server:
-        [refused] = use(server.base_url, pets)
-    assert isinstance(refused, store.InvalidResponseError)
+        [failure] = call(server.base_url, list_pets)
+    assert isinstance(failure, store.InvalidResponseError)
 
 
-def test_a_creation_is_repeated_after_what_the_service_asks_for(
-    use: Any, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("encoding", ["Identity", "", "identity, identity"])
+def test_uncompressed_body_may_have_any_form_of_content_encoding(
+    call: Any, encoding: str
 ) -> None:
-    start = time.monotonic()
-
-    with serve([error(503, "down", Retry_After="1"), reply(REX, 201)]) as server:
-        use(server.base_url, create, max_retry_after_s=1)
-
-    assert time.monotonic() - start > 1.2
-    assert "503 down: Sorry.; attempt 2 of 7 in 1." in caplog.text
+    with serve(reply([REX], Content_Encoding=encoding)) as server:
+        assert call(server.base_url, list_pets) == [[store.Pet(1, "Rex", 3)]]
 
 
-def test_a_service_that_is_away_for_eleven_seconds_is_waited_for(
-    monkeypatch: pytest.MonkeyPatch,
+def test_compression_is_not_asked_for_but_read(call: Any) -> None:
+    body = gzip.compress(json.dumps([REX]).encode())
+    with serve(reply(body, Content_Encoding="GZip")) as server:
+        assert call(server.base_url, list_pets) == [[store.Pet(1, "Rex", 3)]]
+    assert server.received[0].headers["Accept-Encoding"] == "identity"
+
+
+def test_body_that_cannot_be_unpacked_is_asked_for_again(
+    call: Any, pauses: list[float]
 ) -> None:
-    monkeypatch.setattr("random.uniform", min)
-    call = store.Client("https://x/v1", "key")._get(1)
-    pauses = [call.pause_s(store.NoResponseError("lost")) for _ in range(6)]
+    broken = reply(b"broken", Content_Encoding="gzip")
+    with serve([broken, reply([REX])]) as server:
+        assert call(server.base_url, list_pets) == [[store.Pet(1, "Rex", 3)]]
+    assert pauses == [0.2]
+
+
+def test_pauses_double_up_to_five_seconds_and_add_up_to_eleven(
+    call: Any, pauses: list[float], caplog: pytest.LogCaptureFixture
+) -> None:
+    with serve(hang_up) as server:
+        call(server.base_url, create)
     assert pauses == [0.2, 0.4, 0.8, 1.6, 3.2, 5]
+    assert "attempt 7 of 7 in 5.0 s" in caplog.text
 
 
-def test_a_list_that_broke_goes_on_at_the_cursor_of_its_error(use: Any) -> None:
-    first = reply([], Link='<?cursor=2>; rel="next"')
-    last = reply([REX])
-    with serve([first, error(404), last]) as server:
-        [broken] = use(server.base_url, lambda client: client.pets(status="sold"))
-        [rest] = use(server.base_url, lambda client: client.pets(cursor=broken.cursor))
+@pytest.mark.parametrize(
+    "date",
+    [
+        "%a, %d %b %Y %H:%M:%S GMT",
+        "%A, %d-%b-%y %H:%M:%S GMT",
+        "%a %b %e %H:%M:%S %Y",
+        "%a, %d %b %Y %H:%M:%S -0000",
+        "%a, %d %b %Y %H:%M:%S",
+    ],
+)
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kathmandu"])
+def test_retry_after_date_is_in_utc(
+    date: str, zone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        retry_after = time.strftime(date, time.gmtime(time.time() + 60))
+        assert _seconds(retry_after) == pytest.approx(60, abs=2)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
-    assert rest == [store.Pet(1, "Rex", 3)]
-    queries = [request.query_string for request in server.received]
-    assert queries == [b"limit=100&status=sold", b"cursor=2", b"limit=100&cursor=2"]
+
+@pytest.mark.parametrize("retry_after", ["", "5, 5", "5s", "soon", "1 Jan 99999 0:00"])
+def test_retry_after_that_cannot_be_read_is_ignored(retry_after: str) -> None:
+    assert _seconds(retry_after) is None
+
+
+def test_retry_after_date_in_the_past_is_no_wait() -> None:
+    assert _seconds("Thu, 01 Jan 1970 00:00:00 GMT") == 0
+
+
+def test_retry_after_is_added_to_the_pause(call: Any, pauses: list[float]) -> None:
+    with serve([error(503, Retry_After="7"), reply(REX, 201)]) as server:
+        call(server.base_url, create)
+    assert pauses == [7.2]
+
+
+def test_wrong_address_is_not_tried_again(
+    call: Any, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serve(reply(REX), trustme.CA().issue_cert("localhost")) as server:
+        call(server.base_url, create)  # a certificate that nobody trusts
+    with serve(reply(REX)) as server:
+        call(server.base_url.replace("http:", "https:"), create)  # it speaks no TLS
+
+    def unknown(*_: Any, **__: Any) -> Any:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr("socket.getaddrinfo", unknown)
+    [failure] = call("https://animals.invalid/v1", create)
+
+    assert isinstance(failure, store.NoResponseError)
+    assert pauses == []
+
+
+def test_name_server_that_fails_for_a_moment_is_asked_again(
+    call: Any, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    monkeypatch.setattr("socket.getaddrinfo", fail)
+    [failure] = call("https://animals.invalid/v1", create, attempts=3)
+    assert isinstance(failure, store.NoResponseError)
+    assert pauses == [0.2, 0.4]
+
+
+def test_server_that_ends_the_tls_handshake_is_tried_again(
+    call: Any, pauses: list[float]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def hang_up_twice() -> None:
+            for _ in range(2):
+                connection, _ = listener.accept()
+                connection.recv(9999)
+                connection.close()
+
+        thread = threading.Thread(target=hang_up_twice)
+        thread.start()
+        port = listener.getsockname()[1]
+        call(f"https://127.0.0.1:{port}/v1", create, attempts=2)
+        thread.join()
+    assert pauses == [0.2]
+
+
+def test_name_that_was_known_before_is_looked_up_again(
+    pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = store.Client("http://localhost:1/v1", "key", attempts=2)
+    client.has_answered = True
+
+    def unknown(*_: Any, **__: Any) -> Any:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr("socket.getaddrinfo", unknown)
+    with pytest.raises(store.NoResponseError):
+        create(client)
+    assert pauses == [0.2]
+
+
+# -- options -----------------------------------------------------------------------------
 
 
 def dripping(head: bytes) -> Script:
@@ -225,64 +487,116 @@ def dripping(head: bytes) -> Script:
     return script
 
 
-@pytest.mark.parametrize(
-    ("script", "limits"),
-    [
-        (
-            dripping(b"HTTP/1.1 200 OK\r\n"),
-            {"timeout_s": 0.5, "attempts": 1},
-        ),
-        (
-            dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n"),
-            {"deadline_s": 0.5},
-        ),
-        (error(503, Retry_After="2"), {"deadline_s": 0.5}),
-    ],
-)
-def test_a_call_ends_in_time(
-    use: Any,
-    script: Script,
-    limits: dict[str, Any],
-    monkeypatch: pytest.MonkeyPatch,
+def silent(request: Request, number: int) -> Response:
+    time.sleep(2)
+    return hang_up(request, number)
+
+
+SLOW_BODY = dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n")
+SLOW_HEADERS = dripping(b"HTTP/1.1 200 OK\r\n")
+
+
+@pytest.fixture(params=["own", "caller's"])
+def http_client(request: pytest.FixtureRequest, call: Any) -> Any:
+    """None, or an http_client for the kind of client that `call` uses."""
+    if request.param == "own":
+        return None
+    return httpx2.Client() if call is call_in_threads else httpx2.AsyncClient()
+
+
+@pytest.mark.parametrize("script", [silent, SLOW_BODY])
+@pytest.mark.parametrize("limit", ["timeout_s", "deadline_s"])
+def test_attempt_ends_after_timeout_and_call_after_deadline(
+    call: Any, http_client: Any, script: Script, limit: str
 ) -> None:
-    authority = trustme.CA()
-    certificate = authority.issue_cert("localhost")
-    with authority.cert_pem.tempfile() as file, serve(script, certificate) as server:
-        monkeypatch.setenv("SSL_CERT_FILE", file)
-        start = time.monotonic()
-        [late] = use(server.base_url, create, **limits)
-        assert time.monotonic() - start < 2
-    assert isinstance(late, store.AnimalStoreError)
-    assert server.received
-
-
-def test_a_wrong_certificate_fails_at_once(
-    use: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    with serve(reply(REX), trustme.CA().issue_cert("localhost")) as server:
-        [refused] = use(server.base_url, create)
-    assert isinstance(refused, store.NoResponseError)
-    assert "attempt 2" not in caplog.text
-
-
-def test_calls_wait_for_their_turn_without_a_deadline(use: Any) -> None:
-    def script(_: Request, number: int) -> Response:
-        time.sleep(0.05)
-        return error(418) if number <= 4 else reply(REX, 201)
-
+    options = {"attempts": 1, limit: 0.3, "http_client": http_client}
     with serve(script) as server:
-        made = use(
-            server.base_url,
-            *[create] * 24,
-            max_in_flight=2,
-            deadline_s=0.5,
-            max_wait_s=10,
+        start = time.monotonic()
+        [failure] = call(server.base_url, create, **options)
+        assert time.monotonic() - start < 1.5
+    assert isinstance(failure, store.NoResponseError)
+
+
+def test_timeout_of_the_asyncio_client_includes_headers() -> None:
+    with serve(SLOW_HEADERS) as server:
+        start = time.monotonic()
+        [failure] = call_in_tasks(server.base_url, create, timeout_s=0.3, attempts=1)
+        assert time.monotonic() - start < 1.5
+    assert isinstance(failure, store.NoResponseError)
+
+
+def test_no_attempt_begins_after_the_deadline(
+    call: Any, http_client: Any, pauses: list[float]
+) -> None:
+    with serve(error(503, Retry_After="3")) as server:
+        [failure] = call(server.base_url, create, deadline_s=2, http_client=http_client)
+    assert (pauses, failure.retry_after_s) == ([], 3)
+
+
+@pytest.mark.usefixtures("pauses")
+def test_request_is_sent_as_often_as_attempts_says(call: Any, http_client: Any) -> None:
+    with serve(error(503)) as server:
+        call(server.base_url, create, attempts=3, http_client=http_client)
+    assert len(server.received) == 3
+
+
+@pytest.mark.usefixtures("pauses")
+@pytest.mark.parametrize(
+    ("retry_after", "requests"),
+    [("5", 2), ("6", 1), ("Fri, 31 Dec 2100 00:00:00 GMT", 1)],
+)
+def test_longer_retry_after_than_max_retry_after_s_is_an_error_at_once(
+    call: Any,
+    http_client: Any,
+    retry_after: str,
+    requests: int,
+) -> None:
+    with serve(error(429, Retry_After=retry_after)) as server:
+        options = {"max_retry_after_s": 5, "attempts": 2, "http_client": http_client}
+        [failure] = call(server.base_url, create, **options)
+    assert isinstance(failure, store.TooManyRequestsError)
+    assert len(server.received) == requests
+
+
+class BusyServer:
+    """A script that answers after a moment, and notes how many requests it has at once."""
+
+    def __init__(self) -> None:
+        self.most = 0
+        self._now = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, request: Request, _: int) -> Response:
+        with self._lock:
+            self._now += 1
+            self.most = max(self.most, self._now)
+        time.sleep(0.05)
+        with self._lock:
+            self._now -= 1
+        return reply(REX, 201) if request.method == "POST" else reply([])
+
+
+@pytest.mark.parametrize("operation", [create, list_pets])
+def test_max_in_flight_limits_the_requests_at_once(
+    call: Any, http_client: Any, operation: Any
+) -> None:
+    busy = BusyServer()
+    with serve(busy) as server:
+        calls = [operation] * 9
+        call(server.base_url, *calls, max_in_flight=3, http_client=http_client)
+    assert (busy.most, len(server.received)) == (3, 9)
+
+
+def test_deadline_begins_with_the_turn(call: Any) -> None:
+    with serve(BusyServer()) as server:
+        outcomes = call(
+            server.base_url, *[create] * 12, max_in_flight=1, deadline_s=0.4
         )
-    assert made.count(store.Pet(1, "Rex", 3)) == 20
+    assert outcomes == [store.Pet(1, "Rex", 3)] * 12
 
 
-def test_a_creation_without_a_turn_has_its_key_and_a_read_does_not_wait(
-    use: Any,
+def test_creation_without_a_turn_within_max_wait_s_fails_and_reads_do_not_wait(
+    call: Any, http_client: Any
 ) -> None:
     def script(request: Request, _: int) -> Response:
         if request.method == "GET":
@@ -291,25 +605,60 @@ def test_a_creation_without_a_turn_has_its_key_and_a_read_does_not_wait(
         return reply(REX, 201)
 
     with serve(script) as server:
-        calls = create, create, pets
-        *made, listed = use(server.base_url, *calls, max_in_flight=1, max_wait_s=0.2)
+        options = {"max_in_flight": 1, "max_wait_s": 0.2, "http_client": http_client}
+        *creations, pets = call(server.base_url, create, create, list_pets, **options)
 
-    assert listed == []
-    [failed] = [each for each in made if isinstance(each, store.NoResponseError)]
-    assert failed.idempotency_key
+    assert pets == []
+    creations.sort(key=lambda outcome: isinstance(outcome, store.NoResponseError))
+    assert creations[0] == store.Pet(1, "Rex", 3)
+    assert creations[1].idempotency_key
+    assert len(server.received) == 2
 
 
-def test_a_cancelled_creation_gives_its_turn_back() -> None:
+def test_cancelled_creation_returns_its_turn() -> None:
     def cancelled(client: Any) -> Any:
-        return asyncio.wait_for(create(client), 0.5)
+        return asyncio.wait_for(create(client), 0.2)
 
     with serve([error(503, Retry_After="1"), reply(REX, 201)]) as server:
         calls = cancelled, create
-        _, made = in_tasks(server.base_url, *calls, max_in_flight=1, max_wait_s=5)
-    assert made == store.Pet(1, "Rex", 3)
+        _, pet = call_in_tasks(server.base_url, *calls, max_in_flight=1, max_wait_s=5)
+    assert pet == store.Pet(1, "Rex", 3)
 
 
-def test_a_client_leaves_no_connections_open_in_an_event_loop_that_ended(
+def test_with_options_returns_a_client_with_other_limits_and_the_same_connections() -> (
+    None
+):
+    with serve(reply(REX)) as server, store.Client(server.base_url, "key") as client:
+        with client.with_options(attempts=1, timeout_s=3) as derived:
+            create(derived)
+        create(client)
+        assert derived.limits == {**client.limits, "attempts": 1, "timeout_s": 3}
+        assert client.limits["attempts"] == 7
+        assert derived._pools is client._pools
+
+
+def test_callers_http_client_is_not_reconfigured_or_closed(
+    service: RunningService,
+) -> None:
+    with httpx2.Client(auth=("me", "secret"), params={"limit": "0"}) as http:
+        client = store.Client(service.base_url, service.api_key, http_client=http)
+        with client:
+            pet = create(client)
+        assert [*client.pets(page_size=3)][-1] == pet
+
+
+def test_callers_http_client_follows_no_redirect(call: Any) -> None:
+    kind = httpx2.Client if call is call_in_threads else httpx2.AsyncClient
+    http = kind(follow_redirects=True)
+    with serve(reply({}, 302, Location="/v1/elsewhere")) as server:
+        [failure] = call(server.base_url, create, http_client=http)
+    assert (failure.status, len(server.received)) == (302, 1)
+
+
+# -- connections -------------------------------------------------------------------------
+
+
+def test_no_connection_stays_open_in_an_event_loop_that_ended(
     service: RunningService,
 ) -> None:
     client = store.AsyncClient(service.base_url, service.api_key)
@@ -319,54 +668,114 @@ def test_a_client_leaves_no_connections_open_in_an_event_loop_that_ended(
     gc.collect()  # what is still open becomes a ResourceWarning, which fails the test
 
 
-def test_a_client_with_other_limits_leaves_the_first_as_it_is() -> None:
-    with serve(reply(REX)) as server, store.Client(server.base_url, "key") as first:
-        with first.with_options(attempts=1) as derived:
-            assert (derived.limits.attempts, first.limits.attempts) == (1, 7)
-        create(first)
-    assert repr(first) == f"Client('{server.base_url}')"
-
-
-def test_a_proxy_is_used_but_none_gets_the_key_in_clear(
+def test_forked_process_opens_its_own_connections(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    with serve(reply(REX)) as server, store.Client(server.base_url, "key") as client:
+        create(client)
+        parent = client._pool()
+        monkeypatch.setattr("os.getpid", lambda: 0)  # as in a forked process
+        with client:
+            create(client)
+        assert client._pool() is not parent
+        monkeypatch.undo()
+        assert client._pool() is parent
+
+
+def test_threads_that_call_first_at_the_same_time_share_connections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client = store.Client("http://127.0.0.1:1/v1", "key")
+    connect = client._open
+
+    def connect_slowly() -> httpx2.Client:
+        time.sleep(0.05)
+        return connect()
+
+    monkeypatch.setattr(client, "_open", connect_slowly)
+    with ThreadPoolExecutor(8) as pool:
+        pools = [pool.submit(client._pool) for _ in range(8)]
+    assert len({id(each.result()) for each in pools}) == 1
+
+
+def test_proxy_is_used_but_gets_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     with serve(reply(REX)) as server, serve(hang_up) as proxy:
         monkeypatch.setenv("http_proxy", proxy.origin)
         monkeypatch.setenv("https_proxy", proxy.origin)
         monkeypatch.setenv("no_proxy", "")
-        in_threads(server.base_url, create)
-        in_threads("https://x.invalid/v1", create, attempts=1)
+        call_in_threads(server.base_url, create)
+        call_in_threads("https://x.invalid/v1", create, attempts=1)
     [request] = proxy.received
     assert (request.method, request.authorization) == ("CONNECT", None)
 
 
-def test_an_http_client_stays_its_owners(
-    service: RunningService, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kind", [store.Client, store.AsyncClient])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ALL_PROXY", "socks5://127.0.0.1:9"),
+        ("https_proxy", "ftp://x"),
+        ("HTTPS_PROXY", "http://[::1"),
+        ("SSL_CERT_FILE", "/nonexistent"),
+        ("SSL_CERT_FILE", os.devnull),
+    ],
+)
+def test_unusable_setting_of_the_environment_is_named_when_the_client_is_made(
+    kind: Any, name: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with httpx2.Client(auth=("me", "secret"), params={"limit": "0"}) as http:
-        client = store.Client(service.base_url, service.api_key, http_client=http)
-        with client:
-            pet = create(client)
-        assert [*client.pets(page_size=3)][-1] == pet
+    monkeypatch.setenv("no_proxy", "elsewhere.example")
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ValueError, match=name):
+        kind("https://animals.example/v1", "key")
 
-        monkeypatch.setattr("os.getpid", lambda: 0)  # as in a forked process
-        with pytest.raises(RuntimeError, match="another process or event loop"):
-            create(client)
+
+def test_proxy_that_cannot_be_used_is_irrelevant_for_a_host_without_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "animals.example")
+    store.Client("https://animals.example/v1", "key")
 
 
 @pytest.mark.parametrize(
-    ("base_url", "options", "message"),
+    ("base_url", "key", "message"),
     [
-        ("animals.example/v1", {}, "base URL"),
-        ("http://localhost.example/v1", {}, "use https"),
-        ("https://x/v1", {"key": "key\n"}, "API key"),
-        ("https://x/v1", {"max_in_flight": 0}, "max_in_flight"),
-        ("https://x/v1", {"timeout_s": None}, "timeout_s is None"),
-        ("https://x/v1", {"http_client": httpx2.AsyncClient()}, "httpx2.Client"),
+        ("animals.example/v1", "key", 'base URL "animals.example/v1": it must have'),
+        ("https://x/v1/pets", "key", 'base URL "https://x/v1/pets": it must have'),
+        ("http://127.0.0.1:3000", "key", 'base URL "http://127.0.0.1:3000": it must'),
+        ("https://me:secret@x/v1", "key", "it must have the form https://HOST/v1"),
+        ("http://localhost.example/v1", "key", "http:// sends the key in clear"),
+        (None, "key", "base_url is None"),
+        ("https://x/v1", None, "api_key is None"),
+        ("https://x/v1", "", "The API key is empty"),
+        ("https://x/v1", "Bearer animal_live_x", "has a ' '; give it without"),
+        ("https://x/v1", "key\n", r"has a '\\n'"),
     ],
 )
-def test_a_wrong_setup_is_refused(
-    base_url: str, options: dict[str, Any], message: str
+def test_message_says_what_is_wrong_with_base_url_and_key(
+    base_url: Any, key: Any, message: str
 ) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
-        in_threads(base_url, create, **options)
+        store.Client(base_url, key)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_in_flight": 0}, "max_in_flight"),
+        ({"timeout_s": None}, "timeout_s is None"),
+        ({"http_client": httpx2.AsyncClient()}, "httpx2.Client"),
+    ],
+)
+def test_option_that_cannot_be_is_refused(
+    options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        store.Client("https://x/v1", "key", **options)
+
+
+@pytest.mark.parametrize("key", ["", "a b", "ä", "a\nb", "x" * 256])
+def test_idempotency_key_that_cannot_be_a_header_is_shown(key: str) -> None:
+    client = store.Client("http://127.0.0.1:1/v1", "key")
+    with pytest.raises(ValueError, match="is not 1 to 255 visible ASCII characters"):
+        client.create("Rex", 3, idempotency_key=key)

@@ -1,4 +1,4 @@
-"""The client for asyncio: sends the calls of the core, and waits, as `Client` does."""
+"""The client for asyncio."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import httpx2
 from typing_extensions import deprecated
 
-from animal_store_client.core import MAX_BODY_BYTES, SEND, Call, Core, T, is_uncompressed
+from animal_store_client.core import MAX_BODY_BYTES, MAX_CREATION_S, SEND, Call, Core, T, log
 from animal_store_client.errors import AnimalStoreError
 from animal_store_client.pet import AnyStatus, Page, Pet
 
@@ -58,6 +58,26 @@ class AsyncClient(Core[httpx2.AsyncClient]):
             for pet in page.pets:
                 yield pet
 
+    async def new_pets(self, *, status: AnyStatus = None) -> AsyncGenerator[Pet]:
+        """Yield each animal once, and then new ones as they appear, as `Client.new_pets` does."""
+        start = next_start = None
+        known: set[int] = set()
+        while True:
+            last = start
+            try:
+                async for page in self.pages(status=status, cursor=start):
+                    for pet in page.pets:
+                        if pet.id not in known:
+                            known.add(pet.id)
+                            yield pet
+                    last = page.cursor or last
+                start, next_start = next_start, last
+            except AnimalStoreError as error:
+                if not error.may_pass:
+                    raise
+                log.warning("%s; reads again in %.0f s", error, MAX_CREATION_S)
+            await asyncio.sleep(MAX_CREATION_S)
+
     async def create(
         self,
         name: str,
@@ -82,15 +102,15 @@ class AsyncClient(Core[httpx2.AsyncClient]):
                 try:
                     return call.result(*await self._attempt(call, pool.http))
                 except AnimalStoreError as error:
-                    pause_s = call.pause_s(error)
+                    pause_s = call.prepare_retry(error)
                 await asyncio.sleep(pause_s)
 
     @asynccontextmanager
     async def _turn(self, call: Call[Any], pool: Pool) -> AsyncGenerator[None]:
-        # One that waits here costs nothing; in the pool, each would be looked at in every step.
+        # A call that waits here costs nothing; httpx2 would look at each one in every step.
         turns = pool.reads if call.method == "GET" else pool.writes
         try:
-            async with asyncio.timeout(self.limits.max_wait_s):
+            async with asyncio.timeout(self.limits["max_wait_s"]):
                 await turns.acquire()
         except TimeoutError:
             raise call.without_turn() from None
@@ -102,7 +122,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
     async def _attempt(
         self, call: Call[Any], http: httpx2.AsyncClient
     ) -> tuple[httpx2.Response, bytes]:
-        """Send a request once; return the response and as much of its body as the core takes."""
+        """Send the request once; return the response and its body, cut off after MAX_BODY_BYTES."""
         timeout_s, content = call.attempt_s(), bytearray()
         request = call.request(http, timeout_s)
         with call.translate_failures():
@@ -110,18 +130,16 @@ class AsyncClient(Core[httpx2.AsyncClient]):
                 asyncio.timeout(timeout_s),
                 aclosing(await http.send(request, **SEND)) as response,
             ):
-                if is_uncompressed(response):
-                    async for chunk in response.aiter_bytes():
-                        content += chunk
-                        if len(content) > MAX_BODY_BYTES:
-                            break
+                async for chunk in response.aiter_bytes():
+                    content += chunk
+                    if len(content) > MAX_BODY_BYTES:
+                        break
         return response, bytes(content)
 
     async def _pool(self) -> Pool:
         """Return this event loop's connections; another loop's cannot be used in it."""
         owner = asyncio.get_running_loop()
         if owner not in self._pools:
-            self._refuse_second_owner(owner)
             for other in [other for other in self._pools if other.is_closed()]:
                 del self._pools[other]
             lifetime = self._connections()
@@ -131,9 +149,9 @@ class AsyncClient(Core[httpx2.AsyncClient]):
 
     async def _connections(self) -> AsyncGenerator[httpx2.AsyncClient]:
         """Yield connections; close them when the loop, before it ends, closes its generators."""
-        http = self._given or self._open()
+        http = self._http_client or self._open()
         try:
             yield http
         finally:
-            if not self._given:
+            if not self._http_client:
                 await http.aclose()

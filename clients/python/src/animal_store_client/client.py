@@ -1,23 +1,18 @@
-"""The client for threads: sends the calls of the core, and waits."""
+"""The client for threads."""
 
-import math
 import os
-import socket
 import threading
 import time
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
-from contextvars import ContextVar
 from typing import Any, NamedTuple, Self
 
 import httpx2
 from typing_extensions import deprecated
 
-from animal_store_client.core import MAX_BODY_BYTES, SEND, Call, Core, T, is_uncompressed
+from animal_store_client.core import MAX_BODY_BYTES, MAX_CREATION_S, SEND, Call, Core, T, log
 from animal_store_client.errors import AnimalStoreError
 from animal_store_client.pet import AnyStatus, Page, Pet
-
-_attempt_end = ContextVar("_attempt_end", default=math.inf)
 
 
 class Pool(NamedTuple):
@@ -65,6 +60,35 @@ class Client(Core[httpx2.Client]):
         for page in self.pages(status=status, page_size=page_size, cursor=cursor):
             yield from page.pets
 
+    def new_pets(self, *, status: AnyStatus = None) -> Generator[Pet]:
+        """Yield each animal once: those in the list, and then new ones as they appear, without end.
+
+        The list's end is read every 30 seconds; errors that may pass are logged and outlasted. The
+        ids are kept in memory: a program that starts again gets all animals again.
+
+        Args:
+            status: Only animals with this status.
+        """
+        # An animal can appear up to 30 seconds later than one with a higher id. So a round reads
+        # again what the previous round read for the first time.
+        start = next_start = None
+        known: set[int] = set()
+        while True:
+            last = start
+            try:
+                for page in self.pages(status=status, cursor=start):
+                    for pet in page.pets:
+                        if pet.id not in known:
+                            known.add(pet.id)
+                            yield pet
+                    last = page.cursor or last
+                start, next_start = next_start, last
+            except AnimalStoreError as error:
+                if not error.may_pass:
+                    raise
+                log.warning("%s; reads again in %.0f s", error, MAX_CREATION_S)
+            time.sleep(MAX_CREATION_S)
+
     def create(
         self,
         name: str,
@@ -98,13 +122,13 @@ class Client(Core[httpx2.Client]):
                 try:
                     return call.result(*self._attempt(call, pool.http))
                 except AnimalStoreError as error:
-                    pause_s = call.pause_s(error)
+                    pause_s = call.prepare_retry(error)
                 time.sleep(pause_s)
 
     @contextmanager
     def _turn(self, call: Call[Any], pool: Pool) -> Iterator[None]:
         turns = pool.reads if call.method == "GET" else pool.writes
-        if not turns.acquire(timeout=self.limits.max_wait_s):
+        if not turns.acquire(timeout=self.limits["max_wait_s"]):
             raise call.without_turn()
         try:
             yield
@@ -112,54 +136,24 @@ class Client(Core[httpx2.Client]):
             turns.release()
 
     def _attempt(self, call: Call[Any], http: httpx2.Client) -> tuple[httpx2.Response, bytes]:
-        """Send a request once; return the response and as much of its body as the core takes."""
+        """Send the request once; return the response and its body, cut off after MAX_BODY_BYTES."""
         timeout_s, content = call.attempt_s(), bytearray()
+        end = time.monotonic() + timeout_s
         request = call.request(http, timeout_s)
-        if not self._given:
-            request.extensions["trace"] = _end_with_attempt
-        token = _attempt_end.set(time.monotonic() + timeout_s)
-        try:
-            with call.translate_failures(), closing(http.send(request, **SEND)) as response:
-                if is_uncompressed(response):
-                    for chunk in response.iter_bytes():
-                        _left_s()
-                        content += chunk
-                        if len(content) > MAX_BODY_BYTES:
-                            break
-            return response, bytes(content)
-        finally:
-            # A hook of the owner's client may be inside another client's attempt.
-            _attempt_end.reset(token)
+        with call.translate_failures(), closing(http.send(request, **SEND)) as response:
+            for chunk in response.iter_bytes():
+                content += chunk
+                if len(content) > MAX_BODY_BYTES:
+                    break
+                if time.monotonic() > end:
+                    raise httpx2.ReadTimeout("it took too long")
+        return response, bytes(content)
 
     def _pool(self) -> Pool:
         """Return this process's connections; a fork leaves its parent's alone."""
         pid = os.getpid()
         if pid not in self._pools:
-            self._refuse_second_owner(pid)
             reads, writes = (threading.Semaphore(self._max_in_flight) for _ in range(2))
-            # Of threads that come here at the same time, all use the first one's.
-            self._pools.setdefault(pid, Pool(self._given or self._open(), reads, writes))
+            # Threads that race here all end up with the first one's pool.
+            self._pools.setdefault(pid, Pool(self._http_client or self._open(), reads, writes))
         return self._pools[pid]
-
-
-def _left_s(timeout_s: float = math.inf) -> float:
-    """Return how long this thread's attempt may still take, at most the given time."""
-    left_s = _attempt_end.get() - time.monotonic()
-    if left_s <= 0:
-        raise httpx2.ReadTimeout("it took too long")
-    return min(left_s, timeout_s)
-
-
-def _end_with_attempt(event: str, info: dict[str, Any]) -> None:
-    """Let no step of a connection outlast its attempt: httpcore2's extension "trace" calls this."""
-    # httpx2 limits each read, but not their number: header lines may trickle in, and 100 Continue
-    # may repeat. It limits each connection to one of a host's addresses, but not their sum.
-    if event.endswith("connect_tcp.started"):
-        addresses = socket.getaddrinfo(info["host"], info["port"], type=socket.SOCK_STREAM)
-        info["timeout"] = _left_s() / len(addresses)
-    elif event.endswith("start_tls.started"):
-        info["timeout"] = _left_s()
-    elif event.endswith(("connect_tcp.complete", "start_tls.complete")):
-        stream = info["return_value"]
-        read = stream.read
-        stream.read = lambda size, timeout=math.inf: read(size, _left_s(timeout))

@@ -2,52 +2,68 @@
 
 import json
 import time
-from email.utils import parsedate_to_datetime
+from calendar import timegm
+from email.utils import parsedate
 from typing import Any
 
 import httpx2
 
 
 class AnimalStoreError(Exception):
-    """Base of what a call raises if it fails; control characters in its text are escaped."""
+    """The base class of the errors; control characters in its text are escaped.
 
-    idempotency_key: str | None = None  # of a failed creation: repeated with it, it adds once
-    cursor: str | None = None  # of a page that failed: lists go on there; None for the first page
-    may_pass = False  # whether the same request may get another response later
-    retry_after_s: float | None = None  # how long the service asked to wait
+    Attributes:
+        idempotency_key: The failed creation's key. Repeat the call with it, and the animal is
+            added only once.
+        cursor: The cursor of the page that failed, to resume the list there; None for the first.
+        may_pass: Whether the same request may succeed later.
+        retry_after_s: The wait that the service asked for, in seconds.
+    """
+
+    idempotency_key: str | None = None
+    cursor: str | None = None
+    may_pass = False
+    retry_after_s: float | None = None
 
     def __init__(self, message: str) -> None:
         super().__init__(printable(message))
 
 
 class NoResponseError(AnimalStoreError):
-    """The service is out of reach or late, or nothing was sent (`max_wait_s`)."""
+    """The service did not answer in time, or the call had no turn within `max_wait_s`."""
 
     may_pass = True
 
 
 class InvalidResponseError(AnimalStoreError):
-    """What answered is not the API, or is broken; trying again does not help."""
+    """The response is not one of this API; trying again does not help."""
 
 
 class ApiError(AnimalStoreError):
-    """The API answered with an error."""
+    """The API answered with an error.
+
+    Attributes:
+        status: The HTTP status.
+        code: The Error object's code; empty if the response has none.
+        message: The Error object's message, or HTTP's reason phrase.
+        request_id: Quote it to support.
+    """
 
     status = 0
-    code = ""  # of the Error object; empty if there is none
-    message = ""  # of the Error object, or what else is known
-    request_id = ""  # to quote to support
+    code = ""
+    message = ""
+    request_id = ""
 
     @staticmethod
     def from_response(response: httpx2.Response, content: bytes) -> "ApiError":
-        """Make the error that a response stands for."""
+        """Return the error that a response reports."""
         try:
             body: Any = json.loads(content)
         except (ValueError, RecursionError):
             body = None
         members = body if isinstance(body, dict) else {}
-        status, code = response.status_code, _text(members.get("code"))[:100]
-        message = _text(members.get("message"), response.reason_phrase)[:500]
+        status, code = response.status_code, str(members.get("code") or "")
+        message = str(members.get("message") or response.reason_phrase)
         number = request_id(response)
         quoted = f" (request {number})" if number else ""
         error = _CLASSES.get(status, ApiError)(f"{status} {code}: {message}{quoted}")
@@ -74,13 +90,13 @@ class IdempotencyKeyReusedError(ApiError):
 
 
 class TooManyRequestsError(ApiError):
-    """429."""
+    """429: the caller exceeds a limit."""
 
     may_pass = True
 
 
 class ServerError(ApiError):
-    """5xx."""
+    """5xx: the service cannot answer now."""
 
     may_pass = True
 
@@ -96,19 +112,15 @@ _CLASSES: dict[int, type[ApiError]] = {
 
 
 def printable(text: str) -> str:
-    """Escape what a terminal might obey instead of show."""
+    """Escape control characters, which a terminal would obey."""
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
     )
 
 
 def request_id(response: httpx2.Response) -> str:
-    """Return what to quote to support; empty for a response that did not pass API Gateway."""
-    return response.headers.get("x-amzn-RequestId", "")[:100]
-
-
-def _text(value: Any, default: str = "") -> str:
-    return value if isinstance(value, str) else default
+    """Return the request id; empty if the response did not pass API Gateway."""
+    return response.headers.get("x-amzn-RequestId", "")
 
 
 def _seconds(retry_after: str) -> float | None:
@@ -116,6 +128,7 @@ def _seconds(retry_after: str) -> float | None:
     if retry_after.isdecimal():
         return float(retry_after)
     try:
-        return max(0.0, parsedate_to_datetime(retry_after).timestamp() - time.time())
-    except (ValueError, OverflowError):
+        # HTTP's dates are in UTC, whether they say so or not.
+        return max(0.0, timegm(parsedate(retry_after) or ()) - time.time())
+    except ValueError:
         return None

@@ -1,6 +1,5 @@
 """An animal, and a page of them, as the API returns them."""
 
-import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
@@ -9,7 +8,7 @@ from animal_store_client.errors import InvalidResponseError
 
 PetStatus = Literal["available", "pending", "sold"]
 AnyStatus = PetStatus | str | None
-"""A status that may be newer than this client; None for none."""
+"""A status, which may be newer than this client; None for an animal without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +38,9 @@ class Pet:
         """Read an animal from a response, or raise InvalidResponseError."""
         match value:
             case {"id": int(id_), "name": str(name), "categoryId": int(category_id)}:
-                # Python counts True as an integer; JSON does not.
-                if type(id_) is type(category_id) is int:
-                    status = None if value.get("status") is None else str(value["status"])
-                    rest = dict(value), replayed, request_id
-                    return cls(id_, name, category_id, status, *rest)
-        raise InvalidResponseError(f"The response is not an animal: {reprlib.repr(value)}")
+                rest = value.get("status"), dict(value), replayed, request_id
+                return cls(id_, name, category_id, *rest)
+        raise InvalidResponseError(f"The response is not an animal: {value!r:.200}")
 
 
 @dataclass(frozen=True, slots=True)
