@@ -76,8 +76,8 @@ class Core(Generic[Http]):
             base_url: Starts with `https://` and ends with `/v1`. One on this machine (`127.0.0.1`,
                 `[::1]`, `localhost`) may start with `http://`; no proxy is used for it.
             api_key: Sent to this origin only.
-            timeout_s: For each attempt; API Gateway answers within 29 seconds. A `Client` applies it
-                to each step instead: connecting to an address, TLS, a read of the headers, the
+            timeout_s: For each attempt; API Gateway answers within 29 seconds. A `Client` applies
+                it to each step instead: connecting to an address, TLS, a read of the headers, the
                 body. It cannot limit how long looking up the host's name takes.
             deadline_s: For each call, over all attempts and pauses; in a list, for each page. It
                 begins when the call has its turn: else of thousands, the last would always fail.
