@@ -2,9 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from animal_store.operation import Response, operation
+from animal_store.operation import operation
 from animal_store.pets import PETS
 from animal_store.request import Request
+from animal_store.response import Response
 from animal_store.validators import Validator
 
 if TYPE_CHECKING:
@@ -16,8 +17,8 @@ _NEW_PET: "Validator[NewPet]" = Validator("NewPet")
 @operation("createPet")
 def handler(request: Request) -> Response:
     """Return the animal as it was added; repeating the Idempotency-Key does not add it again."""
-    request.refuse_other_parameters()
     idempotency_key = request.idempotency_key()
-    pet, is_replayed = PETS.create(request.body(_NEW_PET), request.caller, idempotency_key)
+    new_pet = request.body(_NEW_PET)
+    pet, is_replayed = PETS.create(new_pet, request.caller, idempotency_key)
     headers = {"Idempotency-Replayed": "true"} if is_replayed else {}
     return Response(201, pet, headers)

@@ -1,19 +1,18 @@
 """getPet, `GET /v1/pets/{petId}`: one animal. Deprecated in favour of `GET /v1/pets?status=...`."""
 
-from animal_store.errors import NotFound
-from animal_store.operation import Deprecation, Response, operation
+from animal_store.operation import Deprecation, operation
 from animal_store.pets import PETS
-from animal_store.request import Request, positive_int64
+from animal_store.request import NotFound, Request
+from animal_store.response import Response
 
 # Deprecated on 5 December 2025; removed five years later.
 _DEPRECATION = Deprecation(since=1764892800, sunset="Thu, 05 Dec 2030 00:00:00 GMT")
 
 
-@operation("getPet", _DEPRECATION)
+@operation("getPet", query="ignored", deprecation=_DEPRECATION)
 def handler(request: Request) -> Response:
-    """Return the animal; no animal has an id that is not a positive int64."""
-    pet_id = positive_int64(request.path_parameter("petId"))
-    pet = None if pet_id is None else PETS.get(pet_id)
+    """Return the animal with the id in the path."""
+    pet = PETS.get(request.identifier("petId"))
     if pet is None:
         raise NotFound
     return Response(200, pet)

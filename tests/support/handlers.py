@@ -159,4 +159,4 @@ def pets(database: Database = DATABASE) -> list[Any]:
     from animal_store.validators import Validator
 
     found = {"Items": items("pet", database)}
-    return list(Validator[Any]("PetQuery").python(found)["Items"])
+    return list(Validator[Any]("PetQueryResponse").validate(found)["Items"])

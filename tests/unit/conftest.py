@@ -11,7 +11,7 @@ import pytest
 from tests.support.clock import Clock, install_clock
 from tests.support.fault_injection import FaultyStore
 
-from animal_store import dynamodb, telemetry  # isort: skip - the environment comes first
+from animal_store import invocation, telemetry  # isort: skip - the environment comes first
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +28,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 @pytest.fixture
 def store(clock: Clock) -> Iterator[FaultyStore]:  # noqa: ARG001 - no pause takes time
     """Return a store with the events' key and animals, and begin an invocation without end."""
-    dynamodb.invocation.set(dynamodb.Invocation(math.inf))
+    invocation.begin(math.inf)
     with closing(FaultyStore()) as store:
         yield store
 

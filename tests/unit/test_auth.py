@@ -1,10 +1,10 @@
-"""Which keys the store makes valid, and how often it is asked; forms of keys are contract."""
+"""Look-ups of API keys in the store, and how long they count; forms of keys are contract."""
 
 from typing import Any
 
 import pytest
 from animal_store import api_key, auth
-from animal_store.errors import Unauthorized
+from animal_store.auth import Unauthorized
 
 from tests.support import handlers
 from tests.support.clock import Clock
@@ -31,7 +31,7 @@ def is_accepted(key: str) -> bool:
 
 
 def test_revoked_key_gets_the_same_response_as_no_key() -> None:
-    # Whatever is there, even by hand.
+    # Any value counts, even one written by hand.
     handlers.add_key(EXAMPLE_KEY, revoked={"S": "yesterday"})
 
     refused = handlers.send("list-200")

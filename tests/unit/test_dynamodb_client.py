@@ -1,4 +1,4 @@
-"""What DynamoDB is asked, how often, until when, and what is made of its answers.
+"""Calls to DynamoDB: parameters, attempts, deadlines and how responses are read.
 
 Failures of each call, whatever it is, are in reliability/test_faults.py.
 """
@@ -92,13 +92,13 @@ def test_attempt_is_made_if_it_can_end_within_the_invocation(
     assert (len(store.calls), clock.pauses) == (attempts, pauses)
 
 
-def test_client_has_the_timeouts_of_the_deadlines() -> None:
+def test_client_timeouts_match_the_constants() -> None:
     config: Any = dynamodb.client.meta.config
 
     assert (config.connect_timeout, config.read_timeout) == (1, 2)
 
 
-def test_animal_is_stored_with_who_added_it_and_its_key_for_a_day(
+def test_creation_stores_its_caller_and_an_idempotency_record_for_a_day(
     clock: Clock,
 ) -> None:
     key = hashlib.sha256(f"{CALLER}#pet#order-17".encode()).hexdigest()
@@ -137,14 +137,42 @@ def test_idempotency_key_is_free_again_after_a_day(clock: Clock) -> None:
     assert "Idempotency-Replayed" not in later.headers
 
 
+def set_counter(value: str) -> None:
+    """Let the counter say that this id was the last."""
+    counter = {"pk": {"S": "counter"}, "id": {"N": "0"}, "value": {"N": value}}
+    handlers.ask("PutItem", handlers.ANIMALS, Item=counter)
+
+
+@pytest.mark.parametrize("key", [None, "order-17"])
+@pytest.mark.parametrize("last_id", ["-1", "-4", str(2**63 - 1), str(2**63)])
+def test_counter_that_gives_no_id_is_500_and_nothing_is_written(
+    last_id: str, key: str | None, output: pytest.CaptureFixture[str]
+) -> None:
+    set_counter(last_id)
+    before = [item for item in handlers.items() if "value" not in item]
+
+    assert create(key).status == 500
+    assert "'Attributes', 'value', 'N'" in output.readouterr().out
+    assert [item for item in handlers.items() if "value" not in item] == before
+
+
+@pytest.mark.parametrize("created_id", ["0", "-6", str(2**63)])
+def test_record_with_an_id_that_no_animal_has_is_500(created_id: str) -> None:
+    create("order-17")
+    (record,) = handlers.items("idempotency")
+    damaged = record | {"createdId": {"N": created_id}}
+    handlers.ask("PutItem", handlers.ANIMALS, Item=damaged)
+
+    assert create("order-17").status == 500
+
+
 @pytest.mark.parametrize("key", [None, "order-17"])
 def test_animal_under_the_same_id_is_never_overwritten(
     key: str | None, output: pytest.CaptureFixture[str]
 ) -> None:
     create()
     before = handlers.pets()
-    counter = {"pk": {"S": "counter"}, "id": {"N": "0"}, "value": {"N": "5"}}
-    handlers.ask("PutItem", handlers.ANIMALS, Item=counter)
+    set_counter("5")
 
     assert create(key, name="Rex").status == 500
     assert "the counter gave id 6, which is taken" in output.readouterr().out
@@ -170,7 +198,58 @@ def test_transaction_that_may_succeed_later_is_tried_six_times_after_pauses(
         assert 0 < pause < longest
 
 
-def test_own_creation_is_not_a_replay_when_the_store_has_forgotten_its_token(
+THROTTLING_REASON = {
+    "reason": "TableWriteMaxOnDemandThroughputExceeded",
+    "resource": "arn:aws:dynamodb:eu-central-1:123456789012:table/animals",
+}
+THROTTLED_PART = {"Code": "ThrottlingError", "Message": "Throughput exceeds ..."}
+
+
+@pytest.mark.parametrize(
+    ("call", "fault", "cause"),
+    [
+        (
+            "TransactWriteItems",
+            error(
+                400,
+                "TransactionCanceledException",
+                CancellationReasons=[{"Code": "None"}, THROTTLED_PART],
+            ),
+            "ThrottlingError: Throughput exceeds ...",
+        ),
+        (
+            "TransactWriteItems",
+            error(
+                400,
+                "ProvisionedThroughputExceededException",
+                ThrottlingReasons=[THROTTLING_REASON],
+            ),
+            "TableWriteMaxOnDemandThroughputExceeded",
+        ),
+        (
+            "UpdateItem",
+            error(400, "ThrottlingException", throttlingReasons=[THROTTLING_REASON]),
+            "TableWriteMaxOnDemandThroughputExceeded",
+        ),
+    ],
+)
+def test_throttled_creation_logs_the_limit_that_was_reached(
+    call: str,
+    fault: Fault,
+    cause: str,
+    *,
+    store: FaultyStore,
+    output: pytest.CaptureFixture[str],
+) -> None:
+    store.fail(call, *[fault] * 6)
+
+    assert create("order-17").status == 503
+
+    failure, _ = map(json.loads, output.readouterr().out.splitlines())
+    assert cause in failure["exception"]
+
+
+def test_retry_after_the_sdk_token_expired_is_not_reported_as_replayed(
     store: FaultyStore,
 ) -> None:
     def carry_out_twice(attempt: Attempt) -> AWSResponse:
@@ -201,6 +280,6 @@ def test_read_is_one_call_after_the_look_up_of_the_key(
 ) -> None:
     handlers.send(name)
 
-    (_, key), (_, asked) = store.calls
-    assert key["ConsistentRead"] is True
-    assert asked.items() >= parameters.items()
+    (_, key_parameters), (_, read_parameters) = store.calls
+    assert key_parameters["ConsistentRead"] is True
+    assert read_parameters.items() >= parameters.items()

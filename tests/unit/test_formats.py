@@ -6,7 +6,7 @@ from animal_store import api_key
 from tools.local.events import EXAMPLE_KEY
 
 
-def test_generated_keys_have_the_format_and_every_character() -> None:
+def test_generated_keys_are_well_formed_and_use_the_whole_alphabet() -> None:
     used = set()
     for _ in range(200):
         key = api_key.generate("live")
@@ -31,7 +31,7 @@ def test_generated_keys_have_the_format_and_every_character() -> None:
         ("animal_live_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa0hGyqJ", False),
     ],
 )
-def test_issued_keys_stay_valid_and_no_others_are(key: str, is_one: bool) -> None:
+def test_only_well_formed_keys_are_accepted(key: str, is_one: bool) -> None:
     assert api_key.is_well_formed(key) is is_one
 
 

@@ -1,4 +1,4 @@
-"""openapi.yaml says what is so: limits, hours and codes.
+"""Limits, hours and codes in openapi.yaml, compared with template and layer.
 
 What a new animal may be is the contract suite's to say; that examples are valid, and every
 operation asks for the API key, is Spectral's (`make check`).
@@ -60,7 +60,7 @@ def test_idempotency_keys_are_kept_as_long_as_the_text_says() -> None:
     assert WORDS.count("kept for ") == WORDS.count(f"kept for {hours} hours") == 2
 
 
-def test_codes_are_the_closed_list_of_the_layer() -> None:
+def test_documented_error_codes_match_the_layer() -> None:
     of_the_layer = {code: str(status) for code, status in errors.STATUS_OF_CODE.items()}
     # API Gateway answers 502 for a function that crashed: to clients the same as a failure that
     # the function reports.

@@ -1,4 +1,4 @@
-"""How every operation runs: its response, its log line, and what nobody gets to see."""
+"""The frame of every operation: responses, log lines, and secrets that appear in neither."""
 
 import json
 from types import SimpleNamespace
@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 from animal_store import api_key
-from animal_store.operation import Deprecation, Response, operation
+from animal_store.operation import Deprecation, operation
+from animal_store.response import Response
 
 from tests.support import handlers
 from tests.support.clock import Clock
@@ -32,7 +33,9 @@ def test_deprecated_deletion_says_so_and_has_neither_body_nor_media_type(
 ) -> None:
     context = SimpleNamespace(get_remaining_time_in_millis=lambda: 10_000)
     deprecation = Deprecation(since=1, sunset="Thu, 05 Dec 2030 00:00:00 GMT")
-    delete_pet = operation("deletePet", deprecation)(lambda _: Response(204))
+    delete_pet = operation("deletePet", deprecation=deprecation)(
+        lambda _: Response(204)
+    )
 
     response = delete_pet(EVENTS["list-200"], context)
 
@@ -59,7 +62,7 @@ def test_line_of_a_creation_has_its_id_and_what_it_cost(
     assert line.keys().isdisjoint({"Errors", "DeprecatedCalls", "Version"})
 
 
-def test_refused_request_is_counted_neither_for_a_holder_of_a_key_nor_as_a_fault(
+def test_request_with_a_revoked_key_counts_for_no_label_and_no_version(
     output: Output,
 ) -> None:
     handlers.add_key(EXAMPLE_KEY, revoked={"N": "1"})
@@ -69,6 +72,27 @@ def test_refused_request_is_counted_neither_for_a_holder_of_a_key_nor_as_a_fault
     line = json.loads(output.readouterr().out)
     assert (line["Code"], line["KeyId"]) == ("unauthorized", KEY_ID)
     assert line.keys().isdisjoint({"KeyLabel", "DeprecatedCalls", "Version"})
+
+
+@pytest.mark.parametrize(
+    ("context", "members"),
+    [
+        ({"domainName": None}, {}),
+        ({"path": None}, {}),
+        ({}, {"resource": None}),
+        ({}, {"headers": {"Authorization": []}, "resource": None}),
+    ],
+)
+def test_headers_that_cannot_be_made_are_an_error_and_no_crash(
+    context: dict[str, Any], members: dict[str, Any]
+) -> None:
+    event = handlers.make_event("get-200", **members)
+    event["requestContext"] = event["requestContext"] | context
+
+    response = handlers.invoke(event, function="GetPetFunction")
+
+    assert response.status == 500
+    assert response.body["code"] == "internal_error"
 
 
 UNKNOWN = api_key.generate("live")

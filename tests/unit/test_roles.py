@@ -1,4 +1,4 @@
-"""What template.yaml grants and sends, compared with what the functions do."""
+"""Roles and heartbeats of template.yaml, compared with what the functions do."""
 
 import json
 from typing import Any
@@ -22,8 +22,8 @@ def add_needed(rights: Rights, operation: str, params: dict[str, Any]) -> None:
     """Add what IAM asks about a call."""
     if operation == "TransactWriteItems":
         for part in params["TransactItems"]:
-            ((kind, own),) = part.items()
-            add_needed(rights, f"{kind}Item", own)
+            ((kind, write),) = part.items()
+            add_needed(rights, f"{kind}Item", write)
         return
     table, index = params["TableName"], params.get("IndexName")
     arn = f"{ARNS[table]}/index/{index}" if index else ARNS[table]

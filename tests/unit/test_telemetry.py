@@ -1,4 +1,4 @@
-"""What an operator reads: the line of a request, which is its metrics too (EMF)."""
+"""The log line of a request, which holds its metrics too (EMF), and queries for it."""
 
 import json
 import re
@@ -80,7 +80,7 @@ def test_queries_of_the_runbook_ask_for_members_that_lines_have() -> None:
     runbook = (ROOT / "docs/runbook.md").read_text()
     queries = re.findall(r"(?m)^    (?:fields|filter|\|) .*", runbook)
     asked = set(re.findall(r"[A-Za-z]*[a-z][A-Z_]\w+", " ".join(queries)))
-    # What writes lines: a function's request, API Gateway's access log.
+    # A function writes a line for each request, API Gateway one in its access log.
     telemetry = (ROOT / "layers/common/animal_store/telemetry.py").read_text()
     named = telemetry + (ROOT / "template.yaml").read_text()
 

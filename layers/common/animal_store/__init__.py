@@ -1,1 +1,1 @@
-"""What the animal store's functions share."""
+"""The layer that the animal store's functions share."""

@@ -1,4 +1,4 @@
-"""Authentication: the API key in the Authorization header (RFC 6750), looked up by its hash."""
+"""Authenticates callers by the API key in the Authorization header (RFC 6750), for `operation`."""
 
 from __future__ import annotations
 
@@ -7,18 +7,22 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from animal_store import api_key, dynamodb, settings
-from animal_store.errors import ServiceUnavailable, Unauthorized
+from animal_store import api_key, dynamodb, invocation, settings
+from animal_store.dynamodb import StoreUnavailable
 from animal_store.validators import Validator
 
 if TYPE_CHECKING:
-    from animal_store.models import ApiKey, ApiKeyItem
+    from animal_store.models import ApiKey, ApiKeyItemResponse
 
 _BEARER = re.compile(r"bearer +(\S+) *", re.IGNORECASE | re.ASCII)
 
-_API_KEY_ITEM: Validator[ApiKeyItem] = Validator("ApiKeyItem")
+_ITEM_RESPONSE: Validator[ApiKeyItemResponse] = Validator("ApiKeyItemResponse")
 _CACHE_SECONDS = 60
 _CACHE_ENTRIES = 1024
+
+
+class Unauthorized(Exception):
+    """The API key is missing or not valid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +31,9 @@ class Caller:
 
     Args:
         key_hash: The SHA-256 of the key in hexadecimal; the store knows the caller by it.
-        label: The name that the operator gave the key; logs and metrics know the caller by it.
     """
 
     key_hash: str
-    label: str
 
     @property
     def key_id(self) -> str:
@@ -64,65 +66,61 @@ class _Cache:
         self._entries[key_hash] = entry
 
 
-# Two, so that a flood of unknown keys cannot push the known ones out.
-_known, _unknown = _Cache(), _Cache()
-
-
-def forget_keys() -> None:
-    """Forget which keys were looked up, as if this were another execution environment."""
-    _known.clear()
-    _unknown.clear()
+# There are two caches, so that a flood of unknown keys cannot push known ones out.
+_known_keys, _unknown_keys = _Cache(), _Cache()
 
 
 def authenticate(authorization: list[str]) -> Caller:
-    """Identify the caller.
+    """Identify the caller, and note the key in the invocation.
 
     Args:
         authorization: Every value of the request's Authorization header.
 
     Raises:
         Unauthorized: There is not exactly one key, or it is malformed, unknown, expired or revoked.
-        ServiceUnavailable: The key store does not answer.
+        StoreUnavailable: The key store does not answer.
     """
     match = _BEARER.fullmatch(authorization[0]) if len(authorization) == 1 else None
     if match is None or not api_key.is_well_formed(match[1]):
         raise Unauthorized
     key_hash = api_key.digest(match[1])
-    dynamodb.invocation.get().key_id = key_hash[: api_key.ID_LENGTH]
-    found = _find(key_hash)
-    if found is None:
+    run = invocation.current()
+    run.key_id = key_hash[: api_key.ID_LENGTH]
+    record = _look_up(key_hash)
+    if record is None:
         raise Unauthorized
-    caller = Caller(key_hash, found["label"])
-    if "revoked" in found or ("expires" in found and time.time() >= found["expires"]["N"]):
+    if "revoked" in record or ("expires" in record and time.time() >= record["expires"]["N"]):
         raise Unauthorized
-    return caller
+    run.key_label = record["label"]
+    return Caller(key_hash)
 
 
-def _find(key_hash: str) -> ApiKey | None:
-    """Look a key up in the cache, then in the store."""
-    entry = _known.get(key_hash) or _unknown.get(key_hash)
+def _look_up(key_hash: str) -> ApiKey | None:
+    """Find a key's record in the caches or the store; None if there is none."""
+    entry = _known_keys.get(key_hash) or _unknown_keys.get(key_hash)
     if entry is None:
-        asked = time.time()
-        entry = asked, look_up(key_hash)
-        (_unknown if entry[1] is None else _known).put(key_hash, entry)
+        # The minute begins before the store is asked: it may answer with what was true then.
+        now = time.time()
+        entry = now, _read(key_hash)
+        (_unknown_keys if entry[1] is None else _known_keys).put(key_hash, entry)
     return entry[1]
 
 
-def look_up(key_hash: str) -> ApiKey | None:
-    """Read a key from the store by its hash; None if there is none.
+def _read(key_hash: str) -> ApiKey | None:
+    """Read a key's record from the store; None if there is none.
 
     Raises:
-        ServiceUnavailable: The key store does not answer, or its response cannot be read.
+        StoreUnavailable: The key store does not answer, or its response cannot be read.
         ClientError: The key store refuses the request: the service is misconfigured.
     """
     try:
         return dynamodb.read(
             dynamodb.client.get_item,
-            _API_KEY_ITEM,
+            _ITEM_RESPONSE,
             TableName=settings.API_KEYS_TABLE,
             Key={"hash": {"S": key_hash}},
             ConsistentRead=True,
         ).get("Item")
     except ValueError as error:
         # A response that cannot be read says nothing about the key: no 401, and nothing to cache.
-        raise ServiceUnavailable from error
+        raise StoreUnavailable("the record of the key cannot be read") from error

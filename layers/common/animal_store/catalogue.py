@@ -1,8 +1,8 @@
-"""Collections in DynamoDB: a list is one Query, a read one GetItem, a creation two writes.
+"""Stores resources in DynamoDB: a list is one Query, a read one GetItem, a creation two writes.
 
 Everything lives in one table, so that a backup holds animals, counter and records of one moment:
 
-    pk                  id       what
+    pk                  id       content
     pet                 1, 2...  an animal; those with a status are in the index `by-status`, too
     counter             0        the last id given
     idempotency#<hash>  0        the id that was created with an Idempotency-Key
@@ -22,13 +22,14 @@ from botocore.exceptions import ClientError
 from pydantic_core import to_json
 
 from animal_store import dynamodb, settings
-from animal_store.errors import IdempotencyKeyReused, ServiceUnavailable
+from animal_store.dynamodb import StoreUnavailable
+from animal_store.validators import Validator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from animal_store.auth import Caller
-    from animal_store.validators import Validator
+    from animal_store.models import CounterResponse, IdempotencyRecord
 
 _IDEMPOTENCY_SECONDS = 24 * 60 * 60
 _CONFLICT_ATTEMPTS = 6
@@ -46,83 +47,91 @@ Item = dict[str, dict[str, str]]
 New = TypeVar("New", bound="Mapping[str, object]")
 Stored = TypeVar("Stored")
 
+_COUNTER_RESPONSE: Validator[CounterResponse] = Validator("CounterResponse")
+_IDEMPOTENCY_RECORD: Validator[IdempotencyRecord] = Validator("IdempotencyRecord")
+
+
+class IdempotencyKeyReused(Exception):
+    """The caller has used this Idempotency-Key to create another resource."""
+
 
 @dataclass(frozen=True)
-class Collection(Generic[New, Stored]):
-    """The resources of one kind.
+class Catalogue(Generic[New, Stored]):
+    """The catalogue of one kind of resource.
 
     Args:
         partition: The partition key of their items.
         counter: The partition key of the counter that gives them ids.
-        query: Reads DynamoDB's response to a Query for them.
-        item: Reads DynamoDB's response to a GetItem for one.
+        item_response: Validates DynamoDB's response to a GetItem for one.
+        query_response: Validates DynamoDB's response to a Query for them.
     """
 
     partition: str
     counter: str
-    query: Validator[Any]
-    item: Validator[Any]
+    item_response: Validator[Any]
+    query_response: Validator[Any]
 
-    def page(
-        self, limit: int, after: int, having: tuple[str, str] | None = None
-    ) -> tuple[list[Stored], bool]:
+    def page(self, limit: int, after: int, filters: Mapping[str, str]) -> tuple[list[Stored], bool]:
         """List resources by ascending id.
 
         The whole list is strongly consistent. A filtered one comes from an index, which DynamoDB
-        updates a moment after the table, and reads at most one more than it returns.
+        updates a moment after the table.
 
         Args:
             limit: The most resources to return, 1 to 100.
             after: Only resources with a greater id.
-            having: An attribute with an index `by-<attribute>`, and its value; None for all.
+            filters: The value that an attribute with an index `by-<attribute>` must have; empty
+                for the whole list.
 
         Returns:
             The resources, and whether more follow.
 
         Raises:
-            ServiceUnavailable: The store does not answer.
+            StoreUnavailable: DynamoDB does not answer.
+            ValueError: There are two filters: that would need an index of both.
         """
-        attribute, value = having or ("pk", self.partition)
-        source = {"IndexName": f"by-{attribute}"} if having else {"ConsistentRead": True}
-        found = dynamodb.read(
+        if filters:
+            ((attribute, value),) = filters.items()
+            source: dict[str, Any] = {"IndexName": f"by-{attribute}"}
+        else:
+            attribute, value = "pk", self.partition
+            source = {"ConsistentRead": True}
+        resources = dynamodb.read(
             dynamodb.client.query,
-            self.query,
+            self.query_response,
             TableName=settings.ANIMALS_TABLE,
             KeyConditionExpression="#attribute = :partition AND id > :after",
             ExpressionAttributeNames={"#attribute": attribute},
-            ExpressionAttributeValues={
-                ":partition": {"S": value},
-                ":after": {"N": str(after)},
-            },
-            # One more than asked for tells whether a page follows. 101 of the largest animals stay
-            # far below the 1 MB at which DynamoDB itself cuts a page
+            ExpressionAttributeValues={":partition": {"S": value}, ":after": {"N": str(after)}},
+            # One more than the page has tells whether another follows. 101 of the largest animals
+            # stay far below the 1 MB at which DynamoDB itself cuts a page
             # (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Query.html).
             Limit=limit + 1,
             **source,
         )["Items"]
-        return found[:limit], len(found) > limit
+        return resources[:limit], len(resources) > limit
 
-    def get(self, number: int) -> Stored | None:
+    def get(self, resource_id: int) -> Stored | None:
         """Read the resource with this id, strongly consistently; None if there is none.
 
         Raises:
-            ServiceUnavailable: The store does not answer.
+            StoreUnavailable: DynamoDB does not answer.
         """
-        found = dynamodb.read(
+        response = dynamodb.read(
             dynamodb.client.get_item,
-            self.item,
+            self.item_response,
             TableName=settings.ANIMALS_TABLE,
-            Key=self._key(number),
+            Key=self._key(resource_id),
             ConsistentRead=True,
         )
-        return cast("Stored | None", found.get("Item"))
+        return cast("Stored | None", response.get("Item"))
 
     def create(self, new: New, caller: Caller, idempotency_key: str | None) -> tuple[Stored, bool]:
-        """Add a resource under an id of its own.
+        """Add a resource under a new id.
 
         With a key, the resource and the record of the key are written in one transaction: a crash
-        at any point leaves both or neither. A retry finds the record through the transaction's own
-        condition, at the price of a gap in the ids.
+        at any point leaves both or neither. A repeated request takes another id, but does not use
+        it: its transaction fails because the record is there, and names the first id.
 
         Args:
             new: The resource.
@@ -135,34 +144,38 @@ class Collection(Generic[New, Stored]):
 
         Raises:
             IdempotencyKeyReused: The key was used with a different body.
-            ServiceUnavailable: The store does not answer; the resource may or may not be there.
+            StoreUnavailable: DynamoDB does not answer; the resource may or may not be there.
         """
-        number = self._next_id()
-        item = self._key(number) | _attributes(new)
+        new_id = self._next_id()
+        item = self._key(new_id) | _attributes(new)
         item["createdBy"] = {"S": caller.key_id}
         item["createdAt"] = {"N": str(int(time.time()))}
-        first = number
         if idempotency_key is None:
             _put(item)
+            created_id = new_id
         else:
             scope = f"{caller.key_hash}#{self.partition}#{idempotency_key}"
-            first = _put_once(item, new, hashlib.sha256(scope.encode()).hexdigest())
-        # A key's first creation had the same body, so only the id may differ.
-        return cast("Stored", {"id": first, **new}), first != number
+            record_key = hashlib.sha256(scope.encode()).hexdigest()
+            created_id = _put_with_record(item, new, record_key)
+        # An earlier request with the key had the same body, so only the id may differ.
+        return cast("Stored", {"id": created_id, **new}), created_id != new_id
 
     def _next_id(self) -> int:
-        """Take the next id: unique, ascending; a lost response leaves a gap."""
-        counter = _update(
+        """Take the next id: unique and ascending. A lost response leaves a gap."""
+        response = dynamodb.read(
+            dynamodb.client.update_item,
+            _COUNTER_RESPONSE,
+            TableName=settings.ANIMALS_TABLE,
             Key={"pk": {"S": self.counter}, "id": {"N": "0"}},
             UpdateExpression="ADD #value :one",
             ExpressionAttributeNames={"#value": "value"},
             ExpressionAttributeValues={":one": {"N": "1"}},
             ReturnValues="UPDATED_NEW",
         )
-        return int(counter["value"]["N"])
+        return response["Attributes"]["value"]
 
-    def _key(self, number: int) -> Item:
-        return {"pk": {"S": self.partition}, "id": {"N": str(number)}}
+    def _key(self, resource_id: int) -> Item:
+        return {"pk": {"S": self.partition}, "id": {"N": str(resource_id)}}
 
 
 def _attributes(resource: Mapping[str, object]) -> Item:
@@ -171,18 +184,6 @@ def _attributes(resource: Mapping[str, object]) -> Item:
         name: {"N": str(value)} if isinstance(value, int) else {"S": str(value)}
         for name, value in resource.items()
     }
-
-
-def _update(**parameters: Any) -> Item:
-    """Update an item; return the attributes that `ReturnValues` asks for."""
-    response = dynamodb.call(
-        dynamodb.client.update_item, TableName=settings.ANIMALS_TABLE, **parameters
-    )
-    if "Attributes" not in response:
-        # The SDK returns an empty response for a body that is not JSON.
-        raise ServiceUnavailable from ValueError("the store's response is truncated or corrupt")
-    attributes: Item = response["Attributes"]
-    return attributes
 
 
 def _put(item: Item) -> None:
@@ -201,15 +202,21 @@ def _put(item: Item) -> None:
             ReturnValuesOnConditionCheckFailure="ALL_OLD",
         )
     except ClientError as error:
-        if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
+        response: Any = error.response
+        if response["Error"]["Code"] != "ConditionalCheckFailedException":
             raise
-        there: Item = error.response.get("Item", {})  # type: ignore[assignment]
-        if there.get("token") != {"S": token}:
-            raise _taken(item) from error
+        if response.get("Item", {}).get("token") != {"S": token}:
+            raise _id_taken_error(item) from error
 
 
-def _put_once(item: Item, new: Mapping[str, object], record_key: str) -> int:
-    """Write an item and the record of its key, or find an earlier request's; return its id."""
+def _put_with_record(item: Item, new: Mapping[str, object], record_key: str) -> int:
+    """Write an item and the record of its key, unless the record is there; return the record's id.
+
+    Args:
+        item: The item.
+        new: The resource in it, as the client sent it.
+        record_key: Identifies the caller's key.
+    """
     fingerprint = hashlib.sha256(to_json(new)).hexdigest()
     now = int(time.time())
     put_record = {
@@ -231,7 +238,31 @@ def _put_once(item: Item, new: Mapping[str, object], record_key: str) -> int:
         "Item": item,
         "ConditionExpression": "attribute_not_exists(pk)",
     }
-    transaction = [{"Put": put_record}, {"Put": put_item}]
+    try:
+        _write([{"Put": put_record}, {"Put": put_item}])
+    except ClientError as error:
+        # They come in the order of the transaction: the record's reason is the first.
+        reasons = _cancellation_reasons(error)
+        if not _has_failed_condition(reasons):
+            raise
+        if not _has_failed_condition(reasons[:1]):
+            raise _id_taken_error(item) from error
+        record = _IDEMPOTENCY_RECORD.validate(reasons[0]["Item"])
+        if record["fingerprint"] != fingerprint:
+            raise IdempotencyKeyReused from None
+        # The record may be this request's own: its response was lost, and DynamoDB had forgotten
+        # the transaction's token, as it does after ten minutes.
+        return record["createdId"]
+    return int(item["id"]["N"])
+
+
+def _write(transaction: list[dict[str, Any]]) -> None:
+    """Write all items of a transaction or none; repeat it while it conflicts or is throttled.
+
+    Raises:
+        StoreUnavailable: It still conflicts or is throttled at the last attempt.
+        ClientError: It was cancelled for another reason.
+    """
     for attempt in range(_CONFLICT_ATTEMPTS):
         if attempt:
             # Another request with this key is being written at the same moment; its outcome
@@ -243,30 +274,31 @@ def _put_once(item: Item, new: Mapping[str, object], record_key: str) -> int:
             # transaction.
             dynamodb.call(dynamodb.client.transact_write_items, TransactItems=transaction)
         except ClientError as error:
-            response: Any = error.response
-            reasons: list[dict[str, Any]] = response.get("CancellationReasons", [])
-            codes = [reason.get("Code") for reason in reasons]
-            if codes[:1] == ["ConditionalCheckFailed"]:
-                return _recorded(reasons[0]["Item"], fingerprint)
-            if "ConditionalCheckFailed" in codes:
-                raise _taken(item) from error
-            if not _TRANSIENT_REASONS.intersection(codes):
+            reasons = _cancellation_reasons(error)
+            transient = [each for each in reasons if each["Code"] in _TRANSIENT_REASONS]
+            if _has_failed_condition(reasons) or not transient:
                 raise
+            # An `Item` would hold what clients sent: keep it out of the log.
+            causes = [f"{each['Code']}: {each.get('Message')}" for each in transient]
+            failure = error
         else:
-            return int(item["id"]["N"])
-    raise ServiceUnavailable
+            return
+    raise StoreUnavailable(
+        f"cancelled {_CONFLICT_ATTEMPTS} times, at last by {causes}"
+    ) from failure
 
 
-def _recorded(record: Item, fingerprint: str) -> int:
-    """Return the id that a key's record holds.
-
-    It is this request's own when the response was lost, and the store had forgotten the token.
-    """
-    if record["fingerprint"]["S"] != fingerprint:
-        raise IdempotencyKeyReused
-    return int(record["createdId"]["N"])
+def _cancellation_reasons(error: ClientError) -> list[dict[str, Any]]:
+    """Return why a transaction was cancelled, by its parts; empty for any other error."""
+    response: Any = error.response
+    reasons: list[dict[str, Any]] = response.get("CancellationReasons", [])
+    return reasons
 
 
-def _taken(item: Item) -> RuntimeError:
-    """Describe for the log an id already in use: the counter is behind and an operator must act."""
+def _has_failed_condition(reasons: list[dict[str, Any]]) -> bool:
+    return any(reason["Code"] == "ConditionalCheckFailed" for reason in reasons)
+
+
+def _id_taken_error(item: Item) -> RuntimeError:
+    """Describe an id already in use, for the log: the counter is behind, an operator must act."""
     return RuntimeError(f"the counter gave id {item['id']['N']}, which is taken")

@@ -1,9 +1,12 @@
-"""Access to DynamoDB: one SDK client per execution environment, within an invocation's time."""
+"""Calls to DynamoDB, for `catalogue` and `auth`: one SDK client for each execution environment.
+
+An attempt is made only if it can end before Lambda ends the invocation. A response that is cut off
+or fails its checksum is a failure.
+"""
 
 from __future__ import annotations
 
 import logging
-import time
 import zlib
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -14,7 +17,7 @@ from botocore.handlers import BUILTIN_HANDLERS
 from botocore.session import Session
 from pydantic_core import ValidationError
 
-from animal_store.errors import ServiceUnavailable
+from animal_store import invocation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,12 +30,13 @@ Output = TypeVar("Output")
 
 _CONNECT_SECONDS = 1
 _READ_SECONDS = 2
-_MARGIN_SECONDS = 0.5  # for everything but waiting: decoding, responding, logging
+# The time for everything but waiting: decoding, responding, logging.
+_MARGIN_SECONDS = 0.5
 _ATTEMPT_SECONDS = _CONNECT_SECONDS + _READ_SECONDS + _MARGIN_SECONDS
-_BACKOFF_SECONDS = 2  # the longest pause of the SDK's standard mode before a third attempt
-_RETRY_AFTER_SECONDS = (
-    5  # the most by which the SDK lets a response from the store lengthen that pause
-)
+# The longest pause that the SDK's standard mode makes before a third attempt.
+_BACKOFF_SECONDS = 2
+# The SDK adds at most this much when DynamoDB asks for a longer pause.
+_RETRY_AFTER_SECONDS = 5
 
 _TRANSIENT_CODES = frozenset(
     {
@@ -46,33 +50,20 @@ _TRANSIENT_CODES = frozenset(
         "TransactionInProgressException",
     }
 )
-_FIRST_ERROR = 300  # the SDK's own bound of success
+_SUCCESS = range(200, 300)
 _SERVER_ERROR = 500
+_RAW_OPERATIONS = ("GetItem", "Query", "UpdateItem")
 
 
-class Invocation:
-    """How long one invocation may wait for the store, what it has asked so far, and for whom.
+class StoreUnavailable(Exception):
+    """DynamoDB is throttled or out of reach; the same call may well succeed a moment later.
 
-    Args:
-        deadline: When Lambda ends the function, in seconds of `time.monotonic()`.
+    The text, for the log, says why. It never has what clients sent.
     """
 
-    def __init__(self, deadline: float) -> None:
-        self.deadline = deadline
-        self.key_id: str | None = None
-        """The id of the key that was sent, known before the store is asked about it."""
-        self.calls = 0
-        """Calls made so far, the SDK's own retries included."""
-        self.last_response_is_corrupt = False
-        """Whether the last response differs from its checksum."""
 
-    def has_left(self, seconds: float) -> bool:
-        """Tell whether that many seconds are left."""
-        return time.monotonic() + seconds <= self.deadline
-
-
-invocation: ContextVar[Invocation] = ContextVar("invocation")
-"""The invocation that runs in this thread; `operation` sets it."""
+_last_response_is_corrupt: ContextVar[bool] = ContextVar("last_response_is_corrupt", default=False)
+"""Whether the last response in this thread differs from its checksum."""
 
 
 def new_client() -> DynamoDBClient:
@@ -86,8 +77,8 @@ def new_client() -> DynamoDBClient:
         # here (54 M of a cold start).
         if "." not in event:
             session.register(event, handler)
-    # At each cold start the SDK reports what is intended: that it has no endpoint rules (the layer
-    # has a list), and where its credentials come from.
+    # At each cold start the SDK logs two things that are intended: it has no endpoint rules (the
+    # layer has a list), and where its credentials come from.
     logging.getLogger("botocore").setLevel(logging.WARNING)
     client: Any = session.create_client(
         "dynamodb",
@@ -103,47 +94,59 @@ def new_client() -> DynamoDBClient:
             parameter_validation=False,
         ),
     )
-    # First, because the SDK takes the first result that is not None.
+    # The SDK asks after each attempt, and takes the first answer that is not None: be the first.
     client.meta.events.register_first("needs-retry.dynamodb", _count_and_stop_in_time)
-    for operation in ("GetItem", "Query"):
+    for operation in _RAW_OPERATIONS:
         client.meta.events.register(f"before-parse.dynamodb.{operation}", _keep_raw)
     return cast("DynamoDBClient", client)
 
 
 def _count_and_stop_in_time(response: tuple[Any, Any] | None, **_: object) -> bool | None:
-    """Prevent a retry (False) that could outlast the invocation; None lets the SDK decide."""
-    current = invocation.get()
-    current.calls += 1
-    current.last_response_is_corrupt = _is_corrupt(response)
-    succeeded = response is not None and response[0].status_code < _FIRST_ERROR
-    if succeeded and not current.last_response_is_corrupt:
+    """Count an attempt, and prevent a retry that could outlast the invocation.
+
+    Args:
+        response: The HTTP response and its parsed body; None if there is no response.
+
+    Returns:
+        False to prevent a retry; None to let the SDK decide.
+    """
+    run = invocation.current()
+    run.store_calls += 1
+    is_corrupt = _is_corrupt(response)
+    _last_response_is_corrupt.set(is_corrupt)
+    is_success = response is not None and response[0].status_code in _SUCCESS
+    if is_success and not is_corrupt:
         return None
-    return None if current.has_left(_longest_pause(response) + _ATTEMPT_SECONDS) else False
+    if run.has_left(_longest_pause(response) + _ATTEMPT_SECONDS):
+        return None
+    return False
 
 
 def _is_corrupt(response: tuple[Any, Any] | None) -> bool:
-    """Tell whether a response fails its checksum, which the SDK ignores on the last attempt."""
-    if response is None or (checksum := response[0].headers.get("x-amz-crc32")) is None:
+    """Tell whether a response differs from its checksum."""
+    checksum = response[0].headers.get("x-amz-crc32") if response else None
+    if response is None or checksum is None:
         return False
     return zlib.crc32(response[0].content) != int(checksum)
 
 
 def _longest_pause(response: tuple[Any, Any] | None) -> float:
     """Return how long the SDK may pause after an attempt (None: no response), in seconds."""
-    asked = response[0].headers.get("x-amz-retry-after", "") if response else ""
-    milliseconds = int(asked) if asked.isdecimal() else 0
+    retry_after = response[0].headers.get("x-amz-retry-after", "") if response else ""
+    milliseconds = int(retry_after) if retry_after.isdecimal() else 0
     return _BACKOFF_SECONDS + min(milliseconds / 1000, _RETRY_AFTER_SECONDS)
 
 
 def _keep_raw(
     response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: object
 ) -> None:
-    """Keep the raw body of a successful response, past the SDK's generic parser.
+    """Keep the raw body of a successful response for `read`, past the SDK's generic parser.
 
-    This saves 4.3 M instructions of a list of 20 and 20.8 M of a list of 100. The SDK provides the
-    event for this; errors are still parsed, and the SDK still checks the CRC-32 of the body.
+    This saves 4.3 M instructions of a list of 20 and 20.8 M of a list of 100. The SDK offers the
+    event `before-parse` for this: it parses the body that the handler leaves, and adds the second
+    dictionary to its result. It still parses errors, and still checks the body's CRC-32.
     """
-    if response_dict["status_code"] < _FIRST_ERROR:
+    if response_dict["status_code"] in _SUCCESS:
         customized_response_dict["Raw"] = response_dict["body"]
         response_dict["body"] = b"{}"
 
@@ -152,74 +155,87 @@ client = new_client()
 
 
 def call(method: Callable[..., Any], **parameters: Any) -> Any:
-    """Call the store and return the SDK's response (for GetItem and Query use `read`).
+    """Call DynamoDB and return the SDK's response.
 
     Args:
         method: A method of `client`.
         parameters: The method's parameters, in DynamoDB's own JSON.
 
     Raises:
-        ServiceUnavailable: The store is throttled or out of reach, or no time is left to ask it.
-        ClientError: The store refused the request: a condition that does not hold, a missing
-            table or right, or a bug.
+        StoreUnavailable: DynamoDB is throttled or out of reach, its response is corrupt, or no time
+            is left to ask it.
+        ClientError: DynamoDB refused the request: a condition that does not hold, a missing table
+            or right, or a bug.
     """
-    if not invocation.get().has_left(_ATTEMPT_SECONDS):
-        raise ServiceUnavailable from TimeoutError("no time left to call the store")
+    if not invocation.current().has_left(_ATTEMPT_SECONDS):
+        raise StoreUnavailable("no time is left to call DynamoDB")
     try:
         response = method(**parameters)
     except ClientError as error:
         _refuse_corrupt()
-        code = error.response["Error"]["Code"]
-        if code.isdigit():
-            # The HTTP status, which the SDK puts here when the body is truncated or corrupt. The
-            # message is then the body, which may hold what clients sent: keep it out of the log.
-            raise ServiceUnavailable from ValueError(
-                f"an error of the store is truncated or corrupt: HTTP {code}"
-            )
-        if (
-            code in _TRANSIENT_CODES
-            or error.response["ResponseMetadata"]["HTTPStatusCode"] >= _SERVER_ERROR
-        ):
-            raise ServiceUnavailable from error
+        _refuse_transient(error)
         raise
     except (BotoCoreError, ValueError) as error:
         # The SDK raises the latter for corrupt bytes, and for a checksum that is not a number.
-        raise ServiceUnavailable from error
+        raise StoreUnavailable("DynamoDB is out of reach, or its response is corrupt") from error
     _refuse_corrupt()
     return response
 
 
 def _refuse_corrupt() -> None:
-    """Refuse a response that fails its checksum, which the SDK accepts on the last attempt.
+    """Refuse a last response that fails its checksum.
+
+    The SDK repeats a call whose response fails it, but accepts such a response to the last attempt.
 
     Raises:
-        ServiceUnavailable: The last response fails it.
+        StoreUnavailable: The response fails it.
     """
-    if invocation.get().last_response_is_corrupt:
-        raise ServiceUnavailable from ValueError("the store's response does not match its checksum")
+    if _last_response_is_corrupt.get():
+        raise StoreUnavailable("the response of DynamoDB does not match its checksum")
+
+
+def _refuse_transient(error: ClientError) -> None:
+    """Refuse an error that may not meet the same call a moment later.
+
+    Raises:
+        StoreUnavailable: It is such an error.
+    """
+    response: Any = error.response
+    code = response["Error"]["Code"]
+    if code.isdigit():
+        # The SDK puts the HTTP status here when the body is truncated or corrupt. Its message is
+        # then the body, which may hold what clients sent: keep it out of the log.
+        text = f"an error of DynamoDB is truncated or corrupt: HTTP {code}"
+        raise StoreUnavailable(text) from None
+    status = response["ResponseMetadata"]["HTTPStatusCode"]
+    if code in _TRANSIENT_CODES or status >= _SERVER_ERROR:
+        # Which limit was reached, of which table or index:
+        # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ThrottlingReason.html
+        limits = response.get("ThrottlingReasons") or response.get("throttlingReasons") or []
+        raise StoreUnavailable(f"{code} {limits}") from error
 
 
 def read(method: Callable[..., Any], output: Validator[Output], **parameters: Any) -> Output:
-    """Call GetItem or Query and read DynamoDB's JSON straight into a model.
+    """Call GetItem, Query or UpdateItem and read DynamoDB's JSON straight into a model.
 
     Args:
         method: A method of `client`.
-        output: What to read the response as.
+        output: The model of the response.
         parameters: The method's parameters, in DynamoDB's own JSON.
 
     Raises:
-        ServiceUnavailable: As `call`; also when the response is truncated or corrupt.
+        StoreUnavailable: As `call`; also when the response is truncated.
         ClientError: As `call`.
-        ValueError: The service did not write this item.
+        ValueError: The response has an item that the service cannot have written.
     """
     response = call(method, **parameters)
     try:
-        return output.json(response["Raw"])
+        return output.validate_json(response["Raw"])
     except ValidationError as error:
         # Leave out the input: what clients sent does not belong in the log.
         details = error.errors(include_url=False, include_context=False, include_input=False)
         if details[0]["type"] == "json_invalid":
-            raise ServiceUnavailable from ValueError("the store's response is truncated or corrupt")
+            raise StoreUnavailable("the response of DynamoDB is truncated or corrupt") from None
         raise ValueError(
             f"the store has an item that the service has not written: {details}"
         ) from None

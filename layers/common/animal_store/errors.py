@@ -1,7 +1,27 @@
-"""Every error that a client can receive: a class for each that is raised here, and all codes."""
+"""The Error that a client receives for each exception, and all codes of errors."""
 
+from __future__ import annotations
+
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import ClassVar
+from typing import TYPE_CHECKING
+
+from animal_store.auth import Unauthorized
+from animal_store.catalogue import IdempotencyKeyReused
+from animal_store.dynamodb import StoreUnavailable
+from animal_store.request import (
+    InvalidRequest,
+    NotFound,
+    PayloadTooLarge,
+    UnsupportedContentCoding,
+    UnsupportedMediaType,
+)
+from animal_store.response import Response
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from animal_store.models import Error
 
 STATUS_OF_CODE = MappingProxyType(
     {
@@ -17,87 +37,66 @@ STATUS_OF_CODE = MappingProxyType(
         "timeout": 504,
     }
 )
-"""Each `code` and its HTTP status (502 after a crash); no function answers 429 or 504."""
+"""Each `code` and its HTTP status.
+
+Only API Gateway answers 429 and 504. It also answers 502 for a function that crashed, with
+`internal_error`.
+"""
 
 
-class ServiceError(Exception):
-    """A failure that the client is told about.
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """One kind of Error.
 
     Args:
-        message: For the client: what is wrong, never how the service works inside.
+        code: Its `code`.
+        message: Its `message`; None for the text of the exception.
+        headers: Headers of the response.
     """
 
-    code: ClassVar[str] = "internal_error"
-    message: ClassVar[str] = (
-        "The service failed. Quote the response header x-amzn-RequestId when you report this."
-    )
-    headers: ClassVar[dict[str, str]] = {}
-
-    def __init__(self, message: str | None = None) -> None:
-        super().__init__(message or self.message)
-
-    @property
-    def status(self) -> int:
-        """The HTTP status that the code stands for."""
-        return STATUS_OF_CODE[self.code]
+    code: str
+    message: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
-class InternalError(ServiceError):
-    """A bug or a misconfiguration: the details are for the log only."""
+_KINDS: Mapping[type[Exception], _Kind] = {
+    InvalidRequest: _Kind("invalid_request"),
+    # The challenge: RFC 9110, 15.5.2, and RFC 6750, 3.
+    Unauthorized: _Kind(
+        "unauthorized",
+        "Missing or invalid API key.",
+        {"WWW-Authenticate": 'Bearer realm="animal-store"'},
+    ),
+    NotFound: _Kind("not_found", "The requested resource could not be found."),
+    PayloadTooLarge: _Kind("payload_too_large", "The body must not be larger than 16 KB."),
+    UnsupportedMediaType: _Kind("unsupported_media_type"),
+    # RFC 9110, 15.5.16, asks for the codings that are accepted.
+    UnsupportedContentCoding: _Kind(
+        "unsupported_media_type",
+        "The body must not be compressed: send it without Content-Encoding.",
+        {"Accept-Encoding": "identity"},
+    ),
+    IdempotencyKeyReused: _Kind(
+        "idempotency_key_reused", "Idempotency-Key has already been used with another body."
+    ),
+    StoreUnavailable: _Kind(
+        "service_unavailable",
+        "The service cannot answer at the moment. Retry later.",
+        {"Retry-After": "1"},
+    ),
+}
+_BUG_OR_MISCONFIGURATION = _Kind(
+    "internal_error",
+    "The service failed. Quote the response header x-amzn-RequestId when you report this.",
+)
 
 
-class InvalidRequest(ServiceError):
-    """The body, a parameter or a header is not what the interface asks for."""
+def response_to(error: Exception) -> Response:
+    """Return the response to a request that failed with this exception.
 
-    code = "invalid_request"
-
-
-class Unauthorized(ServiceError):
-    """The API key is missing or not valid (the challenge: RFC 9110, 15.5.2, and RFC 6750, 3)."""
-
-    code = "unauthorized"
-    message = "Missing or invalid API key."
-    headers: ClassVar[dict[str, str]] = {"WWW-Authenticate": 'Bearer realm="animal-store"'}
-
-
-class NotFound(ServiceError):
-    """There is no such resource."""
-
-    code = "not_found"
-    message = "The requested resource could not be found."
-
-
-class PayloadTooLarge(ServiceError):
-    """The body is larger than any resource."""
-
-    code = "payload_too_large"
-    message = "The body must not be larger than 16 KB."
-
-
-class UnsupportedMediaType(ServiceError):
-    """The body is declared to be of another media type."""
-
-    code = "unsupported_media_type"
-
-
-class UnsupportedContentCoding(ServiceError):
-    """The body is compressed (RFC 9110, 15.5.16, asks for the codings that are accepted)."""
-
-    code = "unsupported_media_type"
-    message = "The body must not be compressed: send it without Content-Encoding."
-    headers: ClassVar[dict[str, str]] = {"Accept-Encoding": "identity"}
-
-
-class IdempotencyKeyReused(ServiceError):
-    """The Idempotency-Key has been used with another body."""
-
-    code = "idempotency_key_reused"
-    message = "Idempotency-Key has already been used with another body."
-
-
-class ServiceUnavailable(ServiceError):
-    """The store is throttled or out of reach; the same request may well succeed a moment later."""
-
-    code = "service_unavailable"
-    message = "The service cannot answer at the moment. Retry later."
-    headers: ClassVar[dict[str, str]] = {"Retry-After": "1"}
+    Any exception without a kind of its own is an `internal_error`: its text is for the log only.
+    """
+    kind = _KINDS.get(type(error), _BUG_OR_MISCONFIGURATION)
+    status = STATUS_OF_CODE[kind.code]
+    body: Error = {"code": kind.code, "message": kind.message or str(error), "status": status}
+    return Response(status, body, kind.headers)

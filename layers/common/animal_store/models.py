@@ -1,18 +1,17 @@
-"""The resources of the interface, and the responses of the store that are read into them.
+"""Models of the interface's resources and of DynamoDB's responses, for `validators` to compile.
 
-They are typed dictionaries: what validation lets through is JSON already, and an absent `status`
-is simply not there. Whoever reads one that comes from outside makes a `Validator` by its name.
-Nothing that runs in AWS imports this module.
+They are typed dictionaries: a validated value can be written as JSON as it is, and an absent
+`status` has no entry. Nothing that runs in AWS imports this module.
 """
 
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any, NotRequired, get_args, get_type_hints
 
 from pydantic import AliasPath, ConfigDict, Field, TypeAdapter, with_config
 from typing_extensions import TypedDict  # pydantic needs it before Python 3.12
 
-from animal_store.patterns import NOT_BLANK
-from animal_store.pet_status import PetStatus
+from animal_store.constraints import NOT_BLANK, PetStatus
 
+Id = Annotated[int, Field(ge=1, le=2**63 - 1)]
 Int64 = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 Name = Annotated[str, Field(min_length=1, max_length=256, pattern=NOT_BLANK)]
 
@@ -59,11 +58,11 @@ class Number(TypedDict):
 
 
 class ApiKey(TypedDict):
-    """What functions read of an API key's record. Times are seconds since 1970.
+    """An API key's record, as far as functions read it. Times are seconds since 1970.
 
-    `expires` and `revoked` have no alias path: with one, a value of another type (a date written by
-    hand) would pass for an absent one, and the key would stay valid. The value of `revoked` does
-    not matter.
+    `expires` and `revoked` have no alias path. With one, a value of another type would count as
+    absent: a key whose `expires` is `{"S": "2026-01-01"}`, written by hand, would never expire. The
+    value of `revoked` does not matter.
     """
 
     label: Annotated[str, Field(validation_alias=AliasPath("label", "S"))]
@@ -71,30 +70,81 @@ class ApiKey(TypedDict):
     revoked: NotRequired[Any]
 
 
-class PetQuery(TypedDict):
+class Counter(TypedDict):
+    """The attribute of a counter: the last id given."""
+
+    value: Annotated[Id, Field(validation_alias=AliasPath("value", "N"))]
+
+
+class IdempotencyRecord(TypedDict):
+    """The record of an Idempotency-Key, as far as functions read it."""
+
+    createdId: Annotated[Id, Field(validation_alias=AliasPath("createdId", "N"))]
+    fingerprint: Annotated[str, Field(validation_alias=AliasPath("fingerprint", "S"))]
+
+
+class PetQueryResponse(TypedDict):
     """DynamoDB's response to a Query for animals."""
 
     Items: list[Pet]
 
 
-class PetItem(TypedDict):
+class PetItemResponse(TypedDict):
     """DynamoDB's response to a GetItem for an animal."""
 
     Item: NotRequired[Pet]
 
 
-class ApiKeyItem(TypedDict):
+class ApiKeyItemResponse(TypedDict):
     """DynamoDB's response to a GetItem for an API key."""
 
     Item: NotRequired[ApiKey]
 
 
+class CounterResponse(TypedDict):
+    """DynamoDB's response to an UpdateItem of a counter."""
+
+    Attributes: Counter
+
+
+FROM_OUTSIDE = (
+    NewPet,
+    PetQueryResponse,
+    PetItemResponse,
+    ApiKeyItemResponse,
+    CounterResponse,
+    IdempotencyRecord,
+)
+"""The models that need a `Validator`."""
+
+
 def compile_core_schemas() -> dict[str, Any]:
-    """Compile what comes from outside, by name, into pydantic_core's schemas: plain data."""
-    return {
-        model.__name__: _plain(TypeAdapter(model).core_schema)
-        for model in (NewPet, PetQuery, PetItem, ApiKeyItem)
-    }
+    """Compile the models of what comes from outside, by name."""
+    return {model.__name__: compile_core_schema(model) for model in FROM_OUTSIDE}
+
+
+def compile_core_schema(model: Any) -> Any:
+    """Compile a model into pydantic_core's schema, which is plain data.
+
+    Raises:
+        TypeError: A member has two patterns: pydantic would drop the first.
+    """
+    for name, hint in get_type_hints(model, include_extras=True).items():
+        if len(_patterns(hint)) > 1:
+            raise TypeError(f"{model.__name__}.{name} has two patterns: write them as one")
+    return _plain(TypeAdapter(model).core_schema)
+
+
+def _patterns(hint: Any) -> list[str]:
+    """Return the patterns of a type hint, such as `NotRequired[Annotated[str, ...]]`."""
+    constraints = []
+    for annotation in getattr(hint, "__metadata__", ()):
+        # pydantic's Field has them in a list of its own.
+        constraints += [annotation, *getattr(annotation, "metadata", ())]
+    patterns = [each.pattern for each in constraints if getattr(each, "pattern", None)]
+    for inner in get_args(hint)[:1]:
+        patterns += _patterns(inner)
+    return patterns
 
 
 def _plain(schema: Any) -> Any:

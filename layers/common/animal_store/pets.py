@@ -1,15 +1,18 @@
-"""The animals, as the functions of their operations use them."""
+"""The catalogue of animals, for the functions of their operations."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from animal_store.catalogue import Collection
+from animal_store.catalogue import Catalogue
 from animal_store.validators import Validator
 
 if TYPE_CHECKING:
     from animal_store.models import NewPet, Pet
 
-PETS: Collection[NewPet, Pet] = Collection(
-    "pet", "counter", Validator("PetQuery"), Validator("PetItem")
+PETS: Catalogue[NewPet, Pet] = Catalogue(
+    partition="pet",
+    counter="counter",
+    item_response=Validator("PetItemResponse"),
+    query_response=Validator("PetQueryResponse"),
 )

@@ -4,26 +4,29 @@ The event:
 https://docs.aws.amazon.com/lambda/latest/dg/services-apigateway.html#apigateway-example-event
 """
 
+from __future__ import annotations
+
 import base64
 import json
 import re
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlencode
 
 from pydantic_core import ValidationError
 
-from animal_store import patterns
-from animal_store.auth import Caller
-from animal_store.errors import (
-    InvalidRequest,
-    PayloadTooLarge,
-    UnsupportedContentCoding,
-    UnsupportedMediaType,
-)
-from animal_store.validators import Validator
+from animal_store.constraints import REASONS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from animal_store.auth import Caller
+    from animal_store.validators import Validator
 
 Model = TypeVar("Model")
 Choice = TypeVar("Choice", bound=str)
+
+Event = dict[str, Any]
+"""API Gateway's REST proxy event."""
 
 _DIGITS = re.compile(r"[0-9]{1,19}")
 _IDENTIFIER = re.compile(r"[1-9][0-9]{0,18}")
@@ -32,36 +35,66 @@ _IDEMPOTENCY_KEY = re.compile(r'"(?P<quoted>[!-~]{1,255})"|(?P<bare>[!#-~]([!-~]
 _DEFAULT_PORT = {"http": "80", "https": "443"}
 _PORT = re.compile(r"[1-9][0-9]{0,4}")
 _MAX_NAMES_LENGTH = 200
-# Five times an animal with the longest name: 256 characters, each written as two escapes of six.
+# The largest animal takes 3.2 KB: its name has 256 characters, and JSON may write each with twelve
+# (`\ud83d\ude00`). The limit is five times that.
 _MAX_BODY_BYTES = 16 * 1024
 
-# What is wrong with a member, by pydantic's error type, or by the pattern that it does not match.
-_REASONS = patterns.REASONS | {
-    "missing": "is required",
-    "string_type": "must be a string",
-    "string_too_short": "must have at least {min_length} character(s)",
-    "string_too_long": "must have at most {max_length} characters",
-    "string_unicode": "must be valid Unicode, without lone surrogates",
-    "int_type": "must be an integer",
-    "greater_than_equal": "must be at least {ge}",
-    "less_than_equal": "must be at most {le}",
-    "literal_error": "must be one of {expected}",
-}
+
+class InvalidRequest(Exception):
+    """The body, a parameter or a header is not what the interface asks for; the text says why."""
+
+
+class NotFound(Exception):
+    """The path names no resource that exists."""
+
+
+class PayloadTooLarge(Exception):
+    """The body is larger than any resource."""
+
+
+class UnsupportedMediaType(Exception):
+    """The body is declared to be of another media type; the text says which is accepted."""
+
+
+class UnsupportedContentCoding(Exception):
+    """The body is compressed."""
 
 
 class Request:
-    """One request from an authenticated caller.
+    """One request.
 
     Args:
-        event: API Gateway's REST proxy event.
-        caller: Who calls.
+        event: The event of the request.
     """
 
-    def __init__(self, event: dict[str, Any], caller: Caller) -> None:
+    caller: Caller
+    """Who calls. `operation` sets it before it calls a function."""
+
+    def __init__(self, event: Event) -> None:
         self._event = event
         self._query: dict[str, list[str]] = event.get("multiValueQueryStringParameters") or {}
-        self._known: set[str] = set()
-        self.caller = caller
+        self._headers: dict[str, list[str]] = {}
+        for name, values in (event.get("multiValueHeaders") or {}).items():
+            # Names are case-insensitive (RFC 9110, section 5.1).
+            self._headers.setdefault(name.lower(), []).extend(values)
+
+    @property
+    def context(self) -> dict[str, Any]:
+        """The event's `requestContext`: what API Gateway says about the request."""
+        context: dict[str, Any] = self._event["requestContext"]
+        return context
+
+    def header(self, name: str) -> list[str]:
+        """Return every value of a header."""
+        return self._headers.get(name.lower(), [])
+
+    def header_elements(self, name: str) -> list[str]:
+        """Return the elements of a list of tokens in a header, in lower case.
+
+        Empty elements do not count (RFC 9110, section 5.6.1).
+        """
+        elements = ",".join(self.header(name)).split(",")
+        return [element.strip().lower() for element in elements if element.strip()]
 
     def path_parameter(self, name: str) -> str:
         """Return a path parameter, percent-decoded.
@@ -71,13 +104,23 @@ class Request:
         """
         return unquote(self._event["pathParameters"][name])
 
+    def identifier(self, name: str) -> int:
+        """Return a path parameter that is the id of a resource: 1 to 2^63 - 1.
+
+        Raises:
+            NotFound: It is anything else, such as a number with a leading zero.
+        """
+        text = self.path_parameter(name)
+        if not _IDENTIFIER.fullmatch(text) or int(text) > _INT64_MAX:
+            raise NotFound
+        return int(text)
+
     def parameter(self, name: str) -> str | None:
         """Return a query parameter, or None if it is not given.
 
         Raises:
             InvalidRequest: It is given more than once.
         """
-        self._known.add(name)
         values = self._query.get(name)
         if not values:
             return None
@@ -107,28 +150,28 @@ class Request:
         text = self.parameter(name)
         if text is None:
             return None
-        for allowed in choices:
-            if text == allowed:
-                return allowed
+        for choice in choices:
+            if text == choice:
+                return choice
         raise InvalidRequest(f"{name}: must be one of {', '.join(choices)}.")
 
-    def refuse_other_parameters(self) -> None:
-        """Refuse query parameters that have not been read; case matters.
+    def refuse_other_parameters(self, names: Collection[str]) -> None:
+        """Refuse query parameters other than these; case matters.
 
         Silently dropping a filter or a page number would give wrong data.
 
         Raises:
             InvalidRequest: There are such parameters.
         """
-        unknown = ", ".join(repr(name) for name in self._query if name not in self._known)
+        unknown = ", ".join(repr(name) for name in self._query if name not in names)
         if unknown:
             raise InvalidRequest(f"Unknown query parameters: {unknown[:_MAX_NAMES_LENGTH]}.")
 
     def body(self, model: Validator[Model], media_type: str = "application/json") -> Model:
-        """Read the body as JSON (RFC 8259). Members that the model does not have are ignored.
+        """Return the body, which is JSON (RFC 8259). Members that the model lacks are ignored.
 
         Args:
-            model: What to read it as.
+            model: The model to validate the body against.
             media_type: The one that is accepted; a request without any is accepted too.
 
         Raises:
@@ -138,19 +181,17 @@ class Request:
                 second.
             InvalidRequest: The body is missing, is not JSON, or lacks members or has invalid ones.
         """
-        declared = header(self._event, "Content-Type")
-        if declared and [_media_type(value) for value in declared] != [media_type]:
+        content_types = self.header("Content-Type")
+        if content_types and [_media_type(each) for each in content_types] != [media_type]:
             raise UnsupportedMediaType(f"Content-Type must be {media_type}.")
-        if header(self._event, "Content-Encoding") not in ([], ["identity"]):
+        if not {"identity"}.issuperset(self.header_elements("Content-Encoding")):
             raise UnsupportedContentCoding
-        text = self._event.get("body")
-        if not text:
+        body = self._event.get("body")
+        if not body:
             raise InvalidRequest("The body is required.")
-        content = base64.b64decode(text) if self._event.get("isBase64Encoded") else text
-        if (
-            len(content if isinstance(content, bytes) else content.encode(errors="surrogatepass"))
-            > _MAX_BODY_BYTES
-        ):
+        is_base64 = self._event.get("isBase64Encoded")
+        content = base64.b64decode(body) if is_base64 else body.encode(errors="surrogatepass")
+        if len(content) > _MAX_BODY_BYTES:
             raise PayloadTooLarge
         return _validate(model, _parse_json(content))
 
@@ -163,7 +204,7 @@ class Request:
             InvalidRequest: The key is given twice, is empty, too long, has invisible characters,
                 or has a quote at one end only.
         """
-        keys = header(self._event, "Idempotency-Key")
+        keys = self.header("Idempotency-Key")
         if not keys:
             return None
         key = _IDEMPOTENCY_KEY.fullmatch(keys[0])
@@ -174,42 +215,29 @@ class Request:
             )
         return key["quoted"] or key["bare"]
 
-    def collection_url(self, **parameters: str | int | None) -> str:
-        """Return the absolute URL of the collection with these parameters; None leaves one out."""
-        return f"{collection_url(self._event)}?" + urlencode(
-            {name: value for name, value in parameters.items() if value is not None}
-        )
+    def collection_url(self, **parameters: str | int) -> str:
+        """Return the absolute URL of the resource's collection, as the client addressed it.
 
+        Scheme and port come from the headers that API Gateway adds; values that are neither are
+        ignored. Slashes that API Gateway ignores are left out.
 
-def header(event: dict[str, Any], name: str) -> list[str]:
-    """Return every value of a header; its name is case-insensitive (RFC 9110, section 5.1)."""
-    name = name.lower()
-    headers: dict[str, list[str]] = event.get("multiValueHeaders") or {}
-    return [value for key, values in headers.items() if key.lower() == name for value in values]
-
-
-def collection_url(event: dict[str, Any]) -> str:
-    """Return the absolute URL of the collection (`.../v1/pets`) as the client addressed it.
-
-    Scheme and port come from the headers that API Gateway adds; values that are neither are
-    ignored. The path before the resource's is the stage, or the base path of a custom domain.
-    """
-    context = event["requestContext"]
-    forwarded = header(event, "X-Forwarded-Proto")[-1:]
-    scheme = forwarded[0] if forwarded and forwarded[0] in _DEFAULT_PORT else "https"
-    ports = [port for port in header(event, "X-Forwarded-Port")[-1:] if _PORT.fullmatch(port)]
-    # sam local puts the port into the name too. (An IPv6 address has colons inside brackets.)
-    host = re.sub(r":[0-9]*$", "", context["domainName"])
-    authority = ":".join([host, *(port for port in ports if port != _DEFAULT_PORT[scheme])])
-    collection = event["resource"].partition("/{")[0]
-    # As the client wrote it: any character may be percent-encoded.
-    prefix = unquote(context["path"]).partition(collection)[0]
-    return f"{scheme}://{authority}{prefix}{collection}"
-
-
-def positive_int64(text: str) -> int | None:
-    """Read an identifier of a path: 1 to 2^63 - 1, no leading zero; None for anything else."""
-    return int(text) if _IDENTIFIER.fullmatch(text) and int(text) <= _INT64_MAX else None
+        Args:
+            parameters: The URL's query parameters.
+        """
+        schemes = self.header_elements("X-Forwarded-Proto")[-1:]
+        scheme = schemes[0] if schemes and schemes[0] in _DEFAULT_PORT else "https"
+        ports = self.header_elements("X-Forwarded-Port")[-1:]
+        # sam local puts the port into the name too. (An IPv6 address has colons inside brackets.)
+        authority = re.sub(r":[0-9]*$", "", self.context["domainName"])
+        if ports and _PORT.fullmatch(ports[0]) and ports[0] != _DEFAULT_PORT[scheme]:
+            authority += f":{ports[0]}"
+        # The path stays as the client wrote it, percent-encoded. Before the resource's segments it
+        # has the stage, or the base path of a custom domain.
+        resource = self._event["resource"]
+        segments = [segment for segment in self.context["path"].split("/") if segment]
+        prefix = "".join(f"/{each}" for each in segments[: -resource.count("/")])
+        query = f"?{urlencode(parameters)}" if parameters else ""
+        return f"{scheme}://{authority}{prefix}{resource.partition('/{')[0]}{query}"
 
 
 def _media_type(content_type: str) -> str:
@@ -217,25 +245,27 @@ def _media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 
-def _parse_json(text: str | bytes) -> object:
+def _parse_json(content: bytes) -> object:
     """Parse JSON as strictly as RFC 8259 allows: no NaN, duplicate members, byte order mark."""
     try:
-        if isinstance(text, bytes):
-            text = text.decode()
-        return json.loads(text, object_pairs_hook=_members, parse_constant=_refuse_constant)
+        return json.loads(
+            content.decode(),
+            object_pairs_hook=_object_without_duplicates,
+            parse_constant=_refuse_constant,
+        )
     except UnicodeDecodeError:
         raise InvalidRequest("The body is not valid UTF-8.") from None
     except (ValueError, RecursionError):
         # ValueError: also an integer of more than 4300 digits (sys.set_int_max_str_digits).
-        # RecursionError: nested too deeply.
+        # RecursionError: the body is nested too deeply.
         raise InvalidRequest("The body is not valid JSON.") from None
 
 
-def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
+def _object_without_duplicates(members: list[tuple[str, object]]) -> dict[str, object]:
+    members_by_name = dict(members)
+    if len(members_by_name) != len(members):
         raise InvalidRequest("The body has an object with duplicate members.")
-    return members
+    return members_by_name
 
 
 def _refuse_constant(_: str) -> None:
@@ -244,18 +274,18 @@ def _refuse_constant(_: str) -> None:
 
 def _validate(model: Validator[Model], value: object) -> Model:
     try:
-        return model.python(value)
+        return model.validate(value)
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=False)
-        problems = [
-            _problem(detail["loc"], detail["type"], detail.get("ctx", {})) for detail in details
+        messages = [
+            _message(detail["loc"], detail["type"], detail.get("ctx", {})) for detail in details
         ]
-        raise InvalidRequest(" ".join(problems)) from None
+        raise InvalidRequest(" ".join(messages)) from None
 
 
-def _problem(location: tuple[int | str, ...], kind: str, context: dict[str, Any]) -> str:
+def _message(location: tuple[int | str, ...], kind: str, context: dict[str, Any]) -> str:
     """Describe which member is wrong and why; never what was sent or how it is checked."""
     if not location:
         return "The body must be a JSON object."
-    reason = _REASONS.get(context.get("pattern", kind), "is not valid")
+    reason = REASONS.get(context.get("pattern", kind), "is not valid")
     return f"{location[0]}: {reason.format_map(context)}."

@@ -1,4 +1,4 @@
-"""Writes one line per request, which is its log entry and its metrics in one.
+"""Writes one line per request, for `operation`: its log entry and its metrics in one.
 
 CloudWatch reads the metrics from the log by the embedded metric format (EMF), which allows other
 members in a line:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from aws_lambda_powertools import Logger
 
+    from animal_store.invocation import Invocation
+
 
 @cache
 def logger() -> Logger:
@@ -38,7 +40,12 @@ def logger() -> Logger:
 
 
 def _directive(metric: str, dimension: str) -> dict[str, Any]:
-    """Tell CloudWatch which members of a line are a metric and its third dimension."""
+    """Return the EMF directive of a metric.
+
+    Args:
+        metric: The member of a line that is its value.
+        dimension: The member that is its third dimension, after `Stage` and `Operation`.
+    """
     return {
         "Namespace": settings.METRICS_NAMESPACE,
         "Dimensions": [["Stage", "Operation", dimension]],
@@ -52,17 +59,21 @@ _ERRORS = _directive("Errors", "Code")
 _ERRORS_OF_VERSION = _directive("Errors", "Version")
 _DEPRECATED_CALLS = _directive("DeprecatedCalls", "KeyLabel")
 
-# A version that cannot reach the store (no authorities, a wrong address) is as broken as one that
-# crashes.
+# The errors by which DeploymentAlarm in template.yaml judges a version. One that cannot reach the
+# store (no authorities, a wrong address) is as broken as one that crashes.
 _FAULTS = {"internal_error", "service_unavailable"}
 
 
-def _errors_of_version(line: dict[str, Any]) -> list[dict[str, Any]]:
-    """Count a fault for its version too, by which DeploymentAlarm in template.yaml judges it."""
-    if line["Code"] not in _FAULTS:
-        return []
-    line["Version"] = os.environ.get("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST")
-    return [_ERRORS_OF_VERSION]
+def _directives(line: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the directives of the metrics that a line has."""
+    directives = []
+    if "Errors" in line:
+        directives.append(_ERRORS)
+    if "Version" in line:
+        directives.append(_ERRORS_OF_VERSION)
+    if "DeprecatedCalls" in line:
+        directives.append(_DEPRECATED_CALLS)
+    return directives
 
 
 def request_ids(request: Mapping[str, Any]) -> dict[str, str]:
@@ -76,22 +87,21 @@ def request_ids(request: Mapping[str, Any]) -> dict[str, str]:
     """
     ids = {"request_id": request["requestId"]}
     # The heartbeat's events and the local gateway's have none.
-    if own := request.get("extendedRequestId"):
-        ids["extended_request_id"] = own
+    extended_request_id = request.get("extendedRequestId")
+    if extended_request_id:
+        ids["extended_request_id"] = extended_request_id
     return ids
 
 
-def write(  # noqa: PLR0913 - one argument for each fact of the line
+def write_line(  # noqa: PLR0913 - one argument for each fact of the line
     operation: str,
     status: int,
     request: Mapping[str, Any],
+    invocation: Invocation,
     *,
     latency_ms: float,
-    store_calls: int,
     cold_start: bool,
-    code: str | None = None,
-    key_id: str | None = None,
-    key_label: str | None = None,
+    error_code: str | None = None,
     created_id: int | None = None,
     deprecated: bool = False,
 ) -> None:
@@ -103,19 +113,17 @@ def write(  # noqa: PLR0913 - one argument for each fact of the line
     Args:
         operation: The operation's name in the interface.
         status: The HTTP status of the response.
-        request: The event's `requestContext`. Its stage keeps the heartbeat's metrics apart.
-        latency_ms: From the event to the response, in milliseconds.
-        store_calls: Calls to DynamoDB, retries included.
+        request: The event's `requestContext`. The heartbeat's has a stage of its own, so that it is
+            not counted among the clients' requests.
+        invocation: The invocation that answered it.
+        latency_ms: The time from the event to the response, in milliseconds.
         cold_start: Whether it is the first request of this execution environment.
-        code: The code of an error response.
-        key_id: The id of the key that was sent, valid or not; None unless it is well formed.
-        key_label: The label of the caller's key.
+        error_code: The `code` of an Error.
         created_id: The id of the resource that was created.
         deprecated: Whether the operation is deprecated.
     """
     now = datetime.now(UTC)
-    directives = []
-    line = {
+    line: dict[str, Any] = {
         "level": "INFO",
         "timestamp": now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         **request_ids(request),
@@ -123,23 +131,23 @@ def write(  # noqa: PLR0913 - one argument for each fact of the line
         "Operation": operation,
         "Status": str(status),
         "Latency": round(latency_ms, 2),
-        "StoreCalls": store_calls,
+        "StoreCalls": invocation.store_calls,
     }
-    if cold_start:
-        line["ColdStart"] = 1
-    if key_id:
-        line["KeyId"] = key_id
-    if created_id:
-        line["CreatedId"] = created_id
-    if code:
-        line |= {"Code": code, "Errors": 1}
-        directives.append(_ERRORS)
-        directives += _errors_of_version(line)
-    if key_label:
-        line["KeyLabel"] = key_label
-        if deprecated:
-            line["DeprecatedCalls"] = 1
-            directives.append(_DEPRECATED_CALLS)
+    optional = {
+        "ColdStart": int(cold_start),
+        "KeyId": invocation.key_id,
+        "KeyLabel": invocation.key_label,
+        "CreatedId": created_id,
+        "Code": error_code,
+    }
+    line |= {name: value for name, value in optional.items() if value}
+    if error_code:
+        line["Errors"] = 1
+    if error_code in _FAULTS:
+        line["Version"] = os.environ.get("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST")
+    if deprecated and invocation.key_label:
+        line["DeprecatedCalls"] = 1
+    directives = _directives(line)
     if directives:
         milliseconds = int(now.timestamp() * 1000)
         line["_aws"] = {"Timestamp": milliseconds, "CloudWatchMetrics": directives}

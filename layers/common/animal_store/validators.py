@@ -1,8 +1,8 @@
-"""The compiled validators of what comes from outside: a client's body and the store's responses.
+"""Validators of what comes from outside: a client's body and the store's responses.
 
-Compiling a model into a core schema needs all of pydantic: half a cold start more. `make
-build` therefore puts the compiled schemas next to this module; without them (in the source tree)
-the same function compiles them here.
+To compile a model, pydantic's schema compiler must be imported, which would make a cold start half
+as long again. `make build` therefore puts the compiled schemas next to this module. In the source
+tree, which lacks them, the same function compiles them here.
 """
 
 from typing import Generic, TypeVar, cast
@@ -31,10 +31,18 @@ class Validator(Generic[Model]):
     def __init__(self, name: str) -> None:
         self._validator = SchemaValidator(CORE_SCHEMAS[name])
 
-    def python(self, value: object) -> Model:
-        """Validate a Python value; raises pydantic_core's ValidationError."""
+    def validate(self, value: object) -> Model:
+        """Return a Python value as the model.
+
+        Raises:
+            ValidationError: It is not valid (pydantic_core's exception).
+        """
         return cast("Model", self._validator.validate_python(value))
 
-    def json(self, text: bytes) -> Model:
-        """Validate JSON; raises pydantic_core's ValidationError."""
+    def validate_json(self, text: bytes) -> Model:
+        """Return JSON as the model.
+
+        Raises:
+            ValidationError: It is not valid, or is not JSON (pydantic_core's exception).
+        """
         return cast("Model", self._validator.validate_json(text))

@@ -1,0 +1,36 @@
+"""Constraints on what clients send: allowed values, regular expressions, and messages.
+
+They stand apart from `models.py` because the functions need them too, and `models.py` does not
+ship: it needs all of pydantic.
+"""
+
+from typing import Literal, get_args
+
+PetStatus = Literal["available", "pending", "sold"]
+"""The availability of an animal."""
+PET_STATUSES: tuple[PetStatus, ...] = get_args(PetStatus)
+
+# White space is whatever Unicode, ECMAScript or Python calls white space, spelled out because `\s`
+# differs between their engines. openapi.yaml has a pattern that is never stricter.
+NOT_BLANK = (
+    r"^[\s\S]*[^"
+    r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+    r"][\s\S]*$"
+)
+
+REASONS = {
+    NOT_BLANK: "must have a character that is not white space",
+    "missing": "is required",
+    "string_type": "must be a string",
+    "string_too_short": "must have at least {min_length} character(s)",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_unicode": "must be valid Unicode, without lone surrogates",
+    "int_type": "must be an integer",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "literal_error": "must be one of {expected}",
+}
+"""The message for a member that is not valid, by its pattern or pydantic's type of the error.
+
+https://docs.pydantic.dev/latest/errors/validation_errors/
+"""

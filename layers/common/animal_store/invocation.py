@@ -1,0 +1,51 @@
+"""The invocation that runs in this thread: how long it may take, and what its log line will say.
+
+`operation` begins it, `auth` and `dynamodb` read and complete it.
+"""
+
+import time
+from contextvars import ContextVar
+
+
+class Invocation:
+    """One run of a function.
+
+    Args:
+        deadline: When Lambda ends it, in seconds of `time.monotonic()`.
+    """
+
+    def __init__(self, deadline: float) -> None:
+        self.deadline = deadline
+        self.store_calls = 0
+        """Calls to DynamoDB so far, the SDK's own retries included."""
+        self.key_id: str | None = None
+        """The id of the key that was sent, valid or not; None unless it is well formed."""
+        self.key_label: str | None = None
+        """The name that the operator gave the caller's key; None until it is known to be valid."""
+
+    def has_left(self, seconds: float) -> bool:
+        """Tell whether that many seconds are left."""
+        return time.monotonic() + seconds <= self.deadline
+
+
+_current: ContextVar[Invocation] = ContextVar("invocation")
+
+
+def begin(deadline: float) -> Invocation:
+    """Begin an invocation in this thread.
+
+    Args:
+        deadline: When Lambda ends it, in seconds of `time.monotonic()`.
+    """
+    invocation = Invocation(deadline)
+    _current.set(invocation)
+    return invocation
+
+
+def current() -> Invocation:
+    """Return the invocation that runs in this thread.
+
+    Raises:
+        LookupError: None has begun.
+    """
+    return _current.get()

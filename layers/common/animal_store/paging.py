@@ -1,0 +1,85 @@
+"""Pages of a list, for the functions that list a catalogue: `limit`, `cursor` and next link.
+
+A cursor is the last id of the page before, bound to stage, catalogue and filters: 18 bytes in
+base64url, of which 8 are the id (int64, big endian) and 10 a checksum over all of it. The checksum
+rejects corrupt cursors and those of another list. It is not secret and need not be: a forged cursor
+only starts elsewhere in a list that its sender may read anyway.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from animal_store import settings
+from animal_store.request import InvalidRequest
+from animal_store.response import Response
+
+if TYPE_CHECKING:
+    from animal_store.catalogue import Catalogue
+    from animal_store.request import Request
+
+PARAMETERS = ("limit", "cursor")
+"""The query parameters of every list."""
+
+_ID_BYTES = 8
+_CHECKSUM_BYTES = 10
+_FORMAT = re.compile(r"[0-9A-Za-z_-]{24}")  # 18 bytes in base64url need no padding
+
+
+def page(request: Request, catalogue: Catalogue[Any, Any], **filters: str | None) -> Response:
+    """Return the page of a list that a request asks for.
+
+    A `Link` header (RFC 8288) leads to the next page; the last page has none.
+
+    Args:
+        request: Its parameters `limit` and `cursor` say which page.
+        catalogue: The resources to list, by ascending id.
+        filters: The value that each filter's attribute must have; None for any. Only one may be
+            set.
+
+    Raises:
+        InvalidRequest: `limit` is out of bounds, or `cursor` is not of this list.
+        StoreUnavailable: The store does not answer.
+    """
+    limit = request.integer("limit", minimum=1, maximum=100, default=20)
+    set_filters = {name: value for name, value in filters.items() if value is not None}
+    scope = f"{settings.STAGE}/{catalogue.partition}?{urlencode(set_filters)}".encode()
+    cursor = request.parameter("cursor")
+    after = 0 if cursor is None else _decode(cursor, scope)
+    resources, has_next = catalogue.page(limit, after, set_filters)
+    headers = {}
+    if has_next:
+        next_cursor = _encode(resources[-1]["id"], scope)
+        url = request.collection_url(limit=limit, **set_filters, cursor=next_cursor)
+        headers["Link"] = f'<{url}>; rel="next"'
+    return Response(200, resources, headers)
+
+
+def _encode(after: int, scope: bytes) -> str:
+    """Return the cursor of the page that starts after an id, in a list of this scope."""
+    position = after.to_bytes(_ID_BYTES, signed=True)
+    checksum = hashlib.blake2b(position + scope, digest_size=_CHECKSUM_BYTES).digest()
+    return base64.urlsafe_b64encode(position + checksum).decode()
+
+
+def _decode(cursor: str, scope: bytes) -> int:
+    """Return the id after which the page of a cursor starts.
+
+    Raises:
+        InvalidRequest: The cursor is not of a list of this scope.
+    """
+    # Check the format first: the decoder skips characters that it does not know, or raises its own
+    # errors.
+    if _FORMAT.fullmatch(cursor):
+        position = base64.urlsafe_b64decode(cursor)[:_ID_BYTES]
+        after = int.from_bytes(position, signed=True)
+        if _encode(after, scope) == cursor:
+            return after
+    raise InvalidRequest(
+        "cursor: is not a cursor of this list; "
+        "take it unchanged from the Link header of the previous page."
+    )
