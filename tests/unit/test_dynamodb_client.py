@@ -98,6 +98,38 @@ def test_client_timeouts_match_the_constants() -> None:
     assert (config.connect_timeout, config.read_timeout) == (1, 2)
 
 
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("AWS_CA_BUNDLE", "/nonexistent.pem"),
+        ("HTTPS_PROXY", "ftp://127.0.0.1:9"),
+        ("HTTPS_PROXY", "socks5://user:password@127.0.0.1:9"),
+        ("HTTPS_PROXY", "http://[::1"),
+        ("HTTPS_PROXY", " http://127.0.0.1:9"),
+        ("AWS_ENDPOINT_URL", "ftp://127.0.0.1"),
+        ("AWS_ENDPOINT_URL_DYNAMODB", "https://127.0.0.1:99999"),
+    ],
+)
+def test_setting_that_cannot_be_used_is_named_when_the_client_is_made(
+    setting: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(setting, value)
+
+    with pytest.raises(ValueError, match=setting) as raised:
+        dynamodb.new_client()
+
+    assert "password" not in str(raised.value)
+
+
+@pytest.mark.parametrize("proxy", ["localhost:3128", "//[::1]:3128", "HTTP://proxy_1"])
+def test_proxy_in_any_form_that_the_sdk_takes_is_accepted(
+    proxy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+
+    assert dynamodb.new_client()
+
+
 def test_creation_stores_its_caller_and_an_idempotency_record_for_a_day(
     clock: Clock,
 ) -> None:
