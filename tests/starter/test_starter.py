@@ -30,7 +30,7 @@ def test_words_keep_their_case_and_get_their_article() -> None:
     [
         ("Book", "letters from a to z"),
         ("class", "Python's own"),
-        ("cursor", "the code uses this name"),
+        ("paging", "the code uses this name"),
     ],
 )
 def test_what_cannot_be_is_refused(tmp_path: Path, name: str, message: str) -> None:
