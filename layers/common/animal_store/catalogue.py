@@ -6,7 +6,7 @@ Everything lives in one table, so that a backup holds animals, counter and recor
     pet                 1, 2...  an animal; those with a status are in the index `by-status`, too
     counter             0        the last id given
     idempotency#<hash>  0        the id that was created with an Idempotency-Key
-    repair              0        the moments of repairs (`make restore`); no function reads it
+    repair              0        the moments of repairs; no function reads it
 """
 
 from __future__ import annotations
@@ -280,12 +280,9 @@ def _write(transaction: list[dict[str, Any]]) -> None:
                 raise
             # An `Item` would hold what clients sent: keep it out of the log.
             causes = [f"{each['Code']}: {each.get('Message')}" for each in transient]
-            failure = error
         else:
             return
-    raise StoreUnavailable(
-        f"cancelled {_CONFLICT_ATTEMPTS} times, at last by {causes}"
-    ) from failure
+    raise StoreUnavailable(f"cancelled {_CONFLICT_ATTEMPTS} times, at last by {causes}")
 
 
 def _cancellation_reasons(error: ClientError) -> list[dict[str, Any]]:
