@@ -31,9 +31,11 @@ GIT = ("git", "-c", "user.name=x", "-c", "user.email=x@example.com")
 @pytest.fixture
 def suite(tmp_path: Path) -> Iterator[Path]:
     """Pack this checkout's suite with an artifact, and unpack it into an empty folder."""
-    (tmp_path / "template.yaml").write_text("Resources: {}")
+    (tmp_path / "template.yaml").write_text(
+        "{Parameters: {Architecture: {}}, Resources: {}}"
+    )
     file = tmp_path / "artifact.zip"
-    artifact.pack(tmp_path, file)
+    artifact.pack(tmp_path, file, "arm64")
     with unpacked(file.read_bytes()) as (folder, _):
         (folder / "suite/conftest.py").write_text(RECORDER)
         yield folder / "suite"

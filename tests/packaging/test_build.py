@@ -152,10 +152,13 @@ def test_an_artifact_holds_code_that_is_addressed_by_its_digest(tmp_path: Path) 
     build = tmp_path / "build"
     (build / "Code").mkdir(parents=True)
     (build / "Code/app.py").write_text("handler = None\n")
-    template = {"Resources": {"Code": {"Properties": {"CodeUri": "Code"}}, "Table": {}}}
+    template = {
+        "Parameters": {"Architecture": {"Default": "arm64"}},
+        "Resources": {"Code": {"Properties": {"CodeUri": "Code"}}, "Table": {}},
+    }
     (build / "template.yaml").write_text(json.dumps(template))
 
-    artifact.pack(build, tmp_path / "it.zip")
+    artifact.pack(build, tmp_path / "it.zip", "x86_64")
 
     with zipfile.ZipFile(tmp_path / "it.zip") as packed:
         assert len(packed.read("COMMIT")) == 40
@@ -169,6 +172,33 @@ def test_an_artifact_holds_code_that_is_addressed_by_its_digest(tmp_path: Path) 
             # Lambda runs as another user.
             assert code.infolist()[0].external_attr >> 16 == 0o644
     assert template["Resources"]["Code"]["Properties"] == {"CodeUri": "Code.zip"}
+    assert template["Parameters"]["Architecture"] == {"Default": "x86_64"}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ('"Stage=staging MemorySize=512"', "staging as a list"),
+        ('{Stage = "staging"}', "staging as a list"),
+        ('["Stage=staging", "Architecture=x86_64"]', "must not name Architecture"),
+    ],
+)
+def test_other_forms_of_a_stages_parameters_are_refused(
+    overrides: str, message: str
+) -> None:
+    config = f"version = 0.1\n[staging.deploy.parameters]\nparameter_overrides = {overrides}\n"
+    with pytest.raises(SystemExit, match=message):
+        artifact.check_stages(config)
+
+
+@pytest.mark.slow
+def test_a_layer_for_both_processors_has_the_libraries_of_each(tmp_path: Path) -> None:
+    layer.build(TARGETS["arm64"], tmp_path, TARGETS["x86_64"])
+    libraries = sorted(library.name for library in tmp_path.rglob("*.so"))
+    assert libraries == [
+        "_pydantic_core.cpython-313-aarch64-linux-gnu.so",
+        "_pydantic_core.cpython-313-x86_64-linux-gnu.so",
+    ]
 
 
 def test_a_build_sees_only_what_is_committed_and_names_the_rest(

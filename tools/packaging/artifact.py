@@ -5,6 +5,7 @@ The same build gives the same bytes, so that stages and rollbacks can be compare
 
 import io
 import subprocess
+import tomllib
 import zipfile
 from hashlib import sha256
 from pathlib import Path
@@ -47,15 +48,41 @@ def commit() -> str:
     return subprocess.check_output(command, cwd=ROOT, text=True).strip()
 
 
-def pack(build: Path, output: Path) -> str:
-    """Pack what `sam build` wrote, with the parameters of the stages, and return the SHA-256."""
+def check_stages(config: str) -> None:
+    """Refuse a samconfig.toml whose stages the artifact's commands would not deploy as `sam` does.
+
+    Raises:
+        SystemExit: Its parameters are not a list, or name the processor, which the artifact does.
+    """
+    for stage, sections in tomllib.loads(config).items():
+        if stage in {"version", "default"}:
+            continue
+        overrides = sections["deploy"]["parameters"]["parameter_overrides"]
+        if not isinstance(overrides, list):
+            raise SystemExit(
+                f"samconfig.toml: write parameter_overrides of {stage} as a list"
+            )
+        if any(override.startswith("Architecture=") for override in overrides):
+            raise SystemExit(
+                f"samconfig.toml: {stage} must not name Architecture: an artifact names its own"
+            )
+
+
+def pack(build: Path, output: Path, architecture: str) -> str:
+    """Pack what `sam build` wrote, with the parameters of the stages, and return the SHA-256.
+
+    The processor that it was built for is the default of the template's Architecture.
+    """
+    config = (ROOT / "samconfig.toml").read_bytes()
+    check_stages(config.decode())
     template = yaml.safe_load((build / "template.yaml").read_text("utf-8"))
+    template["Parameters"]["Architecture"]["Default"] = architecture
     for logical_id, resource in template["Resources"].items():
         for name in {"CodeUri", "ContentUri"} & set(resource.get("Properties", {})):
             resource["Properties"][name] = f"{logical_id}.zip"
     entries = {
         "COMMIT": commit().encode(),
-        "samconfig.toml": (ROOT / "samconfig.toml").read_bytes(),
+        "samconfig.toml": config,
         "template.yaml": yaml.safe_dump(template, sort_keys=False).encode(),
     }
     for folder in build.glob("*/"):

@@ -40,7 +40,7 @@ def _build(target: Target) -> None:
         raise SystemExit(f"{done.stdout}\nsam build failed for {target.name}")
     for function in target.build_dir.glob("*Function"):
         compile_tree(function, "/var/task")
-    sha256 = artifact.pack(target.build_dir, target.artifact)
+    sha256 = artifact.pack(target.build_dir, target.artifact, target.name)
     print(f".aws-sam/{target.artifact.name}, of {artifact.commit()}")
     print(f"  sha256: {sha256}")
 

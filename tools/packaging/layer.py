@@ -1,13 +1,14 @@
 """Pack the shared layer: locked libraries for the target, our package, bytecode; nothing unused.
 
-`layers/common/Makefile` runs it: `python -m tools.packaging.layer FOLDER arm64`. The same input
-gives the same bytes.
+`layers/common/Makefile` runs it: `python -m tools.packaging.layer FOLDER arm64`. With a second
+processor, the layer has the compiled libraries of both. The same input gives the same bytes.
 """
 
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from tools import ROOT
 from tools.packaging import sdk_data
@@ -117,7 +118,15 @@ def _install(target: Target, python: Path) -> None:
     subprocess.run(command, check=True, text=True, input=pins)
 
 
-def build(target: Target, output: Path) -> None:
+def _add_compiled(target: Target, python: Path) -> None:
+    """Add the compiled libraries of another processor, whose name is part of their file names."""
+    with TemporaryDirectory() as folder:
+        _install(target, Path(folder))
+        for library in Path(folder).rglob("*.so"):
+            shutil.copy(library, python / library.relative_to(folder))
+
+
+def build(target: Target, output: Path, *others: Target) -> None:
     """Pack the layer into a directory that becomes `/opt` on Lambda; old contents are deleted."""
     from animal_store.models import compile_core_schemas
 
@@ -125,6 +134,8 @@ def build(target: Target, output: Path) -> None:
     shutil.rmtree(output, ignore_errors=True)
     python = output / "python"
     _install(target, python)
+    for other in others:
+        _add_compiled(other, python)
     package = python / "animal_store"
     shutil.copytree(ROOT / "layers/common/animal_store", package)
     # Where `validators` looks first: no function loads pydantic (348 M of a cold start).
@@ -139,4 +150,5 @@ def build(target: Target, output: Path) -> None:
 
 
 if __name__ == "__main__":
-    build(TARGETS[sys.argv[2]], Path(sys.argv[1]))
+    first, *rest = [TARGETS[name] for name in sys.argv[2:]]
+    build(first, Path(sys.argv[1]), *rest)
