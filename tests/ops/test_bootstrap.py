@@ -34,6 +34,19 @@ def test_only_these_can_assume_the_roles_and_no_role_can_change_them() -> None:
     assert trusted == TRUST
 
 
+def test_roles_trust_a_provider_that_the_account_has_already() -> None:
+    stack = decided(
+        "ops/bootstrap.yaml", Stage="production", CreateOidcProvider="false"
+    )
+    for name in ("CheckRole", "DeployRole"):
+        role = stack["Resources"][name]["Properties"]
+        (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
+        assert statement["Principal"] == {
+            "Federated": "arn:AWS::Partition:iam::AWS::AccountId:oidc-provider/"
+            "token.actions.githubusercontent.com"
+        }
+
+
 def test_artifacts_never_expire_and_tables_are_copied_daily_to_a_locked_vault() -> None:
     bucket = RESOURCES["ArtifactBucket"]["Properties"]
     assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
@@ -42,7 +55,9 @@ def test_artifacts_never_expire_and_tables_are_copied_daily_to_a_locked_vault() 
     vault = RESOURCES["BackupVault"]["Properties"]
     assert vault["LockConfiguration"] == {"MinRetentionDays": 35}
     # With fewer, the vault would take no copy.
-    assert "'DeleteAfterDays': 35" in str(RESOURCES["BackupPlan"])
+    (rule,) = RESOURCES["BackupPlan"]["Properties"]["BackupPlan"]["BackupPlanRule"]
+    assert rule["Lifecycle"] == {"DeleteAfterDays": 35}
+    assert rule["StartWindowMinutes"] == 60
     selection = RESOURCES["BackupSelection"]["Properties"]["BackupSelection"]
     assert selection["Resources"][0].endswith(":table/animal-store-production-*")
 
