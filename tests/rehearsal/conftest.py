@@ -8,7 +8,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -90,33 +90,49 @@ def left(service: str, kind: str) -> list[Any]:
     return [each for each in found if each.name.startswith("animal-store-")]
 
 
-def remove_stacks() -> None:
-    """Delete a stage's stack, protected or not, and then its bootstrap's."""
-    for stack in sorted(left("cloudformation", "stacks"), key=lambda each: each.name):
-        client = stack.meta.client
-        client.update_termination_protection(
-            StackName=stack.name, EnableTerminationProtection=False
-        )
-        stack.delete()
-        client.get_waiter("stack_delete_complete").wait(StackName=stack.name)
+def remove_stack(name: str) -> None:
+    """Delete a stack, protected or not, if it is there."""
+    for stack in left("cloudformation", "stacks"):
+        if stack.name == name:
+            client = stack.meta.client
+            client.update_termination_protection(
+                StackName=name, EnableTerminationProtection=False
+            )
+            stack.delete()
+            client.get_waiter("stack_delete_complete").wait(StackName=name)
+
+
+def remove_tables() -> None:
+    """Delete the project's tables, with all data."""
+    for table in left("dynamodb", "tables"):
+        table.update(DeletionProtectionEnabled=False)
+        table.wait_until_exists()
+        table.delete()
+
+
+def remove_bucket() -> None:
+    """Delete the bucket of artifacts."""
+    for bucket in boto3.resource("s3").buckets.filter(
+        Prefix="animal-store-", BucketRegion=boto3.Session().region_name
+    ):
+        bucket.object_versions.delete()
+        bucket.delete()
 
 
 @pytest.fixture(scope="session")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Act as the administrator of an empty account, and leave nothing there that costs much."""
-    with nullcontext() if IS_ON_AWS else emulator(tmp_path_factory.mktemp("emulator")):
+    # Its callbacks run from the last to the first, each even if another fails: a vault that has a
+    # backup keeps the bootstrap stack from being deleted, but not the tables.
+    with ExitStack() as cleanup:
+        if not IS_ON_AWS:
+            cleanup.enter_context(emulator(tmp_path_factory.mktemp("emulator")))
         assert left("dynamodb", "tables") == [], "here is a stage already"
+        cleanup.callback(remove_stack, f"animal-store-{STAGE}-bootstrap")
+        cleanup.callback(remove_bucket)
+        cleanup.callback(remove_tables)
+        cleanup.callback(remove_stack, f"animal-store-{STAGE}")
         yield
-        remove_stacks()
-        for table in left("dynamodb", "tables"):
-            table.update(DeletionProtectionEnabled=False)
-            table.wait_until_exists()
-            table.delete()
-        for bucket in boto3.resource("s3").buckets.filter(
-            Prefix="animal-store-", BucketRegion=boto3.Session().region_name
-        ):
-            bucket.object_versions.delete()
-            bucket.delete()
 
 
 @pytest.fixture(autouse=True)

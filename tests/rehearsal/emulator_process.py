@@ -60,6 +60,12 @@ def import_api(create, body, *arguments):
     return api
 
 
+@completes(apigateway_v1, "_media_type_matches")
+def media_type_matches(match, media_type, binary_types):
+    """Read binary media types as CloudFormation has them: `application~1json`."""
+    return match(media_type, [kind.replace("~1", "/") for kind in binary_types or []])
+
+
 @completes(changesets, "_apply_transforms")
 def adapt(expand, *arguments):
     """Leave out resources that the emulator refuses, and serve the API at its endpoint."""
