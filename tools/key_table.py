@@ -20,6 +20,10 @@ Environment = Literal["live", "test"]
 CHECK_HASH = "00"
 
 
+EXAMPLE_KEY = "animal_test_AnExampleKeyThatOpensNothingHere0iR7H8"
+"""The key of the files in `events/`. It opens only a local store, while a command serves them."""
+
+
 class KeyAdministrationError(Exception):
     """A key cannot be issued, listed or revoked; the message is for the person at the terminal."""
 
@@ -75,6 +79,11 @@ class KeyTable:
             },
             ConditionExpression="attribute_not_exists(label)",
         )
+
+    def remove_example_key(self) -> None:
+        """Let the key of the events open nothing any more."""
+        digest = api_key.digest(EXAMPLE_KEY)
+        self.dynamodb.delete_item(TableName=self.name, Key={"hash": {"S": digest}})
 
     def get(self, digest: str) -> KeyRecord | None:
         """Read one record."""

@@ -2,7 +2,8 @@
 
 Both come from the environment, which keeps the key out of the process list: CONTRACT_BASE_URL
 (ending in /v1) and CONTRACT_API_KEY; and CONTRACT_EXPECTED_FAILURES, a YAML file of `part of a
-case's id: reason`. Without a base URL the suite runs against the local service in this process.
+case's id: reason`. Without a base URL the suite runs against the local service in this process,
+and the cases for production run a second time behind the firewall.
 
 A case marked `smoke_read_only` runs against production, where nothing that it added could be
 removed: it fails if it changes anything.
@@ -19,6 +20,18 @@ import yaml
 from tests.contract.client import Key, check
 from tests.contract.seeded_pets import SeededPets, make
 
+BASE_URL = os.environ.get("CONTRACT_BASE_URL")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a case for production behind the firewall too."""
+    if BASE_URL or "service" not in metafunc.fixturenames:
+        return
+    stages = ["staging"]
+    if metafunc.definition.get_closest_marker("smoke_read_only"):
+        stages.append("production")
+    metafunc.parametrize("service", stages, indirect=True, scope="session")
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Expect the listed cases to fail."""
@@ -34,21 +47,41 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def service(
+def local_clients(
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[tuple[httpx2.Client, str]]:
-    """The service to test, as given or in this process, and a valid key."""
-    base_url = os.environ.get("CONTRACT_BASE_URL")
-    if base_url:
-        # A cold start and a rehearsal on two cores are slow; what hangs is not waited for.
-        with httpx2.Client(base_url=base_url, timeout=30) as client:
-            yield client, os.environ["CONTRACT_API_KEY"]
-    else:
-        # Here, because the suite that is packed with an artifact has no local service.
-        from tests.support.in_process import service_in_process
+) -> Iterator[tuple[dict[str, httpx2.Client], str]]:
+    """The local service in this process, as each stage, and a valid key."""
+    # Imported here, because the suite that is packed with an artifact has no local service.
+    from tests.support.in_process import clients_by_stage
 
-        with service_in_process(tmp_path_factory.mktemp("service")) as service:
-            yield service
+    with clients_by_stage(tmp_path_factory.mktemp("service")) as clients:
+        yield clients
+
+
+@pytest.fixture(scope="session")
+def service(request: pytest.FixtureRequest) -> Iterator[tuple[httpx2.Client, str]]:
+    """The service to test, as given or in this process, and a valid key."""
+    if BASE_URL:
+        # A cold start and a rehearsal on two cores are slow; a service that hangs is given up.
+        with httpx2.Client(base_url=BASE_URL, timeout=30) as client:
+            yield client, answering_key(client)
+        return
+    clients, api_key = request.getfixturevalue("local_clients")
+    yield clients[request.param], api_key
+
+
+def answering_key(client: httpx2.Client) -> str:
+    """Return the key that was given; end the run if it is missing, or no service takes it."""
+    api_key = os.environ.get("CONTRACT_API_KEY")
+    if not api_key:
+        pytest.exit("Give a valid key of the service: API_KEY=...", returncode=2)
+    try:
+        response = client.get("/pets?limit=1", auth=Key(api_key))
+    except httpx2.TransportError as error:
+        pytest.exit(f"No service answers at {BASE_URL}: {error}", returncode=2)
+    if response.status_code == 401:
+        pytest.exit(f"{BASE_URL} refuses the key in API_KEY", returncode=2)
+    return api_key
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.smoke_read_only
 # The well-formed key of `events/`: no stage knows it.
 EXAMPLE_KEY = "animal_test_AnExampleKeyThatOpensNothingHere0iR7H8"
 
-# Values of the header `Authorization`, written with the valid key.
+# These values of the header `Authorization` are formatted with the valid key.
 REFUSED = [
     "",
     "Bearer",
@@ -33,10 +33,10 @@ REFUSED = [
 
 @openapi.each_operation
 @pytest.mark.parametrize("value", REFUSED)
-def test_refused(
+def test_without_a_valid_key_nothing_else_is_said(
     client: Client, api_key: str, operation: openapi.Operation, value: str
 ) -> None:
-    """Whatever else is wrong with a request, without a valid key that is all it is told."""
+    """Path, parameters, headers and body of this request are wrong too."""
     written = value.format(
         key=api_key,
         key_mistyped=api_key[:-1] + ("1" if api_key[-1] == "0" else "0"),
@@ -54,14 +54,14 @@ def test_refused(
     assert_error(response, "unauthorized")
 
 
-def test_refused_twice(client: Client, api_key: str) -> None:
-    """A key in a second Authorization header is refused."""
+def test_repeated_header_is_refused(client: Client, api_key: str) -> None:
+    """Both Authorization headers have the valid key."""
     headers = [("Authorization", f"Bearer {api_key}")] * 2
     assert_error(client.get("/pets", headers=headers), "unauthorized")
 
 
-def test_refused_elsewhere(client: Client, api_key: str) -> None:
-    """A key counts in no other header, and not in the query string, where logs would keep it."""
+def test_key_in_another_place_is_refused(client: Client, api_key: str) -> None:
+    """The query string is such a place: logs would keep it."""
     path = f"/pets?access_token={api_key}&api_key={api_key}&Authorization={api_key}"
     headers = {
         "X-Api-Key": api_key,
@@ -75,7 +75,9 @@ def test_refused_elsewhere(client: Client, api_key: str) -> None:
 @pytest.mark.parametrize(
     ("name", "scheme"), [("authorization", "bearer "), ("aUTHORIZATION", "bEaReR   ")]
 )
-def test_accepted(client: Client, api_key: str, name: str, scheme: str) -> None:
-    """Case and the number of spaces do not count (RFC 9110, sections 5.1, 11.1 and 11.4)."""
+def test_case_and_spaces_of_the_scheme_do_not_count(
+    client: Client, api_key: str, name: str, scheme: str
+) -> None:
+    """RFC 9110, sections 5.1, 11.1 and 11.4."""
     response = client.get("/pets?limit=1", headers={name: scheme + api_key})
     assert response.status_code == 200

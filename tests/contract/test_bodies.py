@@ -27,7 +27,7 @@ REFUSED = [
     # what only looks like a space
     b'{"name": "x",\f"categoryId": 1}',
     '{"name": "x",\u00a0"categoryId": 1}'.encode(),
-    # a byte order mark, and another encoding
+    # with a byte order mark, or in another encoding
     b"\xef\xbb\xbf" + VALID,
     VALID.decode().encode("utf-16"),
     # deeper than a parser should go
@@ -40,7 +40,7 @@ REFUSED = [
     b'{"name": "x", "categoryId": NaN}',
     b'{"name": "x", "categoryId": 01}',
     b'{"name": "x", "categoryId": ' + b"9" * 5000 + b"}",
-    # not strings: halves of a surrogate pair, unknown escapes, control characters
+    # strings with half of a surrogate pair, an unknown escape, a control character
     rb'{"name": "\ud83d", "categoryId": 1}',
     rb'{"name": "\udc3e\ud83d", "categoryId": 1}',
     rb'{"name": "\x41", "categoryId": 1}',
@@ -65,21 +65,19 @@ def post(client: Client, body: bytes) -> Response:
 
 
 @pytest.mark.parametrize("body", REFUSED)
-def test_refused(client: Client, body: bytes) -> None:
-    """A body that is not a JSON object, or that JSON leaves undefined, is refused."""
+def test_body_that_is_no_json_object_is_refused(client: Client, body: bytes) -> None:
+    """Nor is one accepted whose meaning JSON leaves open."""
     assert_error(post(client, body), "invalid_request")
 
 
-# In no encoding like it, and a surrogate.
+# The first two bytes occur in no UTF-8; the others encode half of a surrogate pair.
 @pytest.mark.parametrize("characters", [b"\xff\xfe", b"\xed\xa0\xbd"])
-def test_not_utf_8(client: Client, characters: bytes) -> None:
-    """Bytes that are not a character are refused."""
+def test_body_that_is_not_utf_8_is_refused(client: Client, characters: bytes) -> None:
     assert_error(post(client, VALID.replace(b"x", characters)), "invalid_request")
 
 
 @pytest.mark.parametrize("body", ACCEPTED)
-def test_accepted(client: Client, body: bytes) -> None:
-    """JSON is taken however it is written."""
+def test_json_is_accepted_however_it_is_written(client: Client, body: bytes) -> None:
     response = post(client, body)
     assert response.status_code == 201, response.text
     pet = response.json()
@@ -87,14 +85,15 @@ def test_accepted(client: Client, body: bytes) -> None:
 
 
 @pytest.mark.parametrize("body", [VALID + "é".encode(), b"\xff"], ids=["text", "bytes"])
-def test_too_large(client: Client, body: bytes) -> None:
-    """A body above 16 KB is answered with 413, whatever is in it."""
+def test_body_over_16_kb_is_refused(client: Client, body: bytes) -> None:
+    """The answer is 413 whatever is in the body."""
     assert_error(post(client, body.ljust(LARGEST + 1)), "payload_too_large")
 
 
-def test_compressed(client: Client) -> None:
-    """A body that is declared to be compressed is refused, and the answer says what is accepted."""
-    headers = {"Content-Encoding": "gzip"}
+@pytest.mark.parametrize("coding", ["gzip", "GZIP", "identity, gzip"])
+def test_compressed_body_is_refused(client: Client, coding: str) -> None:
+    """The answer says which coding is accepted (RFC 9110, section 12.5.3)."""
+    headers = {"Content-Encoding": coding}
     response = client.post("/pets", content=VALID, headers=headers)
     assert_error(response, "unsupported_media_type")
     assert response.headers["Accept-Encoding"] == "identity"
@@ -108,8 +107,9 @@ def test_compressed(client: Client) -> None:
         {},
     ],
 )
-def test_media_type(client: Client, headers: dict[str, str]) -> None:
-    """JSON is taken whatever the case and the parameters of its media type, or without one."""
+def test_json_is_accepted_however_it_is_declared(
+    client: Client, headers: dict[str, str]
+) -> None:
     assert client.post("/pets", content=VALID, headers=headers).status_code == 201
 
 
@@ -120,8 +120,7 @@ def test_media_type(client: Client, headers: dict[str, str]) -> None:
         "application/json, text/plain",
     ],
 )
-def test_media_type_refused(client: Client, media_type: str) -> None:
-    """Any other media type is refused."""
+def test_other_media_type_is_refused(client: Client, media_type: str) -> None:
     headers = {"Content-Type": media_type}
     response = client.post("/pets", content=VALID, headers=headers)
     assert_error(response, "unsupported_media_type")

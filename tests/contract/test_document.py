@@ -11,7 +11,7 @@ from tests.support import openapi
 
 @pytest.fixture(scope="module")
 def document() -> Any:
-    # Here, because the import takes longer than most cases.
+    # Imported here, because the import takes longer than most cases.
     import schemathesis
 
     document = schemathesis.openapi.from_path(openapi.PATH)
@@ -24,7 +24,7 @@ def document() -> Any:
 
 @openapi.each_operation
 @pytest.mark.parametrize("mode", ["positive", "negative"])
-def test_generated(
+def test_generated_request_gets_a_declared_response(
     client: Client, document: Any, operation: openapi.Operation, mode: str
 ) -> None:
     """Send what openapi.yaml allows or forbids; no request gets a 5xx or an undeclared response."""
@@ -39,7 +39,7 @@ def test_generated(
         "negative": checks.negative_data_rejection,
     }
 
-    # derandomize: so that a failure can be looked at again.
+    # With derandomize, a failure can be looked at again.
     @settings(
         max_examples=20,
         deadline=None,

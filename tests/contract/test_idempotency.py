@@ -30,8 +30,10 @@ def create(client: Client, pet: Pet, key: str, replayed: str | None = None) -> P
 @pytest.mark.parametrize(
     "others", [{"name": "other"}, {"categoryId": 2**53 + 1}, {"status": STATUSES[0]}]
 )
-def test_other_body(client: Client, key: str, others: Pet) -> None:
-    """The same key with another body is refused, and still leads to the first animal."""
+def test_key_with_another_body_is_refused(
+    client: Client, key: str, others: Pet
+) -> None:
+    """The key still leads to the first animal."""
     pet = new(categoryId=2**53)
     first = create(client, pet, key)
     response = client.post("/pets", json=pet | others, headers={KEY: key})
@@ -39,15 +41,15 @@ def test_other_body(client: Client, key: str, others: Pet) -> None:
     assert create(client, pet, key, replayed="true") == first
 
 
-def test_other_key(client: Client, key: str) -> None:
-    """Other keys are other creations, also where they differ in the case of the last character."""
+def test_another_key_creates_another_animal(client: Client, key: str) -> None:
+    """These keys differ only in the case of their last character."""
     pet, longest = new(), key.ljust(254, "x")
     first = create(client, pet, longest + "a")
     assert create(client, pet, longest + "A") != first
 
 
-def test_quoted_is_bare(client: Client, key: str) -> None:
-    """A key of up to 255 visible characters is the same bare and in double quotes."""
+def test_key_is_the_same_with_and_without_quotes(client: Client, key: str) -> None:
+    """This one has all kinds of visible characters, and the largest length."""
     pet, bare = new(), f"{key}!#$%&'()*+,-./:;<=>?@[]^_`{{|}}~\\\"".ljust(255, "x")
     assert DOCUMENTED.is_valid(bare)
     assert DOCUMENTED.is_valid(f'"{bare}"')
@@ -69,15 +71,14 @@ def test_quoted_is_bare(client: Client, key: str) -> None:
         '"' + "x" * 256 + '"',
     ],
 )
-def test_invalid(client: Client, value: str) -> None:
-    """A key that is empty, too long, or not made of visible characters is refused, by name."""
+def test_invalid_key_is_refused(client: Client, value: str) -> None:
+    """It is empty, too long, or has other characters than visible ones."""
     assert not DOCUMENTED.is_valid(value)
     headers = Headers({KEY: value}, encoding="utf-8")
     response = client.post("/pets", json=new(), headers=headers)
     assert_error(response, "invalid_request", naming=KEY)
 
 
-def test_twice(client: Client) -> None:
-    """A key that is sent twice is refused."""
+def test_repeated_header_is_refused(client: Client) -> None:
     response = client.post("/pets", json=new(), headers=[(KEY, "x"), (KEY, "x")])
     assert_error(response, "invalid_request", naming=KEY)

@@ -1,4 +1,8 @@
-"""Whom the ASGI application answers, and where its document says that it is."""
+"""The ASGI application: who is answered, and where its document says that it is."""
+
+import socket
+
+import pytest
 
 from tests.support.processes import RunningService
 
@@ -14,3 +18,39 @@ def test_the_document_names_this_server(service: RunningService) -> None:
     document = service.http.get(f"{service.origin}/openapi.yaml").text
 
     assert f"\nservers:\n- url: {service.base_url}\n" in document
+
+
+def send(service: RunningService, target: str, host: str) -> bytes:
+    """Send a GET with this request target; return the status and reason of the answer."""
+    port = service.http.base_url.port
+    lines = [
+        f"GET {target.replace('PORT', str(port))} HTTP/1.1",
+        f"Host: {host}",
+        f"Authorization: Bearer {service.api_key}",
+        "Connection: close",
+    ]
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall("\r\n".join([*lines, "", ""]).encode())
+        return connection.makefile("rb").readline().removeprefix(b"HTTP/1.1 ").rstrip()
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "http://127.0.0.1:PORT/v1/pets",
+        "HTTP://LOCALHOST:PORT/v1/pets?limit=1",
+        "http://127.0.0.1:PORT/openapi.yaml",
+        "http://127.0.0.1/v1/pets/",
+    ],
+)
+def test_target_in_absolute_form_is_answered(
+    service: RunningService, target: str
+) -> None:
+    """Its host counts, not the header's (RFC 9112, section 3.2.2)."""
+    assert send(service, target, host="other.example") == b"200 OK"
+
+
+def test_absolute_form_with_another_host_is_refused(service: RunningService) -> None:
+    target = "http://other.example/v1/pets"
+
+    assert send(service, target, host="127.0.0.1") == b"400 Bad Request"

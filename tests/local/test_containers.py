@@ -12,8 +12,8 @@ from tests.support import processes
 from tests.support.processes import ANIMAL_STORE, environment, run_service
 from tools import ROOT
 
-MISSING = subprocess.getstatusoutput("docker info")[0] != 0
-pytestmark = pytest.mark.skipif(MISSING, reason="no container engine answers")
+DOCKER_IS_MISSING = subprocess.getstatusoutput("docker info")[0] != 0
+pytestmark = pytest.mark.skipif(DOCKER_IS_MISSING, reason="no container engine answers")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -27,14 +27,15 @@ def containers() -> set[str]:
     return set(subprocess.getoutput("docker ps -aq").split())
 
 
-def test_documented_commands_find_the_animals_of_make_run(tmp_path: Path) -> None:
+def test_documented_sam_commands_use_the_store_of_make_run(tmp_path: Path) -> None:
     before, path = containers(), f"{ROOT}/.tools/sam/bin:{os.environ['PATH']}"
-    own = environment(PATH=path, SAM_CLI_TELEMETRY="0")
+    variables = environment(PATH=path, SAM_CLI_TELEMETRY="0")
     with run_service(tmp_path) as service:
         pet = service.http.post("/pets", json={"name": "Rex", "categoryId": 1}).json()
     with run_service(tmp_path, *ANIMAL_STORE, "sam-local") as service:
-        command = "sam local invoke ListPetsFunction -e events/list-200.json"
-        printed = subprocess.check_output(command.split(), cwd=ROOT, env=own)
+        command = ["sam", "local", "invoke", "ListPetsFunction"]
+        command += ["-e", "events/list-200.json"]
+        printed = subprocess.check_output(command, cwd=ROOT, env=variables)
         assert json.loads(json.loads(printed)["body"])[0] == pet
         service.process.send_signal(signal.SIGINT)
         service.process.wait(30)
@@ -45,6 +46,6 @@ def test_documented_commands_find_the_animals_of_make_run(tmp_path: Path) -> Non
 
 def test_contract_holds_through_sam_local(tmp_path: Path) -> None:
     expected_failures = "tests/contract/expected_failures/sam-local.yaml"
-    # Without the events' key, which is invalid everywhere else.
+    # The suite expects the events' key to be invalid.
     with run_service(tmp_path, *ANIMAL_STORE, "sam-local", EVENTS="0") as service:
         processes.check_contract(service, expected_failures)

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,13 +12,15 @@ from unittest import mock
 
 import httpx2
 import pytest
-from botocore.session import Session
+from starlette.datastructures import Headers
 from starlette.routing import request_response
 from starlette.testclient import TestClient
 
+from tools.key_table import EXAMPLE_KEY
 from tools.local import LocalError, template
 from tools.local.gateway import Gateway, load_handlers
-from tools.local.store import Database, keep_local
+from tools.local.service import load_template
+from tools.local.store import Database
 
 TEMPLATE = """\
 Parameters:
@@ -75,16 +78,14 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "template.yaml").write_text(TEMPLATE)
     monkeypatch.setattr(sys, "path", [*sys.path])
     with (
-        mock.patch.dict(os.environ, AWS_PROFILE="own"),
+        mock.patch.dict(os.environ),
         mock.patch.dict(sys.modules),
-        closing(Database(tmp_path / "store")) as database,
     ):
-        keep_local(database)
         yield tmp_path
 
 
 def load(project: Path, code: str = ECHO) -> Gateway:
-    """Load a gateway, with this code of its functions."""
+    """Load a gateway whose functions have this code."""
     (project / "code/app.py").write_text(code)
     loaded = template.load(project / "template.yaml", {"Stage": "test"}, "own")
     return Gateway(loaded, load_handlers(loaded))
@@ -96,7 +97,7 @@ def get(gateway: Gateway, path: str = "/notes/1", **request: Any) -> httpx2.Resp
     return client.request("GET", path, **request)
 
 
-def test_functions_get_events(project: Path) -> None:
+def test_function_gets_an_event(project: Path) -> None:
     headers = [("X-Forwarded-For", "6.6.6.6"), ("A", "1"), ("A", "2")]
 
     path = "/a%2Fb%2520/1?q=1&q=2"
@@ -130,11 +131,33 @@ def test_functions_get_events(project: Path) -> None:
     assert response.headers["Content-Type"] == "application/json"
 
 
-def test_path_without_a_route_gets_the_templates_response(project: Path) -> None:
-    response = get(load(project), "/")
+@pytest.mark.parametrize("path", ["/", "//notes/1", "/notes//1", "/notes/1//"])
+def test_path_without_a_route_gets_the_templates_response(
+    project: Path, path: str
+) -> None:
+    response = get(load(project), f"http://localhost:3000{path}")
 
     assert (response.status_code, response.text) == (404, "of the template")
     assert response.headers["Cache-Control"] == "no-store"
+
+
+def test_slash_at_the_end_is_ignored(project: Path) -> None:
+    event, _ = get(load(project), "/notes/1/").json()
+
+    assert event["resource"] == "/{kind}/{id}"
+    assert event["path"] == "/notes/1/"
+    assert event["pathParameters"] == {"kind": "notes", "id": "1"}
+
+
+def test_many_parameters_take_little_time(project: Path) -> None:
+    gateway, many = load(project), "&".join(f"n{number}" for number in range(9000))
+    get(gateway)  # the first request starts a thread
+
+    started = time.process_time()
+    event, _ = get(gateway, f"/notes/1?{many}").json()
+
+    assert len(event["multiValueQueryStringParameters"]) == 9000
+    assert time.process_time() - started < 0.5
 
 
 @pytest.mark.parametrize(
@@ -168,7 +191,7 @@ def test_path_without_a_route_gets_the_templates_response(project: Path) -> None
         ),
     ],
 )
-def test_template_that_it_does_not_know(
+def test_unsupported_template_is_refused_by_name(
     tmp_path: Path, before: str, after: str, refused: str
 ) -> None:
     (tmp_path / "template.yaml").write_text(TEMPLATE.replace(before, after))
@@ -208,16 +231,94 @@ def test_function_that_fails(
     assert logged in line.get("exception", line["message"])
 
 
-def test_client_of_another_service_does_not_reach_aws(
-    project: Path, monkeypatch: pytest.MonkeyPatch
+USES_SQS = """\
+from botocore.session import Session
+sqs = Session().create_client("sqs", "us-east-1")
+def handler(event, context):
+    sqs.list_queues()
+"""
+
+
+def test_handler_that_calls_another_service_fails(
+    project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("HOME", str(project))
-    (project / ".aws").mkdir()
-    (project / ".aws/config").write_text("[")  # the SDK would refuse it
+    with closing(Database(project / "store")) as database, database.answering():
+        gateway = load(project, USES_SQS)
 
-    load(project)
-    sqs: Any = Session().create_client("sqs")
+    assert get(gateway).status_code == 502
+    assert "sqs.ListQueues: only DynamoDB is served here" in capsys.readouterr().err
 
-    assert sqs.meta.endpoint_url == "http://127.0.0.1:9"
-    with pytest.raises(LocalError, match=r"sqs.ListQueues: only DynamoDB is served"):
-        sqs.list_queues()
+
+@pytest.mark.parametrize(
+    ("authorization", "reason"),
+    [
+        ([], "0 Authorization headers"),
+        (["Bearer x", "Bearer x"], "2 Authorization headers"),
+        (["animal_test_x"], 'the header is not "Authorization: Bearer KEY"'),
+        (["Basic x"], 'the header is not "Authorization: Bearer KEY"'),
+        (["Bearer animal_test_..."], "the key is misspelled or cut off"),
+        ([f"bearer  {EXAMPLE_KEY} "], "the key is unknown to this store, expired or"),
+    ],
+)
+def test_log_says_why_a_request_is_unauthorized(
+    project: Path,
+    caplog: pytest.LogCaptureFixture,
+    authorization: list[str],
+    reason: str,
+) -> None:
+    unauthorized = "return {'statusCode': 401, 'headers': {}, 'body': ''}"
+    gateway = load(project, f"def handler(event, context):\n    {unauthorized}\n")
+    caplog.set_level("INFO", "tools.local.gateway")
+
+    get(gateway, headers=[("Authorization", value) for value in authorization])
+
+    (message,) = caplog.messages
+    assert message.startswith(f"401: {reason}")
+
+
+FIREWALL = load_template(Waf="true").firewall
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        f"Bearer {EXAMPLE_KEY}",
+        f"bEARER   {EXAMPLE_KEY}  ",
+        f"Bearer {EXAMPLE_KEY[:-1]}x",
+    ],
+)
+def test_firewall_lets_a_well_formed_key_through(authorization: str) -> None:
+    assert FIREWALL
+    assert FIREWALL.lets_through(Headers({"Authorization": authorization}))
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Authorization": EXAMPLE_KEY},
+        {"Authorization": f"Bearer {EXAMPLE_KEY}x"},
+        {"X-Api-Key": f"Bearer {EXAMPLE_KEY}"},
+    ],
+)
+def test_firewall_answers_a_request_without_a_key(
+    project: Path, headers: dict[str, str]
+) -> None:
+    gateway = load(project)
+    gateway.template.firewall = FIREWALL
+
+    response = get(gateway, "/unknown", headers=headers)
+
+    assert response.status_code == 401
+    assert response.json() == {
+        "code": "unauthorized",
+        "message": "Missing or invalid API key.",
+        "status": 401,
+    }
+    assert response.headers["WWW-Authenticate"] == 'Bearer realm="animal-store"'
+    assert response.headers["Cache-Control"] == "no-store"
+
+
+def test_without_its_condition_there_is_no_firewall() -> None:
+    assert load_template(Waf="false").firewall is None
+    assert load_template().firewall is None

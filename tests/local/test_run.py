@@ -25,10 +25,9 @@ from tests.support.processes import (
 )
 from tests.support.waiting import wait_for
 from tools import ROOT
-from tools.key_table import KeyRecord, KeyTable
-from tools.local.events import EXAMPLE_KEY
+from tools.key_table import EXAMPLE_KEY, KeyRecord
 from tools.local.folder import DataFolder
-from tools.local.service import ENDPOINT_VARIABLE, KEY_TABLE, load_template, open_store
+from tools.local.service import ENDPOINT_VARIABLE, load_template, open_store
 from tools.local.store import Database
 
 LIST = f"{ROOT}/events/list-200.json"
@@ -68,63 +67,81 @@ def test_only_the_loopback_address_answers(service: RunningService) -> None:
         socket.create_connection(("127.0.0.2", port))
 
 
-# Two whose store is prepared in a way of its own.
+# Each relies on other data that is prepared: a used Idempotency-Key, and animals.
 @pytest.mark.parametrize("name", ["create-422", "list-200-cursor"])
-def test_invoked_event_gets_the_response_of_its_name(tmp_path: Path, name: str) -> None:
+def test_invoked_event_gets_the_status_in_its_file_name(
+    tmp_path: Path, name: str
+) -> None:
     invoked = command(tmp_path, "invoke", f"{ROOT}/events/{name}.json")
 
     assert f"-{json.loads(invoked.stdout)['statusCode']}" in name
     assert invoked.exit_code == 0
-    # The example key opens nothing any more.
-    assert "events" not in command(tmp_path, "keys", "list").stdout
+
+
+def test_invoked_event_leaves_the_store_of_make_run_alone(tmp_path: Path) -> None:
+    command(tmp_path, "run")
+    command(tmp_path, "invoke", LIST)
+
+    with closing(Database(DataFolder(tmp_path).database)) as database:
+        assert pets(database) == []
 
 
 @pytest.mark.parametrize("failure", [{"statusCode": 500}, OSError])
 def test_invoked_handler_that_fails_is_a_failure(
     tmp_path: Path, failure: object
 ) -> None:
-    with mock.patch("tools.local.events.run", side_effect=[{}, failure]):
+    with mock.patch("tools.local.events.send_event", side_effect=[{}, failure]):
         assert command(tmp_path, "invoke", LIST).exit_code == 1
-    assert "events" not in command(tmp_path, "keys", "list").stdout
+    assert "events" not in command(tmp_path / "events", "keys", "list").stdout
 
 
-def test_events_are_not_prepared_where_nobody_wants_it(tmp_path: Path) -> None:
-    invoked = command(tmp_path, "invoke", LIST, EVENTS="0")
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ('{"httpMethod": "GET",}', "JSONDecodeError: "),
+        ("[]", "TypeError: "),
+        ("{}", "KeyError: 'httpMethod'"),
+        (
+            '{"httpMethod": "GET", "path": "/pets"}',
+            "LookupError: no function answers GET /pets",
+        ),
+        ("\ud800", "UnicodeDecodeError: "),
+    ],
+)
+def test_broken_event_is_explained(tmp_path: Path, content: str, reason: str) -> None:
+    event = tmp_path / "event.json"
+    event.write_bytes(content.encode(errors="surrogatepass"))
 
-    assert json.loads(invoked.stdout)["statusCode"] == 401
+    message = str(command(tmp_path, "invoke", str(event)).exception)
+
+    expected = f"{event} is not an event of API Gateway for this service: {reason}"
+    assert message.startswith(expected)
 
 
 def test_example_key_of_a_command_that_was_killed_is_removed(tmp_path: Path) -> None:
     template = load_template()
-    with own_layer(), open_store(DataFolder(tmp_path)) as store:
-        store.load(template)
-        keys = KeyTable(store.dynamodb, template.tables[KEY_TABLE].name)
-        left = KeyRecord(api_key.digest(EXAMPLE_KEY), "events", 0)
-        keys.put(left)
-        assert command(tmp_path, "invoke", LIST).exit_code == 0
-        keys.put(left)
+    with own_layer(), open_store(DataFolder(tmp_path)) as service:
+        service.gateway(template)
+        keys = service.keys(template)
+        keys.put(KeyRecord(api_key.digest(EXAMPLE_KEY), "events", 0))
 
-        own = store.key(template)
+        key = service.api_key(template)
 
-        assert [key.label for key in keys.all()] == ["local"]
-        keys.revoke(own)
-        assert store.key(template) != own
+        assert [record.label for record in keys.all()] == ["local"]
+        keys.revoke(key)
+        assert service.api_key(template) != key
 
 
 @pytest.mark.slow
 def test_contract_holds_over_http_on_amazons_engine(tmp_path: Path) -> None:
-    with dynamodb_local.serve(processes.amazons_engine()) as endpoint:
-        elsewhere = {
-            ENDPOINT_VARIABLE: endpoint,
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_ACCESS_KEY_ID": "any",
-            "AWS_SECRET_ACCESS_KEY": "any",
-        }
-        with run_service(tmp_path, **elsewhere) as service:
-            processes.check_contract(service)
+    with (
+        dynamodb_local.serve(processes.amazons_engine()) as endpoint,
+        run_service(tmp_path, **{ENDPOINT_VARIABLE: endpoint}) as service,
+    ):
+        processes.check_contract(service)
 
 
-def test_data_stays_when_it_is_stopped(tmp_path: Path) -> None:
+def test_data_stays_when_the_service_is_stopped(tmp_path: Path) -> None:
     with run_service(tmp_path) as service:
         pet = service.http.post("/pets", json={"name": "Mia", "categoryId": 1}).json()
         service.http.close()
@@ -137,25 +154,60 @@ def test_data_stays_when_it_is_stopped(tmp_path: Path) -> None:
         assert pets(database) == [pet]
 
 
-@pytest.mark.parametrize(
-    ("variables", "message"),
-    [
-        ({"PORT": "abc"}, "cannot listen on port abc: "),
-        ({"DATA": f"{ROOT}/README.md"}, f"File exists: '{ROOT}/README.md'"),
-    ],
-)
-def test_mistake_is_explained(
-    tmp_path: Path, variables: dict[str, str], message: str
-) -> None:
-    assert message in str(command(tmp_path, "run", **variables).exception)
+@pytest.mark.parametrize("port", ["abc", "65536", "-1", "99999", "1e3"])
+def test_port_that_cannot_be_used_is_explained(tmp_path: Path, port: str) -> None:
+    message = str(command(tmp_path, "run", PORT=port).exception)
+
+    assert message.startswith(f"cannot listen on port {port}: ")
 
 
-@pytest.mark.parametrize("name", ["run", "reset"])
-def test_folder_in_use_is_named(service: RunningService, name: str) -> None:
-    message = str(command(service.data, name).exception)
+@pytest.mark.parametrize("data", [f"{ROOT}/README.md", "/proc/x", "/dev/null/x"])
+def test_folder_that_cannot_be_used_is_explained(data: str) -> None:
+    message = str(command(Path(data), "run").exception)
 
-    assert message.startswith(f"{service.data} is in use by `make run` or")
+    assert message.startswith(f"DATA={data} cannot be used: ")
+
+
+def test_port_and_folder_in_use_are_named_together(service: RunningService) -> None:
+    port = str(service.http.base_url.port)
+
+    message = str(command(service.data, "run", PORT=port).exception)
+
+    first, second = message.splitlines()
+    assert first.startswith(f"cannot listen on port {port}: ")
+    assert second.startswith(f"DATA={service.data} is in use by `make run` or")
+
+
+def test_folder_in_use_is_not_reset(service: RunningService) -> None:
+    message = str(command(service.data, "reset").exception)
+
+    assert message.startswith(f"DATA={service.data} is in use by `make run` or")
     assert (service.data / "store").exists()
+
+
+def test_store_of_another_version_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store/shared-local-instance.db").touch()
+
+    message = str(command(tmp_path, "run").exception)
+
+    assert message.startswith(f"{tmp_path}/store has the store of another version")
+    assert not (tmp_path / "store/dynamodb.sqlite").exists()
+    assert command(tmp_path, "reset").exit_code == 0
+    assert command(tmp_path, "run").exit_code == 0
+
+
+@pytest.mark.parametrize(("folder", "warned"), [("data", True), (".local", False)])
+def test_folder_that_git_does_not_ignore_gets_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, folder: str, warned: bool
+) -> None:
+    subprocess.check_call(["git", "init", "--quiet", tmp_path])
+    (tmp_path / ".gitignore").write_text(".local*\n")
+
+    command(tmp_path / folder, "run")
+
+    warning = f"git does not ignore {tmp_path / folder}: do not commit its API key"
+    assert (warning in caplog.text) is warned
 
 
 def test_data_folder_is_its_owners(tmp_path: Path) -> None:
@@ -180,7 +232,7 @@ def test_reset_keeps_the_old_store(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_it_restarts_when_a_file_changes(tmp_path: Path) -> None:
+def test_service_restarts_when_a_file_changes(tmp_path: Path) -> None:
     for name in ("functions", "layers"):
         (tmp_path / name).mkdir()
     (tmp_path / "template.yaml").touch()

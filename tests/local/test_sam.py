@@ -23,26 +23,28 @@ def test_containers_get_sources_variables_and_the_store(tmp_path: Path) -> None:
     with (
         own_layer(),
         data.held_by_service(),
-        sam.prepared(data, tmp_path, "127.0.0.1"),
+        sam.container_files(data, tmp_path, "127.0.0.1"),
     ):
         file = tmp_path / sam.VARIABLES
         variables = json.loads(file.read_text())["Parameters"]
         url = variables[ENDPOINT_VARIABLE].replace(sam.STORE_HOST, "127.0.0.1")
         os.environ.update(variables | {ENDPOINT_VARIABLE: url})
-        del os.environ["AWS_ENDPOINT_URL"]  # or the store would answer without HTTP
         with closing(client()) as dynamodb:
-            found = dynamodb.scan(TableName="animal-store-local-AnimalsTable")["Items"]
+            page = dynamodb.scan(TableName="animal-store-local-AnimalsTable")
 
-    assert found == []
+    assert page["Items"] == []
     assert file.stat().st_mode & 0o777 == 0o600
-    template = (tmp_path / "template.yaml").read_text()
-    assert f"    Default: {sam.PROCESSOR}\n" in template
-    assert f"      CodeUri: {ROOT}/functions/list_pets/\n" in template
-    assert f"      ContentUri: {sam.BUILD}/layer/\n" in template
-    assert f"        {ENDPOINT_VARIABLE}: none\n" in template
+    template = json.loads((tmp_path / "template.yaml").read_text())
+    resources = template["Resources"]
+    function, layer = resources["ListPetsFunction"], resources["CommonLayer"]
+    declared = template["Globals"]["Function"]["Environment"]["Variables"]
+    assert template["Parameters"]["Architecture"]["Default"] == sam.PROCESSOR
+    assert function["Properties"]["CodeUri"] == f"{ROOT}/functions/list_pets"
+    assert layer["Properties"]["ContentUri"] == f"{sam.BUILD}/layer"
+    assert declared.keys() == variables.keys()
 
 
-# In place of sam, which needs an engine: it opens its port late, and takes time to end.
+# It stands in for sam, which needs an engine: it opens its port late, and takes time to end.
 STAND_IN = """
 import socket, sys, time
 time.sleep(0.5)
@@ -64,21 +66,23 @@ main()
 """
 
 
-def test_it_answers_when_it_says_so_and_ends_with_its_containers(
+def test_port_is_open_when_announced_and_termination_waits_for_sam(
     tmp_path: Path,
 ) -> None:
     with run_service(tmp_path, sys.executable, "-c", SAM_LOCAL) as service:
         address = service.http.base_url.host, service.http.base_url.port
         socket.create_connection(address).close()
 
-        # To each process of the group, as a terminal does it.
+        # A terminal sends a signal to each process of the group.
         os.killpg(service.process.pid, signal.SIGTERM)
 
         assert service.process.wait(20) == 0
     assert "all containers are removed" in service.console.read_text()
 
 
-def test_without_an_engine_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_container_engine_is_reported_with_advice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
 
     with pytest.raises(LocalError, match="Start Docker"):

@@ -12,8 +12,7 @@ from animal_store import api_key as api_keys
 
 from ops import keys as command
 from tests.support.handlers import API_KEYS, client, empty_store
-from tools.key_table import KeyAdministrationError, KeyRecord, KeyTable
-from tools.local.events import EXAMPLE_KEY
+from tools.key_table import EXAMPLE_KEY, KeyAdministrationError, KeyRecord, KeyTable
 
 EXAMPLE_HASH = api_keys.digest(EXAMPLE_KEY)
 ARN = "arn:aws:sts::123456789012:user/alice"

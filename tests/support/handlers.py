@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 from tests.support import openapi
 from tools import ROOT
+from tools.key_table import EXAMPLE_KEY
 from tools.local import service
-from tools.local.events import EXAMPLE_KEY, add_pets
+from tools.local.events import add_pets
 from tools.local.store import Database, create_tables
 from tools.local.template import REGION
 

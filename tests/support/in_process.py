@@ -9,10 +9,12 @@ from unittest import mock
 
 from starlette.testclient import TestClient
 
-from tools.key_table import KeyTable
 from tools.local.app import application
 from tools.local.folder import DataFolder
-from tools.local.service import KEY_TABLE, load_template, open_store
+from tools.local.gateway import Gateway
+from tools.local.service import load_template, open_store
+
+BASE_URL = "http://127.0.0.1:3000/v1"
 
 
 @contextmanager
@@ -31,15 +33,20 @@ def own_layer() -> Iterator[None]:
 
 
 @contextmanager
-def service_in_process(data: Path) -> Iterator[tuple[TestClient, str]]:
-    """Open a service with an empty store; yield what sends requests to it, and a key."""
+def clients_by_stage(data: Path) -> Iterator[tuple[dict[str, TestClient], str]]:
+    """Open a service with an empty store; yield a client for each stage's gateway, and a key.
+
+    Only production has the firewall.
+    """
     template = load_template()
     with ExitStack() as stack:
         with own_layer():
-            store = stack.enter_context(open_store(DataFolder(data)))
-            app = application(store.load(template))
-        keys = KeyTable(store.dynamodb, template.tables[KEY_TABLE].name)
-        key, _ = keys.issue("tests", "test")
-        base_url = "http://127.0.0.1:3000/v1"
-        http = TestClient(app, base_url, follow_redirects=False)
-        yield stack.enter_context(http), key
+            service = stack.enter_context(open_store(DataFolder(data)))
+            staging = service.gateway(template)
+        production = Gateway(load_template(Waf="true"), staging.handlers)
+        key, _ = service.keys(template).issue("tests", "test")
+        clients = {}
+        for name, gateway in (("staging", staging), ("production", production)):
+            client = TestClient(application(gateway), BASE_URL, follow_redirects=False)
+            clients[name] = stack.enter_context(client)
+        yield clients, key

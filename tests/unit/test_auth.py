@@ -15,7 +15,7 @@ from tests.support.fault_injection import (
     FaultyStore,
     answering,
 )
-from tools.local.events import EXAMPLE_KEY
+from tools.key_table import EXAMPLE_KEY
 
 UNKNOWN_KEY = api_key.generate("test")
 

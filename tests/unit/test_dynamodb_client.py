@@ -25,7 +25,7 @@ from tests.support.fault_injection import (
     failing_with,
 )
 from tests.support.handlers import EVENTS, Response
-from tools.local.events import EXAMPLE_KEY
+from tools.key_table import EXAMPLE_KEY
 
 pytestmark = pytest.mark.usefixtures("store")
 

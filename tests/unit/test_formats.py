@@ -3,7 +3,7 @@
 import pytest
 from animal_store import api_key
 
-from tools.local.events import EXAMPLE_KEY
+from tools.key_table import EXAMPLE_KEY
 
 
 def test_generated_keys_are_well_formed_and_use_the_whole_alphabet() -> None:

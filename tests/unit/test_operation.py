@@ -20,7 +20,7 @@ from tests.support.fault_injection import (
     answering,
 )
 from tests.support.handlers import EVENTS
-from tools.local.events import EXAMPLE_KEY
+from tools.key_table import EXAMPLE_KEY
 
 KEY_ID = api_key.digest(EXAMPLE_KEY)[:12]
 Output = pytest.CaptureFixture[str]

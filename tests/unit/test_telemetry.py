@@ -11,7 +11,7 @@ from typing import Any
 from animal_store import api_key
 
 from tools import ROOT
-from tools.local.events import EXAMPLE_KEY
+from tools.key_table import EXAMPLE_KEY
 
 # In a process of its own: an environment has one cold start.
 TWO_REQUESTS_FOR_A_BROKEN_ITEM = """

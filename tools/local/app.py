@@ -2,6 +2,7 @@
 
 import socket
 from pathlib import Path
+from urllib.parse import unquote
 
 import uvicorn
 import yaml
@@ -11,9 +12,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route, request_response
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tools.local.gateway import Gateway
-from tools.local.service import document
+from tools.local.service import load_openapi
 
 _SWAGGER_UI = ("aws_lambda_powertools", "event_handler/openapi/swagger_ui")
 _PAGE = Path(__file__).with_name("docs.html").read_bytes()
@@ -41,16 +43,41 @@ def application(gateway: Gateway) -> Starlette:
         Mount("/docs", StaticFiles(packages=[_SWAGGER_UI])),
         Route("/openapi.yaml", _openapi),
     ]
-    made = Starlette(routes=routes)
+    app = Starlette(routes=routes)
     # Another site's page may have a host name that leads here (DNS rebinding).
     hosts = ["127.0.0.1", "localhost"]
-    made.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts)
-    made.router.default = request_response(gateway.handle)
-    return made
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts)
+    app.add_middleware(OriginForm)
+    app.router.default = request_response(gateway.handle)
+    return app
+
+
+class OriginForm:
+    """Middleware that reads a request target in absolute form (RFC 9112, section 3.2.2).
+
+    `curl -x` sends it: `GET http://127.0.0.1:3000/v1/pets`. Its host replaces the header Host.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on with the path of its target."""
+        target: bytes = scope.get("raw_path", b"/")
+        if b"://" in target and not target.startswith(b"/"):
+            host, _, rest = target.partition(b"://")[2].partition(b"/")
+            raw_path = b"/" + rest
+            headers = [header for header in scope["headers"] if header[0] != b"host"]
+            scope = dict(scope) | {
+                "raw_path": raw_path,
+                "path": unquote(raw_path.decode("ascii")),
+                "headers": [(b"host", host), *headers],
+            }
+        await self._app(scope, receive, send)
 
 
 def _openapi(request: Request) -> Response:
     """Answer with the document, which has this server as its only one."""
     servers = [{"url": f"http://{request.headers['host']}/v1"}]
-    text = yaml.safe_dump(document() | {"servers": servers}, sort_keys=False)
+    text = yaml.safe_dump(load_openapi() | {"servers": servers}, sort_keys=False)
     return Response(text, media_type="application/yaml")

@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -17,16 +16,15 @@ from animal_store import api_key
 from boto3.dynamodb.types import TypeSerializer
 
 from tools import ROOT
-from tools.key_table import KeyRecord, KeyTable
+from tools.key_table import EXAMPLE_KEY, KeyRecord
+from tools.local import LocalError
 from tools.local.folder import DataFolder
 from tools.local.gateway import Gateway
-from tools.local.service import KEY_TABLE, Store, examples, load_template, open_store
+from tools.local.service import LocalService, examples, load_template, open_store
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
-EXAMPLE_KEY = "animal_test_AnExampleKeyThatOpensNothingHere0iR7H8"
-"""It opens only a local store, while `animal-store invoke` or `make sam-local` runs."""
 _ANIMALS = 5
 
 
@@ -42,56 +40,57 @@ def add_pets(dynamodb: "DynamoDBClient", table: str) -> None:
             dynamodb.put_item(TableName=table, Item=typed, ConditionExpression=new)
 
 
-def remove_key(keys: KeyTable) -> None:
-    """Let the example key open nothing any more."""
-    digest = api_key.digest(EXAMPLE_KEY)
-    keys.dynamodb.delete_item(TableName=keys.name, Key={"hash": {"S": digest}})
-
-
 @contextmanager
-def prepared(gateway: Gateway, store: Store) -> Iterator[None]:
+def example_data(gateway: Gateway, service: LocalService) -> Iterator[None]:
     """Prepare a local store: each file in `events/` gets the response that its name promises.
 
-    The example key is valid until the end, or until that of another such command. EVENTS=0
-    prepares nothing.
+    The example key is valid until the end, or until that of another such command.
     """
-    tables = gateway.template.tables
-    if os.environ.get("EVENTS") == "0":
-        yield
-        return
-    keys = KeyTable(store.dynamodb, tables[KEY_TABLE].name)
-    remove_key(keys)
+    keys = service.keys(gateway.template)
+    keys.remove_example_key()
     keys.put(KeyRecord(api_key.digest(EXAMPLE_KEY), "events", int(time.time())))
     try:
-        add_pets(store.dynamodb, tables["AnimalsTable"].name)
-        # create-422.json sends another animal under the Idempotency-Key of such a one.
-        for first in ROOT.glob("events/*-201-idempotency-key.json"):
+        add_pets(service.dynamodb, gateway.template.tables["AnimalsTable"].name)
+        # create-422.json repeats the Idempotency-Key of one of these with another animal.
+        for creation in ROOT.glob("events/*-201-idempotency-key.json"):
             with redirect_stdout(io.StringIO()):
-                run(gateway, first)
+                send_event(gateway, creation)
         yield
     finally:
-        remove_key(keys)
+        keys.remove_example_key()
 
 
-def run(gateway: Gateway, event: Path) -> Any:
-    """Return the response of an event's function."""
-    content = json.loads(event.read_text("utf-8"))
-    route, _ = gateway.template.find(content["httpMethod"], content["path"])
+def send_event(gateway: Gateway, path: Path) -> Any:
+    """Return the response of the function to which an event's path and method lead.
+
+    Raises:
+        LocalError: The file is not such an event.
+    """
+    try:
+        event = json.loads(path.read_text("utf-8"))
+        route, _ = gateway.template.find(event["httpMethod"], event["path"])
+    except (ValueError, LookupError, TypeError) as error:
+        why = f"{type(error).__name__}: {error}"
+        raise LocalError(
+            f"{path} is not an event of API Gateway for this service: {why}"
+        ) from error
     # Longer than the function's own timeout: someone may be at a breakpoint.
-    return gateway.invoke(route.function, content, 15 * 60)
+    return gateway.invoke(route.function, event, 15 * 60)
 
 
 def invoke(
     event: Annotated[Path, typer.Argument(help="An API Gateway proxy event.")],
 ) -> None:
-    """Run one handler with an event; its response goes to stdout, its log to stderr.
+    """Run one handler with an event, on a store for events alone (DATA).
 
-    The status is 1 if the response is a failure of the service.
+    Its response goes to stdout, its log to stderr. The status is 1 if the response is a failure of
+    the service.
     """
-    with redirect_stdout(sys.stderr), open_store(DataFolder()) as store:
-        # The stage of the events' cursors.
-        gateway = store.load(load_template(stage="staging"))
-        with prepared(gateway, store):
-            response = run(gateway, event)
+    folder = DataFolder(DataFolder().path / "events")
+    with redirect_stdout(sys.stderr), open_store(folder) as service:
+        # The cursors in the events are of this stage.
+        gateway = service.gateway(load_template(stage="staging"))
+        with example_data(gateway, service):
+            response = send_event(gateway, event)
     print(json.dumps(response, indent=2, ensure_ascii=False))
     raise typer.Exit(response["statusCode"] >= HTTPStatus.INTERNAL_SERVER_ERROR)

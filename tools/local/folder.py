@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ class DataFolder:
     """The folder, by default the one that DATA names; its files are only for their owner."""
 
     def __init__(self, path: Path | None = None) -> None:
-        # A shell leaves the ~ of DATA=~/x to `make`.
+        # The shell does not expand the ~ in `make run DATA=~/x`.
         self.path = (path or Path(os.environ.get("DATA") or ".local")).expanduser()
         self.api_key = self.path / "api-key"
         self.log = self.path / "functions.log"
@@ -27,22 +28,60 @@ class DataFolder:
 
     @contextmanager
     def held_by_service(self) -> Iterator[None]:
-        """Hold the folder as its only service.
+        """Hold the folder as its only service; LocalError if that cannot be done.
 
         Meanwhile this process creates only files that their owner alone can read: they hold keys
         or clients' data.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
         others = os.umask(0o077)
         try:
-            with (self.path / "service").open("a") as file:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    raise LocalError(
-                        f"{self.path} is in use by `make run` or `make sam-local`. "
-                        "Stop that first, or use another folder: DATA=.local2"
-                    ) from None
+            with self._lock():
                 yield
         finally:
             os.umask(others)
+
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            file = (self.path / "service").open("a")
+        except OSError as error:
+            raise LocalError(
+                f"DATA={self.path} cannot be used: {error.strerror}. It is a folder of yours, such"
+                " as DATA=.local2"
+            ) from error
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise LocalError(
+                    f"DATA={self.path} is in use by `make run` or `make sam-local`. Stop that"
+                    " first, or use another folder: DATA=.local2"
+                ) from None
+            yield
+
+    def refuse_other_version(self) -> None:
+        """Refuse a store that an older version has left: it would be passed over in silence."""
+        if self.database.exists() or not self.store.is_dir():
+            return
+        for file in self.store.iterdir():
+            if not file.name.startswith(self.database.name):
+                raise LocalError(
+                    f"{self.store} has the store of another version of this program ({file.name})."
+                    " Nothing was changed. Use another folder (DATA=.local2), or start with an"
+                    " empty store: make reset (with the same DATA)"
+                )
+
+    def is_seen_by_git(self) -> bool:
+        """Tell whether `git add` would take the folder's API key and animals."""
+        command = ["git", "-C", f"{self.path}", "check-ignore", "--quiet", "api-key"]
+        try:
+            # The status is 0 if git ignores the file, 1 if not, 128 outside a repository.
+            return (
+                subprocess.run(
+                    command, check=False, stderr=subprocess.DEVNULL
+                ).returncode
+                == 1
+            )
+        except OSError:  # there is no git
+            return False

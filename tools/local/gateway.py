@@ -6,28 +6,36 @@ keep the state of a request in a global variable.
 
 Proxy events have payload version 1.0:
 https://docs.aws.amazon.com/apigateway/latest/developerguide/set-up-lambda-proxy-integrations.html
-Differences: names of a client's headers are in lower case, as in ASGI; `requestContext` has only
-`domainName`, `identity.sourceIp`, `path` (without the stage, as behind a custom domain),
-`requestId` and `stage`.
-A handler's context has only `get_remaining_time_in_millis`, no body is too large, one that is not
-UTF-8 arrives in Base64, and a function out of time gets 504, not 502.
+
+Differences:
+- Names of a client's headers are in lower case, as in ASGI.
+- `requestContext` has only `domainName`, `identity.sourceIp`, `path` (without the stage, as behind
+  a custom domain), `requestId` and `stage`.
+- A handler's context has only `get_remaining_time_in_millis`.
+- No body is too large, and one that is not UTF-8 arrives in Base64.
+- A function that runs out of time gets 504, not 502.
+- A path with an encoded letter in a fixed segment (`/v1/%70ets`), or with two slashes in a row, is
+  404. An empty line before a request is 400.
+- The terminal says why a request got 401.
 """
 
 import asyncio
 import base64
 import json
+import logging
 import os
 import runpy
 import sys
 import time
 import traceback
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from animal_store import api_key
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
@@ -35,6 +43,8 @@ from tools.local import LocalError
 from tools.local.template import Function, Template
 
 Handler = Callable[[dict[str, Any], Any], Any]
+_UNAUTHORIZED = 401
+_log = logging.getLogger(__name__)
 
 
 def load_handlers(template: Template) -> Mapping[str, Handler]:
@@ -71,7 +81,7 @@ class Gateway:
     """A template and its handlers (by the logical ids of their functions)."""
 
     def __init__(self, template: Template, handlers: Mapping[str, Handler]) -> None:
-        self.template, self._handlers = template, handlers
+        self.template, self.handlers = template, handlers
         self._executor = ThreadPoolExecutor(64)
 
     async def handle(self, request: Request) -> Response:
@@ -83,25 +93,38 @@ class Gateway:
 
     async def _answer(self, request: Request, request_id: str) -> Response:
         path = request.scope["raw_path"].decode("latin-1")
+        firewall = self.template.firewall
         try:
             body = await request.body()
+            if firewall and not firewall.lets_through(request.headers):
+                return firewall.refusal()
             route, parameters = self.template.find(request.method, path)
         # A client that has disconnected reads no response.
         except (ClientDisconnect, LookupError):
-            return self._own("MISSING_AUTHENTICATION_TOKEN")
+            return self._gateway_response("MISSING_AUTHENTICATION_TOKEN")
         event = _proxy_event(request, path, body)
         event |= {"resource": route.resource, "pathParameters": parameters or None}
         stage = self.template.stage
         event["requestContext"] |= {"requestId": request_id, "stage": stage}
-        seconds = self.template.functions[route.function].timeout_s
+        response = await self._run(route.function, event)
+        if response.status_code == _UNAUTHORIZED:
+            _log.info("401: %s", _why_unauthorized(event["multiValueHeaders"]))
+        return response
+
+    async def _run(self, function: str, event: dict[str, Any]) -> Response:
+        """Run a function within its time; if it fails, log that as Lambda's runtime does."""
+        seconds = self.template.functions[function].timeout_s
         run = asyncio.get_running_loop().run_in_executor
         try:
             async with asyncio.timeout(seconds) as limit:
-                arguments = (route.function, event, seconds)
+                arguments = (function, event, seconds)
                 return _response(await run(self._executor, self.invoke, *arguments))
         except (Exception, SystemExit) as error:
-            # As Lambda's runtime logs it. A thread that overruns cannot be stopped.
-            line = {"level": "ERROR", "request_id": request_id}
+            # A thread that overruns cannot be stopped.
+            line = {
+                "level": "ERROR",
+                "request_id": event["requestContext"]["requestId"],
+            }
             # Otherwise, the function itself raised TimeoutError.
             timed_out = limit.expired()
             if timed_out:
@@ -110,7 +133,8 @@ class Gateway:
                 line["message"] = "The function failed."
                 line["exception"] = "".join(traceback.format_exception(error))
             sys.stderr.write(json.dumps(line) + "\n")
-            return self._own("INTEGRATION_TIMEOUT" if timed_out else "DEFAULT_5XX")
+            kind = "INTEGRATION_TIMEOUT" if timed_out else "DEFAULT_5XX"
+            return self._gateway_response(kind)
 
     def invoke(self, function: str, event: dict[str, Any], seconds: float) -> Any:
         """Call a function's handler in this thread."""
@@ -120,33 +144,33 @@ class Gateway:
                 (deadline - time.monotonic()) * 1000
             )
         )
-        return self._handlers[function](event, context)
+        return self.handlers[function](event, context)
 
-    def _own(self, kind: str) -> Response:
-        """Make the template's gateway response, whose headers are in single quotes."""
-        made = self.template.gateway_responses[kind]
+    def _gateway_response(self, kind: str) -> Response:
+        """Make one of the template's gateway responses."""
+        declared = self.template.gateway_responses[kind]
         # DEFAULT_5XX leaves the status as it is: here always that of a function that failed.
-        status = made.get("StatusCode", 502)
-        given = made["ResponseParameters"]["Headers"]
-        headers = {name: value.strip("'") for name, value in given.items()}
-        ((media_type, body),) = made["ResponseTemplates"].items()
+        status = declared.get("StatusCode", 502)
+        headers = {
+            name: quoted.strip("'")
+            for name, quoted in declared["ResponseParameters"]["Headers"].items()
+        }
+        ((media_type, body),) = declared["ResponseTemplates"].items()
         return Response(body, status, headers, media_type)
 
 
 def _proxy_event(request: Request, path: str, body: bytes) -> dict[str, Any]:
     """Make the event that API Gateway would send, without what depends on the route."""
     client = request.scope["client"][0]
-    headers = {
-        name: request.headers.getlist(name)
-        for name in request.headers
-        if not name.startswith("x-forwarded-")
-    }
-    headers |= {  # whatever the client sent
+    headers = _values(request.headers.items())
+    for name in [name for name in headers if name.startswith("x-forwarded-")]:
+        del headers[name]
+    headers |= {
         "X-Forwarded-For": [client],
         "X-Forwarded-Port": [str(request.url.port or 80)],
         "X-Forwarded-Proto": ["http"],
     }
-    query = {name: request.query_params.getlist(name) for name in request.query_params}
+    query = _values(request.query_params.multi_items())
     try:
         text, is_base64 = body.decode(), False
     except UnicodeDecodeError:
@@ -169,10 +193,32 @@ def _proxy_event(request: Request, path: str, body: bytes) -> dict[str, Any]:
     }
 
 
+def _values(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Collect the values of each name, in one pass: a request may have thousands."""
+    values: dict[str, list[str]] = {}
+    for name, value in pairs:
+        values.setdefault(name, []).append(value)
+    return values
+
+
+def _why_unauthorized(headers: Mapping[str, list[str]]) -> str:
+    """Say why a request has no valid key; a client is told no more than that it has none."""
+    values = headers.get("authorization", [])
+    if len(values) != 1:
+        return f"{len(values)} Authorization headers"
+    scheme, _, key = values[0].strip().partition(" ")
+    if scheme.lower() != "bearer":
+        return 'the header is not "Authorization: Bearer KEY"'
+    if not api_key.is_well_formed(key.strip()):
+        return "the key is misspelled or cut off: its checksum does not fit"
+    return (
+        "the key is unknown to this store, expired or revoked (animal-store keys list)"
+    )
+
+
 def _response(result: Any) -> Response:
     """Make the HTTP response from what a function returned."""
     response = Response(result["body"], result["statusCode"], result["headers"])
-    response.headers.setdefault(
-        "Content-Type", "application/json"
-    )  # API Gateway's default
+    # The default of API Gateway.
+    response.headers.setdefault("Content-Type", "application/json")
     return response

@@ -5,12 +5,14 @@ import logging
 import os
 import socket
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from datetime import UTC, datetime
 
 from tools.local import LocalError
 from tools.local.app import application, serve
 from tools.local.folder import DataFolder, base_url
+from tools.local.listener import listen_on_port
 from tools.local.output import Output, open_log
 from tools.local.service import examples, load_template, open_store
 
@@ -18,41 +20,50 @@ _say = logging.getLogger(__name__).info
 
 
 def run() -> None:
-    """Serve the API on this machine (PORT, DATA, AWS_ENDPOINT_URL_DYNAMODB)."""
+    """Serve the API on this machine (PORT, DATA, WAF=true, AWS_ENDPOINT_URL_DYNAMODB)."""
     folder = DataFolder()
     logging.basicConfig(stream=sys.stdout, format="%(message)s")
     for name in (__package__, "uvicorn.access"):
         logging.getLogger(name).setLevel(logging.INFO)
-    # Threads that answer requests have no terminal; a debugger has a hook of its own.
+    # `breakpoint()` in a request's thread would wait for stdin for ever: switch it off. A debugger
+    # has a hook of its own.
     os.environ.setdefault("PYTHONBREAKPOINT", "0")
     with (
-        listen() as listener,
-        folder.held_by_service(),
+        port_and_folder(folder) as listener,
         open_log(folder.log) as log,
         redirect_stdout(Output(log)) as output,
         redirect_stderr(output),
-        open_store(folder) as store,
+        open_store(folder) as service,
     ):
-        # As asyncio does for its own sockets: else each response waits 40 ms for the client's ACK.
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        template = load_template()
-        app = application(store.load(template))
-        port, key = listener.getsockname()[1], store.key(template)
+        template = load_template(Waf=os.environ.get("WAF") or "false")
+        app = application(service.gateway(template))
+        port, key = listener.getsockname()[1], service.api_key(template)
         # A browser does not send what follows #.
         page = f"\nDocs: http://127.0.0.1:{port}/docs#key={key}"
         _say(greeting(base_url(port), key, page))
+        if folder.is_seen_by_git():
+            _say(
+                f"git does not ignore {folder.path}: do not commit its API key and its animals."
+            )
         serve(app, listener)
 
 
-def listen() -> socket.socket:
-    """Listen on PORT of this machine, or say why that cannot be done."""
-    port = os.environ.get("PORT") or "3000"
-    try:
-        return socket.create_server(("127.0.0.1", int(port)))
-    except (OSError, ValueError) as error:
-        raise LocalError(
-            f"cannot listen on port {port}: {error}. Use another: PORT=8080; any: PORT=0"
-        ) from error
+@contextmanager
+def port_and_folder(folder: DataFolder) -> Iterator[socket.socket]:
+    """Listen on PORT and hold the folder; one LocalError says what is wrong with either."""
+    problems = []
+    with ExitStack() as stack:
+        try:
+            listener = stack.enter_context(listen_on_port())
+        except LocalError as error:
+            problems.append(str(error))
+        try:
+            stack.enter_context(folder.held_by_service())
+        except LocalError as error:
+            problems.append(str(error))
+        if problems:
+            raise LocalError("\n".join(problems))
+        yield listener
 
 
 def greeting(url: str, key: str, more: str = "") -> str:

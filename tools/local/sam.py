@@ -9,27 +9,29 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+from typing import Any
 
 from tools import ROOT
-from tools.local import LocalError, events
+from tools.local import LocalError
+from tools.local.events import example_data
 from tools.local.folder import DataFolder, base_url
 from tools.local.gateway import Gateway
-from tools.local.run import greeting, listen
+from tools.local.run import greeting, port_and_folder
 from tools.local.service import (
     ENDPOINT_VARIABLE,
-    Store,
+    LocalService,
     load_template,
     open_store,
 )
-from tools.local.store_server import serve
+from tools.local.store_server import serve_store
+from tools.local.template import FUNCTION, LAYER, read
 
 BUILD = ROOT / ".aws-sam/local"
 """Holds what samconfig.toml's default sections name, and the layer that the Makefile builds."""
-# When it is missing, sam shows its name: what to type.
-VARIABLES = "written-by-make-sam-local.json"
-# A function that cannot reach the store names it like this.
+VARIABLES = "env.json"
+# A function that cannot reach the store names it in its log.
 STORE_HOST = "store-of-make-sam-local"
 PROCESSOR = "arm64" if platform.machine() in {"aarch64", "arm64"} else "x86_64"
 _IMAGE = f"public.ecr.aws/lambda/python:3.13-{PROCESSOR}"
@@ -50,12 +52,14 @@ def sam_local() -> None:
     """Serve the API from containers (PORT, DATA, EVENTS=0), and the store to any `sam local`."""
     signal.signal(signal.SIGHUP, signal.default_int_handler)
     folder = DataFolder()
-    with suppress(KeyboardInterrupt), folder.held_by_service():
-        with listen() as listener:
-            port = listener.getsockname()[1]
-        with prepared(folder, BUILD, host_address()) as (store, gateway):
-            key = store.key(gateway.template)
-            with events.prepared(gateway, store), _start_api(port) as process:
+    with suppress(KeyboardInterrupt), port_and_folder(folder) as listener:
+        port = listener.getsockname()[1]
+        listener.close()  # sam itself listens there
+        with container_files(folder, BUILD, host_address()) as (service, gateway):
+            key = service.api_key(gateway.template)
+            has_events = os.environ.get("EVENTS") != "0"
+            data = example_data(gateway, service) if has_events else nullcontext()
+            with data, _start_api(port) as process:
                 # Until its port is open; sam starts a container at its first request.
                 while process.poll() is None and _is_closed(port):
                     time.sleep(0.2)
@@ -65,60 +69,65 @@ def sam_local() -> None:
 
 
 @contextmanager
-def prepared(
+def container_files(
     folder: DataFolder, output: Path, address: str
-) -> Iterator[tuple[Store, Gateway]]:
+) -> Iterator[tuple[LocalService, Gateway]]:
     """Serve the store to containers at an address, and write what `sam local` needs."""
     template = load_template(stage="staging")
     os.environ.pop(ENDPOINT_VARIABLE, None)  # containers use the store of DATA
-    with open_store(folder) as store:
-        gateway = store.load(template)
-        assert store.database  # noqa: S101 - for mypy
-        with serve(store.database, address) as (port, access_key_id):
-            own = {
+    with open_store(folder) as service:
+        gateway = service.gateway(template)
+        assert service.database  # noqa: S101 - for mypy
+        with serve_store(service.database, address) as (port, access_key_id):
+            variables = {
                 ENDPOINT_VARIABLE: f"http://{STORE_HOST}:{port}",
                 "AWS_ACCESS_KEY_ID": access_key_id,
                 "AWS_SECRET_ACCESS_KEY": "none",
                 "AWS_SESSION_TOKEN": "",
             }
-            environment = {"Parameters": template.environment | own}
+            environment = {"Parameters": template.environment | variables}
             (output / VARIABLES).write_text(json.dumps(environment), "utf-8")
-            (output / "template.yaml").write_text(_adapted_template(own), "utf-8")
-            yield store, gateway
+            adapted = json.dumps(_adapted_template(variables), indent=2)
+            (output / "template.yaml").write_text(adapted, "utf-8")
+            yield service, gateway
 
 
 def host_address() -> str:
     """Ask the engine how containers reach this machine."""
     host = f"--add-host={STORE_HOST}:host-gateway"
-    command = f"docker run --rm {host} --entrypoint=cat {_IMAGE} /etc/hosts"
+    command = ["docker", "run", "--rm", host, "--entrypoint=cat", _IMAGE, "/etc/hosts"]
     try:
-        hosts = subprocess.check_output(command.split(), text=True)
+        hosts = subprocess.check_output(command, text=True)
         (address,) = re.findall(rf"([0-9.]+)\s+{STORE_HOST}", hosts)
     except (OSError, ValueError, subprocess.CalledProcessError) as error:
         raise LocalError(f"{_NO_ENGINE}: {error}") from error
     return str(address)
 
 
-def _adapted_template(variables: Iterable[str]) -> str:
-    """Point to the functions' sources, so that a change is seen, and to this machine's layer."""
-    text = (ROOT / "template.yaml").read_text("utf-8")
-    # A variable that the template does not declare is not passed on.
-    declared = "".join(f"        {name}: none\n" for name in variables)
-    for old, new in (
-        ("CodeUri: functions/", f"CodeUri: {ROOT}/functions/"),
-        ("ContentUri: layers/common/", f"ContentUri: {BUILD}/layer/"),
-        ("Default: arm64", f"Default: {PROCESSOR}"),
-        ("      Variables:\n", f"      Variables:\n{declared}"),
-    ):
-        text = text.replace(old, new)
-    return text
+def _adapted_template(variables: Iterable[str]) -> Any:
+    """Return template.yaml with the functions' sources, and this machine's layer and processor.
+
+    A change in a source is seen at the next request. sam passes on only the variables that the
+    template declares.
+    """
+    template = read(ROOT / "template.yaml")
+    template["Parameters"]["Architecture"]["Default"] = PROCESSOR
+    declared = template["Globals"]["Function"]["Environment"]["Variables"]
+    declared |= dict.fromkeys(variables, "none")
+    for resource in template["Resources"].values():
+        if resource["Type"] == FUNCTION:
+            source = resource["Properties"]["CodeUri"]
+            resource["Properties"]["CodeUri"] = f"{ROOT / source}"
+        if resource["Type"] == LAYER:
+            resource["Properties"]["ContentUri"] = f"{BUILD}/layer"
+    return template
 
 
 @contextmanager
 def _start_api(port: int) -> Iterator[subprocess.Popen[bytes]]:
     """Run `sam local start-api`; at the end it removes its containers."""
     environment = os.environ | {"SAM_CLI_TELEMETRY": "0"}
-    # Without credentials, which sam would ask AWS about.
+    # sam would ask AWS about credentials.
     del environment["AWS_ACCESS_KEY_ID"]
     command = [f"{ROOT}/.tools/sam/bin/python", "-c", _SAM, "local", "start-api"]
     # Not EAGER: sam would then start them at once, and now and then leave one behind.

@@ -3,41 +3,56 @@
 import os
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 
 import yaml
+from animal_store import api_key
 from botocore.session import Session
 
 from tools import ROOT
+from tools.key_table import KeyRecord, KeyTable
+from tools.local import LocalError
 from tools.local import template as templates
 from tools.local.folder import DataFolder
 from tools.local.gateway import Gateway, load_handlers
-from tools.local.store import Database, create_tables, keep_local
-from tools.local.template import Template
+from tools.local.store import Database, create_tables
+from tools.local.template import REGION, Template
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
 KEY_TABLE = "ApiKeysTable"
 ENDPOINT_VARIABLE = "AWS_ENDPOINT_URL_DYNAMODB"
+_SETTINGS = {
+    "AWS_ACCESS_KEY_ID": "local",
+    "AWS_SECRET_ACCESS_KEY": "local",
+    "AWS_DEFAULT_REGION": REGION,
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+    # Nothing answers there. DynamoDB has its own address, or the database answers in its place.
+    "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
+    "no_proxy": "*",
+}
 
 
-def load_template(stage: str = "local") -> Template:
+def load_template(stage: str = "local", **parameters: str) -> Template:
     """Read the template as the local service does."""
     path = ROOT / "template.yaml"
-    return templates.load(path, {"Stage": stage}, stack="animal-store-local")
+    parameters |= {"Stage": stage}
+    return templates.load(path, parameters, stack="animal-store-local")
 
 
-def document() -> Any:
+def load_openapi() -> Any:
     """Read openapi.yaml."""
     return yaml.safe_load((ROOT / "openapi.yaml").read_text("utf-8"))
 
 
 def examples() -> list[dict[str, Any]]:
     """Return the document's examples of a new animal."""
-    body = document()["paths"]["/pets"]["post"]["requestBody"]
+    body = load_openapi()["paths"]["/pets"]["post"]["requestBody"]
     shown = body["content"]["application/json"]["examples"]
     return [example["value"] for example in shown.values()]
 
@@ -48,49 +63,73 @@ def client() -> "DynamoDBClient":
 
 
 @dataclass(frozen=True)
-class Store:
-    """The DynamoDB of a data folder: a client, and the database, if it is the local one."""
+class LocalService:
+    """The service on a store: a client of DynamoDB, and the database, unless another answers."""
 
     folder: DataFolder
     dynamodb: "DynamoDBClient"
     database: Database | None = None
 
-    def load(self, template: Template) -> Gateway:
+    def gateway(self, template: Template) -> Gateway:
         """Load the handlers, and create the tables and indexes that are missing."""
-        handlers = load_handlers(template)
+        with self.database.answering() if self.database else nullcontext():
+            handlers = load_handlers(template)
         create_tables(self.dynamodb, template.tables.values())
         return Gateway(template, handlers)
 
-    def key(self, template: Template) -> str:
-        """Find or make this machine's key.
+    def keys(self, template: Template) -> KeyTable:
+        """Return the table of keys."""
+        return KeyTable(self.dynamodb, template.tables[KEY_TABLE].name)
+
+    def api_key(self, template: Template) -> str:
+        """Return this machine's key, and make one if there is none that is valid.
 
         A command that was killed may have left the key of the events: it is removed.
         """
-        # Late: `load` sets the layer's environment, and imports it.
-        from animal_store import api_key
-
-        from tools.key_table import KeyRecord, KeyTable
-        from tools.local import events
-
-        path = self.folder.api_key
-        keys = KeyTable(self.dynamodb, template.tables[KEY_TABLE].name)
-        events.remove_key(keys)
+        path, keys = self.folder.api_key, self.keys(template)
+        keys.remove_example_key()
         key = path.read_text("utf-8").strip() if path.exists() else ""
         record = keys.get(api_key.digest(key))
         if record is None or record.state != "active":
             key = api_key.generate("test")
             path.write_text(f"{key}\n", "utf-8")
-            keys.put(KeyRecord(api_key.digest(key), "local", int(time.time())))
+            now = int(time.time())
+            keys.put(KeyRecord(api_key.digest(key), "local", now, issuedBy=keys.who()))
         return key
 
 
 @contextmanager
-def open_store(folder: DataFolder) -> Iterator[Store]:
-    """Open the store of a folder or of AWS_ENDPOINT_URL_DYNAMODB; others may be using it."""
-    if os.environ.get(ENDPOINT_VARIABLE):
-        keep_local(None)
-        yield Store(folder, client())
+def open_store(folder: DataFolder) -> Iterator[LocalService]:
+    """Open the store of a folder or of AWS_ENDPOINT_URL_DYNAMODB; others may be using it.
+
+    The SDK's settings in this process are then the local service's own.
+    """
+    endpoint = _endpoint()
+    _keep_to_this_machine()
+    if endpoint:
+        os.environ[ENDPOINT_VARIABLE] = endpoint
+        yield LocalService(folder, client())
         return
+    folder.refuse_other_version()
     with closing(Database(folder.database)) as database:
-        keep_local(database)
-        yield Store(folder, client(), database)
+        dynamodb = client()
+        database.attach(dynamodb)
+        yield LocalService(folder, dynamodb, database)
+
+
+def _endpoint() -> str | None:
+    """Read AWS_ENDPOINT_URL_DYNAMODB; LocalError if it leads to another machine, or to AWS."""
+    url = os.environ.get(ENDPOINT_VARIABLE) or None
+    if url and urlsplit(url).hostname not in {"127.0.0.1", "localhost", "::1"}:
+        raise LocalError(
+            f"{ENDPOINT_VARIABLE}={url} is not on this machine. Unset it, or name a DynamoDB at"
+            " http://127.0.0.1:PORT"
+        )
+    return url
+
+
+def _keep_to_this_machine() -> None:
+    """Replace all that the SDK reads of the user's variables and files: AWS is out of reach."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        del os.environ[name]
+    os.environ |= _SETTINGS

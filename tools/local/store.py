@@ -4,14 +4,13 @@ What is acknowledged is on disk: each write is one SQLite transaction, which wai
 at its end. The store supports what `operations` lists, and refuses the rest by name.
 """
 
+import fcntl
 import json
-import os
 import sqlite3
-import tempfile
 import threading
 import zlib
 from collections import deque
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -22,25 +21,16 @@ from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from tools.local import LocalError
 from tools.local.expressions import Refusal
 from tools.local.operations import READS, SCHEMA, Request, Response, perform
-from tools.local.template import REGION, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from botocore.session import Session
     from types_boto3_dynamodb import DynamoDBClient
 
-_VERSION = 0x616E6902  # Of the file's format. An older one has 1, most other files 0.
-NOWHERE = "http://127.0.0.1:9"
-"""Where all other services of AWS would be: nothing answers."""
-_SETTINGS = {
-    "AWS_ACCESS_KEY_ID": "local",
-    "AWS_SECRET_ACCESS_KEY": "local",
-    "AWS_DEFAULT_REGION": REGION,
-    "AWS_CONFIG_FILE": os.devnull,
-    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-}
-_kept: "list[Database | None]" = []  # what `keep_local` was called with last
+    from tools.local.template import Table
+
+_VERSION = 0x616E6902  # of the file's format; an older one has 1, most other files 0
 _NEW = f"""
 PRAGMA user_version = {_VERSION};
 PRAGMA journal_mode = WAL;
@@ -68,7 +58,29 @@ class Database:
         """Answer every request of a client in place of the network."""
         # The SDK's stubs have no type for handlers that return something.
         events: Any = client.meta.events
-        events.register_first("before-send.dynamodb", self.answer)
+        events.register_first("before-send", self._answer_dynamodb)
+
+    @contextmanager
+    def answering(self) -> "Iterator[None]":
+        """Answer the clients of the sessions of the SDK that are made meanwhile."""
+
+        def attach(session: "Session") -> None:
+            events = session.get_component("event_emitter")
+            events.register_first("before-send", self._answer_dynamodb)
+
+        botocore.register_initializer(attach)
+        try:
+            yield
+        finally:
+            botocore.unregister_initializer(attach)
+
+    def _answer_dynamodb(
+        self, event_name: str, request: AWSPreparedRequest, **_: object
+    ) -> AWSResponse:
+        """Answer a request for DynamoDB; LocalError for another service's."""
+        if not event_name.startswith("before-send.dynamodb."):
+            raise LocalError(f"{event_name}: only DynamoDB is served here")
+        return self.answer(event_name, request)
 
     def close(self) -> None:
         """Close the file; no request may be under way."""
@@ -91,14 +103,14 @@ class Database:
             why = f"The local store {self._path}: {error}"
             status, answer = 500, {"__type": "InternalServerError", "message": why}
         content = json.dumps(answer).encode()
-        # As the SDK reads it from the network.
+        # The SDK reads a response of the network in this way.
         raw: Any = SimpleNamespace(stream=lambda: [content])
         headers: Any = {"x-amz-crc32": str(zlib.crc32(content))}
         return AWSResponse(request.url, status, headers, raw)
 
     def _perform(self, operation: str, request: Request) -> Response:
         try:
-            connection = self._idle.pop()  # one that no other thread is using
+            connection = self._idle.pop()  # no other thread is using it
         except IndexError:
             connection = self._connect()
         try:
@@ -116,42 +128,9 @@ class Database:
         connection = sqlite3.connect(
             uri, timeout=10, isolation_level=None, check_same_thread=False, uri=True
         )
-        # The latter is for macOS.
+        # Only macOS knows fullfsync.
         connection.executescript("PRAGMA synchronous = FULL; PRAGMA fullfsync = ON")
         return connection
-
-
-def keep_local(database: Database | None) -> None:
-    """Keep AWS out of reach of every client of the SDK that this process makes from now on.
-
-    The database answers them; without one, DynamoDB is where AWS_ENDPOINT_URL_DYNAMODB says.
-    """
-    if database:  # whatever the user's own settings for AWS are
-        for name in [name for name in os.environ if name.startswith("AWS_")]:
-            del os.environ[name]
-        os.environ |= _SETTINGS
-    os.environ["AWS_ENDPOINT_URL"] = NOWHERE
-    _kept[:] = [database]
-
-
-def _attach(session: "Session") -> None:
-    """Answer the clients of a session that is being made."""
-    # Code that has restored its own environment, such as a test, has its own sessions too.
-    if os.environ.get("AWS_ENDPOINT_URL") != NOWHERE:
-        return
-    (database,) = _kept
-
-    def answer(
-        event_name: str, request: AWSPreparedRequest, **_: object
-    ) -> AWSResponse | None:
-        if not event_name.startswith("before-send.dynamodb."):
-            raise LocalError(f"{event_name}: only DynamoDB is served here")
-        return database.answer(event_name, request) if database else None
-
-    session.get_component("event_emitter").register_first("before-send", answer)
-
-
-botocore.register_initializer(_attach)
 
 
 def create_tables(client: "DynamoDBClient", tables: "Iterable[Table]") -> None:
@@ -166,13 +145,17 @@ def _create(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists():
         return
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        new = Path(folder, "new")
+    new = path.with_name(f"{path.name}.new")
+    # Processes that start together create one file: the lock is on this one, which stays.
+    with path.with_name(f"{path.name}.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if path.exists():
+            return
+        new.unlink(missing_ok=True)
         new.touch(0o600)  # SQLite's other files get the mode of this one
         with closing(sqlite3.connect(new)) as connection:
             connection.executescript(_NEW)
-        with suppress(FileExistsError):  # another process was faster
-            os.link(new, path)
+        new.rename(path)
 
 
 def _check(path: Path) -> None:

@@ -1,7 +1,6 @@
 """The local store over HTTP, for functions in containers."""
 
 import secrets
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Thread
@@ -15,11 +14,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from tools.local.listener import listen
 from tools.local.store import Database
 
 
 @contextmanager
-def serve(database: Database, address: str) -> Iterator[tuple[int, str]]:
+def serve_store(database: Database, address: str) -> Iterator[tuple[int, str]]:
     """Answer DynamoDB requests at an address; give the port and the access key id that is accepted.
 
     The id is as hard to guess as a secret key, so signatures are not verified.
@@ -30,21 +30,21 @@ def serve(database: Database, address: str) -> Iterator[tuple[int, str]]:
         authorization = request.headers.get("Authorization", "")
         if f"Credential={access_key_id}/" not in authorization:
             return Response(status_code=403)
-        # As much of a request as the store reads.
+        # The store reads no more of a request.
         sent: Any = SimpleNamespace(url="", body=await request.body())
         target = request.headers["X-Amz-Target"]
-        found = await run_in_threadpool(database.answer, target, sent)
-        return Response(found.content, found.status_code, found.headers)
+        response = await run_in_threadpool(database.answer, target, sent)
+        return Response(response.content, response.status_code, response.headers)
 
     application = Starlette(routes=[Route("/", answer, methods=["POST"])])
-    # A container is seldom idle for longer between two calls.
+    # A container is seldom idle for ten minutes between two calls, so its connection is kept.
     config = uvicorn.Config(application, log_config=None, timeout_keep_alive=600)
     server = uvicorn.Server(config)
     try:
-        listener = socket.create_server((address, 0))
-    # The address of an engine in a virtual machine, which leads to the loopback address.
+        listener = listen(address, 0)
+    # An engine in a virtual machine has an address that leads to the loopback address.
     except OSError:
-        listener = socket.create_server(("127.0.0.1", 0))
+        listener = listen("127.0.0.1", 0)
     with listener:
         thread = Thread(target=server.run, args=[[listener]])
         thread.start()

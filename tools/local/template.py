@@ -1,7 +1,7 @@
 """Read what runs here of template.yaml, and refuse by its place and name what it does not know.
 
 `without_effect.yaml` lists what a template may say that changes nothing on one machine. A value
-that is used may have no intrinsic function but `Ref`.
+that is used may have no intrinsic function but `Ref`. Only the firewall may have a condition.
 """
 
 from collections.abc import Mapping
@@ -14,26 +14,29 @@ import yaml
 from starlette.routing import compile_path
 
 from tools.local import LocalError
+from tools.local.firewall import Firewall, read_firewall
 
 REGION = "us-east-1"
 _WITHOUT_EFFECT = yaml.safe_load(
     Path(__file__).with_name("without_effect.yaml").read_text("utf-8")
 )
-_API, _FUNCTION = "AWS::Serverless::Api", "AWS::Serverless::Function"
-_LAYER, _TABLE = "AWS::Serverless::LayerVersion", "AWS::DynamoDB::Table"
+FUNCTION, LAYER = "AWS::Serverless::Function", "AWS::Serverless::LayerVersion"
+_API, _TABLE = "AWS::Serverless::Api", "AWS::DynamoDB::Table"
+_WEB_ACL = "AWS::WAFv2::WebACL"
 _GLOBALS = "Globals"
 _USED = {
     _API: {"GatewayResponses", "StageName"},
-    _FUNCTION: {"CodeUri", "Events", "Handler", "Layers", "Runtime", "Timeout"},
+    FUNCTION: {"CodeUri", "Events", "Handler", "Layers", "Runtime", "Timeout"},
     _GLOBALS: {"Environment", "Handler", "Layers", "Runtime", "Timeout"},
     "Api": {"Method", "Path", "RestApiId"},
-    _LAYER: {"ContentUri"},
+    LAYER: {"ContentUri"},
     _TABLE: {
         "AttributeDefinitions",
         "BillingMode",
         "GlobalSecondaryIndexes",
         "KeySchema",
     },
+    _WEB_ACL: {"CustomResponseBodies", "DefaultAction", "Rules"},
 }
 _form = lru_cache(compile_path)
 
@@ -74,13 +77,21 @@ class Template:
     routes: list[Route]
     layers: list[Path]
     tables: dict[str, Table]
+    firewall: Firewall | None
 
     def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
-        """Find the route of a path, or raise LookupError; path parameters stay percent-encoded."""
+        """Find the route of a path, or raise LookupError.
+
+        As with a REST API, path parameters stay percent-encoded, and a slash at the end of the
+        path does not count:
+        https://github.com/aws/aws-sam-cli/issues/771
+        https://github.com/aws-powertools/powertools-lambda-python/issues/1552
+        """
+        path = path.removesuffix("/")
         for route in self.routes:
-            found = _form(route.resource)[0].match(path)
-            if found and route.method == method:
-                return route, found.groupdict()
+            match = _form(route.resource)[0].match(path)
+            if match and route.method == method:
+                return route, match.groupdict()
         raise LookupError(f"no function answers {method} {path}")
 
 
@@ -164,6 +175,19 @@ class _Reader:
         )
         return self.served("Globals", _GLOBALS, sections["Function"])
 
+    def firewall(self) -> Firewall | None:
+        """Return the web ACL whose condition holds, if there is one."""
+        for name, web_acl in self.resources(_WEB_ACL).items():
+            if self._holds(self._document["Resources"][name]["Condition"]):
+                return read_firewall(web_acl)
+        return None
+
+    def _holds(self, condition: str) -> bool:
+        match _resolved(self._document["Conditions"][condition], self.references):
+            case {"Fn::Equals": [left, right]}:
+                return bool(left == right)
+        raise LocalError(f"{condition}: only !Equals is served here")
+
     def refuse_others(self) -> None:
         """Refuse the types of resources that are neither served nor without effect."""
         for name, resource in self._document["Resources"].items():
@@ -194,7 +218,7 @@ def _read(
     (api,) = reader.resources(_API).values()
     functions: dict[str, Function] = {}
     routes: list[Route] = []
-    for name, properties in reader.resources(_FUNCTION).items():
+    for name, properties in reader.resources(FUNCTION).items():
         function = shared | properties
         functions[name] = Function(
             folder / function["CodeUri"],
@@ -214,8 +238,9 @@ def _read(
         api["GatewayResponses"],
         functions,
         sorted(routes),  # fixed segments go first: "{" comes after every letter
-        [folder / layer["ContentUri"] for layer in reader.resources(_LAYER).values()],
+        [folder / layer["ContentUri"] for layer in reader.resources(LAYER).values()],
         tables,
+        reader.firewall(),
     )
 
 

@@ -1,0 +1,29 @@
+"""The sockets of the local servers."""
+
+import os
+import socket
+
+from tools.local import LocalError
+
+_LAST_PORT = 65_535
+
+
+def listen(address: str, port: int) -> socket.socket:
+    """Listen on an address of this machine."""
+    listener = socket.create_server((address, port))
+    # As asyncio does for its own sockets: else a response may wait 40 ms for the client's ACK.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
+
+
+def listen_on_port() -> socket.socket:
+    """Listen on PORT of this machine; LocalError says why that cannot be done."""
+    port = os.environ.get("PORT") or "3000"
+    advice = "Use another: PORT=8080; any: PORT=0"
+    if not port.isdecimal() or int(port) > _LAST_PORT:
+        reason = f"it is no number from 0 to {_LAST_PORT}"
+        raise LocalError(f"cannot listen on port {port}: {reason}. {advice}")
+    try:
+        return listen("127.0.0.1", int(port))
+    except OSError as error:
+        raise LocalError(f"cannot listen on port {port}: {error}. {advice}") from error
