@@ -58,7 +58,7 @@ class Expressions:
         if used != self._meanings.keys() or {} in request.values():
             raise Refusal(f"Names and values must be those that {self._texts} use")
 
-    def condition(self, item: Item) -> bool:
+    def condition_holds(self, item: Item) -> bool:
         """Tell whether the condition holds for an item; without one it does."""
         if "ConditionExpression" not in self._texts:
             return True

@@ -95,17 +95,17 @@ class _Call:
 
     def write_item(self) -> Response:
         """Put, update or delete an item, if the condition holds."""
-        given = known(self.request.get("Key") or self.request["Item"])
-        expressions, old = Expressions(self.request), self._read(given)
-        if not expressions.condition(old):
+        item = known(self.request.get("Key") or self.request["Item"])
+        expressions, old = Expressions(self.request), self._read(item)
+        if not expressions.condition_holds(old):
             shown = self.request.get("ReturnValuesOnConditionCheckFailure")
             members = {"Item": old} if old and shown == "ALL_OLD" else {}
             message = "The conditional request failed"
             raise Refusal(message, f"{_FAILED}Exception", **members)
         changes = expressions.changes(old)
-        if changes.keys() & {*self._own}:
+        if changes.keys() & {*self._table_keys}:
             raise Refusal("Cannot update attribute. This attribute is part of the key")
-        results = {"PutItem": given, "UpdateItem": given | old | changes}
+        results = {"PutItem": item, "UpdateItem": item | old | changes}
         new = results.get(self.operation, {})
         for place in self._places(old):
             self.execute(_DELETE, place)
@@ -145,8 +145,8 @@ class _Call:
         # To SQLite, no two missing tokens are equal.
         if self.execute(insert, (token, content, now + 10 * 60)).rowcount:
             return False
-        found = "SELECT content FROM tokens WHERE token = ?"
-        if self.execute(found, (token,)).fetchone() != (content,):
+        select = "SELECT content FROM tokens WHERE token = ?"
+        if self.execute(select, (token,)).fetchone() != (content,):
             code = "IdempotentParameterMismatchException"
             raise Refusal("The token belongs to another transaction", code)
         return True
@@ -172,13 +172,13 @@ class _Call:
         keys = self._keys[place]
         if "ExclusiveStartKey" in self.request:
             key = known(self.request["ExclusiveStartKey"])
-            low = [*keys.read(key), *self._own.read(key)]
+            low = [*keys.read(key), *self._table_keys.read(key)]
         limit = self.request.get("Limit", -1)
         rows = self.execute(_PAGE, (place, *low, *high, limit))
         items = [json.loads(text) for (text,) in rows]
         page = {"Items": items, "Count": len(items)}
         if len(items) == limit:
-            names = {*keys, *self._own} & items[-1].keys()
+            names = {*keys, *self._table_keys} & items[-1].keys()
             page["LastEvaluatedKey"] = {name: items[-1][name] for name in names}
         return page
 
@@ -188,59 +188,77 @@ class _Call:
 
     @cached_property
     def _keys(self) -> dict[str, _Keys]:
-        found = "SELECT description FROM tables WHERE place = ?"
-        row = self.execute(found, (self._place,)).fetchone()
+        select = "SELECT description FROM tables WHERE place = ?"
+        row = self.execute(select, (self._place,)).fetchone()
         if row is None:
             raise Refusal("Requested resource not found", "ResourceNotFoundException")
         return _read_keys(*row)
 
     @cached_property
-    def _own(self) -> _Keys:
+    def _table_keys(self) -> _Keys:
         return self._keys[self._place]
 
-    def _read(self, given: Item) -> Item:
+    def _read(self, key: Item) -> Item:
         """Read the item with a key; it is empty if there is none."""
-        found = "SELECT item FROM rows WHERE (place, hash, range) = (?, ?, ?)"
-        row = self.execute(found, (self._place, *self._own.read(given))).fetchone()
+        select = "SELECT item FROM rows WHERE (place, hash, range) = (?, ?, ?)"
+        place = (self._place, *self._table_keys.read(key))
+        row = self.execute(select, place).fetchone()
         item: Item = json.loads(row[0]) if row else {}
         return item
 
     def _places(self, item: Item) -> list[tuple[object, ...]]:
         """Return an item's places in the table and in the indexes whose keys it has."""
         return [
-            (place, *keys.read(item), *self._own.read(item))
+            (place, *keys.read(item), *self._table_keys.read(item))
             for place, keys in self._keys.items()
             if {*keys} <= {"", *item}
         ]
 
 
-_EXPRESSIONS = " ExpressionAttributeNames ExpressionAttributeValues"
-_WRITE = (
-    " TableName ConditionExpression ReturnValuesOnConditionCheckFailure" + _EXPRESSIONS
-)
-_PAGED = " TableName ConsistentRead Limit ExclusiveStartKey"
-# What carries out each operation, and what it knows of its parameters.
+_EXPRESSION_PARAMETERS = {"ExpressionAttributeNames", "ExpressionAttributeValues"}
+_WRITE_PARAMETERS = {
+    "TableName",
+    "ConditionExpression",
+    "ReturnValuesOnConditionCheckFailure",
+    *_EXPRESSION_PARAMETERS,
+}
+_PAGE_PARAMETERS = {"TableName", "ConsistentRead", "Limit", "ExclusiveStartKey"}
+# The method that carries out each operation, and the parameters that it knows.
 _OPERATIONS = {
-    "GetItem": (_Call.get_item, "TableName Key ConsistentRead"),
-    "PutItem": (_Call.write_item, "Item" + _WRITE),
-    "UpdateItem": (_Call.write_item, "Key UpdateExpression ReturnValues" + _WRITE),
-    "DeleteItem": (_Call.write_item, "Key" + _WRITE),
+    "GetItem": (_Call.get_item, {"TableName", "Key", "ConsistentRead"}),
+    "PutItem": (_Call.write_item, {"Item", *_WRITE_PARAMETERS}),
+    "UpdateItem": (
+        _Call.write_item,
+        {"Key", "UpdateExpression", "ReturnValues", *_WRITE_PARAMETERS},
+    ),
+    "DeleteItem": (_Call.write_item, {"Key", *_WRITE_PARAMETERS}),
     "TransactWriteItems": (
         _Call.transact_write_items,
-        "TransactItems ClientRequestToken",
+        {"TransactItems", "ClientRequestToken"},
     ),
     "Query": (
         _Call.query,
-        "IndexName KeyConditionExpression" + _EXPRESSIONS + _PAGED,
+        {
+            "IndexName",
+            "KeyConditionExpression",
+            *_EXPRESSION_PARAMETERS,
+            *_PAGE_PARAMETERS,
+        },
     ),
-    "Scan": (_Call.scan, _PAGED),
+    "Scan": (_Call.scan, _PAGE_PARAMETERS),
     "CreateTable": (
         _Call.create_table,
-        "TableName AttributeDefinitions KeySchema GlobalSecondaryIndexes BillingMode",
+        {
+            "TableName",
+            "AttributeDefinitions",
+            "KeySchema",
+            "GlobalSecondaryIndexes",
+            "BillingMode",
+        },
     ),
 }
 READS = {"GetItem", "Query", "Scan"}
-_VALUES = {
+_SUPPORTED_VALUES = {
     "ReturnValues": {"NONE", "ALL_NEW", "UPDATED_NEW"},
     "ReturnValuesOnConditionCheckFailure": {"NONE", "ALL_OLD"},
 }
@@ -252,7 +270,7 @@ def perform(execute: Execute, operation: str, request: Request) -> Response:
         raise unknown(f"the operation {operation}")
     carry_out, parameters = _OPERATIONS[operation]
     for name, value in request.items():
-        values = _VALUES.get(name)
-        if name not in parameters.split() or (values and value not in values):
+        values = _SUPPORTED_VALUES.get(name)
+        if name not in parameters or (values and value not in values):
             raise unknown(f"the parameter {name} of {operation}, or its value {value}")
     return carry_out(_Call(execute, operation, request))

@@ -12,7 +12,7 @@ _log = logging.getLogger(__name__)
 
 def open_log(path: Path) -> TextIO:
     """Begin a log, in place of the last start's."""
-    return path.open("w", 1, "utf-8", "backslashreplace")
+    return path.open("w", buffering=1, encoding="utf-8", errors="backslashreplace")
 
 
 class Output(StringIO):
