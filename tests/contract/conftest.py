@@ -10,7 +10,7 @@ removed: it fails if it changes anything.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import httpx2
@@ -49,7 +49,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def local_clients(
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[tuple[dict[str, httpx2.Client], str]]:
+) -> Iterator[tuple[Mapping[str, httpx2.Client], str]]:
     """The local service in this process, as each stage, and a valid key."""
     # Imported here, because the suite that is packed with an artifact has no local service.
     from tests.support.in_process import clients_by_stage

@@ -75,8 +75,31 @@ def test_packed_suite_runs_without_the_checkout_and_without_credentials(
 def test_packed_suite_fails_where_the_contract_is_broken(
     suite: Path, service: RunningService
 ) -> None:
-    arguments = ("-q", "-k", "test_unknown")
-    assert programs.run_suite(suite, service.base_url, "no key", "aws", *arguments) == 1
+    document = suite / "openapi.yaml"
+    text = document.read_text()
+    document.write_text(text.replace("| `not_found` | 404 |", "| `not_found` | 410 |"))
+
+    arguments = ("-q", "-k", "test_unknown_id")
+    key = service.api_key
+    assert programs.run_suite(suite, service.base_url, key, "aws", *arguments) == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "reason"),
+    [
+        ("", "Give a valid key of the service: API_KEY=..."),
+        ("any", "No service answers at http://127.0.0.1:1/v1"),
+    ],
+)
+def test_packed_suite_says_in_a_sentence_why_it_cannot_run(
+    suite: Path, capfd: pytest.CaptureFixture[str], key: str, reason: str
+) -> None:
+    url = "http://127.0.0.1:1/v1"
+
+    assert programs.run_suite(suite, url, key, "aws", "-q") == 2
+    output = capfd.readouterr().out
+    assert reason in output
+    assert "FAILED" not in output
 
 
 def commit(folder: Path, name: str) -> str:
