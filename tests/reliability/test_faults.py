@@ -60,7 +60,7 @@ run_once = cache(run)
 @pytest.mark.parametrize("attempts", [1, ALL_ATTEMPTS])
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("name", SUCCESSES)
-def test_failure_is_recovered_or_is_503_and_all_is_done_or_nothing(
+def test_operation_succeeds_or_answers_503_and_is_atomic(
     name: str, fault: str, attempts: int
 ) -> None:
     expected, done, calls = run_once(name, 0)
@@ -88,9 +88,7 @@ REFUSALS[503] = (
 
 @pytest.mark.parametrize("status", REFUSALS)
 @pytest.mark.parametrize("name", SUCCESSES)
-def test_refusal_is_500_and_conflict_503_and_nothing_is_done(
-    name: str, status: int
-) -> None:
+def test_refusal_answers_500_or_503_and_writes_nothing(name: str, status: int) -> None:
     _, _, calls = run_once(name, 0)
     _, nothing, _ = run_once(name, 0, *[LOST_REQUEST] * ALL_ATTEMPTS)
     for call, (operation, _) in enumerate(calls):

@@ -121,5 +121,7 @@ class Creations(Histories):
         assert len(free) == len(set(free)), "a request without a key made two animals"
 
 
-def test_histories(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_creations_lose_and_double_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     run(Creations, monkeypatch, examples=50)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _IDEMPOTENCY_SECONDS = 24 * 60 * 60
 _CONFLICT_ATTEMPTS = 6
 _CONFLICT_SECONDS = 0.05
-# Cancellation reasons of a transaction that may succeed when retried
+# A transaction that was cancelled for one of these reasons may succeed when retried
 # (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html).
 _TRANSIENT_REASONS = frozenset(
     {"ProvisionedThroughputExceeded", "ThrottlingError", "TransactionConflict"}
@@ -42,7 +42,6 @@ _TRANSIENT_REASONS = frozenset(
 
 Item = dict[str, dict[str, str]]
 """An item of the table in DynamoDB's own JSON."""
-
 
 New = TypeVar("New", bound="Mapping[str, object]")
 Stored = TypeVar("Stored")
