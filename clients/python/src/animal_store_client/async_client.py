@@ -58,14 +58,14 @@ class AsyncClient(Core[httpx2.AsyncClient]):
             for pet in page.pets:
                 yield pet
 
-    async def new_pets(self, *, status: AnyStatus = None) -> AsyncGenerator[Pet]:
+    async def new_pets(self) -> AsyncGenerator[Pet]:
         """Yield each animal once, and then new ones as they appear, as `Client.new_pets` does."""
         start = next_start = None
         known: set[int] = set()
         while True:
             last = start
             try:
-                async for page in self.pages(status=status, cursor=start):
+                async for page in self.pages(cursor=start):
                     for pet in page.pets:
                         if pet.id not in known:
                             known.add(pet.id)

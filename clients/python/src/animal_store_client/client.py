@@ -60,23 +60,20 @@ class Client(Core[httpx2.Client]):
         for page in self.pages(status=status, page_size=page_size, cursor=cursor):
             yield from page.pets
 
-    def new_pets(self, *, status: AnyStatus = None) -> Generator[Pet]:
+    def new_pets(self) -> Generator[Pet]:
         """Yield each animal once: those in the list, and then new ones as they appear, without end.
 
-        The list's end is read every 30 seconds; errors that may pass are logged and outlasted. The
-        ids are kept in memory: a program that starts again gets all animals again.
-
-        Args:
-            status: Only animals with this status.
+        The end of the list is read every 30 seconds; errors that may pass are logged and outlasted.
+        The ids are kept in memory: a program that starts again gets all animals again.
         """
-        # An animal can appear up to 30 seconds later than one with a higher id. So a round reads
-        # again what the previous round read for the first time.
+        # An animal can appear up to 30 seconds later than one with a higher id: what a round reads
+        # for the first time, the next round reads again.
         start = next_start = None
         known: set[int] = set()
         while True:
             last = start
             try:
-                for page in self.pages(status=status, cursor=start):
+                for page in self.pages(cursor=start):
                     for pet in page.pets:
                         if pet.id not in known:
                             known.add(pet.id)

@@ -1,0 +1,39 @@
+// Calls the API, and repeats what may pass. Safe for a POST that has an Idempotency-Key.
+import { setTimeout as sleep } from "node:timers/promises";
+import { parse, parseNumberAndBigInt } from "lossless-json";
+
+export const { BASE_URL, API_KEY } = process.env;
+
+export async function call(url, options = {}) {
+  if (!url.startsWith(`${BASE_URL}/`)) throw new Error(`${url} is another address: the key goes nowhere else`);
+  const headers = { Authorization: `Bearer ${API_KEY}`, ...options.headers };
+  for (let attempt = 1; ; attempt++) {
+    let error;
+    let mayPass = true;
+    let retryAfter = 0;
+    try {
+      // The service answers within 29 seconds. A redirect would take the key elsewhere.
+      const limits = { redirect: "manual", signal: AbortSignal.timeout(35_000) };
+      const response = await fetch(url, { ...options, headers, ...limits });
+      const text = await response.text();
+      if (response.ok) {
+        const next = /<([^>]+)>; rel="next"/.exec(response.headers.get("Link") ?? "")?.[1];
+        return { body: parse(text, null, parseNumberAndBigInt), next };
+      }
+      error = new Error(`${response.status} ${text} (request ${response.headers.get("x-amzn-RequestId")})`);
+      mayPass = response.status === 429 || response.status >= 500;
+      retryAfter = seconds(response.headers.get("Retry-After") ?? "0");
+    } catch (noResponse) {
+      error = noResponse;
+    }
+    if (!mayPass || attempt === 7 || retryAfter > 60) throw error;
+    await sleep(1000 * (retryAfter + (1 + Math.random()) * 0.1 * 2 ** attempt));
+  }
+}
+
+// Retry-After is a number of seconds, or a date. A date is in UTC, though one of its forms does not say so.
+function seconds(retryAfter) {
+  if (/^\d+$/.test(retryAfter)) return Number(retryAfter);
+  const date = Date.parse(`${retryAfter.replace(/ (GMT|-0000)$/, "")} GMT`);
+  return Math.max(0, (date - Date.now()) / 1000) || 0;
+}

@@ -1,0 +1,126 @@
+"""Adds an animal for each row of a CSV file: python import_csv.py animals.csv.
+
+The first row names the columns: name, category_id and, if there is one, status. If any row is
+wrong, nothing is added. The same file can be imported again within 24 hours: each row is added
+once. A changed file is another import: put rows that come later into a file of their own.
+"""
+
+import codecs
+import csv
+import hashlib
+import io
+import os
+import re
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import get_args
+
+from animal_store_client import AnimalStoreError, Client, InvalidRequestError, PetStatus
+
+
+def decode(content: bytes) -> str:
+    """Read UTF-8, UTF-16 with its byte order mark, or else what Excel saves as plain CSV."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content.decode("utf-16")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        print("The file is not UTF-8: it is read as Windows-1252.", file=sys.stderr)
+        return content.decode("cp1252")
+
+
+def faults(row: dict[str, str]) -> Iterator[str]:
+    """Yield what is wrong with a row."""
+    name, category_id, status = row["name"], row["category_id"], row["status"]
+    if not name:
+        yield "name is empty"
+    if len(name) > 256:
+        yield "name is longer than 256 characters"
+    if not category_id:
+        yield "category_id is empty"
+    elif not re.fullmatch("-?[0-9]+", category_id):
+        yield f"category_id is {category_id!r}, not an integer"
+    if status not in ("", *get_args(PetStatus)):
+        yield f"status is {status!r}, not one of {', '.join(get_args(PetStatus))}"
+
+
+def read_rows(text: str) -> dict[int, dict[str, str]]:
+    """Return the rows by their number in a spreadsheet; ValueError if any of them is wrong."""
+    first_line = text.partition("\n")[0]
+    delimiter = max(",;\t", key=first_line.count)
+    cells = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    columns = [cell.strip().lower() for cell in next(cells, [])]
+    if not {"name", "category_id"} <= set(columns):
+        raise ValueError(f"The first row must be name,category_id,status; it is {columns}.")
+    rows = {}
+    wrong = []
+    for number, row in enumerate(cells, start=2):
+        values = dict.fromkeys(("name", "category_id", "status"), "")
+        values |= dict(zip(columns, map(str.strip, row), strict=False))
+        if any(values.values()):
+            rows[number] = values
+            wrong += [f"row {number}: {fault}" for fault in faults(values)]
+    if wrong:
+        raise ValueError("\n".join([*wrong, "Nothing was added: correct these rows first."]))
+    return rows
+
+
+def show_progress(done: int, total: int) -> None:
+    """Draw a bar on the terminal."""
+    bar = "#" * (40 * done // total)
+    print(f"\r[{bar:<40}] {done} of {total}", end="", file=sys.stderr, flush=True)
+
+
+def main(path: str) -> None:
+    """Import the file, and say what was added."""
+    content = Path(path).read_bytes()
+    rows = read_rows(decode(content))
+    digest = hashlib.sha256(content).hexdigest()
+    counts = dict.fromkeys(("added", "added before", "refused"), 0)
+    # 20 attempts outlast more than a minute without a service.
+    with (
+        Client(
+            os.environ["BASE_URL"], os.environ["API_KEY"], attempts=20, deadline_s=300
+        ) as client,
+        ThreadPoolExecutor(20) as pool,
+    ):
+        numbers = {
+            pool.submit(
+                client.create,
+                row["name"],
+                int(row["category_id"]),
+                row["status"] or None,
+                idempotency_key=f"{digest}-{number}",
+            ): number
+            for number, row in rows.items()
+        }
+        try:
+            for done, creation in enumerate(as_completed(numbers), start=1):
+                show_progress(done, len(rows))
+                try:
+                    pet = creation.result()
+                    counts["added before" if pet.replayed else "added"] += 1
+                except InvalidRequestError as error:
+                    counts["refused"] += 1
+                    print(f"\nrow {numbers[creation]}: {error}", file=sys.stderr)
+        finally:
+            pool.shutdown(cancel_futures=True)
+            print(file=sys.stderr)
+            print(", ".join(f"{count} {what}" for what, count in counts.items()))
+    if counts["refused"]:
+        sys.exit("Put the refused rows, corrected, into a file of their own, and import that.")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    try:
+        main(sys.argv[1])
+    except AnimalStoreError as error:
+        sys.exit(f"Stopped: {error}\nRun it again: what was added is not added twice.")
+    except csv.Error as error:
+        sys.exit(f"The file is no CSV: {error}")
+    except (OSError, ValueError) as error:
+        sys.exit(str(error))
