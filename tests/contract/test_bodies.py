@@ -104,6 +104,10 @@ def test_compressed_body_is_refused(client: Client, coding: str) -> None:
     [
         {"cONTENT-tYPE": 'APPLICATION/json ; charset="utf-8"'},
         {"Content-Encoding": "identity"},
+        # A list of codings, in which case and empty elements do not count (RFC 9110, 5.6.1, 8.4.1).
+        {"Content-Encoding": "Identity"},
+        {"Content-Encoding": ""},
+        {"Content-Encoding": "identity, IDENTITY,"},
         {},
     ],
 )

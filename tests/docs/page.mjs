@@ -5,6 +5,7 @@ import { chromium } from "playwright-core";
 const [url, executablePath, apiKey] = process.argv.slice(2);
 const SCREENS = { desk: { width: 1280, height: 900 }, phone: { width: 390, height: 844 } };
 const FIRST = "#operations-Pets-listPets";
+const POST = "#operations-Pets-createPet";
 
 /** In the page: texts whose contrast with their background is under 4.5 : 1 (WCAG 2.2, 1.4.3). */
 function faint() {
@@ -51,6 +52,11 @@ for (const [screen, viewport] of Object.entries(SCREENS))
     await page.click(".request-snippets .btn >> text=Python");
     const snippet = await page.locator(".request-snippets code").textContent();
     assert(snippet.includes(`"Bearer ${apiKey}"`), "the example has the key");
+    await page.click(`${POST} .opblock-summary-control`);
+    await page.fill(`${POST} textarea.body-param__text`, '{"name": "Big", "categoryId": 9007199254740993}');
+    await page.click(`${POST} .execute`);
+    const created = await page.textContent(`${POST} .live-responses-table .response .response-col_description`);
+    assert(created.includes('"categoryId": 9007199254740993'), "a number beyond 2^53 is shown as it was answered");
     for (const closed of await page.$$(".opblock:not(.is-open) .opblock-summary-control")) await closed.click();
     await page.waitForTimeout(500); // colors fade in
     assert.deepEqual(await page.evaluate(faint), [], "every text can be read");
@@ -58,4 +64,15 @@ for (const [screen, viewport] of Object.entries(SCREENS))
     assert(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `fits a ${screen}`);
     await page.close();
   }
+
+const page = await browser.newPage();
+await page.goto(url);
+await page.click(".scheme-container .authorize");
+await page.fill(".modal-ux input", `Bearer ${apiKey}`);
+await page.click(".modal-ux .authorize");
+await page.click(".modal-ux .btn-done");
+await page.click(`${FIRST} .opblock-summary-control`);
+await page.click(".execute");
+const status = await page.textContent(".live-responses-table .response .response-col_status");
+assert.equal(parseInt(status), 200, "a key that is pasted with the word Bearer is accepted");
 await browser.close();

@@ -12,7 +12,7 @@ Differences:
 - `requestContext` has only `domainName`, `identity.sourceIp`, `path` (without the stage, as behind
   a custom domain), `requestId` and `stage`.
 - A handler's context has only `get_remaining_time_in_millis`.
-- No body is too large, and one that is not UTF-8 arrives in Base64.
+- No body is too large. One that is not UTF-8 arrives in Base64, as one of a binary media type does.
 - A function that runs out of time gets 504, not 502.
 - A path with an encoded letter in a fixed segment (`/v1/%70ets`), or with two slashes in a row, is
   404. An empty line before a request is 400.
@@ -102,7 +102,7 @@ class Gateway:
         # A client that has disconnected reads no response.
         except (ClientDisconnect, LookupError):
             return self._gateway_response("MISSING_AUTHENTICATION_TOKEN")
-        event = _proxy_event(request, path, body)
+        event = _proxy_event(request, path, body, self.template.binary_media_types)
         event |= {"resource": route.resource, "pathParameters": parameters or None}
         stage = self.template.stage
         event["requestContext"] |= {"requestId": request_id, "stage": stage}
@@ -159,7 +159,9 @@ class Gateway:
         return Response(body, status, headers, media_type)
 
 
-def _proxy_event(request: Request, path: str, body: bytes) -> dict[str, Any]:
+def _proxy_event(
+    request: Request, path: str, body: bytes, binary_media_types: list[str]
+) -> dict[str, Any]:
     """Make the event that API Gateway would send, without what depends on the route."""
     client = request.scope["client"][0]
     headers = _values(request.headers.items())
@@ -171,10 +173,14 @@ def _proxy_event(request: Request, path: str, body: bytes) -> dict[str, Any]:
         "X-Forwarded-Proto": ["http"],
     }
     query = _values(request.query_params.multi_items())
+    media_type = request.headers.get("content-type", "").partition(";")[0].lower()
+    is_base64 = media_type.strip() in binary_media_types
     try:
-        text, is_base64 = body.decode(), False
+        text = body.decode()
     except UnicodeDecodeError:
-        text, is_base64 = base64.b64encode(body).decode(), True
+        is_base64 = True
+    if is_base64:
+        text = base64.b64encode(body).decode()
     return {
         "path": path,
         "httpMethod": request.method,

@@ -25,7 +25,7 @@ _API, _TABLE = "AWS::Serverless::Api", "AWS::DynamoDB::Table"
 _WEB_ACL = "AWS::WAFv2::WebACL"
 _GLOBALS = "Globals"
 _USED = {
-    _API: {"GatewayResponses", "StageName"},
+    _API: {"BinaryMediaTypes", "GatewayResponses", "StageName"},
     FUNCTION: {"CodeUri", "Events", "Handler", "Layers", "Runtime", "Timeout"},
     _GLOBALS: {"Environment", "Handler", "Layers", "Runtime", "Timeout"},
     "Api": {"Method", "Path", "RestApiId"},
@@ -73,6 +73,7 @@ class Template:
     stage: str
     environment: dict[str, str]
     gateway_responses: dict[str, Any]
+    binary_media_types: list[str]
     functions: dict[str, Function]
     routes: list[Route]
     layers: list[Path]
@@ -236,6 +237,8 @@ def _read(
         api["StageName"],
         shared["Environment"]["Variables"],
         api["GatewayResponses"],
+        # In an OpenAPI document, "~1" stands for a slash.
+        [name.replace("~1", "/") for name in api.get("BinaryMediaTypes", [])],
         functions,
         sorted(routes),  # fixed segments go first: "{" comes after every letter
         [folder / layer["ContentUri"] for layer in reader.resources(LAYER).values()],
