@@ -1,6 +1,8 @@
-"""What the documents name exists: files and commands."""
+"""The documents name files and commands that exist, and README shows what is so."""
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,10 @@ from botocore import xform_name
 from botocore.session import Session
 
 from ops.cli import app
+from tests.support.processes import run_service
 from tools import ROOT
+
+README = (ROOT / "README.md").read_text()
 
 FILES = [
     ROOT / "openapi.yaml",
@@ -36,3 +41,25 @@ def test_commands_and_links_lead_somewhere(file: Path) -> None:
         assert command in ["wait", *(xform_name(each, "-") for each in operations)]
     for name in re.findall(r"\]\(([\w./-]+)[#)]", text):
         assert (file.parent / name).exists()
+
+
+def test_readme_shows_the_handler_of_the_list() -> None:
+    shown = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+    handler = (ROOT / "functions/list_pets/app.py").read_text()
+    assert shown == [handler[handler.index("from animal_store") :]]
+
+
+@pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
+def test_readme_shows_the_commands_that_make_run_prints_and_their_answers(
+    tmp_path: Path,
+) -> None:
+    with run_service(tmp_path) as service:
+        readme = README.replace("http://127.0.0.1:3000", service.origin)
+        readme = readme.replace("animal_test_...", service.api_key).replace("\\\n", "")
+        shown = re.findall(r"\$ (curl .*)\n(?:.*\n)+?    ([{[].*)", readme)
+
+        printed = re.findall(r"(?m)^  (curl .*)", service.console.read_text())
+        assert [" ".join(command.split()) for command, _ in shown] == printed
+        for command, answer in shown:
+            assert subprocess.getoutput(command).splitlines()[-1] == answer
