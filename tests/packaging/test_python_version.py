@@ -20,7 +20,7 @@ PLACES = [
     ("tools/packaging/targets.py", r"PYTHON = \((\d+, \d+)\)"),
     ("tests/benchmarks/test_benchmark.py", r"version_info\[:2\] != \((\d+, \d+)\)"),
     ("README.md", r"badge/python-([\d.]+)-"),
-    ("README.md", r"\| CPython ([\d.]+), "),
+    ("README.md", r"CPython ([\d.]+) and the SAM CLI"),
     (".github/CONTRIBUTING.md", r"; ([\d.]+) to build for AWS"),
     ("tools/benchmarks/README.md", r"# on Linux with CPython ([\d.]+)"),
 ]
