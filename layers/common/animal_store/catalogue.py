@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from animal_store.auth import Caller
     from animal_store.models import CounterResponse, IdempotencyRecord
 
-_IDEMPOTENCY_SECONDS = 24 * 60 * 60
+IDEMPOTENCY_SECONDS = 24 * 60 * 60
+"""How long the record of an Idempotency-Key counts."""
 _CONFLICT_ATTEMPTS = 6
 _CONFLICT_SECONDS = 0.05
 # A transaction that was cancelled for one of these reasons may succeed when retried
@@ -171,7 +172,7 @@ class Catalogue(Generic[New, Stored]):
             ExpressionAttributeValues={":one": {"N": "1"}},
             ReturnValues="UPDATED_NEW",
         )
-        return response["Attributes"]["value"]
+        return response["value"]
 
     def _key(self, resource_id: int) -> Item:
         return {"pk": {"S": self.partition}, "id": {"N": str(resource_id)}}
@@ -225,7 +226,7 @@ def _put_with_record(item: Item, new: Mapping[str, object], record_key: str) -> 
             "id": {"N": "0"},
             "fingerprint": {"S": fingerprint},
             "createdId": item["id"],
-            "expires": {"N": str(now + _IDEMPOTENCY_SECONDS)},
+            "expires": {"N": str(now + IDEMPOTENCY_SECONDS)},
         },
         # DynamoDB deletes expired records late (within days), so the expiry is checked here.
         "ConditionExpression": "attribute_not_exists(pk) OR expires <= :now",
@@ -281,7 +282,7 @@ def _write(transaction: list[dict[str, Any]]) -> None:
             causes = [f"{each['Code']}: {each.get('Message')}" for each in transient]
         else:
             return
-    raise StoreUnavailable(f"cancelled {_CONFLICT_ATTEMPTS} times, at last by {causes}")
+    raise StoreUnavailable(f"each attempt was cancelled, the last by {causes}")
 
 
 def _cancellation_reasons(error: ClientError) -> list[dict[str, Any]]:

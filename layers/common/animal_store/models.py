@@ -70,12 +70,6 @@ class ApiKey(TypedDict):
     revoked: NotRequired[Any]
 
 
-class Counter(TypedDict):
-    """The attribute of a counter: the last id given."""
-
-    value: Annotated[Id, Field(validation_alias=AliasPath("value", "N"))]
-
-
 class IdempotencyRecord(TypedDict):
     """The record of an Idempotency-Key, as far as functions read it."""
 
@@ -102,9 +96,9 @@ class ApiKeyItemResponse(TypedDict):
 
 
 class CounterResponse(TypedDict):
-    """DynamoDB's response to an UpdateItem of a counter."""
+    """DynamoDB's response to an UpdateItem of a counter, which says the last id given."""
 
-    Attributes: Counter
+    value: Annotated[Id, Field(validation_alias=AliasPath("Attributes", "value", "N"))]
 
 
 FROM_OUTSIDE = (
