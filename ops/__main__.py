@@ -12,15 +12,17 @@ from tools.local import LocalError
 _EXPLAINED = (LocalError, OSError, BotoCoreError, ClientError)
 
 
+# Python's variables that are meant for this program.
+_KEPT = {"PYTHONBREAKPOINT", "PYTHONUNBUFFERED"}
+
+
 def main() -> None:
     """Run the command that the arguments name."""
+    _leave_what_was_inherited()
     if sys.argv[1:2] == ["run"] and "--help" not in sys.argv:
         if sys.argv[2:]:
             sys.exit("Settings are variables: PORT=4100 DATA=.local2 animal-store run")
-        # At any point in start-up, and after the server has ended: what was answered is on disk.
-        # No exception is raised, because Python would wait for the thread of a hanging handler.
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, lambda *_: os._exit(0))
+        _end_at_signals()
         # Bypasses the command-line library, which takes time that `make run` need not spend.
         from tools.local.run import run
 
@@ -51,6 +53,27 @@ def main() -> None:
         KeyAdministrationError,
     ) as error:
         sys.exit(str(error))
+
+
+def _leave_what_was_inherited() -> None:
+    # What is started must not get Python's other variables: with PYTHONSAFEPATH a build would
+    # import and pack the checkout's code instead of the commit's.
+    for name in [*os.environ]:
+        if name.startswith("PYTHON") and name not in _KEPT:
+            del os.environ[name]
+    # Where SIGCHLD is ignored, a program that failed would count as one that succeeded.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+
+def _end_at_signals() -> None:
+    # At any point in start-up, and after the server has ended: what was answered is on disk.
+    # No exception is raised, because Python would wait for the thread of a hanging handler.
+    numbers = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+    # nohup ignores SIGHUP so that the service outlives its terminal.
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+        numbers.remove(signal.SIGHUP)
+    for number in numbers:
+        signal.signal(number, lambda *_: os._exit(0))
 
 
 if __name__ == "__main__":

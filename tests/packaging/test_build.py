@@ -6,6 +6,7 @@ import ssl
 import subprocess
 import sys
 import zipfile
+from hashlib import sha256
 from importlib.util import cache_from_source
 from pathlib import Path
 
@@ -13,17 +14,21 @@ import botocore
 import pytest
 import yaml
 
+from tests.support.processes import run
 from tools import ROOT
+from tools.git import git
 from tools.local.service import load_template
 from tools.packaging import artifact, layer
 from tools.packaging.build import committed
-from tools.packaging.targets import PYTHON, TARGETS
+from tools.packaging.bytecode import compile_tree
+from tools.packaging.targets import PYTHON, TARGETS, Target
 
 pytestmark = pytest.mark.skipif(
     sys.version_info[:2] != PYTHON or sys.platform != "linux",
     reason="the layer is for Python 3.13 on Linux",
 )
 
+IDENTITY = ("-c", "user.name=x", "-c", "user.email=x@example.com")
 MACHINE = "x86_64" if os.uname().machine == "x86_64" else "arm64"
 TEMPLATE = load_template()
 FUNCTIONS = TEMPLATE.functions
@@ -109,10 +114,43 @@ def test_a_layer_is_compiled_and_has_licences_and_authorities(built: Path) -> No
     assert len(context.get_ca_certs()) == 5
 
 
+def clone(folder: Path) -> Path:
+    """Clone the commit, with this checkout's environments."""
+    subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)
+    for name in (".venv", ".tools"):
+        (folder / name).symlink_to(ROOT / name)
+    return folder
+
+
+def build_in(folder: Path, **variables: str) -> bytes:
+    command = [sys.executable, "-m", "ops", "build", MACHINE]
+    run(*command, cwd=folder, timeout_s=300, **variables)
+    return (folder / f".aws-sam/animal-store-{MACHINE}.zip").read_bytes()
+
+
 @pytest.mark.slow
-def test_the_same_input_gives_the_same_bytes(built: Path, tmp_path: Path) -> None:
-    layer.build(TARGETS[MACHINE], tmp_path / "again")
-    assert artifact.zipped(tmp_path / "again") == artifact.zipped(built)
+def test_a_commit_gives_the_same_artifact_wherever_it_is_built(tmp_path: Path) -> None:
+    plain, other = clone(tmp_path / "a"), clone(tmp_path / "My Projects/b")
+    (tmp_path / "t mp").mkdir()
+    for folder in ("layers/common/animal_store", "functions/list_pets"):
+        (other / folder / "__pycache__").mkdir()
+        stale = other / folder / "__pycache__/app.cpython-313.pyc"
+        stale.write_bytes(b"stale")
+    with (other / "layers/common/animal_store/errors.py").open("a") as file:
+        file.write("# not committed\n")
+
+    first = build_in(plain)
+    second = build_in(
+        other,
+        PYTHONPATH=str(other),
+        PYTHONSAFEPATH="1",
+        SAM_TEMPLATE_FILE="elsewhere.yaml",
+        TMPDIR=f"{tmp_path}/t mp",
+        TZ="Asia/Tokyo",
+    )
+
+    assert sha256(second).hexdigest() == sha256(first).hexdigest()
+    assert sha256(build_in(plain)).hexdigest() == sha256(first).hexdigest()
 
 
 @pytest.mark.slow
@@ -148,20 +186,31 @@ def test_the_reduced_sdk_finds_the_endpoints_of_the_whole_one(built: Path) -> No
     assert sent[0] == sent[1]
 
 
-def test_an_artifact_holds_code_that_is_addressed_by_its_digest(tmp_path: Path) -> None:
-    build = tmp_path / "build"
-    (build / "Code").mkdir(parents=True)
-    (build / "Code/app.py").write_text("handler = None\n")
+def target(folder: Path, library: bytes = b"") -> Target:
+    """An arm64 build of one function, with one compiled library."""
+    (folder / "build/Code").mkdir(parents=True)
+    (folder / "build/Code/app.py").write_text("handler = None\n")
+    (folder / "build/Code/library.so").write_bytes(library)
     template = {
-        "Parameters": {"Architecture": {"Default": "arm64"}},
+        "Parameters": {"Architecture": {"Default": "x86_64"}},
         "Resources": {"Code": {"Properties": {"CodeUri": "Code"}}, "Table": {}},
     }
-    (build / "template.yaml").write_text(json.dumps(template))
+    (folder / "build/template.yaml").write_text(json.dumps(template))
+    return TARGETS["arm64"]._replace(build_dir=folder / "build")
 
-    artifact.pack(build, tmp_path / "it.zip", "x86_64")
 
-    with zipfile.ZipFile(tmp_path / "it.zip") as packed:
-        assert len(packed.read("COMMIT")) == 40
+# An ELF file's header; its machine stands at byte 18.
+ARM64_LIBRARY = b"\x7fELF".ljust(18, b"\0") + b"\xb7\0"
+X86_64_LIBRARY = b"\x7fELF".ljust(18, b"\0") + b"\x3e\0"
+
+
+def test_artifact_names_its_commit_and_packs_each_function(tmp_path: Path) -> None:
+    built = target(tmp_path, ARM64_LIBRARY)
+
+    artifact.pack(built, "a" * 40)
+
+    with zipfile.ZipFile(built.artifact) as packed:
+        assert packed.read("COMMIT") == b"a" * 40
         names = packed.namelist()
         assert names == sorted(names)  # in one order everywhere
         files = [name for name in names if not name.startswith("suite/")]
@@ -172,7 +221,7 @@ def test_an_artifact_holds_code_that_is_addressed_by_its_digest(tmp_path: Path) 
             # Lambda runs as another user.
             assert code.infolist()[0].external_attr >> 16 == 0o644
     assert template["Resources"]["Code"]["Properties"] == {"CodeUri": "Code.zip"}
-    assert template["Parameters"]["Architecture"] == {"Default": "x86_64"}
+    assert template["Parameters"]["Architecture"] == {"Default": "arm64"}
 
 
 @pytest.mark.parametrize(
@@ -201,15 +250,35 @@ def test_a_layer_for_both_processors_has_the_libraries_of_each(tmp_path: Path) -
     ]
 
 
-def test_a_build_sees_only_what_is_committed_and_names_the_rest(
+def test_library_of_another_architecture_is_not_packed(tmp_path: Path) -> None:
+    built = target(tmp_path, X86_64_LIBRARY)
+
+    with pytest.raises(SystemExit, match=r"library\.so is not compiled for arm64"):
+        artifact.pack(built, "a" * 40)
+    assert not built.artifact.exists()
+
+
+def test_bytecode_is_taken_without_a_look_at_its_source(tmp_path: Path) -> None:
+    module = tmp_path / "app.py"
+    module.touch()
+
+    compile_tree(tmp_path, "/var/task")
+
+    compiled = Path(cache_from_source(str(module))).read_bytes()
+    assert compiled[4:8] == b"\1\0\0\0"  # PEP 552: unchecked hash
+
+
+def test_build_sees_only_what_is_committed_and_names_the_rest(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "app.py").write_text("committed")
-    git = ["git", "-c", "user.name=x", "-c", "user.email=x@example.com"]
-    for command in ("init", "add .", "commit -m x"):
-        subprocess.run([*git, *command.split()], cwd=tmp_path, check=True)
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "add", ".")
+    git(tmp_path, *IDENTITY, "commit", "--quiet", "-m", "x")
     (tmp_path / "app.py").write_text("changed")
     (tmp_path / "new.py").touch()
+
     with committed(tmp_path) as copy:
         assert (copy / "app.py").read_text() == "committed"
+
     assert " M app.py\n?? new.py\n" in capsys.readouterr().out

@@ -23,6 +23,8 @@ def run() -> None:
     """Serve the API on this machine (PORT, DATA, WAF=true, AWS_ENDPOINT_URL_DYNAMODB)."""
     folder = DataFolder()
     logging.basicConfig(stream=sys.stdout, format="%(message)s")
+    # A line that cannot be written, because whoever read stdout has gone, is lost; no request is.
+    logging.raiseExceptions = False
     for name in (__package__, "uvicorn.access"):
         logging.getLogger(name).setLevel(logging.INFO)
     # `breakpoint()` in a request's thread would wait for stdin for ever: switch it off. A debugger

@@ -1,1 +1,1 @@
-"""What `make build` does: pack the layer, compile the functions, pack it all."""
+"""Build for AWS: pack the layer, compile the functions, pack both into one artifact."""

@@ -4,7 +4,6 @@ The same build gives the same bytes, so that stages and rollbacks can be compare
 """
 
 import io
-import subprocess
 import tomllib
 import zipfile
 from hashlib import sha256
@@ -13,6 +12,8 @@ from pathlib import Path
 import yaml
 
 from tools import ROOT
+from tools.git import git
+from tools.packaging.targets import Target
 
 # The contract suite and the files that it reads: a stage is asked what its own commit promises. In
 # a folder of their own they run without this checkout (tests/packaging/test_suite.py).
@@ -44,8 +45,7 @@ def _zip(entries: dict[str, bytes]) -> bytes:
 
 def commit() -> str:
     """Name the commit that is checked out."""
-    command = ["git", "rev-parse", "HEAD"]
-    return subprocess.check_output(command, cwd=ROOT, text=True).strip()
+    return git(ROOT, "rev-parse", "HEAD").decode().strip()
 
 
 def check_stages(config: str) -> None:
@@ -68,20 +68,30 @@ def check_stages(config: str) -> None:
             )
 
 
-def pack(build: Path, output: Path, architecture: str) -> str:
+def _require_libraries(build: Path, target: Target) -> None:
+    """Refuse a build whose compiled libraries are not the target's, by their ELF headers."""
+    for library in build.rglob("*.so"):
+        machine = int.from_bytes(library.read_bytes()[18:20], "little")
+        if machine != target.elf_machine:
+            raise SystemExit(f"{library} is not compiled for {target.name}")
+
+
+def pack(target: Target, commit: str) -> str:
     """Pack what `sam build` wrote, with the parameters of the stages, and return the SHA-256.
 
     The processor that it was built for is the default of the template's Architecture.
     """
+    build = target.build_dir
+    _require_libraries(build, target)
     config = (ROOT / "samconfig.toml").read_bytes()
     check_stages(config.decode())
     template = yaml.safe_load((build / "template.yaml").read_text("utf-8"))
-    template["Parameters"]["Architecture"]["Default"] = architecture
+    template["Parameters"]["Architecture"]["Default"] = target.name
     for logical_id, resource in template["Resources"].items():
         for name in {"CodeUri", "ContentUri"} & set(resource.get("Properties", {})):
             resource["Properties"][name] = f"{logical_id}.zip"
     entries = {
-        "COMMIT": commit().encode(),
+        "COMMIT": commit.encode(),
         "samconfig.toml": config,
         "template.yaml": yaml.safe_dump(template, sort_keys=False).encode(),
     }
@@ -91,5 +101,5 @@ def pack(build: Path, output: Path, architecture: str) -> str:
         for file in ROOT.glob(pattern):
             entries[f"suite/{file.relative_to(ROOT)}"] = file.read_bytes()
     content = _zip(entries)
-    output.write_bytes(content)
+    target.artifact.write_bytes(content)
     return sha256(content).hexdigest()

@@ -1,8 +1,10 @@
 """Build with `sam build`, without Docker, compile the functions and pack the build."""
 
+import io
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +14,7 @@ from typing import Annotated, Literal
 import typer
 
 from tools import ROOT
+from tools.git import git
 from tools.packaging import artifact
 from tools.packaging.bytecode import compile_tree, require_python
 from tools.packaging.targets import TARGETS, Target
@@ -19,7 +22,7 @@ from tools.packaging.targets import TARGETS, Target
 SAM = ROOT / ".tools/sam/bin/sam"
 
 
-def _build(target: Target) -> None:
+def _build(target: Target, commit: str) -> None:
     environment = os.environ | {
         "SAM_CLI_TELEMETRY": "0",
         # sam looks for the functions' Python on PATH.
@@ -28,7 +31,16 @@ def _build(target: Target) -> None:
     }
     parameter = f"ParameterKey=Architecture,ParameterValue={target.name}"
     done = subprocess.run(
-        [SAM, "build", "-b", target.build_dir, "--parameter-overrides", parameter],
+        [
+            SAM,
+            "build",
+            "--template",
+            "template.yaml",
+            "--build-dir",
+            target.build_dir,
+            "--parameter-overrides",
+            parameter,
+        ],
         cwd=ROOT,
         env=environment,
         check=False,
@@ -40,24 +52,25 @@ def _build(target: Target) -> None:
         raise SystemExit(f"{done.stdout}\nsam build failed for {target.name}")
     for function in target.build_dir.glob("*Function"):
         compile_tree(function, "/var/task")
-    sha256 = artifact.pack(target.build_dir, target.artifact, target.name)
-    print(f".aws-sam/{target.artifact.name}, of {artifact.commit()}")
+    sha256 = artifact.pack(target, commit)
+    print(f".aws-sam/{target.artifact.name}, of {commit}")
     print(f"  sha256: {sha256}")
 
 
 @contextmanager
 def committed(root: Path = ROOT) -> Iterator[Path]:
-    """Copy the commit that is checked out: `sam build` packs whatever is there.
+    """Copy the files of the commit that is checked out: `sam build` packs whatever is there.
 
-    What is installed in the checkout, and what was built, are the same for the copy. What is not
-    committed is printed.
+    The copy shares `.venv`, `.tools` and `.aws-sam` with the checkout. Uncommitted changes are
+    printed and left out.
     """
-    status = ["git", "status", "--porcelain", "--untracked-files"]
-    if changes := subprocess.check_output(status, cwd=root, text=True):
+    if changes := git(root, "status", "--porcelain", "--untracked-files").decode():
         print(f"Not committed, and therefore left out:\n{changes}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "commit"
-        subprocess.run(["git", "clone", "--quiet", root, copy], check=True)
+        # Its files have the commit's date, and no compiled modules beside them.
+        with tarfile.open(fileobj=io.BytesIO(git(root, "archive", "HEAD"))) as archive:
+            archive.extractall(copy, filter="data")
         for name in (".venv", ".tools", ".aws-sam"):
             (root / name).mkdir(exist_ok=True)
             (copy / name).symlink_to(root / name)
@@ -73,11 +86,12 @@ def build(
     # Or a failed build would leave the last artifacts to be deployed.
     for name in names:
         TARGETS[name].artifact.unlink(missing_ok=True)
+    commit = artifact.commit()
     with committed() as folder:
-        command = [sys.executable, "-m", __name__, *names]
+        command = [sys.executable, "-m", __name__, commit, *names]
         subprocess.run(command, cwd=folder, check=True)
 
 
 if __name__ == "__main__":
-    for each in sys.argv[1:]:
-        _build(TARGETS[each])
+    for each in sys.argv[2:]:
+        _build(TARGETS[each], commit=sys.argv[1])

@@ -1,7 +1,7 @@
 """Reduce the SDK's descriptions to what the layer calls: they are parsed at each cold start.
 
-The operations take 44 M instructions less of a cold start's 720, the endpoints 144 M.
-The SDK reads the reduced files like its own; regions, FIPS and VPC endpoints stay.
+Of a cold start's 720 M instructions, cutting the operations saves 44 M and precomputing the
+endpoints 144 M. The SDK reads the reduced files like its own; regions, FIPS and VPC endpoints stay.
 """
 
 import gzip
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from botocore.endpoint_provider import EndpointProvider
 
 OPERATIONS = ("GetItem", "PutItem", "Query", "TransactWriteItems", "UpdateItem")
-"""What the layer calls."""
+"""The operations that the layer calls."""
 
 
 def reduce(data: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the service is built for: Lambda's Python and its two processor architectures."""
+"""Lambda's Python and its two processor architectures: the service is built for these."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -14,15 +14,16 @@ class Target(NamedTuple):
 
     name: str  # as in the template (`Architecture`)
     platform: str  # as uv names it; manylinux2014 asks for glibc 2.17, Amazon Linux 2023 has 2.34
+    elf_machine: int  # `e_machine` in the header of a compiled library
     build_dir: Path
 
     @property
     def artifact(self) -> Path:
         """The file that stages deploy."""
-        return _BUILDS / f"animal-store-{self.name}.zip"
+        return self.build_dir.with_name(f"animal-store-{self.name}.zip")
 
 
 TARGETS = {
-    "arm64": Target("arm64", "aarch64-manylinux2014", _BUILDS / "build"),
-    "x86_64": Target("x86_64", "x86_64-manylinux2014", _BUILDS / "build-x86_64"),
+    "arm64": Target("arm64", "aarch64-manylinux2014", 0xB7, _BUILDS / "build"),
+    "x86_64": Target("x86_64", "x86_64-manylinux2014", 0x3E, _BUILDS / "build-x86_64"),
 }

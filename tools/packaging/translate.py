@@ -16,13 +16,13 @@ from samtranslator.yaml_helper import yaml_parse  # type: ignore[import-not-foun
 
 
 def _main(template: str, parameters: str) -> None:
-    # Through JSON, so that what YAML anchors share becomes copies, as in what sam uploads.
+    # JSON turns what YAML anchors share into copies, as in the template that sam uploads.
     source = json.loads(json.dumps(yaml_parse(Path(template).read_text("utf-8"))))
     for resource in source["Resources"].values():
         # Code is not in S3 yet.
         for name in {"CodeUri", "ContentUri"} & resource.get("Properties", {}).keys():
             resource["Properties"][name] = "s3://local/path"
-    logging.disable()  # what it says of features that it would ask AWS about
+    logging.disable()  # it warns of features for which it would ask AWS
     # Its partition is all that the translator takes from the session.
     session = boto3.Session(region_name="us-east-1")
     translator = Translator({}, Parser(), boto_session=session)
