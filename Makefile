@@ -104,9 +104,8 @@ else
 	@exec $(ANIMAL_STORE) run
 endif
 
-# Empties the local store (DATA=.local).
 .PHONY: reset
-reset: install
+reset: install ## empty the local store (DATA=.local)
 	@exec $(ANIMAL_STORE) reset
 
 # The functions in Lambda containers are mounted from their sources, and share a layer built for this machine.

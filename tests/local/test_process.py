@@ -15,7 +15,8 @@ import httpx2
 import pytest
 
 from ops.__main__ import main
-from tests.support.processes import environment, wait_for
+from tests.support.processes import environment
+from tests.support.waiting import wait_for
 from tools import ROOT
 
 

@@ -14,6 +14,7 @@ from ops.stage import DeploymentError
 from tests.support.processes import RunningService
 from tools import ROOT
 from tools.packaging import artifact
+from tools.packaging.targets import TARGETS
 
 # A conftest.py that notes what the run of a suite has loaded and can read.
 RECORDER = """
@@ -31,12 +32,13 @@ GIT = ("git", "-c", "user.name=x", "-c", "user.email=x@example.com")
 @pytest.fixture
 def suite(tmp_path: Path) -> Iterator[Path]:
     """Pack this checkout's suite with an artifact, and unpack it into an empty folder."""
-    (tmp_path / "template.yaml").write_text(
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build/template.yaml").write_text(
         "{Parameters: {Architecture: {}}, Resources: {}}"
     )
-    file = tmp_path / "artifact.zip"
-    artifact.pack(tmp_path, file, "arm64")
-    with unpacked(file.read_bytes()) as (folder, _):
+    target = TARGETS["arm64"]._replace(build_dir=tmp_path / "build")
+    artifact.pack(target, "a" * 40)
+    with unpacked(target.artifact.read_bytes()) as (folder, _):
         (folder / "suite/conftest.py").write_text(RECORDER)
         yield folder / "suite"
 
