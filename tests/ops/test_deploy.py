@@ -123,7 +123,10 @@ def test_failed_redeployment_of_what_runs_is_not_rolled_back(live: Account) -> N
     assert SAM_AT_ONCE not in live.calls
 
 
-def test_canary_gets_read_only_requests_until_sam_returns(live: Account) -> None:
+def test_canary_gets_read_only_requests_until_sam_returns(
+    live: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ops.deploy.wait", lambda *_, **__: None)  # no pauses
     live.suites_during_sam = 3
     deploy(live.stage, pack("newer"))
     fed = ["suite", "newer", "-qq", "--no-summary", "-m", "smoke_read_only"]

@@ -80,6 +80,14 @@ def read_one(params: dict[str, Any], **_: object) -> dict[str, Any]:
     return params | {"Limit": 1}
 
 
+@cache
+def make_client(service: str) -> Any:
+    """Make a client of a service once: it takes longer than most tests."""
+    client: Any = SESSION.client(service)  # type: ignore[call-overload]
+    client.meta.events.register("provide-client-params.dynamodb.Scan", read_one)
+    return client
+
+
 class Account:
     """An account that is prepared for production, which is not deployed yet.
 
@@ -148,9 +156,10 @@ class Account:
         return self.stage.commit(), artifacts.last_good(self.stage)
 
     def _client(self, service: str) -> Any:
-        client: Any = SESSION.client(service)  # type: ignore[call-overload]
-        client.meta.events.register("before-call", self._answer)
-        client.meta.events.register("provide-client-params.dynamodb.Scan", read_one)
+        client = make_client(service)
+        # The client may have the answers of an earlier test.
+        client.meta.events.unregister("before-call", unique_id="answers")
+        client.meta.events.register("before-call", self._answer, unique_id="answers")
         return client
 
     def _answer(self, model: Any, **_: Any) -> Any:
