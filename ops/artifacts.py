@@ -1,4 +1,4 @@
-"""Artifacts: what a file of `animal-store build` holds, and the account's bucket of them.
+"""Artifacts: unpack one, store it in the account's bucket, find it there again.
 
 An artifact is stored once, as `artifacts/COMMIT.zip`: the bucket's policy refuses whatever would
 replace it. `last-good` names the commit that passed its check last.
@@ -81,7 +81,7 @@ def find(stage: Stage, digits: str) -> str:
 
 
 def last_good(stage: Stage) -> str:
-    """Name the commit that passed its check last; empty if there is none."""
+    """Return the commit that passed its check last; empty if there is none."""
     try:
         return _read(stage, "last-good").decode()
     except stage.client("s3").exceptions.NoSuchKey:

@@ -95,7 +95,7 @@ def rollback(
 
 
 def check_contract(stage: Stage, folder: Path) -> None:
-    """Refuse a stage that fails the contract suite of an unpacked artifact (production: reads)."""
+    """Raise unless a stage passes an artifact's contract suite (production: read-only cases)."""
     selection = _READ_ONLY if stage.name == "production" else ()
     if status := _run_suite(stage, folder, check_key(stage), "-rfE", *selection):
         # https://docs.pytest.org/en/stable/reference/exit-codes.html
@@ -105,7 +105,7 @@ def check_contract(stage: Stage, folder: Path) -> None:
 
 
 def check_key(stage: Stage) -> str:
-    """Issue a key of a stage, which expires within an hour."""
+    """Issue a key for a stage; it expires in an hour."""
     expires = int(time.time()) + 3600
     key, _ = stage.keys().issue("check", "test", expires, is_check=True)
     if "GITHUB_ACTIONS" in os.environ:

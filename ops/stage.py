@@ -52,19 +52,19 @@ class Stage:
         return f"animal-store-{self.name}"
 
     def describe(self, stack: str = "") -> Any:
-        """Return what CloudFormation says of its stack, or another; empty if there is none."""
+        """Describe the stage's stack, or the one that is named; empty if there is none."""
         cloudformation = self.client("cloudformation")
         try:
             stacks = cloudformation.describe_stacks(StackName=stack or self.stack)
         except ClientError as error:
-            # There is no code for it; `sam deploy` reads the message, too.
+            # The error has no code of its own; `sam deploy` reads the message, too.
             if "does not exist" in str(error):
                 return {}
             raise
         return stacks["Stacks"][0]
 
     def state(self, stack: str = "") -> str:
-        """Say in which state its stack is, or another, and what to do if it cannot be deployed."""
+        """Return a stack's name and state, and what to do if nothing can be deployed to it."""
         name = stack or self.stack
         status = self.describe(name).get("StackStatus", "")
         if not status:
@@ -77,18 +77,18 @@ class Stage:
         )
 
     def outputs(self, stack: str = "") -> dict[str, str]:
-        """Return the outputs of its stack, or another; empty if there are none."""
+        """Return the outputs of the stage's stack, or of the named one; empty if there are none."""
         pairs = self.describe(stack).get("Outputs", [])
         return {pair["OutputKey"]: pair["OutputValue"] for pair in pairs}
 
     def deployed(self, stack: str = "") -> dict[str, str]:
-        """Return the outputs of its stack, or another, which must have been deployed."""
+        """Return the outputs; raise DeploymentError, with the stack's state, if there are none."""
         if outputs := self.outputs(stack):
             return outputs
         raise DeploymentError(self.state(stack))
 
     def commit(self) -> str:
-        """Name the commit that it runs; empty without a stack, or after a plain `sam deploy`."""
+        """Return the commit that it runs; empty without a stack, or after a plain `sam deploy`."""
         return self.outputs().get("Commit", "")
 
     @cached_property

@@ -123,7 +123,7 @@ def kathmandu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-LISTED = f"""\
+EXPECTED_LISTING = f"""\
 Id            Created           Expires           State    Label
 aaaaaaaaaaaa  1970-01-01 00:00  1970-01-01 00:00  expired  \\x1b[2J\\u202e                 \
 issued by \\x07
@@ -145,4 +145,4 @@ def test_list_is_in_utc_and_steers_no_terminal(
     command.list_(stage=stage)
     command.revoke(BOB.id, stage=stage)
 
-    assert capsys.readouterr().out == LISTED
+    assert capsys.readouterr().out == EXPECTED_LISTING

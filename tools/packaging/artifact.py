@@ -16,7 +16,7 @@ from tools.git import git
 from tools.packaging.targets import Target
 
 # The contract suite and the files that it reads: a stage is asked what its own commit promises. In
-# a folder of their own they run without this checkout (tests/packaging/test_suite.py).
+# a folder of their own they run without this checkout (tests/ops/test_programs.py).
 SUITE = (
     "openapi.yaml",
     "pyproject.toml",  # pytest's settings
