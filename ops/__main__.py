@@ -1,10 +1,11 @@
 """The command `animal-store`, or `python -m ops`."""
 
+import io
 import os
 import signal
 import sys
 
-from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from tools.local import LocalError
 
@@ -42,10 +43,12 @@ def main() -> None:
     # ignores it, and so would sam, which is stopped with it.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
+    # In a log, a line stands before the output of the programs that are started after it: a
+    # workflow must read that a key is to be masked before it reads the key.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)
     try:
         app(prog_name="animal-store")
-    except NoRegionError:
-        sys.exit("Set AWS_DEFAULT_REGION to the region of the stage.")
     except (
         *_EXPLAINED,
         CalledProcessError,

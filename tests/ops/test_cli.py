@@ -1,5 +1,7 @@
 """What the commands of a stage say is missing: region, then programs; a build comes last."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,15 @@ def no_aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(app, arguments)
+
+
+def test_lines_are_printed_at_once_even_into_a_pipe() -> None:
+    code = (
+        "import sys; from ops.__main__ import main; sys.argv = ['animal-store', '--help']\n"
+        "try: main()\n"
+        "except SystemExit: assert sys.stdout.line_buffering"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE)
 
 
 @pytest.mark.parametrize("name", ["default", "prod", "--help-me"])
