@@ -184,10 +184,28 @@ def test_deployment_by_somebody_else_during_a_check_is_not_last_good(
         rollback(live.stage, "zebra")
         return 0
 
+    monkeypatch.setattr("ops.deploy._feed_canary", lambda *_: None)
     monkeypatch.setattr("ops.programs.run_suite", roll_back_meanwhile)
     with pytest.raises(DeploymentError, match="production runs zebra"):
         deploy(live.stage, pack("newer"))
     assert live.runs() == ("zebra", "zebra")
+
+
+def test_deployment_by_somebody_else_during_a_failed_check_stays(
+    live: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def deploy_meanwhile(*_: str) -> int:
+        monkeypatch.setattr("ops.programs.run_suite", lambda *_: 0)
+        deploy(live.stage, pack("other"))
+        return 1
+
+    monkeypatch.setattr("ops.deploy._feed_canary", lambda *_: None)
+    monkeypatch.setattr("ops.programs.run_suite", deploy_meanwhile)
+    with pytest.raises(
+        DeploymentError, match=r"newer failed: .*\nproduction runs other$"
+    ):
+        deploy(live.stage, pack("newer"))
+    assert live.runs() == ("other", "other")
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,20 @@ def test_fault_is_reported_in_one_line(
     assert line in capsys.readouterr().out.splitlines()
 
 
+def test_highest_id_is_read_before_the_counter(sound: Account) -> None:
+    partitions: list[str] = []
+
+    def note(params: dict[str, Any], **_: object) -> None:
+        partitions.append(params["ExpressionAttributeValues"][":pk"]["S"])
+
+    events = sound.client("dynamodb").meta.events
+    events.register("provide-client-params.dynamodb.Query", note, unique_id="note")
+    status(sound.stage)
+    events.unregister("provide-client-params.dynamodb.Query", unique_id="note")
+    # Else a creation between both reads would look like a counter that is behind.
+    assert partitions == ["pet", "counter"]
+
+
 def test_client_key_that_ends_soon_is_reported(
     sound: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
