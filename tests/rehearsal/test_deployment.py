@@ -41,23 +41,24 @@ import pytest
 
 @pytest.mark.smoke_read_only
 def test_unknown_route_has_the_message_of_this_commit(client):
-    assert client.get("/nowhere").json()["message"] == "MESSAGE"
+    message = "The WORD resource could not be found."
+    assert client.get("/nowhere").json()["message"] == message
 """
-MESSAGE = "The requested resource could not be found."
+WORD = "requested"
 
 
 def ship(stage: Stage, folder: Path, commit: str, **changes: str) -> None:
     """Deploy what was built as a commit, with other texts in its template."""
     shutil.unpack_archive(BUILT, folder)
     (folder / "COMMIT").write_text(commit)
-    template, message = folder / "template.yaml", changes.get(MESSAGE, MESSAGE)
+    template = folder / "template.yaml"
     text = template.read_text()
     for old, new in changes.items():
         assert old in text
         text = text.replace(old, new)
     template.write_text(text)
     case = folder / "suite/tests/contract/test_feature.py"
-    case.write_text(FEATURE.replace("MESSAGE", message))
+    case.write_text(FEATURE.replace("WORD", changes.get(WORD, WORD)))
     packed = shutil.make_archive(f"{folder}-packed", "zip", folder)
     deploy(stage, Path(packed), allow_older=True)
 
@@ -169,12 +170,8 @@ def test_check(stage: Stage) -> None:
 
 
 def test_feature_and_changed_parameter_reach_live(stage: Stage, tmp_path: Path) -> None:
-    ship(
-        stage,
-        tmp_path,
-        "second",
-        **{"Default: 1024": "Default: 512", MESSAGE: "This route does not exist."},
-    )
+    changes = {"Default: 1024": "Default: 512", WORD: "desired"}
+    ship(stage, tmp_path, "second", **changes)
     assert runs(stage) == ("second", 512)
 
 
