@@ -8,6 +8,7 @@ from tools.packaging import build
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(keys.app, name="keys")
+app.add_typer(restore.app, name="restore")
 for command in (
     run.run,
     run.reset,
@@ -18,7 +19,6 @@ for command in (
     deploy.rollback,
     status.status,
     status.check_stage,
-    restore.restore,
     sam.sam_local,
 ):
     app.command()(command)

@@ -1,175 +1,197 @@
-"""Put back what is missing or different in a stage's table, from a copy of the table as it was.
+"""Put back what was damaged in a stage's table, from a copy of the table as it was.
 
-The service writes an animal once, the record of an `Idempotency-Key` once while it lasts, and its
-ids only rise.
-So each item can be put back by itself, on condition that it still is what was compared, while
-requests go on: a repair may be interrupted anywhere and repeated.
+`plan` compares the two and writes a file, which a person reads and edits; `apply` does what the
+file says. The service writes each item once, and its ids only rise. So an item can be put back by
+itself while requests go on, on condition that it still is as the plan found it.
 """
 
 import json
 import math
+import os
 import time
+from base64 import b64decode, b64encode
 from collections import Counter
-from contextlib import suppress
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
 
 from ops.stage import DeploymentError, StageName
+
+app = typer.Typer(help="Put back what was damaged in a table.", no_args_is_help=True)
 
 Item = dict[str, dict[str, Any]]
 """An item in DynamoDB's own JSON; empty if there is none."""
 
-_REPAIRS = {"pk": {"S": "repair"}, "id": {"N": "0"}}
+# One partition serves 3,000 read units a second, and one item takes 1,000 writes a second
+# (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html).
+_READ_UNITS_PER_SECOND = 1_500
+_IDS_PER_SECOND = 1_000
+# The service would take thirty years to give this id: from here up, ids are damage.
+_IMPOSSIBLE_ID = 10**12
+_EXAMPLES = 10
+_RECORD_SECONDS = 24 * 60 * 60
+_RAISE_COUNTER = r"""
+aws dynamodb update-item --table-name TABLE --key '{"pk": {"S": "counter"}, "id": {"N": "0"}}' \
+    --update-expression 'SET #value = :new' --expression-attribute-names '{"#value": "value"}' \
+    --condition-expression 'NOT attribute_type(#value, :n) OR #value < :new OR #value >= :end' \
+    --expression-attribute-values \
+    '{":n": {"S": "N"}, ":new": {"N": "NEW"}, ":end": {"N": "1000000000000"}}'
+"""
+_COUNTER = {"pk": {"S": "counter"}, "id": {"N": "0"}}
 
 
-class Change(NamedTuple):
-    """An item: what became of it, how it was found, and how it was at the moment."""
+@app.command()
+def plan(stage: StageName, copy: str) -> None:
+    """Write what a table lacks, or has otherwise than COPY, a copy of it, to COPY.jsonl.
 
-    verdict: str
-    found: Item
-    was: Item
-
-
-def restore(
-    stage: StageName, copy: str, *, apply: bool = False, again: bool = False
-) -> None:
-    """List what was damaged in a table since COPY was made of it; with --apply, put it back."""
+    What was created after the copy's moment has an id or key that was given again: it is another
+    client's, and goes to COPY-others.jsonl.
+    """
     outputs, client = stage.deployed(), stage.client("dynamodb")
-    animals = outputs["AnimalsTableName"]
-    try:
-        made = client.describe_table(TableName=copy)["Table"].get("RestoreSummary", {})
-        print(copy, "was restored from", made)
-        table = made.get("SourceTableArn", "").rpartition("/")[2]
-        if table not in outputs.values() or copy == table:
-            raise DeploymentError(f"{copy} is no copy of a table of {stage.stack}")
-        moment = int(made["RestoreDateTime"].timestamp())
-        was, found = _read(client, copy), _read(client, table)
-        # After the tables: whoever wrote what was read had noted it before.
-        repairs = client.get_item(
-            TableName=animals, Key=_REPAIRS, ConsistentRead=True
-        ).get("Item", {})
-        for began in repairs.keys() - _REPAIRS:
-            if int(began) < moment < _number(repairs, began) and not again:
-                raise DeploymentError(
-                    "an earlier moment was restored later; if this copy has no damage: --again"
-                )
-        changes = _compare(was, found)
-        if not apply:
-            print(
-                "Nothing was written: --apply does it. The copy costs money until then."
-            )
-            return
-        # Each moment has an attribute of its own, so that no operator overwrites another's note. No
-        # repair writes for longer than a day.
-        client.update_item(
-            TableName=animals,
-            Key=_REPAIRS,
-            UpdateExpression="SET #moment = :until",
-            ExpressionAttributeNames={"#moment": str(moment)},
-            ExpressionAttributeValues={":until": {"N": str(int(time.time()) + 86_400)}},
-        )
-        _raise_counter(client, animals, [*was.values(), *found.values()])
-        if left := _put_back(client, table, changes):
-            raise DeploymentError(
-                f"{left} items are left, later ones or changed meanwhile; {copy} stays"
-            )
-        client.delete_table(TableName=copy)
-        print(f"All is put back, and {copy} is deleted.")
-    except client.exceptions.ResourceNotFoundException:
-        raise DeploymentError(
-            f"{copy} is not there yet, or somebody else finished; or a table is gone"
-        ) from None
-
-
-def _read(client: Any, table: str) -> dict[str, Item]:
-    """Read all items of a table, by their keys."""
-    pages = client.get_paginator("scan").paginate(TableName=table, ConsistentRead=True)
-    return {
-        str([item.get(name) for name in ("hash", "pk", "id")]): item
-        for item in pages.search("Items")
-    }
-
-
-def _compare(was: dict[str, Item], found: dict[str, Item]) -> list[Change]:
-    """Compare what two tables have under each key, and list it."""
-    changes = [_judge(was.get(key, {}), found.get(key, {})) for key in was | found]
-    for change in changes:
-        if change.verdict != "fine":
-            print(json.dumps(change._asdict(), default=str))
-    print(Counter(each.verdict for each in changes))
-    return changes
-
-
-def _judge(was: Item, found: Item) -> Change:
-    """Say what became of an item: at least one of the two is there.
-
-    The service never writes over an animal, or over a record that lasts. So what differs was
-    damaged, unless it was deleted and its id given again, or its `Idempotency-Key` sent again: then
-    it is left. No client sees when an animal was created.
-    """
-    born = "expires" if "createdId" in was else "createdAt"
-    verdict = "different"
-    if found == was or (not found and 0 < _number(was, "expires") <= time.time()):
-        verdict = "fine"
-    elif (
-        {"hash", "revoked"} <= found.keys()
-        or "value" in was
-        or was.get("pk") == _REPAIRS["pk"]
+    source = client.describe_table(TableName=copy)["Table"].get("RestoreSummary", {})
+    table = source.get("SourceTableArn", "").rpartition("/")[2]
+    if table not in outputs.values() or copy == table:
+        raise DeploymentError(f"{copy} is no copy of a table of {stage.stack}")
+    print(f"{copy} is {table} as it was at {source['RestoreDateTime']:%c %Z}.")
+    moment = source["RestoreDateTime"].timestamp()
+    if table == outputs["AnimalsTableName"]:
+        _check_counter(client, table, copy, moment)
+    counts = Counter[str]()
+    with (
+        open(f"{copy}.jsonl", "w", opener=_open_private) as mine,
+        open(f"{copy}-others.jsonl", "w", opener=_open_private) as others,
     ):
-        verdict = "kept"
-    elif not was:
-        verdict = "newer"
-    elif not found:
-        verdict = "missing"
-    elif (
-        _number(found, born) > _number(was, born) > 0
-        and {**found, born: was.get(born)} != was
-    ):
-        verdict = "later" if born == "createdAt" else "newer"
-    return Change(verdict, found, was)
+        for found, was in _differences(client, table, copy):
+            line = {"found": found, "was": was, "table": table, "copy": copy}
+            text = json.dumps(line, default=_encode)
+            kind = "changed" if found else "missing"
+            if moment <= _created(found) != _created(was):
+                kind = "another client's"
+            print(text, file=others if kind == "another client's" else mine)
+            counts[kind] += 1
+            if counts[kind] <= _EXAMPLES:
+                print(f"{kind}: {text[:500]}")
+    print(*(f"{count} items are {kind}." for kind, count in counts.items()), sep="\n")
 
 
-def _number(item: Item, name: str) -> float:
-    """Return a number of an item; 0 if it has none."""
-    return float(item.get(name, {}).get("N", 0))
+@app.command()
+def apply(stage: StageName, file: Path) -> None:
+    """Put back each item of FILE, a plan, if it still is as the plan found it."""
+    tables, client = stage.deployed().values(), stage.client("dynamodb")
+    total, left, line = 0, 0, {}
+    # A record of an Idempotency-Key comes after its animal.
+    for is_record in (False, True):
+        with file.open() as lines:
+            for text in lines:
+                line = json.loads(text, object_hook=_decode)
+                table, found, was = line["table"], line["found"], line["was"]
+                if table not in tables:
+                    raise DeploymentError(f"{table} is no table of {stage.stack}")
+                if _is_record(was) != is_record:
+                    continue
+                total += 1
+                if reason := _put_back(client, table, found, was):
+                    left += 1
+                    print(f"left, {reason}: {json.dumps(_key(was))}")
+    print(f"{total - left} items are as they were, {left} are left.")
+    print(
+        "If a new plan is empty: aws dynamodb delete-table --table-name",
+        line.get("copy"),
+    )
+    if left:
+        raise DeploymentError("Plan again, or decide about what is left.")
 
 
-def _raise_counter(client: Any, table: str, items: list[Item]) -> None:
-    """Set the counter to the highest id of items, unless it has reached it."""
-    numbers = [_number(item, name) for item in items for name in ("id", "value")]
-    # A thousand creations a second would take thirty years to reach 10^12.
-    last = math.ceil(max(number for number in [0, *numbers] if number < 10**12))
-    with suppress(client.exceptions.ConditionalCheckFailedException):
-        client.update_item(
-            TableName=table,
-            Key={"pk": {"S": "counter"}, "id": {"N": "0"}},
-            UpdateExpression="SET #value = :last",
-            ConditionExpression="attribute_not_exists(#value) OR #value < :last",
-            ExpressionAttributeNames={"#value": "value"},
-            ExpressionAttributeValues={":last": {"N": str(last)}},
-        )
+def _check_counter(client: Any, table: str, copy: str, moment: float) -> None:
+    """Print the counter; if it may give an id again, refuse with the command that raises it."""
+    # In this order: a creation takes its id from the counter.
+    highest = max(_highest_id(client, table), _highest_id(client, copy))
+    last, last_before = _last_id(client, table), _last_id(client, copy)
+    print(
+        f"The counter is {last}, in the copy {last_before}; the highest id is {highest}."
+    )
+    new = max(last, last_before, highest)
+    if last < max(last_before, 0):
+        # Before it was damaged it may have given this many ids.
+        new += _IDS_PER_SECOND * math.ceil(time.time() - moment)
+    if new == last:
+        return
+    command = _RAISE_COUNTER.replace("TABLE", table).replace("NEW", str(new))
+    raise DeploymentError(f"Ids may be given again. Run this, then plan:{command}")
 
 
-def _put_back(client: Any, table: str, changes: list[Change]) -> int:
-    """Write what is missing or different, a record after its animal; return how many are left."""
-    left = [each.was.get("id") for each in changes if each.verdict == "later"]
-    for change in sorted(changes, key=lambda each: "createdId" in each.was):
-        if (
-            change.verdict in {"missing", "different"}
-            and change.was.get("createdId", "") not in left
-            and not _write(client, table, change.found, change.was)
-        ):
-            left.append(change.was.get("id"))
-    return len(left)
+def _last_id(client: Any, table: str) -> int:
+    """Return the last id that a counter gave; -1 if it is missing or cannot be a counter."""
+    response = client.get_item(TableName=table, Key=_COUNTER, ConsistentRead=True)
+    digits = response.get("Item", {}).get("value", {}).get("N", "")
+    is_possible = digits.isdigit() and int(digits) < _IMPOSSIBLE_ID
+    return int(digits) if is_possible else -1
 
 
-def _write(client: Any, table: str, found: Item, was: Item) -> bool:
-    """Put an item back if it still is as it was found; tell whether it was.
+def _highest_id(client: Any, table: str) -> int:
+    """Return the highest possible id of a table's animals; 0 if there are none."""
+    response = client.query(
+        TableName=table,
+        KeyConditionExpression="pk = :pet AND id < :end",
+        ExpressionAttributeValues={
+            ":pet": {"S": "pet"},
+            ":end": {"N": str(_IMPOSSIBLE_ID)},
+        },
+        ScanIndexForward=False,
+        Limit=1,
+        ConsistentRead=True,
+    )
+    return max([0, *(math.ceil(_number(each, "id")) for each in response["Items"])])
 
-    Of what it may have had besides, only a revocation matters. After a response that was lost, the
-    SDK's second attempt says no.
+
+def _differences(client: Any, table: str, copy: str) -> Iterator[tuple[Item, Item]]:
+    """Find the items of a copy that are missing in its table, or otherwise there.
+
+    Left out are the counter, records of Idempotency-Keys that have expired, and keys that were
+    revoked since.
     """
+    pages = client.get_paginator("scan").paginate(TableName=copy, ConsistentRead=True)
+    for page in pages:
+        for start in range(
+            0, len(page["Items"]), 100
+        ):  # BatchGetItem takes no more keys
+            batch = page["Items"][start : start + 100]
+            items = _get(client, table, [_key(was) for was in batch])
+            for was in batch:
+                found = items.get(str(_key(was)), {})
+                is_expired = _is_record(was) and _number(was, "expires") <= time.time()
+                is_counter = was.get("pk") == _COUNTER["pk"]
+                is_revoked = {"hash", "revoked"} <= found.keys()
+                if not (found == was or is_counter or is_expired or is_revoked):
+                    yield found, was
+
+
+def _get(client: Any, table: str, keys: list[Item]) -> dict[str, Item]:
+    """Read items by their keys, at no more than half of what one partition serves."""
+    items: dict[str, Item] = {}
+    request: Any = {table: {"Keys": keys, "ConsistentRead": True}}
+    while request:
+        response = client.batch_get_item(
+            RequestItems=request, ReturnConsumedCapacity="TOTAL"
+        )
+        items |= {str(_key(item)): item for item in response["Responses"][table]}
+        units = sum(each["CapacityUnits"] for each in response["ConsumedCapacity"])
+        # Keys that were throttled come back in UnprocessedKeys and cost nothing.
+        time.sleep(max(units, len(request[table]["Keys"])) / _READ_UNITS_PER_SECOND)
+        request = response["UnprocessedKeys"]
+    return items
+
+
+def _put_back(client: Any, table: str, found: Item, was: Item) -> str:
+    """Put an item back if it still is as it was found; return why it is left, if it is."""
+    if _is_record(was) and not _has_animal(client, table, was):
+        return "its animal is not there"
     names, values, tests = {}, {}, []
-    for number, name in enumerate({*was, "revoked"}):
+    # DynamoDB takes 300 operators and 4 KB: a very long item is compared in part.
+    attributes = [*dict.fromkeys([*was, "revoked", *found])][:120]
+    for number, name in enumerate(attributes):
         names[f"#{number}"] = name
         tests.append(f"attribute_not_exists(#{number})")
         if name in found:
@@ -181,8 +203,53 @@ def _write(client: Any, table: str, found: Item, was: Item) -> bool:
             Item=was,
             ConditionExpression=" AND ".join(tests),
             ExpressionAttributeNames=names,
+            ReturnValuesOnConditionCheckFailure="ALL_OLD",
             **({"ExpressionAttributeValues": values} if values else {}),
         )
-    except client.exceptions.ConditionalCheckFailedException:
-        return False
-    return True
+    except client.exceptions.ConditionalCheckFailedException as error:
+        # Another apply wrote it, or the SDK's first attempt, whose response was lost.
+        return "" if error.response.get("Item") == was else "changed since the plan"
+    return ""
+
+
+def _has_animal(client: Any, table: str, record: Item) -> bool:
+    """Tell whether the animal that was created with a record is there."""
+    key = {"pk": {"S": "pet"}, "id": {"N": record["createdId"].get("N", "0")}}
+    response = client.get_item(TableName=table, Key=key, ConsistentRead=True)
+    # The service reads its clock for the animal, and then again for the record.
+    return 0 <= _created(record) - _created(response.get("Item", {})) <= 1
+
+
+def _created(item: Item) -> float:
+    """Return when an item was created, in seconds since 1970; 0 or less if it does not say."""
+    if _is_record(item):
+        return _number(item, "expires") - _RECORD_SECONDS
+    return _number(item, "createdAt")
+
+
+def _number(item: Item, name: str) -> float:
+    return float(item.get(name, {}).get("N", 0))
+
+
+def _is_record(item: Item) -> bool:
+    return "pk" in item and item["pk"]["S"].startswith("idempotency#")
+
+
+def _key(item: Item) -> Item:
+    """Return an item's key, in the table of animals or in that of API keys."""
+    names = ("pk", "id") if "pk" in item else ("hash",)
+    return {name: item[name] for name in names}
+
+
+def _encode(binary: bytes) -> str:
+    return b64encode(binary).decode()
+
+
+def _decode(value: dict[str, Any]) -> dict[str, Any]:
+    """Read a binary value, which is Base64 in JSON."""
+    return {"B": b64decode(value["B"])} if isinstance(value.get("B"), str) else value
+
+
+def _open_private(path: str, flags: int) -> int:
+    """Open a file that only its owner may read."""
+    return os.open(path, flags, 0o600)

@@ -1,90 +1,245 @@
-"""What `make restore` does on moto; tests/reliability/test_repair.py has histories of it."""
+"""Plans of repairs, and what comes of applying them; tests/reliability/test_repair.py has more."""
 
+import json
+from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 
-from ops.restore import _write, restore
+from ops.restore import apply, plan
 from ops.stage import DeploymentError
 from tests.support.aws import Account
+from tests.support.aws_cli import parse
 from tools import ROOT
 
-MIA: dict[str, Any] = {"pk": "pet", "id": 1, "name": "Mia"}
-MAX = MIA | {"name": "Max", "revoked": 1}
-LEO = MIA | {"id": 2, "name": "Leo"}
-OLD: dict[str, Any] = {"pk": "idempotency#1", "id": 0, "createdId": 1, "expires": 1}
-ZOE = MIA | {"id": 3, "createdAt": 1}
-LATER = ZOE | {"name": "Zed", "createdAt": 2}
-COUNTER: dict[str, Any] = {"pk": "counter", "id": 0, "value": 2}
-# Written by hand.
-ODD = [
-    MIA | {"id": Decimal("20.5")},
-    MIA | {"id": Decimal("1E+40")},
-    {"pk": "odd", "id": 0, "value": None},
-]
+MOMENT = 1_000_000
+MIA: dict[str, Any] = {"pk": "pet", "id": 1, "name": "Mia", "createdAt": 999_990}
+RECORD = {"pk": "idempotency#a", "id": 0, "createdId": 1, "expires": 1_086_390}
+ODD = {"pk": "odd", "id": Decimal("20.5"), "B": [None, b"\xff"]}
+COUNTER: dict[str, Any] = {"pk": "counter", "id": 0, "value": 5}
+KEY = {"hash": "0f", "label": "bob"}
+# Created after the copy, under an id and a key that were given again.
+ZOE = MIA | {"name": "Zoe", "createdAt": 1_000_000}
+RECORD_OF_ZOE = RECORD | {"expires": 1_086_400}
+PLAN, OTHERS = Path("copy.jsonl"), Path("copy-others.jsonl")
+
+
+class Table:
+    """A table of a stage, and a copy of it as it was at MOMENT; it is ten seconds later."""
+
+    def __init__(self, account: Account, name: str, *items: Any) -> None:
+        self.stage, self.client = account.stage, account.client("dynamodb")
+        self._table = boto3.resource("dynamodb", "eu-central-1").Table(name)
+        self.put(*items)
+        self.client.restore_table_to_point_in_time(
+            SourceTableName=name, TargetTableName="copy"
+        )
+        summary = {
+            "SourceTableArn": f"table/{name}",
+            "RestoreDateTime": datetime.fromtimestamp(MOMENT, UTC),
+        }
+        account.answers["DescribeTable"] = {"Table": {"RestoreSummary": summary}}
+
+    def put(self, *items: Any) -> None:
+        for item in items:
+            self._table.put_item(Item=item)
+
+    def delete(self, item: Any) -> None:
+        self._table.delete_item(Key={"pk": item["pk"], "id": item["id"]})
+
+    def items(self) -> Any:
+        return self._table.scan()["Items"]
 
 
 @pytest.fixture
-def table(live: Account) -> Any:
-    """Copy a stage's table; while it is read, a repair from an earlier moment begins."""
-    table = boto3.resource("dynamodb", "eu-central-1").Table("animals")
-    for item in (MIA, LEO, ZOE, OLD, COUNTER):
-        table.put_item(Item=item)
-    live.client("dynamodb").restore_table_to_point_in_time(
-        SourceTableName="animals", TargetTableName="copy", UseLatestRestorableTime=True
-    )
-    live.client("dynamodb").meta.events.register(
-        "before-parameter-build.dynamodb.Scan",
-        lambda **_: table.put_item(Item={"pk": "repair", "id": 0, "1": 9999999999}),
-    )
-    return table
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    clock = SimpleNamespace(time=lambda: MOMENT + 10, sleep=lambda _: None)
+    monkeypatch.setattr("ops.restore.time", clock)
+    return clock
 
 
-def test_damage_is_put_back_and_what_is_odd_is_named_and_left(
-    live: Account, table: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    longer = OLD | {"expires": 9999999999}
-    for item in (MAX, LATER, longer, COUNTER | {"value": Decimal("3.5")}, *ODD):
-        table.put_item(Item=item)
-    table.delete_item(Key={"pk": "pet", "id": 2})
-
-    restore(live.stage, "copy", again=True)
-    assert "1E+40" in capsys.readouterr().out
-    assert MAX in table.scan()["Items"]
-
-    with pytest.raises(DeploymentError, match="1 items are left"):
-        restore(live.stage, "copy", apply=True, again=True)
-    for item in (MIA, LEO, LATER, OLD, COUNTER | {"value": 21}, *ODD):
-        assert item in table.scan()["Items"]
-    repairs = table.get_item(Key={"pk": "repair", "id": 0})["Item"]
-    assert len({*repairs} - {"pk", "id", "1"}) == 1
-    table.delete_item(Key={"pk": "pet", "id": 3})
-    restore(live.stage, "copy", apply=True, again=True)
-    assert ZOE in table.scan()["Items"]
-    assert live.client("dynamodb").list_tables()["TableNames"] == ["keys", "animals"]
+@pytest.fixture
+def animals(live: Account, clock: object) -> Table:  # noqa: ARG001
+    return Table(live, "animals", MIA, RECORD, ODD, COUNTER)
 
 
-def test_what_was_revoked_since_the_comparison_is_left(table: Any) -> None:
-    table.put_item(Item=MAX)
-    assert not _write(table.meta.client, "animals", MIA | {"name": "Max"}, MIA)
+@pytest.fixture
+def keys(live: Account, clock: object) -> Table:  # noqa: ARG001
+    return Table(live, "keys", KEY)
 
 
-@pytest.mark.usefixtures("table")
+def test_plan_has_a_line_for_each_item(animals: Table) -> None:
+    animals.delete(RECORD)
+
+    plan(animals.stage, "copy")
+
+    assert json.loads(PLAN.read_text()) == {
+        "found": {},
+        "was": {
+            "pk": {"S": "idempotency#a"},
+            "id": {"N": "0"},
+            "createdId": {"N": "1"},
+            "expires": {"N": "1086390"},
+        },
+        "table": "animals",
+        "copy": "copy",
+    }
+    assert PLAN.stat().st_mode & 0o777 == 0o600
+
+
+def test_changed_and_missing_items_are_put_back(animals: Table) -> None:
+    animals.put(MIA | {"createdAt": "today", "more": [b"\xfe"]})
+    animals.delete(RECORD)
+    animals.delete(ODD)
+
+    plan(animals.stage, "copy")
+    apply(animals.stage, PLAN)
+    apply(animals.stage, PLAN)
+
+    for item in (MIA, RECORD, ODD):
+        assert item in animals.items()
+
+
+@pytest.mark.parametrize("later", [{"name": "Tim"}, {"more": 1}, {"createdAt": 2}])
+def test_item_that_changed_after_the_plan_is_left(animals: Table, later: Any) -> None:
+    damaged = MIA | {"name": "Max", "more": 0}
+    animals.put(damaged)
+    plan(animals.stage, "copy")
+    animals.put(damaged | later)
+
+    with pytest.raises(DeploymentError):
+        apply(animals.stage, PLAN)
+
+    assert damaged | later in animals.items()
+
+
+def test_items_of_other_clients_have_a_plan_of_their_own(animals: Table) -> None:
+    animals.put(ZOE, RECORD_OF_ZOE)
+    plan(animals.stage, "copy")
+
+    apply(animals.stage, PLAN)
+    assert ZOE in animals.items()
+    assert RECORD_OF_ZOE in animals.items()
+
+    apply(animals.stage, OTHERS)
+    assert MIA in animals.items()
+    assert RECORD in animals.items()
+
+
+def test_record_is_left_without_its_animal(animals: Table) -> None:
+    animals.delete(RECORD)
+    animals.put(ZOE)
+    plan(animals.stage, "copy")
+
+    with pytest.raises(DeploymentError):
+        apply(animals.stage, PLAN)
+
+    assert RECORD not in animals.items()
+
+
+def test_expired_record_needs_no_repair(animals: Table, clock: SimpleNamespace) -> None:
+    animals.delete(RECORD)
+    clock.time = lambda: 1_086_390
+
+    plan(animals.stage, "copy")
+
+    assert PLAN.read_text() == ""
+
+
+def test_revoked_key_stays_revoked(keys: Table) -> None:
+    damaged = KEY | {"expires": 9}
+    keys.put(damaged)
+    plan(keys.stage, "copy")
+    keys.put(damaged | {"revoked": 1})
+
+    with pytest.raises(DeploymentError):
+        apply(keys.stage, PLAN)
+    assert damaged | {"revoked": 1} in keys.items()
+
+    plan(keys.stage, "copy")
+    assert PLAN.read_text() == ""
+
+
 @pytest.mark.parametrize(
-    ("copy", "message"),
+    ("damaged", "raised"),
     [
-        ("animals", "is no copy"),
-        ("copy", "--again"),
-        ("gone", "somebody else finished"),
+        (COUNTER | {"value": 4}, 10_005),  # it may have given 10,000 ids since
+        (COUNTER | {"value": -1}, 10_005),
+        (COUNTER | {"value": Decimal("5.5")}, 10_005),
+        (COUNTER | {"value": 10**12}, 10_005),
+        (COUNTER | {"value": "five"}, 10_005),
+        (MIA | {"id": 7}, 7),
     ],
 )
-def test_what_may_have_the_damage_is_refused(
-    live: Account, copy: str, message: str
+def test_printed_command_raises_the_counter(
+    animals: Table, damaged: Any, raised: int
 ) -> None:
-    with pytest.raises(DeploymentError, match=message):
-        restore(live.stage, copy)
+    animals.put(damaged)
+    with pytest.raises(DeploymentError) as error:
+        plan(animals.stage, "copy")
+
+    animals.client.update_item(**parse(str(error.value)))
+
+    assert COUNTER | {"value": raised} in animals.items()
+    plan(animals.stage, "copy")
+
+
+def test_printed_command_does_not_lower_the_counter(animals: Table) -> None:
+    animals.delete(COUNTER)
+    with pytest.raises(DeploymentError) as error:
+        plan(animals.stage, "copy")
+    animals.put(COUNTER | {"value": 20_000})
+
+    with pytest.raises(ClientError, match="ConditionalCheckFailed"):
+        animals.client.update_item(**parse(str(error.value)))
+
+
+def test_impossible_id_does_not_raise_the_counter(animals: Table) -> None:
+    animals.put(MIA | {"id": 10**12}, COUNTER | {"value": 6})
+
+    plan(animals.stage, "copy")
+
+
+def test_table_that_is_no_copy_is_refused(animals: Table, live: Account) -> None:
+    live.answers["DescribeTable"] = {"Table": {}}
+
+    with pytest.raises(DeploymentError, match="no copy"):
+        plan(animals.stage, "animals")
+
+
+def test_plan_of_another_stage_is_refused(animals: Table) -> None:
+    PLAN.write_text('{"found": {}, "was": {}, "table": "others", "copy": "copy"}')
+
+    with pytest.raises(DeploymentError, match="others is no table"):
+        apply(animals.stage, PLAN)
+
+
+def test_throttled_keys_are_read_again_after_a_pause(
+    animals: Table, live: Account, clock: SimpleNamespace
+) -> None:
+    key = {"pk": {"S": "pet"}, "id": {"N": "1"}}
+    live.answers["BatchGetItem"] = {
+        "Responses": {"animals": []},
+        "UnprocessedKeys": {"animals": {"Keys": [key]}},
+        "ConsumedCapacity": [{"CapacityUnits": 3000}],
+    }
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        live.answers.pop("BatchGetItem", None)
+
+    clock.sleep = sleep
+
+    plan(animals.stage, "copy")
+
+    assert PLAN.read_text() == ""
+    assert pauses[0] == 2  # half of a partition's 3,000 units a second
 
 
 @pytest.mark.parametrize(

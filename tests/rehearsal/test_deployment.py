@@ -211,7 +211,10 @@ def test_operator_throttles_the_stage(stage: Stage) -> None:
 
 
 @pytest.mark.role("OperatorRole")
-def test_repair_under_writers(stage: Stage) -> None:
+def test_repair_under_writers(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     dynamodb, table = stage.client("dynamodb"), stage.deployed()["AnimalsTableName"]
     copy = f"{table}-copy-1"
     with Client(stage.deployed()["BaseUrl"], check_key(stage)) as client:
@@ -230,7 +233,8 @@ def test_repair_under_writers(stage: Stage) -> None:
         dynamodb.delete_item(TableName=table, Key=key)
         with ThreadPoolExecutor(8) as pool:
             created = pool.map(lambda _: client.create("Mia", 12), range(100))
-            restore.restore(stage, copy, apply=True)
+            restore.plan(stage, copy)
+            restore.apply(stage, Path(f"{copy}.jsonl"))
         assert {damaged, *created} <= {*client.pets()}
 
 

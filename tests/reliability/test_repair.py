@@ -1,9 +1,13 @@
-"""Random damage, and repairs from two moments by operators who overlap, fail, die and repeat."""
+"""Random damage, and repairs from several copies by operators who overlap, fail, die and repeat."""
 
 import json
+import tempfile
+from collections import defaultdict
+from contextlib import chdir, suppress
 from datetime import UTC, datetime
 from functools import partial
 from operator import methodcaller
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,24 +17,18 @@ from botocore.exceptions import BotoCoreError, ClientError
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from ops.restore import Item, restore
+from ops.restore import Item, apply, plan
 from ops.stage import DeploymentError
 from tests.reliability.histories import DONE, Histories, Plan, die, run
 from tests.support import handlers
-from tests.support.fault_injection import (
-    LOST_RESPONSE,
-    THROTTLED,
-    Attempt,
-    Fault,
-    after,
-    answering,
-)
+from tests.support.aws_cli import parse
+from tests.support.fault_injection import LOST_RESPONSE, THROTTLED, Attempt, after
 
-CLIENT: Any = handlers.client()
-TABLES = {"AnimalsTable": handlers.ANIMALS, "ApiKeysTable": handlers.API_KEYS}
-KEY = {"hash": {"S": "0f"}, "label": {"S": "bob"}}
-# What may be written over an item; None: it is deleted.
-DAMAGE: list[Item] = [
+SDK: Any = handlers.client()
+TABLE = handlers.ANIMALS
+# What is written over attributes of an item; None: it is deleted.
+DAMAGE: list[Item | None] = [
+    None,
     {"name": {"S": "changed"}, "more": {"S": ""}},
     {"createdBy": {"S": "nobody"}, "createdAt": {"N": "1"}},
     {"createdAt": {"N": "9000000000"}},
@@ -38,15 +36,9 @@ DAMAGE: list[Item] = [
     {"value": {"N": "1"}},
     {"expires": {"N": "9000000000"}},
 ]
-STAGE: Any = SimpleNamespace(
-    stack="stage",
-    deployed=lambda: {f"{name}Name": table for name, table in TABLES.items()},
-    client=lambda _: CLIENT,
-)
 OTHERS: Plan = [
     methodcaller("create"),
     methodcaller("create", "retry"),
-    methodcaller("revoke"),
     methodcaller("repair", 0, []),
     methodcaller("repair", 1, []),
 ]
@@ -54,91 +46,130 @@ FAULTS = [THROTTLED, LOST_RESPONSE, die, after(die)]
 PLANS = st.lists(st.sampled_from([DONE] * 15 + OTHERS + FAULTS), max_size=30)
 
 
-def items() -> dict[str, Item]:
-    """Read the items of both tables by their names, such as `pet 1`."""
-    found = {}
-    for table in TABLES.values():
-        for item in handlers.ask("Scan", table)["Items"]:
-            key = [item[name] for name in ("hash", "pk", "id") if name in item]
-            found[" ".join(value for each in key for value in each.values())] = item
-    return found
+def key_of(item: Item) -> Item:
+    return {"pk": item["pk"], "id": item["id"]}
 
 
-def write(item: Item, members: Item | None) -> None:
-    """Write over members of an item; without any, delete it."""
-    table = TABLES["ApiKeysTable" if "hash" in item else "AnimalsTable"]
-    if members:
-        handlers.ask("PutItem", table, Item=item | members)
+def items(table: str = TABLE) -> dict[str, Item]:
+    """Read the items of a table by their names, such as `pet 1`."""
+    found = handlers.ask("Scan", table)["Items"]
+    return {f"{item['pk']['S']} {item['id']['N']}": item for item in found}
+
+
+def write(item: Item, attributes: Item | None) -> None:
+    """Write over attributes of an item; without any, delete it."""
+    if attributes:
+        handlers.ask("PutItem", TABLE, Item=item | attributes)
     else:
-        key = {name: item[name] for name in ("hash", "pk", "id") if name in item}
-        handlers.ask("DeleteItem", table, Key=key)
+        handlers.ask("DeleteItem", TABLE, Key=key_of(item))
 
 
-def check_record(record: Item) -> None:
-    """Check that the animal of a record is there, and is the one that it was written with."""
-    animal = items()[f"pet {record['createdId']['N']}"]
-    born = int(record["expires"]["N"]) - 24 * 60 * 60
-    assert animal["createdAt"] == {"N": str(born)}
+def has_animal(record: Item) -> bool:
+    """Tell whether the animal that was written with a record is there."""
+    animal = items().get(f"pet {record['createdId']['N']}", {})
+    created = int(record["expires"]["N"]) - 24 * 60 * 60
+    return animal.get("createdAt") == {"N": str(created)}
+
+
+# What the local store lacks.
+
+
+def describe_table(TableName: str) -> Any:  # noqa: N803 - the SDK's name
+    """Describe a copy, which is named after its moment."""
+    moment = datetime.fromtimestamp(int(TableName.rpartition("-")[2]), UTC)
+    source = {"SourceTableArn": f"table/{TABLE}", "RestoreDateTime": moment}
+    return {"Table": {"RestoreSummary": source}}
+
+
+def batch_get_item(RequestItems: Any, **_: Any) -> Any:  # noqa: N803
+    keys = RequestItems[TABLE]["Keys"]
+    responses = [
+        SDK.get_item(TableName=TABLE, Key=key, ConsistentRead=True) for key in keys
+    ]
+    there = [response["Item"] for response in responses if "Item" in response]
+    return {"Responses": {TABLE: there}, "UnprocessedKeys": {}, "ConsumedCapacity": []}
+
+
+def query(TableName: str, **_: Any) -> Any:  # noqa: N803
+    """Find the animal with the highest id."""
+    pets = [item for name, item in items(TableName).items() if name.startswith("pet")]
+    return {"Items": pets[-1:]}
+
+
+def raise_counter(error: DeploymentError) -> None:
+    """Run the command that a plan prints."""
+    command = parse(str(error))
+    command["ConditionExpression"] = "attribute_not_exists(#value) OR #value < :new"
+    values = command["ExpressionAttributeValues"]
+    command["ExpressionAttributeValues"] = {":new": values[":new"]}
+    with suppress(SDK.exceptions.ConditionalCheckFailedException):
+        SDK.update_item(**command)
+
+
+OPERATOR = SimpleNamespace(
+    batch_get_item=batch_get_item,
+    describe_table=describe_table,
+    exceptions=SDK.exceptions,
+    get_item=SDK.get_item,
+    get_paginator=SDK.get_paginator,
+    put_item=SDK.put_item,
+    query=query,
+)
+STAGE: Any = SimpleNamespace(
+    stack="stage",
+    deployed=lambda: {"AnimalsTableName": TABLE},
+    client=lambda _: OPERATOR,
+)
 
 
 class Repairs(Histories):
-    """What was acknowledged, and whether something of it is damaged."""
+    """What the service wrote, and what was damaged of it.
+
+    Attributes:
+        known: By name, the items that the service wrote; clients know the last.
+        damaged: The names of items whose last was damaged.
+        copies: By their names, whether no id could be given twice then.
+        is_counter_intact: Whether no id can be given twice.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.plans.append([])
-        self.moments: list[datetime] = []
-        self.copies: dict[str, Fault] = {}
-        self.made = ""  # with the Idempotency-Key
-        self.lost: set[str] = set()  # deleted: their ids may be given again
-        self.is_damaged = self.is_revoked = self.is_whole = False
-        self.pets: dict[str, Item] = {}
-        for item in handlers.items():
+        self.known = defaultdict[str, list[Item]](list)
+        self.damaged: set[str] = set()
+        self.copies: dict[str, bool] = {}
+        self.is_counter_intact = True
+        for item in items().values():
             write(item, None)
-        handlers.ask("PutItem", handlers.API_KEYS, Item=KEY)
         self.create("retry")
         self.create()
         self.copy()
-        self.then = items()
-        CLIENT.meta.events.register_first("before-send.dynamodb.*", self.meet)
+        SDK.meta.events.register_first("before-send.dynamodb.*", self.meet)
 
     def teardown(self) -> None:
         try:
             self.check()
         finally:
             super().teardown()
-            CLIENT.meta.events.unregister("before-send.dynamodb.*", self.meet)
+            SDK.meta.events.unregister("before-send.dynamodb.*", self.meet)
 
     def meet(
         self, event_name: str, request: AWSPreparedRequest, **_: object
     ) -> AWSResponse | None:
-        """Answer an operator: a copy that is asked for is there."""
-        asked = json.loads(str(request.body, "utf-8"))  # type: ignore[arg-type]
-        copy = self.copies.get(asked["TableName"])
-        operation = event_name.rpartition(".")[2]
-        attempt = Attempt(event_name, request)
-        if copy:
-            return copy(attempt)
-        assert asked.get("ConsistentRead") or operation in {"PutItem", "UpdateItem"}
-        if "createdId" in asked.get("Item", {}):
-            check_record(asked["Item"])
-        return self.answer(attempt)
+        """Answer an operator, after what comes before the request."""
+        item = json.loads(str(request.body, "utf-8")).get("Item", {})  # type: ignore[arg-type]
+        assert "fingerprint" not in item or has_animal(item)
+        return self.answer(Attempt(event_name, request))
 
     @rule()
     def copy(self) -> None:
-        """Let a moment pass that an operator may name: at the first, nothing is damaged."""
         self.clock.advance(10)
-        seconds = self.clock.wall
-        moment = datetime.fromtimestamp(seconds, UTC)
-        for logical, table in TABLES.items():
-            made = {"SourceTableArn": f"table/{table}", "RestoreDateTime": seconds}
-            copy = {
-                "Table": {"RestoreSummary": made},
-                "Items": handlers.ask("Scan", table)["Items"],
-            }
-            name = f"{logical}-{moment}"
-            self.copies[name] = answering(200, json.dumps(copy).encode())
-        self.moments = [*self.moments[:1], moment]
+        copy = f"copy-{self.clock.wall:.0f}"
+        self.copies[copy] = self.is_counter_intact
+        request = handlers.TEMPLATE.tables["AnimalsTable"].request | {"TableName": copy}
+        handlers.ask("CreateTable", copy, **request)
+        for item in items().values():
+            handlers.ask("PutItem", copy, Item=item)
         self.clock.advance(10)
 
     @rule(key=st.sampled_from(["", "retry"]))
@@ -149,74 +180,77 @@ class Repairs(Histories):
         )
         assert response
         if response.status != 201:
-            assert self.is_damaged
+            assert self.damaged
             return
-        name = f"pet {response.body['id']}"
-        if key:
-            assert self.is_damaged or self.made in {"", name}, "a key made two animals"
-            if name == self.made or "Idempotency-Replayed" in response.headers:
-                return
-            self.made = name
-        elif name == self.made:
-            self.made = ""  # the key's animal is lost
-        assert name not in self.pets or name in self.lost, "an id was given twice"
-        self.lost.discard(name)
-        self.pets[name] = items()[name]
-
-    @rule()
-    def revoke(self) -> None:
-        if "0f" in (found := items()):
-            self.is_revoked = True
-            write(found["0f"], {"revoked": {"N": "1"}})
+        record = next((name for name in items() if name.startswith("idem")), "")
+        if "Idempotency-Replayed" in response.headers:
+            assert self.known[record]
+            return
+        assert not key or not self.known[record] or record in self.damaged
+        pet = f"pet {response.body['id']}"
+        assert pet not in self.known or not self.is_counter_intact
+        for name in [pet, record] if key else [pet]:
+            self.known[name].append(items()[name])
+            self.damaged.discard(name)
 
     @rule(
-        start=st.sampled_from(["", "counter", "pet", "pet 2", "idempotency", "0f"]),
-        members=st.none() | st.sampled_from(DAMAGE),
+        start=st.sampled_from(["", "counter", "pet", "pet 2", "idem"]),
+        attributes=st.sampled_from(DAMAGE),
     )
-    def damage(self, start: str, members: Item | None) -> None:
-        """Damage what is as the first copy has it, and the counter."""
+    def damage(self, start: str, attributes: Item | None) -> None:
         for name, item in items().items():
-            is_intact = name == "counter 0" or item == self.then.get(name)
-            if name.startswith(start) and is_intact:
-                self.is_damaged, self.is_whole = True, False
-                self.lost.add(name)
-                write(item, members)
+            if name.startswith(start):
+                self.damaged.add(name)
+                self.is_counter_intact &= name != "counter 0"
+                write(item, attributes)
 
-    @rule(which=st.integers(0, 1), plan=PLANS)
+    @rule(which=st.integers(0, 9), plan=PLANS)
     def repair(self, which: int, plan: Plan) -> None:
-        """Let an operator repair both tables."""
-        at = self.moments[which % len(self.moments)]
-        is_certain = LOST_RESPONSE not in plan
-        ends = [
-            self.perform(plan, partial(self.restore, at, table)) for table in TABLES
-        ]
-        if which == 0:
-            self.is_whole = is_certain and None not in ends and "refused" not in ends
+        """Let an operator repair from one of the copies, until an error."""
+        copies = [*self.copies]
+        with tempfile.TemporaryDirectory() as folder, chdir(folder):
+            self.perform(
+                plan, partial(self.plan_and_apply, copies[which % len(copies)])
+            )
 
-    def restore(self, at: datetime, table: str) -> str:
-        try:
-            restore(STAGE, f"{table}-{at}", apply=True)
-        except (BotoCoreError, ClientError, DeploymentError) as error:
-            return "left" if "later ones" in str(error) else "refused"
-        return "done"
+    def plan_and_apply(self, copy: str) -> None:
+        with suppress(BotoCoreError, ClientError):
+            try:
+                plan(STAGE, copy)
+            except DeploymentError as error:
+                raise_counter(error)
+                self.is_counter_intact |= self.copies[copy]
+                plan(STAGE, copy)
+            for file in Path(f"{copy}.jsonl"), Path(f"{copy}-others.jsonl"):
+                self.edit(file)
+                with suppress(DeploymentError):  # some items are left
+                    apply(STAGE, file)
+
+    def edit(self, file: Path) -> None:
+        """Remove lines of items that were damaged in the copy, or are really another client's."""
+        kept = []
+        for text in file.read_text().splitlines():
+            line = json.loads(text)
+            known = self.known[f"{line['was']['pk']['S']} {line['was']['id']['N']}"]
+            is_theirs = "others" in file.name and line["found"] in known
+            if line["was"] in known and not is_theirs:
+                kept.append(text)
+        file.write_text("\n".join(kept))
 
     def check(self) -> None:
-        """Repair for the last time, and compare with what was acknowledged."""
-        self.repair(1, [DONE, methodcaller("repair", 0, [])])
-        if not self.is_whole:
-            self.repair(0, [])
-        self.repair(1, [])
-        assert self.is_whole
-        found = items()
-        assert {name: found[name] for name in found if "pet" in name} == self.pets
-        assert "revoked" in found["0f"] if self.is_revoked else found["0f"] == KEY
-        last = int(found["counter 0"]["value"]["N"])
-        assert all(int(item["id"]["N"]) <= last for item in self.pets.values())
-        self.is_damaged = False
-        self.clock.advance(60)  # for so long a key that was gone is refused
-        self.lost.clear()
+        """Repair from each copy until nothing changes, and compare."""
+        for which in [*range(len(self.copies))] * 3:
+            self.repair(which, [])
+        copies = [items(copy) for copy in self.copies]
+        for name, known in self.known.items():
+            is_copied = any(copy.get(name) == known[-1] for copy in copies)
+            # A record is left if its animal is lost, or another client has the id.
+            if "fingerprint" in known[-1] and not has_animal(known[-1]):
+                continue
+            if is_copied or name not in self.damaged:
+                assert items()[name] == known[-1]
+        self.damaged.clear()
         self.create()
-        self.create("retry")
 
 
 def test_repairs_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,7 +109,8 @@ class FaultyStore:
     """
 
     def __init__(self, otherwise: Fault = Attempt.carry_out) -> None:
-        auth.forget_keys()
+        auth._known_keys.clear()
+        auth._unknown_keys.clear()
         handlers.empty_store()
         self._otherwise = otherwise
         self.faults: dict[str, list[Fault]] = {}

@@ -55,7 +55,7 @@ def test_limits_are_those_of_the_firewall(row: str, rule: str) -> None:
 
 
 def test_idempotency_keys_are_kept_as_long_as_the_text_says() -> None:
-    hours = catalogue.IDEMPOTENCY_SECONDS // 3600
+    hours = catalogue._IDEMPOTENCY_SECONDS // 3600
 
     assert WORDS.count("kept for ") == WORDS.count(f"kept for {hours} hours") == 2
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _BEARER = re.compile(r"bearer +(\S+) *", re.IGNORECASE | re.ASCII)
 
-_API_KEY_ITEM_RESPONSE: Validator[ApiKeyItemResponse] = Validator("ApiKeyItemResponse")
+_ITEM_RESPONSE: Validator[ApiKeyItemResponse] = Validator("ApiKeyItemResponse")
 _CACHE_SECONDS = 60
 _CACHE_ENTRIES = 1024
 
@@ -70,12 +70,6 @@ class _Cache:
 _known_keys, _unknown_keys = _Cache(), _Cache()
 
 
-def forget_keys() -> None:
-    """Empty the caches: tests begin another execution environment so."""
-    _known_keys.clear()
-    _unknown_keys.clear()
-
-
 def authenticate(authorization: list[str]) -> Caller:
     """Identify the caller, and note the key in the invocation.
 
@@ -122,7 +116,7 @@ def _read(key_hash: str) -> ApiKey | None:
     try:
         return dynamodb.read(
             dynamodb.client.get_item,
-            _API_KEY_ITEM_RESPONSE,
+            _ITEM_RESPONSE,
             TableName=settings.API_KEYS_TABLE,
             Key={"hash": {"S": key_hash}},
             ConsistentRead=True,

@@ -6,7 +6,6 @@ Everything lives in one table, so that a backup holds animals, counter and recor
     pet                 1, 2...  an animal; those with a status are in the index `by-status`, too
     counter             0        the last id given
     idempotency#<hash>  0        the id that was created with an Idempotency-Key
-    repair              0        the moments of repairs; no function reads it
 """
 
 from __future__ import annotations
@@ -31,8 +30,7 @@ if TYPE_CHECKING:
     from animal_store.auth import Caller
     from animal_store.models import CounterResponse, IdempotencyRecord
 
-IDEMPOTENCY_SECONDS = 24 * 60 * 60
-"""How long the record of an Idempotency-Key counts."""
+_IDEMPOTENCY_SECONDS = 24 * 60 * 60
 _CONFLICT_ATTEMPTS = 6
 _CONFLICT_SECONDS = 0.05
 # A transaction that was cancelled for one of these reasons may succeed when retried
@@ -172,7 +170,7 @@ class Catalogue(Generic[New, Stored]):
             ExpressionAttributeValues={":one": {"N": "1"}},
             ReturnValues="UPDATED_NEW",
         )
-        return response["value"]
+        return response["Attributes"]["value"]
 
     def _key(self, resource_id: int) -> Item:
         return {"pk": {"S": self.partition}, "id": {"N": str(resource_id)}}
@@ -226,7 +224,7 @@ def _put_with_record(item: Item, new: Mapping[str, object], record_key: str) -> 
             "id": {"N": "0"},
             "fingerprint": {"S": fingerprint},
             "createdId": item["id"],
-            "expires": {"N": str(now + IDEMPOTENCY_SECONDS)},
+            "expires": {"N": str(now + _IDEMPOTENCY_SECONDS)},
         },
         # DynamoDB deletes expired records late (within days), so the expiry is checked here.
         "ConditionExpression": "attribute_not_exists(pk) OR expires <= :now",
@@ -282,7 +280,7 @@ def _write(transaction: list[dict[str, Any]]) -> None:
             causes = [f"{each['Code']}: {each.get('Message')}" for each in transient]
         else:
             return
-    raise StoreUnavailable(f"each attempt was cancelled, the last by {causes}")
+    raise StoreUnavailable(f"cancelled {_CONFLICT_ATTEMPTS} times, at last by {causes}")
 
 
 def _cancellation_reasons(error: ClientError) -> list[dict[str, Any]]:

@@ -5,24 +5,23 @@
 
 import time
 from contextvars import ContextVar
-from dataclasses import dataclass
 
 
-@dataclass(slots=True)
 class Invocation:
     """One run of a function.
 
     Args:
         deadline: When Lambda ends it, in seconds of `time.monotonic()`.
-        store_calls: Calls to DynamoDB so far, the SDK's own retries included.
-        key_id: The id of the key that was sent, valid or not; None unless it is well formed.
-        key_label: The name that the operator gave the key; None until it is known to be valid.
     """
 
-    deadline: float
-    store_calls: int = 0
-    key_id: str | None = None
-    key_label: str | None = None
+    def __init__(self, deadline: float) -> None:
+        self.deadline = deadline
+        self.store_calls = 0
+        """Calls to DynamoDB so far, the SDK's own retries included."""
+        self.key_id: str | None = None
+        """The id of the key that was sent, valid or not; None unless it is well formed."""
+        self.key_label: str | None = None
+        """The name that the operator gave the caller's key; None until it is known to be valid."""
 
     def has_left(self, seconds: float) -> bool:
         """Tell whether that many seconds are left."""

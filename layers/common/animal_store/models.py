@@ -70,6 +70,12 @@ class ApiKey(TypedDict):
     revoked: NotRequired[Any]
 
 
+class Counter(TypedDict):
+    """The attribute of a counter: the last id given."""
+
+    value: Annotated[Id, Field(validation_alias=AliasPath("value", "N"))]
+
+
 class IdempotencyRecord(TypedDict):
     """The record of an Idempotency-Key, as far as functions read it."""
 
@@ -96,9 +102,9 @@ class ApiKeyItemResponse(TypedDict):
 
 
 class CounterResponse(TypedDict):
-    """DynamoDB's response to an UpdateItem of a counter, which says the last id given."""
+    """DynamoDB's response to an UpdateItem of a counter."""
 
-    value: Annotated[Id, Field(validation_alias=AliasPath("Attributes", "value", "N"))]
+    Attributes: Counter
 
 
 FROM_OUTSIDE = (

@@ -2,7 +2,7 @@
 
 import os
 
-# The variable has Powertools' name, but `telemetry` writes the metrics.
+# Powertools' name for it, so that its tools find it too; here only `telemetry` uses it.
 METRICS_NAMESPACE = os.environ["POWERTOOLS_METRICS_NAMESPACE"]
 STAGE = os.environ["STAGE"]
 ANIMALS_TABLE = os.environ["ANIMALS_TABLE"]

@@ -1,0 +1,16 @@
+"""Commands of the AWS CLI, as our commands print them."""
+
+import json
+import shlex
+from typing import Any
+
+
+def parse(text: str) -> dict[str, Any]:
+    """Return the parameters of the call that a text's command makes."""
+    command = text.partition("\naws ")[2].replace("\\\n", "")
+    _service, _operation, *words = shlex.split(command)
+    parameters = {}
+    for option, value in zip(words[::2], words[1::2], strict=True):
+        name = option.title().replace("-", "")
+        parameters[name] = json.loads(value) if value.startswith("{") else value
+    return parameters
