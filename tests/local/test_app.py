@@ -5,6 +5,8 @@ import socket
 import pytest
 
 from tests.support.processes import RunningService
+from tests.support.waiting import wait_for
+from tools.local.listener import listen
 
 
 def test_only_names_of_this_machine_are_answered(service: RunningService) -> None:
@@ -54,3 +56,17 @@ def test_absolute_form_with_another_host_is_refused(service: RunningService) -> 
     target = "http://other.example/v1/pets"
 
     assert send(service, target, host="127.0.0.1") == b"400 Bad Request"
+
+
+def test_client_does_not_choose_its_address(service: RunningService) -> None:
+    headers = {"X-Forwarded-For": "192.0.2.1", "X-Forwarded-Proto": "https"}
+
+    service.http.get("/pets?limit=17", headers=headers)
+
+    wait_for(lambda: "limit=17" in service.console.read_text())
+    assert "192.0.2.1" not in service.console.read_text()
+
+
+def test_answers_do_not_wait_for_an_acknowledgement() -> None:
+    with listen("127.0.0.1", 0) as listener:
+        assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
