@@ -140,9 +140,20 @@ def test_list_is_in_utc_and_steers_no_terminal(
     kathmandu: None,  # noqa: ARG001
 ) -> None:
     keys.put(replace(BOB, label="\x1b[2J\u202e", expires=2, issuedBy="\x07"))
-    keys.put(KeyRecord("00" + "c" * 62, "expired check", created=1, expires=2))
 
     command.list_(stage=stage)
     command.revoke(BOB.id, stage=stage)
 
     assert capsys.readouterr().out == EXPECTED_LISTING
+
+
+def test_expired_keys_of_checks_are_not_listed(
+    stage: Any, keys: KeyTable, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys.put(KeyRecord("00" + "a" * 62, "check", created=1, expires=2))
+    keys.put(KeyRecord("00" + "b" * 62, "check", created=1))
+
+    command.list_(stage=stage)
+
+    ids = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert ids == ["Id", "00bbbbbbbbbb", EXAMPLE_HASH[:12]]

@@ -18,11 +18,12 @@ from tools.packaging.targets import TARGETS
 
 # A conftest.py that notes what the run of a suite has loaded and can read.
 RECORDER = """
-import json, os, pathlib, sys
+import importlib.util, json, os, pathlib, sys
 
 def pytest_sessionfinish():
     files = [getattr(module, "__file__", None) or "" for module in sys.modules.values()]
     record = {"files": files, "home": os.path.expanduser("~"), "variables": sorted(os.environ)}
+    record["tools"] = importlib.util.find_spec("tools") and "found"
     pathlib.Path("record.json").write_text(json.dumps(record))
 """
 # git -c: without this machine's settings
@@ -69,6 +70,7 @@ def test_packed_suite_runs_without_the_checkout_and_without_credentials(
     ]
     assert (status, from_checkout) == (0, [])
     assert f"{suite}/tests/contract/conftest.py" in seen["files"]
+    assert seen["tools"] is None
     assert seen["home"] == str(suite)
     assert {"AWS_ACCESS_KEY_ID", "EXPECTED_FAILURES"}.isdisjoint(seen["variables"])
     assert "CONTRACT_API_KEY" in seen["variables"]
