@@ -30,7 +30,7 @@ class KeyAdministrationError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class KeyRecord:
-    """What is stored about a key; times are seconds since 1970."""
+    """The record of a key; times are seconds since 1970."""
 
     hash: str  # SHA-256 of the key, in hexadecimal
     label: str
@@ -42,7 +42,7 @@ class KeyRecord:
 
     @property
     def id(self) -> str:
-        """What people call the key."""
+        """The id by which people know the key."""
         return self.hash[: api_key.ID_LENGTH]
 
     @property

@@ -1,4 +1,4 @@
-"""What the commands of a stage say is missing: region, then programs; a build comes last."""
+"""Commands of a stage name what is missing: first the region, then sam; a build comes last."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What a stage runs after a deployment or a rollback, and what is refused."""
+"""Deployments and rollbacks: which commit the stage then runs, and which are refused."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What each role of ops/bootstrap.yaml may do and may not, evaluated: permissions.yaml."""
+"""Each role of ops/bootstrap.yaml may do what permissions.yaml says, and no more."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What `status` and `check-stage` report of a stage, one fault at a time."""
+"""`status` and `check-stage` report each fault of a stage in one line."""
 
 import time
 from datetime import UTC, datetime, timedelta
