@@ -1,4 +1,4 @@
-"""Calls to DynamoDB, for `catalogue` and `auth`: one SDK client for each execution environment.
+"""Calls DynamoDB for `catalogue` and `auth`, by one SDK client for each execution environment.
 
 An attempt is made only if it can end before Lambda ends the invocation. A response that is cut off
 or fails its checksum is a failure.

@@ -1,4 +1,4 @@
-"""The Error that a client receives for each exception, and all codes of errors."""
+"""Says which Error a client receives for each exception, and which status each code has."""
 
 from __future__ import annotations
 

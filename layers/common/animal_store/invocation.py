@@ -1,4 +1,4 @@
-"""The invocation that runs in this thread: how long it may take, and what its log line will say.
+"""Holds the invocation that runs in this thread: its deadline, and facts for its log line.
 
 `operation` begins it, `auth` and `dynamodb` read and complete it.
 """

@@ -1,4 +1,4 @@
-"""Pages of a list, for the functions that list a catalogue: `limit`, `cursor` and next link.
+"""Answers a list page by page, for the functions that list a catalogue: limit, cursor, next link.
 
 A cursor is the last id of the page before, bound to stage, catalogue and filters: 18 bytes in
 base64url, of which 8 are the id (int64, big endian) and 10 a checksum over all of it. The checksum

@@ -1,4 +1,4 @@
-"""Responses of operations, rendered as API Gateway's REST proxy integration expects them.
+"""Renders the responses of operations as API Gateway's REST proxy integration expects them.
 
 https://docs.aws.amazon.com/apigateway/latest/developerguide/set-up-lambda-proxy-integrations.html
 """
