@@ -18,46 +18,9 @@ from ops.stage import Stage
 
 # Moto makes the default one anew for each test, which would read the services' models again.
 SESSION = boto3.Session(region_name="eu-central-1")
-# The stage's topic and tables are in it, because moto replaces what is in a stack at each update.
-BOOTSTRAP = """
-Resources:
-  Topic: {Type: AWS::SNS::Topic, Properties: {TopicName: topic}}
-  Bucket: {Type: AWS::S3::Bucket, Properties: {BucketName: artifacts}}
-  Keys:
-    Type: AWS::DynamoDB::Table
-    Properties:
-      TableName: keys
-      AttributeDefinitions: [{AttributeName: hash, AttributeType: S}]
-      KeySchema: [{AttributeName: hash, KeyType: HASH}]
-      BillingMode: PAY_PER_REQUEST
-  Animals:
-    Type: AWS::DynamoDB::Table
-    Properties:
-      TableName: animals
-      AttributeDefinitions:
-        - {AttributeName: pk, AttributeType: S}
-        - {AttributeName: id, AttributeType: N}
-      KeySchema:
-        - {AttributeName: pk, KeyType: HASH}
-        - {AttributeName: id, KeyType: RANGE}
-      BillingMode: PAY_PER_REQUEST
-Outputs:
-  ArtifactBucketName: {Value: artifacts}
-  ExecutionRoleArn: {Value: role/execution}
-  PermissionsBoundaryArn: {Value: policy/boundary}
-  Repository: {Value: octo/animals}
-"""
-# The template of an artifact has these parts; its resource is one that moto knows.
-TEMPLATE = """
-Parameters: {MemorySize: {Type: Number, Default: 0}}
-Globals: {Function: {Environment: {Variables: {}}}}
-Resources: {Own: {Type: AWS::SNS::Topic}}
-Outputs:
-  AlarmTopicArn: {Value: "arn:aws:sns:eu-central-1:123456789012:topic"}
-  AnimalsTableName: {Value: animals}
-  ApiKeysTableName: {Value: keys}
-  BaseUrl: {Value: "https://a/v1"}
-"""
+# They stand for the stack of ops/bootstrap.yaml, and for the template of an artifact.
+BOOTSTRAP = Path(__file__).with_name("aws_account.yaml").read_text()
+TEMPLATE = Path(__file__).with_name("aws_stage.yaml").read_text()
 CONFIG = """
 [production.deploy.parameters]
 parameter_overrides = ["Stage=production", "MemorySize=1024"]
