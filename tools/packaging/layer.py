@@ -153,5 +153,5 @@ def build(target: Target, output: Path, *others: Target) -> None:
 
 
 if __name__ == "__main__":
-    first, *rest = [TARGETS[name] for name in sys.argv[2:]]
+    first, *rest = [TARGETS[name] for name in " ".join(sys.argv[2:]).split()]
     build(first, Path(sys.argv[1]), *rest)
