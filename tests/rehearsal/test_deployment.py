@@ -131,8 +131,10 @@ def test_administrator_hands_the_stack_over_to_the_pipeline(stage: Stage) -> Non
         f"PermissionsBoundary={boundary}",
     )
     assert done.returncode == 0, done.stdout
-    role = stage.client("iam").get_role(RoleName=find(stage, "GetPetRole"))["Role"]
-    assert role["PermissionsBoundary"]["PermissionsBoundaryArn"] == boundary
+    assert {
+        "ParameterKey": "PermissionsBoundary",
+        "ParameterValue": boundary,
+    } in stage.describe()["Parameters"]
 
 
 @plain_sam
@@ -150,8 +152,8 @@ def test_failed_deployment_over_a_plain_stack_goes_back(
 ) -> None:
     broken = """
   Broken:
-    Type: AWS::Lambda::Alias
-    Properties: {FunctionName: none, FunctionVersion: "1", Name: live}
+    Type: AWS::Lambda::Url
+    Properties: {TargetFunctionArn: no-function, AuthType: AWS_IAM}
 Outputs:
 """
     with pytest.raises(DeploymentError, match="is UPDATE_ROLLBACK_COMPLETE"):
