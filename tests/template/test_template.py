@@ -1,4 +1,4 @@
-"""What template.yaml promises: a block for each operation, safeguards, and no other way in."""
+"""template.yaml has a block for each operation, its safeguards, and no other way in."""
 
 import json
 import re
