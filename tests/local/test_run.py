@@ -76,14 +76,8 @@ def test_invoked_event_gets_the_status_in_its_file_name(
 
     assert f"-{json.loads(invoked.stdout)['statusCode']}" in name
     assert invoked.exit_code == 0
-
-
-def test_invoked_event_leaves_the_store_of_make_run_alone(tmp_path: Path) -> None:
-    command(tmp_path, "run")
-    command(tmp_path, "invoke", LIST)
-
-    with closing(Database(DataFolder(tmp_path).database)) as database:
-        assert pets(database) == []
+    assert (tmp_path / "events/store").exists()
+    assert not (tmp_path / "store").exists()
 
 
 @pytest.mark.parametrize("failure", [{"statusCode": 500}, OSError])
@@ -109,13 +103,14 @@ def test_invoked_handler_that_fails_is_a_failure(
     ],
 )
 def test_broken_event_is_explained(tmp_path: Path, content: str, reason: str) -> None:
-    event = tmp_path / "event.json"
-    event.write_bytes(content.encode(errors="surrogatepass"))
+    file = tmp_path / "event.json"
+    file.write_bytes(content.encode(errors="surrogatepass"))
 
-    message = str(command(tmp_path, "invoke", str(event)).exception)
+    message = str(command(tmp_path, "invoke", str(file)).exception)
 
-    expected = f"{event} is not an event of API Gateway for this service: {reason}"
+    expected = f"{file} is not an event of API Gateway for this service: {reason}"
     assert message.startswith(expected)
+    assert not (tmp_path / "events").exists()
 
 
 def test_example_key_of_a_command_that_was_killed_is_removed(tmp_path: Path) -> None:
@@ -219,16 +214,15 @@ def test_data_folder_is_its_owners(tmp_path: Path) -> None:
     assert {oct(file.stat().st_mode & 0o777) for file in files} == {"0o600"}
 
 
-def test_reset_keeps_the_old_store(tmp_path: Path) -> None:
-    command(tmp_path, "run")
-    content = (tmp_path / "store/dynamodb.sqlite").read_bytes()
+def test_reset_keeps_each_old_store(tmp_path: Path) -> None:
+    for content in ("first", "second"):
+        (tmp_path / "store").mkdir()
+        (tmp_path / "store/dynamodb.sqlite").write_text(content)
+        command(tmp_path, "reset")
 
-    for name in ("reset", "run", "reset", "run"):
-        command(tmp_path, name)
-
-    first, _ = sorted(tmp_path.glob("store.*.old/dynamodb.sqlite"))
-    assert first.read_bytes() == content
-    assert "  local  " in command(tmp_path, "keys", "list").stdout
+    old = sorted(tmp_path.glob("store.*.old/dynamodb.sqlite"))
+    assert [file.read_text() for file in old] == ["first", "second"]
+    assert not (tmp_path / "store").exists()
 
 
 @pytest.mark.slow

@@ -37,11 +37,9 @@ def opened(folder: Path, **variables: str) -> Iterator[LocalService]:
 @pytest.mark.parametrize(
     "variables",
     [
-        {},
         {"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"},
         {"AWS_PROFILE": "ignoring"},
         {"AWS_ENDPOINT_URL_SQS": "https://sqs.eu-central-1.amazonaws.com"},
-        {"AWS_USE_FIPS_ENDPOINT": "true", "AWS_DEFAULT_REGION": "eu-central-1"},
     ],
 )
 def test_settings_of_the_user_do_not_lead_to_aws(

@@ -21,6 +21,7 @@ from tools.local import LocalError
 from tools.local.folder import DataFolder
 from tools.local.gateway import Gateway
 from tools.local.service import LocalService, examples, load_template, open_store
+from tools.local.template import Template
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
@@ -60,22 +61,27 @@ def example_data(gateway: Gateway, service: LocalService) -> Iterator[None]:
         keys.remove_example_key()
 
 
-def send_event(gateway: Gateway, path: Path) -> Any:
-    """Return the response of the function to which an event's path and method lead.
+def read_event(template: Template, path: Path) -> tuple[str, dict[str, Any]]:
+    """Read an event; return the function to which its path and method lead, and the event.
 
     Raises:
         LocalError: The file is not such an event.
     """
     try:
         event = json.loads(path.read_text("utf-8"))
-        route, _ = gateway.template.find(event["httpMethod"], event["path"])
+        route, _ = template.find(event["httpMethod"], event["path"])
     except (ValueError, LookupError, TypeError) as error:
         why = f"{type(error).__name__}: {error}"
         raise LocalError(
             f"{path} is not an event of API Gateway for this service: {why}"
         ) from error
+    return route.function, event
+
+
+def send_event(gateway: Gateway, path: Path) -> Any:
+    """Return the response of an event's function."""
     # Longer than the function's own timeout: someone may be at a breakpoint.
-    return gateway.invoke(route.function, event, 15 * 60)
+    return gateway.invoke(*read_event(gateway.template, path), 15 * 60)
 
 
 def invoke(
@@ -86,10 +92,12 @@ def invoke(
     Its response goes to stdout, its log to stderr. The status is 1 if the response is a failure of
     the service.
     """
+    # The cursors in the events are of this stage.
+    template = load_template(stage="staging")
+    read_event(template, event)  # a mistake in it is said before anything is prepared
     folder = DataFolder(DataFolder().path / "events")
     with redirect_stdout(sys.stderr), open_store(folder) as service:
-        # The cursors in the events are of this stage.
-        gateway = service.gateway(load_template(stage="staging"))
+        gateway = service.gateway(template)
         with example_data(gateway, service):
             response = send_event(gateway, event)
     print(json.dumps(response, indent=2, ensure_ascii=False))
