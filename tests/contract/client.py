@@ -1,4 +1,4 @@
-"""What the cases send and expect; every response is checked against openapi.yaml."""
+"""Make the requests of the cases, and check each response against openapi.yaml."""
 
 import time
 import uuid
@@ -11,7 +11,7 @@ from tests.support import openapi
 
 Pet = dict[str, Any]
 
-# What no message shows; the last one does not say what is wrong.
+# No message shows these words; the last of them would not say what is wrong.
 INTERNALS = (
     "traceback",
     "pydantic",

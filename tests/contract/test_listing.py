@@ -78,7 +78,7 @@ def test_page_is_filtered_and_in_order(client: Client, status: str) -> None:
 def test_list_is_the_same_for_each_page_size(
     seeded_pets: SeededPets, status: str, limit: int
 ) -> None:
-    """Whatever the page size, a list has each of its animals once, in ascending order."""
+    """It has each of its animals once, in ascending order."""
     pets = [pet for pet in seeded_pets.pets if status in ("", pet.get("status"))]
     # Filtered lists lag behind.
     wait_for(lambda: seeded_pets.listed(status, limit)[: len(pets)] == pets, 3)

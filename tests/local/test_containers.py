@@ -24,7 +24,7 @@ def _layer() -> None:
 
 def containers() -> set[str]:
     """List the engine's containers."""
-    return set(subprocess.getoutput("docker ps -aq").split())
+    return set(subprocess.getoutput("docker ps --all --quiet").splitlines())
 
 
 def test_documented_sam_commands_use_the_store_of_make_run(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What `make sam-local` prepares, and how it ends; no engine is needed."""
+"""`make sam-local`, without a container engine: its files, its start and its end."""
 
 import json
 import os

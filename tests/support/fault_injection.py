@@ -1,4 +1,4 @@
-"""What lies between the SDK and the store: it passes requests on unless told to fail.
+"""Stand between the SDK and the store: pass requests on, or fail as a test says.
 
 The SDK's own events are the seam, so that its retries, parser and checks run as they do in AWS.
 """

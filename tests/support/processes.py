@@ -31,7 +31,7 @@ class RunningService:
 
     @property
     def origin(self) -> str:
-        """Where the pages are."""
+        """The address of the pages."""
         return self.base_url.removesuffix("/v1")
 
 

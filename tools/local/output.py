@@ -1,4 +1,4 @@
-"""Where the functions' lines go: a log file and, what is unusual, the terminal."""
+"""Write the functions' lines to a log file and, if they are unusual, to the terminal."""
 
 import json
 import logging
