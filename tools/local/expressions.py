@@ -54,7 +54,7 @@ class Expressions:
         }
         self._meanings = names | values
         used = {*re.findall(r"[#:]\w+", " ".join(self._texts.values()))}
-        # Instead of an empty member, a request has none.
+        # DynamoDB refuses an empty member.
         if used != self._meanings.keys() or {} in request.values():
             raise Refusal(f"Names and values must be those that {self._texts} use")
 
@@ -101,7 +101,7 @@ class Expressions:
         for assignment in re.split(r",(?![^(]*\))", assignments):
             match [section, *self._words(assignment)]:
                 case ["ADD", name, {"N": number}] if "N" in item.get(name, _ZERO):
-                    # In Python: SQLite makes a float of what exceeds 64 bits.
+                    # Added in Python: SQLite makes a float of what exceeds 64 bits.
                     total = int(item.get(name, _ZERO)["N"]) + int(number)
                     new = {"N": str(total)}
                 case ["SET", name, "=", dict(new)]:

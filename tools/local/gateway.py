@@ -52,7 +52,7 @@ def load_handlers(template: Template) -> Mapping[str, Handler]:
     os.environ |= {
         name: value
         for name, value in template.environment.items()
-        # The SDK's own are keep_local's.
+        # The service has set those of the SDK.
         if not name.startswith("AWS_")
     }
     code = [function.code for function in template.functions.values()]
@@ -63,7 +63,8 @@ def load_handlers(template: Template) -> Mapping[str, Handler]:
         file = Path(getattr(module, "__file__", None) or "")
         if not folders.isdisjoint(file.parents):
             del sys.modules[name]
-    return {name: _handler(each) for name, each in template.functions.items()}
+    functions = template.functions.items()
+    return {name: _handler(function) for name, function in functions}
 
 
 def _handler(function: Function) -> Handler:
@@ -125,7 +126,7 @@ class Gateway:
                 "level": "ERROR",
                 "request_id": event["requestContext"]["requestId"],
             }
-            # Otherwise, the function itself raised TimeoutError.
+            # A TimeoutError may also be the function's own.
             timed_out = limit.expired()
             if timed_out:
                 line["message"] = f"Task timed out after {seconds:.2f} seconds"

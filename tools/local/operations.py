@@ -66,9 +66,9 @@ def _read_keys(description: str) -> dict[str, _Keys]:
     """Return the key of a table and those of its indexes, by their places."""
     table = json.loads(description)
     keys = {}
-    for each in (table, *table.get("GlobalSecondaryIndexes", [])):
-        place = f"{table['TableName']}/{each.get('IndexName', '')}"
-        keys[place] = _Keys(*(key["AttributeName"] for key in each["KeySchema"]))
+    for index in (table, *table.get("GlobalSecondaryIndexes", [])):
+        place = f"{table['TableName']}/{index.get('IndexName', '')}"
+        keys[place] = _Keys(*(key["AttributeName"] for key in index["KeySchema"]))
     return keys
 
 

@@ -60,7 +60,7 @@ def sam_local() -> None:
             has_events = os.environ.get("EVENTS") != "0"
             data = example_data(gateway, service) if has_events else nullcontext()
             with data, _start_api(port) as process:
-                # Until its port is open; sam starts a container at its first request.
+                # Wait until sam's port is open; it starts a container at its first request.
                 while process.poll() is None and _is_closed(port):
                     time.sleep(0.2)
                 print(greeting(base_url(port), key), flush=True)
@@ -130,14 +130,14 @@ def _start_api(port: int) -> Iterator[subprocess.Popen[bytes]]:
     # sam would ask AWS about credentials.
     del environment["AWS_ACCESS_KEY_ID"]
     command = [f"{ROOT}/.tools/sam/bin/python", "-c", _SAM, "local", "start-api"]
-    # Not EAGER: sam would then start them at once, and now and then leave one behind.
+    # With EAGER, sam starts all containers at once, and now and then leaves one behind.
     command += ["--port", str(port), "--warm-containers=LAZY"]
     with subprocess.Popen(
         command,
         cwd=ROOT,
         env=environment,
         stdin=subprocess.DEVNULL,
-        # Or Ctrl-C in the terminal would reach it too: its parent stops it.
+        # Without a session of its own, Ctrl-C in the terminal would reach it too.
         start_new_session=True,
     ) as process:
         try:
