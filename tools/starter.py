@@ -3,27 +3,21 @@
 import builtins
 import keyword
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from tools import ROOT
+from tools.git import git
 
-_COPIED = ("LICENSE", "docs/page.png", "tools/locks/")  # the last is full of digests
-# RESULTS.md would not be the new service's own. Names of another length make comments longer, and
-# let the formatter break lines elsewhere.
-_FINISH = f"""
-git init --quiet
-rm -f tools/benchmarks/RESULTS.md
-{sys.prefix}/bin/ruff check --quiet --fix
-{sys.prefix}/bin/ruff format --quiet
-{ROOT}/.tools/uv/bin/uv lock --quiet
-git add --all
-git commit --quiet --message 'Start the service'
-echo "A service of your own: cd $PWD && make run"
-"""
-# A word of a sentence or a part of a name, but not of another word, such as "snippets".
+# These are copied as they are: the names of animals are none of their words, but digests are.
+_COPIED = ("LICENSE", "docs/page.png", "tools/locks/")
+# Measurements of this service, which are not the new one's.
+_LEFT_OUT = ("tools/benchmarks/RESULTS.md",)
+# These match a word of a sentence and a part of a name, but nothing of "snippets".
 _WORDS = (
     ("(?<![a-z])(animal|pet)(?=s?(?![a-z]))", str.lower),
     ("(Animal|Pet)(?=s?(?![a-z]))", str.capitalize),
@@ -41,18 +35,68 @@ def starter(name: str, dest: Path) -> None:
     python = {*keyword.kwlist, *dir(builtins)}
     if not re.fullmatch("[a-z]{2,12}", name) or python & {name, f"{name}s"}:
         sys.exit(f"{name}: 2 to 12 letters from a to z, and no word of Python's own.")
-    uses = rf"((def|class) |^from (\S+\.)?|import (.*, )?){name}s?\b"
-    if not subprocess.call(["git", "grep", "-nE", uses, "--", "*.py"], cwd=ROOT):
-        sys.exit(f"{name}: the code uses this name, see above.")
-    dest.mkdir(parents=True)  # fails if it exists
-    listed = subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True)
-    for file in listed.splitlines():
-        new = dest / renamed(file, name)
+    if dest.exists():
+        sys.exit(f"{dest}: exists already.")
+    try:
+        author = _author()
+        with tempfile.TemporaryDirectory() as folder:
+            tree = Path(folder, "tree")
+            _write(tree, name)
+            _finish(tree, author)
+            dest.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(tree, dest)
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"{error}\nIt says why above. Nothing was written to {dest}.")
+    print(f"A service of your own: cd {shlex.quote(str(dest))} && make run")
+
+
+def _author() -> dict[str, str]:
+    """Return who commits, as git's variables; git fails if it does not know the name."""
+    command = ["git", "var", "GIT_AUTHOR_IDENT"]
+    identity = subprocess.check_output(command, cwd=ROOT, text=True)
+    author, _, email = identity.rsplit(">", 1)[0].partition(" <")
+    variables = {}
+    for role in ("AUTHOR", "COMMITTER"):
+        variables[f"GIT_{role}_NAME"] = author
+        variables[f"GIT_{role}_EMAIL"] = email
+    return variables
+
+
+def _write(tree: Path, name: str) -> None:
+    """Write each file that git has of this tree, with the other name."""
+    uses = re.compile(rf"(?m)((def|class) |^from (\S+\.)?|import (.*, )?){name}s?\b")
+    for file in git(ROOT, "ls-files", "-z").decode().split("\0"):
+        if not file or file in _LEFT_OUT:
+            continue
+        new = tree / renamed(file, name)
         new.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / file, new)
-        if not file.startswith(_COPIED):
-            new.write_text(renamed(new.read_text("utf-8"), name), "utf-8")
-    subprocess.run(["bash", "-euc", _FINISH], cwd=dest, check=True)
+        if file.startswith(_COPIED):
+            continue
+        text = new.read_text("utf-8")
+        if file.endswith(".py") and uses.search(text):
+            sys.exit(f"{name}: the code uses this name, in {file}.")
+        new.write_text(renamed(text, name), "utf-8")
+
+
+def _finish(tree: Path, author: dict[str, str]) -> None:
+    """Format the new tree, lock it under its own name, and commit it."""
+    # A name of twelve letters makes lines longer than this tree's limit.
+    settings = tree / "pyproject.toml"
+    limits = settings.read_text("utf-8").replace(
+        "max-line-length = 100", "max-line-length = 160"
+    )
+    settings.write_text(limits, "utf-8")
+    ruff, uv = f"{sys.prefix}/bin/ruff", f"{ROOT}/.tools/uv/bin/uv"
+    for command in (
+        [ruff, "check", "--quiet", "--fix"],
+        [ruff, "format", "--quiet"],
+        [uv, "lock", "--quiet"],
+    ):
+        subprocess.run(command, cwd=tree, check=True)
+    git(tree, "init", "--quiet", "--initial-branch", "main")
+    git(tree, "add", "--all")
+    git(tree, "commit", "--quiet", "--message", "Start the service", **author)
 
 
 def renamed(text: str, name: str) -> str:

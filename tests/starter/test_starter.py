@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.processes import run
 from tools import ROOT
+from tools.git import git
 from tools.starter import renamed, starter
 
 
@@ -30,14 +31,81 @@ def test_words_keep_their_case_and_get_their_article() -> None:
     [
         ("Book", "letters from a to z"),
         ("class", "Python's own"),
-        ("paging", "the code uses this name"),
+        ("response", "the code uses this name, in functions"),
     ],
 )
-def test_what_cannot_be_is_refused(tmp_path: Path, name: str, message: str) -> None:
+def test_unusable_name_is_refused(tmp_path: Path, name: str, message: str) -> None:
     with pytest.raises(SystemExit, match=message):
         starter(name, tmp_path / "own")
+    assert not (tmp_path / "own").exists()
 
 
-def test_a_folder_that_exists_is_left_as_it_is(tmp_path: Path) -> None:
-    with pytest.raises(FileExistsError):
+def test_existing_folder_is_left_as_it_is(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="exists already"):
         starter("planet", tmp_path)
+
+
+# git asks for a name; a hook or a signature, which its personal settings want, would fail.
+NO_NAME = "[user]\nuseConfigOnly = true\n"
+NAME = "[user]\nname = x\nemail = x@example.com\n"
+HOOKS = "[core]\nhooksPath = ~/hooks\nexcludesFile = ~/ignored\n"
+SIGNATURE = "[commit]\ngpgsign = true\n[gpg]\nprogram = false\n"
+
+
+def set_personally(monkeypatch: pytest.MonkeyPatch, home: Path, settings: str) -> None:
+    (home / ".gitconfig").write_text(settings)
+    (home / "ignored").write_text("*.toml\n")
+    (home / "hooks").mkdir()
+    (home / "hooks/pre-commit").write_text("#!/bin/sh\nexit 1\n")
+    (home / "hooks/pre-commit").chmod(0o755)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(home / ".gitconfig"))
+
+
+def test_starter_without_a_name_for_git_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    set_personally(monkeypatch, tmp_path, NO_NAME)
+
+    with pytest.raises(SystemExit, match="Nothing was written"):
+        starter("planet", tmp_path / "parent/own")
+
+    assert not (tmp_path / "parent").exists()
+
+
+def test_starter_whose_formatting_fails_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    set_personally(monkeypatch, tmp_path, NAME)
+    monkeypatch.setattr("sys.prefix", str(tmp_path / "bin"))
+    (tmp_path / "bin/bin").mkdir(parents=True)
+    (tmp_path / "bin/bin/ruff").symlink_to("/bin/false")
+
+    with pytest.raises(SystemExit, match="Nothing was written"):
+        starter("planet", tmp_path / "own")
+
+    assert not (tmp_path / "own").exists()
+
+
+def test_longest_name_passes_the_linter(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    set_personally(monkeypatch, tmp_path, NAME)
+
+    starter("encyclopedia", tmp_path / "own")
+
+    assert (tmp_path / "own/functions/get_encyclopedia/app.py").exists()
+
+
+@pytest.mark.parametrize("settings", [HOOKS, SIGNATURE])
+def test_personal_hooks_and_signatures_do_not_hinder_a_starter(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, settings: str
+) -> None:
+    set_personally(monkeypatch, tmp_path, NAME + settings)
+
+    starter("planet", tmp_path / "own")
+
+    assert git(tmp_path / "own", "log", "--format=%an <%ae> %s") == (
+        b"x <x@example.com> Start the service\n"
+    )
+    assert b"pyproject.toml\n" in git(tmp_path / "own", "ls-files")
