@@ -1,6 +1,8 @@
 """`make starter`: a copy of this tree as a service of one's own, with another resource's name."""
 
+import base64
 import builtins
+import hashlib
 import keyword
 import re
 import shlex
@@ -76,7 +78,16 @@ def _write(tree: Path, name: str) -> None:
         text = new.read_text("utf-8")
         if file.endswith(".py") and uses.search(text):
             sys.exit(f"{name}: the code uses this name, in {file}.")
+        text = text.replace(cursor("pet"), cursor(name))
         new.write_text(renamed(text, name), "utf-8")
+
+
+def cursor(partition: str) -> str:
+    """Return the cursor that `events/` has: its checksum has the name of the list (paging.py)."""
+    position = (2).to_bytes(8)
+    scope = f"staging/{partition}?".encode()
+    checksum = hashlib.blake2b(position + scope, digest_size=10).digest()
+    return base64.urlsafe_b64encode(position + checksum).decode()
 
 
 def _finish(tree: Path, author: dict[str, str]) -> None:

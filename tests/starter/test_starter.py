@@ -7,7 +7,7 @@ import pytest
 from tests.support.processes import run
 from tools import ROOT
 from tools.git import git
-from tools.starter import renamed, starter
+from tools.starter import cursor, renamed, starter
 
 
 @pytest.mark.slow
@@ -15,6 +15,13 @@ def test_starter_passes_every_check(tmp_path: Path) -> None:
     run("make", "starter", "NAME=book", f"DEST={tmp_path}/own", cwd=ROOT)
 
     run("make", "check", "test", cwd=tmp_path / "own", timeout_s=1800)
+
+
+def test_events_have_a_cursor_of_their_own_list() -> None:
+    event = (ROOT / "events/list-200-cursor.json").read_text()
+
+    assert cursor("pet") in event
+    assert cursor("book") == "AAAAAAAAAAJz2uou85g3rzXq"
 
 
 def test_words_keep_their_case_and_get_their_article() -> None:
