@@ -44,7 +44,7 @@ def starter(name: str, dest: Path) -> None:
         with tempfile.TemporaryDirectory() as folder:
             tree = Path(folder, "tree")
             _write(tree, name)
-            _finish(tree, author)
+            _finish(tree, name, author)
             dest.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(tree, dest)
     except subprocess.CalledProcessError as error:
@@ -90,7 +90,7 @@ def cursor(partition: str) -> str:
     return base64.urlsafe_b64encode(position + checksum).decode()
 
 
-def _finish(tree: Path, author: dict[str, str]) -> None:
+def _finish(tree: Path, name: str, author: dict[str, str]) -> None:
     """Format the new tree, lock it under its own name, and commit it."""
     # A name of twelve letters makes lines longer than this tree's limit.
     settings = tree / "pyproject.toml"
@@ -98,6 +98,8 @@ def _finish(tree: Path, author: dict[str, str]) -> None:
         "max-line-length = 100", "max-line-length = 160"
     )
     settings.write_text(limits, "utf-8")
+    readme, handler = tree / "README.md", tree / f"functions/list_{name}s/app.py"
+    shown = _code(handler)
     ruff, uv = f"{sys.prefix}/bin/ruff", f"{ROOT}/.tools/uv/bin/uv"
     for command in (
         [ruff, "check", "--quiet", "--fix"],
@@ -105,9 +107,18 @@ def _finish(tree: Path, author: dict[str, str]) -> None:
         [uv, "lock", "--quiet"],
     ):
         subprocess.run(command, cwd=tree, check=True)
+    # Imports of another name may have another order.
+    text = readme.read_text("utf-8").replace(shown, _code(handler))
+    readme.write_text(text, "utf-8")
     git(tree, "init", "--quiet", "--initial-branch", "main")
     git(tree, "add", "--all")
     git(tree, "commit", "--quiet", "--message", "Start the service", **author)
+
+
+def _code(module: Path) -> str:
+    """Return a module from its first import on, as README shows it."""
+    text = module.read_text("utf-8")
+    return text[text.index("\nfrom ") :]
 
 
 def renamed(text: str, name: str) -> str:
