@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ops.stage import DeploymentError
 from tools import ROOT
+from tools.git import git
 
 SAM = ROOT / ".tools/sam/bin/sam"
 
@@ -49,14 +50,16 @@ def gh(*arguments: str) -> str:
 
 def is_ancestor(commit: str, other: str) -> bool:
     """Ask git whether a commit is part of another's history."""
-    command = ["git", "merge-base", "--is-ancestor", commit, other]
-    status = subprocess.run(command, cwd=ROOT, check=False).returncode
-    if status > 1:
+    try:
+        git(ROOT, "merge-base", "--is-ancestor", commit, other)
+    except subprocess.CalledProcessError as error:
+        if error.returncode == 1:
+            return False
         raise DeploymentError(
             f"git cannot tell whether {commit} is older than {other}, which the stage runs: "
             "git fetch --unshallow origin, or deploy with --allow-older"
-        )
-    return status == 0
+        ) from None
+    return True
 
 
 def run_suite(
