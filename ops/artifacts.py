@@ -28,7 +28,7 @@ def unpacked(content: bytes) -> Iterator[tuple[Path, str]]:
             commit = (folder / "COMMIT").read_text("utf-8")
         except (BadZipFile, FileNotFoundError):
             raise DeploymentError(
-                "no artifact: `animal-store build` writes one"
+                "The file is no artifact: `animal-store build` writes one."
             ) from None
         yield folder, commit
 
