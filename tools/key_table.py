@@ -110,7 +110,8 @@ class KeyTable:
         """Make a key and store its hash; return the key, which is nowhere else, and its record.
 
         Args:
-            label: Whose key it is; only checks may share theirs.
+            label: Whose key it is; only checks may share theirs. Of keys that are issued with one
+                label at the same moment, at most one stays.
             environment: What the key's prefix says.
             expires: When it expires, in seconds since 1970.
             is_check: Whether it is for a check, and its hash begins with CHECK_HASH.
