@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import fields
 from types import SimpleNamespace
 from typing import Any
@@ -441,31 +442,30 @@ def test_server_that_ends_the_tls_handshake_is_tried_again(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
-        def hang_up_twice() -> None:
-            for _ in range(2):
-                connection, _ = listener.accept()
-                connection.recv(9999)
-                connection.close()
+        def hang_up_on_everybody() -> None:
+            with suppress(OSError):  # when the listener is closed
+                while True:
+                    connection, _ = listener.accept()
+                    connection.recv(9999)
+                    connection.close()
 
-        thread = threading.Thread(target=hang_up_twice)
-        thread.start()
+        threading.Thread(target=hang_up_on_everybody, daemon=True).start()
         port = listener.getsockname()[1]
         call(f"https://127.0.0.1:{port}/v1", create, attempts=2)
-        thread.join()
     assert pauses == [0.2]
 
 
-def test_name_that_was_known_before_is_looked_up_again(
+def test_name_of_a_server_that_has_answered_is_looked_up_again(
     pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = store.Client("http://localhost:1/v1", "key", attempts=2)
-    client.has_answered = True
-
     def unknown(*_: Any, **__: Any) -> Any:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
+    with serve(reply(REX, 201)) as server:
+        client = store.Client(server.base_url, "key", attempts=2)
+        create(client)
     monkeypatch.setattr("socket.getaddrinfo", unknown)
-    with pytest.raises(store.NoResponseError):
+    with client, pytest.raises(store.NoResponseError):
         create(client)
     assert pauses == [0.2]
 
@@ -713,9 +713,9 @@ def test_proxy_is_used_but_gets_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("ALL_PROXY", "socks5://127.0.0.1:9"),
+        ("all_proxy", "socks5://127.0.0.1:9"),
         ("https_proxy", "ftp://x"),
-        ("HTTPS_PROXY", "http://[::1"),
+        ("https_proxy", "http://[::1"),
         ("SSL_CERT_FILE", "/nonexistent"),
         ("SSL_CERT_FILE", os.devnull),
     ],
@@ -723,9 +723,11 @@ def test_proxy_is_used_but_gets_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_unusable_setting_of_the_environment_is_named_when_the_client_is_made(
     kind: Any, name: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for other in ("SSL_CERT_DIR", "HTTP_PROXY", "http_proxy", "HTTPS_PROXY"):
+        monkeypatch.delenv(other, raising=False)
     monkeypatch.setenv("no_proxy", "elsewhere.example")
     monkeypatch.setenv(name, value)
-    with pytest.raises(ValueError, match=name):
+    with pytest.raises(ValueError, match=f"^{name} of the environment: "):
         kind("https://animals.example/v1", "key")
 
 
@@ -748,7 +750,7 @@ def test_proxy_that_cannot_be_used_is_irrelevant_for_a_host_without_one(
         (None, "key", "base_url is None"),
         ("https://x/v1", None, "api_key is None"),
         ("https://x/v1", "", "The API key is empty"),
-        ("https://x/v1", "Bearer animal_live_x", "has a ' '; give it without"),
+        ("https://x/v1", "Bearer animal_live_x", "has a ' ': leave out"),
         ("https://x/v1", "key\n", r"has a '\\n'"),
     ],
 )

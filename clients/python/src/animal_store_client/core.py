@@ -35,7 +35,7 @@ _BASE_URL = re.compile(r"https?://[^\s/\\?#@]+(/[^\s\\?#]+)?/v1/?")
 # Nobody knows the host's name, it speaks no TLS, or its certificate is wrong.
 _WRONG_ADDRESS = re.compile(rf"\[Errno {socket.EAI_NONAME}\]|\[SSL: (?!UNEXPECTED_EOF)")
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
-log = logging.getLogger("animal_store_client")
+log: logging.Logger = logging.getLogger("animal_store_client")
 T = TypeVar("T")
 Http = TypeVar("Http", bound=httpx2.Client | httpx2.AsyncClient)
 
@@ -111,12 +111,12 @@ class Core(Generic[Http]):
         if not api_key:
             raise ValueError("The API key is empty")
         if wrong := re.search("[^!-~]", api_key):
-            raise ValueError(f'The API key has a {wrong[0]!r}; give it without "Bearer"')
+            raise ValueError(f'The API key has a {wrong[0]!r}: leave out "Bearer" and line ends')
         if max_in_flight < 1:
             raise ValueError("max_in_flight is less than 1: no call would ever have its turn")
         if not isinstance(http_client, self._connect | None):
             raise TypeError(f"http_client is a {type(http_client)}, not a {self._connect}")
-        self.headers = {
+        self.headers: dict[str, str] = {
             "Authorization": f"Bearer {api_key}",
             "Accept-Encoding": "identity",  # a small compressed body could unpack to a huge one
             "User-Agent": f"animal-store-client/{__version__}",
@@ -143,9 +143,8 @@ class Core(Generic[Http]):
                 self._tls = httpx2.create_ssl_context()
             self._open()
         except (ImportError, OSError, ValueError, httpx2.InvalidURL) as error:
-            names = [
-                n for n in os.environ if re.fullmatch("SSL_CERT_.*|(ALL|HTTPS?)_PROXY", n.upper())
-            ]
+            kind = "SSL_CERT_.*" if isinstance(error, OSError) else "(ALL|HTTPS?)_PROXY"
+            names = [name for name in os.environ if re.fullmatch(kind, name.upper())]
             raise ValueError(f"{' or '.join(names)} of the environment: {error}") from error
 
     def _open(self) -> Http:
@@ -240,7 +239,7 @@ class Call(Generic[T]):
     read: Callable[[httpx2.Response, Any], T]
     body: Any = None
     idempotency_key: str | None = None
-    attempt = 1
+    attempt: int = 1
 
     def start(self) -> None:
         """Let the deadline begin."""
