@@ -10,7 +10,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import fields
@@ -317,7 +317,6 @@ def next_page(target: str) -> Script:
         reply(b"[" * 10**5),
         reply({}),
         reply([{**REX, "id": "1"}]),
-        reply(itertools.repeat(b" " * 2**16)),  # without an end
         next_page("http://127.0.0.2:{port}/v1/pets?cursor=x"),
         next_page("http://127.0.0.1:1/v1/pets?cursor=x"),
         next_page("https://127.0.0.1:{port}/v1/pets?cursor=x"),
@@ -333,6 +332,20 @@ def test_responses_that_are_not_the_api_and_foreign_links_are_refused(
     with serve(script) as server:
         [failure] = call(server.base_url, list_pets)
     assert isinstance(failure, store.InvalidResponseError)
+
+
+def test_reading_a_huge_body_ends_after_some_megabytes(call: Any) -> None:
+    sent = []
+
+    def body() -> Iterator[bytes]:
+        for megabyte in range(64):
+            sent.append(megabyte)
+            yield b" " * 2**20
+
+    with serve(reply(body())) as server:
+        [failure] = call(server.base_url, list_pets)
+    assert isinstance(failure, store.InvalidResponseError)
+    assert len(sent) < 32
 
 
 @pytest.mark.parametrize("encoding", ["Identity", "", "identity, identity"])
