@@ -234,6 +234,7 @@ def test_new_pets_are_found_once_even_behind_later_ones(
 
     def pause(pause_s: float) -> None:
         assert pause_s == 30
+        assert late_store.now_s < 300, "an animal was missed"
         late_store.now_s += pause_s
 
     async def pause_task(pause_s: float) -> None:
