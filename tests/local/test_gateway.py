@@ -313,14 +313,15 @@ def test_firewall_lets_a_well_formed_key_through(authorization: str) -> None:
 @pytest.mark.parametrize(
     "headers",
     [
-        {},
-        {"Authorization": EXAMPLE_KEY},
-        {"Authorization": f"Bearer {EXAMPLE_KEY}x"},
-        {"X-Api-Key": f"Bearer {EXAMPLE_KEY}"},
+        [],
+        [("Authorization", EXAMPLE_KEY)],
+        [("Authorization", f"Bearer {EXAMPLE_KEY}x")],
+        [("Authorization", f"Bearer {EXAMPLE_KEY}")] * 2,
+        [("X-Api-Key", f"Bearer {EXAMPLE_KEY}")],
     ],
 )
 def test_firewall_answers_a_request_without_a_key(
-    project: Path, headers: dict[str, str]
+    project: Path, headers: list[tuple[str, str]]
 ) -> None:
     gateway = load(project)
     gateway.template.firewall = FIREWALL

@@ -38,7 +38,7 @@ def opened(folder: Path, **variables: str) -> Iterator[LocalService]:
     "variables",
     [
         {"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"},
-        {"AWS_PROFILE": "ignoring"},
+        {},  # the default profile
         {"AWS_ENDPOINT_URL_SQS": "https://sqs.eu-central-1.amazonaws.com"},
     ],
 )
@@ -46,7 +46,7 @@ def test_settings_of_the_user_do_not_lead_to_aws(
     tmp_path: Path, variables: dict[str, str]
 ) -> None:
     (tmp_path / ".aws").mkdir()
-    config = "[profile ignoring]\nignore_configured_endpoint_urls = true\nregion = eu-west-1\n"
+    config = "[default]\nignore_configured_endpoint_urls = true\n"
     (tmp_path / ".aws/config").write_text(config)
     engine = "http://localhost:8000"
     variables = {"HOME": str(tmp_path), ENDPOINT_VARIABLE: engine, **variables}
@@ -72,8 +72,8 @@ def test_engine_on_another_machine_is_refused(tmp_path: Path, url: str) -> None:
 
 
 def test_requests_pass_no_proxy(tmp_path: Path) -> None:
-    proxy = "http://192.0.2.1:3128"
-    with opened(tmp_path, HTTP_PROXY=proxy, http_proxy=proxy, NO_PROXY=""):
+    proxy = {"http_proxy": "http://127.0.0.1:1", "no_proxy": "", "NO_PROXY": ""}
+    with opened(tmp_path, **proxy):
         sqs: Any = Session().create_client("sqs", config=ONCE)
 
         with pytest.raises(EndpointConnectionError, match=NOWHERE):

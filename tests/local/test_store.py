@@ -58,6 +58,13 @@ def test_writers_do_not_overwrite_each_other(tmp_path: Path) -> None:
     assert sorted(numbers) == list(range(1, 101))
 
 
+def test_unfinished_store_is_made_again(tmp_path: Path) -> None:
+    (tmp_path / "store.new").write_text("half")
+
+    with closing(Store(tmp_path / "store")) as store:
+        assert store.count() == 1
+
+
 def test_writers_wait_for_the_disk(store: Store) -> None:
     store.count()
 

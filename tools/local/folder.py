@@ -77,11 +77,7 @@ class DataFolder:
         command = ["git", "-C", f"{self.path}", "check-ignore", "--quiet", "api-key"]
         try:
             # The status is 0 if git ignores the file, 1 if not, 128 outside a repository.
-            return (
-                subprocess.run(
-                    command, check=False, stderr=subprocess.DEVNULL
-                ).returncode
-                == 1
-            )
+            result = subprocess.run(command, check=False, stderr=subprocess.DEVNULL)
         except OSError:  # there is no git
             return False
+        return result.returncode == 1
