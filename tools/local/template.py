@@ -169,11 +169,8 @@ class _Reader:
     def shared(self) -> dict[str, Any]:
         """Return the properties that all functions share."""
         sections = self._document["Globals"]
-        self.served(
-            "Globals",
-            "",
-            {name: sections[name] for name in sections.keys() - {"Function"}},
-        )
+        if others := sections.keys() - {"Function"}:
+            raise LocalError(f"Globals: {sorted(others)} is not served here")
         return self.served("Globals", _GLOBALS, sections["Function"])
 
     def firewall(self) -> Firewall | None:
