@@ -52,6 +52,10 @@ def test_safeguards_are_there(place: str) -> None:
     assert settings == [safeguards] * len(settings)
 
 
+def test_no_line_is_longer_than_120_columns() -> None:
+    assert [line for line in TEXT.splitlines() if len(line) > 120] == []
+
+
 def test_functions_end_before_the_gateway_gives_up_and_a_canary_comes_first() -> None:
     shared = PRODUCTION["Globals"]["Function"]
     assert shared["Timeout"] < 29
