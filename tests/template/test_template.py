@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.support import openapi
-from tests.support.stack import block_of, properties_by_name, staged
+from tests.support.stack import block_of, parameters, properties_by_name, staged
 from tools import ROOT
 from tools.local.template import read
 
@@ -50,6 +50,21 @@ def test_safeguards_are_there(place: str) -> None:
 
     assert settings
     assert settings == [safeguards] * len(settings)
+
+
+def test_plain_sam_deploy_has_the_parameters_of_staging() -> None:
+    role = {"ApiGatewayLoggingRole": "true"}
+    assert parameters("default") == parameters("staging") | role
+
+
+def test_plain_sam_deploy_sets_the_role_for_access_logs_before_the_api() -> None:
+    resources = staged("default")["Resources"]
+    assert resources["Api"]["Metadata"] == {"After": "ApiGatewayAccount"}
+    account = resources["ApiGatewayAccount"]
+    assert account["Properties"] == {"CloudWatchRoleArn": "LoggingRole.Arn"}
+    for resource in (account, resources["LoggingRole"]):
+        assert resource["DeletionPolicy"] == "RetainExceptOnCreate"
+    assert "LoggingRole" not in STAGING["Resources"]
 
 
 def test_no_line_is_longer_than_120_columns() -> None:
