@@ -102,16 +102,12 @@ def remove_stack(name: str) -> None:
             client.get_waiter("stack_delete_complete").wait(StackName=name)
 
 
-def remove_tables() -> None:
-    """Delete the project's tables, with all data."""
+def remove_tables_and_bucket() -> None:
+    """Delete the tables, with all data, and the bucket of artifacts."""
     for table in left("dynamodb", "tables"):
         table.update(DeletionProtectionEnabled=False)
         table.wait_until_exists()
         table.delete()
-
-
-def remove_bucket() -> None:
-    """Delete the bucket of artifacts."""
     for bucket in boto3.resource("s3").buckets.filter(
         Prefix="animal-store-", BucketRegion=boto3.Session().region_name
     ):
@@ -129,8 +125,7 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             cleanup.enter_context(emulator(tmp_path_factory.mktemp("emulator")))
         assert left("dynamodb", "tables") == [], "here is a stage already"
         cleanup.callback(remove_stack, f"animal-store-{STAGE}-bootstrap")
-        cleanup.callback(remove_bucket)
-        cleanup.callback(remove_tables)
+        cleanup.callback(remove_tables_and_bucket)
         cleanup.callback(remove_stack, f"animal-store-{STAGE}")
         yield
 
