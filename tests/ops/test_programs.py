@@ -1,7 +1,6 @@
 """The programs that the commands of a stage start, for real or as a script."""
 
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from ops.artifacts import unpacked
 from ops.stage import DeploymentError
 from tests.support.processes import RunningService
 from tools import ROOT
+from tools.git import git
 from tools.packaging import artifact
 from tools.packaging.targets import TARGETS
 
@@ -26,8 +26,7 @@ def pytest_sessionfinish():
     record["tools"] = importlib.util.find_spec("tools") and "found"
     pathlib.Path("record.json").write_text(json.dumps(record))
 """
-# git -c: without this machine's settings
-GIT = ("git", "-c", "user.name=x", "-c", "user.email=x@example.com")
+IDENTITY = ("-c", "user.name=x", "-c", "user.email=x@example.com")
 
 
 @pytest.fixture
@@ -109,17 +108,15 @@ def test_packed_suite_says_in_a_sentence_why_it_cannot_run(
 def commit(folder: Path, name: str) -> str:
     """Commit a new file; return the commit's digits."""
     (folder / name).touch()
-    subprocess.run([*GIT, "add", name], cwd=folder, check=True)
-    subprocess.run([*GIT, "commit", "-qm", name], cwd=folder, check=True)
-    return subprocess.check_output(
-        ["git", "rev-parse", "HEAD"], cwd=folder, text=True
-    ).strip()
+    git(folder, "add", name)
+    git(folder, *IDENTITY, "commit", "-qm", name)
+    return git(folder, "rev-parse", "HEAD").decode().strip()
 
 
 def test_git_tells_which_commit_is_older_or_that_it_does_not_know(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    subprocess.run([*GIT, "init", "-q"], cwd=tmp_path, check=True)
+    git(tmp_path, "init", "-q")
     old, new = commit(tmp_path, "a"), commit(tmp_path, "b")
     monkeypatch.setattr(programs, "ROOT", tmp_path)
 
