@@ -94,6 +94,7 @@ def test_starter_whose_formatting_fails_leaves_nothing(
     assert not (tmp_path / "own").exists()
 
 
+@pytest.mark.slow
 def test_longest_name_passes_the_linter(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -104,7 +105,9 @@ def test_longest_name_passes_the_linter(
     assert (tmp_path / "own/functions/get_encyclopedia/app.py").exists()
 
 
-@pytest.mark.parametrize("settings", [HOOKS, SIGNATURE])
+@pytest.mark.parametrize(
+    "settings", [HOOKS, pytest.param(SIGNATURE, marks=pytest.mark.slow)]
+)
 def test_personal_hooks_and_signatures_do_not_hinder_a_starter(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, settings: str
 ) -> None:
