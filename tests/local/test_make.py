@@ -164,8 +164,3 @@ def test_installation_speaks_on_stderr_alone(installed: Path) -> None:
 
     assert done.stdout == ""
     assert done.stderr == "installing the development environment into .venv\n"
-
-
-def test_coverage_is_asked_for_in_ci() -> None:
-    assert " --cov;" in run("make", "-n", "test", "CI=1", cwd=ROOT)
-    assert " --cov;" not in run("make", "-n", "test", "CI=", cwd=ROOT)

@@ -37,25 +37,3 @@ def test_repository_of_a_folder_above_is_not_taken(tmp_path: Path) -> None:
 
     with pytest.raises(CalledProcessError):
         git(tmp_path / "unpacked", "rev-parse", "HEAD")
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        "[core]\nautocrlf = true\n",
-        "[commit]\ngpgsign = true\n[user]\nsigningKey = none\n",
-        "[core]\nhooksPath = /nonexistent\nexcludesFile = ../ignored\n",
-        "[status]\nshowUntrackedFiles = no\n[color]\nui = always\n",
-    ],
-)
-def test_personal_settings_change_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: str
-) -> None:
-    (tmp_path / "ignored").write_text("*\n")
-    (tmp_path / ".gitconfig").write_text(settings)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    folder = repository(tmp_path / "folder", "a.txt")
-    (folder / "new.txt").touch()
-
-    assert git(folder, "show", "HEAD:a.txt") == b"text\n"
-    assert git(folder, "status", "--porcelain") == b"?? new.txt\n"

@@ -14,7 +14,6 @@ class Target(NamedTuple):
 
     name: str  # as in the template (`Architecture`)
     platform: str  # as uv names it; manylinux2014 asks for glibc 2.17, Amazon Linux 2023 has 2.34
-    elf_machine: int  # `e_machine` in the header of a compiled library
     build_dir: Path
 
     @property
@@ -24,6 +23,6 @@ class Target(NamedTuple):
 
 
 TARGETS = {
-    "arm64": Target("arm64", "aarch64-manylinux2014", 0xB7, _BUILDS / "build"),
-    "x86_64": Target("x86_64", "x86_64-manylinux2014", 0x3E, _BUILDS / "build-x86_64"),
+    "arm64": Target("arm64", "aarch64-manylinux2014", _BUILDS / "build"),
+    "x86_64": Target("x86_64", "x86_64-manylinux2014", _BUILDS / "build-x86_64"),
 }
