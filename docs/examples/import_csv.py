@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import zip_longest
 from pathlib import Path
 from typing import get_args
 
@@ -36,8 +37,6 @@ def faults(row: dict[str, str]) -> Iterator[str]:
     name, category_id, status = row["name"], row["category_id"], row["status"]
     if not name:
         yield "name is empty"
-    if len(name) > 256:
-        yield "name is longer than 256 characters"
     if not category_id:
         yield "category_id is empty"
     elif not re.fullmatch("-?[0-9]+", category_id):
@@ -57,20 +56,13 @@ def read_rows(text: str) -> dict[int, dict[str, str]]:
     rows = {}
     wrong = []
     for number, row in enumerate(cells, start=2):
-        values = dict.fromkeys(("name", "category_id", "status"), "")
-        values |= dict(zip(columns, map(str.strip, row), strict=False))
+        values = {"status": ""} | dict(zip_longest(columns, map(str.strip, row), fillvalue=""))
         if any(values.values()):
             rows[number] = values
             wrong += [f"row {number}: {fault}" for fault in faults(values)]
     if wrong:
         raise ValueError("\n".join([*wrong, "Nothing was added: correct these rows first."]))
     return rows
-
-
-def show_progress(done: int, total: int) -> None:
-    """Draw a bar on the terminal."""
-    bar = "#" * (40 * done // total)
-    print(f"\r[{bar:<40}] {done} of {total}", end="", file=sys.stderr, flush=True)
 
 
 def main(path: str) -> None:
@@ -98,7 +90,8 @@ def main(path: str) -> None:
         }
         try:
             for done, creation in enumerate(as_completed(numbers), start=1):
-                show_progress(done, len(rows))
+                bar = "#" * (40 * done // len(rows))
+                print(f"\r[{bar:<40}] {done} of {len(rows)}", end="", file=sys.stderr)
                 try:
                     pet = creation.result()
                     counts["added before" if pet.replayed else "added"] += 1
@@ -114,13 +107,9 @@ def main(path: str) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
     try:
         main(sys.argv[1])
     except AnimalStoreError as error:
         sys.exit(f"Stopped: {error}\nRun it again: what was added is not added twice.")
-    except csv.Error as error:
-        sys.exit(f"The file is no CSV: {error}")
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, csv.Error) as error:
         sys.exit(str(error))

@@ -9,7 +9,6 @@ from pathlib import Path
 from subprocess import Popen
 
 import pytest
-from animal_store_client import Client
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from werkzeug import Request, Response
@@ -88,24 +87,6 @@ def add_animals(service: RunningService, number: int) -> set[int]:
         return set(pool.map(add, range(number)))
 
 
-def test_new_pets_yields_each_animal_once_while_others_add_some(
-    service: RunningService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("animal_store_client.client.MAX_CREATION_S", 1)
-    added = add_animals(service, 10)
-    ids: list[int] = []
-    with (
-        Client(service.base_url, service.api_key) as client,
-        ThreadPoolExecutor(1) as pool,
-    ):
-        adding = pool.submit(add_animals, service, 300)
-        for pet in client.new_pets():
-            ids.append(pet.id)
-            if adding.done() and added | adding.result() <= set(ids):
-                break
-    assert len(ids) == len(set(ids))
-
-
 @pytest.fixture
 def examples(tmp_path: Path) -> Path:
     """A folder with the JavaScript examples and their packages."""
@@ -147,10 +128,7 @@ def printed_ids(output: Path) -> list[int]:
     [
         ("2", 2),
         ("%a, %d %b %Y %H:%M:%S GMT", 1),  # 2 seconds later, without their fraction
-        ("%A, %d-%b-%y %H:%M:%S GMT", 1),
         ("%a %b %e %H:%M:%S %Y", 1),
-        ("%a, %d %b %Y %H:%M:%S -0000", 1),
-        ("5, 5", 0.2),
         ("soon", 0.2),
     ],
 )
@@ -168,20 +146,6 @@ def test_call_mjs_waits_as_long_as_retry_after_says(
         run_javascript(examples, server.base_url, zone="America/New_York")
 
     assert at_least_s <= times[1] - times[0] < at_least_s + 1.9
-
-
-@pytest.mark.parametrize(
-    ("response", "requests"), [(error(401), 1), (error(429, Retry_After="61"), 1)]
-)
-def test_call_mjs_ends_with_an_error_that_does_not_pass(
-    examples: Path, response: Response, requests: int
-) -> None:
-    with (
-        serve(response) as server,
-        pytest.raises(AssertionError, match="Error: 4"),
-    ):
-        run_javascript(examples, server.base_url)
-    assert len(server.received) == requests
 
 
 def test_call_mjs_sends_the_key_to_no_other_address(examples: Path) -> None:
