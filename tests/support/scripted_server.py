@@ -1,4 +1,8 @@
-"""A server on loopback that answers as a test says, and keeps the requests that it got."""
+"""A server on loopback that answers as a test says, and keeps the requests that it got.
+
+Compared with `make run`: `forward` returns its responses; `error` has the members of openapi.yaml's
+Error, but no header of API Gateway.
+"""
 
 import json
 import socket
