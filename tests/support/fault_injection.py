@@ -109,8 +109,7 @@ class FaultyStore:
     """
 
     def __init__(self, otherwise: Fault = Attempt.carry_out) -> None:
-        auth._known_keys.clear()
-        auth._unknown_keys.clear()
+        auth._known_keys, auth._unknown_keys = auth._Cache(), auth._Cache()
         handlers.empty_store()
         self._otherwise = otherwise
         self.faults: dict[str, list[Fault]] = {}

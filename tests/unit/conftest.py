@@ -28,7 +28,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 @pytest.fixture
 def store(clock: Clock) -> Iterator[FaultyStore]:  # noqa: ARG001 - no pause takes time
     """Return a store with the events' key and animals, and begin an invocation without end."""
-    invocation.begin(math.inf)
+    invocation.current.set(invocation.Invocation(math.inf))
     with closing(FaultyStore()) as store:
         yield store
 

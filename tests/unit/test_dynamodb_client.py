@@ -98,38 +98,6 @@ def test_client_timeouts_match_the_constants() -> None:
     assert (config.connect_timeout, config.read_timeout) == (1, 2)
 
 
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [
-        ("AWS_CA_BUNDLE", "/nonexistent.pem"),
-        ("HTTPS_PROXY", "ftp://127.0.0.1:9"),
-        ("HTTPS_PROXY", "socks5://user:password@127.0.0.1:9"),
-        ("HTTPS_PROXY", "http://[::1"),
-        ("HTTPS_PROXY", " http://127.0.0.1:9"),
-        ("AWS_ENDPOINT_URL", "ftp://127.0.0.1"),
-        ("AWS_ENDPOINT_URL_DYNAMODB", "https://127.0.0.1:99999"),
-    ],
-)
-def test_setting_that_cannot_be_used_is_named_when_the_client_is_made(
-    setting: str, value: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(setting, value)
-
-    with pytest.raises(ValueError, match=setting) as raised:
-        dynamodb.new_client()
-
-    assert "password" not in str(raised.value)
-
-
-@pytest.mark.parametrize("proxy", ["localhost:3128", "//[::1]:3128", "HTTP://proxy_1"])
-def test_proxy_in_any_form_that_the_sdk_takes_is_accepted(
-    proxy: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HTTPS_PROXY", proxy)
-
-    assert dynamodb.new_client()
-
-
 def test_creation_stores_its_caller_and_an_idempotency_record_for_a_day(
     clock: Clock,
 ) -> None:
@@ -176,7 +144,7 @@ def set_counter(value: str) -> None:
 
 
 @pytest.mark.parametrize("key", [None, "order-17"])
-@pytest.mark.parametrize("last_id", ["-1", "-4", str(2**63 - 1), str(2**63)])
+@pytest.mark.parametrize("last_id", ["-1", "-4", str(2**63 - 1)])
 def test_counter_that_gives_no_id_is_500_and_nothing_is_written(
     last_id: str, key: str | None, output: pytest.CaptureFixture[str]
 ) -> None:
@@ -186,16 +154,6 @@ def test_counter_that_gives_no_id_is_500_and_nothing_is_written(
     assert create(key).status == 500
     assert "'Attributes', 'value', 'N'" in output.readouterr().out
     assert [item for item in handlers.items() if "value" not in item] == before
-
-
-@pytest.mark.parametrize("created_id", ["0", "-6", str(2**63)])
-def test_record_with_an_id_that_no_animal_has_is_500(created_id: str) -> None:
-    create("order-17")
-    (record,) = handlers.items("idempotency")
-    damaged = record | {"createdId": {"N": created_id}}
-    handlers.ask("PutItem", handlers.ANIMALS, Item=damaged)
-
-    assert create("order-17").status == 500
 
 
 @pytest.mark.parametrize("key", [None, "order-17"])

@@ -7,7 +7,6 @@ import pytest
 from animal_store.request import InvalidRequest, Request, UnsupportedContentCoding
 from animal_store.validators import Validator
 
-from tests.support import handlers
 from tests.support.openapi import STATUSES
 
 if TYPE_CHECKING:
@@ -80,8 +79,6 @@ def test_collection_url_has_scheme_host_and_port_of_the_request(
         # Any character may be percent-encoded.
         ("/%761/pets/%2Fv1%2Fpets", "/v1/pets"),
         ("/a%2Fb/v1/pets/7", "/a%2Fb/v1/pets"),
-        ("/a%3Fb%25/v1/pets/7", "/a%3Fb%25/v1/pets"),
-        ("/v1/pets/v1/pets/7", "/v1/pets/v1/pets"),
         # API Gateway ignores some slashes.
         ("/staging/v1/pets/7/", "/staging/v1/pets"),
         ("//staging//v1/pets/7", "/staging/v1/pets"),
@@ -96,29 +93,16 @@ def test_collection_url_keeps_the_path_before_the_resource(
     assert request.collection_url() == f"https://{HOST}{expected}"
 
 
-@pytest.mark.usefixtures("store")
-def test_next_link_has_no_slash_at_the_end_of_its_path() -> None:
-    event = handlers.make_event("list-200-cursor", path="/v1/pets/")
-    event["requestContext"] = event["requestContext"] | {"path": "/staging/v1/pets/"}
-
-    response = handlers.invoke(event, function="ListPetsFunction")
-
-    assert ".com/staging/v1/pets?limit=2&" in response.headers["Link"]
-
-
 PET = b'{"name": "Rex", "categoryId": 3}'
 
 
 @pytest.mark.parametrize(
     "values",
     [
-        [],
-        ["identity"],
         ["Identity"],
         [""],
         ["identity, IDENTITY"],
         ["identity", "identity"],
-        [" , identity ,"],
     ],
 )
 def test_uncompressed_body_is_accepted(values: list[str]) -> None:
@@ -129,9 +113,7 @@ def test_uncompressed_body_is_accepted(values: list[str]) -> None:
     assert request.body(NEW_PET) == {"name": "Rex", "categoryId": 3}
 
 
-@pytest.mark.parametrize(
-    "values", [["gzip"], ["GZIP"], ["identity, gzip"], ["identity", "br"], ["x;y"]]
-)
+@pytest.mark.parametrize("values", [["GZIP"], ["identity, gzip"]])
 def test_compressed_body_is_refused(values: list[str]) -> None:
     headers = {"Content-Encoding": values}
     request = Request({"multiValueHeaders": headers, "body": PET.decode()})
@@ -153,7 +135,6 @@ def test_base64_body_is_read() -> None:
     "body",
     [
         PET.replace(b"Rex", b"Zo\xeb"),  # ISO 8859-1
-        PET.replace(b"Rex", b"\xed\xa0\xbd"),  # a lone surrogate
         PET.decode().encode("utf-16"),
     ],
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from animal_store import api_key, dynamodb, invocation, settings
@@ -25,22 +24,6 @@ class Unauthorized(Exception):
     """The API key is missing or not valid."""
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """The holder of a valid key.
-
-    Args:
-        key_hash: The SHA-256 of the key in hexadecimal; the store knows the caller by it.
-    """
-
-    key_hash: str
-
-    @property
-    def key_id(self) -> str:
-        """The key's id, as `keys list` shows it: the log and new animals record it."""
-        return self.key_hash[: api_key.ID_LENGTH]
-
-
 class _Cache:
     """Keys looked up within the last minute; the oldest is dropped when it is full.
 
@@ -50,9 +33,6 @@ class _Cache:
 
     def __init__(self) -> None:
         self._entries: dict[str, tuple[float, ApiKey | None]] = {}
-
-    def clear(self) -> None:
-        self._entries.clear()
 
     def get(self, key_hash: str) -> tuple[float, ApiKey | None] | None:
         entry = self._entries.get(key_hash)
@@ -70,8 +50,8 @@ class _Cache:
 _known_keys, _unknown_keys = _Cache(), _Cache()
 
 
-def authenticate(authorization: list[str]) -> Caller:
-    """Identify the caller, and note the key in the invocation.
+def authenticate(authorization: list[str]) -> str:
+    """Return the hash of the caller's key, and note the key in the invocation.
 
     Args:
         authorization: Every value of the request's Authorization header.
@@ -84,7 +64,7 @@ def authenticate(authorization: list[str]) -> Caller:
     if match is None or not api_key.is_well_formed(match[1]):
         raise Unauthorized
     key_hash = api_key.digest(match[1])
-    run = invocation.current()
+    run = invocation.current.get()
     run.key_id = key_hash[: api_key.ID_LENGTH]
     record = _look_up(key_hash)
     if record is None:
@@ -92,7 +72,7 @@ def authenticate(authorization: list[str]) -> Caller:
     if "revoked" in record or ("expires" in record and time.time() >= record["expires"]["N"]):
         raise Unauthorized
     run.key_label = record["label"]
-    return Caller(key_hash)
+    return key_hash
 
 
 def _look_up(key_hash: str) -> ApiKey | None:

@@ -20,21 +20,21 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from botocore.exceptions import ClientError
 from pydantic_core import to_json
 
-from animal_store import dynamodb, settings
+from animal_store import api_key, dynamodb, settings
 from animal_store.dynamodb import StoreUnavailable
 from animal_store.validators import Validator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from animal_store.auth import Caller
-    from animal_store.models import CounterResponse, IdempotencyRecord
+    from animal_store.models import CounterResponse
 
 _IDEMPOTENCY_SECONDS = 24 * 60 * 60
 _CONFLICT_ATTEMPTS = 6
 _CONFLICT_SECONDS = 0.05
 # A transaction that was cancelled for one of these reasons may succeed when retried
 # (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html).
+_CONDITION_FAILED = "ConditionalCheckFailed"
 _TRANSIENT_REASONS = frozenset(
     {"ProvisionedThroughputExceeded", "ThrottlingError", "TransactionConflict"}
 )
@@ -46,7 +46,6 @@ New = TypeVar("New", bound="Mapping[str, object]")
 Stored = TypeVar("Stored")
 
 _COUNTER_RESPONSE: Validator[CounterResponse] = Validator("CounterResponse")
-_IDEMPOTENCY_RECORD: Validator[IdempotencyRecord] = Validator("IdempotencyRecord")
 
 
 class IdempotencyKeyReused(Exception):
@@ -124,7 +123,7 @@ class Catalogue(Generic[New, Stored]):
         )
         return cast("Stored | None", response.get("Item"))
 
-    def create(self, new: New, caller: Caller, idempotency_key: str | None) -> tuple[Stored, bool]:
+    def create(self, new: New, caller: str, idempotency_key: str | None) -> tuple[Stored, bool]:
         """Add a resource under a new id.
 
         With a key, the resource and the record of the key are written in one transaction: a crash
@@ -133,7 +132,8 @@ class Catalogue(Generic[New, Stored]):
 
         Args:
             new: The resource.
-            caller: Who adds it. The item records caller and time; no response contains either.
+            caller: The hash of the caller's key. The item records the key's id and the time; no
+                response contains either.
             idempotency_key: Creations of one caller with the same value are one creation; None if
                 the client sent none.
 
@@ -146,13 +146,13 @@ class Catalogue(Generic[New, Stored]):
         """
         new_id = self._next_id()
         item = self._key(new_id) | _attributes(new)
-        item["createdBy"] = {"S": caller.key_id}
+        item["createdBy"] = {"S": caller[: api_key.ID_LENGTH]}
         item["createdAt"] = {"N": str(int(time.time()))}
         if idempotency_key is None:
             _put(item)
             created_id = new_id
         else:
-            scope = f"{caller.key_hash}#{self.partition}#{idempotency_key}"
+            scope = f"{caller}#{self.partition}#{idempotency_key}"
             record_key = hashlib.sha256(scope.encode()).hexdigest()
             created_id = _put_with_record(item, new, record_key)
         # An earlier request with the key had the same body, so only the id may differ.
@@ -236,26 +236,24 @@ def _put_with_record(item: Item, new: Mapping[str, object], record_key: str) -> 
         "Item": item,
         "ConditionExpression": "attribute_not_exists(pk)",
     }
-    try:
-        _write([{"Put": put_record}, {"Put": put_item}])
-    except ClientError as error:
-        # They come in the order of the transaction: the record's reason is the first.
-        reasons = _cancellation_reasons(error)
-        if not _has_failed_condition(reasons):
-            raise
-        if not _has_failed_condition(reasons[:1]):
-            raise _id_taken_error(item) from error
-        record = _IDEMPOTENCY_RECORD.validate(reasons[0]["Item"])
-        if record["fingerprint"] != fingerprint:
-            raise IdempotencyKeyReused from None
-        # The record may be this request's own: its response was lost, and DynamoDB had forgotten
-        # the transaction's token, as it does after ten minutes.
-        return record["createdId"]
-    return int(item["id"]["N"])
+    reasons = _write([{"Put": put_record}, {"Put": put_item}])
+    if not reasons:
+        return int(item["id"]["N"])
+    if reasons[0]["Code"] != _CONDITION_FAILED:
+        raise _id_taken_error(item)
+    record = reasons[0]["Item"]
+    if record["fingerprint"]["S"] != fingerprint:
+        raise IdempotencyKeyReused
+    # The record may be this request's own: its response was lost, and DynamoDB had forgotten the
+    # transaction's token, as it does after ten minutes.
+    return int(record["createdId"]["N"])
 
 
-def _write(transaction: list[dict[str, Any]]) -> None:
+def _write(transaction: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Write all items of a transaction or none; repeat it while it conflicts or is throttled.
+
+    Returns:
+        The cancellation reasons, one for each item in order, if a condition does not hold.
 
     Raises:
         StoreUnavailable: It still conflicts or is throttled at the last attempt.
@@ -272,26 +270,21 @@ def _write(transaction: list[dict[str, Any]]) -> None:
             # transaction.
             dynamodb.call(dynamodb.client.transact_write_items, TransactItems=transaction)
         except ClientError as error:
-            reasons = _cancellation_reasons(error)
-            transient = [each for each in reasons if each["Code"] in _TRANSIENT_REASONS]
-            if _has_failed_condition(reasons) or not transient:
-                raise
+            response: Any = error.response
+            reasons: list[dict[str, Any]] = response.get("CancellationReasons", [])
+            if any(reason["Code"] == _CONDITION_FAILED for reason in reasons):
+                return reasons
             # An `Item` would hold what clients sent: keep it out of the log.
-            causes = [f"{each['Code']}: {each.get('Message')}" for each in transient]
+            causes = [
+                f"{reason['Code']}: {reason.get('Message')}"
+                for reason in reasons
+                if reason["Code"] in _TRANSIENT_REASONS
+            ]
+            if not causes:
+                raise
         else:
-            return
-    raise StoreUnavailable(f"cancelled {_CONFLICT_ATTEMPTS} times, at last by {causes}")
-
-
-def _cancellation_reasons(error: ClientError) -> list[dict[str, Any]]:
-    """Return why a transaction was cancelled, by its parts; empty for any other error."""
-    response: Any = error.response
-    reasons: list[dict[str, Any]] = response.get("CancellationReasons", [])
-    return reasons
-
-
-def _has_failed_condition(reasons: list[dict[str, Any]]) -> bool:
-    return any(reason["Code"] == "ConditionalCheckFailed" for reason in reasons)
+            return []
+    raise StoreUnavailable(f"each attempt was cancelled, the last by {causes}")
 
 
 def _id_taken_error(item: Item) -> RuntimeError:

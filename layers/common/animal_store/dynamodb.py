@@ -7,20 +7,15 @@ or fails its checksum is a failure.
 from __future__ import annotations
 
 import logging
-import os
 import zlib
 from contextvars import ContextVar
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.handlers import BUILTIN_HANDLERS
 from botocore.session import Session
-from botocore.utils import get_environ_proxies
 from pydantic_core import ValidationError
-from urllib3.exceptions import LocationParseError
-from urllib3.util import parse_url
 
 from animal_store import invocation
 
@@ -72,11 +67,7 @@ _last_response_is_corrupt: ContextVar[bool] = ContextVar("last_response_is_corru
 
 
 def new_client() -> DynamoDBClient:
-    """Make the client: the SDK's standard retries, within the deadline of the invocation.
-
-    Raises:
-        ValueError: A setting of the environment cannot be used.
-    """
+    """Make the client: the SDK's standard retries, within the deadline of the invocation."""
     # Gains here are in instructions (M: million): a cold start takes about 720 M, a get 4 M
     # (tools/benchmarks/RESULTS.md). Use botocore's own session: boto3 adds resources and S3
     # transfers, which nothing here uses (108 M of a cold start).
@@ -103,44 +94,11 @@ def new_client() -> DynamoDBClient:
             parameter_validation=False,
         ),
     )
-    _refuse_unusable_settings(client.meta.endpoint_url)
     # The SDK asks after each attempt, and takes the first answer that is not None: be the first.
     client.meta.events.register_first("needs-retry.dynamodb", _count_and_stop_in_time)
     for operation in _RAW_OPERATIONS:
         client.meta.events.register(f"before-parse.dynamodb.{operation}", _keep_raw)
     return cast("DynamoDBClient", client)
-
-
-def _refuse_unusable_settings(endpoint_url: str) -> None:
-    """Refuse, by name, settings that the SDK would fail on at each call without naming them.
-
-    So a deployment with such a setting fails when Lambda starts the function. Endpoints without TLS
-    are those of local stores, which nothing here need reach through a proxy.
-
-    Raises:
-        ValueError: There is such a setting.
-    """
-    _refuse_unusable_url("AWS_ENDPOINT_URL_DYNAMODB or AWS_ENDPOINT_URL", endpoint_url)
-    if endpoint_url.startswith("https:"):
-        bundle = os.environ.get("AWS_CA_BUNDLE")
-        if bundle and not Path(bundle).exists():
-            raise ValueError(f"AWS_CA_BUNDLE: there is no file {bundle}")
-        proxy = get_environ_proxies(endpoint_url).get("https")
-        if proxy:
-            _refuse_unusable_url("HTTPS_PROXY", proxy)
-
-
-def _refuse_unusable_url(name: str, url: str) -> None:
-    """Refuse a setting that is not an HTTP URL. A proxy's may have a password: leave it out."""
-    scheme, separator, _ = url.partition("://")
-    # A proxy may lack the scheme (`localhost:3128`): the SDK then takes http.
-    is_http = scheme.lower() in {"http", "https"} if separator else True
-    try:
-        parse_url(url if separator else f"http://{url}")
-    except LocationParseError:
-        is_http = False
-    if not is_http:
-        raise ValueError(f"{name} is not an HTTP URL")
 
 
 def _count_and_stop_in_time(response: tuple[Any, Any] | None, **_: object) -> bool | None:
@@ -152,7 +110,7 @@ def _count_and_stop_in_time(response: tuple[Any, Any] | None, **_: object) -> bo
     Returns:
         False to prevent a retry; None to let the SDK decide.
     """
-    run = invocation.current()
+    run = invocation.current.get()
     run.store_calls += 1
     is_corrupt = _is_corrupt(response)
     _last_response_is_corrupt.set(is_corrupt)
@@ -209,7 +167,7 @@ def call(method: Callable[..., Any], **parameters: Any) -> Any:
         ClientError: DynamoDB refused the request: a condition that does not hold, a missing table
             or right, or a bug.
     """
-    if not invocation.current().has_left(_ATTEMPT_SECONDS):
+    if not invocation.current.get().has_left(_ATTEMPT_SECONDS):
         raise StoreUnavailable("no time is left to call DynamoDB")
     try:
         response = method(**parameters)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from animal_store.auth import Unauthorized
 from animal_store.catalogue import IdempotencyKeyReused
@@ -44,8 +43,7 @@ Only API Gateway answers 429 and 504. It also answers 502 for a function that cr
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
+class _Kind(NamedTuple):
     """One kind of Error.
 
     Args:
@@ -56,7 +54,7 @@ class _Kind:
 
     code: str
     message: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
 
 
 _KINDS: Mapping[type[Exception], _Kind] = {
@@ -69,7 +67,7 @@ _KINDS: Mapping[type[Exception], _Kind] = {
     ),
     NotFound: _Kind("not_found", "The requested resource could not be found."),
     PayloadTooLarge: _Kind("payload_too_large", "The body must not be larger than 16 KB."),
-    UnsupportedMediaType: _Kind("unsupported_media_type"),
+    UnsupportedMediaType: _Kind("unsupported_media_type", "Content-Type must be application/json."),
     # RFC 9110, 15.5.16, asks for the codings that are accepted.
     UnsupportedContentCoding: _Kind(
         "unsupported_media_type",

@@ -28,24 +28,5 @@ class Invocation:
         return time.monotonic() + seconds <= self.deadline
 
 
-_current: ContextVar[Invocation] = ContextVar("invocation")
-
-
-def begin(deadline: float) -> Invocation:
-    """Begin an invocation in this thread.
-
-    Args:
-        deadline: When Lambda ends it, in seconds of `time.monotonic()`.
-    """
-    invocation = Invocation(deadline)
-    _current.set(invocation)
-    return invocation
-
-
-def current() -> Invocation:
-    """Return the invocation that runs in this thread.
-
-    Raises:
-        LookupError: None has begun.
-    """
-    return _current.get()
+current: ContextVar[Invocation] = ContextVar("invocation")
+"""The invocation that runs in this thread; `operation` sets it."""

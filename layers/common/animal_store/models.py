@@ -76,13 +76,6 @@ class Counter(TypedDict):
     value: Annotated[Id, Field(validation_alias=AliasPath("value", "N"))]
 
 
-class IdempotencyRecord(TypedDict):
-    """The record of an Idempotency-Key, as far as functions read it."""
-
-    createdId: Annotated[Id, Field(validation_alias=AliasPath("createdId", "N"))]
-    fingerprint: Annotated[str, Field(validation_alias=AliasPath("fingerprint", "S"))]
-
-
 class PetQueryResponse(TypedDict):
     """DynamoDB's response to a Query for animals."""
 
@@ -113,7 +106,6 @@ FROM_OUTSIDE = (
     PetItemResponse,
     ApiKeyItemResponse,
     CounterResponse,
-    IdempotencyRecord,
 )
 """The models that need a `Validator`."""
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from animal_store import errors, invocation, telemetry
 from animal_store.auth import authenticate
 from animal_store.dynamodb import StoreUnavailable
+from animal_store.invocation import Invocation
 from animal_store.request import Event, Request
 from animal_store.response import Response
 
@@ -64,18 +65,17 @@ def operation(
         def handler(event: Event, context: Any) -> dict[str, Any]:
             started = time.monotonic()
             seconds_left = context.get_remaining_time_in_millis() / 1000
-            run = invocation.begin(deadline=started + seconds_left)
+            run = Invocation(deadline=started + seconds_left)
+            invocation.current.set(run)
             request = Request(event)
             response, rendered = _respond(function, request, query, deprecation)
             telemetry.write_line(
                 name,
-                response.status,
+                response,
                 request.context,
                 run,
                 latency_ms=(time.monotonic() - started) * 1000,
                 cold_start=_is_cold_start(),
-                error_code=response.error_code,
-                created_id=response.created_id,
                 deprecated=deprecation is not None,
             )
             return rendered

@@ -19,7 +19,6 @@ from animal_store.constraints import REASONS
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from animal_store.auth import Caller
     from animal_store.validators import Validator
 
 Model = TypeVar("Model")
@@ -53,7 +52,7 @@ class PayloadTooLarge(Exception):
 
 
 class UnsupportedMediaType(Exception):
-    """The body is declared to be of another media type; the text says which is accepted."""
+    """The body is declared to be of another media type."""
 
 
 class UnsupportedContentCoding(Exception):
@@ -67,8 +66,8 @@ class Request:
         event: The event of the request.
     """
 
-    caller: Caller
-    """Who calls. `operation` sets it before it calls a function."""
+    caller: str
+    """The hash of the caller's key. `operation` sets it before it calls a function."""
 
     def __init__(self, event: Event) -> None:
         self._event = event
@@ -167,23 +166,23 @@ class Request:
         if unknown:
             raise InvalidRequest(f"Unknown query parameters: {unknown[:_MAX_NAMES_LENGTH]}.")
 
-    def body(self, model: Validator[Model], media_type: str = "application/json") -> Model:
+    def body(self, model: Validator[Model]) -> Model:
         """Return the body, which is JSON (RFC 8259). Members that the model lacks are ignored.
 
         Args:
             model: The model to validate the body against.
-            media_type: The one that is accepted; a request without any is accepted too.
 
         Raises:
-            UnsupportedMediaType: The body is declared to be something else.
+            UnsupportedMediaType: The body is declared to be something else. A request may lack the
+                declaration.
             UnsupportedContentCoding: The body is compressed.
             PayloadTooLarge: The body is larger than 16 KB. It is not parsed: 6 MB would take a
                 second.
             InvalidRequest: The body is missing, is not JSON, or lacks members or has invalid ones.
         """
         content_types = self.header("Content-Type")
-        if content_types and [_media_type(each) for each in content_types] != [media_type]:
-            raise UnsupportedMediaType(f"Content-Type must be {media_type}.")
+        if content_types and [_media_type(each) for each in content_types] != ["application/json"]:
+            raise UnsupportedMediaType
         if not {"identity"}.issuperset(self.header_elements("Content-Encoding")):
             raise UnsupportedContentCoding
         body = self._event.get("body")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from aws_lambda_powertools import Logger
 
     from animal_store.invocation import Invocation
+    from animal_store.response import Response
 
 
 @cache
@@ -95,15 +96,13 @@ def request_ids(request: Mapping[str, Any]) -> dict[str, str]:
 
 def write_line(  # noqa: PLR0913 - one argument for each fact of the line
     operation: str,
-    status: int,
+    response: Response,
     request: Mapping[str, Any],
     invocation: Invocation,
     *,
     latency_ms: float,
     cold_start: bool,
-    error_code: str | None = None,
-    created_id: int | None = None,
-    deprecated: bool = False,
+    deprecated: bool,
 ) -> None:
     """Write the line of a request.
 
@@ -112,14 +111,12 @@ def write_line(  # noqa: PLR0913 - one argument for each fact of the line
 
     Args:
         operation: The operation's name in the interface.
-        status: The HTTP status of the response.
+        response: The response.
         request: The event's `requestContext`. The heartbeat's has a stage of its own, so that it is
             not counted among the clients' requests.
         invocation: The invocation that answered it.
         latency_ms: The time from the event to the response, in milliseconds.
         cold_start: Whether it is the first request of this execution environment.
-        error_code: The `code` of an Error.
-        created_id: The id of the resource that was created.
         deprecated: Whether the operation is deprecated.
     """
     now = datetime.now(UTC)
@@ -129,7 +126,7 @@ def write_line(  # noqa: PLR0913 - one argument for each fact of the line
         **request_ids(request),
         "Stage": request["stage"],
         "Operation": operation,
-        "Status": str(status),
+        "Status": str(response.status),
         "Latency": round(latency_ms, 2),
         "StoreCalls": invocation.store_calls,
     }
@@ -137,13 +134,13 @@ def write_line(  # noqa: PLR0913 - one argument for each fact of the line
         "ColdStart": int(cold_start),
         "KeyId": invocation.key_id,
         "KeyLabel": invocation.key_label,
-        "CreatedId": created_id,
-        "Code": error_code,
+        "CreatedId": response.created_id,
+        "Code": response.error_code,
     }
     line |= {name: value for name, value in optional.items() if value}
-    if error_code:
+    if response.error_code:
         line["Errors"] = 1
-    if error_code in _FAULTS:
+    if response.error_code in _FAULTS:
         line["Version"] = os.environ.get("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST")
     if deprecated and invocation.key_label:
         line["DeprecatedCalls"] = 1
