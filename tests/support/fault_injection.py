@@ -109,7 +109,8 @@ class FaultyStore:
     """
 
     def __init__(self, otherwise: Fault = Attempt.carry_out) -> None:
-        auth._known_keys, auth._unknown_keys = auth._Cache(), auth._Cache()
+        auth._known_keys.clear()
+        auth._unknown_keys.clear()
         handlers.empty_store()
         self._otherwise = otherwise
         self.faults: dict[str, list[Fault]] = {}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _BEARER = re.compile(r"bearer +(\S+) *", re.IGNORECASE | re.ASCII)
 
-_ITEM_RESPONSE: Validator[ApiKeyItemResponse] = Validator("ApiKeyItemResponse")
+_API_KEY_ITEM_RESPONSE: Validator[ApiKeyItemResponse] = Validator("ApiKeyItemResponse")
 _CACHE_SECONDS = 60
 _CACHE_ENTRIES = 1024
 
@@ -24,30 +24,12 @@ class Unauthorized(Exception):
     """The API key is missing or not valid."""
 
 
-class _Cache:
-    """Keys looked up within the last minute; the oldest is dropped when it is full.
-
-    The clock is the wall clock: the monotonic one may stand still while Lambda freezes the
-    execution environment, and a revoked key would stay valid.
-    """
-
-    def __init__(self) -> None:
-        self._entries: dict[str, tuple[float, ApiKey | None]] = {}
-
-    def get(self, key_hash: str) -> tuple[float, ApiKey | None] | None:
-        entry = self._entries.get(key_hash)
-        return entry if entry is not None and 0 <= time.time() - entry[0] < _CACHE_SECONDS else None
-
-    def put(self, key_hash: str, entry: tuple[float, ApiKey | None]) -> None:
-        self._entries.pop(key_hash, None)
-        while len(self._entries) >= _CACHE_ENTRIES:
-            # Another thread (only the local gateway has any) may have removed the same entry.
-            self._entries.pop(next(iter(self._entries)), None)
-        self._entries[key_hash] = entry
-
+_Cache = dict[str, "tuple[float, ApiKey | None]"]
+"""Look-ups by a key's hash, each with its time."""
 
 # There are two caches, so that a flood of unknown keys cannot push known ones out.
-_known_keys, _unknown_keys = _Cache(), _Cache()
+_known_keys: _Cache = {}
+_unknown_keys: _Cache = {}
 
 
 def authenticate(authorization: list[str]) -> str:
@@ -77,13 +59,21 @@ def authenticate(authorization: list[str]) -> str:
 
 def _look_up(key_hash: str) -> ApiKey | None:
     """Find a key's record in the caches or the store; None if there is none."""
-    entry = _known_keys.get(key_hash) or _unknown_keys.get(key_hash)
-    if entry is None:
-        # The minute begins before the store is asked: it may answer with what was true then.
-        now = time.time()
-        entry = now, _read(key_hash)
-        (_unknown_keys if entry[1] is None else _known_keys).put(key_hash, entry)
-    return entry[1]
+    # The minute begins before the store is asked. It is the wall clock's: the monotonic clock may
+    # stand still while Lambda freezes the environment, and a revoked key would stay valid.
+    now = time.time()
+    for cache in (_known_keys, _unknown_keys):
+        entry = cache.get(key_hash)
+        if entry is not None and 0 <= now - entry[0] < _CACHE_SECONDS:
+            return entry[1]
+    record = _read(key_hash)
+    cache = _unknown_keys if record is None else _known_keys
+    cache.pop(key_hash, None)
+    while len(cache) >= _CACHE_ENTRIES:
+        # Another thread (only the local gateway has any) may have removed the oldest entry.
+        cache.pop(next(iter(cache)), None)
+    cache[key_hash] = now, record
+    return record
 
 
 def _read(key_hash: str) -> ApiKey | None:
@@ -96,7 +86,7 @@ def _read(key_hash: str) -> ApiKey | None:
     try:
         return dynamodb.read(
             dynamodb.client.get_item,
-            _ITEM_RESPONSE,
+            _API_KEY_ITEM_RESPONSE,
             TableName=settings.API_KEYS_TABLE,
             Key={"hash": {"S": key_hash}},
             ConsistentRead=True,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from animal_store.auth import Unauthorized
@@ -22,20 +21,18 @@ if TYPE_CHECKING:
 
     from animal_store.models import Error
 
-STATUS_OF_CODE = MappingProxyType(
-    {
-        "invalid_request": 400,
-        "unauthorized": 401,
-        "not_found": 404,
-        "payload_too_large": 413,
-        "unsupported_media_type": 415,
-        "idempotency_key_reused": 422,
-        "too_many_requests": 429,
-        "internal_error": 500,
-        "service_unavailable": 503,
-        "timeout": 504,
-    }
-)
+STATUS_OF_CODE: Mapping[str, int] = {
+    "invalid_request": 400,
+    "unauthorized": 401,
+    "not_found": 404,
+    "payload_too_large": 413,
+    "unsupported_media_type": 415,
+    "idempotency_key_reused": 422,
+    "too_many_requests": 429,
+    "internal_error": 500,
+    "service_unavailable": 503,
+    "timeout": 504,
+}
 """Each `code` and its HTTP status.
 
 Only API Gateway answers 429 and 504. It also answers 502 for a function that crashed, with

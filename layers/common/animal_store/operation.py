@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from animal_store import errors, invocation, telemetry
 from animal_store.auth import authenticate
@@ -17,8 +16,7 @@ from animal_store.response import Response
 _cold_start = True
 
 
-@dataclass(frozen=True, slots=True)
-class Deprecation:
+class Deprecation(NamedTuple):
     """The headers of a deprecated operation, whose successor is the collection of its resource.
 
     Args:

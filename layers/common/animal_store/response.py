@@ -5,8 +5,7 @@ https://docs.aws.amazon.com/apigateway/latest/developerguide/set-up-lambda-proxy
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic_core import to_json
 
@@ -20,8 +19,7 @@ _CREATED = 201
 _FIRST_ERROR = 400
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(NamedTuple):
     """The response of an operation.
 
     Args:
@@ -33,7 +31,7 @@ class Response:
 
     status: int
     body: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
 
     @property
     def created_id(self) -> int | None:

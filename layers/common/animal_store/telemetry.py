@@ -56,25 +56,16 @@ def _directive(metric: str, dimension: str) -> dict[str, Any]:
 
 # Each combination of values is billed as a metric. API Gateway and Lambda count requests and their
 # duration for nothing: here errors and deprecated calls are counted.
-_ERRORS = _directive("Errors", "Code")
-_ERRORS_OF_VERSION = _directive("Errors", "Version")
-_DEPRECATED_CALLS = _directive("DeprecatedCalls", "KeyLabel")
+_DIRECTIVES = {
+    "Errors": _directive("Errors", "Code"),
+    "Version": _directive("Errors", "Version"),
+    "DeprecatedCalls": _directive("DeprecatedCalls", "KeyLabel"),
+}
+"""The directive that a line needs, by the member that asks for it."""
 
 # The errors by which DeploymentAlarm in template.yaml judges a version. One that cannot reach the
 # store (no authorities, a wrong address) is as broken as one that crashes.
 _FAULTS = {"internal_error", "service_unavailable"}
-
-
-def _directives(line: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the directives of the metrics that a line has."""
-    directives = []
-    if "Errors" in line:
-        directives.append(_ERRORS)
-    if "Version" in line:
-        directives.append(_ERRORS_OF_VERSION)
-    if "DeprecatedCalls" in line:
-        directives.append(_DEPRECATED_CALLS)
-    return directives
 
 
 def request_ids(request: Mapping[str, Any]) -> dict[str, str]:
@@ -144,7 +135,7 @@ def write_line(  # noqa: PLR0913 - one argument for each fact of the line
         line["Version"] = os.environ.get("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST")
     if deprecated and invocation.key_label:
         line["DeprecatedCalls"] = 1
-    directives = _directives(line)
+    directives = [each for member, each in _DIRECTIVES.items() if member in line]
     if directives:
         milliseconds = int(now.timestamp() * 1000)
         line["_aws"] = {"Timestamp": milliseconds, "CloudWatchMetrics": directives}
