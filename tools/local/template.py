@@ -152,7 +152,8 @@ class _Reader:
         supported = _USED.get(kind, set())
         used = {name: members[name] for name in members if name in supported}
         ignored = {*_WITHOUT_EFFECT["Resource"], *_WITHOUT_EFFECT.get(kind, [])}
-        if others := members.keys() - ignored - used.keys():
+        others = members.keys() - ignored - used.keys()
+        if others:
             raise LocalError(f"{place}: {sorted(others)} of {kind} is not served here")
         if "Fn::" in str(used):
             raise LocalError(f"{place}: only !Ref is served here: {used}")
@@ -169,7 +170,8 @@ class _Reader:
     def shared(self) -> dict[str, Any]:
         """Return the properties that all functions share."""
         sections = self._document["Globals"]
-        if others := sections.keys() - {"Function"}:
+        others = sections.keys() - {"Function"}
+        if others:
             raise LocalError(f"Globals: {sorted(others)} is not served here")
         return self.served("Globals", _GLOBALS, sections["Function"])
 
