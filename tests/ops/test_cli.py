@@ -45,9 +45,6 @@ def test_name_that_is_no_stage_is_refused(name: str) -> None:
     "command",
     [
         ("deploy", "staging"),
-        ("rollback", "staging"),
-        ("status", "staging"),
-        ("check-stage", "staging"),
         ("bootstrap", "staging", "octo/animals"),
         ("keys", "list", "--stage", "staging"),
     ],

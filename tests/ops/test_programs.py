@@ -144,16 +144,3 @@ def test_sam_prints_to_the_terminal_and_its_failure_is_seen(
     assert programs.sam("deploy", "--x=1 2", folder=tmp_path)
     assert capfd.readouterr().out == f"deploy --x=1 2 in {tmp_path}\n"
     assert not programs.sam("fail", folder=tmp_path)
-
-
-def test_gh_is_read_and_its_absence_and_failure_are_explained(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(DeploymentError, match="gh is not installed"):
-        programs.gh("api", "x")
-
-    script(tmp_path / "gh", '[ "$2" != gone ] && echo "$2"')
-    assert programs.gh("api", "x") == "x\n"
-    with pytest.raises(DeploymentError, match="failed: gh api gone"):
-        programs.gh("api", "gone")
