@@ -31,6 +31,7 @@ _IDS_PER_SECOND = 1_000
 # The service would take thirty years to give this id: from here up, ids are damage.
 _IMPOSSIBLE_ID = 10**12
 _EXAMPLES = 10
+_PUT_BACK = "as they were"
 _RECORD_SECONDS = 24 * 60 * 60
 _RAISE_COUNTER = r"""
 aws dynamodb update-item --table-name TABLE --key '{"pk": {"S": "counter"}, "id": {"N": "0"}}' \
@@ -66,42 +67,33 @@ def plan(stage: StageName, copy: str) -> None:
         for found, was in _differences(client, table, copy):
             line = {"found": found, "was": was, "table": table, "copy": copy}
             text = json.dumps(line, default=_encode)
-            kind = "changed" if found else "missing"
+            file, kind = mine, "changed" if found else "missing"
             if moment <= _created(found) != _created(was):
-                kind = "another client's"
-            print(text, file=others if kind == "another client's" else mine)
+                file, kind = others, "another client's"
+            print(text, file=file)
             counts[kind] += 1
             if counts[kind] <= _EXAMPLES:
                 print(f"{kind}: {text[:500]}")
-    print(*(f"{count} items are {kind}." for kind, count in counts.items()), sep="\n")
+    print(f"{counts.total()} items differ: {dict(counts)}")
 
 
 @app.command()
 def apply(stage: StageName, file: Path) -> None:
     """Put back each item of FILE, a plan, if it still is as the plan found it."""
     tables, client = stage.deployed().values(), stage.client("dynamodb")
-    total, left, line = 0, 0, {}
-    # A record of an Idempotency-Key comes after its animal.
-    for is_record in (False, True):
-        with file.open() as lines:
-            for text in lines:
-                line = json.loads(text, object_hook=_decode)
-                table, found, was = line["table"], line["found"], line["was"]
-                if table not in tables:
-                    raise DeploymentError(f"{table} is no table of {stage.stack}")
-                if _is_record(was) != is_record:
-                    continue
-                total += 1
-                if reason := _put_back(client, table, found, was):
-                    left += 1
-                    print(f"left, {reason}: {json.dumps(_key(was))}")
-    print(f"{total - left} items are as they were, {left} are left.")
-    print(
-        "If a new plan is empty: aws dynamodb delete-table --table-name",
-        line.get("copy"),
-    )
-    if left:
-        raise DeploymentError("Plan again, or decide about what is left.")
+    counts, copy = Counter[str](), ""
+    for line in _read(file):
+        if line["table"] not in tables:
+            raise DeploymentError(f"{line['table']} is no table of {stage.stack}")
+        result = _put_back(client, line["table"], line["found"], line["was"])
+        if result != _PUT_BACK:
+            print(f"left, {result}: {json.dumps(_key(line['was']))}")
+        counts[result] += 1
+        copy = line["copy"]
+    print(f"{counts.total()} items: {dict(counts)}")
+    print("If a new plan is empty: aws dynamodb delete-table --table-name", copy)
+    if counts.keys() - {_PUT_BACK}:
+        raise DeploymentError("Some items are left: plan again, or decide about them.")
 
 
 def _check_counter(client: Any, table: str, copy: str, moment: float) -> None:
@@ -154,9 +146,8 @@ def _differences(client: Any, table: str, copy: str) -> Iterator[tuple[Item, Ite
     """
     pages = client.get_paginator("scan").paginate(TableName=copy, ConsistentRead=True)
     for page in pages:
-        for start in range(
-            0, len(page["Items"]), 100
-        ):  # BatchGetItem takes no more keys
+        # BatchGetItem takes 100 keys.
+        for start in range(0, len(page["Items"]), 100):
             batch = page["Items"][start : start + 100]
             items = _get(client, table, [_key(was) for was in batch])
             for was in batch:
@@ -185,7 +176,7 @@ def _get(client: Any, table: str, keys: list[Item]) -> dict[str, Item]:
 
 
 def _put_back(client: Any, table: str, found: Item, was: Item) -> str:
-    """Put an item back if it still is as it was found; return why it is left, if it is."""
+    """Put an item back if it still is as it was found; say so, or why it is left."""
     if _is_record(was) and not _has_animal(client, table, was):
         return "its animal is not there"
     names, values, tests = {}, {}, []
@@ -208,13 +199,14 @@ def _put_back(client: Any, table: str, found: Item, was: Item) -> str:
         )
     except client.exceptions.ConditionalCheckFailedException as error:
         # Another apply wrote it, or the SDK's first attempt, whose response was lost.
-        return "" if error.response.get("Item") == was else "changed since the plan"
-    return ""
+        if error.response.get("Item") != was:
+            return "changed since the plan"
+    return _PUT_BACK
 
 
 def _has_animal(client: Any, table: str, record: Item) -> bool:
     """Tell whether the animal that was created with a record is there."""
-    key = {"pk": {"S": "pet"}, "id": {"N": record["createdId"].get("N", "0")}}
+    key = {"pk": {"S": "pet"}, "id": {"N": record.get("createdId", {}).get("N", "0")}}
     response = client.get_item(TableName=table, Key=key, ConsistentRead=True)
     # The service reads its clock for the animal, and then again for the record.
     return 0 <= _created(record) - _created(response.get("Item", {})) <= 1
@@ -239,6 +231,19 @@ def _key(item: Item) -> Item:
     """Return an item's key, in the table of animals or in that of API keys."""
     names = ("pk", "id") if "pk" in item else ("hash",)
     return {name: item[name] for name in names}
+
+
+def _read(file: Path) -> Iterator[dict[str, Any]]:
+    """Read a plan; records of Idempotency-Keys come last, after their animals."""
+    for is_record in (False, True):
+        with file.open() as texts:
+            for text in texts:
+                try:
+                    line = json.loads(text, object_hook=_decode)
+                except ValueError as error:
+                    raise DeploymentError(f"{file} is damaged: {error}") from None
+                if _is_record(line["was"]) == is_record:
+                    yield line
 
 
 def _encode(binary: bytes) -> str:

@@ -213,9 +213,16 @@ def test_table_that_is_no_copy_is_refused(animals: Table, live: Account) -> None
 
 
 def test_plan_of_another_stage_is_refused(animals: Table) -> None:
-    PLAN.write_text('{"found": {}, "was": {}, "table": "others", "copy": "copy"}')
+    PLAN.write_text('{"found": {}, "was": {}, "table": "others"}')
 
     with pytest.raises(DeploymentError, match="others is no table"):
+        apply(animals.stage, PLAN)
+
+
+def test_plan_that_was_cut_off_is_refused(animals: Table) -> None:
+    PLAN.write_text('{"found": {')
+
+    with pytest.raises(DeploymentError, match="is damaged"):
         apply(animals.stage, PLAN)
 
 
