@@ -57,14 +57,16 @@ def plan(stage: StageName, copy: str) -> None:
         raise DeploymentError(f"{copy} is no copy of a table of {stage.stack}")
     print(f"{copy} is {table} as it was at {source['RestoreDateTime']:%c %Z}.")
     moment = source["RestoreDateTime"].timestamp()
+    key = ["hash"]
     if table == outputs["AnimalsTableName"]:
+        key = ["pk", "id"]
         _check_counter(client, table, copy, moment)
     counts = Counter[str]()
     with (
         open(f"{copy}.jsonl", "w", opener=_open_private) as mine,
         open(f"{copy}-others.jsonl", "w", opener=_open_private) as others,
     ):
-        for found, was in _differences(client, table, copy):
+        for found, was in _differences(client, table, copy, key):
             line = {"found": found, "was": was, "table": table, "copy": copy}
             text = json.dumps(line, default=_encode)
             file, kind = mine, "changed" if found else "missing"
@@ -87,7 +89,7 @@ def apply(stage: StageName, file: Path) -> None:
             raise DeploymentError(f"{line['table']} is no table of {stage.stack}")
         result = _put_back(client, line["table"], line["found"], line["was"])
         if result != _PUT_BACK:
-            print(f"left, {result}: {json.dumps(_key(line['was']))}")
+            print(f"left, {result}: {json.dumps(line, default=_encode)[:500]}")
         counts[result] += 1
         copy = line["copy"]
     print(f"{counts.total()} items: {dict(counts)}")
@@ -138,7 +140,9 @@ def _highest_id(client: Any, table: str) -> int:
     return max([0, *(math.ceil(_number(each, "id")) for each in response["Items"])])
 
 
-def _differences(client: Any, table: str, copy: str) -> Iterator[tuple[Item, Item]]:
+def _differences(
+    client: Any, table: str, copy: str, key: list[str]
+) -> Iterator[tuple[Item, Item]]:
     """Find the items of a copy that are missing in its table, or otherwise there.
 
     Left out are the counter, records of Idempotency-Keys that have expired, and keys that were
@@ -149,12 +153,13 @@ def _differences(client: Any, table: str, copy: str) -> Iterator[tuple[Item, Ite
         # BatchGetItem takes 100 keys.
         for start in range(0, len(page["Items"]), 100):
             batch = page["Items"][start : start + 100]
-            items = _get(client, table, [_key(was) for was in batch])
+            keys = [{name: was[name] for name in key} for was in batch]
+            items = _get(client, table, keys)
             for was in batch:
-                found = items.get(str(_key(was)), {})
+                found = items.get(str([was[name] for name in key]), {})
                 is_expired = _is_record(was) and _number(was, "expires") <= time.time()
                 is_counter = was.get("pk") == _COUNTER["pk"]
-                is_revoked = {"hash", "revoked"} <= found.keys()
+                is_revoked = "hash" in key and "revoked" in found
                 if not (found == was or is_counter or is_expired or is_revoked):
                     yield found, was
 
@@ -167,7 +172,8 @@ def _get(client: Any, table: str, keys: list[Item]) -> dict[str, Item]:
         response = client.batch_get_item(
             RequestItems=request, ReturnConsumedCapacity="TOTAL"
         )
-        items |= {str(_key(item)): item for item in response["Responses"][table]}
+        for item in response["Responses"][table]:
+            items[str([item[name] for name in keys[0]])] = item
         units = sum(each["CapacityUnits"] for each in response["ConsumedCapacity"])
         # Keys that were throttled come back in UnprocessedKeys and cost nothing.
         time.sleep(max(units, len(request[table]["Keys"])) / _READ_UNITS_PER_SECOND)
@@ -224,13 +230,7 @@ def _number(item: Item, name: str) -> float:
 
 
 def _is_record(item: Item) -> bool:
-    return "pk" in item and item["pk"]["S"].startswith("idempotency#")
-
-
-def _key(item: Item) -> Item:
-    """Return an item's key, in the table of animals or in that of API keys."""
-    names = ("pk", "id") if "pk" in item else ("hash",)
-    return {name: item[name] for name in names}
+    return str(item.get("pk", {}).get("S")).startswith("idempotency#")
 
 
 def _read(file: Path) -> Iterator[dict[str, Any]]:

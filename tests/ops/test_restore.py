@@ -93,7 +93,7 @@ def test_plan_has_a_line_for_each_item(animals: Table) -> None:
 
 
 def test_changed_and_missing_items_are_put_back(animals: Table) -> None:
-    animals.put(MIA | {"createdAt": "today", "more": [b"\xfe"]})
+    animals.put(MIA | {"createdAt": "today", "hash": [b"\xfe"], "revoked": 1})
     animals.delete(RECORD)
     animals.delete(ODD)
 
@@ -152,7 +152,7 @@ def test_expired_record_needs_no_repair(animals: Table, clock: SimpleNamespace) 
 
 
 def test_revoked_key_stays_revoked(keys: Table) -> None:
-    damaged = KEY | {"expires": 9}
+    damaged = KEY | {"expires": 9, "pk": 1}
     keys.put(damaged)
     plan(keys.stage, "copy")
     keys.put(damaged | {"revoked": 1})
