@@ -7,11 +7,11 @@ itself while requests go on, on condition that it still is as the plan found it.
 
 import json
 import math
-import os
 import time
 from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +30,8 @@ _READ_UNITS_PER_SECOND = 1_500
 _IDS_PER_SECOND = 1_000
 # The service would take thirty years to give this id: from here up, ids are damage.
 _IMPOSSIBLE_ID = 10**12
-_EXAMPLES = 10
-_PUT_BACK = "as they were"
 _RECORD_SECONDS = 24 * 60 * 60
+_EXAMPLES = 10
 _RAISE_COUNTER = r"""
 aws dynamodb update-item --table-name TABLE --key '{"pk": {"S": "counter"}, "id": {"N": "0"}}' \
     --update-expression 'SET #value = :new' --expression-attribute-names '{"#value": "value"}' \
@@ -40,7 +39,6 @@ aws dynamodb update-item --table-name TABLE --key '{"pk": {"S": "counter"}, "id"
     --expression-attribute-values \
     '{":n": {"S": "N"}, ":new": {"N": "NEW"}, ":end": {"N": "1000000000000"}}'
 """
-_COUNTER = {"pk": {"S": "counter"}, "id": {"N": "0"}}
 
 
 @app.command()
@@ -53,25 +51,25 @@ def plan(stage: StageName, copy: str) -> None:
     outputs, client = stage.deployed(), stage.client("dynamodb")
     source = client.describe_table(TableName=copy)["Table"].get("RestoreSummary", {})
     table = source.get("SourceTableArn", "").rpartition("/")[2]
-    if table not in outputs.values() or copy == table:
+    if table not in outputs.values():
         raise DeploymentError(f"{copy} is no copy of a table of {stage.stack}")
-    print(f"{copy} is {table} as it was at {source['RestoreDateTime']:%c %Z}.")
+    print(f"{copy} is {table} as it was at {source['RestoreDateTime']}.")
     moment = source["RestoreDateTime"].timestamp()
     key = ["hash"]
     if table == outputs["AnimalsTableName"]:
         key = ["pk", "id"]
         _check_counter(client, table, copy, moment)
+    plans = Path(f"{copy}.jsonl"), Path(f"{copy}-others.jsonl")
+    for path in plans:
+        path.touch(0o600)
     counts = Counter[str]()
-    with (
-        open(f"{copy}.jsonl", "w", opener=_open_private) as mine,
-        open(f"{copy}-others.jsonl", "w", opener=_open_private) as others,
-    ):
+    with plans[0].open("w") as mine, plans[1].open("w") as others:
         for found, was in _differences(client, table, copy, key):
-            line = {"found": found, "was": was, "table": table, "copy": copy}
-            text = json.dumps(line, default=_encode)
             file, kind = mine, "changed" if found else "missing"
             if moment <= _created(found) != _created(was):
                 file, kind = others, "another client's"
+            line = {"found": found, "was": was, "table": table, "copy": copy}
+            text = json.dumps(line, default=lambda value: b64encode(value).decode())
             print(text, file=file)
             counts[kind] += 1
             if counts[kind] <= _EXAMPLES:
@@ -82,62 +80,64 @@ def plan(stage: StageName, copy: str) -> None:
 @app.command()
 def apply(stage: StageName, file: Path) -> None:
     """Put back each item of FILE, a plan, if it still is as the plan found it."""
-    tables, client = stage.deployed().values(), stage.client("dynamodb")
-    counts, copy = Counter[str](), ""
-    for line in _read(file):
-        if line["table"] not in tables:
-            raise DeploymentError(f"{line['table']} is no table of {stage.stack}")
-        result = _put_back(client, line["table"], line["found"], line["was"])
-        if result != _PUT_BACK:
-            print(f"left, {result}: {json.dumps(line, default=_encode)[:500]}")
-        counts[result] += 1
-        copy = line["copy"]
-    print(f"{counts.total()} items: {dict(counts)}")
+    outputs, client = stage.deployed(), stage.client("dynamodb")
+    left, copy = 0, ""
+    # A record of an Idempotency-Key comes after its animal.
+    for is_record in (False, True):
+        with file.open() as lines:
+            for line in (json.loads(text, object_hook=_decode) for text in lines):
+                if line["table"] not in outputs.values():
+                    raise DeploymentError(
+                        f"{line['table']} is no table of {stage.stack}"
+                    )
+                if _is_record(line["was"]) != is_record:
+                    continue
+                if reason := _put_back(
+                    client, line["table"], line["found"], line["was"]
+                ):
+                    left += 1
+                    print(f"left, {reason}: {line}"[:500])
+                copy = line["copy"]
     print("If a new plan is empty: aws dynamodb delete-table --table-name", copy)
-    if counts.keys() - {_PUT_BACK}:
-        raise DeploymentError("Some items are left: plan again, or decide about them.")
+    if left:
+        raise DeploymentError(
+            f"{left} items are left: plan again, or decide about them."
+        )
 
 
 def _check_counter(client: Any, table: str, copy: str, moment: float) -> None:
     """Print the counter; if it may give an id again, refuse with the command that raises it."""
     # In this order: a creation takes its id from the counter.
-    highest = max(_highest_id(client, table), _highest_id(client, copy))
-    last, last_before = _last_id(client, table), _last_id(client, copy)
+    highest = max(_last(client, name, "pet", "id") for name in (table, copy))
+    last = _last(client, table, "counter", "value")
+    last_before = _last(client, copy, "counter", "value")
     print(
         f"The counter is {last}, in the copy {last_before}; the highest id is {highest}."
     )
-    new = max(last, last_before, highest)
-    if last < max(last_before, 0):
+    new = math.ceil(max(last, last_before, highest))
+    if last < last_before:
         # Before it was damaged it may have given this many ids.
         new += _IDS_PER_SECOND * math.ceil(time.time() - moment)
-    if new == last:
-        return
-    command = _RAISE_COUNTER.replace("TABLE", table).replace("NEW", str(new))
-    raise DeploymentError(f"Ids may be given again. Run this, then plan:{command}")
+    if new != last:
+        command = _RAISE_COUNTER.replace("TABLE", table).replace("NEW", str(new))
+        raise DeploymentError(f"Ids may be given again. Run this, then plan:{command}")
 
 
-def _last_id(client: Any, table: str) -> int:
-    """Return the last id that a counter gave; -1 if it is missing or cannot be a counter."""
-    response = client.get_item(TableName=table, Key=_COUNTER, ConsistentRead=True)
-    digits = response.get("Item", {}).get("value", {}).get("N", "")
-    is_possible = digits.isdigit() and int(digits) < _IMPOSSIBLE_ID
-    return int(digits) if is_possible else -1
-
-
-def _highest_id(client: Any, table: str) -> int:
-    """Return the highest possible id of a table's animals; 0 if there are none."""
+def _last(client: Any, table: str, partition: str, name: str) -> float:
+    """Return the last id, or value, of a partition; 0 if there is none, or it is impossible."""
     response = client.query(
         TableName=table,
-        KeyConditionExpression="pk = :pet AND id < :end",
+        KeyConditionExpression="pk = :pk AND id < :end",
         ExpressionAttributeValues={
-            ":pet": {"S": "pet"},
+            ":pk": {"S": partition},
             ":end": {"N": str(_IMPOSSIBLE_ID)},
         },
         ScanIndexForward=False,
         Limit=1,
         ConsistentRead=True,
     )
-    return max([0, *(math.ceil(_number(each, "id")) for each in response["Items"])])
+    number = max([0, *(_number(item, name) for item in response["Items"])])
+    return number if number < _IMPOSSIBLE_ID else 0
 
 
 def _differences(
@@ -149,24 +149,23 @@ def _differences(
     revoked since.
     """
     pages = client.get_paginator("scan").paginate(TableName=copy, ConsistentRead=True)
-    for page in pages:
-        # BatchGetItem takes 100 keys.
-        for start in range(0, len(page["Items"]), 100):
-            batch = page["Items"][start : start + 100]
-            keys = [{name: was[name] for name in key} for was in batch]
-            items = _get(client, table, keys)
-            for was in batch:
-                found = items.get(str([was[name] for name in key]), {})
-                is_expired = _is_record(was) and _number(was, "expires") <= time.time()
-                is_counter = was.get("pk") == _COUNTER["pk"]
-                is_revoked = "hash" in key and "revoked" in found
-                if not (found == was or is_counter or is_expired or is_revoked):
-                    yield found, was
+    copied = pages.search("Items")
+    while batch := [*islice(copied, 100)]:  # BatchGetItem takes no more keys
+        items = _get(
+            client, table, [{name: was[name] for name in key} for was in batch]
+        )
+        for was in batch:
+            found = items.get(str([was[name] for name in key]), {})
+            is_expired = _is_record(was) and _number(was, "expires") <= time.time()
+            is_counter = was.get("pk") == {"S": "counter"}
+            is_revoked = key == ["hash"] and "revoked" in found
+            if not (found == was or is_counter or is_expired or is_revoked):
+                yield found, was
 
 
 def _get(client: Any, table: str, keys: list[Item]) -> dict[str, Item]:
     """Read items by their keys, at no more than half of what one partition serves."""
-    items: dict[str, Item] = {}
+    items = {}
     request: Any = {table: {"Keys": keys, "ConsistentRead": True}}
     while request:
         response = client.batch_get_item(
@@ -174,15 +173,16 @@ def _get(client: Any, table: str, keys: list[Item]) -> dict[str, Item]:
         )
         for item in response["Responses"][table]:
             items[str([item[name] for name in keys[0]])] = item
-        units = sum(each["CapacityUnits"] for each in response["ConsumedCapacity"])
         # Keys that were throttled come back in UnprocessedKeys and cost nothing.
+        consumed = response.get("ConsumedCapacity", [])
+        units = sum(each["CapacityUnits"] for each in consumed)
         time.sleep(max(units, len(request[table]["Keys"])) / _READ_UNITS_PER_SECOND)
         request = response["UnprocessedKeys"]
     return items
 
 
 def _put_back(client: Any, table: str, found: Item, was: Item) -> str:
-    """Put an item back if it still is as it was found; say so, or why it is left."""
+    """Put an item back if it still is as it was found; return why it is left, if it is."""
     if _is_record(was) and not _has_animal(client, table, was):
         return "its animal is not there"
     names, values, tests = {}, {}, []
@@ -207,7 +207,7 @@ def _put_back(client: Any, table: str, found: Item, was: Item) -> str:
         # Another apply wrote it, or the SDK's first attempt, whose response was lost.
         if error.response.get("Item") != was:
             return "changed since the plan"
-    return _PUT_BACK
+    return ""
 
 
 def _has_animal(client: Any, table: str, record: Item) -> bool:
@@ -233,28 +233,6 @@ def _is_record(item: Item) -> bool:
     return str(item.get("pk", {}).get("S")).startswith("idempotency#")
 
 
-def _read(file: Path) -> Iterator[dict[str, Any]]:
-    """Read a plan; records of Idempotency-Keys come last, after their animals."""
-    for is_record in (False, True):
-        with file.open() as texts:
-            for text in texts:
-                try:
-                    line = json.loads(text, object_hook=_decode)
-                except ValueError as error:
-                    raise DeploymentError(f"{file} is damaged: {error}") from None
-                if _is_record(line["was"]) == is_record:
-                    yield line
-
-
-def _encode(binary: bytes) -> str:
-    return b64encode(binary).decode()
-
-
 def _decode(value: dict[str, Any]) -> dict[str, Any]:
     """Read a binary value, which is Base64 in JSON."""
     return {"B": b64decode(value["B"])} if isinstance(value.get("B"), str) else value
-
-
-def _open_private(path: str, flags: int) -> int:
-    """Open a file that only its owner may read."""
-    return os.open(path, flags, 0o600)

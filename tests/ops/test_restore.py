@@ -105,7 +105,7 @@ def test_changed_and_missing_items_are_put_back(animals: Table) -> None:
         assert item in animals.items()
 
 
-@pytest.mark.parametrize("later", [{"name": "Tim"}, {"more": 1}, {"createdAt": 2}])
+@pytest.mark.parametrize("later", [{"name": "Tim"}, {"more": 1}])
 def test_item_that_changed_after_the_plan_is_left(animals: Table, later: Any) -> None:
     damaged = MIA | {"name": "Max", "more": 0}
     animals.put(damaged)
@@ -169,8 +169,6 @@ def test_revoked_key_stays_revoked(keys: Table) -> None:
     ("damaged", "raised"),
     [
         (COUNTER | {"value": 4}, 10_005),  # it may have given 10,000 ids since
-        (COUNTER | {"value": -1}, 10_005),
-        (COUNTER | {"value": Decimal("5.5")}, 10_005),
         (COUNTER | {"value": 10**12}, 10_005),
         (COUNTER | {"value": "five"}, 10_005),
         (MIA | {"id": 7}, 7),
@@ -199,12 +197,6 @@ def test_printed_command_does_not_lower_the_counter(animals: Table) -> None:
         animals.client.update_item(**parse(str(error.value)))
 
 
-def test_impossible_id_does_not_raise_the_counter(animals: Table) -> None:
-    animals.put(MIA | {"id": 10**12}, COUNTER | {"value": 6})
-
-    plan(animals.stage, "copy")
-
-
 def test_table_that_is_no_copy_is_refused(animals: Table, live: Account) -> None:
     live.answers["DescribeTable"] = {"Table": {}}
 
@@ -219,20 +211,12 @@ def test_plan_of_another_stage_is_refused(animals: Table) -> None:
         apply(animals.stage, PLAN)
 
 
-def test_plan_that_was_cut_off_is_refused(animals: Table) -> None:
-    PLAN.write_text('{"found": {')
-
-    with pytest.raises(DeploymentError, match="is damaged"):
-        apply(animals.stage, PLAN)
-
-
 def test_throttled_keys_are_read_again_after_a_pause(
-    animals: Table, live: Account, clock: SimpleNamespace
+    keys: Table, live: Account, clock: SimpleNamespace
 ) -> None:
-    key = {"pk": {"S": "pet"}, "id": {"N": "1"}}
     live.answers["BatchGetItem"] = {
-        "Responses": {"animals": []},
-        "UnprocessedKeys": {"animals": {"Keys": [key]}},
+        "Responses": {"keys": []},
+        "UnprocessedKeys": {"keys": {"Keys": [{"hash": {"S": "0f"}}]}},
         "ConsumedCapacity": [{"CapacityUnits": 3000}],
     }
     pauses: list[float] = []
@@ -243,9 +227,9 @@ def test_throttled_keys_are_read_again_after_a_pause(
 
     clock.sleep = sleep
 
-    plan(animals.stage, "copy")
+    plan(keys.stage, "copy")
 
-    assert PLAN.read_text() == ""
+    assert '"0f"' not in PLAN.read_text()
     assert pauses[0] == 2  # half of a partition's 3,000 units a second
 
 

@@ -90,10 +90,11 @@ def batch_get_item(RequestItems: Any, **_: Any) -> Any:  # noqa: N803
     return {"Responses": {TABLE: there}, "UnprocessedKeys": {}, "ConsumedCapacity": []}
 
 
-def query(TableName: str, **_: Any) -> Any:  # noqa: N803
-    """Find the animal with the highest id."""
-    pets = [item for name, item in items(TableName).items() if name.startswith("pet")]
-    return {"Items": pets[-1:]}
+def query(TableName: str, ExpressionAttributeValues: Any, **_: Any) -> Any:  # noqa: N803
+    """Find the last item of a partition."""
+    partition = ExpressionAttributeValues[":pk"]
+    found = [item for item in items(TableName).values() if item["pk"] == partition]
+    return {"Items": found[-1:]}
 
 
 def raise_counter(error: DeploymentError) -> None:
