@@ -46,10 +46,6 @@ FAULTS = [THROTTLED, LOST_RESPONSE, die, after(die)]
 PLANS = st.lists(st.sampled_from([DONE] * 15 + OTHERS + FAULTS), max_size=30)
 
 
-def key_of(item: Item) -> Item:
-    return {"pk": item["pk"], "id": item["id"]}
-
-
 def items(table: str = TABLE) -> dict[str, Item]:
     """Read the items of a table by their names, such as `pet 1`."""
     found = handlers.ask("Scan", table)["Items"]
@@ -61,7 +57,7 @@ def write(item: Item, attributes: Item | None) -> None:
     if attributes:
         handlers.ask("PutItem", TABLE, Item=item | attributes)
     else:
-        handlers.ask("DeleteItem", TABLE, Key=key_of(item))
+        handlers.ask("DeleteItem", TABLE, Key={"pk": item["pk"], "id": item["id"]})
 
 
 def has_animal(record: Item) -> bool:
