@@ -117,7 +117,7 @@ MACHINE := $(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
 	@touch $@
 
 .PHONY: sam-local sam-contract
-sam-local: install .tools/sam/.installed .aws-sam/local/.layer ## serve the API with `sam local start-api`, in containers (PORT=3000 DATA=.local; EVENTS=0 adds no examples)
+sam-local: install .tools/sam/.installed .aws-sam/local/.layer ## serve the API with `sam local start-api`, in containers (PORT=3000 DATA=.local)
 	@exec $(ANIMAL_STORE) sam-local
 
 sam-contract: install .tools/sam/.installed .aws-sam/local/.layer

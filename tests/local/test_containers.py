@@ -32,12 +32,14 @@ def test_documented_sam_commands_use_the_store_of_make_run(tmp_path: Path) -> No
     variables = environment(PATH=path, SAM_CLI_TELEMETRY="0")
     with run_service(tmp_path) as service:
         pet = service.http.post("/pets", json={"name": "Rex", "categoryId": 1}).json()
-    with run_service(tmp_path, *ANIMAL_STORE, "sam-local") as service:
+    with run_service(tmp_path, "setsid", *ANIMAL_STORE, "sam-local") as service:
         command = ["sam", "local", "invoke", "ListPetsFunction"]
         command += ["-e", "events/list-200.json"]
         printed = subprocess.check_output(command, cwd=ROOT, env=variables)
         assert json.loads(json.loads(printed)["body"])[0] == pet
-        service.process.send_signal(signal.SIGINT)
+        assert service.http.get("/pets?limit=1").json() == [pet]
+        # A terminal sends a signal to each process of the group.
+        os.killpg(service.process.pid, signal.SIGINT)
         service.process.wait(30)
 
     assert containers() == before
@@ -46,6 +48,5 @@ def test_documented_sam_commands_use_the_store_of_make_run(tmp_path: Path) -> No
 
 def test_contract_holds_through_sam_local(tmp_path: Path) -> None:
     expected_failures = "tests/contract/expected_failures/sam-local.yaml"
-    # The suite expects the events' key to be invalid.
-    with run_service(tmp_path, *ANIMAL_STORE, "sam-local", EVENTS="0") as service:
+    with run_service(tmp_path, *ANIMAL_STORE, "sam-local") as service:
         processes.check_contract(service, expected_failures)

@@ -8,9 +8,8 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from tools import ROOT
@@ -26,22 +25,14 @@ from tools.local.service import (
     open_store,
 )
 from tools.local.store_server import serve_store
-from tools.local.template import FUNCTION, LAYER, read
+from tools.local.template import LAYER, Template, read
 
 BUILD = ROOT / ".aws-sam/local"
 """Holds what samconfig.toml's default sections name, and the layer that the Makefile builds."""
-VARIABLES = "env.json"
 # A function that cannot reach the store names it in its log.
 STORE_HOST = "store-of-make-sam-local"
 PROCESSOR = "arm64" if platform.machine() in {"aarch64", "arm64"} else "x86_64"
 _IMAGE = f"public.ecr.aws/lambda/python:3.13-{PROCESSOR}"
-# On exit, sam leaves the engine's responses open, which Python 3.13 reports as tracebacks.
-_SAM = """\
-import sys
-from samcli.cli.main import cli
-sys.unraisablehook = lambda _: None
-cli(prog_name="sam")
-"""
 _NO_ENGINE = """\
 `sam local` needs a container engine that answers, and Lambda's image. Start Docker; if it reaches
 no registry, load the image from a file: docker load -i FILE. Without Docker, `make run` serves the
@@ -49,17 +40,15 @@ same handlers, and `animal-store invoke EVENT` invokes one. What failed"""
 
 
 def sam_local() -> None:
-    """Serve the API from containers (PORT, DATA, EVENTS=0), and the store to any `sam local`."""
+    """Serve the API from containers (PORT, DATA), and the store to any `sam local`."""
     signal.signal(signal.SIGHUP, signal.default_int_handler)
     folder = DataFolder()
     with suppress(KeyboardInterrupt), port_and_folder(folder) as listener:
         port = listener.getsockname()[1]
         listener.close()  # sam itself listens there
-        with container_files(folder, BUILD, host_address()) as (service, gateway):
+        with _container_files(folder) as (service, gateway):
             key = service.api_key(gateway.template)
-            has_events = os.environ.get("EVENTS") != "0"
-            data = example_data(gateway, service) if has_events else nullcontext()
-            with data, _start_api(port) as process:
+            with example_data(gateway, service), _start_api(port) as process:
                 # Wait until sam's port is open; it starts a container at its first request.
                 while process.poll() is None and _is_closed(port):
                     time.sleep(0.2)
@@ -69,26 +58,25 @@ def sam_local() -> None:
 
 
 @contextmanager
-def container_files(
-    folder: DataFolder, output: Path, address: str
-) -> Iterator[tuple[LocalService, Gateway]]:
-    """Serve the store to containers at an address, and write what `sam local` needs."""
+def _container_files(folder: DataFolder) -> Iterator[tuple[LocalService, Gateway]]:
+    """Serve the store to containers, and write what `sam local` needs."""
     template = load_template(stage="staging")
     os.environ.pop(ENDPOINT_VARIABLE, None)  # containers use the store of DATA
     with open_store(folder) as service:
         gateway = service.gateway(template)
         assert service.database  # noqa: S101 - for mypy
-        with serve_store(service.database, address) as (port, access_key_id):
-            variables = {
+        with serve_store(service.database, host_address()) as (port, access_key_id):
+            variables = template.environment | {
                 ENDPOINT_VARIABLE: f"http://{STORE_HOST}:{port}",
                 "AWS_ACCESS_KEY_ID": access_key_id,
                 "AWS_SECRET_ACCESS_KEY": "none",
                 "AWS_SESSION_TOKEN": "",
             }
-            environment = {"Parameters": template.environment | variables}
-            (output / VARIABLES).write_text(json.dumps(environment), "utf-8")
-            adapted = json.dumps(_adapted_template(variables), indent=2)
-            (output / "template.yaml").write_text(adapted, "utf-8")
+            for name, content in (
+                ("env.json", {"Parameters": variables}),
+                ("template.yaml", _adapted(template, variables)),
+            ):
+                (BUILD / name).write_text(json.dumps(content, indent=2), "utf-8")
             yield service, gateway
 
 
@@ -104,23 +92,21 @@ def host_address() -> str:
     return str(address)
 
 
-def _adapted_template(variables: Iterable[str]) -> Any:
+def _adapted(template: Template, variables: dict[str, str]) -> dict[str, Any]:
     """Return template.yaml with the functions' sources, and this machine's layer and processor.
 
     A change in a source is seen at the next request. sam passes on only the variables that the
     template declares.
     """
-    template = read(ROOT / "template.yaml")
-    template["Parameters"]["Architecture"]["Default"] = PROCESSOR
-    declared = template["Globals"]["Function"]["Environment"]["Variables"]
-    declared |= dict.fromkeys(variables, "none")
-    for resource in template["Resources"].values():
-        if resource["Type"] == FUNCTION:
-            source = resource["Properties"]["CodeUri"]
-            resource["Properties"]["CodeUri"] = f"{ROOT / source}"
+    document: dict[str, Any] = read(ROOT / "template.yaml")
+    document["Parameters"]["Architecture"]["Default"] = PROCESSOR
+    document["Globals"]["Function"]["Environment"]["Variables"] = variables
+    for name, resource in document["Resources"].items():
+        if name in template.functions:
+            resource["Properties"]["CodeUri"] = f"{template.functions[name].code}"
         if resource["Type"] == LAYER:
-            resource["Properties"]["ContentUri"] = f"{BUILD}/layer"
-    return template
+            resource["Properties"]["ContentUri"] = "layer"
+    return document
 
 
 @contextmanager
@@ -129,26 +115,22 @@ def _start_api(port: int) -> Iterator[subprocess.Popen[bytes]]:
     environment = os.environ | {"SAM_CLI_TELEMETRY": "0"}
     # sam would ask AWS about credentials.
     del environment["AWS_ACCESS_KEY_ID"]
-    command = [f"{ROOT}/.tools/sam/bin/python", "-c", _SAM, "local", "start-api"]
     # With EAGER, sam starts all containers at once, and now and then leaves one behind.
-    command += ["--port", str(port), "--warm-containers=LAZY"]
+    options = [f"--port={port}", "--warm-containers=LAZY"]
     with subprocess.Popen(
-        command,
+        [ROOT / ".tools/sam/bin/sam", "local", "start-api", *options],
         cwd=ROOT,
         env=environment,
         stdin=subprocess.DEVNULL,
-        # Without a session of its own, Ctrl-C in the terminal would reach it too.
+        # Without a session of its own, each Ctrl-C in the terminal would reach it: a second one
+        # leaves containers behind.
         start_new_session=True,
     ) as process:
         try:
             yield process
         finally:
-            # A second Ctrl-C would leave containers behind.
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
             process.send_signal(signal.SIGINT)  # after SIGTERM sam prints tracebacks
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(20)
-            process.kill()
+            process.wait()
 
 
 def _is_closed(port: int) -> bool:
