@@ -25,9 +25,6 @@ def serve(app: Starlette, listener: socket.socket) -> None:
     """Answer HTTP requests until the process is told to stop."""
     config = uvicorn.Config(
         app,
-        # Beyond this size of headers, above API Gateway's limit, uvicorn answers in plain text.
-        h11_max_incomplete_event_size=64 * 1024,
-        http="h11",
         log_config=None,
         proxy_headers=False,
         timeout_graceful_shutdown=1,

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
 _ANIMALS = 5
+_SECONDS = (
+    15 * 60
+)  # longer than a function's own timeout: someone may be at a breakpoint
 
 
 def add_pets(dynamodb: "DynamoDBClient", table: str) -> None:
@@ -55,7 +58,7 @@ def example_data(gateway: Gateway, service: LocalService) -> Iterator[None]:
         # create-422.json repeats the Idempotency-Key of one of these with another animal.
         for creation in ROOT.glob("events/*-201-idempotency-key.json"):
             with redirect_stdout(io.StringIO()):
-                send_event(gateway, creation)
+                gateway.invoke(*read_event(gateway.template, creation), _SECONDS)
         yield
     finally:
         keys.remove_example_key()
@@ -78,12 +81,6 @@ def read_event(template: Template, path: Path) -> tuple[str, dict[str, Any]]:
     return route.function, event
 
 
-def send_event(gateway: Gateway, path: Path) -> Any:
-    """Return the response of an event's function."""
-    # Longer than the function's own timeout: someone may be at a breakpoint.
-    return gateway.invoke(*read_event(gateway.template, path), 15 * 60)
-
-
 def invoke(
     event: Annotated[Path, typer.Argument(help="An API Gateway proxy event.")],
 ) -> None:
@@ -94,11 +91,11 @@ def invoke(
     """
     # The cursors in the events are of this stage.
     template = load_template(stage="staging")
-    read_event(template, event)  # a mistake in it is said before anything is prepared
+    function, content = read_event(template, event)
     folder = DataFolder(DataFolder().path / "events")
     with redirect_stdout(sys.stderr), open_store(folder) as service:
         gateway = service.gateway(template)
         with example_data(gateway, service):
-            response = send_event(gateway, event)
+            response = gateway.invoke(function, content, _SECONDS)
     print(json.dumps(response, indent=2, ensure_ascii=False))
     raise typer.Exit(response["statusCode"] >= HTTPStatus.INTERNAL_SERVER_ERROR)

@@ -13,7 +13,7 @@ RESERVED_WORDS = frozenset(
     Path(__file__).with_name("reserved_words.txt").read_text("ascii").split()
 )
 _ZERO: Value = {"N": "0"}
-_COMPARATORS = {"=": operator.eq, "<": operator.lt, "<=": operator.le}
+_COMPARATORS = {"=": operator.eq, "<=": operator.le}
 
 
 class Refusal(Exception):
@@ -120,8 +120,6 @@ class Expressions:
                     new = item.get(other, new)
                 case _:
                     raise unknown(f"this update of {item}: {section} {assignment}")
-            if name in changes:
-                raise Refusal(f"Two document paths overlap with each other: {name}")
             changes[name] = new
         return known(changes)
 

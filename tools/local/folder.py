@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,6 +43,9 @@ class DataFolder:
     def _lock(self) -> Iterator[None]:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+            # `git add` is not to take the API key and the animals. Others' files are left alone.
+            if not any(self.path.iterdir()):
+                (self.path / ".gitignore").write_text("*\n", "utf-8")
             file = (self.path / "service").open("a")
         except OSError as error:
             raise LocalError(
@@ -71,13 +73,3 @@ class DataFolder:
                     " Nothing was changed. Use another folder (DATA=.local2), or start with an"
                     " empty store: make reset (with the same DATA)"
                 )
-
-    def is_seen_by_git(self) -> bool:
-        """Tell whether `git add` would take the folder's API key and animals."""
-        command = ["git", "-C", f"{self.path}", "check-ignore", "--quiet", "api-key"]
-        try:
-            # The status is 0 if git ignores the file, 1 if not, 128 outside a repository.
-            result = subprocess.run(command, check=False, stderr=subprocess.DEVNULL)
-        except OSError:  # there is no git
-            return False
-        return result.returncode == 1

@@ -32,14 +32,12 @@ DELETE FROM rows
 WHERE (place, hash, range, own_hash, own_range) = (?, ?, ?, ?, ?)
 """
 _INSERT = "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?)"
-_PAGE = """
-SELECT item FROM rows WHERE place = ?
-AND (hash, range, own_hash, own_range) > (?, ?, ?, ?)
-AND (hash, range, own_hash, own_range) < (?, ?, ?, ?)
-ORDER BY hash, range, own_hash, own_range LIMIT ?
+_QUERY = """
+SELECT item FROM rows WHERE place = ? AND hash = ? AND range > ?
+ORDER BY range, own_hash, own_range LIMIT ?
 """
-# To SQLite, bytes come after every number and text.
-_LEAST, _LAST = -(2**63), b""
+_SCAN = "SELECT item FROM rows WHERE place = ? ORDER BY hash, range LIMIT ?"
+_LEAST = -(2**63)
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
 _MAX_KEY = 2048
 _FAILED = "ConditionalCheckFailed"
@@ -161,20 +159,17 @@ class _Call:
         if (*condition,) not in (keys, (keys.hash,)):
             raise Refusal(f"Query condition missed key schema element: {keys}")
         text, after = keys.read({keys.range: {"N": "0"}} | condition)
-        low = [text, after, _LAST, 0] if len(condition) > 1 else [text, _LEAST, "", 0]
-        return self._page(place, low, [text, _LAST, "", 0])
+        if keys.range not in condition:
+            after = _LEAST
+        return self._page(_QUERY, place, text, after)
 
     def scan(self) -> Response:
-        return self._page(self._place, ["", 0, "", 0], [_LAST, 0, "", 0])
+        return self._page(_SCAN, self._place)
 
-    def _page(self, place: str, low: list[object], high: list[object]) -> Response:
-        """Read what lies between two places, up to the limit; DynamoDB also stops at 1 MB."""
-        keys = self._keys[place]
-        if "ExclusiveStartKey" in self.request:
-            key = known(self.request["ExclusiveStartKey"])
-            low = [*keys.read(key), *self._table_keys.read(key)]
-        limit = self.request.get("Limit", -1)
-        rows = self.execute(_PAGE, (place, *low, *high, limit))
+    def _page(self, select: str, place: str, *values: object) -> Response:
+        """Read rows up to the limit; DynamoDB also stops at 1 MB."""
+        keys, limit = self._keys[place], self.request.get("Limit", -1)
+        rows = self.execute(select, (place, *values, limit))
         items = [json.loads(text) for (text,) in rows]
         page = {"Items": items, "Count": len(items)}
         if len(items) == limit:
@@ -222,7 +217,7 @@ _WRITE_PARAMETERS = {
     "ReturnValuesOnConditionCheckFailure",
     *_EXPRESSION_PARAMETERS,
 }
-_PAGE_PARAMETERS = {"TableName", "ConsistentRead", "Limit", "ExclusiveStartKey"}
+_PAGE_PARAMETERS = {"TableName", "ConsistentRead", "Limit"}
 # The method that carries out each operation, and the parameters that it knows.
 _OPERATIONS = {
     "GetItem": (_Call.get_item, {"TableName", "Key", "ConsistentRead"}),

@@ -43,10 +43,6 @@ def run() -> None:
         # A browser does not send what follows #.
         page = f"\nDocs: http://127.0.0.1:{port}/docs#key={key}"
         _say(greeting(base_url(port), key, page))
-        if folder.is_seen_by_git():
-            _say(
-                f"git does not ignore {folder.path}: do not commit its API key and its animals."
-            )
         serve(app, listener)
 
 
