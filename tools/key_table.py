@@ -80,11 +80,6 @@ class KeyTable:
             ConditionExpression="attribute_not_exists(label)",
         )
 
-    def remove_example_key(self) -> None:
-        """Let the key of the events open nothing any more."""
-        digest = api_key.digest(EXAMPLE_KEY)
-        self.dynamodb.delete_item(TableName=self.name, Key={"hash": {"S": digest}})
-
     def get(self, digest: str) -> KeyRecord | None:
         """Read one record."""
         answer = self.dynamodb.get_item(

@@ -185,12 +185,6 @@ def test_many_parameters_take_little_time(project: Path) -> None:
             "Method: get, Auth: {}",
             "ReadNote: ['Auth'] of Api is not served",
         ),
-        (
-            "CodeUri: code",
-            "CodeUri: code\n      Environment: {}",
-            "ReadNote: ['Environment'] of AWS::Serverless::Function",
-        ),
-        ("StageName:", "Cors: x\n      StageName:", "Api: ['Cors'] of AWS::Serverless"),
         ("  Function:", "  HttpApi: {}\n  Function:", "Globals: ['HttpApi']"),
         (
             "DynamoDB::Table",
@@ -260,7 +254,7 @@ def test_handler_that_calls_another_service_fails(project: Path) -> None:
     ("authorization", "reason"),
     [
         (["Bearer x", "Bearer x"], "2 Authorization headers"),
-        (["animal_test_x"], 'the header is not "Authorization: Bearer KEY"'),
+        ([EXAMPLE_KEY], 'the header is not "Authorization: Bearer KEY"'),
         (["Bearer animal_test_..."], "the key is misspelled or cut off"),
         ([f"bearer  {EXAMPLE_KEY} "], "the key is unknown to this store, expired or"),
     ],
@@ -286,11 +280,7 @@ FIREWALL = load_template(Waf="true").firewall
 
 @pytest.mark.parametrize(
     "headers",
-    [
-        [],
-        [("Authorization", f"Bearer {EXAMPLE_KEY}x")],
-        [("Authorization", f"Bearer {EXAMPLE_KEY}")] * 2,
-    ],
+    [[], [("Authorization", f"Bearer {EXAMPLE_KEY}")] * 2],
 )
 def test_firewall_answers_a_request_without_a_key(
     project: Path, headers: list[tuple[str, str]]

@@ -11,7 +11,6 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from animal_store import api_key
 from typer.testing import CliRunner, Result
 
 from ops.cli import app
@@ -25,7 +24,6 @@ from tests.support.processes import (
 )
 from tests.support.waiting import wait_for
 from tools import ROOT
-from tools.key_table import EXAMPLE_KEY, KeyRecord
 from tools.local.folder import DataFolder
 from tools.local.service import ENDPOINT_VARIABLE, load_template, open_store
 from tools.local.store import Database
@@ -86,7 +84,6 @@ def test_invoked_handler_that_fails_is_a_failure(
 ) -> None:
     with mock.patch("ops.cli.events.Gateway.invoke", side_effect=[{}, failure]):
         assert command(tmp_path, "invoke", LIST).exit_code == 1
-    assert "events" not in command(tmp_path / "events", "keys", "list").stdout
 
 
 @pytest.mark.parametrize(
@@ -110,17 +107,15 @@ def test_broken_event_is_explained(tmp_path: Path, content: str, reason: str) ->
     assert not (tmp_path / "events").exists()
 
 
-def test_example_key_of_a_command_that_was_killed_is_removed(tmp_path: Path) -> None:
+def test_revoked_key_of_this_machine_is_replaced(tmp_path: Path) -> None:
     template = load_template()
     with own_layer(), open_store(DataFolder(tmp_path)) as service:
         service.gateway(template)
-        keys = service.keys(template)
-        keys.put(KeyRecord(api_key.digest(EXAMPLE_KEY), "events", 0))
-
         key = service.api_key(template)
+        assert service.api_key(template) == key
 
-        assert [record.label for record in keys.all()] == ["local"]
-        keys.revoke(key)
+        service.keys(template).revoke(key)
+
         assert service.api_key(template) != key
 
 

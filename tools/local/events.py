@@ -4,8 +4,7 @@ import io
 import json
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import redirect_stdout, suppress
 from http import HTTPStatus
 from itertools import cycle
 from pathlib import Path
@@ -44,24 +43,21 @@ def add_pets(dynamodb: "DynamoDBClient", table: str) -> None:
             dynamodb.put_item(TableName=table, Item=typed, ConditionExpression=new)
 
 
-@contextmanager
-def example_data(gateway: Gateway, service: LocalService) -> Iterator[None]:
-    """Prepare a local store: each file in `events/` gets the response that its name promises.
+def events_folder() -> DataFolder:
+    """Return the folder of a store in which the example key is valid."""
+    return DataFolder(DataFolder().path / "events")
 
-    The example key is valid until the end, or until that of another such command.
-    """
-    keys = service.keys(gateway.template)
-    keys.remove_example_key()
-    keys.put(KeyRecord(api_key.digest(EXAMPLE_KEY), "events", int(time.time())))
-    try:
-        add_pets(service.dynamodb, gateway.template.tables["AnimalsTable"].name)
-        # create-422.json repeats the Idempotency-Key of one of these with another animal.
-        for creation in ROOT.glob("events/*-201-idempotency-key.json"):
-            with redirect_stdout(io.StringIO()):
-                gateway.invoke(*read_event(gateway.template, creation), _SECONDS)
-        yield
-    finally:
-        keys.remove_example_key()
+
+def add_examples(gateway: Gateway, service: LocalService) -> None:
+    """Prepare a local store: each file in `events/` gets the response that its name promises."""
+    keys, digest = service.keys(gateway.template), api_key.digest(EXAMPLE_KEY)
+    if keys.get(digest) is None:
+        keys.put(KeyRecord(digest, "events", int(time.time())))
+    add_pets(service.dynamodb, gateway.template.tables["AnimalsTable"].name)
+    # create-422.json repeats the Idempotency-Key of one of these with another animal.
+    for creation in ROOT.glob("events/*-201-idempotency-key.json"):
+        with redirect_stdout(io.StringIO()):
+            gateway.invoke(*read_event(gateway.template, creation), _SECONDS)
 
 
 def read_event(template: Template, path: Path) -> tuple[str, dict[str, Any]]:
@@ -92,10 +88,9 @@ def invoke(
     # The cursors in the events are of this stage.
     template = load_template(stage="staging")
     function, content = read_event(template, event)
-    folder = DataFolder(DataFolder().path / "events")
-    with redirect_stdout(sys.stderr), open_store(folder) as service:
+    with redirect_stdout(sys.stderr), open_store(events_folder()) as service:
         gateway = service.gateway(template)
-        with example_data(gateway, service):
-            response = gateway.invoke(function, content, _SECONDS)
+        add_examples(gateway, service)
+        response = gateway.invoke(function, content, _SECONDS)
     print(json.dumps(response, indent=2, ensure_ascii=False))
     raise typer.Exit(response["statusCode"] >= HTTPStatus.INTERNAL_SERVER_ERROR)

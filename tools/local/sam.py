@@ -1,4 +1,4 @@
-"""`make sam-local`: functions in containers on the local store."""
+"""`make sam-local`: functions in containers on the local store of the events."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from typing import Any
 
 from tools import ROOT
 from tools.local import LocalError
-from tools.local.events import example_data
+from tools.local.events import add_examples, events_folder
 from tools.local.folder import DataFolder, base_url
 from tools.local.gateway import Gateway
 from tools.local.run import greeting, port_and_folder
@@ -42,13 +42,14 @@ same handlers, and `animal-store invoke EVENT` invokes one. What failed"""
 def sam_local() -> None:
     """Serve the API from containers (PORT, DATA), and the store to any `sam local`."""
     signal.signal(signal.SIGHUP, signal.default_int_handler)
-    folder = DataFolder()
+    folder = events_folder()
     with suppress(KeyboardInterrupt), port_and_folder(folder) as listener:
         port = listener.getsockname()[1]
         listener.close()  # sam itself listens there
         with _container_files(folder) as (service, gateway):
             key = service.api_key(gateway.template)
-            with example_data(gateway, service), _start_api(port) as process:
+            add_examples(gateway, service)
+            with _start_api(port) as process:
                 # Wait until sam's port is open; it starts a container at its first request.
                 while process.poll() is None and _is_closed(port):
                     time.sleep(0.2)
@@ -61,7 +62,7 @@ def sam_local() -> None:
 def _container_files(folder: DataFolder) -> Iterator[tuple[LocalService, Gateway]]:
     """Serve the store to containers, and write what `sam local` needs."""
     template = load_template(stage="staging")
-    os.environ.pop(ENDPOINT_VARIABLE, None)  # containers use the store of DATA
+    os.environ.pop(ENDPOINT_VARIABLE, None)  # containers use the store of the folder
     with open_store(folder) as service:
         gateway = service.gateway(template)
         assert service.database  # noqa: S101 - for mypy

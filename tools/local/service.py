@@ -82,12 +82,8 @@ class LocalService:
         return KeyTable(self.dynamodb, template.tables[KEY_TABLE].name)
 
     def api_key(self, template: Template) -> str:
-        """Return this machine's key, and make one if there is none that is valid.
-
-        A command that was killed may have left the key of the events: it is removed.
-        """
+        """Return this machine's key, and make one if there is none that is valid."""
         path, keys = self.folder.api_key, self.keys(template)
-        keys.remove_example_key()
         key = path.read_text("utf-8").strip() if path.exists() else ""
         record = keys.get(api_key.digest(key))
         if record is None or record.state != "active":
