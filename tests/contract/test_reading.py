@@ -8,23 +8,19 @@ from tests.contract.client import assert_error, create
 # Path segments, percent-encoded, that are no positive int64 or no animal's id.
 UNKNOWN = [
     "0",
-    "-1",
     "abc",
     "1.0",
-    "1_0",
     "%D9%A1",  # a digit that is not ASCII
     "%20",
     "%00",
     "%FF",
     "1%5C1",
     "%7BpetId%7D",
-    "1;v=1",
     "9223372036854775807",
-    "9223372036854775808",
     "1" * 4500,
 ]
 # Servers differ in whether %2F splits the path; either way it is not found.
-OTHER_SPELLINGS = ["+{}", "0{}", "%20{}", "{}%0A", "{},", "{}%2F1"]
+OTHER_SPELLINGS = ["+{}", "0{}", "{}%0A", "{}%2F1"]
 
 
 @pytest.mark.smoke_read_only

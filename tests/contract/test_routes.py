@@ -12,12 +12,9 @@ CANDIDATES = [
     ("GET", "/pet"),
     ("GET", "/Pets"),
     ("GET", "/pets/1/2"),
-    ("GET", "/pet%73/1/x"),
     ("OPTIONS", "/pets"),
     ("POST", "/pets/1"),
     ("PUT", "/pets/1"),
-    ("PATCH", "/pets/1"),
-    ("DELETE", "/pets"),
     ("DELETE", "/pets/1"),
 ]
 UNKNOWN = [route for route in CANDIDATES if not openapi.find(*route)]

@@ -23,7 +23,7 @@ def test_the_document_names_this_server(service: RunningService) -> None:
     assert f"\nservers:\n- url: {service.base_url}\n" in document
 
 
-@pytest.mark.parametrize("path", ["/v1/pets", "/v1/pets/?limit=1", "/openapi.yaml"])
+@pytest.mark.parametrize("path", ["/v1/pets/?limit=1", "/openapi.yaml"])
 def test_target_in_absolute_form_is_answered(
     service: RunningService, path: str
 ) -> None:

@@ -148,11 +148,10 @@ def test_port_that_cannot_be_used_is_explained(tmp_path: Path, port: str) -> Non
     assert message.startswith(f"cannot listen on port {port}: ")
 
 
-@pytest.mark.parametrize("data", [f"{ROOT}/README.md", "/proc/x"])
-def test_folder_that_cannot_be_used_is_explained(data: str) -> None:
-    message = str(command(Path(data), "run").exception)
+def test_folder_that_cannot_be_used_is_explained() -> None:
+    message = str(command(ROOT / "README.md", "run").exception)
 
-    assert message.startswith(f"DATA={data} cannot be used: ")
+    assert message.startswith(f"DATA={ROOT}/README.md cannot be used: ")
 
 
 def test_port_and_folder_in_use_are_named_together(service: RunningService) -> None:

@@ -87,10 +87,8 @@ class Database:
         while self._idle:
             self._idle.pop().close()
 
-    def answer(
-        self, event_name: str, request: AWSPreparedRequest, **_: object
-    ) -> AWSResponse:
-        """Answer a request as DynamoDB does: the SDK calls this before sending."""
+    def answer(self, event_name: str, request: AWSPreparedRequest) -> AWSResponse:
+        """Answer a request as DynamoDB does."""
         body: Any = request.body
         operation = event_name.rpartition(".")[2]
         try:

@@ -176,17 +176,11 @@ class _Reader:
         return self.served("Globals", _GLOBALS, sections["Function"])
 
     def firewall(self) -> Firewall | None:
-        """Return the web ACL whose condition holds, if there is one."""
-        for name, web_acl in self.resources(_WEB_ACL).items():
-            if self._holds(self._document["Resources"][name]["Condition"]):
-                return read_firewall(web_acl)
-        return None
-
-    def _holds(self, condition: str) -> bool:
-        match _resolved(self._document["Conditions"][condition], self.references):
-            case {"Fn::Equals": [left, right]}:
-                return bool(left == right)
-        raise LocalError(f"{condition}: only !Equals is served here")
+        """Return the firewall that the parameter `Waf` turns on."""
+        if self.references.get("Waf") != "true":
+            return None
+        (web_acl,) = self.resources(_WEB_ACL).values()
+        return read_firewall(web_acl)
 
     def refuse_others(self) -> None:
         """Refuse the types of resources that are neither served nor without effect."""
