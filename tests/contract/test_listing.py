@@ -19,6 +19,7 @@ REFUSED = [
     "limit=",
     "limit=1.0",
     "limit=1_0",
+    "limit=%2531",
     "limit=%2B5",
     "limit=%205",
     "limit=5%0A",
@@ -39,6 +40,7 @@ NAMED = [
     # Parameters that the interface does not have; case counts.
     (f"stauts={FIRST}", "stauts"),
     ("page=2&limit=5", "page"),
+    ("Limit=5", "Limit"),
     ("limit%5B%5D=5", "limit[]"),
     ("%6Cimit=5&c%6Flour=red", "colour"),
     ("x" * 4000, "xxx"),
