@@ -207,7 +207,6 @@ def test_repair_under_writers(
             restore.apply(stage, Path(f"{copy}.jsonl"))
         assert {damaged, *created} <= {*client.pets()}
     dynamodb.delete_table(TableName=copy)
-    dynamodb.delete_table(TableName=copy)
 
 
 @pytest.mark.role("administrator")
