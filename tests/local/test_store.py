@@ -122,7 +122,7 @@ KEY_ID = {"KeyConditionExpression": "id = :one", **ONE}
         ("Query", {"IndexName": "by-status", "ConsistentRead": True}, "Consistent"),
         ("Query", KEY_ID, "Query condition missed key schema element"),
         ("PutItem", {"Item": COUNTER | {"n": {"N": "1.5"}}}, "value {'N': '1.5'} of n"),
-        ("PutItem", {"Item": COUNTER | {"status": {"S": ""}}}, "1 to 2048 bytes"),
+        ("PutItem", {"Item": COUNTER | {"status": {"S": ""}}}, "that is not empty"),
         (
             "UpdateItem",
             {"UpdateExpression": "SET status = :one", **ONE},

@@ -38,8 +38,6 @@ ORDER BY range, own_hash, own_range LIMIT ?
 """
 _SCAN = "SELECT item FROM rows WHERE place = ? ORDER BY hash, range LIMIT ?"
 _LEAST = -(2**63)
-# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
-_MAX_KEY = 2048
 _FAILED = "ConditionalCheckFailed"
 
 
@@ -53,10 +51,9 @@ class _Keys(NamedTuple):
         """Read the key of an item; 0 stands for the missing range key of a table."""
         number = item.get(self.range) if self.range else {"N": "0"}
         match item.get(self.hash), number:
-            case {"S": text}, {"N": digits} if 0 < len(text.encode()) <= _MAX_KEY:
-                if abs(int(digits)) < -_LEAST:
-                    return text, int(digits)
-        raise Refusal(f"Not a text of 1 to {_MAX_KEY} bytes, and an int64: {item}")
+            case {"S": text}, {"N": digits} if text and abs(int(digits)) < -_LEAST:
+                return text, int(digits)
+        raise Refusal(f"Not a text that is not empty, and an int64: {item}")
 
 
 @lru_cache
