@@ -67,10 +67,6 @@ def test_plain_sam_deploy_sets_the_role_for_access_logs_before_the_api() -> None
     assert "LoggingRole" not in STAGING["Resources"]
 
 
-def test_no_line_is_longer_than_120_columns() -> None:
-    assert [line for line in TEXT.splitlines() if len(line) > 120] == []
-
-
 def test_functions_end_before_the_gateway_gives_up_and_a_canary_comes_first() -> None:
     shared = PRODUCTION["Globals"]["Function"]
     assert shared["Timeout"] < 29
