@@ -33,6 +33,13 @@ BUILD = ROOT / ".aws-sam/local"
 STORE_HOST = "store-of-make-sam-local"
 PROCESSOR = "arm64" if platform.machine() in {"aarch64", "arm64"} else "x86_64"
 _IMAGE = f"public.ecr.aws/lambda/python:3.13-{PROCESSOR}"
+# On exit, sam leaves the engine's responses open, which Python 3.13 reports as tracebacks.
+_SAM = """\
+import sys
+from samcli.cli.main import cli
+sys.unraisablehook = lambda _: None
+cli(prog_name="sam")
+"""
 _NO_ENGINE = """\
 `sam local` needs a container engine that answers, and Lambda's image. Start Docker; if it reaches
 no registry, load the image from a file: docker load -i FILE. Without Docker, `make run` serves the
@@ -119,7 +126,7 @@ def _start_api(port: int) -> Iterator[subprocess.Popen[bytes]]:
     # With EAGER, sam starts all containers at once, and now and then leaves one behind.
     options = [f"--port={port}", "--warm-containers=LAZY"]
     with subprocess.Popen(
-        [ROOT / ".tools/sam/bin/sam", "local", "start-api", *options],
+        [ROOT / ".tools/sam/bin/python", "-c", _SAM, "local", "start-api", *options],
         cwd=ROOT,
         env=environment,
         stdin=subprocess.DEVNULL,
