@@ -1,4 +1,4 @@
-"""What people run on their own machine; none of it ships to AWS."""
+"""The tools of a developer's machine; none of them ships to AWS."""
 
 import sys
 from pathlib import Path

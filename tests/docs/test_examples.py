@@ -1,4 +1,4 @@
-"""What the documents show works: the clients' examples, the API page, the worked examples."""
+"""The clients' examples, the API page and the worked example of the documents work."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""What ships: the layer, as `make build` packs it."""
+"""The layer, as `make build` packs it for AWS."""
 
 import json
 import os

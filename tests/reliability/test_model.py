@@ -55,7 +55,7 @@ PLANS = ALONE | st.lists(CALLS | OTHER.map(lambda other: [other]), max_size=4)
 
 
 class Creations(Histories):
-    """What has been seen in the store so far."""
+    """Creations, and the items that the store has been seen to have."""
 
     def __init__(self) -> None:
         super().__init__()

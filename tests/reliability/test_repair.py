@@ -120,7 +120,7 @@ STAGE: Any = SimpleNamespace(
 
 
 class Repairs(Histories):
-    """What the service wrote, and what was damaged of it.
+    """Creations, damage and repairs, and the items that they concern.
 
     Attributes:
         known: By name, the items that the service wrote; clients know the last.

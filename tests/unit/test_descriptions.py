@@ -1,4 +1,4 @@
-"""What is described in several places is the same there: code, openapi.yaml, client and examples.
+"""Code, openapi.yaml, client and worked example describe the same things alike.
 
 `make quick` runs these tests, so that it names each place that a change has left undone.
 """
