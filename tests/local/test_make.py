@@ -76,7 +76,8 @@ def test_network_and_identity_arrive(tmp_path: Path) -> None:
 )
 def test_settings_of_the_shell_stay_out(tmp_path: Path, name: str, value: str) -> None:
     (tmp_path / "more.sh").write_text("echo of a file\n")
-    (tmp_path / "Makefile").write_text(f"include {MAKEFILE}\nsay:\n\t@env true\n")
+    path = str(MAKEFILE).replace(" ", r"\ ")
+    (tmp_path / "Makefile").write_text(f"include {path}\nsay:\n\t@env true\n")
 
     assert run("make", "-s", "say", cwd=tmp_path, timeout_s=60, **{name: value}) == ""
 

@@ -25,8 +25,12 @@ def service(data: Path, script: str) -> Iterator[tuple[int, str]]:
     """Run a bash script that starts `$SERVICE`; yield the process group and the service's URL."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
+    python = Path(sys.executable)  # its path may have a space, its name has none
     variables = environment(
-        PORT=str(port), DATA=str(data), SERVICE=f"{sys.executable} -m ops run"
+        PORT=str(port),
+        DATA=str(data),
+        SERVICE=f"{python.name} -m ops run",
+        PATH=f"{python.parent}:{os.environ['PATH']}",
     )
     with subprocess.Popen(
         ["bash", "-c", script], cwd=ROOT, env=variables, start_new_session=True
