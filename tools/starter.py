@@ -16,7 +16,7 @@ from tools import ROOT
 from tools.git import git
 
 # These are copied as they are: the names of animals are none of their words, but digests are.
-_COPIED = ("LICENSE", "docs/page.png", "tools/locks/")
+_COPIED = ("LICENSE", "tools/locks/")
 # Measurements of this service, which are not the new one's.
 _LEFT_OUT = ("tools/benchmarks/RESULTS.md",)
 # These match a word of a sentence and a part of a name, but nothing of "snippets".
