@@ -62,6 +62,7 @@ def plan(stage: StageName, copy: str) -> None:
     plans = Path(f"{copy}.jsonl"), Path(f"{copy}-others.jsonl")
     for path in plans:
         path.touch(0o600)
+        path.chmod(0o600)  # of an earlier plan, too
     counts = Counter[str]()
     with plans[0].open("w") as mine, plans[1].open("w") as others:
         for found, was in _differences(client, table, copy, key):
@@ -82,14 +83,13 @@ def apply(stage: StageName, file: Path) -> None:
     """Put back each item of FILE, a plan, if it still is as the plan found it."""
     outputs, client = stage.deployed(), stage.client("dynamodb")
     left, copy = 0, ""
+    _check(file, {*outputs.values()})
     # A record of an Idempotency-Key comes after its animal.
     for is_record in (False, True):
         with file.open() as lines:
-            for line in (json.loads(text, object_hook=_decode) for text in lines):
-                if line["table"] not in outputs.values():
-                    raise DeploymentError(
-                        f"{line['table']} is no table of {stage.stack}"
-                    )
+            for line in (
+                json.loads(text, object_hook=_decode) for text in lines if text.strip()
+            ):
                 if _is_record(line["was"]) != is_record:
                     continue
                 if reason := _put_back(
@@ -98,11 +98,31 @@ def apply(stage: StageName, file: Path) -> None:
                     left += 1
                     print(f"left, {reason}: {line}"[:500])
                 copy = line["copy"]
-    print("If a new plan is empty: aws dynamodb delete-table --table-name", copy)
+    if copy:
+        print("If a new plan is empty: aws dynamodb delete-table --table-name", copy)
     if left:
         raise DeploymentError(
             f"{left} items are left: plan again, or decide about them."
         )
+
+
+def _check(file: Path, tables: set[str]) -> None:
+    """Refuse a plan with a line that cannot be applied, before anything is written."""
+    with file.open() as lines:
+        for number, text in enumerate(lines, start=1):
+            if not text.strip():
+                continue
+            try:
+                line = json.loads(text)
+                is_complete = {"found", "was", "table", "copy"} <= {*line}
+            except (ValueError, TypeError):
+                is_complete = False
+            if not is_complete:
+                raise DeploymentError(f"{file}, line {number}: is no line of a plan")
+            if line["table"] not in tables:
+                raise DeploymentError(
+                    f"{file}, line {number}: {line['table']} is no table of the stage"
+                )
 
 
 def _check_counter(client: Any, table: str, copy: str, moment: float) -> None:

@@ -1,8 +1,9 @@
 """Adds an animal for each row of a CSV file: python import_csv.py animals.csv.
 
-The first row names the columns: name, category_id and, if there is one, status. If any row is
-wrong, nothing is added. The same file can be imported again within 24 hours: each row is added
-once. A changed file is another import: put rows that come later into a file of their own.
+The first row names the columns: name, category_id and, if there is one, status. If a cell of any
+row is wrong, nothing is added. A row that only the service refuses is named. The same file can be
+imported again within 24 hours: each row is added once. A changed file is another import: put rows
+that come later into a file of their own.
 """
 
 import codecs
@@ -39,10 +40,12 @@ def faults(row: dict[str, str]) -> Iterator[str]:
         yield "name is empty"
     if not category_id:
         yield "category_id is empty"
-    elif not re.fullmatch("-?[0-9]+", category_id):
-        yield f"category_id is {category_id!r}, not an integer"
+    elif not re.fullmatch("-?[0-9]{1,19}", category_id):
+        yield f"category_id is {category_id[:40]!r}, not an integer of at most 19 digits"
     if status not in ("", *get_args(PetStatus)):
         yield f"status is {status!r}, not one of {', '.join(get_args(PetStatus))}"
+    if row.get(""):
+        yield f"there are more cells than columns: {row['']!r}"
 
 
 def read_rows(text: str) -> dict[int, dict[str, str]]:

@@ -111,13 +111,15 @@ def test_wrong_cells_are_named_with_their_rows_and_nothing_is_added(
 ) -> None:
     output = import_file(
         f"name,category_id,status\nRex,{category},\nMia,,sold\n\n,{category},\n"
-        "Leo,9E+15,Sold\n"
+        f"Leo,9E+15,Sold\nKim,{category},sold,surplus\nMax,{'9' * 20},\n"
     )
     assert output == (
         "row 3: category_id is empty\n"
         "row 5: name is empty\n"
-        "row 6: category_id is '9E+15', not an integer\n"
+        "row 6: category_id is '9E+15', not an integer of at most 19 digits\n"
         "row 6: status is 'Sold', not one of available, pending, sold\n"
+        "row 7: there are more cells than columns: 'surplus'\n"
+        "row 8: category_id is '99999999999999999999', not an integer of at most 19 digits\n"
         "Nothing was added: correct these rows first."
     )
     assert animals(service, category) == []

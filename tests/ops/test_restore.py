@@ -205,10 +205,34 @@ def test_table_that_is_no_copy_is_refused(animals: Table, live: Account) -> None
 
 
 def test_plan_of_another_stage_is_refused(animals: Table) -> None:
-    PLAN.write_text('{"found": {}, "was": {}, "table": "others"}')
+    PLAN.write_text('{"found": {}, "was": {}, "table": "others", "copy": "copy"}')
 
     with pytest.raises(DeploymentError, match="others is no table"):
         apply(animals.stage, PLAN)
+
+
+def test_plan_that_was_cut_off_is_refused_before_anything_is_written(
+    animals: Table,
+) -> None:
+    animals.delete(MIA)
+    animals.delete(ODD)
+    plan(animals.stage, "copy")
+    PLAN.write_text(PLAN.read_text()[:-20])
+
+    with pytest.raises(DeploymentError, match="line 2: is no line of a plan"):
+        apply(animals.stage, PLAN)
+
+    assert MIA not in animals.items()
+
+
+def test_edited_plan_may_have_blank_lines(animals: Table) -> None:
+    animals.delete(MIA)
+    plan(animals.stage, "copy")
+    PLAN.write_text("\n" + PLAN.read_text() + "\n")
+
+    apply(animals.stage, PLAN)
+
+    assert MIA in animals.items()
 
 
 def test_throttled_keys_are_read_again_after_a_pause(

@@ -14,6 +14,7 @@ Differences:
 - A handler's context has only `get_remaining_time_in_millis`.
 - No body is too large. One that is not UTF-8 arrives in Base64, as one of a binary media type does.
 - A function that runs out of time gets 504, not 502.
+- A `Host` that is no name of this machine gets 400 with a plain text, not an Error.
 - A path with an encoded letter in a fixed segment (`/v1/%70ets`), or with two slashes in a row, is
   404. An empty line before a request is 400.
 - The terminal says why a request got 401.
