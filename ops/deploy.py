@@ -123,10 +123,12 @@ def _run_suite(stage: Stage, folder: Path, key: str, *arguments: str) -> int:
 def _install(stage: Stage, folder: Path, commit: str, *, canary: bool) -> None:
     """Create or update the stack from an unpacked artifact, and protect it."""
     arguments = _mark(stage, folder, commit, canary=canary)
+    # A new stack has no canary. It has a commit as soon as `sam` has made it: ask before.
+    has_canary = canary and stage.commit()
     print(f"deploying {commit}; CloudFormation goes on if this is interrupted")
     with ThreadPoolExecutor() as pool:
         deployment = pool.submit(programs.sam, *arguments, folder=folder)
-        if canary and stage.commit():
+        if has_canary:
             _feed_canary(stage, folder, deployment)
     if not deployment.result():
         raise DeploymentError(f"sam deploy failed: {stage.state()}")
