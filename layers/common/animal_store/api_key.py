@@ -15,7 +15,7 @@ _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _RANDOM_LENGTH = 32  # 62 ** 32: 190 bits
 _CHECKSUM_LENGTH = 6  # 62 ** 6 > 2 ** 32
 ID_LENGTH = 12
-"""A key's id is this much of its hash: 48 bits, which no two keys of a table share by chance."""
+"""A key's id is the first 12 digits of its hash: 48 bits, so two keys hardly share one."""
 
 _FORMAT = re.compile(
     rf"animal_(?:live|test)_([0-9A-Za-z]{{{_RANDOM_LENGTH}}})([0-9A-Za-z]{{{_CHECKSUM_LENGTH}}})"
@@ -26,7 +26,7 @@ def generate(environment: Literal["live", "test"]) -> str:
     """Make a new key from the system's source of randomness.
 
     Args:
-        environment: What the prefix says: "live" for clients of production, else "test".
+        environment: A word of the prefix: "live" for clients of production, "test" for others.
     """
     random = "".join(secrets.choice(_ALPHABET) for _ in range(_RANDOM_LENGTH))
     return f"animal_{environment}_{random}{checksum(random)}"

@@ -25,7 +25,7 @@ class Unauthorized(Exception):
 
 
 _Cache = dict[str, "tuple[float, ApiKey | None]"]
-"""Look-ups by a key's hash, each with its time."""
+"""By a key's hash: the time of the look-up, and the record; None if there was none."""
 
 # There are two caches, so that a flood of unknown keys cannot push known ones out.
 _known_keys: _Cache = {}
@@ -59,8 +59,8 @@ def authenticate(authorization: list[str]) -> str:
 
 def _look_up(key_hash: str) -> ApiKey | None:
     """Find a key's record in the caches or the store; None if there is none."""
-    # The minute begins before the store is asked. It is the wall clock's: the monotonic clock may
-    # stand still while Lambda freezes the environment, and a revoked key would stay valid.
+    # The minute begins before the read. Use the wall clock: the monotonic clock may stop while
+    # Lambda freezes the environment, and a revoked key would then stay valid for longer.
     now = time.time()
     for cache in (_known_keys, _unknown_keys):
         entry = cache.get(key_hash)
@@ -92,5 +92,5 @@ def _read(key_hash: str) -> ApiKey | None:
             ConsistentRead=True,
         ).get("Item")
     except ValueError as error:
-        # A response that cannot be read says nothing about the key: no 401, and nothing to cache.
+        # This does not tell whether the key is valid: the caller gets 503, and nothing is cached.
         raise StoreUnavailable("the record of the key cannot be read") from error

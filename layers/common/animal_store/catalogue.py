@@ -57,10 +57,10 @@ class Catalogue(Generic[New, Stored]):
     """The catalogue of one kind of resource.
 
     Args:
-        partition: The partition key of their items.
-        counter: The partition key of the counter that gives them ids.
-        item_response: Validates DynamoDB's response to a GetItem for one.
-        query_response: Validates DynamoDB's response to a Query for them.
+        partition: The partition key of the resources' items.
+        counter: The partition key of the counter that gives the resources ids.
+        item_response: Validates DynamoDB's response to a GetItem for one resource.
+        query_response: Validates DynamoDB's response to a Query for resources.
     """
 
     partition: str
@@ -100,8 +100,8 @@ class Catalogue(Generic[New, Stored]):
             KeyConditionExpression="#attribute = :partition AND id > :after",
             ExpressionAttributeNames={"#attribute": attribute},
             ExpressionAttributeValues={":partition": {"S": value}, ":after": {"N": str(after)}},
-            # One more than the page has tells whether another follows. 101 of the largest animals
-            # stay far below the 1 MB at which DynamoDB itself cuts a page
+            # If there is one more than the page has, another page follows. 101 of the largest
+            # animals stay far below the 1 MB at which DynamoDB itself cuts a page
             # (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Query.html).
             Limit=limit + 1,
             **source,
@@ -128,14 +128,15 @@ class Catalogue(Generic[New, Stored]):
 
         With a key, the resource and the record of the key are written in one transaction: a crash
         at any point leaves both or neither. A repeated request takes another id, but does not use
-        it: its transaction fails because the record is there, and names the first id.
+        it: its transaction fails because the record exists, and the failure returns the record,
+        which has the id of the first request.
 
         Args:
             new: The resource.
             caller: The hash of the caller's key. The item records the key's id and the time; no
                 response contains either.
-            idempotency_key: Creations of one caller with the same value are one creation; None if
-                the client sent none.
+            idempotency_key: A second creation of the caller with the same value adds nothing; None
+                if the client sent none.
 
         Returns:
             The resource, and whether an earlier request created it.
@@ -187,8 +188,8 @@ def _attributes(resource: Mapping[str, object]) -> Item:
 def _put(item: Item) -> None:
     """Write an item under an unused id.
 
-    When the response to the write is lost, the SDK's retry finds the first attempt's item: the
-    token identifies it.
+    If the response is lost, the SDK's retry finds the id taken by its own first attempt. The token
+    in that item shows it.
     """
     token = secrets.token_hex(16)
     try:
@@ -208,12 +209,15 @@ def _put(item: Item) -> None:
 
 
 def _put_with_record(item: Item, new: Mapping[str, object], record_key: str) -> int:
-    """Write an item and the record of its key, unless the record is there; return the record's id.
+    """Write an item and an idempotency record, or find the record of an earlier request.
 
     Args:
         item: The item.
         new: The resource in it, as the client sent it.
-        record_key: Identifies the caller's key.
+        record_key: The hash of the caller, the catalogue and the Idempotency-Key.
+
+    Returns:
+        The id of the resource that was created, now or earlier.
     """
     fingerprint = hashlib.sha256(to_json(new)).hexdigest()
     now = int(time.time())
@@ -239,13 +243,14 @@ def _put_with_record(item: Item, new: Mapping[str, object], record_key: str) -> 
     reasons = _write([{"Put": put_record}, {"Put": put_item}])
     if not reasons:
         return int(item["id"]["N"])
+    # The first reason is the record's, the second the item's.
     if reasons[0]["Code"] != _CONDITION_FAILED:
         raise _id_taken_error(item)
     record = reasons[0]["Item"]
     if record["fingerprint"]["S"] != fingerprint:
         raise IdempotencyKeyReused
-    # The record may be this request's own: its response was lost, and DynamoDB had forgotten the
-    # transaction's token, as it does after ten minutes.
+    # This request itself may have written the record: an attempt whose response was lost can still
+    # succeed, and the next call of `_write` has another token.
     return int(record["createdId"]["N"])
 
 
@@ -261,13 +266,12 @@ def _write(transaction: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """
     for attempt in range(_CONFLICT_ATTEMPTS):
         if attempt:
-            # Another request with this key is being written at the same moment; its outcome
-            # decides.
+            # Another request with this key may be writing the record now: wait for its outcome.
             longest = _CONFLICT_SECONDS * 2 ** (attempt - 1)
             time.sleep(random.uniform(0, longest))  # noqa: S311 - only spreads retries
         try:
-            # The SDK adds a ClientRequestToken: its own retry after a lost response is not a second
-            # transaction.
+            # The SDK adds a ClientRequestToken, so that its own retry after a lost response is not
+            # a second transaction.
             dynamodb.call(dynamodb.client.transact_write_items, TransactItems=transaction)
         except ClientError as error:
             response: Any = error.response
@@ -288,5 +292,5 @@ def _write(transaction: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _id_taken_error(item: Item) -> RuntimeError:
-    """Describe an id already in use, for the log: the counter is behind, an operator must act."""
+    """Return an error for the log: the counter is behind the ids in use; an operator must act."""
     return RuntimeError(f"the counter gave id {item['id']['N']}, which is taken")

@@ -1,7 +1,6 @@
 """Constraints on what clients send: allowed values, regular expressions, and messages.
 
-They stand apart from `models.py` because the functions need them too, and `models.py` does not
-ship: it needs all of pydantic.
+The functions need them, and cannot import `models.py`: it needs all of pydantic and does not ship.
 """
 
 from typing import Literal, get_args
@@ -10,8 +9,8 @@ PetStatus = Literal["available", "pending", "sold"]
 """The availability of an animal."""
 PET_STATUSES: tuple[PetStatus, ...] = get_args(PetStatus)
 
-# White space is whatever Unicode, ECMAScript or Python calls white space, spelled out because `\s`
-# differs between their engines. openapi.yaml has a pattern that is never stricter.
+# White space is whatever Unicode, ECMAScript or Python calls white space. The characters are
+# listed because `\s` differs between their engines. The pattern in openapi.yaml is less strict.
 NOT_BLANK = (
     r"^[\s\S]*[^"
     r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
@@ -30,7 +29,7 @@ REASONS = {
     "less_than_equal": "must be at most {le}",
     "literal_error": "must be one of {expected}",
 }
-"""The message for a member that is not valid, by its pattern or pydantic's type of the error.
+"""The message for an invalid member, by the pattern that it fails or else pydantic's error type.
 
 https://docs.pydantic.dev/latest/errors/validation_errors/
 """

@@ -58,7 +58,7 @@ _RAW_OPERATIONS = ("GetItem", "Query", "UpdateItem")
 class StoreUnavailable(Exception):
     """DynamoDB is throttled or out of reach; the same call may well succeed a moment later.
 
-    The text, for the log, says why. It never has what clients sent.
+    The text says why, for the log. It must not contain what clients sent.
     """
 
 
@@ -68,13 +68,13 @@ _last_response_is_corrupt: ContextVar[bool] = ContextVar("last_response_is_corru
 
 def new_client() -> DynamoDBClient:
     """Make the client: the SDK's standard retries, within the deadline of the invocation."""
-    # Gains here are in instructions (M: million): a cold start takes about 720 M, a get 4 M
+    # In parentheses: the instructions saved (M: million). A cold start takes about 720 M, a get 4 M
     # (tools/benchmarks/RESULTS.md). Use botocore's own session: boto3 adds resources and S3
     # transfers, which nothing here uses (108 M of a cold start).
     session = Session(include_builtin_handlers=False)
     for event, handler, *_ in BUILTIN_HANDLERS:
-        # The SDK's handlers for all services; those for one service (`before-call.s3`) never run
-        # here (54 M of a cold start).
+        # Register only the SDK's handlers for all services. Those for one service have a dot in
+        # the event's name, as `before-call.s3` has, and never run here (54 M of a cold start).
         if "." not in event:
             session.register(event, handler)
     # At each cold start the SDK logs two things that are intended: it has no endpoint rules (the
@@ -87,14 +87,14 @@ def new_client() -> DynamoDBClient:
             read_timeout=_READ_SECONDS,
             retries={"mode": "standard", "total_max_attempts": 3},
             tcp_keepalive=True,
-            # The session's text; without this the SDK builds a longer one for each call (1.0 M).
+            # Build the text once: the SDK would build a longer one for each call (1.0 M).
             user_agent=f"{session.user_agent()} app/animal-store",
             # Let DynamoDB refuse an invalid request: that gives a 500, where the SDK's own error
             # would give a 503. The tests validate each request (0.3 M a call).
             parameter_validation=False,
         ),
     )
-    # The SDK asks after each attempt, and takes the first answer that is not None: be the first.
+    # After each attempt, the SDK takes the first answer that is not None: register ours first.
     client.meta.events.register_first("needs-retry.dynamodb", _count_and_stop_in_time)
     for operation in _RAW_OPERATIONS:
         client.meta.events.register(f"before-parse.dynamodb.{operation}", _keep_raw)
@@ -176,26 +176,26 @@ def call(method: Callable[..., Any], **parameters: Any) -> Any:
         _refuse_transient(error)
         raise
     except (BotoCoreError, ValueError) as error:
-        # The SDK raises the latter for corrupt bytes, and for a checksum that is not a number.
+        # The SDK raises ValueError for corrupt bytes, and for a checksum that is not a number.
         raise StoreUnavailable("DynamoDB is out of reach, or its response is corrupt") from error
     _refuse_corrupt()
     return response
 
 
 def _refuse_corrupt() -> None:
-    """Refuse a last response that fails its checksum.
+    """Refuse a response that differs from its checksum.
 
-    The SDK repeats a call whose response fails it, but accepts such a response to the last attempt.
+    The SDK repeats such a call, but accepts the response to its last attempt.
 
     Raises:
-        StoreUnavailable: The response fails it.
+        StoreUnavailable: The last response differs from its checksum.
     """
     if _last_response_is_corrupt.get():
         raise StoreUnavailable("the response of DynamoDB does not match its checksum")
 
 
 def _refuse_transient(error: ClientError) -> None:
-    """Refuse an error that may not meet the same call a moment later.
+    """Replace an error after which the same call may succeed a moment later.
 
     Raises:
         StoreUnavailable: It is such an error.

@@ -58,7 +58,7 @@ class Number(TypedDict):
 
 
 class ApiKey(TypedDict):
-    """An API key's record, as far as functions read it. Times are seconds since 1970.
+    """The attributes of an API key's record that functions read. Times are seconds since 1970.
 
     `expires` and `revoked` have no alias path. With one, a value of another type would count as
     absent: a key whose `expires` is `{"S": "2026-01-01"}`, written by hand, would never expire. The
@@ -111,7 +111,7 @@ FROM_OUTSIDE = (
 
 
 def compile_core_schemas() -> dict[str, Any]:
-    """Compile the models of what comes from outside, by name."""
+    """Compile the models in `FROM_OUTSIDE`; return their schemas by name."""
     return {model.__name__: compile_core_schema(model) for model in FROM_OUTSIDE}
 
 
@@ -131,7 +131,7 @@ def _patterns(hint: Any) -> list[str]:
     """Return the patterns of a type hint, such as `NotRequired[Annotated[str, ...]]`."""
     constraints = []
     for annotation in getattr(hint, "__metadata__", ()):
-        # pydantic's Field has them in a list of its own.
+        # A pydantic `Field` keeps its constraints in `metadata`.
         constraints += [annotation, *getattr(annotation, "metadata", ())]
     patterns = [each.pattern for each in constraints if getattr(each, "pattern", None)]
     for inner in get_args(hint)[:1]:

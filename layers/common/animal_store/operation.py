@@ -17,7 +17,7 @@ _cold_start = True
 
 
 class Deprecation(NamedTuple):
-    """The headers of a deprecated operation, whose successor is the collection of its resource.
+    """The headers that mark an operation as deprecated. They name its resource's list as successor.
 
     Args:
         since: When it was deprecated, in seconds since 1970 (RFC 9745).
@@ -40,7 +40,7 @@ Function = Callable[[Request], Response]
 """Implements an operation. It gets only requests from authenticated callers."""
 
 Query = Sequence[str] | Literal["ignored"]
-"""The names of an operation's query parameters; "ignored" if it has none and takes any."""
+"""The names of an operation's query parameters; "ignored" if it has none and accepts any."""
 
 Handler = Callable[[Event, Any], dict[str, Any]]
 """What Lambda calls."""
@@ -51,7 +51,7 @@ def operation(
 ) -> Callable[[Function], Handler]:
     """Turn a function that implements one operation into a Lambda handler.
 
-    Whatever is raised on the way becomes the response that `errors` has for it.
+    `errors` turns each exception into an error response.
 
     Args:
         name: The operation's name in the interface (`listPets`).
@@ -86,7 +86,7 @@ def operation(
 def _respond(
     function: Function, request: Request, query: Query, deprecation: Deprecation | None
 ) -> tuple[Response, dict[str, Any]]:
-    """Return the response to a request, and the same as API Gateway expects it."""
+    """Return the response to a request, and the same response in API Gateway's format."""
     headers: dict[str, str] = {}
     try:
         if deprecation:

@@ -1,8 +1,8 @@
 """Answers a list page by page, for the functions that list a catalogue: limit, cursor, next link.
 
-A cursor is the last id of the page before, bound to stage, catalogue and filters: 18 bytes in
-base64url, of which 8 are the id (int64, big endian) and 10 a checksum over all of it. The checksum
-rejects corrupt cursors and those of another list. It is not secret and need not be: a forged cursor
+A cursor is 18 bytes in base64url. The first 8 are the last id of the previous page (int64, big
+endian). The other 10 are a checksum over that id, the stage, the catalogue and the filters, which
+rejects corrupt cursors and those of another list. The checksum needs no secret: a forged cursor
 only starts elsewhere in a list that its sender may read anyway.
 """
 

@@ -98,7 +98,7 @@ class Request:
     def path_parameter(self, name: str) -> str:
         """Return a path parameter, percent-decoded.
 
-        A REST API hands it over as the client wrote it
+        A REST API passes it on percent-encoded, as the client wrote it
         (https://github.com/aws/aws-sam-cli/issues/771).
         """
         return unquote(self._event["pathParameters"][name])
@@ -173,8 +173,7 @@ class Request:
             model: The model to validate the body against.
 
         Raises:
-            UnsupportedMediaType: The body is declared to be something else. A request may lack the
-                declaration.
+            UnsupportedMediaType: There is a Content-Type, and it is not `application/json`.
             UnsupportedContentCoding: The body is compressed.
             PayloadTooLarge: The body is larger than 16 KB. It is not parsed: 6 MB would take a
                 second.
@@ -215,10 +214,10 @@ class Request:
         return key["quoted"] or key["bare"]
 
     def collection_url(self, **parameters: str | int) -> str:
-        """Return the absolute URL of the resource's collection, as the client addressed it.
+        """Return the absolute URL of the resource's collection: `.../pets` for `/pets/{petId}`.
 
-        Scheme and port come from the headers that API Gateway adds; values that are neither are
-        ignored. Slashes that API Gateway ignores are left out.
+        Host and path are those of the request. Scheme and port come from the headers that API
+        Gateway adds, unless they are malformed. Slashes that API Gateway ignores are left out.
 
         Args:
             parameters: The URL's query parameters.
@@ -230,8 +229,8 @@ class Request:
         authority = re.sub(r":[0-9]*$", "", self.context["domainName"])
         if ports and _PORT.fullmatch(ports[0]) and ports[0] != _DEFAULT_PORT[scheme]:
             authority += f":{ports[0]}"
-        # The path stays as the client wrote it, percent-encoded. Before the resource's segments it
-        # has the stage, or the base path of a custom domain.
+        # The path stays percent-encoded, as the client wrote it. It begins with the stage, or with
+        # the base path of a custom domain; the resource's segments follow.
         resource = self._event["resource"]
         segments = [segment for segment in self.context["path"].split("/") if segment]
         prefix = "".join(f"/{each}" for each in segments[: -resource.count("/")])

@@ -46,17 +46,17 @@ class Response(NamedTuple):
         return body["code"] if self.status >= _FIRST_ERROR else None
 
     def render(self, more_headers: Mapping[str, str]) -> dict[str, Any]:
-        """Return what API Gateway makes the HTTP response from.
+        """Return the response in API Gateway's format.
 
         Args:
-            more_headers: Headers of the operation; the response's own win.
+            more_headers: Headers of the operation. The response's headers override them.
         """
-        body, every_response = "", _HEADERS
+        body, common_headers = "", _HEADERS
         if self.body is not None:
-            body, every_response = to_json(self.body).decode(), _JSON_HEADERS
+            body, common_headers = to_json(self.body).decode(), _JSON_HEADERS
         return {
             "statusCode": self.status,
-            "headers": {**every_response, **more_headers, **self.headers},
+            "headers": {**common_headers, **more_headers, **self.headers},
             "body": body,
             "isBase64Encoded": False,
         }

@@ -2,7 +2,7 @@
 
 import os
 
-# Powertools' name for it, so that its tools find it too; here only `telemetry` uses it.
+# Powertools' name for the namespace, so that its tools find it; only `telemetry` uses it here.
 METRICS_NAMESPACE = os.environ["POWERTOOLS_METRICS_NAMESPACE"]
 STAGE = os.environ["STAGE"]
 ANIMALS_TABLE = os.environ["ANIMALS_TABLE"]

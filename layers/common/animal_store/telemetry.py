@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def logger() -> Logger:
     """Return the structured log for failures; never give it a key, Authorization header or body.
 
-    It is imported only when something goes wrong: Powertools would add 24 M instructions to every
+    Powertools is imported only when something goes wrong: it would add 24 M instructions to every
     cold start.
     """
     from aws_lambda_powertools import Logger
@@ -55,21 +55,21 @@ def _directive(metric: str, dimension: str) -> dict[str, Any]:
 
 
 # Each combination of values is billed as a metric. API Gateway and Lambda count requests and their
-# duration for nothing: here errors and deprecated calls are counted.
+# duration free of charge, so only errors and deprecated calls are counted here.
 _DIRECTIVES = {
     "Errors": _directive("Errors", "Code"),
     "Version": _directive("Errors", "Version"),
     "DeprecatedCalls": _directive("DeprecatedCalls", "KeyLabel"),
 }
-"""The directive that a line needs, by the member that asks for it."""
+"""The directive for each of these members, in a line that has it."""
 
-# The errors by which DeploymentAlarm in template.yaml judges a version. One that cannot reach the
-# store (no authorities, a wrong address) is as broken as one that crashes.
+# The errors by which the deployment alarms in template.yaml judge a version. A version that cannot
+# reach the store (no certificate authorities, a wrong address) is as broken as one that crashes.
 _FAULTS = {"internal_error", "service_unavailable"}
 
 
 def request_ids(request: Mapping[str, Any]) -> dict[str, str]:
-    """Return the ids of a request: the one that its client may choose, and API Gateway's own.
+    """Return both ids of a request; a client can choose `requestId`, not `extendedRequestId`.
 
     https://docs.aws.amazon.com/apigateway/latest/developerguide/
     api-gateway-variables-for-access-logging.html
@@ -78,7 +78,7 @@ def request_ids(request: Mapping[str, Any]) -> dict[str, str]:
         request: The event's `requestContext`.
     """
     ids = {"request_id": request["requestId"]}
-    # The heartbeat's events and the local gateway's have none.
+    # Events of the heartbeat and of the local gateway have no extended id.
     extended_request_id = request.get("extendedRequestId")
     if extended_request_id:
         ids["extended_request_id"] = extended_request_id

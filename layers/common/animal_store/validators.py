@@ -1,8 +1,8 @@
 """Validators of what comes from outside: a client's body and the store's responses.
 
-To compile a model, pydantic's schema compiler must be imported, which would make a cold start half
-as long again. `make build` therefore puts the compiled schemas next to this module. In the source
-tree, which lacks them, the same function compiles them here.
+To compile a model, pydantic's schema compiler must be imported, which would make a cold start 1.5
+times as long. `make build` therefore puts the compiled schemas next to this module. The source tree
+does not have them: there, the same function compiles them at import.
 """
 
 from typing import Generic, TypeVar, cast
