@@ -82,22 +82,20 @@ def plan(stage: StageName, copy: str) -> None:
 def apply(stage: StageName, file: Path) -> None:
     """Put back each item of FILE, a plan, if it still is as the plan found it."""
     outputs, client = stage.deployed(), stage.client("dynamodb")
+    tables = {*outputs.values()}
     left, copy = 0, ""
-    _check(file, {*outputs.values()})
+    # Refuse a damaged plan before anything is written.
+    for line in _lines(file, tables):
+        copy = line["copy"]
     # A record of an Idempotency-Key comes after its animal.
     for is_record in (False, True):
-        with file.open() as lines:
-            for line in (
-                json.loads(text, object_hook=_decode) for text in lines if text.strip()
-            ):
-                if _is_record(line["was"]) != is_record:
-                    continue
-                if reason := _put_back(
-                    client, line["table"], line["found"], line["was"]
-                ):
-                    left += 1
-                    print(f"left, {reason}: {line}"[:500])
-                copy = line["copy"]
+        for line in _lines(file, tables):
+            if _is_record(line["was"]) != is_record:
+                continue
+            reason = _put_back(client, line["table"], line["found"], line["was"])
+            if reason:
+                left += 1
+                print(f"left, {reason}: {line}"[:500])
     if copy:
         print("If a new plan is empty: aws dynamodb delete-table --table-name", copy)
     if left:
@@ -106,14 +104,14 @@ def apply(stage: StageName, file: Path) -> None:
         )
 
 
-def _check(file: Path, tables: set[str]) -> None:
-    """Refuse a plan with a line that cannot be applied, before anything is written."""
-    with file.open() as lines:
-        for number, text in enumerate(lines, start=1):
+def _lines(file: Path, tables: set[str]) -> Iterator[dict[str, Any]]:
+    """Read a plan, line by line; refuse a line that cannot be applied."""
+    with file.open() as texts:
+        for number, text in enumerate(texts, start=1):
             if not text.strip():
                 continue
             try:
-                line = json.loads(text)
+                line = json.loads(text, object_hook=_decode)
                 is_complete = {"found", "was", "table", "copy"} <= {*line}
             except (ValueError, TypeError):
                 is_complete = False
@@ -123,6 +121,7 @@ def _check(file: Path, tables: set[str]) -> None:
                 raise DeploymentError(
                     f"{file}, line {number}: {line['table']} is no table of the stage"
                 )
+            yield line
 
 
 def _check_counter(client: Any, table: str, copy: str, moment: float) -> None:

@@ -88,7 +88,7 @@ class Stage:
         raise DeploymentError(self.state(stack))
 
     def commit(self) -> str:
-        """Return the commit that it runs; empty without a stack, or after a plain `sam deploy`."""
+        """Return the commit that the stage runs; empty if nothing deployed one."""
         return self.outputs().get("Commit", "")
 
     @cached_property
