@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -74,11 +74,3 @@ def properties_by_name(stack: Template, kind: str) -> dict[str, Any]:
         for name, each in stack["Resources"].items()
         if each["Type"] == kind
     }
-
-
-def role_statements(stack: Template) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each role's name with each statement of its policies."""
-    for name, role in properties_by_name(stack, "AWS::IAM::Role").items():
-        for policy in role.get("Policies", []):
-            for statement in policy["PolicyDocument"]["Statement"]:
-                yield name, statement

@@ -21,13 +21,13 @@ def _no_network(socket_disabled: None) -> None:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Return the clock of layer and SDK."""
+    """The clock of layer and SDK, which only a test or a pause moves."""
     return install_clock(monkeypatch)
 
 
 @pytest.fixture
 def store(clock: Clock) -> Iterator[FaultyStore]:  # noqa: ARG001 - no pause takes time
-    """Return a store with the events' key and animals, and begin an invocation without end."""
+    """The store with the events' key and animals; the test runs in an invocation without end."""
     invocation.current.set(invocation.Invocation(math.inf))
     with closing(FaultyStore()) as store:
         yield store
@@ -35,8 +35,8 @@ def store(clock: Clock) -> Iterator[FaultyStore]:  # noqa: ARG001 - no pause tak
 
 @pytest.fixture
 def output(capsys: pytest.CaptureFixture[str]) -> pytest.CaptureFixture[str]:
-    """Return what the functions print: log lines, which are the metrics too."""
+    """What the functions print: a line for each request, and one for each failure."""
     handler: Any = telemetry.logger().registered_handler
-    # Where `print` writes now: pytest replaces sys.stdout for each part of a test.
-    handler.stream = SimpleNamespace(write=lambda text: print(text, end=""), flush=int)
+    # `print` looks sys.stdout up at each call: pytest replaces it between setup and test.
+    handler.stream = SimpleNamespace(write=lambda text: print(text, end=""))
     return capsys

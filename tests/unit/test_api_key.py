@@ -1,0 +1,39 @@
+"""The format of API keys: what is issued, accepted and stored."""
+
+import pytest
+from animal_store import api_key
+
+from tools.key_table import EXAMPLE_KEY
+
+
+def test_generated_keys_are_well_formed_and_use_the_whole_alphabet() -> None:
+    characters = set()
+    for _ in range(200):
+        key = api_key.generate("live")
+        assert api_key.is_well_formed(key)
+        assert key.startswith("animal_live_")
+        characters |= set(key[12:44])
+
+    assert len(characters) == 62
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        EXAMPLE_KEY.replace("AnExample", "anExample"),
+        f"{EXAMPLE_KEY}\n",
+        # Their checksums are right.
+        "animal_prod_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa3i8aJj",
+        "Animal_live_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa3i8aJj",
+        "animal_live_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa0hGyqJ",
+    ],
+)
+def test_key_of_another_format_is_not_well_formed(key: str) -> None:
+    assert not api_key.is_well_formed(key)
+
+
+def test_hash_and_checksum_of_issued_keys_stay_the_same() -> None:
+    digest = "2c70e12b7a0646f92279f427c7b38e7334d8e5389cff167a1dc30e73f826b683"
+
+    assert api_key.digest("key") == digest
+    assert api_key.checksum("62") == "005Arq"
