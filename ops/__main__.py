@@ -20,9 +20,7 @@ _KEPT = {"PYTHONBREAKPOINT", "PYTHONUNBUFFERED"}
 def main() -> None:
     """Run the command that the arguments name."""
     _leave_what_was_inherited()
-    if sys.argv[1:2] == ["run"] and "--help" not in sys.argv:
-        if sys.argv[2:]:
-            sys.exit("Settings are variables: PORT=4100 DATA=.local2 animal-store run")
+    if sys.argv[1:] == ["run"]:
         _end_at_signals()
         # Bypasses the command-line library, which takes time that `make run` need not spend.
         from tools.local.run import run
@@ -34,6 +32,7 @@ def main() -> None:
         return
 
     from subprocess import CalledProcessError
+    from zipfile import BadZipFile
 
     from ops.cli import app
     from ops.stage import DeploymentError
@@ -51,6 +50,7 @@ def main() -> None:
         app(prog_name="animal-store")
     except (
         *_EXPLAINED,
+        BadZipFile,
         CalledProcessError,
         DeploymentError,
         KeyAdministrationError,

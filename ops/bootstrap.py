@@ -1,6 +1,7 @@
 """Prepare an account and region for a stage, once, by an administrator: ops/bootstrap.yaml."""
 
 import json
+import subprocess
 from typing import Annotated
 
 import typer
@@ -21,11 +22,10 @@ def bootstrap(
     https://docs.github.com/en/rest/deployments/environments
     """
     programs.require_sam()
-    path = f"repos/{repository}"
-    environment = programs.gh("api", f"{path}/environments/{stage.name}")
+    environment = ask_github(f"repos/{repository}/environments/{stage.name}")
     if stage.name == "production" and "required_reviewers" not in environment:
         raise DeploymentError("on GitHub, give production a required reviewer")
-    facts = json.loads(programs.gh("api", path))
+    facts = json.loads(ask_github(f"repos/{repository}"))
     # Numbers too: roles trust no repository that takes another's name.
     identity = [
         f"Owner={facts['owner']['login']}",
@@ -39,7 +39,7 @@ def bootstrap(
 def create(stage: Stage, parameters: list[str]) -> None:
     """Create or update the stack of the account; print its outputs."""
     stack = f"{stage.stack}-bootstrap"
-    arguments = [
+    sam = programs.sam(
         "deploy",
         "--template-file=ops/bootstrap.yaml",
         f"--stack-name={stack}",
@@ -48,8 +48,14 @@ def create(stage: Stage, parameters: list[str]) -> None:
         "--parameter-overrides",
         f"Stage={stage.name}",
         *parameters,
-    ]
-    if not programs.sam(*arguments, folder=ROOT):
+        folder=ROOT,
+    )
+    if sam.wait():
         raise DeploymentError(f"sam deploy failed: {stage.state(stack)}")
     for name, value in stage.deployed(stack).items():
         print(name, value)
+
+
+def ask_github(path: str) -> str:
+    """Return what GitHub's API answers, as JSON; errors of `gh` go to the terminal."""
+    return subprocess.check_output(["gh", "api", path], text=True)

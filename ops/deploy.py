@@ -4,16 +4,14 @@ import json
 import os
 import time
 import tomllib
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 import yaml
 
 from ops import artifacts, programs
-from ops.artifacts import unpacked
 from ops.stage import DeploymentError, Stage, StageName
 from tools.packaging.build import build
 from tools.packaging.targets import TARGETS
@@ -53,7 +51,7 @@ def deploy(
         build("arm64")
         file = TARGETS["arm64"].artifact
     content = file.read_bytes()
-    with unpacked(content) as (folder, commit):
+    with artifacts.unpacked(content) as (folder, commit):
         before, good = stage.commit(), artifacts.last_good(stage)
         # A commit approved late may be older than the one deployed since: refuse it.
         if (
@@ -66,12 +64,8 @@ def deploy(
             )
         # Stored before the stack changes, so that whatever runs can be deployed again.
         artifacts.store(stage, commit, content)
-        try:
-            _install(stage, folder, commit, canary=True)
-            check_contract(stage, folder)
-        except Exception as error:
-            _go_back(stage, commit, "" if commit in {before, good} else good, error)
-    _remember(stage, commit)
+        fallback = "" if commit in {before, good} else good
+        _release(stage, folder, commit, fallback=fallback, canary=True)
 
 
 def rollback(
@@ -79,25 +73,25 @@ def rollback(
     commit: Annotated[str, typer.Argument(help="Its first digits are enough.")] = "",
 ) -> None:
     """Deploy a stored artifact again at once, and check it; without COMMIT, list what is stored."""
+    stored = artifacts.stored(stage, commit)
     if not commit:
-        for date, stored in artifacts.stored(stage):
-            print(date, stored)
+        for artifact in stored:
+            print(*artifact)
         return
-    programs.require_sam()
-    commit = artifacts.find(stage, commit)
-    with unpacked(artifacts.load(stage, commit)) as (folder, _):
-        try:
-            _install(stage, folder, commit, canary=False)
-            check_contract(stage, folder)
-        except Exception as error:
-            _go_back(stage, commit, "", error)
-    _remember(stage, commit)
+    if len(stored) != 1:
+        raise DeploymentError(
+            f"{len(stored)} stored artifacts are of a commit that begins with {commit}: "
+            f"animal-store rollback {stage.name} lists all"
+        )
+    with artifacts.unpacked(artifacts.load(stage, stored[0][1])) as (folder, found):
+        _release(stage, folder, found)
 
 
 def check_contract(stage: Stage, folder: Path) -> None:
     """Raise unless a stage passes an artifact's contract suite (production: read-only cases)."""
     selection = _READ_ONLY if stage.name == "production" else ()
-    if status := _run_suite(stage, folder, check_key(stage), "-rfE", *selection):
+    status = programs.run_suite(stage, folder, check_key(stage), "-rfE", *selection)
+    if status:
         # https://docs.pytest.org/en/stable/reference/exit-codes.html
         raise DeploymentError(
             f"the contract suite failed (pytest's status {status}): see above"
@@ -113,73 +107,29 @@ def check_key(stage: Stage) -> str:
     return key
 
 
-def _run_suite(stage: Stage, folder: Path, key: str, *arguments: str) -> int:
-    url = stage.deployed()["BaseUrl"]
-    return programs.run_suite(
-        folder / "suite", url, key, stage.expected_failures, *arguments
-    )
+def _release(
+    stage: Stage, folder: Path, commit: str, *, fallback: str = "", canary: bool = False
+) -> None:
+    """Install an unpacked artifact, and note that it is good.
 
-
-def _install(stage: Stage, folder: Path, commit: str, *, canary: bool) -> None:
-    """Create or update the stack from an unpacked artifact, and protect it."""
-    arguments = _mark(stage, folder, commit, canary=canary)
-    # A new stack has no canary. It has a commit as soon as `sam` has made it: ask before.
-    has_canary = canary and stage.commit()
-    print(f"deploying {commit}; CloudFormation goes on if this is interrupted")
-    with ThreadPoolExecutor() as pool:
-        deployment = pool.submit(programs.sam, *arguments, folder=folder)
-        if has_canary:
-            _feed_canary(stage, folder, deployment)
-    if not deployment.result():
-        raise DeploymentError(f"sam deploy failed: {stage.state()}")
-    cloudformation = stage.client("cloudformation")
-    cloudformation.set_stack_policy(
-        StackName=stage.stack, StackPolicyBody=json.dumps(STACK_POLICY)
-    )
-    cloudformation.update_termination_protection(
-        StackName=stage.stack, EnableTerminationProtection=True
-    )
-    print(f"deployed {commit}; running its contract suite")
-
-
-def _feed_canary(stage: Stage, folder: Path, deployment: Future[bool]) -> None:
-    """Send read-only requests until `sam` returns: CodeDeploy judges a version by its requests.
-
-    Nothing that fails here is a judgement.
+    If it fails while it runs, go back to `fallback`; the last line of the error says what runs.
     """
-    key = ""
-    while not deployment.done():
-        with suppress(Exception):
-            key = key or check_key(stage)
-            _run_suite(stage, folder, key, "-qq", "--no-summary", *_READ_ONLY)
-        wait([deployment], timeout=1)
-
-
-def _go_back(stage: Stage, failed: str, good: str, error: Exception) -> NoReturn:
-    """Deploy `good` at once, if there is one and `failed` runs; the last line says what runs."""
-    lines, advice = [f"{failed} failed: {error}"], ""
     try:
-        # Else nothing was deployed, or somebody has deployed since.
-        if good and stage.commit() == failed:
-            with unpacked(artifacts.load(stage, good)) as (folder, _):
-                _install(stage, folder, good, canary=False)
-                check_contract(stage, folder)
-    except Exception as second:
-        lines.append(f"going back to {good} failed: {second}")
-        advice = f"; next: animal-store rollback {stage.name} {good}"
-    lines.append(_what_runs(stage) + advice)
-    raise DeploymentError("\n".join(lines)) from error
-
-
-def _what_runs(stage: Stage) -> str:
-    try:
-        return f"{stage.name} runs {stage.commit() or 'nothing that was deployed so'}"
+        _install(stage, folder, commit, canary=canary)
     except Exception as error:
-        return f"what {stage.name} runs is unknown: {error}"
-
-
-def _remember(stage: Stage, commit: str) -> None:
-    """Write `last-good`, unless the stage has come to run something else during the check."""
+        lines = [f"{commit} failed: {error}"]
+        try:
+            # Else nothing was deployed, or somebody has deployed since.
+            if fallback and stage.commit() == commit:
+                rollback(stage, fallback)
+            runs = stage.commit() or "nothing that was deployed so"
+            lines.append(f"{stage.name} runs {runs}")
+        except Exception as second:
+            lines.append(
+                f"going back failed: {second}; "
+                f"next: animal-store rollback {stage.name} {fallback}"
+            )
+        raise DeploymentError("\n".join(lines)) from error
     differences = [*stage.misdirected()]
     if (runs := stage.commit()) != commit:
         differences.insert(0, f"{stage.name} runs {runs}")
@@ -189,6 +139,33 @@ def _remember(stage: Stage, commit: str) -> None:
             + "; ".join(differences)
         )
     artifacts.write_last_good(stage, commit)
+
+
+def _install(stage: Stage, folder: Path, commit: str, *, canary: bool) -> None:
+    """Create or update the stack from an unpacked artifact, protect it, and check it."""
+    arguments = _mark(stage, folder, commit, canary=canary)
+    # A new stack has no canary. It has a commit as soon as `sam` has made it: ask before.
+    has_canary = canary and stage.commit()
+    print(f"deploying {commit}; CloudFormation goes on if this is interrupted")
+    sam = programs.sam(*arguments, folder=folder)
+    key = ""
+    while has_canary and sam.poll() is None:
+        # CodeDeploy judges a version by its requests; nothing that fails here is a judgement.
+        with suppress(Exception):
+            key = key or check_key(stage)
+            programs.run_suite(stage, folder, key, "-qq", "--no-summary", *_READ_ONLY)
+        time.sleep(1)
+    if sam.wait():
+        raise DeploymentError(f"sam deploy failed: {stage.state()}")
+    cloudformation = stage.client("cloudformation")
+    cloudformation.set_stack_policy(
+        StackName=stage.stack, StackPolicyBody=json.dumps(STACK_POLICY)
+    )
+    cloudformation.update_termination_protection(
+        StackName=stage.stack, EnableTerminationProtection=True
+    )
+    print(f"deployed {commit}; running its contract suite")
+    check_contract(stage, folder)
 
 
 def _mark(stage: Stage, folder: Path, commit: str, *, canary: bool) -> list[str]:

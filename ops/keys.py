@@ -72,11 +72,7 @@ def list_(*, stage: StageOption = None) -> None:
             if key.hash.startswith(CHECK_HASH) and key.state == "expired":
                 continue
             times = f"{_time(key.created)}  {_time(key.expires):16}"
-            who = (
-                f"issued by {key.issuedBy}"
-                if key.issuedBy
-                else "issued by nobody named"
-            )
+            who = f"issued by {key.issuedBy or 'nobody named'}"
             if key.revokedBy:
                 who += f", revoked by {key.revokedBy}"
             record = f"{key.id}  {times}  {key.state:7}  {key.label:20}  {who}"

@@ -1,6 +1,5 @@
 """A stage: its stack on AWS, and the account that it is in."""
 
-import os
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,17 +13,19 @@ from botocore.exceptions import ClientError
 from tools import ROOT
 from tools.key_table import KeyTable
 
-# What to do about a stack in a state in which nothing can be deployed. `{}` is its name.
-_DELETE = "an administrator: aws cloudformation delete-stack --stack-name {}"
-_CANCEL = "aws cloudformation cancel-update-stack --stack-name {}"
+# What helps where nothing can be deployed to a stack. `{}` is its name.
+_DELETE = "; next: an administrator: aws cloudformation delete-stack --stack-name {}"
 _ADVICE = {
     "CREATE_FAILED": _DELETE,
     "DELETE_FAILED": _DELETE + " --deletion-mode FORCE_DELETE_STACK",
     "ROLLBACK_COMPLETE": _DELETE,
     "ROLLBACK_FAILED": _DELETE,
-    "UPDATE_FAILED": "an administrator: aws cloudformation rollback-stack --stack-name {}",
-    "UPDATE_IN_PROGRESS": f"wait until it has ended, or: {_CANCEL}",
-    "UPDATE_ROLLBACK_FAILED": "aws cloudformation continue-update-rollback --stack-name {}",
+    "UPDATE_FAILED": "; next: an administrator: "
+    "aws cloudformation rollback-stack --stack-name {}",
+    "UPDATE_IN_PROGRESS": "; next: wait until it has ended, or: "
+    "aws cloudformation cancel-update-stack --stack-name {}",
+    "UPDATE_ROLLBACK_FAILED": "; next: "
+    "aws cloudformation continue-update-rollback --stack-name {}",
 }
 
 
@@ -69,12 +70,7 @@ class Stage:
         status = self.describe(name).get("StackStatus", "")
         if not status:
             return f"{name} does not exist"
-        # CloudFormation leaves REVIEW_IN_PROGRESS to the next deployment.
-        is_busy = status.endswith("_IN_PROGRESS") and status != "REVIEW_IN_PROGRESS"
-        advice = _ADVICE.get(status, "wait until it has ended" if is_busy else "")
-        return f"{name} is {status}" + (
-            f"; next: {advice.format(name)}" if advice else ""
-        )
+        return f"{name} is {status}" + _ADVICE.get(status, "").format(name)
 
     def outputs(self, stack: str = "") -> dict[str, str]:
         """Return the outputs of the stage's stack, or of the named one; empty if there are none."""
@@ -96,6 +92,11 @@ class Stage:
         """The outputs of ops/bootstrap.yaml's stack: the bucket of artifacts, and roles."""
         return self.deployed(f"{self.stack}-bootstrap")
 
+    @property
+    def bucket(self) -> str:
+        """The name of the bucket of artifacts."""
+        return self.account["ArtifactBucketName"]
+
     def keys(self) -> KeyTable:
         """Open its table of API keys, which records by ARN who issues and revokes one."""
         table, sts = self.deployed()["ApiKeysTableName"], self.client("sts")
@@ -111,13 +112,11 @@ class Stage:
             function, _, version = resource["PhysicalResourceId"].rpartition(":")
             alias = self.client("lambda").get_alias(FunctionName=function, Name="live")
             weights = alias.get("RoutingConfig", {}).get("AdditionalVersionWeights", {})
-            if alias["FunctionVersion"] != version or weights:
-                shares = "".join(
-                    f", {share:.0%} to {v}" for v, share in weights.items()
-                )
+            targets = [alias["FunctionVersion"], *weights]
+            if targets != [version]:
                 yield (
                     f"version {version} of {function.rpartition(':')[2]} was deployed, "
-                    f"live points to {alias['FunctionVersion']}{shares}"
+                    f"live points to {' and '.join(targets)}"
                 )
 
 
@@ -130,9 +129,6 @@ def stage_named(name: str) -> Stage:
     names = [each for each in config if each not in {"version", "default"}]
     if name not in names:
         raise typer.BadParameter(f"samconfig.toml has {' and '.join(names)}")
-    # sam and the SDK read only AWS_DEFAULT_REGION.
-    if region := os.environ.get("AWS_REGION"):
-        os.environ.setdefault("AWS_DEFAULT_REGION", region)
     if not boto3.Session().region_name:
         raise DeploymentError("Set AWS_DEFAULT_REGION to the region of the stage.")
     return Stage(name)

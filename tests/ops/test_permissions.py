@@ -10,7 +10,6 @@ from tests.support.iam import Request, evaluate
 from tests.support.stack import decided
 
 TABLES = yaml.safe_load(Path(__file__).with_name("permissions.yaml").read_text())
-# What ops/bootstrap.yaml's names stand for.
 NAMES = {
     "AWS::AccountId": "123456789012",
     "AWS::Partition": "aws",
@@ -19,47 +18,46 @@ NAMES = {
     "ArtifactBucket.Arn": "arn:aws:s3:::bucket",
     "ExecutionRole.Arn": "arn:aws:iam::123456789012:role/animal-store-bootstrap/execution",
 }
+RESOURCES = decided("ops/bootstrap.yaml", Stage="production", **NAMES)["Resources"]
 
 
-def policy(name: str) -> Any:
-    """Return all statements of a role, or of a policy, of production's ops/bootstrap.yaml."""
-    stack = decided("ops/bootstrap.yaml", Stage="production", **NAMES)["Resources"]
-    properties = stack[name]["Properties"]
-    if name == "ArtifactBucketPolicy":
-        # The program knows no policies of buckets: this one's refusals, for whoever may do all.
-        allowed = {"Effect": "Allow", "Action": "*", "Resource": "*"}
-        refusals = [
-            {key: value for key, value in statement.items() if key != "Principal"}
-            for statement in properties["PolicyDocument"]["Statement"]
-        ]
-        return {"Version": "2012-10-17", "Statement": [allowed, *refusals]}
-    policies = [
-        stack[each]["Properties"] for each in properties.get("ManagedPolicyArns", [])
-    ]
-    statements = []
-    for each in properties.get("Policies", policies) or [properties]:
-        statements += each["PolicyDocument"]["Statement"]
-    return {"Version": "2012-10-17", "Statement": statements}
+def statements(name: str) -> list[dict[str, Any]]:
+    """Return the statements of a policy, or of all policies of a role."""
+    properties = RESOURCES[name]["Properties"]
+    policies = [properties, *properties.get("Policies", [])]
+    for policy in properties.get("ManagedPolicyArns", []):
+        policies += [RESOURCES[policy]["Properties"]]
+    found = []
+    for policy in policies:
+        found += policy.get("PolicyDocument", {}).get("Statement", [])
+    return found
 
 
-def requests(row: dict[str, Any]) -> list[Request]:
-    """Return the requests of a row, each with whether it is allowed."""
-    actions = row.get("may") or row["may not"]
-    return [
-        {
-            "action": action,
-            "allowed": "may" in row,
-            "context": row.get("with", {}),
-            "resource": TABLES["resources"][row["resource"]],
-        }
-        for action in actions
-    ]
+def check(statements: list[dict[str, Any]], table: dict[str, Any]) -> None:
+    """Compare what statements allow with a table."""
+    expected: list[Request] = []
+    for verb in ("may", "may not"):
+        for name, actions in table[verb].items():
+            resource, context = TABLES["resources"][name]
+            request = {
+                "allowed": verb == "may",
+                "context": context,
+                "resource": resource,
+            }
+            expected += [request | {"action": action} for action in actions]
+    policy = {"Version": "2012-10-17", "Statement": statements}
+    assert evaluate(policy, expected) == expected
 
 
 @pytest.mark.parametrize("role", TABLES["roles"])
 def test_role_may_do_what_its_table_says(role: str) -> None:
-    expected = []
-    for row in TABLES["roles"][role]:
-        expected += requests(row)
+    check(statements(role), TABLES["roles"][role])
 
-    assert evaluate(policy(role), expected) == expected
+
+def test_bucket_accepts_an_artifact_only_where_none_is() -> None:
+    # The program knows no policies of buckets: these are the refusals, for whoever may do all.
+    refusals = statements("ArtifactBucketPolicy")
+    for statement in refusals:
+        del statement["Principal"]
+    everything = {"Effect": "Allow", "Action": "*", "Resource": "*"}
+    check([everything, *refusals], TABLES["bucket"])

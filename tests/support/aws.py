@@ -6,7 +6,6 @@ The real ones are started in tests/ops/test_programs.py and in the rehearsal.
 import zipfile
 from functools import cache
 from pathlib import Path
-from threading import Semaphore
 from typing import Any
 from unittest.mock import Mock
 
@@ -60,9 +59,8 @@ class Account:
         client: Makes a client, or returns the one that it made before.
         failing: Commits that fail their contract suite.
         older: Commits that git calls older than others.
+        sam_polls: What each question whether `sam` has ended gets: None while it runs.
         sam_succeeds: Whether `sam` changes the stack.
-        suites: Counts runs of the contract suite.
-        suites_during_sam: How many of these `sam` takes as long as.
         stage: The stage.
     """
 
@@ -72,9 +70,8 @@ class Account:
         self.client = cache(self._client)
         self.failing: set[str] = set()
         self.older: set[str] = set()
+        self.sam_polls: list[int | None] = [0]
         self.sam_succeeds = True
-        self.suites = Semaphore(0)
-        self.suites_during_sam = 0
         self.stage = Stage("production", self.client)
         self.client("cloudformation").create_stack(
             StackName=f"{self.stage.stack}-bootstrap", TemplateBody=BOOTSTRAP
@@ -84,11 +81,12 @@ class Account:
         monkeypatch.setattr(programs, "is_ancestor", self.is_ancestor)
         monkeypatch.setattr(programs, "require_sam", lambda: None)
 
-    def sam(self, *arguments: str, folder: Path) -> bool:
-        """Create or update the stage's stack as `sam deploy` does."""
+    def sam(self, *arguments: str, folder: Path) -> Mock:
+        """Create or update the stage's stack as `sam deploy` does; return a process."""
         self.calls.append(["sam", *arguments])
-        for _ in range(self.suites_during_sam):
-            self.suites.acquire(timeout=5)
+        process = Mock()
+        process.poll.side_effect = self.sam_polls
+        process.wait.return_value = 1
         if self.sam_succeeds:
             cloudformation = self.client("cloudformation")
             change = cloudformation.update_stack
@@ -96,17 +94,14 @@ class Account:
                 change = cloudformation.create_stack
             template = (folder / "template.yaml").read_text()
             change(StackName=self.stage.stack, TemplateBody=template)
-        return self.sam_succeeds
+            process.wait.return_value = 0
+        return process
 
-    def run_suite(
-        self, suite: Path, url: str, key: str, expected_failures: str, *arguments: str
-    ) -> int:
+    def run_suite(self, _: Stage, folder: Path, key: str, *arguments: str) -> int:
         """Return 1 if the suite fails: each commit promises what no other commit does."""
-        assert (url, expected_failures) == ("https://a/v1", "aws")
         assert key.startswith("animal_test_")
-        commit = suite.with_name("COMMIT").read_text()
+        commit = (folder / "COMMIT").read_text()
         self.calls.append(["suite", commit, *arguments])
-        self.suites.release()
         return int(commit != self.stage.commit() or commit in self.failing)
 
     def is_ancestor(self, commit: str, other: str) -> bool:
