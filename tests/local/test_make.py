@@ -3,165 +3,104 @@
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.support.processes import environment, run
+from tests.support.processes import run
 from tools import ROOT
 
 MAKEFILE = ROOT / "Makefile"
-TARGETS = re.findall("(?m)^([a-z-]+):", MAKEFILE.read_text())
+STAY_OUT = {
+    "GIT_DIR",
+    "PIP_TARGET",
+    "POSIXLY_CORRECT",
+    "PYTEST_ADDOPTS",
+    "PYTHONPATH",
+    "PYTHONSAFEPATH",
+    "SAM_TEMPLATE_FILE",
+    "UV_PROJECT",
+}
+ARRIVE = {
+    "AWS_PROFILE",
+    "CI",
+    "GIT_AUTHOR_NAME",
+    "HOME",
+    "HTTPS_PROXY",
+    "NODE_EXTRA_CA_CERTS",
+    "PATH",
+    "PIP_INDEX_URL",
+    "SSL_CERT_FILE",
+    "UV_INDEX_INTERNAL_PASSWORD",
+    "UV_INDEX_URL",
+    "npm_config_registry",
+}
 
 
-def variables_of_recipes(folder: Path, **variables: str) -> set[str]:
-    """Return the names of the variables that a recipe's commands get."""
-    (folder / "more.mk").write_text("print:\n\t@env\n")
-    command = ("make", "-s", "-f", MAKEFILE, "-f", folder / "more.mk", "print")
-    output = run(*command, cwd=ROOT, timeout_s=60, **variables)
-    return set(re.findall(r"(?m)^(\w+)=", output))
+def run_recipe(folder: Path, command: str, **variables: str) -> str:
+    """Return what a recipe with this command prints, as if the Makefile had it."""
+    (folder / "more.mk").write_text(f"more:\n\t@{command}\n")
+    make = ("make", "-s", "-f", MAKEFILE, "-f", folder / "more.mk", "more")
+    return run(*make, cwd=ROOT, timeout_s=60, **variables)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "GIT_DIR",
-        "PIP_TARGET",
-        "POSIXLY_CORRECT",
-        "PYTEST_ADDOPTS",
-        "PYTHONDONTWRITEBYTECODE",
-        "PYTHONOPTIMIZE",
-        "PYTHONPATH",
-        "PYTHONSAFEPATH",
-        "SAM_TEMPLATE_FILE",
-        "UV_NO_EDITABLE",
-        "UV_PROJECT",
-    ],
-)
-def test_settings_of_programs_stay_out(tmp_path: Path, name: str) -> None:
-    assert name not in variables_of_recipes(tmp_path, **{name: "1"})
+def test_only_network_and_identity_reach_a_recipe(tmp_path: Path) -> None:
+    variables = {name: os.environ.get(name, "1") for name in STAY_OUT | ARRIVE}
+
+    output = run_recipe(tmp_path, "env", **variables)
+
+    names = set(re.findall(r"(?m)^(\w+)=", output))
+    assert names & variables.keys() == ARRIVE
 
 
-def test_network_and_identity_arrive(tmp_path: Path) -> None:
-    names = {
-        "AWS_PROFILE",
-        "CI",
-        "GIT_AUTHOR_NAME",
-        "HOME",
-        "HTTPS_PROXY",
-        "LANG",
-        "NODE_EXTRA_CA_CERTS",
-        "PATH",
-        "PIP_CERT",
-        "PIP_INDEX_URL",
-        "SSL_CERT_FILE",
-        "TMPDIR",
-        "UV_INDEX_INTERNAL_PASSWORD",
-        "UV_INDEX_URL",
-        "npm_config_registry",
-    }
-    variables = {name: os.environ.get(name, "1") for name in names}
-
-    assert names <= variables_of_recipes(tmp_path, **variables)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("BASH_ENV", "more.sh"),
-        ("BASH_FUNC_env%%", "() { echo of a function; }"),
-        ("SHELLOPTS", "xtrace"),
-    ],
-)
-def test_settings_of_the_shell_stay_out(tmp_path: Path, name: str, value: str) -> None:
+def test_settings_of_the_shell_do_not_reach_a_recipe(tmp_path: Path) -> None:
     (tmp_path / "more.sh").write_text("echo of a file\n")
-    path = str(MAKEFILE).replace(" ", r"\ ")
-    (tmp_path / "Makefile").write_text(f"include {path}\nsay:\n\t@env true\n")
+    settings = {
+        "BASH_ENV": f"{tmp_path}/more.sh",
+        "BASH_FUNC_env%%": "() { echo of a function; }",
+        "SHELLOPTS": "xtrace",
+    }
 
-    assert run("make", "-s", "say", cwd=tmp_path, timeout_s=60, **{name: value}) == ""
-
-
-def checkout(folder: Path) -> Path:
-    """Make a folder that has the Makefile and what it lists as prerequisites."""
-    for name in ("layers", "tools/locks", "tools/packaging"):
-        shutil.copytree(ROOT / name, folder / name)
-    for name in (
-        "Makefile",
-        "pyproject.toml",
-        "samconfig.toml",
-        "uv.lock",
-        "tools/find-python",
-    ):
-        shutil.copy(ROOT / name, folder / name)
-    for name in ("tools/lint-openapi", "tools/lint-workflows"):
-        (folder / name).write_text("#!/bin/sh\ntouch done\n")
-        (folder / name).chmod(0o755)
-    return folder
-
-
-@pytest.mark.parametrize("option", ["-n", "-q"])
-def test_dry_run_does_nothing(tmp_path: Path, option: str) -> None:
-    folder = checkout(tmp_path)
-    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
-    values = ("STAGE=staging", "COMMIT=c", "COPY=c", "REPOSITORY=o/r", "ALARM_EMAIL=a")
-
-    for target in TARGETS:
-        command = ["make", option, target, *values, "NAME=n", "DEST=d", "ARTIFACT=a"]
-        status = subprocess.call(
-            command, cwd=folder, stdout=subprocess.DEVNULL, timeout=30
-        )
-        assert status < 2, target
-
-    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+    assert run_recipe(tmp_path, "env true", **settings) == ""
 
 
 @pytest.fixture
-def installed(tmp_path: Path) -> Path:
-    """A checkout whose environments are installed; uv and Python are scripts."""
-    folder = checkout(tmp_path)
-    for name, text in (
+def checkout(tmp_path: Path) -> Path:
+    """A folder with the Makefile and its prerequisites; uv and Python are scripts."""
+    for name in ("layers", "tools"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    for name in ("Makefile", "pyproject.toml", "uv.lock"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    for name, command in (
         (".tools/uv/bin/uv", "mkdir -p .venv"),
-        (".venv/bin/python", f"echo {folder}"),
+        (".venv/bin/python", f"echo {tmp_path}"),
     ):
-        program = folder / name
+        program = tmp_path / name
         program.parent.mkdir(parents=True)
-        program.write_text(f"#!/bin/sh\n{text}\n")
+        program.write_text(f"#!/bin/sh\n{command}\n")
         program.chmod(0o755)
-    (folder / ".venv/.installed").touch()
-    return folder
+    (tmp_path / ".venv/.installed").touch()
+    return tmp_path
 
 
-def test_installed_environment_is_used_as_it_is(installed: Path) -> None:
-    run("make", "-q", "install", cwd=installed)  # fails if there is something to do
+def test_dry_run_does_nothing(checkout: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in checkout.rglob("*")}
+    targets = re.findall("(?m)^([a-z-]+):", MAKEFILE.read_text())
+
+    run("make", "-n", *targets, cwd=checkout)
+
+    assert {path: path.stat().st_mtime_ns for path in checkout.rglob("*")} == before
 
 
-@pytest.mark.parametrize("python", ["echo /of/another/folder", "exit 1", None])
+def test_installed_environment_is_used_as_it_is(checkout: Path) -> None:
+    run("make", "-q", "install", cwd=checkout)  # fails if there is something to do
+
+
+@pytest.mark.parametrize("interpreter", ["sh", "python-that-was-removed"])
 def test_environment_of_another_folder_is_installed_again(
-    installed: Path, python: str | None
+    checkout: Path, interpreter: str
 ) -> None:
-    program = installed / ".venv/bin/python"
-    if python:
-        program.write_text(f"#!/bin/sh\n{python}\n")
-    else:
-        program.unlink()  # the interpreter was removed
+    program = checkout / ".venv/bin/python"
+    program.write_text(f"#!/bin/{interpreter}\necho /another/folder\n")
 
-    steps = run("make", "-n", "install", cwd=installed)
-
-    assert "rm -rf .tools/uv .venv" in steps
-
-
-def test_installation_speaks_on_stderr_alone(installed: Path) -> None:
-    (installed / ".venv/.installed").unlink()
-
-    done = subprocess.run(
-        ["make", "-s", "install"],
-        cwd=installed,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
-    assert done.stdout == ""
-    assert done.stderr == "installing the development environment into .venv\n"
+    assert "rm -rf .tools/uv .venv" in run("make", "-n", "install", cwd=checkout)

@@ -79,8 +79,13 @@ def test_no_stage_uses_a_zip_that_somebody_else_put_into_the_bucket() -> None:
 
 
 def test_the_text_has_nothing_that_undoes_a_safeguard() -> None:
-    """A function's URL, or another way in, is what tools/local/template.py refuses to read."""
     for name in (
+        "FunctionUrl",  # these six are other ways in, or change who is let in
+        "Lambda::Url",
+        "HttpApi",
+        "Auth:",
+        "DefinitionBody",
+        "DefinitionUri",
         "AWS::IAM::Policy",  # test_roles.py reads roles alone
         "AWS::IAM::ManagedPolicy",
         "AWS::Lambda::Permission",

@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
 _ANIMALS = 5
-_SECONDS = (
-    15 * 60
-)  # longer than a function's own timeout: someone may be at a breakpoint
+# Longer than a function's own timeout: someone may be at a breakpoint.
+_SECONDS = 15 * 60
 
 
 def add_pets(dynamodb: "DynamoDBClient", table: str) -> None:

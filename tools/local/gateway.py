@@ -8,75 +8,59 @@ Proxy events have payload version 1.0:
 https://docs.aws.amazon.com/apigateway/latest/developerguide/set-up-lambda-proxy-integrations.html
 
 Differences:
-- Names of a client's headers are in lower case, as in ASGI.
+- Names of headers are in lower case, as in ASGI.
 - `requestContext` has only `domainName`, `identity.sourceIp`, `path` (without the stage, as behind
   a custom domain), `requestId` and `stage`.
 - A handler's context has only `get_remaining_time_in_millis`.
-- No body is too large. One that is not UTF-8 arrives in Base64, as one of a binary media type does.
+- No body is too large.
 - A function that runs out of time gets 504, not 502.
 - A `Host` that is no name of this machine gets 400 with a plain text, not an Error.
 - A path with an encoded letter in a fixed segment (`/v1/%70ets`), or with two slashes in a row, is
   404. An empty line before a request is 400.
-- The terminal says why a request got 401.
 """
 
 import asyncio
 import base64
-import json
-import logging
 import os
 import runpy
 import sys
 import time
 import traceback
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from animal_store import api_key
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from tools.local import LocalError
-from tools.local.template import Function, Template
+from tools.local.template import Template
 
 Handler = Callable[[dict[str, Any], Any], Any]
-_UNAUTHORIZED = 401
-_log = logging.getLogger(__name__)
 
 
 def load_handlers(template: Template) -> Mapping[str, Handler]:
     """Import the layer, again if need be, and every handler, by logical id."""
-    os.environ |= {
-        name: value
-        for name, value in template.environment.items()
-        # The service has set those of the SDK.
-        if not name.startswith("AWS_")
-    }
-    code = [function.code for function in template.functions.values()]
-    folders = {folder.resolve() for folder in (*code, *template.layers)}
-    sys.path[:0] = [str(folder) for folder in folders if str(folder) not in sys.path]
-    # The layer reads its environment when it is imported; the tools may have imported parts of it.
-    for name, module in list(sys.modules.items()):
-        file = Path(getattr(module, "__file__", None) or "")
-        if not folders.isdisjoint(file.parents):
-            del sys.modules[name]
+    os.environ |= template.environment
     functions = template.functions.items()
-    return {name: _handler(function) for name, function in functions}
-
-
-def _handler(function: Function) -> Handler:
-    module, _, attribute = function.handler.rpartition(".")
-    path = function.code.resolve() / f"{module}.py"
-    try:
-        handler: Handler = runpy.run_path(str(path))[attribute]
-    except (Exception, SystemExit) as error:
-        traceback.print_exc()
-        raise LocalError(f"{path} cannot be loaded: {error!r}") from error
-    return handler
+    folders = [*template.layers, *(function.code for _, function in functions)]
+    sys.path[:0] = map(str, folders)
+    # The layer reads its environment when it is imported; the tools may have imported parts of it.
+    for name in [*sys.modules]:
+        if name.partition(".")[0] == "animal_store":
+            del sys.modules[name]
+    handlers = {}
+    for name, function in functions:
+        module, _, attribute = function.handler.rpartition(".")
+        path = function.code / f"{module}.py"
+        try:
+            handlers[name] = runpy.run_path(str(path))[attribute]
+        except (Exception, SystemExit) as error:
+            traceback.print_exc()
+            raise LocalError(f"{path} cannot be loaded: {error!r}") from error
+    return handlers
 
 
 class Gateway:
@@ -94,48 +78,37 @@ class Gateway:
         return response
 
     async def _answer(self, request: Request, request_id: str) -> Response:
+        body = await request.body()
         path = request.scope["raw_path"].decode("latin-1")
-        firewall = self.template.firewall
+        template = self.template
+        if template.firewall and not template.firewall.lets_through(request.headers):
+            return template.firewall.refusal()
         try:
-            body = await request.body()
-            if firewall and not firewall.lets_through(request.headers):
-                return firewall.refusal()
-            route, parameters = self.template.find(request.method, path)
-        # A client that has disconnected reads no response.
-        except (ClientDisconnect, LookupError):
+            route, parameters = template.find(request.method, path)
+        except LookupError:
             return self._gateway_response("MISSING_AUTHENTICATION_TOKEN")
-        event = _proxy_event(request, path, body, self.template.binary_media_types)
+        event = _proxy_event(request, path, body, template.binary_media_types)
         event |= {"resource": route.resource, "pathParameters": parameters or None}
-        stage = self.template.stage
-        event["requestContext"] |= {"requestId": request_id, "stage": stage}
-        response = await self._run(route.function, event)
-        if response.status_code == _UNAUTHORIZED:
-            _log.info("401: %s", _why_unauthorized(event["multiValueHeaders"]))
-        return response
+        event["requestContext"] |= {"requestId": request_id, "stage": template.stage}
+        return await self._run(route.function, event)
 
     async def _run(self, function: str, event: dict[str, Any]) -> Response:
-        """Run a function within its time; if it fails, log that as Lambda's runtime does."""
+        """Run a function within its time; log why it fails."""
         seconds = self.template.functions[function].timeout_s
         run = asyncio.get_running_loop().run_in_executor
         try:
             async with asyncio.timeout(seconds) as limit:
                 arguments = (function, event, seconds)
-                return _response(await run(self._executor, self.invoke, *arguments))
-        except (Exception, SystemExit) as error:
-            # A thread that overruns cannot be stopped.
-            line = {
-                "level": "ERROR",
-                "request_id": event["requestContext"]["requestId"],
-            }
-            # A TimeoutError may also be the function's own.
-            timed_out = limit.expired()
-            if timed_out:
-                line["message"] = f"Task timed out after {seconds:.2f} seconds"
+                result = await run(self._executor, self.invoke, *arguments)
+                return Response(result["body"], result["statusCode"], result["headers"])
+        except (Exception, SystemExit):
+            # A thread that overruns cannot be stopped. A TimeoutError may be the function's own.
+            if limit.expired():
+                kind = "INTEGRATION_TIMEOUT"
+                why = f"Task timed out after {seconds:.2f} seconds"
             else:
-                line["message"] = "The function failed."
-                line["exception"] = "".join(traceback.format_exception(error))
-            sys.stderr.write(json.dumps(line) + "\n")
-            kind = "INTEGRATION_TIMEOUT" if timed_out else "DEFAULT_5XX"
+                kind, why = "DEFAULT_5XX", traceback.format_exc()
+            print(event["requestContext"]["requestId"], why, file=sys.stderr)
             return self._gateway_response(kind)
 
     def invoke(self, function: str, event: dict[str, Any], seconds: float) -> Any:
@@ -166,67 +139,31 @@ def _proxy_event(
 ) -> dict[str, Any]:
     """Make the event that API Gateway would send, without what depends on the route."""
     client = request.scope["client"][0]
-    headers = _values(request.headers.items())
-    for name in [name for name in headers if name.startswith("x-forwarded-")]:
-        del headers[name]
+    headers = {name: request.headers.getlist(name) for name in request.headers}
     headers |= {
-        "X-Forwarded-For": [client],
-        "X-Forwarded-Port": [str(request.url.port or 80)],
-        "X-Forwarded-Proto": ["http"],
+        "x-forwarded-for": [client],
+        "x-forwarded-port": [str(request.url.port or 80)],
+        "x-forwarded-proto": ["http"],
     }
-    query = _values(request.query_params.multi_items())
-    media_type = request.headers.get("content-type", "").partition(";")[0].lower()
-    is_base64 = media_type.strip() in binary_media_types
-    try:
-        text = body.decode()
-    except UnicodeDecodeError:
-        is_base64 = True
+    query = request.query_params
+    media_type = request.headers.get("content-type", "").partition(";")[0]
+    is_base64 = media_type.strip().lower() in binary_media_types
     if is_base64:
-        text = base64.b64encode(body).decode()
+        body = base64.b64encode(body)
     return {
         "path": path,
         "httpMethod": request.method,
         "headers": {name: values[-1] for name, values in headers.items()},
         "multiValueHeaders": headers,
-        "queryStringParameters": dict(request.query_params) or None,
-        "multiValueQueryStringParameters": query or None,
+        "queryStringParameters": dict(query) or None,
+        "multiValueQueryStringParameters": {name: query.getlist(name) for name in query}
+        or None,
         "stageVariables": None,
         "requestContext": {
             "domainName": request.url.hostname,
             "identity": {"sourceIp": client},
             "path": path,
         },
-        "body": text or None,
+        "body": body.decode(errors="replace") or None,
         "isBase64Encoded": is_base64,
     }
-
-
-def _values(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Collect the values of each name, in one pass: a request may have thousands."""
-    values: dict[str, list[str]] = {}
-    for name, value in pairs:
-        values.setdefault(name, []).append(value)
-    return values
-
-
-def _why_unauthorized(headers: Mapping[str, list[str]]) -> str:
-    """Say why a request has no valid key; a client is told no more than that it has none."""
-    values = headers.get("authorization", [])
-    if len(values) != 1:
-        return f"{len(values)} Authorization headers"
-    scheme, _, key = values[0].strip().partition(" ")
-    if scheme.lower() != "bearer":
-        return 'the header is not "Authorization: Bearer KEY"'
-    if not api_key.is_well_formed(key.strip()):
-        return "the key is misspelled or cut off: its checksum does not fit"
-    return (
-        "the key is unknown to this store, expired or revoked (animal-store keys list)"
-    )
-
-
-def _response(result: Any) -> Response:
-    """Make the HTTP response from what a function returned."""
-    response = Response(result["body"], result["statusCode"], result["headers"])
-    # The default of API Gateway.
-    response.headers.setdefault("Content-Type", "application/json")
-    return response

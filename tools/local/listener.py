@@ -5,8 +5,6 @@ import socket
 
 from tools.local import LocalError
 
-_LAST_PORT = 65_535
-
 
 def listen(address: str, port: int) -> socket.socket:
     """Listen on an address of this machine."""
@@ -19,11 +17,9 @@ def listen(address: str, port: int) -> socket.socket:
 def listen_on_port() -> socket.socket:
     """Listen on PORT of this machine; LocalError says why that cannot be done."""
     port = os.environ.get("PORT") or "3000"
-    advice = "Use another: PORT=8080; any: PORT=0"
-    if not port.isdecimal() or int(port) > _LAST_PORT:
-        reason = f"it is no number from 0 to {_LAST_PORT}"
-        raise LocalError(f"cannot listen on port {port}: {reason}. {advice}")
     try:
         return listen("127.0.0.1", int(port))
-    except OSError as error:
-        raise LocalError(f"cannot listen on port {port}: {error}. {advice}") from error
+    except (OSError, OverflowError, ValueError) as error:
+        raise LocalError(
+            f"cannot listen on port {port}: {error}. Use another: PORT=8080; any: PORT=0"
+        ) from error

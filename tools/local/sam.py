@@ -10,20 +10,14 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 
 from tools import ROOT
 from tools.local import LocalError
 from tools.local.events import add_examples, events_folder
-from tools.local.folder import DataFolder, base_url
-from tools.local.gateway import Gateway
-from tools.local.run import greeting, port_and_folder
-from tools.local.service import (
-    ENDPOINT_VARIABLE,
-    LocalService,
-    load_template,
-    open_store,
-)
+from tools.local.folder import base_url
+from tools.local.listener import listen_on_port
+from tools.local.run import greeting
+from tools.local.service import ENDPOINT_VARIABLE, load_template, open_store
 from tools.local.store_server import serve_store
 from tools.local.template import LAYER, Template, read
 
@@ -49,43 +43,28 @@ same handlers, and `animal-store invoke EVENT` invokes one. What failed"""
 def sam_local() -> None:
     """Serve the API from containers (PORT, DATA), and the store to any `sam local`."""
     signal.signal(signal.SIGHUP, signal.default_int_handler)
-    folder = events_folder()
-    with suppress(KeyboardInterrupt), port_and_folder(folder) as listener:
-        port = listener.getsockname()[1]
-        listener.close()  # sam itself listens there
-        with _container_files(folder) as (service, gateway):
-            key = service.api_key(gateway.template)
-            add_examples(gateway, service)
+    os.environ.pop(ENDPOINT_VARIABLE, None)  # containers use the store of the folder
+    folder, template = events_folder(), load_template(stage="staging")
+    with (
+        suppress(KeyboardInterrupt),
+        folder.held_by_service(),
+        open_store(folder) as service,
+    ):
+        with listen_on_port() as listener:
+            port = listener.getsockname()[1]  # sam itself listens there
+        address = host_address()
+        gateway = service.gateway(template)
+        add_examples(gateway, service)
+        assert service.database  # noqa: S101 - for mypy
+        with serve_store(service.database, address) as (store_port, access_key_id):
+            _write_files(template, store_port, access_key_id)
             with _start_api(port) as process:
                 # Wait until sam's port is open; it starts a container at its first request.
                 while process.poll() is None and _is_closed(port):
                     time.sleep(0.2)
-                print(greeting(base_url(port), key), flush=True)
+                print(greeting(base_url(port), service.api_key(template)), flush=True)
                 process.wait()
         raise LocalError("sam local has ended (see above)")
-
-
-@contextmanager
-def _container_files(folder: DataFolder) -> Iterator[tuple[LocalService, Gateway]]:
-    """Serve the store to containers, and write what `sam local` needs."""
-    template = load_template(stage="staging")
-    os.environ.pop(ENDPOINT_VARIABLE, None)  # containers use the store of the folder
-    with open_store(folder) as service:
-        gateway = service.gateway(template)
-        assert service.database  # noqa: S101 - for mypy
-        with serve_store(service.database, host_address()) as (port, access_key_id):
-            variables = template.environment | {
-                ENDPOINT_VARIABLE: f"http://{STORE_HOST}:{port}",
-                "AWS_ACCESS_KEY_ID": access_key_id,
-                "AWS_SECRET_ACCESS_KEY": "none",
-                "AWS_SESSION_TOKEN": "",
-            }
-            for name, content in (
-                ("env.json", {"Parameters": variables}),
-                ("template.yaml", _adapted(template, variables)),
-            ):
-                (BUILD / name).write_text(json.dumps(content, indent=2), "utf-8")
-            yield service, gateway
 
 
 def host_address() -> str:
@@ -100,13 +79,19 @@ def host_address() -> str:
     return str(address)
 
 
-def _adapted(template: Template, variables: dict[str, str]) -> dict[str, Any]:
-    """Return template.yaml with the functions' sources, and this machine's layer and processor.
+def _write_files(template: Template, port: int, access_key_id: str) -> None:
+    """Write a template with the functions' sources, and this machine's layer and processor.
 
     A change in a source is seen at the next request. sam passes on only the variables that the
     template declares.
     """
-    document: dict[str, Any] = read(ROOT / "template.yaml")
+    variables = template.environment | {
+        ENDPOINT_VARIABLE: f"http://{STORE_HOST}:{port}",
+        "AWS_ACCESS_KEY_ID": access_key_id,
+        "AWS_SECRET_ACCESS_KEY": "none",
+        "AWS_SESSION_TOKEN": "",
+    }
+    document = read(ROOT / "template.yaml")
     document["Parameters"]["Architecture"]["Default"] = PROCESSOR
     document["Globals"]["Function"]["Environment"]["Variables"] = variables
     for name, resource in document["Resources"].items():
@@ -114,7 +99,9 @@ def _adapted(template: Template, variables: dict[str, str]) -> dict[str, Any]:
             resource["Properties"]["CodeUri"] = f"{template.functions[name].code}"
         if resource["Type"] == LAYER:
             resource["Properties"]["ContentUri"] = "layer"
-    return document
+    (BUILD / "template.yaml").write_text(json.dumps(document), "utf-8")
+    environment = {"Parameters": variables}
+    (BUILD / "env.json").write_text(json.dumps(environment), "utf-8")
 
 
 @contextmanager

@@ -98,10 +98,23 @@ class LocalService:
 def open_store(folder: DataFolder) -> Iterator[LocalService]:
     """Open the store of a folder or of AWS_ENDPOINT_URL_DYNAMODB; others may be using it.
 
-    The SDK's settings in this process are then the local service's own.
+    All that the SDK reads of the user's variables and files is replaced in this process, so that
+    AWS is out of reach. LocalError: AWS_ENDPOINT_URL_DYNAMODB leads to another machine.
     """
-    endpoint = _endpoint()
-    _keep_to_this_machine()
+    endpoint = os.environ.get(ENDPOINT_VARIABLE)
+    if endpoint and urlsplit(endpoint).hostname not in {
+        "127.0.0.1",
+        "localhost",
+        "::1",
+    }:
+        raise LocalError(
+            f"{ENDPOINT_VARIABLE}={endpoint} is not on this machine. Unset it, or name a DynamoDB"
+            " at http://127.0.0.1:PORT"
+        )
+    for name in [*os.environ]:
+        if name.startswith("AWS_"):
+            del os.environ[name]
+    os.environ |= _SETTINGS
     if endpoint:
         os.environ[ENDPOINT_VARIABLE] = endpoint
         yield LocalService(folder, client())
@@ -111,21 +124,3 @@ def open_store(folder: DataFolder) -> Iterator[LocalService]:
         dynamodb = client()
         database.attach(dynamodb)
         yield LocalService(folder, dynamodb, database)
-
-
-def _endpoint() -> str | None:
-    """Read AWS_ENDPOINT_URL_DYNAMODB; LocalError if it leads to another machine, or to AWS."""
-    url = os.environ.get(ENDPOINT_VARIABLE) or None
-    if url and urlsplit(url).hostname not in {"127.0.0.1", "localhost", "::1"}:
-        raise LocalError(
-            f"{ENDPOINT_VARIABLE}={url} is not on this machine. Unset it, or name a DynamoDB at"
-            " http://127.0.0.1:PORT"
-        )
-    return url
-
-
-def _keep_to_this_machine() -> None:
-    """Replace all that the SDK reads of the user's variables and files: AWS is out of reach."""
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        del os.environ[name]
-    os.environ |= _SETTINGS

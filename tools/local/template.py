@@ -1,12 +1,11 @@
-"""Read what runs here of template.yaml, and refuse by its place and name what it does not know.
+"""Read the parts of template.yaml that run on one machine, and ignore the rest.
 
-`without_effect.yaml` lists what a template may say that changes nothing on one machine. A value
-that is used may have no intrinsic function but `Ref`. Only the firewall may have a condition.
+A value that is used may have no intrinsic function but `Ref`; any other ends in a LocalError.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,31 +13,16 @@ import yaml
 from starlette.routing import compile_path
 
 from tools.local import LocalError
-from tools.local.firewall import Firewall, read_firewall
+from tools.local.firewall import Firewall
 
 REGION = "us-east-1"
-_WITHOUT_EFFECT = yaml.safe_load(
-    Path(__file__).with_name("without_effect.yaml").read_text("utf-8")
-)
 FUNCTION, LAYER = "AWS::Serverless::Function", "AWS::Serverless::LayerVersion"
-_API, _TABLE = "AWS::Serverless::Api", "AWS::DynamoDB::Table"
-_WEB_ACL = "AWS::WAFv2::WebACL"
-_GLOBALS = "Globals"
-_USED = {
-    _API: {"BinaryMediaTypes", "GatewayResponses", "StageName"},
-    FUNCTION: {"CodeUri", "Events", "Handler", "Layers", "Runtime", "Timeout"},
-    _GLOBALS: {"Environment", "Handler", "Layers", "Runtime", "Timeout"},
-    "Api": {"Method", "Path", "RestApiId"},
-    LAYER: {"ContentUri"},
-    _TABLE: {
-        "AttributeDefinitions",
-        "BillingMode",
-        "GlobalSecondaryIndexes",
-        "KeySchema",
-    },
-    _WEB_ACL: {"CustomResponseBodies", "DefaultAction", "Rules"},
-}
-_form = lru_cache(compile_path)
+_CREATE_TABLE = (
+    "AttributeDefinitions",
+    "BillingMode",
+    "GlobalSecondaryIndexes",
+    "KeySchema",
+)
 
 
 class Route(NamedTuple):
@@ -90,14 +74,14 @@ class Template:
         """
         path = path.removesuffix("/")
         for route in self.routes:
-            match = _form(route.resource)[0].match(path)
+            match = compile_path(route.resource)[0].match(path)
             if match and route.method == method:
                 return route, match.groupdict()
         raise LookupError(f"no function answers {method} {path}")
 
 
 # The C loader is ten times as fast.
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+class _Loader(yaml.CSafeLoader):
     """YAML with CloudFormation's short forms."""
 
 
@@ -122,131 +106,77 @@ def load(path: Path, parameters: Mapping[str, str], stack: str) -> Template:
     The names of its tables begin with the stack's.
     """
     try:
-        return _read(path.parent, read(path), parameters, stack)
+        return _load(path.parent, read(path), parameters, stack)
     # Someone may be editing the file; a linter says where the mistake is.
     except Exception as error:
         why = f"{type(error).__name__}: {error}"
         raise LocalError(f"{path} cannot be used: {why}") from error
 
 
-class _Reader:
-    """Reads a document's resources, and refuses those that have an effect on AWS alone."""
+def _load(
+    folder: Path, document: dict[str, Any], parameters: Mapping[str, str], stack: str
+) -> Template:
+    declared = document["Parameters"]
+    references = {name: declared[name].get("Default") for name in declared}
+    references |= {name: f"{stack}-{name}" for name in document["Resources"]}
+    references |= {"AWS::Region": REGION, "AWS::StackName": stack, **parameters}
+    resolve = partial(_resolve, references)
 
-    def __init__(
-        self, document: dict[str, Any], parameters: Mapping[str, str], stack: str
-    ) -> None:
-        self._document = document
-        declared = document["Parameters"]
-        self.references: dict[str, Any] = {
-            name: f"{stack}-{name}" for name in document["Resources"]
-        }
-        self.references |= {name: declared[name].get("Default") for name in declared}
-        self.references |= {
-            "AWS::Region": REGION,
-            "AWS::StackName": stack,
-            **parameters,
-        }
-
-    def served(self, place: str, kind: str, members: dict[str, Any]) -> dict[str, Any]:
-        """Return the members that are used; LocalError if another has an effect."""
-        supported = _USED.get(kind, set())
-        used = {name: members[name] for name in members if name in supported}
-        ignored = {*_WITHOUT_EFFECT["Resource"], *_WITHOUT_EFFECT.get(kind, [])}
-        others = members.keys() - ignored - used.keys()
-        if others:
-            raise LocalError(f"{place}: {sorted(others)} of {kind} is not served here")
-        if "Fn::" in str(used):
-            raise LocalError(f"{place}: only !Ref is served here: {used}")
-        return dict(_resolved(used, self.references))
-
-    def resources(self, kind: str) -> dict[str, dict[str, Any]]:
-        """Return the resources of a type, by their logical ids."""
+    def properties(kind: str) -> dict[str, dict[str, Any]]:
+        """Return the properties of each resource of a type, by its logical id."""
         return {
-            name: self.served(name, kind, _members(resource))
-            for name, resource in self._document["Resources"].items()
+            name: resource["Properties"]
+            for name, resource in document["Resources"].items()
             if resource["Type"] == kind
         }
 
-    def shared(self) -> dict[str, Any]:
-        """Return the properties that all functions share."""
-        sections = self._document["Globals"]
-        others = sections.keys() - {"Function"}
-        if others:
-            raise LocalError(f"Globals: {sorted(others)} is not served here")
-        return self.served("Globals", _GLOBALS, sections["Function"])
-
-    def firewall(self) -> Firewall | None:
-        """Return the firewall that the parameter `Waf` turns on."""
-        if self.references.get("Waf") != "true":
-            return None
-        (web_acl,) = self.resources(_WEB_ACL).values()
-        return read_firewall(web_acl)
-
-    def refuse_others(self) -> None:
-        """Refuse the types of resources that are neither served nor without effect."""
-        for name, resource in self._document["Resources"].items():
-            kind = resource["Type"]
-            is_without_effect = kind.startswith(tuple(_WITHOUT_EFFECT["Type"]))
-            if kind not in _USED and not is_without_effect:
-                raise LocalError(f"{name}: {kind} is not served here")
-
-
-def _members(resource: dict[str, Any]) -> dict[str, Any]:
-    """Return properties and attributes: one such as Condition has an effect too."""
-    members: dict[str, Any] = resource | resource.get("Properties", {})
-    if "Events" in members:
-        members["Events"] = {
-            name: event
-            for name, event in members["Events"].items()
-            if event["Type"] not in _WITHOUT_EFFECT["Event"]
-        }
-    return members
-
-
-def _read(
-    folder: Path, document: dict[str, Any], parameters: Mapping[str, str], stack: str
-) -> Template:
-    reader = _Reader(document, parameters, stack)
-    reader.refuse_others()
-    shared = reader.shared()
-    (api,) = reader.resources(_API).values()
+    shared = document["Globals"]["Function"]
+    (api,) = properties("AWS::Serverless::Api").values()
     functions: dict[str, Function] = {}
     routes: list[Route] = []
-    for name, properties in reader.resources(FUNCTION).items():
-        function = shared | properties
+    for name, own in properties(FUNCTION).items():
+        function = shared | own
         functions[name] = Function(
-            folder / function["CodeUri"],
-            function["Handler"],
-            float(function["Timeout"]),
+            folder / resolve(function["CodeUri"]),
+            resolve(function["Handler"]),
+            float(resolve(function["Timeout"])),
         )
         for event in function["Events"].values():
-            route = reader.served(name, event["Type"], event["Properties"])
-            routes.append(Route(route["Path"], route["Method"].upper(), name))
+            if event["Type"] == "Api":
+                route = resolve(event["Properties"])
+                routes.append(Route(route["Path"], route["Method"].upper(), name))
     tables = {}
-    for name, properties in reader.resources(_TABLE).items():
-        table_name = reader.references[name]
-        tables[name] = Table(table_name, {"TableName": table_name} | properties)
+    for name, table in properties("AWS::DynamoDB::Table").items():
+        request = {key: resolve(table[key]) for key in _CREATE_TABLE if key in table}
+        request["TableName"] = references[name]
+        tables[name] = Table(references[name], request)
+    firewall = None
+    if parameters.get("Waf") == "true":
+        (web_acl,) = properties("AWS::WAFv2::WebACL").values()
+        firewall = Firewall(resolve(web_acl))
+    layers = properties(LAYER).values()
     return Template(
-        api["StageName"],
-        shared["Environment"]["Variables"],
-        api["GatewayResponses"],
+        resolve(api["StageName"]),
+        resolve(shared["Environment"]["Variables"]),
+        resolve(api["GatewayResponses"]),
         # In an OpenAPI document, "~1" stands for a slash.
-        [name.replace("~1", "/") for name in api.get("BinaryMediaTypes", [])],
+        [name.replace("~1", "/") for name in resolve(api["BinaryMediaTypes"])],
         functions,
         sorted(routes),  # fixed segments go first: "{" comes after every letter
-        [folder / layer["ContentUri"] for layer in reader.resources(LAYER).values()],
+        [folder / resolve(layer["ContentUri"]) for layer in layers],
         tables,
-        reader.firewall(),
+        firewall,
     )
 
 
-def _resolved(value: Any, references: Mapping[str, Any]) -> Any:
-    """Replace each `Ref` by what it stands for."""
-    match value:
-        case {"Ref": name}:
-            return references[name]
-        case dict():
-            return {name: _resolved(value[name], references) for name in value}
-        case list():
-            return [_resolved(item, references) for item in value]
-    return value
+def _resolve(references: Mapping[str, Any], value: Any) -> Any:
+    """Replace each `Ref` by what it stands for; other intrinsic functions are refused."""
+    if isinstance(value, list):
+        return [_resolve(references, each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if "Ref" in value:
+        return references[value["Ref"]]
+    if "Fn::" in str(value.keys()):
+        raise LocalError(f"only !Ref is served here, not {value}")
+    return {name: _resolve(references, each) for name, each in value.items()}
