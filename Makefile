@@ -190,19 +190,18 @@ contract: install ## the contract suite against any implementation: make contrac
 
 ## Dependencies
 
-# The benchmark uses the versions of our lock file for the libraries that we ship.
-COMPILE := $(UV) pip compile --quiet --generate-hashes --no-header --no-annotate $(if $(UPGRADE),--upgrade)
 # Brings the Python lock files up to date with pyproject.toml and each *.in.
 .PHONY: lock
 lock: $(UV)
 	@$(UV) lock $(if $(UPGRADE),--upgrade)
-	@for in in tools/locks/*.in; do $(COMPILE) --universal --python-version 3.11 -o "$${in%.in}.txt" "$$in"; done
-	@$(UV) export --quiet --no-hashes --no-header --no-annotate --all-groups --no-emit-local -o .tools/constraints.txt
-	@$(COMPILE) --python-version 3.13 -c .tools/constraints.txt -o tools/benchmarks/requirements.txt tools/benchmarks/requirements.in
+	@for in in tools/locks/*.in; do \
+	  $(UV) pip compile --quiet --generate-hashes --no-header --no-annotate --universal --python-version 3.11 \
+	    $(if $(UPGRADE),--upgrade) -o "$${in%.in}.txt" "$$in"; \
+	done
 
 # dynamodb-local's lock file was cut by hand (see its package.json).
 .PHONY: upgrade
-upgrade: ## the newest releases: Python, npm, the benchmark's (CONTRIBUTING.md names the rest)
+upgrade: ## the newest releases: Python, npm (CONTRIBUTING.md names the rest)
 	@$(MAKE) lock UPGRADE=1
 	@for folder in $(filter-out tools/locks/dynamodb-local/,$(wildcard tools/locks/*/)); do \
 	  names=$$(node -p "Object.keys(require('./$${folder}package.json').dependencies).map(name => name + '@latest').join(' ')"); \
@@ -214,7 +213,7 @@ upgrade: ## the newest releases: Python, npm, the benchmark's (CONTRIBUTING.md n
 ## AWS: .venv/bin/animal-store --help, docs/deployment.md, docs/runbook.md
 
 .PHONY: build
-build: .venv/.installed .tools/sam/.installed ## build the commit for AWS, without Docker: arm64 (release) and x86_64 (ARCH=... for one)
+build: .venv/.installed .tools/sam/.installed ## build the commit for AWS, without Docker: for arm64, or ARCH=x86_64
 	@$(ANIMAL_STORE) build $(ARCH)
 
 REHEARSAL = $(PYTEST_CMD) tests/rehearsal -vx --durations=0 --durations-min=1

@@ -14,7 +14,6 @@ import yaml
 from ops import artifacts, programs
 from ops.stage import DeploymentError, Stage, StageName
 from tools.packaging.build import build
-from tools.packaging.targets import TARGETS
 
 # A table that is replaced or deleted would leave the stage with an empty one.
 STACK_POLICY = {
@@ -48,8 +47,7 @@ def deploy(
     """Deploy an artifact and check it; if it fails, deploy the last one that passed its check."""
     programs.require_sam()
     if file is None:
-        build("arm64")
-        file = TARGETS["arm64"].artifact
+        file = build()
     content = file.read_bytes()
     with artifacts.unpacked(content) as (folder, commit):
         before, good = stage.commit(), artifacts.last_good(stage)

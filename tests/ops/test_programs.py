@@ -13,7 +13,6 @@ from ops.artifacts import unpacked
 from tests.support.processes import RunningService
 from tools.git import git
 from tools.packaging import artifact
-from tools.packaging.targets import TARGETS
 
 # A conftest.py that notes what the run of a suite can reach.
 RECORDER = """
@@ -33,9 +32,8 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     (tmp_path / "build/template.yaml").write_text(
         "{Parameters: {Architecture: {}}, Resources: {}}"
     )
-    target = TARGETS["arm64"]._replace(build_dir=tmp_path / "build")
-    artifact.pack(target, "a" * 40)
-    with unpacked(target.artifact.read_bytes()) as (folder, _):
+    content = artifact.pack(tmp_path / "build", "arm64", "a" * 40)
+    with unpacked(content) as (folder, _):
         yield folder
 
 

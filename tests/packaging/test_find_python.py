@@ -1,17 +1,11 @@
-"""Which interpreter `make` takes."""
+"""`make` takes the CPython that is asked for, or none."""
 
-import os
-import subprocess
+import pytest
 
+from tests.support.processes import run
 from tools import ROOT
 
 
-def test_a_python_that_is_asked_for_is_not_replaced_by_another() -> None:
-    found = subprocess.run(
-        ROOT / "tools/find-python",
-        env=os.environ | {"PYTHON": "/usr/bin/none"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (found.returncode, found.stdout) == (1, "")
+def test_python_that_is_asked_for_is_not_replaced_by_another() -> None:
+    with pytest.raises(AssertionError, match="No usable Python found"):
+        run(ROOT / "tools/find-python", cwd=ROOT, PYTHON="/usr/bin/none")

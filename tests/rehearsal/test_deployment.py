@@ -20,9 +20,9 @@ from ops.stage import DeploymentError, Stage
 from ops.status import check_stage
 from tests.rehearsal.conftest import IS_ON_AWS, STAGE, left, remove_stack
 from tools import ROOT
-from tools.packaging.targets import TARGETS
+from tools.packaging.targets import artifact_of
 
-BUILT = TARGETS["arm64" if IS_ON_AWS else "x86_64"].artifact
+BUILT = artifact_of("arm64" if IS_ON_AWS else "x86_64")
 # No name on GitHub begins with a hyphen: the roles trust nobody's repository.
 REPOSITORY = "Owner=- OwnerId=0 Repository=- RepositoryId=0 CreateOidcProvider=false"
 # What `check-stage` found: the last step compares, so that no finding ends a flight.

@@ -12,10 +12,10 @@ from tests.support.handlers import EVENTS, empty_store, function_of
 from tools import ROOT
 from tools.benchmarks.execution import AUTHORITY, count
 from tools.packaging.bytecode import compile_tree
-from tools.packaging.targets import TARGETS
+from tools.packaging.layer import install
+from tools.packaging.targets import BUILD, MACHINE
 
 HERE = ROOT / "tools/benchmarks"
-BUILT = TARGETS[platform.machine().replace("aarch64", "arm64")].build_dir
 OURS = "this service"
 PEERS = {"tuned handler": "bare", "tuned Powertools": "powertools"}
 CASES = {
@@ -30,12 +30,10 @@ CASES = {
 def prepare(folder: Path) -> None:
     """Fill a folder with what is measured, all compiled, and the store with animals."""
     shutil.copytree(HERE / "peers", folder, dirs_exist_ok=True)
-    uv = f"{ROOT}/.tools/uv/bin/uv pip install --quiet --require-hashes --target"
-    pins = ["--requirements", f"{HERE}/requirements.txt"]
-    subprocess.run([*uv.split(), str(folder), *pins], check=True)
+    install(folder, MACHINE, "--group=benchmark")
     compile_tree(folder, "/var/task")
-    shutil.copytree(BUILT, folder, dirs_exist_ok=True)
-    roots = (BUILT / "CommonLayer/amazon-roots.pem").read_bytes()
+    shutil.copytree(BUILD, folder, dirs_exist_ok=True)
+    roots = (BUILD / "CommonLayer/amazon-roots.pem").read_bytes()
     (folder / "authorities.pem").write_bytes(roots + AUTHORITY.cert_pem.bytes())
     empty_store()
     measure(folder, OURS, "create")

@@ -1,10 +1,9 @@
 """Build with `sam build`, without Docker, compile the functions and pack the build."""
 
-import io
 import os
+import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,31 +14,27 @@ import typer
 
 from tools import ROOT
 from tools.git import git
-from tools.packaging import artifact
+from tools.packaging.artifact import pack
 from tools.packaging.bytecode import compile_tree, require_python
-from tools.packaging.targets import TARGETS, Target
+from tools.packaging.targets import BUILD, artifact_of
 
 SAM = ROOT / ".tools/sam/bin/sam"
 
 
-def _build(target: Target, commit: str) -> None:
+def _build(architecture: str, commit: str) -> None:
     environment = os.environ | {
         "SAM_CLI_TELEMETRY": "0",
         # sam looks for the functions' Python on PATH.
         "PATH": f"{SAM.parent}{os.pathsep}{os.environ['PATH']}",
-        "LAYER_ARCHITECTURE": target.name,
+        "LAYER_ARCHITECTURE": architecture,
     }
-    parameter = f"ParameterKey=Architecture,ParameterValue={target.name}"
     done = subprocess.run(
         [
             SAM,
             "build",
-            "--template",
-            "template.yaml",
-            "--build-dir",
-            target.build_dir,
-            "--parameter-overrides",
-            parameter,
+            "--template=template.yaml",
+            f"--build-dir={BUILD}",
+            f"--parameter-overrides=Architecture={architecture}",
         ],
         cwd=ROOT,
         env=environment,
@@ -49,12 +44,12 @@ def _build(target: Target, commit: str) -> None:
         text=True,
     )
     if done.returncode:
-        raise SystemExit(f"{done.stdout}\nsam build failed for {target.name}")
-    for function in target.build_dir.glob("*Function"):
+        raise SystemExit(f"{done.stdout}\nsam build failed")
+    for function in BUILD.glob("*Function"):
         compile_tree(function, "/var/task")
-    sha256 = artifact.pack(target, commit)
-    print(f".aws-sam/{target.artifact.name}, of {commit}")
-    print(f"  sha256: {sha256}")
+    artifact = artifact_of(architecture)
+    artifact.write_bytes(pack(BUILD, architecture, commit))
+    print(f".aws-sam/{artifact.name}, of {commit}")
 
 
 @contextmanager
@@ -67,10 +62,9 @@ def committed(root: Path = ROOT) -> Iterator[Path]:
     if changes := git(root, "status", "--porcelain", "--untracked-files").decode():
         print(f"Not committed, and therefore left out:\n{changes}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "commit"
-        # Its files have the commit's date, and no compiled modules beside them.
-        with tarfile.open(fileobj=io.BytesIO(git(root, "archive", "HEAD"))) as archive:
-            archive.extractall(copy, filter="data")
+        copy = Path(folder)
+        git(root, "archive", f"--output={copy}/commit.tar", "HEAD")
+        shutil.unpack_archive(copy / "commit.tar", copy, filter="data")
         for name in (".venv", ".tools", ".aws-sam"):
             (root / name).mkdir(exist_ok=True)
             (copy / name).symlink_to(root / name)
@@ -78,20 +72,19 @@ def committed(root: Path = ROOT) -> Iterator[Path]:
 
 
 def build(
-    architecture: Annotated[Literal["arm64", "x86_64"] | None, typer.Argument()] = None,
-) -> None:
-    """Build the commit for AWS: arm64 is what a release ships, x86_64 what this machine may be."""
+    architecture: Annotated[Literal["arm64", "x86_64"], typer.Argument()] = "arm64",
+) -> Path:
+    """Build the commit for AWS, for the processor of the stages or another; return the artifact."""
     require_python()
-    names = [architecture] if architecture else TARGETS
-    # Or a failed build would leave the last artifacts to be deployed.
-    for name in names:
-        TARGETS[name].artifact.unlink(missing_ok=True)
-    commit = artifact.commit()
+    artifact = artifact_of(architecture)
+    # Or a failed build would leave the last artifact to be deployed.
+    artifact.unlink(missing_ok=True)
+    commit = git(ROOT, "rev-parse", "HEAD").decode().strip()
     with committed() as folder:
-        command = [sys.executable, "-m", __name__, commit, *names]
+        command = [sys.executable, "-m", __name__, architecture, commit]
         subprocess.run(command, cwd=folder, check=True)
+    return artifact
 
 
 if __name__ == "__main__":
-    for each in sys.argv[2:]:
-        _build(TARGETS[each], commit=sys.argv[1])
+    _build(architecture=sys.argv[1], commit=sys.argv[2])

@@ -9,31 +9,27 @@ from tools.packaging.targets import PYTHON
 
 def require_python() -> None:
     """End the program unless this interpreter writes the bytecode that Lambda's reads."""
-    if sys.version_info[:2] != PYTHON:
+    if not sys.version.startswith(PYTHON):
         raise SystemExit(
-            "The layer's bytecode must be compiled by CPython 3.13. Install it, then: "
-            "rm -rf .venv .tools && make PYTHON=/path/to/python3.13 build"
+            f"The layer's bytecode must be compiled by CPython {PYTHON}. Install it, then: "
+            f"rm -rf .venv .tools && make PYTHON=/path/to/python{PYTHON} build"
         )
 
 
 def compile_tree(directory: Path, deployed_at: str) -> None:
-    """Compile every module below a directory, over any bytecode already there.
+    """Compile every module below a directory that has no bytecode yet.
 
     Tracebacks show the modules below `deployed_at`. The files are `unchecked-hash` (PEP 552):
     Python takes them without comparing the source's time, which packing changes.
     """
-    # A single worker takes the files in order: the same source gives the same bytes.
+    # In a process of its own, because bytecode depends on what the compiling process has loaded.
     command = [
         sys.executable,
         "-I",
         "-m",
         "compileall",
         "-q",
-        "-f",
-        "-j",
-        "1",
-        "--invalidation-mode",
-        "unchecked-hash",
+        "--invalidation-mode=unchecked-hash",
         "-s",
         str(directory),
         "-p",

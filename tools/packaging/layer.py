@@ -1,9 +1,10 @@
 """Pack the shared layer: locked libraries for the target, our package, bytecode; nothing unused.
 
-`layers/common/Makefile` runs it: `python -m tools.packaging.layer FOLDER arm64`. With a second
-processor, the layer has the compiled libraries of both. The same input gives the same bytes.
+`layers/common/Makefile` runs it: `python -m tools.packaging.layer FOLDER arm64`. Of two processors,
+the layer has the compiled libraries of both. The same input gives the same bytes.
 """
 
+import re
 import shutil
 import subprocess
 import sys
@@ -13,17 +14,18 @@ from tempfile import TemporaryDirectory
 from tools import ROOT
 from tools.packaging import sdk_data
 from tools.packaging.bytecode import compile_tree, require_python
-from tools.packaging.targets import TARGETS, Target
+from tools.packaging.targets import PLATFORMS
 
-NOT_SHIPPED = (
+SHIPPED = (
     # The models need these, and ship as compiled schemas.
-    "annotated-types",
-    "pydantic",
-    "typing-inspection",
+    "--no-emit-package=annotated-types",
+    "--no-emit-package=pydantic",
+    "--no-emit-package=typing-inspection",
     # The layer makes its only client with botocore's session: no resources, no S3 transfers.
-    "boto3",
-    "s3transfer",
+    "--no-emit-package=boto3",
+    "--no-emit-package=s3transfer",
 )
+"""Options of `uv export` that leave only the libraries that ship."""
 
 EMPTIED = {
     "pydantic_core/core_schema.py": "CoreConfig = CoreSchema = CoreSchemaType = ErrorType = None",
@@ -56,23 +58,8 @@ DROPS = {
 }
 """Globs below `python` of what does not ship; a match with the name given here stays."""
 
-
-AMAZON_ROOTS = (
-    "Amazon Root CA 1",
-    "Amazon Root CA 2",
-    "Amazon Root CA 3",
-    "Amazon Root CA 4",
-    "Starfield Services Root Certificate Authority - G2",
-)
-"""The roots of Amazon Trust Services, all five: https://www.amazontrust.com/repository/"""
-
-
-def _trim(python: Path) -> None:
-    """Remove what does not ship."""
-    for pattern, kept in DROPS.items():
-        for path in [*python.glob(pattern)]:
-            if path.name != kept:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+# https://www.amazontrust.com/repository/ has five.
+_AMAZONS_LABEL = re.compile('# Label: "(Amazon Root CA|Starfield Services Root)')
 
 
 def write_amazon_roots(bundle: Path, output: Path) -> None:
@@ -81,29 +68,11 @@ def write_amazon_roots(bundle: Path, output: Path) -> None:
     That saves 37 M instructions of a cold start.
     """
     certificates = bundle.read_text().split("\n\n")
-    with output.open("w") as file:
-        for label in AMAZON_ROOTS:
-            (certificate,) = [each for each in certificates if f'"{label}"' in each]
-            file.write(f"{certificate}\n")
+    output.write_text("\n".join(filter(_AMAZONS_LABEL.search, certificates)))
 
 
-def _install(target: Target, python: Path) -> None:
-    """Install the locked libraries for the target's processor, hashes checked."""
-    options = [
-        "--quiet",
-        "--no-deps",
-        "--require-hashes",
-        "--only-binary",
-        ":all:",
-        "--python",
-        sys.executable,
-        "--python-platform",
-        target.platform,
-        "--link-mode",
-        "copy",
-        "--target",
-        str(python),
-    ]
+def install(folder: Path, architecture: str, *export_options: str) -> None:
+    """Install the locked libraries for a processor, hashes checked."""
     uv = str(ROOT / ".tools/uv/bin/uv")
     export = [
         uv,
@@ -112,31 +81,38 @@ def _install(target: Target, python: Path) -> None:
         "--locked",
         "--no-default-groups",
         "--no-emit-project",
-        *(f"--no-emit-package={name}" for name in NOT_SHIPPED),
+        *export_options,
     ]
-    pins = subprocess.check_output(export, cwd=ROOT, text=True)
-    command = [uv, "pip", "install", *options, "--requirements", "-"]
-    subprocess.run(command, check=True, text=True, input=pins)
+    pins = subprocess.check_output(export, cwd=ROOT)
+    command = [
+        uv,
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--require-hashes",
+        "--only-binary=:all:",
+        f"--python={sys.executable}",
+        f"--python-platform={PLATFORMS[architecture]}",
+        "--link-mode=copy",
+        f"--target={folder}",
+        "--requirements=-",
+    ]
+    subprocess.run(command, check=True, input=pins)
 
 
-def _add_compiled(target: Target, python: Path) -> None:
-    """Add the compiled libraries of another processor, whose name is part of their file names."""
-    with TemporaryDirectory() as folder:
-        _install(target, Path(folder))
-        for library in Path(folder).rglob("*.so"):
-            shutil.copy(library, python / library.relative_to(folder))
-
-
-def build(target: Target, output: Path, *others: Target) -> None:
+def build(output: Path, *architectures: str) -> None:
     """Pack the layer into a directory that becomes `/opt` on Lambda; old contents are deleted."""
     from animal_store.models import compile_core_schemas
 
     require_python()
     shutil.rmtree(output, ignore_errors=True)
     python = output / "python"
-    _install(target, python)
-    for other in others:
-        _add_compiled(other, python)
+    for architecture in architectures:
+        # The compiled libraries of two processors have different file names.
+        with TemporaryDirectory() as folder:
+            install(Path(folder), architecture, *SHIPPED)
+            shutil.copytree(folder, python, dirs_exist_ok=True)
     package = python / "animal_store"
     # Compiled modules that lie beside the sources hold the sources' dates.
     compiled = shutil.ignore_patterns("__pycache__", "*.pyc")
@@ -144,7 +120,10 @@ def build(target: Target, output: Path, *others: Target) -> None:
     # Where `validators` looks first: no function loads pydantic (348 M of a cold start).
     schemas = f"# Made from models.py.\nCORE_SCHEMAS = {compile_core_schemas()}\n"
     (package / "core_schemas.py").write_text(schemas)
-    _trim(python)
+    for pattern, kept in DROPS.items():
+        for path in [*python.glob(pattern)]:
+            if path.name != kept:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
     for name, text in EMPTIED.items():
         (python / name).write_text(f"# Emptied by `make build`.\n{text}\n")
     sdk_data.reduce(python / "botocore/data")
@@ -153,5 +132,4 @@ def build(target: Target, output: Path, *others: Target) -> None:
 
 
 if __name__ == "__main__":
-    first, *rest = [TARGETS[name] for name in " ".join(sys.argv[2:]).split()]
-    build(first, Path(sys.argv[1]), *rest)
+    build(Path(sys.argv[1]), *sys.argv[2:])
