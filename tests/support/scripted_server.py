@@ -1,19 +1,15 @@
 """A server on loopback that answers as a test says, and keeps the requests that it got.
 
-Compared with `make run`: `forward` returns its responses; `error` has the members of openapi.yaml's
-Error, but no header of API Gateway.
+Compared with `make run`: its responses lack the headers of API Gateway.
 """
 
 import json
 import socket
-import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-import httpx2
-import trustme
 from werkzeug import Request, Response
 from werkzeug.serving import make_server
 
@@ -32,18 +28,11 @@ class Server(NamedTuple):
     received: list[Request]
 
 
-def reply(body: Any, status: int = 200, **headers: str) -> Response:
-    """Make a response of bytes, an iterator of bytes, or JSON; `_` in headers' names means `-`."""
-    content = body if isinstance(body, bytes | Iterator) else json.dumps(body)
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Response(content, status, named, content_type="application/json")
-
-
-def error(status: int, code: str = "", **headers: str) -> Response:
-    """Make a response with an Error object."""
-    return reply(
-        {"code": code, "message": "Sorry.", "status": status}, status, **headers
-    )
+def reply(
+    body: Any, status: int = 200, headers: dict[str, str] | None = None
+) -> Response:
+    """Make a response of JSON."""
+    return Response(json.dumps(body), status, headers, content_type="application/json")
 
 
 def hang_up(request: Request, _: int) -> Response:
@@ -52,43 +41,24 @@ def hang_up(request: Request, _: int) -> Response:
     raise ConnectionResetError
 
 
-def forward(origin: str, request: Request) -> Response:
-    """Return what the service at an origin answers to the same request under this server's name."""
-    url, headers = origin + request.full_path, dict(request.headers)
-    answer = httpx2.request(request.method, url, headers=headers, content=request.data)
-    return Response(answer.content, answer.status_code, dict(answer.headers))
-
-
 @contextmanager
-def serve(
-    script: Script, certificate: trustme.LeafCert | None = None
-) -> Iterator[Server]:
-    """Run a server that answers each request as the script says.
-
-    With a certificate it is reached over TLS, as localhost.
-    """
+def serve(script: Script) -> Iterator[Server]:
+    """Run a server that answers each request as the script says."""
     received: list[Request] = []
-    host, context = "http://127.0.0.1", None
-    if certificate:
-        host, context = "https://localhost", ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        certificate.configure_cert(context)
 
     @Request.application
     def application(request: Request) -> Response:
         request.get_data()  # while it can be read
         received.append(request)
-        match script:
-            case Response():
-                return script
-            case list():
-                return script[len(received) - 1]
+        if isinstance(script, Response):
+            return script
+        if isinstance(script, list):
+            return script[len(received) - 1]
         return script(request, len(received))
 
-    server = make_server(
-        "127.0.0.1", 0, application, threaded=True, ssl_context=context
-    )
+    server = make_server("127.0.0.1", 0, application, threaded=True)
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    origin = f"{host}:{server.port}"
+    origin = f"http://127.0.0.1:{server.port}"
     try:
         yield Server(origin, f"{origin}/v1", received)
     finally:
