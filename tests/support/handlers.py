@@ -6,6 +6,7 @@ Import this before any part of the layer, which reads its environment when it is
 import json
 import os
 import runpy
+import sqlite3
 import tempfile
 from collections.abc import Mapping
 from functools import cache
@@ -98,33 +99,30 @@ def send(name: str, **differences: Any) -> Response:
 
 
 _FOLDER = tempfile.TemporaryDirectory()
-_FILE = Path(_FOLDER.name) / "store.sqlite"
-DATABASE = Database(_FILE)
+DATABASE = Database(Path(_FOLDER.name) / "store.sqlite")
 """The one store of this process."""
 
 
 @cache
 def client() -> Any:
     """Return a client of the SDK that the store answers."""
-    made = service.client()
-    DATABASE.attach(made)
-    return made
+    with DATABASE.answering():
+        return service.client()
 
 
 @cache
-def _content() -> bytes:
+def _content() -> sqlite3.Connection:
     create_tables(client(), TEMPLATE.tables.values())
     add_key(EXAMPLE_KEY)
     add_pets(client(), ANIMALS)
-    DATABASE.close()
-    return _FILE.read_bytes()
+    content = sqlite3.connect(":memory:")
+    DATABASE._connection.backup(content)
+    return content
 
 
 def empty_store() -> None:
     """Reset the store to the template's tables and the events' key and animals."""
-    content = _content()
-    DATABASE.close()
-    _FILE.write_bytes(content)
+    _content().backup(DATABASE._connection)
 
 
 def ask(

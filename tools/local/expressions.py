@@ -1,19 +1,16 @@
-"""DynamoDB's values and expressions, in the forms that this service uses; others are refused."""
+"""DynamoDB's expressions, in the forms that this service uses; others are refused."""
 
-import operator
 import re
 from pathlib import Path
 from typing import Any
 
 Value = dict[str, Any]  # one member, named after its type
 Item = dict[str, Value]
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,37}")  # DynamoDB keeps 38 digits
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ReservedWords.html
 RESERVED_WORDS = frozenset(
     Path(__file__).with_name("reserved_words.txt").read_text("ascii").split()
 )
 _ZERO: Value = {"N": "0"}
-_COMPARATORS = {"=": operator.eq, "<=": operator.le}
 
 
 class Refusal(Exception):
@@ -30,25 +27,12 @@ def unknown(what: str) -> Refusal:
     return Refusal(f"The local store does not know {what}: tools/local/operations.py")
 
 
-def known(item: Item) -> Item:
-    """Return an item if each of its values is of a type that the store supports."""
-    for name, value in item.items():
-        match value:
-            case {"S": str()} | {"BOOL": bool()}:
-                pass
-            case {"N": str(number)} if _INTEGER.fullmatch(number):
-                pass
-            case _:
-                raise unknown(f"the value {value} of {name}")
-    return item
-
-
 class Expressions:
     """The expressions of one request."""
 
     def __init__(self, request: dict[str, Any]) -> None:
         names = request.get("ExpressionAttributeNames", {})
-        values = known(request.get("ExpressionAttributeValues", {}))
+        values = request.get("ExpressionAttributeValues", {})
         self._texts = {
             name: text for name, text in request.items() if name.endswith("Expression")
         }
@@ -75,11 +59,11 @@ class Expressions:
                 return name in item
             case ["attribute_not_exists", "(", name, ")"]:
                 return name not in item
-            case [name, str(comparator), dict(right)] if comparator in _COMPARATORS:
-                left = item.get(name, {})
-                return left.keys() == right.keys() and bool(
-                    _COMPARATORS[comparator](_plain(left), _plain(right))
-                )
+            case [name, "=", dict(value)]:
+                return item.get(name) == value
+            case [name, "<=", {"N": number}]:
+                value = item.get(name, {})
+                return "N" in value and int(value["N"]) <= int(number)
         raise unknown(f"the condition {text!r}")
 
     def key_condition(self) -> Item:
@@ -100,12 +84,12 @@ class Expressions:
         changes: Item = {}
         for assignment in re.split(r",(?![^(]*\))", assignments):
             match [section, *self._words(assignment)]:
-                case ["ADD", name, {"N": number}] if "N" in item.get(name, _ZERO):
+                case ["ADD", name, {"N": number}]:
                     # Added in Python: SQLite makes a float of what exceeds 64 bits.
                     total = int(item.get(name, _ZERO)["N"]) + int(number)
-                    new = {"N": str(total)}
-                case ["SET", name, "=", dict(new)]:
-                    pass
+                    changes[name] = {"N": str(total)}
+                case ["SET", name, "=", dict(value)]:
+                    changes[name] = value
                 case [
                     "SET",
                     name,
@@ -114,14 +98,13 @@ class Expressions:
                     "(",
                     other,
                     ",",
-                    dict(new),
+                    dict(value),
                     ")",
                 ]:
-                    new = item.get(other, new)
+                    changes[name] = item.get(other, value)
                 case _:
-                    raise unknown(f"this update of {item}: {section} {assignment}")
-            changes[name] = new
-        return known(changes)
+                    raise unknown(f"the update {section} {assignment}")
+        return changes
 
     def _words(self, text: str) -> list[Any]:
         """Split a text, and put names and values in the places of what stands for them."""
@@ -131,8 +114,3 @@ class Expressions:
                 why = f"Attribute name is a reserved keyword; reserved keyword: {word}"
                 raise Refusal(why)
         return [self._meanings.get(word, word) for word in words]
-
-
-def _plain(value: Value) -> Any:
-    ((kind, content),) = value.items()
-    return int(content) if kind == "N" else content

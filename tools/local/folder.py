@@ -61,15 +61,3 @@ class DataFolder:
                     " first, or use another folder: DATA=.local2"
                 ) from None
             yield
-
-    def refuse_other_version(self) -> None:
-        """Refuse a store that an older version has left: it would be passed over in silence."""
-        if self.database.exists() or not self.store.is_dir():
-            return
-        for file in self.store.iterdir():
-            if not file.name.startswith(self.database.name):
-                raise LocalError(
-                    f"{self.store} has the store of another version of this program ({file.name})."
-                    " Nothing was changed. Use another folder (DATA=.local2), or start with an"
-                    " empty store: make reset (with the same DATA)"
-                )

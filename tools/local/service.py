@@ -119,8 +119,7 @@ def open_store(folder: DataFolder) -> Iterator[LocalService]:
         os.environ[ENDPOINT_VARIABLE] = endpoint
         yield LocalService(folder, client())
         return
-    folder.refuse_other_version()
     with closing(Database(folder.database)) as database:
-        dynamodb = client()
-        database.attach(dynamodb)
+        with database.answering():
+            dynamodb = client()
         yield LocalService(folder, dynamodb, database)
