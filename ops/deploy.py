@@ -81,8 +81,9 @@ def rollback(
             f"{len(stored)} stored artifacts are of a commit that begins with {commit}: "
             f"animal-store rollback {stage.name} lists all"
         )
-    with artifacts.unpacked(artifacts.load(stage, stored[0][1])) as (folder, found):
-        _release(stage, folder, found)
+    commit = stored[0][1]
+    with artifacts.unpacked(artifacts.load(stage, commit)) as (folder, _):
+        _release(stage, folder, commit)
 
 
 def check_contract(stage: Stage, folder: Path) -> None:
@@ -129,8 +130,8 @@ def _release(
             )
         raise DeploymentError("\n".join(lines)) from error
     differences = [*stage.misdirected()]
-    if (runs := stage.commit()) != commit:
-        differences.insert(0, f"{stage.name} runs {runs}")
+    if stage.commit() != commit:
+        differences.append(f"{stage.name} runs {stage.commit()}")
     if differences:
         raise DeploymentError(
             f"{commit} passed its check, but something else runs now, and last-good stays: "

@@ -47,9 +47,9 @@ def _report(stage: Stage, part: Part) -> int:
 
 
 def _version(stage: Stage) -> Iterator[str]:
-    runs, good = stage.outputs(), artifacts.last_good(stage)
-    commit = runs.get("Commit", "what a plain `sam deploy` has deployed")
-    print("runs", commit, "since", runs.get("Deployed", "an unknown time"))
+    good = artifacts.last_good(stage)
+    commit = stage.commit() or "no artifact"
+    print("runs", commit, "since", stage.outputs().get("Deployed"))
     if commit != good:
         yield f"it has not passed its check; the last that did: {good or 'none'}"
 

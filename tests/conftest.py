@@ -1,16 +1,18 @@
 """The service that suites call over HTTP, and which tests are slow."""
 
 import os
+import time
 from collections.abc import Iterator
 
 import pytest
 
 from tests.support.processes import RunningService, run_service
 
-# What this machine has set must not matter: services on it are asked directly, and help is
-# as wide as it is compared.
+# What this machine has set must not matter: services on it are asked directly, help is as wide
+# as it is compared, and a time that is not UTC is noticed.
 os.environ |= {"no_proxy": "127.0.0.1,localhost", "NO_PROXY": "127.0.0.1,localhost"}
-os.environ["COLUMNS"] = "80"
+os.environ |= {"COLUMNS": "80", "TZ": "Asia/Kathmandu"}
+time.tzset()
 
 # What takes long, or needs Node.js, a browser, Java or a build. Single tests that do are marked
 # where they are.

@@ -52,44 +52,24 @@ def test_commit_that_has_not_passed_its_check_is_reported(
 def test_client_key_that_ends_soon_is_reported(
     sound: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # Only a check's hash begins with 00; anybody may be called so.
-    key = {"hash": {"S": "b" * 64}, "label": {"S": "check"}, "created": {"N": "1"}}
-    soon = {"N": str(int(time.time()) + 86_400)}
-    sound.answers["Scan"] = {"Items": [key | {"expires": soon}]}
+    tomorrow = int(time.time()) + 86_400
+    sound.stage.keys().issue("bob", "live", tomorrow)
     assert status(sound.stage) == 1
-    assert "! key bbbbbbbbbbbb (check) ends on " in capsys.readouterr().out
+    assert f" (bob) ends on {time.ctime(tomorrow)}\n" in capsys.readouterr().out
 
 
-def test_drift_is_reported_and_fails_the_check(
+def test_drift_and_a_failed_detection_fail_the_check(
     sound: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    retention = {
-        "PropertyPath": "/RetentionInDays",
-        "ExpectedValue": "90",
-        "ActualValue": "null",
-    }
-    sound.answers["DescribeStackResourceDrifts"] = {
-        "StackResourceDrifts": [
-            {"LogicalResourceId": "Table", "StackResourceDriftStatus": "DELETED"},
-            {
-                "LogicalResourceId": "Log",
-                "StackResourceDriftStatus": "MODIFIED",
-                "PropertyDifferences": [retention],
-            },
-        ]
-    }
-    with pytest.raises(DeploymentError, match="2 things are not as they should be"):
+    sound.answers |= CASES["drift"]
+    with pytest.raises(DeploymentError, match="3 things are not as they should be"):
         check_stage(sound.stage)
     assert (
-        "! Table is DELETED\n! Log is MODIFIED\n  /RetentionInDays is null, not 90\n"
+        "! drift detection failed: Rate exceeded\n"
+        "! AnimalsTable is DELETED\n"
+        "! GetPetLogGroup is MODIFIED\n"
+        "  /RetentionInDays is null, not 90\n"
     ) in capsys.readouterr().out
-
-
-def test_failed_drift_detection_fails_the_check(sound: Account) -> None:
-    failed = {"DetectionStatus": "DETECTION_FAILED"}
-    sound.answers["DescribeStackDriftDetectionStatus"] = failed
-    with pytest.raises(DeploymentError, match="1 things"):
-        check_stage(sound.stage)
 
 
 def test_check_that_cannot_be_made_is_named_and_the_rest_is_still_checked(
@@ -107,13 +87,3 @@ def test_stage_without_a_stack_is_one_line(
 ) -> None:
     assert status(account.stage) == 1
     assert capsys.readouterr().out == "animal-store-production does not exist\n"
-
-
-def test_state_in_which_nothing_can_be_deployed_has_advice(account: Account) -> None:
-    account.answers["DescribeStacks"] = {
-        "Stacks": [{"StackStatus": "ROLLBACK_COMPLETE"}]
-    }
-    assert account.stage.state() == (
-        "animal-store-production is ROLLBACK_COMPLETE; next: an administrator: "
-        "aws cloudformation delete-stack --stack-name animal-store-production"
-    )

@@ -1,4 +1,4 @@
-"""The workflows have the order, rights and conditions of workflows.yaml."""
+"""Workflows and ops/bootstrap.yaml have the settings of settings.yaml."""
 
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,13 @@ def read(file: Path) -> Any:
     return yaml.load(file.read_text("utf-8"), yaml.BaseLoader)  # noqa: S506
 
 
-EXPECTED = read(Path(__file__).with_name("workflows.yaml"))
+SETTINGS = read(Path(__file__).with_name("settings.yaml"))
 
 
-@pytest.mark.parametrize("workflow", EXPECTED)
-def test_workflow_has_order_rights_and_conditions(workflow: str) -> None:
-    jobs = read(ROOT / f".github/workflows/{workflow}.yml")
-    expected = EXPECTED[workflow]
-    assert {each: jmespath.search(each, jobs) for each in expected} == expected
+@pytest.mark.parametrize("file", SETTINGS)
+def test_file_has_order_rights_and_conditions(file: str) -> None:
+    document, expected = read(ROOT / file), SETTINGS[file]
+    assert {each: jmespath.search(each, document) for each in expected} == expected
 
 
 def test_ci_asks_for_coverage() -> None:
