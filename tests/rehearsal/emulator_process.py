@@ -7,7 +7,6 @@ dies.
 # ruff: noqa: ANN001, ANN002, ANN003, ANN201
 
 import asyncio
-import json
 import os
 import sys
 from functools import partial
@@ -99,18 +98,6 @@ def describe(describe, name):
         made = {"SourceTableArn": f"table/{source}", "RestoreDateTime": moment}
         table["RestoreSummary"] = made
     return table
-
-
-@completes(dynamodb, "_batch_get_item")
-def batch_get_item(get, data):
-    """Say how much a read of several items has consumed: nothing."""
-    status, headers, body = get(data)
-    if status != 200:
-        return status, headers, body
-    consumed = [
-        {"TableName": name, "CapacityUnits": 0} for name in data["RequestItems"]
-    ]
-    return dynamodb.json_response(json.loads(body) | {"ConsumedCapacity": consumed})
 
 
 # Only the parent's idle connections are left at the end.

@@ -202,7 +202,7 @@ def test_repair_under_writers(
         with ThreadPoolExecutor(8) as pool:
             created = pool.map(lambda _: client.create("Mia", 12), range(100))
             restore.plan(stage, copy)
-            restore.apply(stage, Path(f"{copy}.jsonl"))
+            restore.apply(stage, Path(copy, "plan.jsonl"))
         assert {damaged, *created} <= {*client.pets()}
     dynamodb.delete_table(TableName=copy)
 

@@ -1,28 +1,31 @@
 """Random damage, and repairs from several copies by operators who overlap, fail, die and repeat."""
 
 import json
-import tempfile
-from collections import defaultdict
-from contextlib import chdir, suppress
+from collections.abc import Iterator
+from contextlib import chdir, closing, nullcontext, suppress
 from datetime import UTC, datetime
-from functools import partial
-from operator import methodcaller
 from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.exceptions import BotoCoreError, ClientError
-from hypothesis import strategies as st
-from hypothesis.stateful import rule
 
 from ops.restore import Item, apply, plan
 from ops.stage import DeploymentError
-from tests.reliability.histories import DONE, Histories, Plan, die, run
 from tests.support import handlers
 from tests.support.aws_cli import parse
-from tests.support.fault_injection import LOST_RESPONSE, THROTTLED, Attempt, after
+from tests.support.clock import Clock, install_clock
+from tests.support.fault_injection import (
+    LOST_RESPONSE,
+    THROTTLED,
+    Attempt,
+    FaultyStore,
+    after,
+)
 
 SDK: Any = handlers.client()
 TABLE = handlers.ANIMALS
@@ -36,28 +39,23 @@ DAMAGE: list[Item | None] = [
     {"value": {"N": "1"}},
     {"expires": {"N": "9000000000"}},
 ]
-OTHERS: Plan = [
-    methodcaller("create"),
-    methodcaller("create", "retry"),
-    methodcaller("repair", 0, []),
-    methodcaller("repair", 1, []),
-]
+
+
+class ProcessDiedError(BaseException):
+    """The process of an operator is gone."""
+
+
+def die(_: Attempt) -> AWSResponse:
+    raise ProcessDiedError
+
+
 FAULTS = [THROTTLED, LOST_RESPONSE, die, after(die)]
-PLANS = st.lists(st.sampled_from([DONE] * 15 + OTHERS + FAULTS), max_size=30)
 
 
 def items(table: str = TABLE) -> dict[str, Item]:
     """Read the items of a table by their names, such as `pet 1`."""
-    found = handlers.ask("Scan", table)["Items"]
-    return {f"{item['pk']['S']} {item['id']['N']}": item for item in found}
-
-
-def write(item: Item, attributes: Item | None) -> None:
-    """Write over attributes of an item; without any, delete it."""
-    if attributes:
-        handlers.ask("PutItem", TABLE, Item=item | attributes)
-    else:
-        handlers.ask("DeleteItem", TABLE, Key={"pk": item["pk"], "id": item["id"]})
+    response = handlers.ask("Scan", table)
+    return {f"{item['pk']['S']} {item['id']['N']}": item for item in response["Items"]}
 
 
 def has_animal(record: Item) -> bool:
@@ -67,59 +65,35 @@ def has_animal(record: Item) -> bool:
     return animal.get("createdAt") == {"N": str(created)}
 
 
-# What the local store lacks.
-
-
 def describe_table(TableName: str) -> Any:  # noqa: N803 - the SDK's name
-    """Describe a copy, which is named after its moment."""
+    """Describe a copy, which is named after its moment: the local store makes no copies."""
     moment = datetime.fromtimestamp(int(TableName.rpartition("-")[2]), UTC)
     source = {"SourceTableArn": f"table/{TABLE}", "RestoreDateTime": moment}
     return {"Table": {"RestoreSummary": source}}
 
 
-def batch_get_item(RequestItems: Any, **_: Any) -> Any:  # noqa: N803
-    keys = RequestItems[TABLE]["Keys"]
-    responses = [
-        SDK.get_item(TableName=TABLE, Key=key, ConsistentRead=True) for key in keys
-    ]
-    there = [response["Item"] for response in responses if "Item" in response]
-    return {"Responses": {TABLE: there}, "UnprocessedKeys": {}, "ConsumedCapacity": []}
-
-
-def query(TableName: str, ExpressionAttributeValues: Any, **_: Any) -> Any:  # noqa: N803
-    """Find the last item of a partition."""
-    partition = ExpressionAttributeValues[":pk"]
-    found = [item for item in items(TableName).values() if item["pk"] == partition]
-    return {"Items": found[-1:]}
-
-
 def raise_counter(error: DeploymentError) -> None:
-    """Run the command that a plan prints."""
+    """Run the command that a plan prints, with a condition that the local store knows."""
     command = parse(str(error))
     command["ConditionExpression"] = "attribute_not_exists(#value) OR #value <= :new"
     values = command["ExpressionAttributeValues"]
     command["ExpressionAttributeValues"] = {":new": values[":new"]}
-    with suppress(SDK.exceptions.ConditionalCheckFailedException):
-        SDK.update_item(**command)
+    handlers.ask("UpdateItem", TABLE, **command)
 
 
 OPERATOR = SimpleNamespace(
-    batch_get_item=batch_get_item,
     describe_table=describe_table,
     exceptions=SDK.exceptions,
     get_item=SDK.get_item,
     get_paginator=SDK.get_paginator,
     put_item=SDK.put_item,
-    query=query,
 )
 STAGE: Any = SimpleNamespace(
-    stack="stage",
-    deployed=lambda: {"AnimalsTableName": TABLE},
-    client=lambda _: OPERATOR,
+    deployed=lambda: {"AnimalsTableName": TABLE}, client=lambda _: OPERATOR
 )
 
 
-class Repairs(Histories):
+class History:
     """Creations, damage and repairs, and the items that they concern.
 
     Attributes:
@@ -127,38 +101,34 @@ class Repairs(Histories):
         damaged: The names of items whose last was damaged.
         copies: By their names, whether no id could be given twice then.
         is_counter_intact: Whether no id can be given twice.
+        operators: How many are at work.
+        trouble: The share of an operator's requests that meet others, and a fault.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.plans.append([])
-        self.known = defaultdict[str, list[Item]](list)
+    def __init__(self, clock: Clock, seed: int) -> None:
+        self.clock, self.chance = clock, Random(seed)
+        self.known = {name: [item] for name, item in items().items()}
+        del self.known["counter 0"]
         self.damaged: set[str] = set()
         self.copies: dict[str, bool] = {}
         self.is_counter_intact = True
-        for item in items().values():
-            write(item, None)
-        self.create("retry")
-        self.create()
+        self.operators = 0
+        self.trouble = 0.05
         self.copy()
-        SDK.meta.events.register_first("before-send.dynamodb.*", self.meet)
 
-    def teardown(self) -> None:
-        try:
-            self.check()
-        finally:
-            super().teardown()
-            SDK.meta.events.unregister("before-send.dynamodb.*", self.meet)
-
-    def meet(
+    def answer(
         self, event_name: str, request: AWSPreparedRequest, **_: object
     ) -> AWSResponse | None:
-        """Answer an operator, after what comes before the request."""
-        item = json.loads(str(request.body, "utf-8")).get("Item", {})  # type: ignore[arg-type]
-        assert "fingerprint" not in item or has_animal(item)
-        return self.answer(Attempt(event_name, request))
+        """Answer an operator's request."""
+        attempt = Attempt(event_name, request)
+        if self.chance.random() < self.trouble:
+            self.create()
+            if self.operators < 3:
+                self.repair()
+        if self.chance.random() < self.trouble:
+            return self.chance.choice(FAULTS)(attempt)
+        return attempt.carry_out()
 
-    @rule()
     def copy(self) -> None:
         self.clock.advance(10)
         copy = f"copy-{self.clock.wall:.0f}"
@@ -169,88 +139,101 @@ class Repairs(Histories):
             handlers.ask("PutItem", copy, Item=item)
         self.clock.advance(10)
 
-    @rule(key=st.sampled_from(["", "retry"]))
-    def create(self, key: str = "") -> None:
-        headers = {"Idempotency-Key": [key]} if key else {}
-        response = self.perform(
-            [], partial(handlers.send, "create-201", headers=headers)
-        )
-        assert response
-        if response.status != 201:
-            assert self.damaged
-            return
-        record = next((name for name in items() if name.startswith("idem")), "")
-        if "Idempotency-Replayed" in response.headers:
-            assert self.known[record]
-            return
-        # A counter that was set back may give a repeated request the id of the first one.
-        if key and self.is_counter_intact:
-            assert not self.known[record] or record in self.damaged
-        pet = f"pet {response.body['id']}"
-        assert pet not in self.known or not self.is_counter_intact
-        for name in [pet, record] if key else [pet]:
-            self.known[name].append(items()[name])
-            self.damaged.discard(name)
-
-    @rule(
-        start=st.sampled_from(["", "counter", "pet", "pet 2", "idem"]),
-        attributes=st.sampled_from(DAMAGE),
-    )
-    def damage(self, start: str, attributes: Item | None) -> None:
+    def create(self) -> int:
+        """Add an animal, perhaps with a key; remember what is written, return the status."""
+        headers = self.chance.choice([{}, {"Idempotency-Key": ["retry"]}])
+        before = items()
+        response = handlers.send("create-201", headers=headers)
+        assert response.status == 201 or self.damaged
         for name, item in items().items():
-            if name.startswith(start):
-                self.damaged.add(name)
-                self.is_counter_intact &= name != "counter 0"
-                write(item, attributes)
+            if before.get(name) == item or name == "counter 0":
+                continue
+            is_lost_record = name.startswith("idem") and name in self.damaged
+            is_new = name not in self.known or is_lost_record
+            assert is_new or not self.is_counter_intact
+            self.known.setdefault(name, []).append(item)
+            self.damaged.discard(name)
+        return response.status
 
-    @rule(which=st.integers(0, 9), plan=PLANS)
-    def repair(self, which: int, plan: Plan) -> None:
-        """Let an operator repair from one of the copies, until an error."""
-        copies = [*self.copies]
-        with tempfile.TemporaryDirectory() as folder, chdir(folder):
-            self.perform(
-                plan, partial(self.plan_and_apply, copies[which % len(copies)])
-            )
+    def damage(self) -> None:
+        """Change or delete the items whose names begin alike."""
+        start = self.chance.choice(["", "counter", "pet", "pet 2", "idem"])
+        attributes = self.chance.choice(DAMAGE)
+        for name, item in items().items():
+            if not name.startswith(start):
+                continue
+            self.damaged.add(name)
+            self.is_counter_intact &= name != "counter 0"
+            if attributes:
+                handlers.ask("PutItem", TABLE, Item=item | attributes)
+            else:
+                key = {"pk": item["pk"], "id": item["id"]}
+                handlers.ask("DeleteItem", TABLE, Key=key)
 
-    def plan_and_apply(self, copy: str) -> None:
-        with suppress(BotoCoreError, ClientError):
+    def repair(self, copy: str = "") -> None:
+        """Let an operator repair from a copy, or from one of them, until an error."""
+        copy = copy or self.chance.choice([*self.copies])
+        self.operators += 1
+        with (
+            TemporaryDirectory() as folder,
+            chdir(folder),
+            suppress(ProcessDiedError, BotoCoreError, ClientError),
+        ):
             try:
                 plan(STAGE, copy)
             except DeploymentError as error:
                 raise_counter(error)
                 self.is_counter_intact |= self.copies[copy]
                 plan(STAGE, copy)
-            for file in Path(f"{copy}.jsonl"), Path(f"{copy}-others.jsonl"):
+            for file in Path(copy, "plan.jsonl"), Path(copy, "others.jsonl"):
                 self.edit(file)
                 with suppress(DeploymentError):  # some items are left
                     apply(STAGE, file)
+        self.operators -= 1
 
     def edit(self, file: Path) -> None:
         """Remove lines of items that were damaged in the copy, or are really another client's."""
         kept = []
-        for text in file.read_text().splitlines():
+        for text in file.read_text().splitlines(keepends=True):
             line = json.loads(text)
-            known = self.known[f"{line['was']['pk']['S']} {line['was']['id']['N']}"]
-            is_theirs = "others" in file.name and line["found"] in known
-            if line["was"] in known and not is_theirs:
+            copied = line["copied"]
+            known = self.known[f"{copied['pk']['S']} {copied['id']['N']}"]
+            is_theirs = file.stem == "others" and line["current"] in known
+            if copied in known and not is_theirs:
                 kept.append(text)
-        file.write_text("\n".join(kept))
+        file.write_text("".join(kept))
 
     def check(self) -> None:
         """Repair from each copy until nothing changes, and compare."""
-        for which in [*range(len(self.copies))] * 3:
-            self.repair(which, [])
+        self.trouble = 0
+        for copy in [*self.copies] * 3:
+            self.repair(copy)
         copies = [items(copy) for copy in self.copies]
         for name, known in self.known.items():
-            is_copied = any(copy.get(name) == known[-1] for copy in copies)
             # A record is left if its animal is lost, or another client has the id.
             if "fingerprint" in known[-1] and not has_animal(known[-1]):
                 continue
+            is_copied = any(copy.get(name) == known[-1] for copy in copies)
             if is_copied or name not in self.damaged:
                 assert items()[name] == known[-1]
-        self.damaged.clear()
-        self.create()
+        assert self.create() == 201
 
 
-def test_repairs_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    run(Repairs, monkeypatch, examples=200)
+@pytest.fixture
+def history(seed: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[History]:
+    # One after the other: the histories are the same each time.
+    readers = nullcontext(SimpleNamespace(map=map))
+    monkeypatch.setattr("ops.restore.ThreadPoolExecutor", lambda _: readers)
+    with closing(FaultyStore()):
+        history = History(install_clock(monkeypatch), seed)
+        SDK.meta.events.register_first("before-send.dynamodb.*", history.answer)
+        yield history
+        SDK.meta.events.unregister("before-send.dynamodb.*", history.answer)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_repairs_lose_nothing(history: History) -> None:
+    actions = [history.create, history.damage, history.copy, history.repair]
+    for _ in range(12):
+        history.chance.choice(actions)()
+    history.check()
