@@ -2,8 +2,8 @@
 
 Both come from the environment, which keeps the key out of the process list: CONTRACT_BASE_URL
 (ending in /v1) and CONTRACT_API_KEY; and CONTRACT_EXPECTED_FAILURES, a YAML file of `part of a
-case's id: reason`. Without a base URL the suite runs against the local service in this process,
-and the cases for production run a second time behind the firewall.
+case's id: reason`. Without a base URL the suite runs against the local service in this
+process, and the cases for production run a second time behind the firewall.
 
 A case marked `smoke_read_only` runs against production, where nothing that it added could be
 removed: it fails if it changes anything.
@@ -13,24 +13,24 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import httpx2
 import pytest
 import yaml
+from httpx2 import Client, HTTPError, Request, Response
 
-from tests.contract.client import Key, check
-from tests.contract.seeded_pets import SeededPets, make
+from tests.contract.client import check
 
-BASE_URL = os.environ.get("CONTRACT_BASE_URL")
+BASE_URL = os.environ.get("CONTRACT_BASE_URL", "")
+Service = tuple[Mapping[str, Client], str]
+"""A client for each stage, and a valid key."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a case for production behind the firewall too."""
-    if BASE_URL or "service" not in metafunc.fixturenames:
-        return
-    stages = ["staging"]
-    if metafunc.definition.get_closest_marker("smoke_read_only"):
-        stages.append("production")
-    metafunc.parametrize("service", stages, indirect=True, scope="session")
+    if not BASE_URL and "client" in metafunc.fixturenames:
+        stages = ["staging"]
+        if metafunc.definition.get_closest_marker("smoke_read_only"):
+            stages.append("production")
+        metafunc.parametrize("client", stages, indirect=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -47,10 +47,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def local_clients(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[tuple[Mapping[str, httpx2.Client], str]]:
-    """The local service in this process, as each stage, and a valid key."""
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """The service to test."""
+    if BASE_URL:
+        # A cold start and a rehearsal on two cores are slow; a service that hangs is given up.
+        with Client(base_url=BASE_URL, timeout=30) as client:
+            yield {BASE_URL: client}, accepted_key(client)
+        return
     # Imported here, because the suite that is packed with an artifact has no local service.
     from tests.support.in_process import clients_by_stage
 
@@ -58,45 +61,34 @@ def local_clients(
         yield clients
 
 
-@pytest.fixture(scope="session")
-def service(request: pytest.FixtureRequest) -> Iterator[tuple[httpx2.Client, str]]:
-    """The service to test, as given or in this process, and a valid key."""
-    if BASE_URL:
-        # A cold start and a rehearsal on two cores are slow; a service that hangs is given up.
-        with httpx2.Client(base_url=BASE_URL, timeout=30) as client:
-            yield client, answering_key(client)
-        return
-    clients, api_key = request.getfixturevalue("local_clients")
-    yield clients[request.param], api_key
-
-
-def answering_key(client: httpx2.Client) -> str:
-    """Return the key that was given; end the run if it is missing, or no service takes it."""
-    api_key = os.environ.get("CONTRACT_API_KEY")
-    if not api_key:
-        pytest.exit("Give a valid key of the service: API_KEY=...", returncode=2)
+def accepted_key(client: Client) -> str:
+    """Return the key that was given; end the run if the service does not accept it."""
+    api_key = os.environ.get("CONTRACT_API_KEY", "")
+    headers = {"Authorization": f"Bearer {api_key}"}
     try:
-        response = client.get("/pets?limit=1", auth=Key(api_key))
-    except httpx2.TransportError as error:
-        pytest.exit(f"No service answers at {BASE_URL}: {error}", returncode=2)
-    if response.status_code == 401:
-        pytest.exit(f"{BASE_URL} refuses the key in API_KEY", returncode=2)
+        client.get("/pets?limit=1", headers=headers).raise_for_status()
+    except HTTPError as error:
+        pytest.exit(f"{BASE_URL} lists no animals with API_KEY: {error}", returncode=2)
     return api_key
 
 
 @pytest.fixture(scope="session")
-def api_key(service: tuple[httpx2.Client, str]) -> str:
+def api_key(service: Service) -> str:
     """The valid key."""
     return service[1]
 
 
 @pytest.fixture
-def client(
-    service: tuple[httpx2.Client, str], request: pytest.FixtureRequest
-) -> httpx2.Client:
-    """A client with the valid key, which checks every response."""
-    client, api_key = service
-    client.auth = Key(api_key)
+def client(service: Service, request: pytest.FixtureRequest) -> Client:
+    """A client that sends the valid key, and checks every response."""
+    clients, api_key = service
+    client = clients[getattr(request, "param", BASE_URL)]
+
+    def add_key(request: Request) -> Request:
+        request.headers.setdefault("Authorization", f"Bearer {api_key}")
+        return request
+
+    client.auth = add_key
     checks = [check]
     if request.node.get_closest_marker("smoke_read_only"):
         checks.append(refuse_change)
@@ -104,13 +96,7 @@ def client(
     return client
 
 
-def refuse_change(response: httpx2.Response) -> None:
+def refuse_change(response: Response) -> None:
     """Fail a case that succeeds with anything but a GET."""
     if response.request.method != "GET" and response.is_success:
         pytest.fail(f"a smoke_read_only case changed something: {response.text}")
-
-
-@pytest.fixture
-def seeded_pets(client: httpx2.Client) -> SeededPets:
-    """A stretch of the list that only this run has written."""
-    return make(client)

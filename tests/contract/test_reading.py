@@ -3,7 +3,7 @@
 import pytest
 from httpx2 import Client
 
-from tests.contract.client import assert_error, create
+from tests.contract.client import assert_error, create, new
 
 # Path segments, percent-encoded, that are no positive int64 or no animal's id.
 UNKNOWN = [
@@ -14,51 +14,51 @@ UNKNOWN = [
     "%20",
     "%00",
     "%FF",
-    "1%5C1",
     "%7BpetId%7D",
     "9223372036854775807",
-    "1" * 4500,
+    "9223372036854775808",
 ]
-# Servers differ in whether %2F splits the path; either way it is not found.
-OTHER_SPELLINGS = ["+{}", "0{}", "{}%0A", "{}%2F1"]
 
 
 @pytest.mark.smoke_read_only
 @pytest.mark.parametrize("pet_id", UNKNOWN)
 def test_unknown_id_is_not_found(client: Client, pet_id: str) -> None:
-    assert_error(client.get(f"/pets/{pet_id}"), "not_found")
+    assert_error(client.get(f"/pets/{pet_id}"), 404)
 
 
-@pytest.mark.parametrize("spelling", OTHER_SPELLINGS)
+# Servers differ in whether %2F splits the path; either way it is not found.
+@pytest.mark.parametrize("spelling", ["+{}", "0{}", "{}%0A", "{}%2F1"])
 def test_other_spelling_of_an_id_is_not_found(client: Client, spelling: str) -> None:
-    pet_id = spelling.format(create(client)["id"])
-    assert_error(client.get(f"/pets/{pet_id}"), "not_found")
-
-
-def test_headers_and_parameters_of_other_operations_are_ignored(client: Client) -> None:
-    pet = create(client)
-    headers = {"Idempotency-Key": "", "Content-Type": "text/plain"}
-    response = client.get(f"/pets/{pet['id']}?limit=0&colour=red", headers=headers)
-    assert response.json() == pet
+    pet_id = spelling.format(create(client, new())["id"])
+    assert_error(client.get(f"/pets/{pet_id}"), 404)
 
 
 def test_encoded_id_is_found(client: Client) -> None:
-    pet = create(client)
+    pet = create(client, new())
     encoded = "".join(f"%3{digit}" for digit in str(pet["id"]))
     assert client.get(f"/pets/{encoded}").json() == pet
 
 
 def test_doubly_encoded_id_is_not_found(client: Client) -> None:
-    pet_id = create(client)["id"]
+    pet_id = create(client, new())["id"]
     encoded = "".join(f"%253{digit}" for digit in str(pet_id))
-    assert_error(client.get(f"/pets/{encoded}"), "not_found")
+    assert_error(client.get(f"/pets/{encoded}"), 404)
+
+
+def test_query_parameters_and_headers_of_other_operations_are_ignored(
+    client: Client,
+) -> None:
+    pet = create(client, new())
+    headers = {"Idempotency-Key": "", "Content-Type": "text/plain"}
+    response = client.get(f"/pets/{pet['id']}?limit=0&colour=red", headers=headers)
+    assert response.json() == pet
 
 
 @pytest.mark.smoke_read_only
 def test_errors_announce_the_deprecation_too(client: Client) -> None:
     """openapi.yaml says when the operation ends (RFC 9745, RFC 8594)."""
     response = client.get("/pets/x")
-    assert_error(response, "not_found")
+    assert_error(response, 404)
     assert response.links["successor-version"]["url"] == f"{client.base_url}pets"
     assert response.headers["Deprecation"] == "@1764892800"
     assert response.headers["Sunset"] == "Thu, 05 Dec 2030 00:00:00 GMT"

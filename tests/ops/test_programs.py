@@ -64,7 +64,7 @@ def test_packed_suite_fails_in_a_sentence_where_no_service_answers(
 ) -> None:
     url = "http://127.0.0.1:1/v1"
     assert programs.run_suite(stage(url), folder, "any", "-q") == 2
-    assert f"No service answers at {url}" in capfd.readouterr().out
+    assert f"{url} lists no animals with API_KEY" in capfd.readouterr().out
 
 
 def test_git_tells_which_commit_is_older_and_fails_for_an_unknown_one(

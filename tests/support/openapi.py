@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from functools import cache, reduce
+from functools import reduce
 from operator import getitem
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,31 +13,28 @@ from jsonschema import Draft202012Validator
 from pydantic_core import from_json
 
 PATH = Path(__file__).parents[2] / "openapi.yaml"
+# The C loader is ten times as fast.
+_WRITTEN: Any = yaml.load(PATH.read_bytes(), yaml.CSafeLoader)
 
 
-@cache
-def document() -> dict[str, Any]:
-    """Read the document, with its references resolved."""
-    loaded = yaml.safe_load(PATH.read_text("utf-8"))
-
-    def resolve(part: Any) -> Any:
-        match part:
-            case {"$ref": str(reference)}:
-                return resolve(reduce(getitem, reference.split("/")[1:], loaded))
-            case dict():
-                return {name: resolve(each) for name, each in part.items()}
-            case list():
-                return [resolve(each) for each in part]
-        return part
-
-    resolved: dict[str, Any] = resolve(loaded)
-    return resolved
+def _resolve(part: Any) -> Any:
+    match part:
+        case {"$ref": str(reference)}:
+            return _resolve(reduce(getitem, reference.split("/")[1:], _WRITTEN))
+        case dict():
+            return {name: _resolve(each) for name, each in part.items()}
+        case list():
+            return [_resolve(each) for each in part]
+    return part
 
 
-PARAMETERS: dict[str, Any] = document()["components"]["parameters"]
+DOCUMENT: dict[str, Any] = _resolve(_WRITTEN)
+"""The document with its references resolved."""
+PARAMETERS: dict[str, Any] = DOCUMENT["components"]["parameters"]
 LIMIT: dict[str, int] = PARAMETERS["Limit"]["schema"]
 """The `minimum`, `maximum` and `default` of a page's size."""
-SCHEMAS: dict[str, Any] = document()["components"]["schemas"]
+RESPONSES: dict[str, Any] = DOCUMENT["components"]["responses"]
+SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
 STATUSES: list[str] = SCHEMAS["PetStatus"]["enum"]
 TABLE: str = SCHEMAS["Error"]["properties"]["code"]["description"]
 CODES = dict(re.findall(r"^\| `(\w+)` \| ([\d, ]+) \|", TABLE, re.MULTILINE))
@@ -50,95 +47,68 @@ class Operation(NamedTuple):
     id: str
     method: str
     path: str
-    responses: dict[int, Any]
+    responses: dict[str, Any]
 
     def with_id(self, value: str) -> str:
         """Return its path with a value for the path parameter, if there is one."""
         return re.sub(r"{\w+}", value, self.path)
 
 
-@cache
-def operations() -> tuple[Operation, ...]:
-    """List every operation."""
-    found = []
-    for path, methods in document()["paths"].items():
-        for method, operation in methods.items():
-            if method == "parameters":  # of the path
-                continue
-            responses = {
-                int(status): response
-                for status, response in operation["responses"].items()
-                if status != "default"
-            }
-            name = operation["operationId"]
-            found.append(Operation(name, method.upper(), path, responses))
-    return tuple(found)
-
+OPERATIONS = [
+    Operation(operation["operationId"], method.upper(), path, operation["responses"])
+    for path, methods in DOCUMENT["paths"].items()
+    for method, operation in methods.items()
+    if method != "parameters"  # of the path
+]
+# It has the headers that every error has, and the Error object.
+UNKNOWN_ROUTE = Operation("", "", "", {"404": RESPONSES["InternalError"]})
 
 each_operation = pytest.mark.parametrize(
-    "operation", operations(), ids=[operation.id for operation in operations()]
+    "operation", OPERATIONS, ids=[operation.id for operation in OPERATIONS]
 )
 """Runs a test with each operation."""
 
 
-def find(method: str, path: str) -> Operation | None:
-    """Return the operation of a request by its percent-encoded path; None for an unknown route.
+def find(method: str, path: str) -> Operation:
+    """Return the operation of a request by its percent-encoded path, or UNKNOWN_ROUTE.
 
     A slash at the end of the path does not count.
     """
-    for each in operations():
+    for each in OPERATIONS:
         # Whether an encoded slash splits the path is up to the server.
         template = each.with_id("((?!%2[Ff])[^/])+")
         if each.method == method and re.fullmatch(f"{template}/?", path):
             return each
-    return None
+    return UNKNOWN_ROUTE
 
 
-def problems(
-    operation: Operation | None,
-    status: int,
-    headers: Mapping[str, str],
-    body: str | bytes,
-    *,
-    in_process: bool = False,
-) -> list[str]:
-    """List where a response differs from the declared one, and what no document can express.
+def check(
+    operation: Operation, status: int, headers: Mapping[str, str], body: str | bytes
+) -> None:
+    """Fail where a response differs from the declared one, or an Error from its status.
 
-    Without an operation it is that of an unknown route: a 404 with an Error. `in_process`: no
-    server has added headers. Raises ValueError for a body that is not JSON.
+    Raises:
+        AssertionError, KeyError: Its status, media type or `code` is not declared.
+        ValidationError: A header or the body does not have the declared schema.
+        ValueError: The body is not JSON.
     """
-    # The headers that every error has, and the Error object.
-    unknown_route = {404: document()["components"]["responses"]["InternalError"]}
-    response = (operation.responses if operation else unknown_route).get(status)
-    if response is None:
-        return [f"{status} is not declared"]
-    declared = response.get("headers", {}).items()
-    schema_of_headers = {
-        "properties": {name.lower(): header["schema"] for name, header in declared},
-        "required": [
-            name.lower() for name, header in declared if header.get("required")
-        ],
-        "additionalProperties": not in_process,
-    }
-    received = {
-        name.lower(): int(text) if text.isdecimal() else text
-        for name, text in headers.items()
-    }
-    value: Any = body
-    schema_of_body = {"maxLength": 0}
-    if "content" in response:
-        media_type = received.pop("content-type", None)
-        schema_of_body = response["content"][media_type]["schema"]
-        value = from_json(body, allow_inf_nan=False)
-    schema = {"properties": {"headers": schema_of_headers, "body": schema_of_body}}
-    differences = Draft202012Validator(schema).iter_errors(
-        {"headers": received, "body": value}
-    )
-    found = [f"{each.json_path}: {each.message[:500]}" for each in differences]
+    declared = operation.responses.get(str(status))
+    assert declared, f"{status} is not declared: {body!r:.500}"
+    received = {name.lower(): text for name, text in headers.items()}
+    for name, header in declared.get("headers", {}).items():
+        text = received.get(name.lower())
+        if text is None:
+            assert not header.get("required"), f"the header {name} is missing"
+            continue
+        value = int(text) if text.isdecimal() else text
+        Draft202012Validator(header["schema"]).validate(value)
+    if "content" not in declared:
+        assert not body
+        return
+    document = from_json(body, allow_inf_nan=False)
+    schema = declared["content"][received["content-type"]]["schema"]
+    Draft202012Validator(schema).validate(document)
     if status >= 400:
-        more = value.keys() - SCHEMAS["Error"]["properties"]
-        found += [f"an Error has no {name}" for name in more]
-        known = CODES.get(value["code"], "")
-        if str(status) not in known or value["status"] != status:
-            found.append(f"{value} is not an Error of {status}")
-    return found
+        assert document.keys() == {"code", "message", "status"}
+        assert document["status"] == status
+        assert str(status) in CODES[document["code"]]

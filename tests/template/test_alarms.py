@@ -65,16 +65,14 @@ def test_alarm_of_the_stage(name: str) -> None:
 
 def test_no_alarm_is_without_a_row() -> None:
     names = {*ROWS["Stage"]}
-    for operation in openapi.operations():
+    for operation in openapi.OPERATIONS:
         names |= {f"{block_of(operation.id)}{kind}" for kind in ROWS["Operation"]}
     assert {*ALARMS, *COMPOSITES} == names
 
 
 @pytest.mark.parametrize("name", ROWS["Composite"])
 def test_composite_alarm_names_each_operation(name: str) -> None:
-    parts = [
-        rows_of(operation)["Composite"][name] for operation in openapi.operations()
-    ]
+    parts = [rows_of(operation)["Composite"][name] for operation in openapi.OPERATIONS]
     assert COMPOSITES[name]["AlarmRule"] == " OR ".join(parts), (
         f"template.yaml: let {name} name each operation's alarms, in the order of openapi.yaml."
     )
