@@ -14,10 +14,15 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from ops.cli import app
-from tests.support import dynamodb_local, processes
+from tests.support import dynamodb_local
 from tests.support.handlers import pets
 from tests.support.in_process import own_layer
-from tests.support.processes import RunningService, environment, run_service
+from tests.support.processes import (
+    RunningService,
+    check_contract,
+    environment,
+    run_service,
+)
 from tests.support.waiting import wait_for
 from tools import ROOT
 from tools.local.folder import DataFolder
@@ -106,10 +111,10 @@ def test_revoked_key_of_this_machine_is_replaced(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_contract_holds_over_http_on_amazons_engine(tmp_path: Path) -> None:
     with (
-        dynamodb_local.serve(processes.amazons_engine()) as endpoint,
+        dynamodb_local.serve() as endpoint,
         run_service(tmp_path, **{ENDPOINT_VARIABLE: endpoint}) as service,
     ):
-        processes.check_contract(service)
+        check_contract(service)
 
 
 def test_data_stays_when_the_service_is_stopped(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from tests.support.fault_injection import (
     cancelled,
     error,
 )
-from tests.support.handlers import EVENTS, SUCCESSES, Response
+from tests.support.handlers import SUCCESSES, Response
 
 FAULTS = TRANSIENT | UNREADABLE
 ALL_ATTEMPTS = 3
@@ -46,7 +46,7 @@ def run(name: str, call: int, *faults: Fault) -> tuple[Response, list[str], Any]
         return next(plan, Attempt.carry_out)(attempt)
 
     with closing(FaultyStore(meet)) as store:
-        response = handlers.invoke(EVENTS[name])
+        response = handlers.send(name)
         items = handlers.items()
     # A failed creation leaves a gap in the ids, and may have made the counter.
     stored = [item["pk"]["S"] for item in items if "value" not in item]

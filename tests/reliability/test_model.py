@@ -74,11 +74,11 @@ class Creations(Histories):
         name = f"{key} {status}" if key else f"free {self.requests}"
         body = {"name": name, "categoryId": 1, "status": status}
         headers = {"Idempotency-Key": [key]} if key else {}
-        event = handlers.make_event("create-201", headers, body=json.dumps(body))
+        send = partial(handlers.send, "create-201", headers, DAY_S)
         owner, plan = self.valid_animal_of(key), list(chain(*calls))
         met = list(plan)
 
-        response = self.perform(plan, partial(handlers.invoke, event, DAY_S))
+        response = self.perform(plan, partial(send, body=json.dumps(body)))
 
         self.check_store()
         del met[len(met) - len(plan) :]

@@ -25,6 +25,9 @@ CONFIG = """
 parameter_overrides = ["Stage=production", "MemorySize=1024"]
 """
 
+# By operation, what AWS answers instead of moto; an exception is raised.
+ANSWERS: dict[str, Any] = {}
+
 
 def pack(commit: str, config: str = CONFIG) -> Path:
     """Write an artifact of a commit as `<commit>.zip`, each time the same bytes."""
@@ -42,11 +45,20 @@ def read_one(params: dict[str, Any], **_: object) -> dict[str, Any]:
     return params | {"Limit": 1}
 
 
+def answer(model: Any, **_: Any) -> Any:
+    """Answer a call in place of moto."""
+    response = ANSWERS.get(model.name)
+    if isinstance(response, Exception):
+        raise response
+    return None if response is None else (Mock(status_code=200), response)
+
+
 @cache
 def make_client(service: str) -> Any:
     """Make a client of a service once: it takes longer than most tests."""
     client: Any = SESSION.client(service)  # type: ignore[call-overload]
     client.meta.events.register("provide-client-params.dynamodb.Scan", read_one)
+    client.meta.events.register("before-call", answer)
     return client
 
 
@@ -54,9 +66,9 @@ class Account:
     """An account that is prepared for production, which is not deployed yet.
 
     Attributes:
-        answers: By operation, what AWS answers instead of moto; an exception is raised.
+        answers: ANSWERS, which each account empties.
         calls: The programs that were started, in order, with their arguments.
-        client: Makes a client, or returns the one that it made before.
+        client: Makes a client of a service.
         failing: Commits that fail their contract suite.
         older: Commits that git calls older than others.
         sam_polls: What each question whether `sam` has ended gets: None while it runs.
@@ -65,15 +77,16 @@ class Account:
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.answers: dict[str, Any] = {"UpdateTerminationProtection": {}}
+        self.answers, self.client = ANSWERS, make_client
+        self.answers.clear()
+        self.answers["UpdateTerminationProtection"] = {}
         self.calls: list[list[str]] = []
-        self.client = cache(self._client)
         self.failing: set[str] = set()
         self.older: set[str] = set()
         self.sam_polls: list[int | None] = [0]
         self.sam_succeeds = True
-        self.stage = Stage("production", self.client)
-        self.client("cloudformation").create_stack(
+        self.stage = Stage("production", make_client)
+        make_client("cloudformation").create_stack(
             StackName=f"{self.stage.stack}-bootstrap", TemplateBody=BOOTSTRAP
         )
         monkeypatch.setattr(programs, "sam", self.sam)
@@ -88,7 +101,7 @@ class Account:
         process.poll.side_effect = self.sam_polls
         process.wait.return_value = 1
         if self.sam_succeeds:
-            cloudformation = self.client("cloudformation")
+            cloudformation = make_client("cloudformation")
             change = cloudformation.update_stack
             if not self.stage.describe():
                 change = cloudformation.create_stack
@@ -112,16 +125,3 @@ class Account:
     def runs(self) -> tuple[str, str]:
         """Name the commit that the stage runs, and the last that passed its check."""
         return self.stage.commit(), artifacts.last_good(self.stage)
-
-    def _client(self, service: str) -> Any:
-        client = make_client(service)
-        # The client may have the answers of an earlier test.
-        client.meta.events.unregister("before-call", unique_id="answers")
-        client.meta.events.register("before-call", self._answer, unique_id="answers")
-        return client
-
-    def _answer(self, model: Any, **_: Any) -> Any:
-        answer = self.answers.get(model.name)
-        if isinstance(answer, Exception):
-            raise answer
-        return None if answer is None else (Mock(status_code=200), answer)

@@ -1,6 +1,6 @@
 """Amazon's DynamoDB Local, to compare the embedded one with: on loopback, in memory.
 
-It needs Java 17 or later.
+It needs Java 17 or later, and npm.
 """
 
 import socket
@@ -10,10 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tests.support.processes import installed
+
 
 @contextmanager
-def serve(folder: Path) -> Iterator[str]:
-    """Run a folder's `DynamoDBLocal.jar` until the end of the block; yield its URL."""
+def serve() -> Iterator[str]:
+    """Run it until the end of the block; yield its URL."""
+    modules = installed("dynamodb-local", "java")
+    folder = modules / "amplify-dynamodb-simulator/emulator"
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     options = [

@@ -14,7 +14,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from tests.support import openapi
 from tools import ROOT
 from tools.key_table import EXAMPLE_KEY
 from tools.local import service
@@ -55,13 +54,6 @@ class Response(NamedTuple):
         return json.loads(self.text) if self.text else None
 
 
-def operation_of(event: Event) -> openapi.Operation:
-    """Find the operation that an event asks for."""
-    found = openapi.find(event["httpMethod"], event["path"].removeprefix("/v1"))
-    assert found, f"openapi.yaml has no {event['httpMethod']} {event['path']}."
-    return found
-
-
 def function_of(event: Event) -> str:
     """Find the function that template.yaml routes an event to."""
     route, _ = TEMPLATE.find(event["httpMethod"], event["path"])
@@ -75,27 +67,25 @@ def handler(function: str) -> Any:
     return runpy.run_path(f"{folder}/app.py")["handler"]
 
 
-def invoke(event: Event, seconds: float = 10, function: str = "") -> Response:
-    """Send an event to its function, or to another, which has this much time."""
-    # What the handlers use of Lambda's context.
+def invoke(function: str, event: Event, seconds: float = 10) -> Response:
+    """Send an event to a function, which has this much time."""
+    # The handlers use nothing else of Lambda's context.
     context = SimpleNamespace(get_remaining_time_in_millis=lambda: int(seconds * 1000))
-    result = handler(function or function_of(event))(event, context)
+    result = handler(function)(event, context)
     assert result["isBase64Encoded"] is False
     return Response(result["statusCode"], result["headers"], result["body"])
 
 
-def make_event(
-    name: str, headers: dict[str, list[str]] | None = None, **members: Any
-) -> Event:
-    """Change headers and members of an event of `events/`."""
+def send(
+    name: str,
+    headers: dict[str, list[str]] | None = None,
+    seconds: float = 10,
+    **members: Any,
+) -> Response:
+    """Send an event of `events/` with other headers and members to its function."""
     event: Event = EVENTS[name] | members
     event["multiValueHeaders"] = event["multiValueHeaders"] | (headers or {})
-    return event
-
-
-def send(name: str, **differences: Any) -> Response:
-    """Send an event that `make_event` makes."""
-    return invoke(make_event(name, **differences))
+    return invoke(function_of(event), event, seconds)
 
 
 _FOLDER = tempfile.TemporaryDirectory()

@@ -33,7 +33,6 @@ DOCUMENT: dict[str, Any] = _resolve(_WRITTEN)
 PARAMETERS: dict[str, Any] = DOCUMENT["components"]["parameters"]
 LIMIT: dict[str, int] = PARAMETERS["Limit"]["schema"]
 """The `minimum`, `maximum` and `default` of a page's size."""
-RESPONSES: dict[str, Any] = DOCUMENT["components"]["responses"]
 SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
 STATUSES: list[str] = SCHEMAS["PetStatus"]["enum"]
 TABLE: str = SCHEMAS["Error"]["properties"]["code"]["description"]
@@ -61,7 +60,8 @@ OPERATIONS = [
     if method != "parameters"  # of the path
 ]
 # It has the headers that every error has, and the Error object.
-UNKNOWN_ROUTE = Operation("", "", "", {"404": RESPONSES["InternalError"]})
+ERROR = DOCUMENT["components"]["responses"]["InternalError"]
+UNKNOWN_ROUTE = Operation("", "", "", {"404": ERROR})
 
 each_operation = pytest.mark.parametrize(
     "operation", OPERATIONS, ids=[operation.id for operation in OPERATIONS]

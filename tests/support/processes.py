@@ -103,23 +103,18 @@ def run(
     return done.stdout
 
 
-def installed(name: str) -> Path:
-    """Install one of the environments of `tools/locks/`, if need be; return its folder."""
+def installed(name: str, *programs: str) -> Path:
+    """Install one of the environments of `tools/locks/`, if need be; return its `node_modules`.
+
+    Skips the test where npm or another of the programs is missing.
+    """
+    for program in ("npm", *programs):
+        if not shutil.which(program):
+            pytest.skip(f"{program} is not installed")
     run("make", "-s", f".tools/{name}/.installed", cwd=ROOT, timeout_s=300)
-    return ROOT / ".tools" / name
-
-
-def amazons_engine() -> Path:
-    """Install DynamoDB Local, if need be; skip the test where Java or npm is missing."""
-    if not (shutil.which("java") and shutil.which("npm")):
-        pytest.skip("DynamoDB Local needs Java 17 and npm")
-    return (
-        installed("dynamodb-local") / "node_modules/amplify-dynamodb-simulator/emulator"
-    )
+    return ROOT / ".tools" / name / "node_modules"
 
 
 def link_node_modules(folder: Path) -> None:
-    """Link the packages of tools/locks/clients-npm into a folder; skip the test without Node.js."""
-    if not (shutil.which("node") and shutil.which("npm")):
-        pytest.skip("Node.js and npm are not installed")
-    (folder / "node_modules").symlink_to(installed("clients-npm") / "node_modules")
+    """Link the packages of tools/locks/clients-npm into a folder; skip without Node.js."""
+    (folder / "node_modules").symlink_to(installed("clients-npm", "node"))

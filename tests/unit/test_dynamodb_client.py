@@ -22,7 +22,7 @@ from tests.support.fault_injection import (
     cancelled,
     error,
 )
-from tests.support.handlers import EVENTS, Response
+from tests.support.handlers import Response
 from tools.key_table import EXAMPLE_KEY
 
 pytestmark = pytest.mark.usefixtures("store")
@@ -30,7 +30,9 @@ pytestmark = pytest.mark.usefixtures("store")
 MIA = {"name": "Mia", "categoryId": 2**63 - 1}
 CALLER = api_key.digest(EXAMPLE_KEY)
 DAY = 24 * 60 * 60
-WAIT_1500_MS = answering(400, b'{"__type": "Throttling"}', x_amz_retry_after="1500")
+WAIT_1500_MS = answering(
+    400, b'{"__type": "Throttling"}', **{"x-amz-retry-after": "1500"}
+)
 
 
 def create(key: str | None = None, **members: str) -> Response:
@@ -81,7 +83,7 @@ def test_attempt_is_made_if_it_can_end_within_the_invocation(
 ) -> None:
     store.fail("GetItem", fault, fault, fault)
 
-    response = handlers.invoke(EVENTS["list-200"], seconds_left)
+    response = handlers.send("list-200", seconds=seconds_left)
 
     assert response.status == 503
     assert (len(store.calls), clock.pauses) == (attempts, pauses)

@@ -100,7 +100,7 @@ def test_heartbeat_is_counted_as_its_alarm_expects(
     function = f"{block_of(operation.id)}Function"
     heartbeat = RESOURCES[function]["Properties"]["Events"]["Heartbeat"]["Properties"]
 
-    handlers.invoke(json.loads(heartbeat["Input"]), function=function)
+    handlers.invoke(function, json.loads(heartbeat["Input"]))
 
     line = json.loads(capsys.readouterr().out)
     assert (line["Stage"], line["Operation"]) == ("heartbeat-production", operation.id)
