@@ -1,4 +1,4 @@
-// Calls the API, and repeats what may pass. Safe for a POST that has an Idempotency-Key.
+// Calls the API, and tries again after failures that may pass. A POST needs an Idempotency-Key.
 import { setTimeout as sleep } from "node:timers/promises";
 import { parse, parseNumberAndBigInt } from "lossless-json";
 

@@ -5,7 +5,6 @@ import gc
 import inspect
 import itertools
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +24,6 @@ from werkzeug import Request, Response
 from tests.support import openapi
 from tests.support.processes import RunningService
 from tests.support.scripted_server import Script, hang_up, reply, serve
-from tests.support.waiting import wait_for
 
 REX = {"id": 1, "name": "Rex", "categoryId": 3}
 
@@ -188,7 +186,6 @@ def test_new_pets_outlasts_an_outage_and_ends_with_a_wrong_key(
         (reply({}, 429), store.TooManyRequestsError, 2),
         (Response("<html>", 520), store.ServerError, 2),
         (hang_up, store.NoResponseError, 2),
-        (reply({}, headers={"Content-Encoding": "gzip"}), store.NoResponseError, 2),
     ],
 )
 def test_only_what_may_pass_is_sent_again(
@@ -331,38 +328,43 @@ def test_throttled_call_pauses_as_often_and_as_long_as_its_limits_allow(
     assert pauses == expected
 
 
-def test_only_max_in_flight_creations_and_reads_have_a_turn_within_max_wait_s(
-    connect: Any,
-) -> None:
-    end = threading.Event()
+def create(client: Any) -> Any:
+    return client.create("Rex", 3)
 
-    def script(request: Request, _: int) -> Response:
-        end.wait(5)
+
+def read(client: Any) -> Any:
+    return next(client.pages())
+
+
+@pytest.mark.parametrize(("call", "other"), [(create, read), (read, create)])
+def test_call_beyond_max_in_flight_fails_after_max_wait_s_but_not_one_of_the_other_kind(
+    connect: Any, call: Callable[[Any], Any], other: Callable[[Any], Any]
+) -> None:
+    def script(request: Request, number: int) -> Response:
+        if number == 1:  # a second call, during the first
+            call(client)
+        if number == 2:
+            with pytest.raises(store.NoResponseError, match="max_wait_s"):
+                call(client)
+            other(client)
         return page() if request.method == "GET" else reply(REX)
 
-    with serve(script) as server, ThreadPoolExecutor(6) as pool:
+    with serve(script) as server:
         client = connect(server.base_url, "key", max_in_flight=2, max_wait_s=0.1)
-        creations = [pool.submit(client.create, "Rex", 3) for _ in range(3)]
-        reads = [pool.submit(next, client.pages()) for _ in range(3)]
-        wait_for(lambda: sum(call.done() for call in creations + reads) == 2)
-        end.set()
-
-    for calls in (creations, reads):
-        [error] = [call.exception() for call in calls if call.exception()]
-        assert isinstance(error, store.NoResponseError)
-    methods = sorted(request.method for request in server.received)
-    assert methods == ["GET", "GET", "POST", "POST"]
+        call(client)
+    assert len(server.received) == 3
 
 
-def test_call_keeps_its_turn_in_its_pauses_and_its_deadline_begins_with_the_turn(
+def test_call_keeps_its_turn_while_it_pauses_and_its_deadline_begins_with_the_turn(
     connect: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("random.uniform", lambda *_: 0.2)
-    with (
-        serve([reply({}, 503), reply(REX)] * 2) as server,
-        ThreadPoolExecutor() as pool,
-    ):
-        client = connect(server.base_url, "key", max_in_flight=1, deadline_s=0.35)
+    monkeypatch.setattr("random.uniform", lambda *_: 0.1)  # of the pauses
+    responses = [reply({}, 503), reply(REX), reply({}, 503), reply(REX)]
+    with serve(responses) as server, ThreadPoolExecutor() as pool:
+        # With each request, 100 seconds pass.
+        clock = SimpleNamespace(monotonic=lambda: 100 * len(server.received))
+        monkeypatch.setattr("animal_store_client.core.time", clock)
+        client = connect(server.base_url, "key", max_in_flight=1, deadline_s=150)
         for creation in [pool.submit(client.create, "Rex", 3) for _ in range(2)]:
             creation.result()
 
@@ -387,7 +389,13 @@ def test_with_options_has_other_limits_and_the_same_connections() -> None:
         derived = client.with_options(attempts=1)
         derived.close()
         assert derived.limits == {**client.limits, "attempts": 1}
-        assert client.limits["attempts"] == 7
+        assert client.limits == {
+            "timeout_s": 35,
+            "deadline_s": 120,
+            "attempts": 7,
+            "max_retry_after_s": 30,
+            "max_wait_s": None,
+        }
         assert derived._pool() is client._pool()
         assert not client._pool().http.is_closed
 
@@ -487,13 +495,11 @@ def test_unusable_proxy_is_irrelevant_for_a_host_without_one(
     ("argument", "value", "message"),
     [
         ("base_url", "x/v1", 'base URL "x/v1": it must have the form https://HOST/v1'),
-        ("base_url", "http://127.0.0.1:3000", "it must have the form"),
         ("base_url", "https://me:secret@x/v1", "it must have the form"),
         ("base_url", "http://localhost.example/v1", "http:// sends the key in clear"),
         ("api_key", None, "api_key is None"),
         ("api_key", "", "The API key is empty"),
         ("api_key", "Bearer animal_live_x", "has a ' ': leave out"),
-        ("api_key", "key\n", r"has a '\\n'"),
         ("max_in_flight", 0, "max_in_flight is less than 1"),
         ("timeout_s", None, "timeout_s is None"),
         ("http_client", httpx2.AsyncClient(), "http_client is a"),

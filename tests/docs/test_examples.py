@@ -63,7 +63,7 @@ def test_new_animals_mjs_prints_each_animal_once_even_one_that_appears_late(
     examples: Path,
 ) -> None:
     pages = [
-        # Ids and next cursor of each page of three rounds. Animal 2 appears before the third.
+        # The ids and the next cursor of each page of three rounds; 2 appears before the third.
         *(([1], 1), ([3], None)),
         *(([1], 1), ([3], 3), ([4], None)),
         *(([2, 3], 3), ([4, 5], None)),

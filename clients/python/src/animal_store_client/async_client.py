@@ -38,7 +38,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
         await self.close()
 
     async def close(self) -> None:
-        """Close this event loop's connections, unless they are an `http_client` of yours."""
+        """Close this event loop's connections, unless they belong to your own `http_client`."""
         pool = self._pools.get(asyncio.get_running_loop())
         if pool and self._may_close:
             await pool.lifetime.aclose()
@@ -75,7 +75,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
             except AnimalStoreError as error:
                 if not error.may_pass:
                     raise
-                log.warning("%s; reads again in %.0f s", error, MAX_CREATION_S)
+                log.warning("%s; reading again in %.0f s", error, MAX_CREATION_S)
             await asyncio.sleep(MAX_CREATION_S)
 
     async def create(
@@ -86,7 +86,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
         *,
         idempotency_key: str | None = None,
     ) -> Pet:
-        """Add an animal as `Client.create` does; a task that may be cancelled needs its own key."""
+        """Add an animal as `Client.create` does; pass a key if the task may be cancelled."""
         return await self._send(self._create(name, category_id, status, idempotency_key))
 
     @deprecated("GET /pets/{petId} will be removed on 5 December 2030: use pets()")
@@ -107,7 +107,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
 
     @asynccontextmanager
     async def _turn(self, call: Call[Any], pool: Pool) -> AsyncGenerator[None]:
-        # A call that waits here costs nothing; httpx2 would look at each one in every step.
+        # A call that waits here costs nothing; httpx2's pool would look at each one in every step.
         turns = pool.reads if call.method == "GET" else pool.writes
         try:
             async with asyncio.timeout(self.limits["max_wait_s"]):
@@ -148,7 +148,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
         return self._pools[owner]
 
     async def _connections(self) -> AsyncGenerator[httpx2.AsyncClient]:
-        """Yield connections; close them when the loop, before it ends, closes its generators."""
+        """Yield connections; close them when the loop ends, which first closes its generators."""
         http = self._http_client or self._open()
         try:
             yield http

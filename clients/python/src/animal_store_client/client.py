@@ -36,7 +36,7 @@ class Client(Core[httpx2.Client]):
         self.close()
 
     def close(self) -> None:
-        """Close this process's connections, unless they are an `http_client` of yours."""
+        """Close this process's connections, unless they belong to your own `http_client`."""
         if self._may_close:
             self._pool().http.close()
 
@@ -48,7 +48,7 @@ class Client(Core[httpx2.Client]):
         Args:
             status: Only animals with this status.
             page_size: At most this many animals in a page, 1 to 100.
-            cursor: A page's or an error's, to go on there with the same status.
+            cursor: The cursor of a page or an error, to resume there with the same status.
         """
         for call in self._pages(status, page_size, cursor):
             yield self._send(call)
@@ -63,8 +63,8 @@ class Client(Core[httpx2.Client]):
     def new_pets(self) -> Generator[Pet]:
         """Yield each animal once: those in the list, and then new ones as they appear, without end.
 
-        The end of the list is read every 30 seconds; errors that may pass are logged and outlasted.
-        The ids are kept in memory: a program that starts again gets all animals again.
+        It reads the end of the list every 30 seconds, and logs and outlasts errors that may pass.
+        It keeps the ids in memory: a program that starts again gets all animals again.
         """
         # An animal can appear up to 30 seconds later than one with a higher id: what a round reads
         # for the first time, the next round reads again.
@@ -83,7 +83,7 @@ class Client(Core[httpx2.Client]):
             except AnimalStoreError as error:
                 if not error.may_pass:
                     raise
-                log.warning("%s; reads again in %.0f s", error, MAX_CREATION_S)
+                log.warning("%s; reading again in %.0f s", error, MAX_CREATION_S)
             time.sleep(MAX_CREATION_S)
 
     def create(
@@ -96,13 +96,13 @@ class Client(Core[httpx2.Client]):
     ) -> Pet:
         """Add an animal. Retries do not add it twice, but an interrupted call may have added it.
 
-        An interruption, of a thread or a task, raises no error that has the key: pass your own.
+        Ctrl-C or a cancelled task raises no error that has the key: pass your own to repeat it.
 
         Args:
             name: 1 to 256 characters, at least one of them not white space.
             category_id: A 64-bit integer.
             status: None for an animal without one.
-            idempotency_key: That of a failed call, to repeat it; a key is kept for 24 hours.
+            idempotency_key: The key of a failed call, to repeat it within 24 hours.
         """
         return self._send(self._create(name, category_id, status, idempotency_key))
 

@@ -29,10 +29,10 @@ except PackageNotFoundError:  # imported from a checkout that is not installed
 
 MAX_BODY_BYTES = 2**20  # a page of 100 animals with the longest names takes about a tenth
 MAX_CREATION_S = 30.0
-# An http_client's authentication would replace the key, and a redirect takes it elsewhere.
+# An http_client's authentication would replace the key; a redirect would take it elsewhere.
 SEND: dict[str, Any] = {"stream": True, "auth": None, "follow_redirects": False}
 _BASE_URL = re.compile(r"https?://[^\s/\\?#@]+(/[^\s\\?#]+)?/v1/?")
-# Nobody knows the host's name, it speaks no TLS, or its certificate is wrong.
+# The host's name is unknown, the host speaks no TLS, or its certificate is invalid.
 _WRONG_ADDRESS = re.compile(rf"\[Errno {socket.EAI_NONAME}\]|\[SSL: (?!UNEXPECTED_EOF)")
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 log: logging.Logger = logging.getLogger("animal_store_client")
@@ -41,7 +41,7 @@ Http = TypeVar("Http", bound=httpx2.Client | httpx2.AsyncClient)
 
 
 class Limits(TypedDict, total=False):
-    """The options of `with_options`, described at `Client`."""
+    """The options of `with_options`; `Client` describes them."""
 
     timeout_s: float
     deadline_s: float
@@ -74,27 +74,29 @@ class Core(Generic[Http]):
 
         Args:
             base_url: Starts with `https://` and ends with `/v1`. One on this machine (`127.0.0.1`,
-                `[::1]`, `localhost`) may start with `http://`; no proxy is used for it.
-            api_key: Sent to this origin only.
-            timeout_s: For each attempt; API Gateway answers within 29 seconds. A `Client` applies
-                it to each step instead: connecting to an address, TLS, a read of the headers, the
-                body. It cannot limit how long looking up the host's name takes.
-            deadline_s: For each call, over all attempts and pauses; in a list, for each page. It
-                begins when the call has its turn: else of thousands, the last would always fail.
-            attempts: How often a request is sent at most; creations carry an Idempotency-Key. The
-                pauses between seven attempts take 11 seconds or more.
+                `[::1]`, `localhost`) may start with `http://`, and is called without a proxy.
+            api_key: It is sent to this origin only.
+            timeout_s: The time limit of an attempt; API Gateway answers within 29 seconds. A
+                `Client` applies it to each step instead: connecting to an address, TLS, a read of
+                the headers, the body. It cannot limit the look-up of the host's name.
+            deadline_s: The time limit of a call with all its attempts and pauses; in a list, of
+                each page. It starts when the call has its turn: the time that thousands of calls
+                wait for each other does not count.
+            attempts: How often a request is sent at most. The pauses between seven attempts take
+                11 seconds or more.
             max_retry_after_s: The longest `Retry-After` that the client waits for.
-            max_wait_s: For each call, until it has its turn; None for as long as that takes.
-            max_in_flight: The number of creations under way in a process or an event loop, and the
-                number of reads. The others wait for their turn. A call keeps its turn while it
-                pauses: if others took it, a throttled service would be sent even more requests.
-            http_client: With your own certificates or proxy, for instance. Its `auth`, `params` and
-                `follow_redirects` are not used. Close it yourself, and use it in one process and
-                one event loop only.
+            max_wait_s: How long a call waits for its turn; None for no limit.
+            max_in_flight: How many creations, and how many reads, are under way at once in a
+                process (`Client`) or an event loop (`AsyncClient`). The others wait for their turn.
+                A call keeps its turn while it pauses: if others took it, a throttled service would
+                be sent even more requests.
+            http_client: An httpx2 client of your own, for instance with certificates or a proxy.
+                Its `auth`, `params` and `follow_redirects` are not used. Close it yourself, and use
+                it in one process and one event loop only.
 
         Raises:
-            TypeError: An argument is None that must not be, or the http_client is not the httpx2
-                client that this one needs.
+            TypeError: An argument other than `max_wait_s` and `http_client` is None, or the
+                http_client is a `Client` where an `AsyncClient` is needed, or the reverse.
             ValueError: `base_url` is malformed or not encrypted, `api_key` cannot be sent as a
                 header, `max_in_flight` is less than 1, or the environment has a proxy or
                 certificates that cannot be used.
@@ -129,7 +131,7 @@ class Core(Generic[Http]):
             self._read_environment()
 
     def with_options(self, **limits: Unpack[Limits]) -> Self:
-        """Return a client with other limits. It shares the connections and does not close them."""
+        """Return a client with other limits. It shares this one's connections, and closes none."""
         other = copy.copy(self)
         other._may_close = False  # noqa: SLF001
         other.limits = {**self.limits, **limits}
@@ -157,7 +159,7 @@ class Core(Generic[Http]):
         )
 
     def _pages(self, status: AnyStatus, size: int, cursor: str | None) -> Iterator["Call[Page]"]:
-        """Yield the call for each page; the next is known once the previous one has its result."""
+        """Yield a call for each page; a call must have its result before the next is asked for."""
         query = _without_none(limit=size, status=status, cursor=cursor)
         url: httpx2.URL | None = self._pets.copy_merge_params(query)
         visited: set[str] = set()
@@ -168,7 +170,7 @@ class Core(Generic[Http]):
                 raise errors.InvalidResponseError(f"The response is not a page: {value!r:.200}")
             url = self._next_url(response)
             if str(url) in visited:
-                raise errors.InvalidResponseError("The next page is said to be an earlier one")
+                raise errors.InvalidResponseError("The next page is an earlier one")
             pets = tuple(read_pet(response, pet) for pet in value)
             cursor = url.params["cursor"] if url else None
             return Page(pets, cursor, errors.request_id(response))
@@ -209,7 +211,7 @@ def _refuse_none(**arguments: Any) -> None:
 
 
 def _pets_url(base_url: str) -> httpx2.URL:
-    """Return the list's URL; ValueError if the base URL is not one to which a key may be sent."""
+    """Return the list's URL; raise ValueError if no key may be sent to the base URL."""
     if not _BASE_URL.fullmatch(base_url):
         raise ValueError(f'base URL "{base_url}": it must have the form https://HOST/v1')
     url = httpx2.URL(f"{base_url.rstrip('/')}/pets")
@@ -231,7 +233,7 @@ def _without_none(**members: Any) -> dict[str, Any]:
 
 @dataclass
 class Call(Generic[T]):
-    """One call: `read` makes its result from the response and its JSON."""
+    """A call of the API. `read` makes its result from the response and its JSON."""
 
     client: Core[Any]
     method: str
@@ -242,7 +244,7 @@ class Call(Generic[T]):
     attempt: int = 1
 
     def start(self) -> None:
-        """Let the deadline begin."""
+        """Start the time of the deadline."""
         self._deadline = time.monotonic() + self.client.limits["deadline_s"]
 
     def request(self, http: httpx2.Client | httpx2.AsyncClient, timeout_s: float) -> httpx2.Request:
@@ -257,7 +259,7 @@ class Call(Generic[T]):
             json=self.body,
             timeout=timeout_s,
         )
-        request.url = self.url  # the http_client's `params` would take the place of the cursor
+        request.url = self.url  # the http_client's `params` would replace the cursor
         return request
 
     def attempt_s(self) -> float:
@@ -277,24 +279,24 @@ class Call(Generic[T]):
             raise failure from error
 
     def result(self, response: httpx2.Response, content: bytes) -> T:
-        """Return the result that a response has, or raise the error that it reports."""
+        """Return the result in a response, or raise the error that it reports."""
         self.client.has_answered = True
         if not response.is_success:
             raise errors.ApiError.from_response(response, content)
         try:
             value = json.loads(content)
         except (ValueError, RecursionError) as error:
-            text = f"{self.url}: something other than JSON of up to {MAX_BODY_BYTES} bytes"
+            text = f"{self.url} returned no JSON, or more than {MAX_BODY_BYTES} bytes"
             raise errors.InvalidResponseError(text) from error
         return self.read(response, value)
 
     def without_turn(self) -> errors.AnimalStoreError:
-        """Return the error of a call that waited for its turn in vain."""
+        """Return the error of a call that had no turn in time."""
         text = f"{self.method} {self.url} was not sent: it had no turn within max_wait_s"
         return self._identify(errors.NoResponseError(text))
 
     def _identify(self, error: errors.AnimalStoreError) -> errors.AnimalStoreError:
-        """Let an error say how its call can be repeated."""
+        """Add what repeats the call to its error: the idempotency key or the cursor."""
         error.idempotency_key = self.idempotency_key
         error.cursor = self.url.params.get("cursor")
         return error
@@ -303,8 +305,8 @@ class Call(Generic[T]):
         """Return the pause before the next attempt, in seconds; raise the error if it is final."""
         limits, retry_after_s = self.client.limits, error.retry_after_s or 0.0
         step_s = min(10.0, 0.2 * 2**self.attempt)
-        # Random, because other clients failed at the same time and were told the same; at least
-        # half of the step, so that all attempts together outlast a restart of the service.
+        # It is random, because other clients failed at the same time and got the same response, and
+        # at least half of the step, so that all attempts together outlast a restart of the service.
         pause_s = retry_after_s + random.uniform(step_s / 2, step_s)  # noqa: S311
         is_late = time.monotonic() + pause_s > self._deadline
         is_too_long = retry_after_s > limits["max_retry_after_s"]

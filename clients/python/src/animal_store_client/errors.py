@@ -36,7 +36,7 @@ class NoResponseError(AnimalStoreError):
 
 
 class InvalidResponseError(AnimalStoreError):
-    """The response is not one of this API; trying again does not help."""
+    """The response is not this API's; trying again does not help."""
 
 
 class ApiError(AnimalStoreError):
@@ -119,7 +119,7 @@ def printable(text: str) -> str:
 
 
 def request_id(response: httpx2.Response) -> str:
-    """Return the request id; empty if the response did not pass API Gateway."""
+    """Return the request id; empty if the response did not come through API Gateway."""
     return response.headers.get("x-amzn-RequestId", "")
 
 

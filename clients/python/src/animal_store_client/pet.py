@@ -16,13 +16,13 @@ class Pet:
     """An animal.
 
     Args:
-        id: Given by the service.
+        id: The number that the service gave it.
         name: Exactly as it was created.
         category_id: Its category.
         status: Its availability.
         raw: The JSON object as received, with members that are newer than this client.
         replayed: True if `create` was answered from an earlier request with the same key.
-        request_id: Of the response that it was in, to quote to support.
+        request_id: The id of the response that it was in; quote it to support.
     """
 
     id: int
@@ -49,8 +49,8 @@ class Page:
 
     Args:
         pets: The animals.
-        cursor: What `pages` takes to go on after this page; None after the last one.
-        request_id: Of the response, to quote to support.
+        cursor: `pages` takes it to resume after this page; None after the last one.
+        request_id: The id of the response; quote it to support.
     """
 
     pets: tuple[Pet, ...]
