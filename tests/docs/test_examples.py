@@ -15,6 +15,8 @@ from tests.support.processes import RunningService, link_node_modules, run
 from tests.support.scripted_server import reply, serve
 from tools import ROOT
 
+pytestmark = pytest.mark.slow
+
 TEXT = (ROOT / "docs/clients.md").read_text()
 TEXT += (ROOT / "clients/python/README.md").read_text()
 EXAMPLES = [block for block in MarkdownIt().parse(TEXT) if " prints " in block.info]

@@ -13,7 +13,10 @@ from tests.support.processes import ANIMAL_STORE, environment, run_service
 from tools import ROOT
 
 DOCKER_IS_MISSING = subprocess.getstatusoutput("docker info")[0] != 0
-pytestmark = pytest.mark.skipif(DOCKER_IS_MISSING, reason="no container engine answers")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(DOCKER_IS_MISSING, reason="no container engine answers"),
+]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -23,6 +23,8 @@ from tests.support.fault_injection import (
     error,
 )
 
+pytestmark = pytest.mark.slow
+
 DAY_S = 24 * 60 * 60
 Pet = dict[str, Any]
 

@@ -27,6 +27,8 @@ from tests.support.fault_injection import (
     after,
 )
 
+pytestmark = pytest.mark.slow
+
 SDK: Any = handlers.client()
 TABLE = handlers.ANIMALS
 # What is written over attributes of an item; None: it is deleted.

@@ -8,10 +8,10 @@ import subprocess
 from typing import Any, get_args
 
 from animal_store import models
-from animal_store.constraints import PET_STATUSES
+from animal_store.constraints import NOT_BLANK, PET_STATUSES
 from animal_store_client import Client
 from animal_store_client.pet import PetStatus
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from tests.support import openapi
 from tools import ROOT
@@ -47,20 +47,15 @@ def test_layer_document_and_client_have_the_same_statuses() -> None:
 
 
 def test_document_names_the_characters_that_are_no_name_alone() -> None:
-    validate = TypeAdapter(models.Name).validate_python
-    refused = set()
-    for code in (*range(0xD800), 0xFEFF):
-        try:
-            validate(chr(code))
-        except ValidationError:
-            refused.add(code)
+    codes = (*range(0xD800), 0xFEFF)
+    blank = {code for code in codes if not re.match(NOT_BLANK, chr(code))}
 
     documented = set()
     for first, last in re.findall(
         r"U\+([0-9A-F]{4})(?: to U\+([0-9A-F]{4}))?", NAME_TEXT
     ):
         documented |= set(range(int(first, 16), int(last or first, 16) + 1))
-    assert documented == refused
+    assert documented == blank
 
 
 def test_document_and_client_state_the_bounds_of_a_name() -> None:
@@ -79,13 +74,5 @@ def test_client_states_the_bounds_of_a_page() -> None:
 
 
 def test_worked_example_applies() -> None:
-    patch = "docs/examples/color.patch"
-    git = subprocess.run(
-        ["git", "apply", "--check", "-C1", patch],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert (git.stderr, git.returncode) == ("", 0)
+    git = ["git", "apply", "--check", "-C1", "docs/examples/color.patch"]
+    subprocess.run(git, cwd=ROOT, check=True)

@@ -102,6 +102,7 @@ def test_heartbeat_is_counted_as_its_alarm_expects(
 
     handlers.invoke(function, json.loads(heartbeat["Input"]))
 
+    assert heartbeat["Schedule"] == "rate(5 minutes)"
     line = json.loads(capsys.readouterr().out)
     assert (line["Stage"], line["Operation"]) == ("heartbeat-production", operation.id)
     assert line["Code"] == "unauthorized"
