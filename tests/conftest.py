@@ -10,7 +10,7 @@ from tests.support.processes import RunningService, run_service
 
 # No proxy stands between a test and its service.
 os.environ |= {"no_proxy": "127.0.0.1,localhost", "NO_PROXY": "127.0.0.1,localhost"}
-# argparse wraps its help at this width. A local time that should be UTC differs from it.
+# argparse wraps its help at this width; in this time zone, a time that should be UTC shows.
 os.environ |= {"COLUMNS": "80", "TZ": "Asia/Kathmandu"}
 time.tzset()
 
