@@ -18,7 +18,7 @@ export async function call(url, options = {}) {
       const text = await response.text();
       if (response.ok) {
         const next = /<([^>]+)>; rel="next"/.exec(response.headers.get("Link") ?? "")?.[1];
-        return { body: parse(text, null, parseNumberAndBigInt), next };
+        return { body: parse(text, null, parseNumberAndBigInt), next: next && new URL(next, url).href };
       }
       error = new Error(`${response.status} ${text} (request ${response.headers.get("x-amzn-RequestId")})`);
       mayPass = response.status === 429 || response.status >= 500;

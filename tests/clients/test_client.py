@@ -23,9 +23,7 @@ from werkzeug import Request, Response
 
 from tests.support import openapi
 from tests.support.processes import RunningService
-from tests.support.scripted_server import Script, hang_up, reply, serve
-
-REX = {"id": 1, "name": "Rex", "categoryId": 3}
+from tests.support.scripted_server import REX, Script, hang_up, page, reply, serve
 
 
 @dataclass
@@ -40,6 +38,8 @@ class BlockingClient:
             result = getattr(self.client, name)(*arguments, **options)
             if inspect.isasyncgen(result):
                 return iter(lambda: self.portal.call(anext, result, None), None)
+            if isinstance(result, store.AsyncClient):
+                return BlockingClient(result, self.portal)
             return self.portal.call(lambda: result)
 
         return method
@@ -63,20 +63,18 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     seconds: list[float] = []
     clock = SimpleNamespace(monotonic=lambda: sum(seconds))
 
-    async def pause(pause_s: float) -> None:
+    def pause(pause_s: float) -> None:
+        assert len(seconds) < 99, "it never ends"
         seconds.append(pause_s)
 
+    async def pause_task(pause_s: float) -> None:
+        pause(pause_s)
+
     monkeypatch.setattr("animal_store_client.core.time", clock)
-    monkeypatch.setattr("time.sleep", seconds.append)
-    monkeypatch.setattr("asyncio.sleep", pause)
+    monkeypatch.setattr("time.sleep", pause)
+    monkeypatch.setattr("asyncio.sleep", pause_task)
     monkeypatch.setattr("random.uniform", min)
     return seconds
-
-
-def page(*ids: int, next_cursor: int | None = None) -> Response:
-    """Make a page of the list."""
-    link = {"Link": f'<?cursor={next_cursor}>; rel="next"'} if next_cursor else None
-    return reply([{**REX, "id": id_} for id_ in ids], headers=link)
 
 
 def client_of(answer: Mock, **options: Any) -> store.Client:
@@ -147,10 +145,16 @@ def test_new_pets_yields_each_animal_once_even_one_that_appears_late(
     connect: Any, pauses: list[float]
 ) -> None:
     responses = [
-        *(page(1, next_cursor=1), page(3)),
-        *(page(1, next_cursor=1), page(3, next_cursor=3), page(4)),
-        # Animal 2 has appeared. This round reads again what the last one read for the first time.
-        *(page(2, 3, next_cursor=3), page(4, 5)),
+        # the first round
+        page(1, next_cursor=1),
+        page(3),
+        # the second round
+        page(1, next_cursor=1),
+        page(3, next_cursor=3),
+        page(4),
+        # the third round, in which animal 2 appears
+        page(2, 3, next_cursor=3),
+        page(4, 5),
     ]
     with serve(responses) as server:
         pets = connect(server.base_url, "key").new_pets()
@@ -317,7 +321,7 @@ def test_attempt_ends_after_timeout_and_call_after_deadline(
         ({"deadline_s": 10}, [3.2, 3.4]),  # the third would end after 10.4 seconds
     ],
 )
-def test_throttled_call_pauses_as_often_and_as_long_as_its_limits_allow(
+def test_limits_end_the_pauses_of_a_throttled_call(
     connect: Any, options: dict[str, Any], expected: list[float], pauses: list[float]
 ) -> None:
     with (
@@ -337,7 +341,7 @@ def read(client: Any) -> Any:
 
 
 @pytest.mark.parametrize(("call", "other"), [(create, read), (read, create)])
-def test_call_beyond_max_in_flight_fails_after_max_wait_s_but_not_one_of_the_other_kind(
+def test_call_beyond_max_in_flight_fails_after_max_wait_s(
     connect: Any, call: Callable[[Any], Any], other: Callable[[Any], Any]
 ) -> None:
     def script(request: Request, number: int) -> Response:
@@ -355,7 +359,7 @@ def test_call_beyond_max_in_flight_fails_after_max_wait_s_but_not_one_of_the_oth
     assert len(server.received) == 3
 
 
-def test_call_keeps_its_turn_while_it_pauses_and_its_deadline_begins_with_the_turn(
+def test_call_keeps_its_turn_in_pauses_and_its_deadline_starts_with_it(
     connect: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("random.uniform", lambda *_: 0.1)  # of the pauses
@@ -372,32 +376,26 @@ def test_call_keeps_its_turn_while_it_pauses_and_its_deadline_begins_with_the_tu
     assert keys[0] == keys[1] != keys[2]
 
 
-def test_cancelled_creation_returns_its_turn() -> None:
-    async def cancel_and_create(base_url: str) -> None:
-        client = store.AsyncClient(base_url, "key", max_in_flight=1, max_wait_s=5)
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(client.create("Rex", 3), 0.1)
-        await client.create("Mia", 3)
-
-    responses = [reply({}, 503, {"Retry-After": "1"}), reply(REX)]
-    with serve(responses) as server:
-        asyncio.run(cancel_and_create(server.base_url))
+def test_failed_call_gives_its_turn_back(connect: Any) -> None:
+    with serve([reply({}, 400), reply(REX)]) as server:
+        client = connect(server.base_url, "key", max_in_flight=1, max_wait_s=5)
+        with pytest.raises(store.InvalidRequestError):
+            client.create("", 3)
+        client.create("Rex", 3)
 
 
-def test_with_options_has_other_limits_and_the_same_connections() -> None:
-    with store.Client("http://127.0.0.1:1/v1", "key") as client:
+@pytest.mark.usefixtures("pauses")
+def test_with_options_limits_another_client_with_the_same_connections(
+    connect: Any,
+) -> None:
+    with serve([reply({}, 503), reply({}, 503), reply(REX)]) as server:
+        client = connect(server.base_url, "key")
         derived = client.with_options(attempts=1)
-        derived.close()
-        assert derived.limits == {**client.limits, "attempts": 1}
-        assert client.limits == {
-            "timeout_s": 35,
-            "deadline_s": 120,
-            "attempts": 7,
-            "max_retry_after_s": 30,
-            "max_wait_s": None,
-        }
+        with pytest.raises(store.ServerError):
+            derived.create("Rex", 3)
         assert derived._pool() is client._pool()
-        assert not client._pool().http.is_closed
+        derived.close()
+        client.create("Rex", 3)
 
 
 def test_callers_http_client_changes_no_request_and_stays_open(connect: Any) -> None:
@@ -483,7 +481,7 @@ def test_unusable_setting_of_the_environment_is_named_when_the_client_is_made(
         store.AsyncClient("https://animals.example/v1", "key")
 
 
-def test_unusable_proxy_is_irrelevant_for_a_host_without_one(
+def test_unusable_proxy_does_not_matter_for_a_host_in_no_proxy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:9")

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from werkzeug import Request, Response
 
 from tests.support.processes import RunningService, link_node_modules, run
-from tests.support.scripted_server import reply, serve
+from tests.support.scripted_server import page, reply, serve
 from tools import ROOT
 
 pytestmark = pytest.mark.slow
@@ -64,23 +63,22 @@ def examples(tmp_path: Path) -> Path:
 def test_new_animals_mjs_prints_each_animal_once_even_one_that_appears_late(
     examples: Path,
 ) -> None:
-    pages = [
-        # The ids and the next cursor of each page of three rounds; 2 appears before the third.
-        *(([1], 1), ([3], None)),
-        *(([1], 1), ([3], 3), ([4], None)),
-        *(([2, 3], 3), ([4, 5], None)),
-    ]
-
-    def script(request: Request, number: int) -> Response:
-        if number > len(pages):
-            return reply({}, 401)
-        ids, cursor = pages[number - 1]
-        link = f'<{request.base_url}?cursor={cursor}>; rel="next"' if cursor else ""
-        return reply([{"id": id_, "name": "Rex"} for id_ in ids], 200, {"Link": link})
-
     program = (examples / "new-animals.mjs").read_text()
     (examples / "new-animals.mjs").write_text(program.replace("30_000", "30"))
-    with serve(script) as server, pytest.raises(AssertionError, match="401") as end:
+    responses = [
+        # the first round
+        page(1, next_cursor=1),
+        page(3),
+        # the second round
+        page(1, next_cursor=1),
+        page(3, next_cursor=3),
+        page(4),
+        # the third round, in which animal 2 appears
+        page(2, 3, next_cursor=3),
+        page(4, 5),
+        reply({}, 401),
+    ]
+    with serve(responses) as server, pytest.raises(AssertionError, match="401") as end:
         run_example(examples, "new-animals.mjs", server.base_url)
 
     assert str(end.value).startswith("1 Rex\n3 Rex\n4 Rex\n2 Rex\n5 Rex\n")

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 from werkzeug import Request, Response
 from werkzeug.serving import make_server
 
+REX = {"id": 1, "name": "Rex", "categoryId": 3}
+
 Script = Response | list[Response] | Callable[[Request, int], Response]
 """The response to each request, or one response after the other, or a function that makes them.
 
@@ -33,6 +35,12 @@ def reply(
 ) -> Response:
     """Make a response of JSON."""
     return Response(json.dumps(body), status, headers, content_type="application/json")
+
+
+def page(*ids: int, next_cursor: int | None = None) -> Response:
+    """Make a page of the list."""
+    link = {"Link": f'<?cursor={next_cursor}>; rel="next"'} if next_cursor else None
+    return reply([{**REX, "id": id_} for id_ in ids], headers=link)
 
 
 def hang_up(request: Request, _: int) -> Response:
