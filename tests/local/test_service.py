@@ -53,13 +53,10 @@ def test_settings_of_the_user_do_not_lead_to_aws(tmp_path: Path) -> None:
             sqs.list_queues()
 
 
-@pytest.mark.parametrize(
-    "url",
-    ["https://dynamodb.us-east-1.amazonaws.com", "http://192.0.2.1:8000"],
-)
-def test_engine_on_another_machine_is_refused(tmp_path: Path, url: str) -> None:
+def test_engine_on_another_machine_is_refused(tmp_path: Path) -> None:
+    variables = {ENDPOINT_VARIABLE: "https://dynamodb.us-east-1.amazonaws.com"}
     with (
         pytest.raises(LocalError, match="is not on this machine"),
-        store(tmp_path, **{ENDPOINT_VARIABLE: url}),
+        store(tmp_path, **variables),
     ):
         pass

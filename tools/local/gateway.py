@@ -85,7 +85,7 @@ class Gateway:
             return template.firewall.refusal()
         try:
             route, parameters = template.find(request.method, path)
-        except LookupError:
+        except LocalError:
             return self._gateway_response("MISSING_AUTHENTICATION_TOKEN")
         event = _proxy_event(request, path, body, template.binary_media_types)
         event |= {"resource": route.resource, "pathParameters": parameters or None}

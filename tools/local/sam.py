@@ -8,8 +8,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 from tools import ROOT
 from tools.local import LocalError
@@ -59,11 +58,15 @@ def sam_local() -> None:
         with serve_store(service.database, address) as (store_port, access_key_id):
             _write_files(template, store_port, access_key_id)
             with _start_api(port) as process:
-                # Wait until sam's port is open; it starts a container at its first request.
-                while process.poll() is None and _is_closed(port):
-                    time.sleep(0.2)
-                print(greeting(base_url(port), service.api_key(template)), flush=True)
-                process.wait()
+                try:
+                    # Wait until sam's port is open; a first request starts a container.
+                    while process.poll() is None and _is_closed(port):
+                        time.sleep(0.2)
+                    key = service.api_key(template)
+                    print(greeting(base_url(port), key), flush=True)
+                    process.wait()
+                finally:
+                    process.send_signal(signal.SIGINT)  # sam removes its containers
         raise LocalError("sam local has ended (see above)")
 
 
@@ -104,15 +107,14 @@ def _write_files(template: Template, port: int, access_key_id: str) -> None:
     (BUILD / "env.json").write_text(json.dumps(environment), "utf-8")
 
 
-@contextmanager
-def _start_api(port: int) -> Iterator[subprocess.Popen[bytes]]:
-    """Run `sam local start-api`; at the end it removes its containers."""
+def _start_api(port: int) -> subprocess.Popen[bytes]:
+    """Start `sam local start-api`."""
     environment = os.environ | {"SAM_CLI_TELEMETRY": "0"}
     # sam would ask AWS about credentials.
     del environment["AWS_ACCESS_KEY_ID"]
     # With EAGER, sam starts all containers at once, and now and then leaves one behind.
     options = [f"--port={port}", "--warm-containers=LAZY"]
-    with subprocess.Popen(
+    return subprocess.Popen(
         [ROOT / ".tools/sam/bin/python", "-c", _SAM, "local", "start-api", *options],
         cwd=ROOT,
         env=environment,
@@ -120,12 +122,7 @@ def _start_api(port: int) -> Iterator[subprocess.Popen[bytes]]:
         # Without a session of its own, each Ctrl-C in the terminal would reach it: a second one
         # leaves containers behind.
         start_new_session=True,
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.send_signal(signal.SIGINT)  # after SIGTERM sam prints tracebacks
-            process.wait()
+    )
 
 
 def _is_closed(port: int) -> bool:

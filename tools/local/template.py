@@ -65,7 +65,7 @@ class Template:
     firewall: Firewall | None
 
     def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
-        """Find the route of a path, or raise LookupError.
+        """Find the route of a path; LocalError if there is none.
 
         As with a REST API, path parameters stay percent-encoded, and a slash at the end of the
         path does not count:
@@ -77,7 +77,7 @@ class Template:
             match = compile_path(route.resource)[0].match(path)
             if match and route.method == method:
                 return route, match.groupdict()
-        raise LookupError(f"no function answers {method} {path}")
+        raise LocalError(f"no function answers {method} {path}")
 
 
 # The C loader is ten times as fast.
