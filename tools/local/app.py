@@ -1,9 +1,7 @@
 """The service as one ASGI application: the API as API Gateway would answer, and a page about it."""
 
-import socket
 from pathlib import Path
 
-import uvicorn
 import yaml
 from starlette.applications import Starlette
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -17,17 +15,6 @@ from tools.local.service import load_openapi
 
 _SWAGGER_UI = ("aws_lambda_powertools", "event_handler/openapi/swagger_ui")
 _PAGE = Path(__file__).with_name("docs.html").read_bytes()
-
-
-def serve(app: Starlette, listener: socket.socket) -> None:
-    """Answer HTTP requests until the process is told to stop."""
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        proxy_headers=False,
-        timeout_graceful_shutdown=1,
-    )
-    uvicorn.Server(config).run(sockets=[listener])
 
 
 def application(gateway: Gateway) -> Starlette:

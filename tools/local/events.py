@@ -8,7 +8,7 @@ from contextlib import redirect_stdout, suppress
 from http import HTTPStatus
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from animal_store import api_key
@@ -65,10 +65,8 @@ def read_event(template: Template, path: Path) -> tuple[str, dict[str, Any]]:
     return route.function, event
 
 
-def invoke(
-    event: Annotated[Path, typer.Argument(help="An API Gateway proxy event.")],
-) -> None:
-    """Run one handler with an event, on a store for events alone (DATA).
+def invoke(event: Path) -> None:
+    """Run one handler with an event of API Gateway, on a store for events alone (DATA).
 
     Its response goes to stdout, its log to stderr. The status is 1 if the response is a failure of
     the service.

@@ -7,7 +7,9 @@ import sys
 from contextlib import redirect_stderr, redirect_stdout
 from datetime import UTC, datetime
 
-from tools.local.app import application, serve
+import uvicorn
+
+from tools.local.app import application
 from tools.local.folder import DataFolder, base_url
 from tools.local.listener import listen_on_port
 from tools.local.service import examples, load_template, open_store
@@ -39,7 +41,8 @@ def run() -> None:
         page = f"http://127.0.0.1:{port}/docs#key={key}"
         more = f"\nDocs: {page}\nLog of the functions: {folder.log}"
         _log.info(greeting(base_url(port), key, more))
-        serve(app, listener)
+        config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1)
+        uvicorn.Server(config).run([listener])
 
 
 def greeting(url: str, key: str, more: str = "") -> str:

@@ -66,7 +66,9 @@ def sam_local() -> None:
                     print(greeting(base_url(port), key), flush=True)
                     process.wait()
                 finally:
-                    process.send_signal(signal.SIGINT)  # sam removes its containers
+                    # sam removes its containers; after SIGTERM it would print tracebacks.
+                    process.send_signal(signal.SIGINT)
+                    process.wait()
         raise LocalError("sam local has ended (see above)")
 
 
