@@ -43,7 +43,12 @@ Handler = Callable[[dict[str, Any], Any], Any]
 
 def load_handlers(template: Template) -> Mapping[str, Handler]:
     """Import the layer, again if need be, and every handler, by logical id."""
-    os.environ |= template.environment
+    os.environ |= {
+        name: value
+        for name, value in template.environment.items()
+        # The service has set those of the SDK.
+        if not name.startswith("AWS_")
+    }
     functions = template.functions.items()
     folders = [*template.layers, *(function.code for _, function in functions)]
     sys.path[:0] = map(str, folders)
