@@ -45,6 +45,7 @@ Resources:
       CodeUri: code
       Events:
         Get: {Type: Api, Properties: {Path: "/{kind}/{id}", Method: get, RestApiId: !Ref Api}}
+        GetAll: {Type: Api, Properties: {Path: "/notes/all", Method: get, RestApiId: !Ref Api}}
         Heartbeat: {Type: Schedule, Properties: {Schedule: rate(5 minutes), Input: !Sub "${Stage}"}}
   NotesTable:
     Type: AWS::DynamoDB::Table
@@ -116,6 +117,12 @@ def test_function_gets_the_event_of_a_rest_api(project: Path) -> None:
         "body": "/w==",
         "isBase64Encoded": True,
     }
+
+
+def test_fixed_segment_of_a_route_comes_before_a_parameter(project: Path) -> None:
+    event, _ = get(load(project), "/notes/all").json()
+
+    assert event["resource"] == "/notes/all"
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
 """The SDK in the process of the local service cannot reach AWS."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +12,10 @@ from botocore.session import Session
 from tests.support.in_process import own_layer
 from tools.local import LocalError
 from tools.local.folder import DataFolder
-from tools.local.service import ENDPOINT_VARIABLE, LocalService, open_store
+from tools.local.service import ENDPOINT_VARIABLE, open_store
 
 ENGINE = "http://localhost:8000"
 NOWHERE = "http://127.0.0.1:9"
-ONCE = Config(retries={"total_max_attempts": 1})
-
-
-@contextmanager
-def store(folder: Path, **variables: str) -> Iterator[LocalService]:
-    """Open the store of a folder in an environment with these variables."""
-    with own_layer():
-        os.environ.update(variables)
-        with open_store(DataFolder(folder)) as service:
-            yield service
 
 
 def test_settings_of_the_user_do_not_lead_to_aws(tmp_path: Path) -> None:
@@ -44,19 +32,26 @@ def test_settings_of_the_user_do_not_lead_to_aws(tmp_path: Path) -> None:
         ENDPOINT_VARIABLE: ENGINE,
     }
 
-    with store(tmp_path, **variables) as service:
-        sqs: Any = Session().create_client("sqs", config=ONCE)
+    with own_layer():
+        os.environ.update(variables)
+        with open_store(DataFolder(tmp_path)) as service:
+            once = Config(retries={"total_max_attempts": 1})
+            sqs: Any = Session().create_client("sqs", config=once)
 
-        assert service.dynamodb.meta.endpoint_url == ENGINE
-        assert os.environ["AWS_ACCESS_KEY_ID"] == "local"
-        with pytest.raises(EndpointConnectionError, match=NOWHERE):
-            sqs.list_queues()
+            assert service.dynamodb.meta.endpoint_url == ENGINE
+            assert os.environ["AWS_ACCESS_KEY_ID"] == "local"
+            with pytest.raises(EndpointConnectionError, match=NOWHERE):
+                sqs.list_queues()
 
 
-def test_engine_on_another_machine_is_refused(tmp_path: Path) -> None:
-    variables = {ENDPOINT_VARIABLE: "https://dynamodb.us-east-1.amazonaws.com"}
+def test_engine_on_another_machine_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = "https://dynamodb.us-east-1.amazonaws.com"
+    monkeypatch.setenv(ENDPOINT_VARIABLE, url)
+
     with (
         pytest.raises(LocalError, match="is not on this machine"),
-        store(tmp_path, **variables),
+        open_store(DataFolder(tmp_path)),
     ):
         pass
