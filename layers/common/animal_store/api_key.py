@@ -1,7 +1,7 @@
 """The format of API keys: `animal_live_` or `animal_test_`, 32 random characters, 6 of checksum.
 
-A typo or a scanner's noise is refused without a database read, and secret scanners can find a
-leaked key. The format follows GitHub's tokens:
+The checksum shows a mistyped or invented key without a database read, and the prefix lets secret
+scanners find a leaked one. The format follows GitHub's tokens:
 https://github.blog/engineering/platform-security/behind-githubs-new-authentication-token-formats/
 """
 
@@ -15,7 +15,7 @@ _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _RANDOM_LENGTH = 32  # 62 ** 32: 190 bits
 _CHECKSUM_LENGTH = 6  # 62 ** 6 > 2 ** 32
 ID_LENGTH = 12
-"""A key's id is the first 12 digits of its hash: 48 bits, so two keys hardly share one."""
+"""A key's id is the beginning of its hash: 12 digits, 48 bits, which two keys hardly ever share."""
 
 _FORMAT = re.compile(
     rf"animal_(?:live|test)_([0-9A-Za-z]{{{_RANDOM_LENGTH}}})([0-9A-Za-z]{{{_CHECKSUM_LENGTH}}})"
@@ -26,22 +26,22 @@ def generate(environment: Literal["live", "test"]) -> str:
     """Make a new key from the system's source of randomness.
 
     Args:
-        environment: A word of the prefix: "live" for clients of production, "test" for others.
+        environment: The second word of the prefix: "live" for production, "test" for anything else.
     """
     random = "".join(secrets.choice(_ALPHABET) for _ in range(_RANDOM_LENGTH))
     return f"animal_{environment}_{random}{checksum(random)}"
 
 
 def is_well_formed(key: str) -> bool:
-    """Tell whether the text has the format of a key, checksum included; it may still be unknown."""
+    """Return whether a text has the format of a key and its checksum; the key may be unknown."""
     match = _FORMAT.fullmatch(key)
     return match is not None and checksum(match[1]) == match[2]
 
 
 def digest(key: str) -> str:
-    """Compute what is stored for a key: the SHA-256 of the whole text, in hexadecimal.
+    """Compute the SHA-256 of a key in hexadecimal, which is stored in place of the key.
 
-    A plain hash is enough: the key is random and too long to guess, so it needs no salt.
+    It needs no salt: a key is random and too long to guess.
     """
     return hashlib.sha256(key.encode()).hexdigest()
 

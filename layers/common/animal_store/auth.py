@@ -25,7 +25,7 @@ class Unauthorized(Exception):
 
 
 _Cache = dict[str, "tuple[float, ApiKey | None]"]
-"""By a key's hash: the time of the look-up, and the record; None if there was none."""
+"""Maps a key's hash to the time of its look-up and its record, which is None for an unknown key."""
 
 # There are two caches, so that a flood of unknown keys cannot push known ones out.
 _known_keys: _Cache = {}
@@ -33,7 +33,7 @@ _unknown_keys: _Cache = {}
 
 
 def authenticate(authorization: list[str]) -> str:
-    """Return the hash of the caller's key, and note the key in the invocation.
+    """Return the hash of the caller's key, and put the key's id and label into the invocation.
 
     Args:
         authorization: Every value of the request's Authorization header.
@@ -59,8 +59,8 @@ def authenticate(authorization: list[str]) -> str:
 
 def _look_up(key_hash: str) -> ApiKey | None:
     """Find a key's record in the caches or the store; None if there is none."""
-    # The minute begins before the read. Use the wall clock: the monotonic clock may stop while
-    # Lambda freezes the environment, and a revoked key would then stay valid for longer.
+    # The 60 seconds begin before the read. Use the wall clock: the monotonic clock may stop while
+    # Lambda freezes the environment, and a revoked key would then be accepted for longer.
     now = time.time()
     for cache in (_known_keys, _unknown_keys):
         entry = cache.get(key_hash)
@@ -92,5 +92,5 @@ def _read(key_hash: str) -> ApiKey | None:
             ConsistentRead=True,
         ).get("Item")
     except ValueError as error:
-        # This does not tell whether the key is valid: the caller gets 503, and nothing is cached.
+        # The key may be valid or not, so the caller gets 503, and nothing is cached.
         raise StoreUnavailable("the record of the key cannot be read") from error

@@ -1,6 +1,6 @@
 """Stores resources in DynamoDB: a list is one Query, a read one GetItem, a creation two writes.
 
-Everything lives in one table, so that a backup holds animals, counter and records of one moment:
+Everything is in one table, so that a backup has animals, counter and records as of one moment:
 
     pk                  id       content
     pet                 1, 2...  an animal; those with a status are in the index `by-status`, too
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 _IDEMPOTENCY_SECONDS = 24 * 60 * 60
 _CONFLICT_ATTEMPTS = 6
 _CONFLICT_SECONDS = 0.05
-# A transaction that was cancelled for one of these reasons may succeed when retried
-# (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html).
 _CONDITION_FAILED = "ConditionalCheckFailed"
+# A transaction that was cancelled for one of these reasons may succeed when it is repeated
+# (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html).
 _TRANSIENT_REASONS = frozenset(
     {"ProvisionedThroughputExceeded", "ThrottlingError", "TransactionConflict"}
 )
@@ -77,8 +77,8 @@ class Catalogue(Generic[New, Stored]):
         Args:
             limit: The most resources to return, 1 to 100.
             after: Only resources with a greater id.
-            filters: The value that an attribute with an index `by-<attribute>` must have; empty
-                for the whole list.
+            filters: At most one attribute, which has an index `by-<attribute>`, and the value that
+                it must have. Without a filter, the whole list is returned.
 
         Returns:
             The resources, and whether more follow.
@@ -100,8 +100,8 @@ class Catalogue(Generic[New, Stored]):
             KeyConditionExpression="#attribute = :partition AND id > :after",
             ExpressionAttributeNames={"#attribute": attribute},
             ExpressionAttributeValues={":partition": {"S": value}, ":after": {"N": str(after)}},
-            # If there is one more than the page has, another page follows. 101 of the largest
-            # animals stay far below the 1 MB at which DynamoDB itself cuts a page
+            # One resource more than fits on the page shows that another page follows. 101 of the
+            # largest animals stay far below the 1 MB at which DynamoDB itself ends a page
             # (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Query.html).
             Limit=limit + 1,
             **source,
@@ -126,24 +126,24 @@ class Catalogue(Generic[New, Stored]):
     def create(self, new: New, caller: str, idempotency_key: str | None) -> tuple[Stored, bool]:
         """Add a resource under a new id.
 
-        With a key, the resource and the record of the key are written in one transaction: a crash
-        at any point leaves both or neither. A repeated request takes another id, but does not use
-        it: its transaction fails because the record exists, and the failure returns the record,
+        With an idempotency key, one transaction writes the resource and a record of the key: a
+        crash at any point leaves both or neither. A repeated request takes another id but does not
+        use it: its transaction fails because the record exists, and the error contains the record,
         which has the id of the first request.
 
         Args:
             new: The resource.
             caller: The hash of the caller's key. The item records the key's id and the time; no
                 response contains either.
-            idempotency_key: A second creation of the caller with the same value adds nothing; None
-                if the client sent none.
+            idempotency_key: A second creation by the caller with the same key adds nothing. None
+                if the client sent no key.
 
         Returns:
             The resource, and whether an earlier request created it.
 
         Raises:
             IdempotencyKeyReused: The key was used with a different body.
-            StoreUnavailable: DynamoDB does not answer; the resource may or may not be there.
+            StoreUnavailable: DynamoDB does not answer; the resource may have been added or not.
         """
         new_id = self._next_id()
         item = self._key(new_id) | _attributes(new)
@@ -160,7 +160,7 @@ class Catalogue(Generic[New, Stored]):
         return cast("Stored", {"id": created_id, **new}), created_id != new_id
 
     def _next_id(self) -> int:
-        """Take the next id: unique and ascending. A lost response leaves a gap."""
+        """Take the next id from the counter: unique and ascending. A lost response leaves a gap."""
         response = dynamodb.read(
             dynamodb.client.update_item,
             _COUNTER_RESPONSE,
@@ -178,7 +178,7 @@ class Catalogue(Generic[New, Stored]):
 
 
 def _attributes(resource: Mapping[str, object]) -> Item:
-    """Write members as DynamoDB's JSON: the reverse of the aliases in `models`."""
+    """Return members in DynamoDB's JSON: the reverse of the aliases in `models`."""
     return {
         name: {"N": str(value)} if isinstance(value, int) else {"S": str(value)}
         for name, value in resource.items()
@@ -189,7 +189,7 @@ def _put(item: Item) -> None:
     """Write an item under an unused id.
 
     If the response is lost, the SDK's retry finds the id taken by its own first attempt. The token
-    in that item shows it.
+    in the item tells this attempt from another request.
     """
     token = secrets.token_hex(16)
     try:
@@ -249,20 +249,20 @@ def _put_with_record(item: Item, new: Mapping[str, object], record_key: str) -> 
     record = reasons[0]["Item"]
     if record["fingerprint"]["S"] != fingerprint:
         raise IdempotencyKeyReused
-    # This request itself may have written the record: an attempt whose response was lost can still
-    # succeed, and the next call of `_write` has another token.
+    # The record may be this request's own: an attempt whose response was lost can still succeed,
+    # and the next attempt of `_write` has another token.
     return int(record["createdId"]["N"])
 
 
 def _write(transaction: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Write all items of a transaction or none; repeat it while it conflicts or is throttled.
+    """Write all items of a transaction or none. Repeat it while it conflicts or is throttled.
 
     Returns:
         The cancellation reasons, one for each item in order, if a condition does not hold.
 
     Raises:
-        StoreUnavailable: It still conflicts or is throttled at the last attempt.
-        ClientError: It was cancelled for another reason.
+        StoreUnavailable: The last attempt conflicts or is throttled, too.
+        ClientError: The transaction was cancelled for another reason.
     """
     for attempt in range(_CONFLICT_ATTEMPTS):
         if attempt:
@@ -278,7 +278,7 @@ def _write(transaction: list[dict[str, Any]]) -> list[dict[str, Any]]:
             reasons: list[dict[str, Any]] = response.get("CancellationReasons", [])
             if any(reason["Code"] == _CONDITION_FAILED for reason in reasons):
                 return reasons
-            # An `Item` would hold what clients sent: keep it out of the log.
+            # The `Item` of a reason holds what clients sent: keep it out of the log.
             causes = [
                 f"{reason['Code']}: {reason.get('Message')}"
                 for reason in reasons
@@ -292,5 +292,5 @@ def _write(transaction: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _id_taken_error(item: Item) -> RuntimeError:
-    """Return an error for the log: the counter is behind the ids in use; an operator must act."""
+    """Return an error for the log: the counter is behind, and an operator must correct it."""
     return RuntimeError(f"the counter gave id {item['id']['N']}, which is taken")

@@ -1,6 +1,6 @@
 """Constraints on what clients send: allowed values, regular expressions, and messages.
 
-The functions need them, and cannot import `models.py`: it needs all of pydantic and does not ship.
+They are apart from `models.py`, which needs all of pydantic and does not ship with the functions.
 """
 
 from typing import Literal, get_args
@@ -29,7 +29,7 @@ REASONS = {
     "less_than_equal": "must be at most {le}",
     "literal_error": "must be one of {expected}",
 }
-"""The message for an invalid member, by the pattern that it fails or else pydantic's error type.
+"""The messages for an invalid member, by its pattern or, for other faults, pydantic's error type.
 
 https://docs.pydantic.dev/latest/errors/validation_errors/
 """

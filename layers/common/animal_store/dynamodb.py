@@ -1,7 +1,7 @@
-"""Calls DynamoDB for `catalogue` and `auth`, by one SDK client for each execution environment.
+"""Calls DynamoDB for `catalogue` and `auth`, with one SDK client per execution environment.
 
 An attempt is made only if it can end before Lambda ends the invocation. A response that is cut off
-or fails its checksum is a failure.
+or does not match its checksum counts as a failure.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ Output = TypeVar("Output")
 
 _CONNECT_SECONDS = 1
 _READ_SECONDS = 2
-# The time for everything but waiting: decoding, responding, logging.
+# The time for everything except waiting: decoding, responding, logging.
 _MARGIN_SECONDS = 0.5
 _ATTEMPT_SECONDS = _CONNECT_SECONDS + _READ_SECONDS + _MARGIN_SECONDS
 # The longest pause that the SDK's standard mode makes before a third attempt.
 _BACKOFF_SECONDS = 2
-# The SDK adds at most this much when DynamoDB asks for a longer pause.
+# The most that the SDK adds to its pause when DynamoDB asks for a longer one.
 _RETRY_AFTER_SECONDS = 5
 
 _TRANSIENT_CODES = frozenset(
@@ -58,23 +58,23 @@ _RAW_OPERATIONS = ("GetItem", "Query", "UpdateItem")
 class StoreUnavailable(Exception):
     """DynamoDB is throttled or out of reach; the same call may well succeed a moment later.
 
-    The text says why, for the log. It must not contain what clients sent.
+    The text gives the reason, for the log. It must not contain what clients sent.
     """
 
 
 _last_response_is_corrupt: ContextVar[bool] = ContextVar("last_response_is_corrupt", default=False)
-"""Whether the last response in this thread differs from its checksum."""
+"""Whether the last response in this thread does not match its checksum."""
 
 
 def new_client() -> DynamoDBClient:
-    """Make the client: the SDK's standard retries, within the deadline of the invocation."""
-    # In parentheses: the instructions saved (M: million). A cold start takes about 720 M, a get 4 M
-    # (tools/benchmarks/RESULTS.md). Use botocore's own session: boto3 adds resources and S3
+    """Make a client with the SDK's standard retries, none of which outlasts the invocation."""
+    # Numbers in parentheses are instructions saved (M: million). A cold start takes about 720 M, a
+    # get 4 M (tools/benchmarks/RESULTS.md). Use botocore's own session: boto3 adds resources and S3
     # transfers, which nothing here uses (108 M of a cold start).
     session = Session(include_builtin_handlers=False)
     for event, handler, *_ in BUILTIN_HANDLERS:
-        # Register only the SDK's handlers for all services. Those for one service have a dot in
-        # the event's name, as `before-call.s3` has, and never run here (54 M of a cold start).
+        # Register only the SDK's handlers for all services. A handler for one service has a dot in
+        # the event's name, such as `before-call.s3`, and never runs here (54 M of a cold start).
         if "." not in event:
             session.register(event, handler)
     # At each cold start the SDK logs two things that are intended: it has no endpoint rules (the
@@ -94,7 +94,7 @@ def new_client() -> DynamoDBClient:
             parameter_validation=False,
         ),
     )
-    # After each attempt, the SDK takes the first answer that is not None: register ours first.
+    # After each attempt, the SDK does what the first handler says that does not return None.
     client.meta.events.register_first("needs-retry.dynamodb", _count_and_stop_in_time)
     for operation in _RAW_OPERATIONS:
         client.meta.events.register(f"before-parse.dynamodb.{operation}", _keep_raw)
@@ -123,7 +123,7 @@ def _count_and_stop_in_time(response: tuple[Any, Any] | None, **_: object) -> bo
 
 
 def _is_corrupt(response: tuple[Any, Any] | None) -> bool:
-    """Tell whether a response differs from its checksum."""
+    """Return whether a response does not match its checksum."""
     checksum = response[0].headers.get("x-amz-crc32") if response else None
     if response is None or checksum is None:
         return False
@@ -140,11 +140,11 @@ def _longest_pause(response: tuple[Any, Any] | None) -> float:
 def _keep_raw(
     response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: object
 ) -> None:
-    """Keep the raw body of a successful response for `read`, past the SDK's generic parser.
+    """Keep the raw body of a successful response for `read`, instead of the SDK's generic parser.
 
-    This saves 4.3 M instructions of a list of 20 and 20.8 M of a list of 100. The SDK offers the
-    event `before-parse` for this: it parses the body that the handler leaves, and adds the second
-    dictionary to its result. It still parses errors, and still checks the body's CRC-32.
+    This saves 4.3 M instructions of a list of 20 and 20.8 M of a list of 100. The SDK's event
+    `before-parse` is meant for this: the SDK parses the body that the handler leaves, and adds the
+    second dictionary to its result. It still parses errors, and still checks the body's CRC-32.
     """
     if response_dict["status_code"] in _SUCCESS:
         customized_response_dict["Raw"] = response_dict["body"]
@@ -163,7 +163,7 @@ def call(method: Callable[..., Any], **parameters: Any) -> Any:
 
     Raises:
         StoreUnavailable: DynamoDB is throttled or out of reach, its response is corrupt, or no time
-            is left to ask it.
+            is left for an attempt.
         ClientError: DynamoDB refused the request: a condition that does not hold, a missing table
             or right, or a bug.
     """
@@ -183,22 +183,22 @@ def call(method: Callable[..., Any], **parameters: Any) -> Any:
 
 
 def _refuse_corrupt() -> None:
-    """Refuse a response that differs from its checksum.
+    """Refuse a response that does not match its checksum.
 
     The SDK repeats such a call, but accepts the response to its last attempt.
 
     Raises:
-        StoreUnavailable: The last response differs from its checksum.
+        StoreUnavailable: The last response does not match its checksum.
     """
     if _last_response_is_corrupt.get():
         raise StoreUnavailable("the response of DynamoDB does not match its checksum")
 
 
 def _refuse_transient(error: ClientError) -> None:
-    """Replace an error after which the same call may succeed a moment later.
+    """Replace a transient error: the same call may succeed a moment later.
 
     Raises:
-        StoreUnavailable: It is such an error.
+        StoreUnavailable: The error is transient.
     """
     response: Any = error.response
     code = response["Error"]["Code"]
@@ -209,7 +209,7 @@ def _refuse_transient(error: ClientError) -> None:
         raise StoreUnavailable(text) from None
     status = response["ResponseMetadata"]["HTTPStatusCode"]
     if code in _TRANSIENT_CODES or status >= _SERVER_ERROR:
-        # Which limit was reached, of which table or index:
+        # The reasons name the limit that was reached, and its table or index:
         # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ThrottlingReason.html
         limits = response.get("ThrottlingReasons") or response.get("throttlingReasons") or []
         raise StoreUnavailable(f"{code} {limits}") from error
@@ -224,8 +224,8 @@ def read(method: Callable[..., Any], output: Validator[Output], **parameters: An
         parameters: The method's parameters, in DynamoDB's own JSON.
 
     Raises:
-        StoreUnavailable: As `call`; also when the response is truncated.
-        ClientError: As `call`.
+        StoreUnavailable: As for `call`; also, the response is truncated.
+        ClientError: As for `call`.
         ValueError: The response has an item that the service cannot have written.
     """
     response = call(method, **parameters)

@@ -1,4 +1,4 @@
-"""Says which Error a client receives for each exception, and which status each code has."""
+"""Defines the Error that a client receives for each exception, and the status of each code."""
 
 from __future__ import annotations
 

@@ -21,10 +21,10 @@ class Invocation:
         self.key_id: str | None = None
         """The id of the key that was sent, valid or not; None unless it is well formed."""
         self.key_label: str | None = None
-        """The name that the operator gave the caller's key; None until it is known to be valid."""
+        """The operator's name for the caller's key; None until the key is known to be valid."""
 
     def has_left(self, seconds: float) -> bool:
-        """Tell whether that many seconds are left."""
+        """Return whether at least this many seconds are left."""
         return time.monotonic() + seconds <= self.deadline
 
 

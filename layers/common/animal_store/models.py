@@ -18,7 +18,7 @@ Name = Annotated[str, Field(min_length=1, max_length=256, pattern=NOT_BLANK)]
 
 @with_config(ConfigDict(strict=True))
 class NewPet(TypedDict):
-    """An animal as a client sends it. No text, boolean or fraction is taken for an integer."""
+    """An animal as a client sends it. A text, a boolean or a fraction is not an integer."""
 
     name: Name
     categoryId: Int64
@@ -120,7 +120,7 @@ def compile_core_schemas() -> dict[str, Any]:
 
 
 def _plain(schema: Any) -> Any:
-    """Leave out what only pydantic itself reads: classes, references and metadata."""
+    """Return a schema without what only pydantic reads: classes, references and metadata."""
     match schema:
         case dict():
             return {

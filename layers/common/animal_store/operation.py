@@ -1,4 +1,4 @@
-"""Runs every operation: authenticates, calls its function, renders the response, and logs it."""
+"""Runs operations: authenticates the caller, calls the function, renders and logs its response."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _cold_start = True
 
 
 class Deprecation(NamedTuple):
-    """The headers that mark an operation as deprecated. They name its resource's list as successor.
+    """The headers of a deprecated operation. They name the list of its resource as successor.
 
     Args:
         since: When it was deprecated, in seconds since 1970 (RFC 9745).
@@ -112,7 +112,7 @@ def _log_failure(error: Exception, response: Response, request: Request) -> None
 
 
 def _is_cold_start() -> bool:
-    """Tell whether this is the first request of the execution environment; True once."""
+    """Return True for the first request of the execution environment, then False."""
     global _cold_start
     cold_start, _cold_start = _cold_start, False
     return cold_start

@@ -42,7 +42,7 @@ def page(request: Request, catalogue: Catalogue[Any, Any], **filters: str | None
             set.
 
     Raises:
-        InvalidRequest: `limit` is out of bounds, or `cursor` is not of this list.
+        InvalidRequest: `limit` is out of bounds, or `cursor` is not a cursor of this list.
         StoreUnavailable: The store does not answer.
     """
     limit = request.integer("limit", minimum=1, maximum=100, default=20)
@@ -70,7 +70,7 @@ def _decode(cursor: str, scope: bytes) -> int:
     """Return the id after which the page of a cursor starts.
 
     Raises:
-        InvalidRequest: The cursor is not of a list of this scope.
+        InvalidRequest: It is not a cursor of a list of this scope.
     """
     # Check the format first: the decoder skips characters that it does not know, or raises its own
     # errors.

@@ -48,11 +48,11 @@ class NotFound(Exception):
 
 
 class PayloadTooLarge(Exception):
-    """The body is larger than any resource."""
+    """The body is larger than any resource can be."""
 
 
 class UnsupportedMediaType(Exception):
-    """The body is declared to be of another media type."""
+    """The Content-Type is not `application/json`."""
 
 
 class UnsupportedContentCoding(Exception):
@@ -67,7 +67,7 @@ class Request:
     """
 
     caller: str
-    """The hash of the caller's key. `operation` sets it before it calls a function."""
+    """The hash of the caller's key. `operation` sets it before it calls the function."""
 
     def __init__(self, event: Event) -> None:
         self._event = event
@@ -98,7 +98,7 @@ class Request:
     def path_parameter(self, name: str) -> str:
         """Return a path parameter, percent-decoded.
 
-        A REST API passes it on percent-encoded, as the client wrote it
+        API Gateway's REST APIs leave it percent-encoded, as the client wrote it
         (https://github.com/aws/aws-sam-cli/issues/771).
         """
         return unquote(self._event["pathParameters"][name])
@@ -177,7 +177,7 @@ class Request:
             UnsupportedContentCoding: The body is compressed.
             PayloadTooLarge: The body is larger than 16 KB. It is not parsed: 6 MB would take a
                 second.
-            InvalidRequest: The body is missing, is not JSON, or lacks members or has invalid ones.
+            InvalidRequest: The body is missing or not JSON, or members are missing or invalid.
         """
         content_types = self.header("Content-Type")
         if content_types and [_media_type(each) for each in content_types] != ["application/json"]:
@@ -194,13 +194,14 @@ class Request:
         return _validate(model, _parse_json(content))
 
     def idempotency_key(self) -> str | None:
-        """Return the Idempotency-Key without the quotes that the IETF's draft asks for, or None.
+        """Return the Idempotency-Key, or None if the client sent none.
 
+        The IETF's draft puts the key in quotes, which are removed; a key without quotes is as good:
         https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
 
         Raises:
-            InvalidRequest: The key is given twice, is empty, too long, has invisible characters,
-                or has a quote at one end only.
+            InvalidRequest: The key is given twice, is empty or too long, has invisible characters,
+                or has a quote at only one end.
         """
         keys = self.header("Idempotency-Key")
         if not keys:
@@ -225,7 +226,7 @@ class Request:
         schemes = self.header_elements("X-Forwarded-Proto")[-1:]
         scheme = schemes[0] if schemes and schemes[0] in _DEFAULT_PORT else "https"
         ports = self.header_elements("X-Forwarded-Port")[-1:]
-        # sam local puts the port into the name too. (An IPv6 address has colons inside brackets.)
+        # `sam local` adds the port to the name. (The colons of an IPv6 address are in brackets.)
         authority = re.sub(r":[0-9]*$", "", self.context["domainName"])
         if ports and _PORT.fullmatch(ports[0]) and ports[0] != _DEFAULT_PORT[scheme]:
             authority += f":{ports[0]}"

@@ -26,7 +26,7 @@ class Response(NamedTuple):
         status: The HTTP status.
         body: The resource or resources to return, or an Error; None for a response without
             content (204).
-        headers: Headers in addition to those that every response has.
+        headers: The headers that not every response has.
     """
 
     status: int

@@ -1,4 +1,4 @@
-"""Writes one line per request, for `operation`: its log entry and its metrics in one.
+"""Writes one line per request for `operation`: the log entry, which contains the metrics.
 
 CloudWatch reads the metrics from the log by the embedded metric format (EMF), which allows other
 members in a line:
@@ -61,9 +61,9 @@ _DIRECTIVES = {
     "Version": _directive("Errors", "Version"),
     "DeprecatedCalls": _directive("DeprecatedCalls", "KeyLabel"),
 }
-"""The directive for each of these members, in a line that has it."""
+"""Maps a member to the directive of each line that has this member."""
 
-# The errors by which the deployment alarms in template.yaml judge a version. A version that cannot
+# The deployment alarms in template.yaml count these errors of a version. A version that cannot
 # reach the store (no certificate authorities, a wrong address) is as broken as one that crashes.
 _FAULTS = {"internal_error", "service_unavailable"}
 
@@ -95,19 +95,18 @@ def write_line(  # noqa: PLR0913 - one argument for each fact of the line
     cold_start: bool,
     deprecated: bool,
 ) -> None:
-    """Write the line of a request.
+    """Write the line of a request, without the logger, which is slower.
 
-    It bypasses the logger, which is slower. Members without a value are left out, because log
-    bytes are billed.
+    Members without a value are left out, because log bytes are billed.
 
     Args:
         operation: The operation's name in the interface.
         response: The response.
         request: The event's `requestContext`. The heartbeat's has a stage of its own, so that it is
             not counted among the clients' requests.
-        invocation: The invocation that answered it.
+        invocation: The invocation that answered the request.
         latency_ms: The time from the event to the response, in milliseconds.
-        cold_start: Whether it is the first request of this execution environment.
+        cold_start: Whether the request is the first of this execution environment.
         deprecated: Whether the operation is deprecated.
     """
     now = datetime.now(UTC)

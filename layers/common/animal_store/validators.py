@@ -2,7 +2,7 @@
 
 To compile a model, pydantic's schema compiler must be imported, which would make a cold start 1.5
 times as long. `make build` therefore puts the compiled schemas next to this module. The source tree
-does not have them: there, the same function compiles them at import.
+does not have them, so there they are compiled at import.
 """
 
 from typing import Generic, TypeVar, cast
