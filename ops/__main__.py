@@ -4,15 +4,22 @@ import io
 import os
 import signal
 import sys
+from subprocess import CalledProcessError
+from zipfile import BadZipFile
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tools.local import LocalError
+from tools import CommandError
 
 # Errors that the person at the terminal can act on; OSError: a full disk, for instance.
-_EXPLAINED = (LocalError, OSError, BotoCoreError, ClientError)
-
-
+_EXPLAINED = (
+    BadZipFile,
+    BotoCoreError,
+    CalledProcessError,
+    ClientError,
+    CommandError,
+    OSError,
+)
 # Python's variables that are meant for this program.
 _KEPT = {"PYTHONBREAKPOINT", "PYTHONUNBUFFERED"}
 
@@ -20,23 +27,25 @@ _KEPT = {"PYTHONBREAKPOINT", "PYTHONUNBUFFERED"}
 def main() -> None:
     """Run the command that the arguments name."""
     _leave_what_was_inherited()
-    if sys.argv[1:] == ["run"]:
-        _end_at_signals()
-        # Bypasses the command-line library, which takes time that `make run` need not spend.
-        from tools.local.run import run
+    try:
+        if sys.argv[1:] == ["run"]:
+            _serve()
+        else:
+            _run_command()
+    except _EXPLAINED as error:
+        sys.exit(str(error))
 
-        try:
-            run()
-        except _EXPLAINED as error:
-            sys.exit(f"make run: {error}")
-        return
 
-    from subprocess import CalledProcessError
-    from zipfile import BadZipFile
+def _serve() -> None:
+    """Run the service, without the command-line library, whose import takes half a second."""
+    _end_at_signals()
+    from tools.local.run import run
 
+    run()
+
+
+def _run_command() -> None:
     from ops.cli import app
-    from ops.stage import DeploymentError
-    from tools.key_table import KeyAdministrationError
 
     # Stop everything that was started. Ctrl-C is listed too: what a shell starts in the background
     # ignores it, and so would sam, which is stopped with it.
@@ -46,16 +55,7 @@ def main() -> None:
     # workflow must read that a key is to be masked before it reads the key.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)
-    try:
-        app(prog_name="animal-store")
-    except (
-        *_EXPLAINED,
-        BadZipFile,
-        CalledProcessError,
-        DeploymentError,
-        KeyAdministrationError,
-    ) as error:
-        sys.exit(str(error))
+    app(prog_name="animal-store")
 
 
 def _leave_what_was_inherited() -> None:

@@ -10,11 +10,11 @@ import boto3
 import typer
 from botocore.exceptions import ClientError
 
-from tools import ROOT
+from tools import ROOT, CommandError
 from tools.key_table import KeyTable
 
 
-class DeploymentError(Exception):
+class DeploymentError(CommandError):
     """The service cannot be deployed or tested; the message is for the person at the terminal."""
 
 

@@ -7,3 +7,7 @@ ROOT = Path(__file__).resolve().parents[1]
 """The checkout."""
 
 sys.path.append(str(ROOT / "layers/common"))  # the layer is not an installed package
+
+
+class CommandError(Exception):
+    """A command cannot do what it was asked for; the message is for the person at the terminal."""

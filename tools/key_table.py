@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from animal_store import api_key
 
+from tools import CommandError
+
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
@@ -24,7 +26,7 @@ EXAMPLE_KEY = "animal_test_AnExampleKeyThatOpensNothingHere0iR7H8"
 """The key of the files in `events/`. It opens only a local store, while a command serves them."""
 
 
-class KeyAdministrationError(Exception):
+class KeyAdministrationError(CommandError):
     """A key cannot be issued, listed or revoked; the message is for the person at the terminal."""
 
 

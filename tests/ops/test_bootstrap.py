@@ -43,8 +43,7 @@ def github(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 @pytest.fixture
 def sam(monkeypatch: pytest.MonkeyPatch) -> Mock:
     """Let sam change nothing and succeed."""
-    sam = Mock()
-    sam.return_value.wait.return_value = 0
+    sam = Mock(return_value=Mock(wait=lambda: 0))
     monkeypatch.setattr(programs, "sam", sam)
     return sam
 
@@ -85,6 +84,6 @@ def test_production_without_a_reviewer_is_refused(
 def test_failed_bootstrap_names_the_state_of_its_stack(
     account: Account, sam: Mock
 ) -> None:
-    sam.return_value.wait.return_value = 1
+    sam.return_value.wait = lambda: 1
     with pytest.raises(DeploymentError, match="bootstrap is CREATE_COMPLETE"):
         bootstrap.bootstrap(account.stage, "octo/animals", [])

@@ -182,29 +182,22 @@ def test_artifact_is_never_replaced_by_other_bytes(live: Account) -> None:
     deploy(live.stage, pack("zebra"))  # the same bytes
 
 
-def test_rollback_without_a_commit_lists_the_newest_artifact_first(
+def test_rollback_lists_the_newest_artifact_first_and_refuses_ambiguous_digits(
     live: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monday, tuesday = (
+        datetime(2026, 11, 2, tzinfo=UTC),
+        datetime(2026, 11, 3, tzinfo=UTC),
+    )
     live.answers["ListObjectsV2"] = {
         "Contents": [
-            {
-                "Key": "artifacts/ant.zip",
-                "LastModified": datetime(2026, 11, 2, tzinfo=UTC),
-            },
-            {
-                "Key": "artifacts/bee.zip",
-                "LastModified": datetime(2026, 11, 3, tzinfo=UTC),
-            },
+            {"Key": "artifacts/ant.zip", "LastModified": monday},
+            {"Key": "artifacts/ape.zip", "LastModified": tuesday},
         ]
     }
-    capsys.readouterr()
     rollback(live.stage)
-    assert capsys.readouterr().out == (
-        "2026-11-03 00:00 UTC bee\n2026-11-02 00:00 UTC ant\n"
+    assert capsys.readouterr().out.endswith(
+        "2026-11-03 00:00 UTC ape\n2026-11-02 00:00 UTC ant\n"
     )
-
-
-def test_rollback_to_digits_of_no_stored_commit_is_refused(live: Account) -> None:
-    with pytest.raises(DeploymentError, match="animal-store rollback production lists"):
-        rollback(live.stage, "bee")
-    assert live.calls == []
+    with pytest.raises(DeploymentError, match="2 stored artifacts are of a commit"):
+        rollback(live.stage, "a")

@@ -38,13 +38,15 @@ def check(statements: list[dict[str, Any]], table: dict[str, Any]) -> None:
     expected: list[Request] = []
     for verb in ("may", "may not"):
         for name, actions in table[verb].items():
-            resource, context = TABLES["resources"][name]
+            service, resource, context = TABLES["resources"][name]
             request = {
                 "allowed": verb == "may",
                 "context": context,
                 "resource": resource,
             }
-            expected += [request | {"action": action} for action in actions]
+            expected += [
+                request | {"action": f"{service}:{action}"} for action in actions
+            ]
     policy = {"Version": "2012-10-17", "Statement": statements}
     assert evaluate(policy, expected) == expected
 

@@ -80,10 +80,3 @@ def test_check_that_cannot_be_made_is_named_and_the_rest_is_still_checked(
     printed = capsys.readouterr().out
     assert "! keys cannot be checked: An error occurred" in printed
     assert "GET /v1/pets: 0.100%" in printed
-
-
-def test_stage_without_a_stack_is_one_line(
-    account: Account, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert status(account.stage) == 1
-    assert capsys.readouterr().out == "animal-store-production does not exist\n"
