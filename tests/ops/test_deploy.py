@@ -53,6 +53,14 @@ def test_deployed_tables_cannot_be_replaced_or_deleted(live: Account) -> None:
     }
 
 
+def test_functions_differ_in_each_deployment_so_that_each_gets_a_version(
+    live: Account,
+) -> None:
+    stack = live.client("cloudformation").get_template(StackName=live.stage.stack)
+    variables = stack["TemplateBody"]["Globals"]["Function"]["Environment"]["Variables"]
+    assert variables == {"DEPLOYMENT": live.stage.outputs()["Deployed"]}
+
+
 def test_staging_runs_the_whole_suite(
     live: Account, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
