@@ -42,10 +42,10 @@ def test_header_without_a_valid_key_is_refused_with_401(
 
 
 @openapi.each_operation
-def test_request_that_is_wrong_in_all_else_says_only_that_the_key_is_unknown(
+def test_unknown_key_is_refused_with_401_whatever_else_is_wrong(
     client: Client, operation: openapi.Operation
 ) -> None:
-    """Path, parameters, headers and body are wrong too."""
+    """Path, parameters, headers and body of this request are wrong too."""
     headers = {
         "Authorization": f"Bearer {UNKNOWN_KEY}",
         "Content-Type": "text/plain",
@@ -77,7 +77,7 @@ def test_key_in_another_place_is_refused_with_401(client: Client, api_key: str) 
 
 
 @pytest.mark.parametrize("scheme", ["bearer ", "bEaReR   "])
-def test_case_and_spaces_before_the_key_do_not_count(
+def test_scheme_is_accepted_in_any_case_and_with_spaces(
     client: Client, api_key: str, scheme: str
 ) -> None:
     """RFC 9110, sections 5.1, 11.1 and 11.4."""

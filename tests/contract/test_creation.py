@@ -1,4 +1,4 @@
-"""createPet: the members of a new animal, and that it is kept as it was sent."""
+"""createPet: the members of an animal (schema NewPet), and "Numbers" in openapi.yaml."""
 
 import pytest
 from httpx2 import Client

@@ -1,4 +1,4 @@
-"""listPets: parameters and their limits, pages, links (RFC 8288) and cursors."""
+"""listPets: its parameters, and "Paging" in openapi.yaml."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -45,6 +45,7 @@ def pages(client: Client, url: str) -> Iterator[Response]:
     """Follow a list from a page to its end."""
     while url:
         page = client.get(url)
+        assert page.status_code == 200, page.text
         yield page
         url = page.links.get("next", {}).get("url", "")
 

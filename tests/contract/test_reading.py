@@ -1,4 +1,4 @@
-"""getPet: the animal by its id, and the announcement of the operation's end."""
+"""getPet: the animal by its id, and "Deprecation" in openapi.yaml."""
 
 import pytest
 from httpx2 import Client

@@ -1,4 +1,4 @@
-"""Paths and methods that the interface does not have, and how a path may be written."""
+"""Paths and methods: "Requests" in openapi.yaml."""
 
 import pytest
 from httpx2 import Client
