@@ -44,9 +44,8 @@ def clients_by_stage(data: Path) -> Iterator[tuple[dict[str, TestClient], str]]:
             service = stack.enter_context(open_store(DataFolder(data)))
             staging = service.gateway(template)
         production = Gateway(load_template(Waf="true"), staging.handlers)
-        key, _ = service.keys(template).issue("tests", "test")
         clients = {}
         for name, gateway in (("staging", staging), ("production", production)):
             client = TestClient(application(gateway), BASE_URL, follow_redirects=False)
             clients[name] = stack.enter_context(client)
-        yield clients, key
+        yield clients, service.api_key(template)

@@ -64,7 +64,7 @@ ERROR = DOCUMENT["components"]["responses"]["InternalError"]
 UNKNOWN_ROUTE = Operation("", "", "", {"404": ERROR})
 
 each_operation = pytest.mark.parametrize(
-    "operation", OPERATIONS, ids=[operation.id for operation in OPERATIONS]
+    "operation", OPERATIONS, ids=lambda operation: operation.id
 )
 """Runs a test with each operation."""
 
