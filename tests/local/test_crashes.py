@@ -1,4 +1,4 @@
-"""`make run` is killed outright while clients write: what was answered is there, once."""
+"""`make run` is killed while clients write: each acknowledged animal is there once."""
 
 import random
 import time
@@ -20,7 +20,7 @@ KILLS, CLIENTS = 10, 32
 
 
 def create_until_killed(http: httpx2.Client, ids: dict[str, int], name: str) -> str:
-    """Create animals, the first with this name, and note their ids; return who was not answered."""
+    """Create animals, the first with this name, and note their ids; return the unanswered name."""
     while True:
         pet = {"name": name, "categoryId": 1}
         headers = {"Idempotency-Key": name}
@@ -33,7 +33,7 @@ def create_until_killed(http: httpx2.Client, ids: dict[str, int], name: str) -> 
 
 
 @pytest.mark.slow
-def test_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
+def test_killed_service_loses_and_doubles_nothing(tmp_path: Path) -> None:
     answered: dict[str, int] = {}
     unanswered = [uuid.uuid4().hex for _ in range(CLIENTS)]
     for _ in range(KILLS):

@@ -82,11 +82,6 @@ def test_other_file_is_refused_and_left_as_it_is(tmp_path: Path, position: int) 
             "Query condition missed key schema element: ['pk', 'id']",
         ),
         (
-            "PutItem",
-            {"Item": {"pk": {"S": ""}, "id": {"N": "1"}}},
-            "{'pk': {'S': ''}, 'id': {'N': '1'}} lacks a key of ['pk', 'id']",
-        ),
-        (
             "UpdateItem",
             {"Key": COUNTER, "UpdateExpression": "SET status = :one", **ONE},
             "Attribute name is a reserved keyword; reserved keyword: status",

@@ -156,9 +156,9 @@ class _Call:
     def _place(self, item: Item) -> tuple[str, str, int]:
         """Return the table and key of an item; 0 stands for the range key that a table lacks."""
         match [item.get(name) for name in self._keys()]:
-            case [{"S": text}] if text:
+            case [{"S": text}]:
                 return self._table, text, 0
-            case [{"S": text}, {"N": number}] if text:
+            case [{"S": text}, {"N": number}]:
                 return self._table, text, int(number)
         raise Refusal(f"{item} lacks a key of {self._keys()}")
 

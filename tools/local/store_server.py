@@ -1,8 +1,9 @@
-"""The local store over HTTP, for functions in containers."""
+"""Applications on a thread of their own, such as the local store for functions in containers."""
 
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from socket import socket
 from threading import Thread
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +20,35 @@ from tools.local.store import Database
 
 
 @contextmanager
-def serve_store(database: Database, address: str) -> Iterator[tuple[int, str]]:
+def serve(
+    application: Starlette, listener: socket, certificate: str | None = None
+) -> Iterator[int]:
+    """Serve an application until the end of the block; yield its port.
+
+    Args:
+        application: The application.
+        listener: The socket on which it listens.
+        certificate: The path of a certificate with its key, for HTTPS.
+    """
+    # A container is seldom idle for ten minutes between two calls, so its connection is kept.
+    config = uvicorn.Config(
+        application, log_config=None, timeout_keep_alive=600, ssl_certfile=certificate
+    )
+    server = uvicorn.Server(config)
+    with listener:
+        thread = Thread(target=server.run, args=[[listener]])
+        thread.start()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@contextmanager
+def serve_store(
+    database: Database, address: str, certificate: str | None = None
+) -> Iterator[tuple[int, str]]:
     """Answer DynamoDB requests at an address; give the port and the access key id that is accepted.
 
     The id is as hard to guess as a secret key, so signatures are not verified.
@@ -36,20 +65,11 @@ def serve_store(database: Database, address: str) -> Iterator[tuple[int, str]]:
         response = await run_in_threadpool(database.answer, target, sent)
         return Response(response.content, response.status_code, response.headers)
 
-    application = Starlette(routes=[Route("/", answer, methods=["POST"])])
-    # A container is seldom idle for ten minutes between two calls, so its connection is kept.
-    config = uvicorn.Config(application, log_config=None, timeout_keep_alive=600)
-    server = uvicorn.Server(config)
     try:
         listener = listen(address, 0)
     # An engine in a virtual machine has an address that leads to the loopback address.
     except OSError:
         listener = listen("127.0.0.1", 0)
-    with listener:
-        thread = Thread(target=server.run, args=[[listener]])
-        thread.start()
-        try:
-            yield listener.getsockname()[1], access_key_id
-        finally:
-            server.should_exit = True
-            thread.join()
+    application = Starlette(routes=[Route("/", answer, methods=["POST"])])
+    with serve(application, listener, certificate) as port:
+        yield port, access_key_id
