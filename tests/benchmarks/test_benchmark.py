@@ -19,7 +19,7 @@ from tools.packaging.targets import MACHINE, PYTHON
 def test_cold_start_takes_at_most_three_quarters_of_a_tuned_handlers(
     tmp_path: Path,
 ) -> None:
-    # Here, because the import makes a certificate, which takes long.
+    # Here, because the import takes long.
     from tools.benchmarks.__main__ import measure, prepare
 
     run("make", "build", f"ARCH={MACHINE}", cwd=ROOT)
