@@ -138,7 +138,7 @@ def test_contract_holds_over_http_on_amazons_engine(tmp_path: Path) -> None:
         check_contract(service)
 
 
-def test_data_stays_when_the_service_is_stopped(tmp_path: Path) -> None:
+def test_data_stays_when_the_service_stops_and_starts_again(tmp_path: Path) -> None:
     with run_service(tmp_path) as service:
         pet = service.http.post("/pets", json={"name": "Mia", "categoryId": 1}).json()
         service.http.close()
@@ -149,6 +149,7 @@ def test_data_stays_when_the_service_is_stopped(tmp_path: Path) -> None:
 
     with closing(Database(DataFolder(tmp_path).database)) as database:
         assert pets(database) == [pet]
+    assert command(tmp_path, "run").exit_code == 0
 
 
 @pytest.mark.parametrize(

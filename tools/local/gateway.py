@@ -59,12 +59,7 @@ def load_handlers(template: Template) -> Mapping[str, Handler]:
     handlers = {}
     for name, function in functions:
         module, _, attribute = function.handler.rpartition(".")
-        path = function.code / f"{module}.py"
-        try:
-            handlers[name] = runpy.run_path(str(path))[attribute]
-        except (Exception, SystemExit) as error:
-            traceback.print_exc()
-            raise LocalError(f"{path} cannot be loaded: {error!r}") from error
+        handlers[name] = runpy.run_path(f"{function.code}/{module}.py")[attribute]
     return handlers
 
 

@@ -43,6 +43,7 @@ def sam_local() -> None:
     """Serve the API from containers (PORT, DATA), and the store to any `sam local`."""
     signal.signal(signal.SIGHUP, signal.default_int_handler)
     os.environ.pop(ENDPOINT_VARIABLE, None)  # containers use the store of the folder
+    address = host_address()
     folder, template = events_folder(), load_template(stage="staging")
     with (
         suppress(KeyboardInterrupt),
@@ -51,7 +52,6 @@ def sam_local() -> None:
     ):
         with listen_on_port() as listener:
             port = listener.getsockname()[1]  # sam itself listens there
-        address = host_address()
         gateway = service.gateway(template)
         add_examples(gateway, service)
         assert service.database  # noqa: S101 - for mypy

@@ -97,7 +97,8 @@ _Loader.add_multi_constructor("!", _long_form)
 
 def read(path: Path) -> Any:
     """Read a template as it is written, with the long form of each function."""
-    return yaml.load(path.read_text("utf-8"), _Loader)  # noqa: S506 - is safe
+    with path.open("rb") as file:
+        return yaml.load(file, _Loader)  # noqa: S506 - is safe
 
 
 def load(path: Path, parameters: Mapping[str, str], stack: str) -> Template:
@@ -105,17 +106,7 @@ def load(path: Path, parameters: Mapping[str, str], stack: str) -> Template:
 
     The names of its tables begin with the stack's.
     """
-    try:
-        return _load(path.parent, read(path), parameters, stack)
-    # Someone may be editing the file; a linter says where the mistake is.
-    except Exception as error:
-        why = f"{type(error).__name__}: {error}"
-        raise LocalError(f"{path} cannot be used: {why}") from error
-
-
-def _load(
-    folder: Path, document: dict[str, Any], parameters: Mapping[str, str], stack: str
-) -> Template:
+    folder, document = path.parent, read(path)
     declared = document["Parameters"]
     references = {name: declared[name].get("Default") for name in declared}
     references |= {name: f"{stack}-{name}" for name in document["Resources"]}
