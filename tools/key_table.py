@@ -15,12 +15,9 @@ from tools import CommandError
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
-Environment = Literal["live", "test"]
-
 # Keys for checks are drawn until their hash begins with 00, so that IAM (LeadingKeys in
 # ops/bootstrap.yaml) can let CheckRole write the records of such keys only.
 CHECK_HASH = "00"
-
 
 EXAMPLE_KEY = "animal_test_AnExampleKeyThatOpensNothingHere0iR7H8"
 """The key of the files in `events/`. It opens only a local store, while a command serves them."""
@@ -82,13 +79,6 @@ class KeyTable:
             ConditionExpression="attribute_not_exists(label)",
         )
 
-    def get(self, digest: str) -> KeyRecord | None:
-        """Read one record."""
-        answer = self.dynamodb.get_item(
-            TableName=self.name, Key={"hash": {"S": digest}}, ConsistentRead=True
-        )
-        return _record(answer["Item"]) if "Item" in answer else None
-
     def all(self) -> list[KeyRecord]:
         """Read every record, the oldest first."""
         pages = self.dynamodb.get_paginator("scan").paginate(
@@ -99,7 +89,7 @@ class KeyTable:
     def issue(
         self,
         label: str,
-        environment: Environment,
+        environment: Literal["live", "test"],
         expires: int | None = None,
         *,
         is_check: bool = False,
@@ -139,15 +129,16 @@ class KeyTable:
             raise KeyAdministrationError(
                 "Give the key, or its id from `list`: 12 hexadecimal digits."
             )
-        found = [key.hash for key in self.all() if key.hash.startswith(identifier)]
-        if len(found) != 1:
-            raise KeyAdministrationError(f"{len(found)} keys have this id: see `list`.")
+        hashes = [key.hash for key in self.all() if key.hash.startswith(identifier)]
+        if len(hashes) != 1:
+            raise KeyAdministrationError(
+                f"{len(hashes)} keys have this id: see `list`."
+            )
         answer = self.dynamodb.update_item(
             TableName=self.name,
-            Key={"hash": {"S": found[0]}},
+            Key={"hash": {"S": hashes[0]}},
             UpdateExpression="SET revoked = if_not_exists(revoked, :now), "
             "revokedBy = if_not_exists(revokedBy, :who)",
-            ConditionExpression="attribute_exists(label)",
             ExpressionAttributeValues={
                 ":now": {"N": str(int(time.time()))},
                 ":who": {"S": self.who()},

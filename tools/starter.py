@@ -5,7 +5,6 @@ import builtins
 import hashlib
 import keyword
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -15,16 +14,14 @@ from pathlib import Path
 from tools import ROOT
 from tools.git import git
 
-# These are copied as they are: the names of animals are none of their words, but digests are.
-_COPIED = ("LICENSE", "tools/locks/")
-# Measurements of this service, which are not the new one's.
-_LEFT_OUT = ("tools/benchmarks/RESULTS.md",)
 # These match a word of a sentence and a part of a name, but nothing of "snippets".
 _WORDS = (
     ("(?<![a-z])(animal|pet)(?=s?(?![a-z]))", str.lower),
     ("(Animal|Pet)(?=s?(?![a-z]))", str.capitalize),
     ("(ANIMAL|(?<![A-Z])PET)(?=S?(?![A-Z]))", str.upper),
 )
+# README shows a module, so ruff cannot be left to put all of these in order.
+_IMPORTS = re.compile(r"(?m)^(from \w+_store\.\w+ import [^(\n]*\n)+")
 
 
 def starter(name: str, dest: Path) -> None:
@@ -34,52 +31,40 @@ def starter(name: str, dest: Path) -> None:
         name: The resource, such as book; several are called books.
         dest: The folder.
     """
-    python = {*keyword.kwlist, *dir(builtins)}
-    if not re.fullmatch("[a-z]{2,12}", name) or python & {name, f"{name}s"}:
+    is_pythons = keyword.iskeyword(name) or hasattr(builtins, name)
+    if is_pythons or not re.fullmatch("[a-z]{2,12}", name):
         sys.exit(f"{name}: 2 to 12 letters from a to z, and no word of Python's own.")
     if dest.exists():
         sys.exit(f"{dest}: exists already.")
-    try:
-        author = _author()
-        with tempfile.TemporaryDirectory() as folder:
-            tree = Path(folder, "tree")
-            _write(tree, name)
-            _finish(tree, name, author)
-            dest.parent.mkdir(parents=True, exist_ok=True)
-            shutil.move(tree, dest)
-    except subprocess.CalledProcessError as error:
-        sys.exit(f"{error}\nIt says why above. Nothing was written to {dest}.")
-    print(f"A service of your own: cd {shlex.quote(str(dest))} && make run")
-
-
-def _author() -> dict[str, str]:
-    """Return who commits, as git's variables; git fails if it does not know the name."""
-    command = ["git", "var", "GIT_AUTHOR_IDENT"]
-    identity = subprocess.check_output(command, cwd=ROOT, text=True)
-    author, _, email = identity.rsplit(">", 1)[0].partition(" <")
-    variables = {}
-    for role in ("AUTHOR", "COMMITTER"):
-        variables[f"GIT_{role}_NAME"] = author
-        variables[f"GIT_{role}_EMAIL"] = email
-    return variables
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder, "tree")
+        _write(tree, name)
+        try:
+            _commit(tree)
+        except subprocess.CalledProcessError as error:
+            sys.exit(f"{error}\nIt says why above. Nothing was written to {dest}.")
+        shutil.move(tree, dest)
+    print(f"A service of your own is in {dest}. Go there, then: make run")
 
 
 def _write(tree: Path, name: str) -> None:
     """Write each file that git has of this tree, with the other name."""
     uses = re.compile(rf"(?m)((def|class) |^from (\S+\.)?|import (.*, )?){name}s?\b")
-    for file in git(ROOT, "ls-files", "-z").decode().split("\0"):
-        if not file or file in _LEFT_OUT:
-            continue
+    # The new service has no measurements yet.
+    files = git(ROOT, "ls-files", "-z", ":!tools/benchmarks/RESULTS.md")
+    for file in files.decode().rstrip("\0").split("\0"):
         new = tree / renamed(file, name)
         new.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / file, new)
-        if file.startswith(_COPIED):
-            continue
+        if file.startswith("tools/locks/"):
+            continue  # a digest may have letters that read like a word
         text = new.read_text("utf-8")
         if file.endswith(".py") and uses.search(text):
             sys.exit(f"{name}: the code uses this name, in {file}.")
+        # A name of twelve letters makes lines longer than this tree's limit.
+        text = text.replace("max-line-length = 100", "max-line-length = 160")
         text = text.replace(cursor("pet"), cursor(name))
-        new.write_text(renamed(text, name), "utf-8")
+        new.write_text(_IMPORTS.sub(_in_order, renamed(text, name)), "utf-8")
 
 
 def cursor(partition: str) -> str:
@@ -90,35 +75,16 @@ def cursor(partition: str) -> str:
     return base64.urlsafe_b64encode(position + checksum).decode()
 
 
-def _finish(tree: Path, name: str, author: dict[str, str]) -> None:
-    """Format the new tree, lock it under its own name, and commit it."""
-    # A name of twelve letters makes lines longer than this tree's limit.
-    settings = tree / "pyproject.toml"
-    limits = settings.read_text("utf-8").replace(
-        "max-line-length = 100", "max-line-length = 160"
-    )
-    settings.write_text(limits, "utf-8")
-    readme, handler = tree / "README.md", tree / f"functions/list_{name}s/app.py"
-    shown = _code(handler)
-    ruff, uv = f"{sys.prefix}/bin/ruff", f"{ROOT}/.tools/uv/bin/uv"
-    for command in (
-        [ruff, "check", "--quiet", "--fix"],
-        [ruff, "format", "--quiet"],
-        [uv, "lock", "--quiet"],
-    ):
-        subprocess.run(command, cwd=tree, check=True)
-    # Imports of another name may have another order.
-    text = readme.read_text("utf-8").replace(shown, _code(handler))
-    readme.write_text(text, "utf-8")
+def _commit(tree: Path) -> None:
+    """Format the new tree and commit it."""
+    ruff = f"{sys.prefix}/bin/ruff"
+    subprocess.run([ruff, "check", "--quiet", "--fix"], cwd=tree, check=True)
+    subprocess.run([ruff, "format", "--quiet"], cwd=tree, check=True)
     git(tree, "init", "--quiet", "--initial-branch", "main")
     git(tree, "add", "--all")
-    git(tree, "commit", "--quiet", "--message", "Start the service", **author)
-
-
-def _code(module: Path) -> str:
-    """Return a module from its first import on, as README shows it."""
-    text = module.read_text("utf-8")
-    return text[text.index("\nfrom ") :]
+    # Who commits is one of the personal settings, which `git` leaves out.
+    commit = ["git", "commit", "--quiet", "--no-verify", "--no-gpg-sign"]
+    subprocess.run([*commit, "-m", "Start the service"], cwd=tree, check=True)
 
 
 def renamed(text: str, name: str) -> str:
@@ -127,6 +93,11 @@ def renamed(text: str, name: str) -> str:
         text = re.sub(pattern, case(name), text)
     article = r"\1n\2" if name[0] in "aeiou" else r"\1\2"
     return re.sub(rf"(?i)\b(a)n?( [`*]*{name})", article, text)
+
+
+def _in_order(imports: re.Match[str]) -> str:
+    """Return lines in alphabetical order."""
+    return "".join(sorted(imports[0].splitlines(keepends=True)))
 
 
 if __name__ == "__main__":
