@@ -8,25 +8,20 @@ import pytest
 from tools.git import git
 
 
-@pytest.fixture
-def repository(tmp_path: Path) -> Path:
-    """A folder whose repository has one file."""
+def test_git_hook_of_another_repository_does_not_redirect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     git(tmp_path, "init", "--quiet")
     (tmp_path / "app.py").touch()
     git(tmp_path, "add", ".")
-    return tmp_path
+    monkeypatch.setenv("GIT_INDEX_FILE", f"{tmp_path}/other/.git/index")
+
+    assert git(tmp_path, "ls-files") == b"app.py\n"
 
 
-def test_git_hook_of_another_repository_does_not_redirect(
-    repository: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GIT_INDEX_FILE", f"{repository}/other/.git/index")
-
-    assert git(repository, "ls-files") == b"app.py\n"
-
-
-def test_repository_of_a_folder_above_is_not_taken(repository: Path) -> None:
-    (repository / "unpacked").mkdir()
+def test_repository_of_a_folder_above_is_not_taken(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet")
+    (tmp_path / "unpacked").mkdir()
 
     with pytest.raises(CalledProcessError):
-        git(repository / "unpacked", "ls-files")
+        git(tmp_path / "unpacked", "ls-files")

@@ -11,12 +11,8 @@ PLACES = [
     ("template.yaml", r"Runtime: python(.*)"),
     ("template.yaml", r"CompatibleRuntimes: \[python(.*)\]"),
     ("tools/find-python", r"set -- python([\d.]+) "),
-    ("tools/find-python", r"versions/([\d.]+)\.\*/bin/python[\d.]+"),
-    ("tools/find-python", r"\(([\d.]+) is best: it is what AWS runs\)"),
     ("tools/local/sam.py", r"lambda/python:([\d.]+)-"),
-    ("README.md", r"badge/python-([\d.]+)-"),
     (".github/CONTRIBUTING.md", r"; ([\d.]+) to build for AWS"),
-    ("tools/benchmarks/README.md", r"# on Linux with CPython ([\d.]+)"),
 ]
 
 
