@@ -76,7 +76,6 @@ class KeyTable:
                 for name, value in asdict(record).items()
                 if value is not None
             },
-            ConditionExpression="attribute_not_exists(label)",
         )
 
     def all(self) -> list[KeyRecord]:

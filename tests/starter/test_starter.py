@@ -62,6 +62,7 @@ def test_starter_whose_formatting_fails_leaves_nothing(
     [
         ("Book", "letters from a to z"),
         ("class", "Python's own"),
+        ("list", "Python's own"),
         ("response", "the code uses this name, in functions"),
     ],
 )
