@@ -7,6 +7,7 @@ import tomllib
 from importlib.util import cache_from_source
 from io import BytesIO
 from pathlib import Path
+from platform import machine
 from zipfile import ZipFile
 
 import botocore
@@ -154,7 +155,9 @@ def build_in(folder: Path, **variables: str) -> bytes:
 
 
 @pytest.mark.slow
-def test_commit_gives_the_same_artifact_wherever_it_is_built(tmp_path: Path) -> None:
+def test_commit_gives_one_artifact_for_its_processor_wherever_it_is_built(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "t mp").mkdir()
 
     first = build_in(tmp_path / "a")
@@ -163,6 +166,9 @@ def test_commit_gives_the_same_artifact_wherever_it_is_built(tmp_path: Path) -> 
     )
 
     assert first == second
+    built = (tmp_path / "a/.aws-sam/build/CommonLayer").rglob("*.so")
+    library = f"_pydantic_core.cpython-313-{machine()}-linux-gnu.so"
+    assert [file.name for file in built] == [library]
 
 
 def test_build_sees_only_what_is_committed_and_prints_the_rest(
