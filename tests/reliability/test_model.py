@@ -1,23 +1,22 @@
-"""Random histories of creations, some at once, some that fail, by docs/reliability.md's rules."""
+"""Random creations, some at once, some that fail, by docs/reliability.md's rules."""
 
 import json
-from functools import partial
-from itertools import chain
-from operator import methodcaller
-from typing import Any
+import time
+from collections.abc import Iterator
+from random import Random
 
 import pytest
 from botocore.awsrequest import AWSResponse
-from hypothesis import strategies as st
-from hypothesis.stateful import rule
 
-from tests.reliability.histories import DONE, Histories, Plan, die, run
 from tests.support import handlers
+from tests.support.clock import Clock, install_clock
 from tests.support.fault_injection import (
     LOST_REQUEST,
     LOST_RESPONSE,
     THROTTLED,
     Attempt,
+    Fault,
+    FaultyStore,
     after,
     cancelled,
     error,
@@ -26,7 +25,7 @@ from tests.support.fault_injection import (
 pytestmark = pytest.mark.slow
 
 DAY_S = 24 * 60 * 60
-Pet = dict[str, Any]
+DONE: Fault = Attempt.carry_out
 
 
 def conflict(attempt: Attempt) -> AWSResponse | None:
@@ -36,9 +35,14 @@ def conflict(attempt: Attempt) -> AWSResponse | None:
     return error(400, "TransactionConflictException")(attempt)
 
 
-# What the attempts of a call meet. With the first two it succeeds.
-OUTCOMES: list[Plan] = [
-    [DONE],
+def die(_: Attempt) -> AWSResponse:
+    """End the process that sent a request."""
+    raise SystemExit
+
+
+# What the attempts of a call meet. Most calls are done, so that histories get beyond the first.
+CALLS: list[list[Fault]] = [
+    *([[DONE]] * 12),
     [LOST_RESPONSE, DONE],
     [THROTTLED] * 3,
     [conflict],
@@ -46,63 +50,72 @@ OUTCOMES: list[Plan] = [
     [die],
     [after(die)],
 ]
-KEYS = st.sampled_from(["", "a", "b"])
-# Two creations with one key and different statuses have different bodies.
-STATUSES = st.sampled_from(["available", "sold"])
-# Most calls are done, so that histories get beyond the first.
-CALLS = st.sampled_from([[DONE]] * 3 + OUTCOMES)
-ALONE = st.lists(CALLS, max_size=3)
-OTHER = st.builds(methodcaller, st.just("create"), KEYS, STATUSES, ALONE)
-PLANS = ALONE | st.lists(CALLS | OTHER.map(lambda other: [other]), max_size=4)
 
 
-class Creations(Histories):
-    """Creations, and the items that the store has been seen to have."""
+class History:
+    """Creations, and the items that the store has been seen to have.
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.requests = 0
-        self.pets: dict[int, Pet] = {pet["id"]: pet for pet in handlers.pets()}
-        # Of each key the latest animal, and when it was made.
-        self.made: dict[str, tuple[int, float]] = {}
+    Attributes:
+        pets: By their ids, all animals.
+        owned: Of each Idempotency-Key the latest animal, and when its record expires.
+        attempts: What the next attempts meet.
+        met: What those of the creation at work have met.
+        depth: How many creations are at work.
+    """
 
-    @rule(seconds=st.sampled_from([DAY_S // 2, DAY_S]))
-    def wait(self, seconds: int) -> None:
-        self.clock.advance(seconds)
+    def __init__(self, clock: Clock, seed: int) -> None:
+        self.clock, self.chance = clock, Random(seed)
+        self.store = FaultyStore(self.answer)
+        self.pets = {pet["id"]: pet for pet in handlers.pets()}
+        self.owned: dict[str, tuple[int, float]] = {}
+        self.attempts: list[Fault] = []
+        self.met: set[Fault] = set()
+        self.depth = self.requests = 0
 
-    @rule(key=KEYS, status=STATUSES, calls=PLANS)
-    def create(self, key: str, status: str, calls: list[Plan]) -> None:
+    def answer(self, attempt: Attempt) -> AWSResponse | None:
+        """Answer a request to the store, perhaps after somebody else's creation."""
+        if self.depth < 3 and self.chance.random() < 0.2:
+            self.create()
+        self.attempts = self.attempts or [*self.chance.choice(CALLS)]
+        fault = self.attempts.pop(0)
+        self.met.add(fault)
+        return fault(attempt)
+
+    def wait(self) -> None:
+        self.clock.advance(DAY_S // 2)
+
+    def create(self) -> None:
+        """Create an animal; compare response and store with the rules."""
+        key = self.chance.choice(["", "a", "b"])
         self.requests += 1
-        name = f"{key} {status}" if key else f"free {self.requests}"
-        body = {"name": name, "categoryId": 1, "status": status}
+        # Two creations with one key may have different bodies.
+        name = self.chance.choice("xy") if key else f"without key {self.requests}"
+        body = {"name": key + name, "categoryId": 1}
         headers = {"Idempotency-Key": [key]} if key else {}
-        send = partial(handlers.send, "create-201", headers, DAY_S)
-        owner, plan = self.valid_animal_of(key), list(chain(*calls))
-        met = list(plan)
-
-        response = self.perform(plan, partial(send, body=json.dumps(body)))
-
+        event = handlers.make_event("create-201", headers, body=json.dumps(body))
+        outer, self.met = self.met, set()
+        self.depth += 1
+        try:
+            response = handlers.invoke(event, DAY_S)
+        except SystemExit:
+            response = None
+        self.depth -= 1
+        met, self.met = self.met, outer
         self.check_store()
-        del met[len(met) - len(plan) :]
-        was_alone = not any(isinstance(step, methodcaller) for step in met)
         if response is None or response.status == 503:
-            assert {*met} - {DONE, LOST_RESPONSE}, "a failure without a reason"
+            assert met - {DONE, LOST_RESPONSE}, "a failure without a reason"
         elif response.status == 422:
-            pet_id, _ = self.made[key]
-            assert self.pets[pet_id]["name"] != name, "the body is the same"
-            assert owner or not was_alone, "the key was free"
+            assert self.pets[self.owner(key)]["name"] != body["name"]
         else:
             assert response.status == 201
             pet_id = response.body["id"]
             assert self.pets[pet_id] == response.body == {"id": pet_id, **body}
-            assert not key or self.made[key][0] == pet_id, "not the key's animal"
-            is_replayed = "Idempotency-Replayed" in response.headers
-            assert is_replayed == (pet_id == owner) or not was_alone
+            assert not key or pet_id == self.owner(key)
 
-    def valid_animal_of(self, key: str) -> int | None:
-        """Return the animal of a key whose record has not expired."""
-        pet_id, made = self.made.get(key, (None, 0.0))
-        return pet_id if self.clock.wall < made + DAY_S else None
+    def owner(self, key: str) -> int:
+        """Return the animal of a key; 0 if its record has expired."""
+        pet_id, expires = self.owned.get(key, (0, 0.0))
+        return pet_id if self.clock.wall < expires else 0
 
     def check_store(self) -> None:
         """Compare the store with what was seen before, and note what is new."""
@@ -111,19 +124,30 @@ class Creations(Histories):
         (counter,) = handlers.items("counter")
         assert max(pets) <= int(counter["value"]["N"])
         for pet_id in pets.keys() - self.pets.keys():
-            key = pets[pet_id]["name"].partition(" ")[0]
-            if key != "free":
-                assert self.valid_animal_of(key) is None, "a key made two animals"
-                self.made[key] = pet_id, self.clock.wall
-        self.pets = pets
+            name = pets[pet_id]["name"]
+            if name.startswith("without key"):
+                names = [pet["name"] for pet in self.pets.values()]
+                assert name not in names, "a request made two animals"
+            else:
+                assert not self.owner(name[0]), "a key made two animals"
+                self.owned[name[0]] = pet_id, self.clock.wall + DAY_S
+            self.pets[pet_id] = pets[pet_id]
         records = handlers.items("idempotency#")
-        named = sorted(int(record["createdId"]["N"]) for record in records)
-        assert named == sorted(pet_id for pet_id, _ in self.made.values())
-        free = [pet["name"] for pet in pets.values() if pet["name"].startswith("free")]
-        assert len(free) == len(set(free)), "a request without a key made two animals"
+        ids = sorted(int(record["createdId"]["N"]) for record in records)
+        assert ids == sorted(pet_id for pet_id, _ in self.owned.values())
 
 
-def test_random_creations_lose_and_double_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    run(Creations, monkeypatch, examples=50)
+@pytest.fixture
+def history(seed: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[History]:
+    handlers.handler("CreatePetFunction")  # the modules that get the clock
+    clock = install_clock(monkeypatch)
+    monkeypatch.setattr(time, "sleep", lambda _: None)  # nothing expires in a pause
+    history = History(clock, seed)
+    yield history
+    history.store.close()
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_random_creations_lose_and_double_nothing(history: History) -> None:
+    for _ in range(20):
+        history.chance.choice([history.create, history.create, history.wait])()
