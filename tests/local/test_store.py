@@ -145,9 +145,10 @@ def test_transaction_with_the_same_token_is_not_repeated() -> None:
         assert ask("TransactWriteItems", ANIMALS, **transaction) == {}
 
 
-def test_page_of_an_index_ends_with_a_key() -> None:
-    for number in ("-3", "10", "-30"):
-        item = {"pk": {"S": "pet"}, "id": {"N": number}, "status": {"S": "new"}}
+def test_page_of_an_index_is_ordered_and_ends_with_a_key() -> None:
+    for partition, number in [("other", "10"), ("pet", "-3"), ("pet", "-30")]:
+        key = {"pk": {"S": partition}, "id": {"N": number}}
+        item = key | {"status": {"S": "new"}}
         ask("PutItem", ANIMALS, Item=item)
 
     page = ask(

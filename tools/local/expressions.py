@@ -22,6 +22,10 @@ class Refusal(Exception):
         self.message, self.code, self.members = message, code, members
 
 
+class ConditionFailed(Refusal):
+    """The condition of a write does not hold."""
+
+
 def unknown(what: str) -> Refusal:
     """Make the error for what DynamoDB may know, but this store does not."""
     return Refusal(f"The local store does not know {what}: tools/local/operations.py")

@@ -10,7 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tools.local.expressions import Expressions, Item, Refusal, Value, unknown
+from tools.local.expressions import (
+    ConditionFailed,
+    Expressions,
+    Item,
+    Refusal,
+    Value,
+    unknown,
+)
 
 Execute = Callable[..., sqlite3.Cursor]
 Request = dict[str, Any]
@@ -67,7 +74,7 @@ class _Call:
             shown = self.request.get("ReturnValuesOnConditionCheckFailure")
             members = {"Item": old} if old and shown == "ALL_OLD" else {}
             message = "The conditional request failed"
-            raise Refusal(message, f"{_FAILED}Exception", **members)
+            raise ConditionFailed(message, f"{_FAILED}Exception", **members)
         changes = expressions.changes(old)
         kept = old if self.operation == "UpdateItem" else {}
         new = item | kept | changes
@@ -99,10 +106,8 @@ class _Call:
             reason = {"Code": "None"}
             try:
                 perform(self.execute, f"{name}Item", request)
-            except Refusal as refusal:
-                if not refusal.code.startswith(_FAILED):
-                    raise
-                reason = {"Code": _FAILED, **refusal.members}
+            except ConditionFailed as failure:
+                reason = {"Code": _FAILED, **failure.members}
             reasons.append(reason)
         codes = [reason["Code"] for reason in reasons]
         if _FAILED in codes:

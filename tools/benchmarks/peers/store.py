@@ -14,14 +14,12 @@ ANIMALS = os.environ["ANIMALS_TABLE"]
 
 
 def query(limit, after):
-    start = {"pk": {"S": "pet"}, "id": {"N": str(after)}}
     page = dynamodb.query(
         TableName=ANIMALS,
         Limit=int(limit),
-        KeyConditionExpression="pk = :value",
-        ExpressionAttributeValues={":value": {"S": "pet"}},
+        KeyConditionExpression="pk = :pet AND id > :after",
+        ExpressionAttributeValues={":pet": {"S": "pet"}, ":after": {"N": str(after)}},
         ConsistentRead=True,
-        **({"ExclusiveStartKey": start} if after else {}),
     )
     pets = [from_item(item) for item in page["Items"]]
     if "LastEvaluatedKey" not in page:

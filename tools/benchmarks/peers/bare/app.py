@@ -12,7 +12,7 @@ def handler(event, _context):
         pet = store.get(event["pathParameters"]["petId"])
         return answer(200, pet) if pet else answer(404, {"message": "no animal"})
     parameters = event["queryStringParameters"] or {}
-    pets, link = store.query(parameters.get("limit", 20), parameters.get("cursor"))
+    pets, link = store.query(parameters.get("limit", 20), parameters.get("cursor", 0))
     return answer(200, pets, **link)
 
 

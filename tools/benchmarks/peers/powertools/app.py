@@ -24,7 +24,7 @@ app = APIGatewayRestResolver(enable_validation=True)
 
 @app.get("/v1/pets")
 def list_pets(
-    limit: Annotated[int, Query(ge=1, le=100)] = 20, cursor: str | None = None
+    limit: Annotated[int, Query(ge=1, le=100)] = 20, cursor: int = 0
 ) -> Response[list[Pet]]:
     items, link = store.query(limit, cursor)
     pets = [Pet(**item) for item in items]
