@@ -1,7 +1,6 @@
 """The local store: its file, its writers, what it answers and what it refuses."""
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,35 +21,45 @@ def _empty_store() -> None:
     empty_store()
 
 
-def open_and_count(path: Path) -> str:
-    """Open the store of a file as a new process does, and add 1 to its counter."""
-    with closing(Database(path)) as database:
-        table = TEMPLATE.tables["AnimalsTable"].request
-        ask("CreateTable", ANIMALS, database=database, **table)
-        response = ask(
-            "UpdateItem",
-            ANIMALS,
-            database=database,
-            Key=COUNTER,
-            UpdateExpression="ADD n :one",
-            ReturnValues="UPDATED_NEW",
-            **ONE,
-        )
-    number: str = response["Attributes"]["n"]["N"]
-    return number
+def open_with_table(path: Path) -> Database:
+    """Open the store of a file as a process does."""
+    database = Database(path)
+    table = TEMPLATE.tables["AnimalsTable"].request
+    ask("CreateTable", ANIMALS, database=database, **table)
+    return database
+
+
+def count(database: Database) -> int:
+    """Add 1 to the counter's number, and return it."""
+    update = {"Key": COUNTER, "UpdateExpression": "ADD n :one", **ONE}
+    response = ask(
+        "UpdateItem", ANIMALS, database=database, ReturnValues="UPDATED_NEW", **update
+    )
+    return int(response["Attributes"]["n"]["N"])
 
 
 def test_writers_do_not_overwrite_each_other(tmp_path: Path) -> None:
+    # Two stores share what processes do: the file alone.
+    paths = [tmp_path / "new/folder/store"] * 2
     with ThreadPoolExecutor(16) as threads:
-        numbers = [*threads.map(open_and_count, [tmp_path / "new/folder/store"] * 50)]
+        stores = [*threads.map(open_with_table, paths)]
+        numbers = [*threads.map(count, stores * 25)]
+    for store in stores:
+        store.close()
 
-    assert sorted(map(int, numbers)) == list(range(1, 51))
+    assert sorted(numbers) == list(range(1, 51))
+
+
+def test_file_is_its_owners(tmp_path: Path) -> None:
+    Database(tmp_path / "store").close()
+
+    assert oct((tmp_path / "store").stat().st_mode) == "0o100600"
 
 
 @pytest.mark.parametrize("position", [0, 60], ids=["no database", "another version"])
 def test_other_file_is_refused_and_left_as_it_is(tmp_path: Path, position: int) -> None:
     path = tmp_path / "store"
-    open_and_count(path)
+    Database(path).close()
     with path.open("r+b") as file:
         file.seek(position)
         file.write(b"1234")
@@ -95,6 +104,16 @@ def test_other_file_is_refused_and_left_as_it_is(tmp_path: Path, position: int) 
             "DeleteItem",
             {"Key": COUNTER, "ConditionExpression": "n < :one", **ONE},
             f"{UNKNOWN} the condition 'n < :one'{HERE}",
+        ),
+        (
+            "DeleteItem",
+            {"Key": COUNTER, "ConditionExpression": "id <= :one AND id = :one", **ONE},
+            "The conditional request failed",
+        ),
+        (
+            "DeleteItem",
+            {"Key": COUNTER, "ConditionExpression": "attribute_exists(nothing)"},
+            "The conditional request failed",
         ),
         (
             "DeleteItem",
