@@ -13,6 +13,21 @@ from botocore.exceptions import ClientError
 from tools import ROOT, CommandError
 from tools.key_table import KeyTable
 
+# What helps where nothing can be deployed to a stack. `{}` is its name.
+_DELETE = "; next: an administrator: aws cloudformation delete-stack --stack-name {}"
+_ADVICE = {
+    "CREATE_FAILED": _DELETE,
+    "DELETE_FAILED": _DELETE + " --deletion-mode FORCE_DELETE_STACK",
+    "ROLLBACK_COMPLETE": _DELETE,
+    "ROLLBACK_FAILED": _DELETE,
+    "UPDATE_FAILED": "; next: an administrator: "
+    "aws cloudformation rollback-stack --stack-name {}",
+    "UPDATE_IN_PROGRESS": "; next: wait until it has ended, or: "
+    "aws cloudformation cancel-update-stack --stack-name {}",
+    "UPDATE_ROLLBACK_FAILED": "; next: "
+    "aws cloudformation continue-update-rollback --stack-name {}",
+}
+
 
 class DeploymentError(CommandError):
     """The service cannot be deployed or tested; the message is for the person at the terminal."""
@@ -50,12 +65,13 @@ class Stage:
         return stacks["Stacks"][0]
 
     def state(self, stack: str = "") -> str:
-        """Return the name and the state of the stage's stack, or of the one that is named."""
+        """Return a stack's name and state, and the next step if nothing can be deployed to it."""
         name = stack or self.stack
         description = self.describe(name)
         if not description:
             return f"{name} does not exist"
-        return f"{name} is {description['StackStatus']}"
+        status = description["StackStatus"]
+        return f"{name} is {status}{_ADVICE.get(status, '').format(name)}"
 
     def outputs(self, stack: str = "") -> dict[str, str]:
         """Return the outputs of the stage's stack, or of the named one; empty if there are none."""

@@ -96,7 +96,8 @@ class KeyTable:
         """Make a key and store its hash; return the key, which is nowhere else, and its record.
 
         Args:
-            label: Whose key it is; only checks may share theirs.
+            label: Whose key it is; only checks may share theirs. Of keys that are issued with one
+                label at the same moment, at most one stays.
             environment: What the key's prefix says.
             expires: When it expires, in seconds since 1970.
             is_check: Whether it is for a check, and its hash begins with CHECK_HASH.
@@ -105,19 +106,22 @@ class KeyTable:
             raise KeyAdministrationError(
                 "--label: 1 to 64 printable ASCII characters, no space at either end."
             )
-        for other in [] if is_check else self.all():
-            if (other.label, other.state) == (label, "active"):
-                raise KeyAdministrationError(
-                    f"The label belongs to the valid key {other.id}: choose another."
-                )
         key = api_key.generate(environment)
         while api_key.digest(key).startswith(CHECK_HASH) != is_check:
             key = api_key.generate(environment)
-        now = int(time.time())
-        record = KeyRecord(
-            api_key.digest(key), label, now, expires, issuedBy=self.who()
-        )
+        digest, now = api_key.digest(key), int(time.time())
+        record = KeyRecord(digest, label, now, expires, issuedBy=self.who())
         self.put(record)
+        # Only now, so that two who issue at the same moment see each other.
+        for other in [] if is_check else self.all():
+            has_label = (other.label, other.state) == (label, "active")
+            if has_label and other.hash != digest:
+                self.dynamodb.delete_item(
+                    TableName=self.name, Key={"hash": {"S": digest}}
+                )
+                raise KeyAdministrationError(
+                    f"The label belongs to the valid key {other.id}: choose another."
+                )
         return key, record
 
     def revoke(self, identifier: str) -> KeyRecord:

@@ -1,5 +1,6 @@
 """The local gateway: template.yaml, the functions' events, and the answers in their place."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -173,3 +174,39 @@ def test_firewall_refuses_two_keys_on_any_path(project: Path) -> None:
     response = get(gateway, "/unknown", headers=headers)
 
     assert response.status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("authorization", "reason"),
+    [
+        ("Basic x", 'the header is not "Authorization: Bearer KEY"'),
+        ("Bearer animal_test_...", "the key is misspelled or cut off"),
+        (f"bearer  {EXAMPLE_KEY} ", "the key is unknown to this store, expired or"),
+    ],
+)
+def test_log_says_why_a_request_is_unauthorized(
+    project: Path,
+    caplog: pytest.LogCaptureFixture,
+    authorization: str,
+    reason: str,
+) -> None:
+    unauthorized = "return {'statusCode': 401, 'headers': {}, 'body': ''}"
+    code = f"def handler(event, context):\n    {unauthorized}\n"
+    (project / "code/app.py").write_text(code)
+    caplog.set_level("INFO", "tools.local.gateway")
+
+    get(load(project), "/notes/1", headers=[("Authorization", authorization)])
+
+    (message,) = caplog.messages
+    assert message.startswith(f"401: {reason}")
+
+
+def test_9000_parameters_take_less_than_half_a_second(project: Path) -> None:
+    gateway = load(project)
+    query = "&".join(f"n{number}" for number in range(9000))
+    get(gateway, "/notes/1")  # the first request starts a thread
+
+    started = time.process_time()
+    get(gateway, f"/notes/1?{query}")
+
+    assert time.process_time() - started < 0.5

@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from unittest import mock
 
+import httpx2
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -74,6 +75,28 @@ def test_only_host_names_of_this_machine_are_answered(service: RunningService) -
     assert statuses == [200, 400]
 
 
+@pytest.mark.parametrize(
+    ("host", "status"), [("localhost", 200), ("evil.example", 400)]
+)
+def test_target_in_absolute_form_is_answered_for_hosts_of_this_machine(
+    service: RunningService, host: str, status: int
+) -> None:
+    # An HTTP client sends such a target to its proxy: here, to the service.
+    url = f"http://{host}:3000/v1/pets"
+    key = {"Authorization": f"Bearer {service.api_key}"}
+
+    response = httpx2.get(url, proxy=service.origin, headers=key)
+
+    assert response.status_code == status
+
+
+def test_client_does_not_choose_the_address_in_the_log(service: RunningService) -> None:
+    service.http.get("/pets?limit=17", headers={"X-Forwarded-For": "192.0.2.1"})
+
+    wait_for(lambda: "limit=17" in service.console.read_text())
+    assert "192.0.2.1" not in service.console.read_text()
+
+
 def test_document_names_this_server(service: RunningService) -> None:
     document = service.http.get(f"{service.origin}/openapi.yaml").text
 
@@ -108,13 +131,34 @@ def test_invoke_ends_with_status_1_if_the_service_fails(tmp_path: Path) -> None:
     assert result.exit_code == 1
 
 
-def test_event_of_an_unknown_path_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("[]", "TypeError: "),
+        (
+            '{"httpMethod": "GET", "path": "/pets"}',
+            "LocalError: no function answers GET /pets",
+        ),
+    ],
+)
+def test_broken_event_is_explained(tmp_path: Path, content: str, reason: str) -> None:
     file = tmp_path / "event.json"
-    file.write_text('{"httpMethod": "GET", "path": "/pets"}')
+    file.write_text(content)
 
-    result = command(tmp_path, "invoke", str(file))
+    message = str(command(tmp_path, "invoke", str(file)).exception)
 
-    assert str(result.exception) == "no function answers GET /pets"
+    assert message.startswith(f"{file} is not an event of API Gateway: {reason}")
+
+
+def test_store_of_another_version_is_refused_until_it_is_reset(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store/shared-local-instance.db").touch()
+
+    message = str(command(tmp_path, "run").exception)
+
+    assert message.startswith(f"{tmp_path}/store has the store of another version")
+    assert command(tmp_path, "reset").exit_code == 0
+    assert command(tmp_path, "run").exit_code == 0
 
 
 def test_revoked_key_of_this_machine_is_replaced(tmp_path: Path) -> None:

@@ -45,6 +45,18 @@ def test_refused_label_leaves_no_key(label: str, keys: KeyTable) -> None:
     assert len(keys.all()) == 1
 
 
+def test_label_that_another_key_got_at_the_same_moment_is_refused(
+    keys: KeyTable,
+) -> None:
+    def issue_another() -> str:
+        keys.put(BOB)
+        return ARN
+
+    with pytest.raises(KeyAdministrationError, match=BOB.id):
+        replace(keys, who=issue_another).issue("bob", "test")
+    assert [key.label for key in keys.all()] == ["bob", "tests"]
+
+
 def test_only_hashes_of_keys_for_checks_begin_with_00(
     keys: KeyTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,3 +80,17 @@ def test_check_that_cannot_be_made_is_named_and_the_rest_is_still_checked(
     printed = capsys.readouterr().out
     assert "! keys cannot be checked: An error occurred" in printed
     assert "GET /v1/pets: 0.100%" in printed
+
+
+def test_stack_that_cannot_be_deployed_to_comes_with_the_next_command(
+    sound: Account, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stack = {"StackStatus": "UPDATE_ROLLBACK_FAILED"}
+    sound.answers["DescribeStacks"] = {"Stacks": [stack]}
+
+    status(sound.stage)
+
+    assert capsys.readouterr().out.startswith(
+        "animal-store-production is UPDATE_ROLLBACK_FAILED; next: aws cloudformation"
+        " continue-update-rollback --stack-name animal-store-production\n"
+    )

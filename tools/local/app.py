@@ -1,6 +1,7 @@
 """The service as one ASGI application: the API as API Gateway would answer, and a page about it."""
 
 from pathlib import Path
+from urllib.parse import unquote
 
 import yaml
 from starlette.applications import Starlette
@@ -9,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route, request_response
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tools.local.gateway import Gateway
 from tools.local.service import load_openapi
@@ -29,8 +31,32 @@ def application(gateway: Gateway) -> Starlette:
     # Another site's page may have a host name that leads here (DNS rebinding).
     hosts = ["127.0.0.1", "localhost"]
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts)
+    app.add_middleware(OriginForm)
     app.router.default = request_response(gateway.handle)
     return app
+
+
+class OriginForm:
+    """Middleware that reads a request target in absolute form (RFC 9112, section 3.2.2).
+
+    `curl -x` sends it: `GET http://127.0.0.1:3000/v1/pets`. Its host replaces the header Host.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on with the path of its target."""
+        target: bytes = scope.get("raw_path", b"/")
+        if b"://" in target and not target.startswith(b"/"):
+            host, _, path = target.partition(b"://")[2].partition(b"/")
+            headers = [header for header in scope["headers"] if header[0] != b"host"]
+            scope = dict(scope) | {
+                "raw_path": b"/" + path,
+                "path": "/" + unquote(path.decode("ascii")),
+                "headers": [(b"host", host), *headers],
+            }
+        await self._app(scope, receive, send)
 
 
 def _openapi(request: Request) -> Response:

@@ -16,6 +16,7 @@ from boto3.dynamodb.types import TypeSerializer
 
 from tools import ROOT
 from tools.key_table import EXAMPLE_KEY, KeyRecord
+from tools.local import LocalError
 from tools.local.folder import DataFolder
 from tools.local.gateway import Gateway
 from tools.local.service import LocalService, examples, load_template, open_store
@@ -60,8 +61,12 @@ def add_examples(gateway: Gateway, service: LocalService) -> None:
 
 def read_event(template: Template, path: Path) -> tuple[str, dict[str, Any]]:
     """Read an event; return the function to which its path and method lead, and the event."""
-    event = json.loads(path.read_text("utf-8"))
-    route, _ = template.find(event["httpMethod"], event["path"])
+    try:
+        event = json.loads(path.read_text("utf-8"))
+        route, _ = template.find(event["httpMethod"], event["path"])
+    except (LocalError, ValueError, LookupError, TypeError) as error:
+        why = f"{type(error).__name__}: {error}"
+        raise LocalError(f"{path} is not an event of API Gateway: {why}") from error
     return route.function, event
 
 

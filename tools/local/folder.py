@@ -58,6 +58,14 @@ class DataFolder:
             except BlockingIOError:
                 raise LocalError(
                     f"DATA={self.path} is in use by `make run` or `make sam-local`. Stop that"
-                    " first, or use another folder: DATA=.local2"
+                    " first, or use another folder and port: DATA=.local2 PORT=3001"
                 ) from None
             yield
+
+    def refuse_other_version(self) -> None:
+        """Refuse a store that another version has left: it would be passed over in silence."""
+        if any(self.store.glob("*")) and not self.database.exists():
+            raise LocalError(
+                f"{self.store} has the store of another version of this program. Use another"
+                " folder (DATA=.local2), or empty the store: make reset (with the same DATA)"
+            )

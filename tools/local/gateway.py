@@ -17,28 +17,33 @@ Differences:
 - A `Host` that is no name of this machine gets 400 with a plain text, not an Error.
 - A path with an encoded letter in a fixed segment (`/v1/%70ets`), or with two slashes in a row, is
   404. An empty line before a request is 400.
+- The terminal says why a request got 401.
 """
 
 import asyncio
 import base64
+import logging
 import os
 import runpy
 import sys
 import time
 import traceback
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
-from starlette.requests import Request
+from animal_store import api_key
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from tools.local import LocalError
 from tools.local.template import Template
 
 Handler = Callable[[dict[str, Any], Any], Any]
+_UNAUTHORIZED = 401
+_log = logging.getLogger(__name__)
 
 
 def load_handlers(template: Template) -> Mapping[str, Handler]:
@@ -78,19 +83,23 @@ class Gateway:
         return response
 
     async def _answer(self, request: Request, request_id: str) -> Response:
-        body = await request.body()
         path = request.scope["raw_path"].decode("latin-1")
         template = self.template
         if template.firewall and not template.firewall.lets_through(request.headers):
             return template.firewall.refusal()
         try:
+            body = await request.body()
             route, parameters = template.find(request.method, path)
-        except LocalError:
+        # A client that has disconnected reads no response.
+        except (ClientDisconnect, LocalError):
             return self._gateway_response("MISSING_AUTHENTICATION_TOKEN")
         event = _proxy_event(request, path, body, template.binary_media_types)
         event |= {"resource": route.resource, "pathParameters": parameters or None}
         event["requestContext"] |= {"requestId": request_id, "stage": template.stage}
-        return await self._run(route.function, event)
+        response = await self._run(route.function, event)
+        if response.status_code == _UNAUTHORIZED:
+            _log.info("401: %s", _why_unauthorized(event["multiValueHeaders"]))
+        return response
 
     async def _run(self, function: str, event: dict[str, Any]) -> Response:
         """Run a function within its time; log why it fails."""
@@ -139,13 +148,13 @@ def _proxy_event(
 ) -> dict[str, Any]:
     """Make the event that API Gateway would send, without what depends on the route."""
     client = request.scope["client"][0]
-    headers = {name: request.headers.getlist(name) for name in request.headers}
+    headers = _values(request.headers.items())
     headers |= {
         "x-forwarded-for": [client],
         "x-forwarded-port": [str(request.url.port or 80)],
         "x-forwarded-proto": ["http"],
     }
-    query = request.query_params
+    query = _values(request.query_params.multi_items())
     media_type = request.headers.get("content-type", "").partition(";")[0]
     is_base64 = media_type.strip().lower() in binary_media_types
     if is_base64:
@@ -155,9 +164,8 @@ def _proxy_event(
         "httpMethod": request.method,
         "headers": {name: values[-1] for name, values in headers.items()},
         "multiValueHeaders": headers,
-        "queryStringParameters": dict(query) or None,
-        "multiValueQueryStringParameters": {name: query.getlist(name) for name in query}
-        or None,
+        "queryStringParameters": dict(request.query_params) or None,
+        "multiValueQueryStringParameters": query or None,
         "stageVariables": None,
         "requestContext": {
             "domainName": request.url.hostname,
@@ -167,3 +175,24 @@ def _proxy_event(
         "body": body.decode(errors="replace") or None,
         "isBase64Encoded": is_base64,
     }
+
+
+def _values(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Collect the values of each name, in one pass: a request may have thousands."""
+    values: dict[str, list[str]] = {}
+    for name, value in pairs:
+        values.setdefault(name, []).append(value)
+    return values
+
+
+def _why_unauthorized(headers: Mapping[str, list[str]]) -> str:
+    """Say why a request has no valid key; a client is told no more than that it has none."""
+    values = headers.get("authorization", [])
+    if len(values) != 1:
+        return f"{len(values)} Authorization headers"
+    scheme, _, key = values[0].strip().partition(" ")
+    if scheme.lower() != "bearer":
+        return 'the header is not "Authorization: Bearer KEY"'
+    if not api_key.is_well_formed(key.strip()):
+        return "the key is misspelled or cut off: its checksum does not fit"
+    return "the key is unknown to this store, expired or revoked"

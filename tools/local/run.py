@@ -21,8 +21,8 @@ def run() -> None:
     """Serve the API on this machine (PORT, DATA, WAF=true, AWS_ENDPOINT_URL_DYNAMODB)."""
     folder = DataFolder()
     logging.basicConfig(stream=sys.stdout, format="%(message)s")
-    for logger in (_log, logging.getLogger("uvicorn.access")):
-        logger.setLevel(logging.INFO)
+    for name in (__package__, "uvicorn.access"):
+        logging.getLogger(name).setLevel(logging.INFO)
     # `breakpoint()` in a request's thread would wait for stdin for ever: switch it off. A debugger
     # has a hook of its own.
     os.environ.setdefault("PYTHONBREAKPOINT", "0")
@@ -41,7 +41,9 @@ def run() -> None:
         page = f"http://127.0.0.1:{port}/docs#key={key}"
         more = f"\nDocs: {page}\nLog of the functions: {folder.log}"
         _log.info(greeting(base_url(port), key, more))
-        config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1)
+        config = uvicorn.Config(
+            app, log_config=None, proxy_headers=False, timeout_graceful_shutdown=1
+        )
         uvicorn.Server(config).run([listener])
 
 

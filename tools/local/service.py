@@ -119,6 +119,7 @@ def open_store(folder: DataFolder) -> Iterator[LocalService]:
         os.environ[ENDPOINT_VARIABLE] = endpoint
         yield LocalService(folder, client())
         return
+    folder.refuse_other_version()
     with closing(Database(folder.database)) as database:
         with database.answering():
             dynamodb = client()
