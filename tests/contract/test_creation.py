@@ -82,3 +82,13 @@ def test_unknown_members_are_ignored(client: Client) -> None:
 def test_query_parameter_is_refused_with_400(client: Client) -> None:
     response = client.post("/pets?dryRun=1", json=new())
     assert_error(response, 400, naming="dryRun")
+
+
+def test_refused_creation_adds_no_animal(client: Client) -> None:
+    first = create(client, new())["id"]
+    response = client.post("/pets", json=new(categoryId="1"))
+    last = create(client, new())["id"]
+
+    assert_error(response, 400)
+    for pet_id in range(first + 1, last):
+        assert_error(client.get(f"/pets/{pet_id}"), 404)
