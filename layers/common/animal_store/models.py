@@ -4,7 +4,7 @@ They are typed dictionaries: a validated value can be written as JSON as it is, 
 `status` has no entry. Nothing that runs in AWS imports this module.
 """
 
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any, NotRequired, get_args, get_type_hints
 
 from pydantic import AliasPath, ConfigDict, Field, TypeAdapter, with_config
 from typing_extensions import TypedDict  # pydantic needs it before Python 3.12
@@ -111,12 +111,32 @@ FROM_OUTSIDE = (
 
 
 def compile_core_schemas() -> dict[str, Any]:
-    """Compile the models in `FROM_OUTSIDE` into pydantic_core's schemas, which are plain data."""
-    schemas = {}
-    for model in FROM_OUTSIDE:
-        adapter: TypeAdapter[Any] = TypeAdapter(model)
-        schemas[model.__name__] = _plain(adapter.core_schema)
-    return schemas
+    """Compile the models in `FROM_OUTSIDE`; return their schemas by name."""
+    return {model.__name__: compile_core_schema(model) for model in FROM_OUTSIDE}
+
+
+def compile_core_schema(model: Any) -> Any:
+    """Compile a model into pydantic_core's schema, which is plain data.
+
+    Raises:
+        TypeError: A member has two patterns: pydantic would drop the first.
+    """
+    for name, hint in get_type_hints(model, include_extras=True).items():
+        if len(_patterns(hint)) > 1:
+            raise TypeError(f"{model.__name__}.{name} has two patterns: write them as one")
+    return _plain(TypeAdapter(model).core_schema)
+
+
+def _patterns(hint: Any) -> list[str]:
+    """Return the patterns of a type hint, such as `NotRequired[Annotated[str, ...]]`."""
+    constraints = []
+    for annotation in getattr(hint, "__metadata__", ()):
+        # A pydantic `Field` keeps its constraints in `metadata`.
+        constraints += [annotation, *getattr(annotation, "metadata", ())]
+    patterns = [each.pattern for each in constraints if getattr(each, "pattern", None)]
+    for inner in get_args(hint)[:1]:
+        patterns += _patterns(inner)
+    return patterns
 
 
 def _plain(schema: Any) -> Any:
