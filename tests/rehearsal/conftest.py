@@ -8,13 +8,14 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 
 from ops.stage import Stage
 from tools import ROOT
@@ -76,35 +77,34 @@ def credentials(stage: Stage, role: str) -> dict[str, str]:
         PolicyDocument=_TRUST.replace("ACCOUNT", arn.split(":")[4]),
     )
     time.sleep(30 * IS_ON_AWS)  # until the trust is known everywhere
-    made = sts.assume_role(RoleArn=arn, RoleSessionName="rehearsal")["Credentials"]
+    session = sts.assume_role(RoleArn=arn, RoleSessionName="rehearsal")["Credentials"]
     return {
-        "AWS_ACCESS_KEY_ID": made["AccessKeyId"],
-        "AWS_SECRET_ACCESS_KEY": made["SecretAccessKey"],
-        "AWS_SESSION_TOKEN": made["SessionToken"],
+        "AWS_ACCESS_KEY_ID": session["AccessKeyId"],
+        "AWS_SECRET_ACCESS_KEY": session["SecretAccessKey"],
+        "AWS_SESSION_TOKEN": session["SessionToken"],
     }
 
 
-def left(service: str, kind: str) -> list[Any]:
-    """Return what an account has of the project: stacks or tables."""
-    found = getattr(boto3.resource(service), kind).all()  # type: ignore[call-overload]
-    return [each for each in found if each.name.startswith("animal-store-")]
+def tables() -> list[Any]:
+    """Return the tables of all stages that an account has."""
+    every = boto3.resource("dynamodb").tables.all()
+    return [table for table in every if table.name.startswith("animal-store-")]
 
 
 def remove_stack(name: str) -> None:
     """Delete a stack, protected or not, if it is there."""
-    for stack in left("cloudformation", "stacks"):
-        if stack.name == name:
-            client = stack.meta.client
-            client.update_termination_protection(
-                StackName=name, EnableTerminationProtection=False
-            )
-            stack.delete()
-            client.get_waiter("stack_delete_complete").wait(StackName=name)
+    client = boto3.client("cloudformation")
+    with suppress(ClientError):  # it is not there
+        client.update_termination_protection(
+            StackName=name, EnableTerminationProtection=False
+        )
+    client.delete_stack(StackName=name)
+    client.get_waiter("stack_delete_complete").wait(StackName=name)
 
 
 def remove_tables_and_bucket() -> None:
     """Delete the tables, with all data, and the bucket of artifacts."""
-    for table in left("dynamodb", "tables"):
+    for table in tables():
         table.update(DeletionProtectionEnabled=False)
         table.wait_until_exists()
         table.delete()
@@ -123,7 +123,7 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with ExitStack() as cleanup:
         if not IS_ON_AWS:
             cleanup.enter_context(emulator(tmp_path_factory.mktemp("emulator")))
-        assert left("dynamodb", "tables") == [], "here is a stage already"
+        assert tables() == [], "here is a stage already"
         cleanup.callback(remove_stack, f"animal-store-{STAGE}-bootstrap")
         cleanup.callback(remove_tables_and_bucket)
         cleanup.callback(remove_stack, f"animal-store-{STAGE}")
@@ -135,7 +135,8 @@ def stage(account: None, request: pytest.FixtureRequest) -> Iterator[Stage]:  # 
     """Take a step in the role that it is marked with, or else in the one that deploys."""
     marker = request.node.get_closest_marker("role")
     role = marker.args[0] if marker else "DeployRole"
-    stage = Stage(STAGE, expected_failures="aws" if IS_ON_AWS else "rehearsal")
-    variables = {} if role == "administrator" else credentials(stage, role)
+    expected_failures = "aws" if IS_ON_AWS else "rehearsal"
+    variables = {} if role == "administrator" else credentials(Stage(STAGE), role)
     with mock.patch.dict(os.environ, variables):
-        yield Stage(STAGE, expected_failures=stage.expected_failures)
+        # A session of its own: the SDK's default one stays the administrator's.
+        yield Stage(STAGE, boto3.Session().client, expected_failures)
