@@ -43,12 +43,9 @@ DAMAGE: list[Item | None] = [
 ]
 
 
-class ProcessDiedError(BaseException):
-    """The process of an operator is gone."""
-
-
 def die(_: Attempt) -> AWSResponse:
-    raise ProcessDiedError
+    """End the process of an operator."""
+    raise SystemExit
 
 
 FAULTS = [THROTTLED, LOST_RESPONSE, die, after(die)]
@@ -83,15 +80,8 @@ def raise_counter(error: DeploymentError) -> None:
     handlers.ask("UpdateItem", TABLE, **command)
 
 
-OPERATOR = SimpleNamespace(
-    describe_table=describe_table,
-    exceptions=SDK.exceptions,
-    get_item=SDK.get_item,
-    get_paginator=SDK.get_paginator,
-    put_item=SDK.put_item,
-)
 STAGE: Any = SimpleNamespace(
-    deployed=lambda: {"AnimalsTableName": TABLE}, client=lambda _: OPERATOR
+    deployed=lambda: {"AnimalsTableName": TABLE}, client=lambda _: SDK
 )
 
 
@@ -179,7 +169,7 @@ class History:
         with (
             TemporaryDirectory() as folder,
             chdir(folder),
-            suppress(ProcessDiedError, BotoCoreError, ClientError),
+            suppress(SystemExit, BotoCoreError, ClientError),
         ):
             try:
                 plan(STAGE, copy)
@@ -226,6 +216,7 @@ def history(seed: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[History]:
     # One after the other: the histories are the same each time.
     readers = nullcontext(SimpleNamespace(map=map))
     monkeypatch.setattr("ops.restore.ThreadPoolExecutor", lambda _: readers)
+    monkeypatch.setattr(SDK, "describe_table", describe_table)
     with closing(FaultyStore()):
         history = History(install_clock(monkeypatch), seed)
         SDK.meta.events.register_first("before-send.dynamodb.*", history.answer)
