@@ -54,16 +54,22 @@ def read_rows(text: str) -> dict[int, dict[str, str]]:
     cells = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     columns = [cell.strip().lower() for cell in next(cells, [])]
     if not {"name", "category_id"} <= set(columns):
-        raise ValueError(f"The first row must be name,category_id,status; it is {columns}.")
+        raise ValueError(
+            f"The first row must be name,category_id,status; it is {columns}."
+        )
     rows = {}
     wrong = []
     for number, row in enumerate(cells, start=2):
-        values = {"status": ""} | dict(zip_longest(columns, map(str.strip, row), fillvalue=""))
+        values = {"status": ""} | dict(
+            zip_longest(columns, map(str.strip, row), fillvalue="")
+        )
         if any(values.values()):
             rows[number] = values
             wrong += [f"row {number}: {fault}" for fault in faults(values)]
     if wrong:
-        raise ValueError("\n".join([*wrong, "Nothing was added: correct these rows first."]))
+        raise ValueError(
+            "\n".join([*wrong, "Nothing was added: correct these rows first."])
+        )
     return rows
 
 
@@ -84,13 +90,21 @@ def main(path: str) -> None:
         return "added before" if pet.replayed else "added"
 
     # 20 attempts outlast more than a minute without the service.
-    client = Client(os.environ["BASE_URL"], os.environ["API_KEY"], attempts=20, deadline_s=300)
+    client = Client(
+        os.environ["BASE_URL"], os.environ["API_KEY"], attempts=20, deadline_s=300
+    )
     with client, ThreadPoolExecutor(20) as pool:
         counts = Counter(pool.map(add, rows))
-    added, added_before, refused = counts["added"], counts["added before"], counts["refused"]
+    added, added_before, refused = (
+        counts["added"],
+        counts["added before"],
+        counts["refused"],
+    )
     print(f"{added} added, {added_before} added before, {refused} refused")
     if refused:
-        sys.exit("Put the refused rows, corrected, into a file of their own, and import that.")
+        sys.exit(
+            "Put the refused rows, corrected, into a file of their own, and import that."
+        )
 
 
 if __name__ == "__main__":
