@@ -181,7 +181,7 @@ test-all: test test-slow ## every test that this machine can run, except the reh
 contract: install ## the contract suite against any implementation: make contract BASE_URL=http://127.0.0.1:3000/v1 API_KEY=... (PYTEST="-m smoke_read_only": only read)
 	@CONTRACT_BASE_URL="$${BASE_URL-}" CONTRACT_API_KEY="$${API_KEY-}" \
 	  CONTRACT_EXPECTED_FAILURES="$${EXPECTED_FAILURES-}" $(PYTEST_CMD) -v tests/contract $(PYTEST) | \
-	  sed -E '/^tests.contract/{s/\.py::test_/: /; s/^.*contract.test_//; s/\[/ [/; s/_/ /g; }'
+	  sed -E '/^tests.contract[^ ]*::/{s/\.py::test_/: /; s/^.*contract.test_//; s/\[/ [/; s/_/ /g; }'
 
 ## Dependencies
 

@@ -19,6 +19,6 @@ def handler(request: Request) -> Response:
     """Return the animal as it was added; repeating the Idempotency-Key does not add it again."""
     idempotency_key = request.idempotency_key()
     new_pet = request.body(_NEW_PET)
-    pet, is_replayed = PETS.create(new_pet, request.caller, idempotency_key)
+    pet, is_replayed = PETS.create(new_pet, request.key_hash, idempotency_key)
     headers = {"Idempotency-Replayed": "true"} if is_replayed else {}
     return Response(201, pet, headers)

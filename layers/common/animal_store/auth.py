@@ -46,14 +46,14 @@ def authenticate(authorization: list[str]) -> str:
     if match is None or not api_key.is_well_formed(match[1]):
         raise Unauthorized
     key_hash = api_key.digest(match[1])
-    run = invocation.current.get()
-    run.key_id = key_hash[: api_key.ID_LENGTH]
+    this_invocation = invocation.current.get()
+    this_invocation.key_id = key_hash[: api_key.ID_LENGTH]
     record = _look_up(key_hash)
     if record is None:
         raise Unauthorized
     if "revoked" in record or ("expires" in record and time.time() >= record["expires"]["N"]):
         raise Unauthorized
-    run.key_label = record["label"]
+    this_invocation.key_label = record["label"]
     return key_hash
 
 

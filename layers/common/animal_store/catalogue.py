@@ -5,7 +5,7 @@ Everything is in one table, so that a backup has animals, counter and records as
     pk                  id       content
     pet                 1, 2...  an animal; those with a status are in the index `by-status`, too
     counter             0        the last id given
-    idempotency#<hash>  0        the id that was created with an Idempotency-Key
+    idempotency#<hash>  0        the id of the animal that an Idempotency-Key created
 """
 
 from __future__ import annotations
@@ -97,9 +97,9 @@ class Catalogue(Generic[New, Stored]):
             dynamodb.client.query,
             self.query_response,
             TableName=settings.ANIMALS_TABLE,
-            KeyConditionExpression="#attribute = :partition AND id > :after",
+            KeyConditionExpression="#attribute = :value AND id > :after",
             ExpressionAttributeNames={"#attribute": attribute},
-            ExpressionAttributeValues={":partition": {"S": value}, ":after": {"N": str(after)}},
+            ExpressionAttributeValues={":value": {"S": value}, ":after": {"N": str(after)}},
             # One resource more than fits on the page shows that another page follows. 101 of the
             # largest animals stay far below the 1 MB at which DynamoDB itself ends a page
             # (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Query.html).
@@ -123,17 +123,17 @@ class Catalogue(Generic[New, Stored]):
         )
         return cast("Stored | None", response.get("Item"))
 
-    def create(self, new: New, caller: str, idempotency_key: str | None) -> tuple[Stored, bool]:
+    def create(self, new: New, key_hash: str, idempotency_key: str | None) -> tuple[Stored, bool]:
         """Add a resource under a new id.
 
         With an idempotency key, one transaction writes the resource and a record of the key: a
         crash at any point leaves both or neither. A repeated request takes another id but does not
         use it: its transaction fails because the record exists, and the error contains the record,
-        which has the id of the first request.
+        which has the id that the first request gave the resource.
 
         Args:
             new: The resource.
-            caller: The hash of the caller's key. The item records the key's id and the time; no
+            key_hash: The hash of the caller's key. The item records the key's id and the time; no
                 response contains either.
             idempotency_key: A second creation by the caller with the same key adds nothing. None
                 if the client sent no key.
@@ -147,13 +147,13 @@ class Catalogue(Generic[New, Stored]):
         """
         new_id = self._next_id()
         item = self._key(new_id) | _attributes(new)
-        item["createdBy"] = {"S": caller[: api_key.ID_LENGTH]}
+        item["createdBy"] = {"S": key_hash[: api_key.ID_LENGTH]}
         item["createdAt"] = {"N": str(int(time.time()))}
         if idempotency_key is None:
             _put(item)
             created_id = new_id
         else:
-            scope = f"{caller}#{self.partition}#{idempotency_key}"
+            scope = f"{key_hash}#{self.partition}#{idempotency_key}"
             record_key = hashlib.sha256(scope.encode()).hexdigest()
             created_id = _put_with_record(item, new, record_key)
         # An earlier request with the key had the same body, so only the id may differ.
@@ -214,7 +214,7 @@ def _put_with_record(item: Item, new: Mapping[str, object], record_key: str) -> 
     Args:
         item: The item.
         new: The resource in it, as the client sent it.
-        record_key: The hash of the caller, the catalogue and the Idempotency-Key.
+        record_key: The hash of the caller's key, the catalogue and the Idempotency-Key.
 
     Returns:
         The id of the resource that was created, now or earlier.
@@ -249,7 +249,7 @@ def _put_with_record(item: Item, new: Mapping[str, object], record_key: str) -> 
     record = reasons[0]["Item"]
     if record["fingerprint"]["S"] != fingerprint:
         raise IdempotencyKeyReused
-    # The record may be this request's own: an attempt whose response was lost can still succeed,
+    # The record may be this request's own: an attempt whose response was lost may have succeeded,
     # and the next attempt of `_write` has another token.
     return int(record["createdId"]["N"])
 

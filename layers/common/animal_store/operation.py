@@ -17,7 +17,7 @@ _cold_start = True
 
 
 class Deprecation(NamedTuple):
-    """The headers of a deprecated operation. They name the list of its resource as successor.
+    """The headers of a deprecated operation. Their `Link` names its resource's list as successor.
 
     Args:
         since: When it was deprecated, in seconds since 1970 (RFC 9745).
@@ -36,10 +36,10 @@ class Deprecation(NamedTuple):
         }
 
 
-Function = Callable[[Request], Response]
+Implementation = Callable[[Request], Response]
 """Implements an operation. It gets only requests from authenticated callers."""
 
-Query = Sequence[str] | Literal["ignored"]
+QueryParameters = Sequence[str] | Literal["ignored"]
 """The names of an operation's query parameters; "ignored" if it has none and accepts any."""
 
 Handler = Callable[[Event, Any], dict[str, Any]]
@@ -47,8 +47,8 @@ Handler = Callable[[Event, Any], dict[str, Any]]
 
 
 def operation(
-    name: str, *, query: Query = (), deprecation: Deprecation | None = None
-) -> Callable[[Function], Handler]:
+    name: str, *, query: QueryParameters = (), deprecation: Deprecation | None = None
+) -> Callable[[Implementation], Handler]:
     """Turn a function that implements one operation into a Lambda handler.
 
     `errors` turns each exception into an error response.
@@ -59,19 +59,19 @@ def operation(
         deprecation: Set when the operation is deprecated.
     """
 
-    def decorate(function: Function) -> Handler:
+    def decorate(function: Implementation) -> Handler:
         def handler(event: Event, context: Any) -> dict[str, Any]:
             started = time.monotonic()
             seconds_left = context.get_remaining_time_in_millis() / 1000
-            run = Invocation(deadline=started + seconds_left)
-            invocation.current.set(run)
+            this_invocation = Invocation(deadline=started + seconds_left)
+            invocation.current.set(this_invocation)
             request = Request(event)
             response, rendered = _respond(function, request, query, deprecation)
             telemetry.write_line(
                 name,
                 response,
                 request.context,
-                run,
+                this_invocation,
                 latency_ms=(time.monotonic() - started) * 1000,
                 cold_start=_is_cold_start(),
                 deprecated=deprecation is not None,
@@ -84,14 +84,17 @@ def operation(
 
 
 def _respond(
-    function: Function, request: Request, query: Query, deprecation: Deprecation | None
+    function: Implementation,
+    request: Request,
+    query: QueryParameters,
+    deprecation: Deprecation | None,
 ) -> tuple[Response, dict[str, Any]]:
     """Return the response to a request, and the same response in API Gateway's format."""
     headers: dict[str, str] = {}
     try:
         if deprecation:
             headers = deprecation.headers(request)
-        request.caller = authenticate(request.header("Authorization"))
+        request.key_hash = authenticate(request.header("Authorization"))
         if query != "ignored":
             request.refuse_other_parameters(query)
         response = function(request)

@@ -66,7 +66,7 @@ class Request:
         event: The event of the request.
     """
 
-    caller: str
+    key_hash: str
     """The hash of the caller's key. `operation` sets it before it calls the function."""
 
     def __init__(self, event: Event) -> None:
@@ -175,14 +175,14 @@ class Request:
         Raises:
             UnsupportedMediaType: There is a Content-Type, and it is not `application/json`.
             UnsupportedContentCoding: The body is compressed.
-            PayloadTooLarge: The body is larger than 16 KB. It is not parsed: 6 MB would take a
-                second.
+            PayloadTooLarge: The body is larger than 16 KB. It is not parsed: 6 MB, the most that
+                Lambda passes on, would take a second.
             InvalidRequest: The body is missing or not JSON, or members are missing or invalid.
         """
         content_types = self.header("Content-Type")
         if content_types and [_media_type(each) for each in content_types] != ["application/json"]:
             raise UnsupportedMediaType
-        if not {"identity"}.issuperset(self.header_elements("Content-Encoding")):
+        if {*self.header_elements("Content-Encoding")} - {"identity"}:
             raise UnsupportedContentCoding
         body = self._event.get("body")
         if not body:
@@ -223,6 +223,7 @@ class Request:
         Args:
             parameters: The URL's query parameters.
         """
+        # API Gateway adds its own element behind those that the client sent.
         schemes = self.header_elements("X-Forwarded-Proto")[-1:]
         scheme = schemes[0] if schemes and schemes[0] in _DEFAULT_PORT else "https"
         ports = self.header_elements("X-Forwarded-Port")[-1:]

@@ -26,7 +26,7 @@ class Response(NamedTuple):
         status: The HTTP status.
         body: The resource or resources to return, or an Error; None for a response without
             content (204).
-        headers: The headers that not every response has.
+        headers: Headers in addition to those of every response.
     """
 
     status: int

@@ -2,7 +2,7 @@
 
 import os
 
-# Powertools' name for the namespace, so that its tools find it; only `telemetry` uses it here.
+# Powertools reads its namespace from this variable, too; here only `telemetry` does.
 METRICS_NAMESPACE = os.environ["POWERTOOLS_METRICS_NAMESPACE"]
 STAGE = os.environ["STAGE"]
 ANIMALS_TABLE = os.environ["ANIMALS_TABLE"]

@@ -61,7 +61,7 @@ _DIRECTIVES = {
     "Version": _directive("Errors", "Version"),
     "DeprecatedCalls": _directive("DeprecatedCalls", "KeyLabel"),
 }
-"""Maps a member to the directive of each line that has this member."""
+"""Maps a member to the directive that each line with this member gets."""
 
 # The deployment alarms in template.yaml count these errors of a version. A version that cannot
 # reach the store (no certificate authorities, a wrong address) is as broken as one that crashes.
@@ -102,8 +102,8 @@ def write_line(  # noqa: PLR0913 - one argument for each fact of the line
     Args:
         operation: The operation's name in the interface.
         response: The response.
-        request: The event's `requestContext`. The heartbeat's has a stage of its own, so that it is
-            not counted among the clients' requests.
+        request: The event's `requestContext`. The heartbeat's context has a stage of its own, so
+            that it is not counted among the clients' requests.
         invocation: The invocation that answered the request.
         latency_ms: The time from the event to the response, in milliseconds.
         cold_start: Whether the request is the first of this execution environment.
