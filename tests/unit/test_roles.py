@@ -30,9 +30,7 @@ def add_call(rights: Rights, operation: str, parameters: dict[str, Any]) -> None
     if index or table != handlers.ANIMALS:
         return
     values = parameters.get("ExpressionAttributeValues", {})
-    key = (
-        parameters.get("Item") or parameters.get("Key") or {"pk": values[":value"]}
-    )
+    key = parameters.get("Item") or parameters.get("Key") or {"pk": values[":value"]}
     partition, mark, _ = key["pk"]["S"].partition("#")
     conditions.add(f"{partition}#*" if mark else partition)
     if operation not in {"GetItem", "Query"}:
