@@ -35,7 +35,7 @@ def _table(stage: Stage | None) -> Iterator[KeyTable]:
     tables = load_template().tables
     with open_store(DataFolder()) as store:
         create_tables(store.dynamodb, tables.values())
-        yield KeyTable(store.dynamodb, tables[KEY_TABLE].name)
+        yield KeyTable(store.dynamodb, tables[KEY_TABLE]["TableName"])
 
 
 @app.command()

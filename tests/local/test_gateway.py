@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import httpx2
 import pytest
@@ -65,20 +66,16 @@ def handler(event, context):
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[Path]:
-    """A folder with a template, a function that echoes its event, and a layer."""
+def gateway(tmp_path: Path) -> Iterator[Gateway]:
+    """The gateway of a template, a function that echoes its event, and a layer."""
     (tmp_path / "code").mkdir()
     (tmp_path / "code/app.py").write_text(ECHO)
     (tmp_path / "layer").mkdir()
     (tmp_path / "layer/module_of_the_layer.py").touch()
     (tmp_path / "template.yaml").write_text(TEMPLATE)
     with own_layer():
-        yield tmp_path
-
-
-def load(project: Path) -> Gateway:
-    loaded = template.load(project / "template.yaml", {"Stage": "test"}, "stack")
-    return Gateway(loaded, load_handlers(loaded))
+        loaded = template.load(tmp_path / "template.yaml", {"Stage": "test"})
+        yield Gateway(loaded, load_handlers(loaded))
 
 
 def get(gateway: Gateway, path: str, **request: Any) -> httpx2.Response:
@@ -87,15 +84,15 @@ def get(gateway: Gateway, path: str, **request: Any) -> httpx2.Response:
     return client.request("GET", path, **request)
 
 
-def test_function_gets_the_event_of_a_rest_api(project: Path) -> None:
+def test_function_gets_the_event_of_a_rest_api(gateway: Gateway) -> None:
     headers = [("X-Forwarded-For", "6.6.6.6"), ("A", "1"), ("A", "2")]
     headers.append(("Content-Type", "Image/PNG; q=1"))
 
     path = "/a%2Fb%2520/1?q=1&q=2"
-    response = get(load(project), path, content=b"\xff", headers=headers)
+    response = get(gateway, path, content=b"\xff", headers=headers)
 
     event, variables = response.json()
-    assert variables == ["stack-NotesTable", None]
+    assert variables == ["animal-store-local-NotesTable", None]
     assert event.pop("headers")["a"] == "2"
     values = event.pop("multiValueHeaders")
     assert values["a"] == ["1", "2"]
@@ -120,54 +117,48 @@ def test_function_gets_the_event_of_a_rest_api(project: Path) -> None:
     }
 
 
-def test_fixed_segment_of_a_route_comes_before_a_parameter(project: Path) -> None:
-    event, _ = get(load(project), "/notes/all").json()
+def test_fixed_segment_of_a_route_comes_before_a_parameter(gateway: Gateway) -> None:
+    event, _ = get(gateway, "/notes/all").json()
 
     assert event["resource"] == "/notes/all"
 
 
-def test_function_in_a_used_value_is_refused(project: Path) -> None:
-    text = TEMPLATE.replace("CodeUri: code", "CodeUri: !Sub code")
-    (project / "template.yaml").write_text(text)
+def test_function_in_a_used_value_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "template.yaml"
+    file.write_text(TEMPLATE.replace("CodeUri: code", "CodeUri: !Sub code"))
 
     with pytest.raises(LocalError, match="only !Ref is served here, not "):
-        load(project)
+        template.load(file, {"Stage": "test"})
 
 
 @pytest.mark.parametrize(
-    "statement",
-    ["raise ValueError('secret detail')", "raise SystemExit", "raise TimeoutError"],
+    ("result", "status", "logged"),
+    [
+        (ValueError("secret detail"), 502, "\nValueError: secret detail\n"),
+        (SystemExit, 502, "\nSystemExit\n"),
+        (TimeoutError, 502, "\nTimeoutError\n"),
+        (lambda *_: time.sleep(0.2), 504, " Task timed out after 0.05 seconds\n"),
+    ],
 )
 def test_function_that_fails_gets_the_templates_response(
-    project: Path, capsys: pytest.CaptureFixture[str], statement: str
+    gateway: Gateway,
+    capsys: pytest.CaptureFixture[str],
+    result: Any,
+    status: int,
+    logged: str,
 ) -> None:
-    code = f"def handler(event, context):\n    {statement}\n"
-    (project / "code/app.py").write_text(code)
-
-    response = get(load(project), "/notes/1")
-
-    assert (response.status_code, response.text) == (502, "of the template")
-    request_id = response.headers["x-amzn-RequestId"]
-    logged = capsys.readouterr().err
-    assert logged.startswith(f"{request_id} Traceback")
-    assert statement in logged
-
-
-def test_function_that_runs_out_of_time_gets_the_templates_response(
-    project: Path,
-) -> None:
-    code = "import time\ndef handler(event, context):\n    time.sleep(0.2)\n"
-    (project / "code/app.py").write_text(code)
-    gateway = load(project)
+    gateway.handlers["ReadNote"] = mock.Mock(side_effect=result)
     gateway.template.functions["ReadNote"].timeout_s = 0.05
 
     response = get(gateway, "/notes/1")
 
-    assert (response.status_code, response.text) == (504, "of the template")
+    assert (response.status_code, response.text) == (status, "of the template")
+    log = capsys.readouterr().err
+    assert log.startswith(response.headers["x-amzn-RequestId"])
+    assert logged in log
 
 
-def test_firewall_refuses_two_keys_on_any_path(project: Path) -> None:
-    gateway = load(project)
+def test_firewall_refuses_two_keys_on_any_path(gateway: Gateway) -> None:
     gateway.template.firewall = load_template(Waf="true").firewall
 
     headers = [("Authorization", f"Bearer {EXAMPLE_KEY}")] * 2
@@ -179,30 +170,28 @@ def test_firewall_refuses_two_keys_on_any_path(project: Path) -> None:
 @pytest.mark.parametrize(
     ("authorization", "reason"),
     [
-        ("Basic x", 'the header is not "Authorization: Bearer KEY"'),
+        ("Basic x", 'the request has no single header "Authorization: Bearer KEY"'),
         ("Bearer animal_test_...", "the key is misspelled or cut off"),
         (f"bearer  {EXAMPLE_KEY} ", "the key is unknown to this store, expired or"),
     ],
 )
 def test_log_says_why_a_request_is_unauthorized(
-    project: Path,
+    gateway: Gateway,
     caplog: pytest.LogCaptureFixture,
     authorization: str,
     reason: str,
 ) -> None:
-    unauthorized = "return {'statusCode': 401, 'headers': {}, 'body': ''}"
-    code = f"def handler(event, context):\n    {unauthorized}\n"
-    (project / "code/app.py").write_text(code)
+    response = {"statusCode": 401, "headers": {}, "body": ""}
+    gateway.handlers["ReadNote"] = lambda *_: response
     caplog.set_level("INFO", "tools.local.gateway")
 
-    get(load(project), "/notes/1", headers=[("Authorization", authorization)])
+    get(gateway, "/notes/1", headers={"Authorization": authorization})
 
     (message,) = caplog.messages
     assert message.startswith(f"401: {reason}")
 
 
-def test_9000_parameters_take_less_than_half_a_second(project: Path) -> None:
-    gateway = load(project)
+def test_9000_parameters_take_less_than_half_a_second(gateway: Gateway) -> None:
     query = "&".join(f"n{number}" for number in range(9000))
     get(gateway, "/notes/1")  # the first request starts a thread
 

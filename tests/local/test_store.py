@@ -24,7 +24,7 @@ def _empty_store() -> None:
 def open_with_table(path: Path) -> Database:
     """Open the store of a file as a process does."""
     database = Database(path)
-    table = TEMPLATE.tables["AnimalsTable"].request
+    table = TEMPLATE.tables["AnimalsTable"]
     ask("CreateTable", ANIMALS, database=database, **table)
     return database
 

@@ -125,7 +125,7 @@ class History:
         self.clock.advance(10)
         copy = f"copy-{self.clock.wall:.0f}"
         self.copies[copy] = self.is_counter_intact
-        request = handlers.TEMPLATE.tables["AnimalsTable"].request | {"TableName": copy}
+        request = handlers.TEMPLATE.tables["AnimalsTable"] | {"TableName": copy}
         handlers.ask("CreateTable", copy, **request)
         for item in items().values():
             handlers.ask("PutItem", copy, Item=item)

@@ -22,8 +22,8 @@ from tools.local.store import Database, create_tables
 from tools.local.template import REGION
 
 TEMPLATE = service.load_template(stage="staging")
-ANIMALS = TEMPLATE.tables["AnimalsTable"].name
-API_KEYS = TEMPLATE.tables["ApiKeysTable"].name
+ANIMALS = TEMPLATE.tables["AnimalsTable"]["TableName"]
+API_KEYS = TEMPLATE.tables["ApiKeysTable"]["TableName"]
 EVENTS = {
     path.stem: json.loads(path.read_text())
     for path in sorted((ROOT / "events").glob("*.json"))

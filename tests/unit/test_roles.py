@@ -12,7 +12,7 @@ from tests.support.stack import block_of, staged
 from tools.packaging.sdk_data import OPERATIONS
 
 RESOURCES = staged()["Resources"]
-ARNS = {table.name: f"{name}.Arn" for name, table in TEMPLATE.tables.items()}
+ARNS = {table["TableName"]: f"{name}.Arn" for name, table in TEMPLATE.tables.items()}
 Rights = dict[tuple[str, str], set[str]]
 """By action and resource: the partitions and, for a write, the attributes."""
 

@@ -49,10 +49,9 @@ def events_folder() -> DataFolder:
 
 def add_examples(gateway: Gateway, service: LocalService) -> None:
     """Prepare a local store: each file in `events/` gets the response that its name promises."""
-    keys, digest = service.keys(gateway.template), api_key.digest(EXAMPLE_KEY)
-    if digest not in [record.hash for record in keys.all()]:
-        keys.put(KeyRecord(digest, "events", int(time.time())))
-    add_pets(service.dynamodb, gateway.template.tables["AnimalsTable"].name)
+    key = KeyRecord(api_key.digest(EXAMPLE_KEY), "events", int(time.time()))
+    service.keys(gateway.template).put(key)
+    add_pets(service.dynamodb, gateway.template.tables["AnimalsTable"]["TableName"])
     # create-422.json repeats the Idempotency-Key of one of these with another animal.
     for creation in ROOT.glob("events/*-201-idempotency-key.json"):
         with redirect_stdout(io.StringIO()):

@@ -9,11 +9,6 @@ from pathlib import Path
 from tools.local import LocalError
 
 
-def base_url(port: object) -> str:
-    """Return the address of a service on this machine."""
-    return f"http://127.0.0.1:{port}/v1"
-
-
 class DataFolder:
     """The folder, by default the one that DATA names; its files are only for their owner."""
 

@@ -29,12 +29,13 @@ import sys
 import time
 import traceback
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
 from animal_store import api_key
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
@@ -46,7 +47,7 @@ _UNAUTHORIZED = 401
 _log = logging.getLogger(__name__)
 
 
-def load_handlers(template: Template) -> Mapping[str, Handler]:
+def load_handlers(template: Template) -> dict[str, Handler]:
     """Import the layer, again if need be, and every handler, by logical id."""
     os.environ |= {
         name: value
@@ -71,7 +72,7 @@ def load_handlers(template: Template) -> Mapping[str, Handler]:
 class Gateway:
     """A template and its handlers (by the logical ids of their functions)."""
 
-    def __init__(self, template: Template, handlers: Mapping[str, Handler]) -> None:
+    def __init__(self, template: Template, handlers: dict[str, Handler]) -> None:
         self.template, self.handlers = template, handlers
         self._executor = ThreadPoolExecutor(64)
 
@@ -98,17 +99,18 @@ class Gateway:
         event["requestContext"] |= {"requestId": request_id, "stage": template.stage}
         response = await self._run(route.function, event)
         if response.status_code == _UNAUTHORIZED:
-            _log.info("401: %s", _why_unauthorized(event["multiValueHeaders"]))
+            _log.info("401: %s", _why_unauthorized(request.headers))
         return response
 
     async def _run(self, function: str, event: dict[str, Any]) -> Response:
         """Run a function within its time; log why it fails."""
         seconds = self.template.functions[function].timeout_s
-        run = asyncio.get_running_loop().run_in_executor
+        loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(seconds) as limit:
-                arguments = (function, event, seconds)
-                result = await run(self._executor, self.invoke, *arguments)
+                result = await loop.run_in_executor(
+                    self._executor, self.invoke, function, event, seconds
+                )
                 return Response(result["body"], result["statusCode"], result["headers"])
         except (Exception, SystemExit):
             # A thread that overruns cannot be stopped. A TimeoutError may be the function's own.
@@ -185,14 +187,12 @@ def _values(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     return values
 
 
-def _why_unauthorized(headers: Mapping[str, list[str]]) -> str:
+def _why_unauthorized(headers: Headers) -> str:
     """Say why a request has no valid key; a client is told no more than that it has none."""
-    values = headers.get("authorization", [])
-    if len(values) != 1:
-        return f"{len(values)} Authorization headers"
-    scheme, _, key = values[0].strip().partition(" ")
-    if scheme.lower() != "bearer":
-        return 'the header is not "Authorization: Bearer KEY"'
+    values = headers.getlist("authorization")
+    scheme, _, key = "".join(values).strip().partition(" ")
+    if len(values) != 1 or scheme.lower() != "bearer":
+        return 'the request has no single header "Authorization: Bearer KEY"'
     if not api_key.is_well_formed(key.strip()):
         return "the key is misspelled or cut off: its checksum does not fit"
     return "the key is unknown to this store, expired or revoked"

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import uvicorn
 
 from tools.local.app import application
-from tools.local.folder import DataFolder, base_url
+from tools.local.folder import DataFolder
 from tools.local.listener import listen_on_port
 from tools.local.service import examples, load_template, open_store
 
@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 def run() -> None:
-    """Serve the API on this machine (PORT, DATA, WAF=true, AWS_ENDPOINT_URL_DYNAMODB)."""
+    """Serve the API on this machine (PORT, DATA, AWS_ENDPOINT_URL_DYNAMODB)."""
     folder = DataFolder()
     logging.basicConfig(stream=sys.stdout, format="%(message)s")
     for name in (__package__, "uvicorn.access"):
@@ -34,21 +34,23 @@ def run() -> None:
         redirect_stderr(log),
         open_store(folder) as service,
     ):
-        template = load_template(Waf=os.environ.get("WAF") or "false")
+        template = load_template()
         app = application(service.gateway(template))
         port, key = listener.getsockname()[1], service.api_key(template)
         # A browser does not send what follows #.
-        page = f"http://127.0.0.1:{port}/docs#key={key}"
-        more = f"\nDocs: {page}\nLog of the functions: {folder.log}"
-        _log.info(greeting(base_url(port), key, more))
+        more = f"""
+Docs: http://127.0.0.1:{port}/docs#key={key}
+Log of the functions: {folder.log}"""
+        _log.info(greeting(port, key, more))
         config = uvicorn.Config(
             app, log_config=None, proxy_headers=False, timeout_graceful_shutdown=1
         )
         uvicorn.Server(config).run([listener])
 
 
-def greeting(url: str, key: str, more: str = "") -> str:
+def greeting(port: int, key: str, more: str = "") -> str:
     """Say where a service is, and how to call it."""
+    url = f"http://127.0.0.1:{port}/v1"
     header = f'-H "Authorization: Bearer {key}"'
     body = json.dumps(examples()[0])
     return f"""\

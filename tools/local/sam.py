@@ -13,7 +13,6 @@ from contextlib import suppress
 from tools import ROOT
 from tools.local import LocalError
 from tools.local.events import add_examples, events_folder
-from tools.local.folder import base_url
 from tools.local.listener import listen_on_port
 from tools.local.run import greeting
 from tools.local.service import ENDPOINT_VARIABLE, load_template, open_store
@@ -63,7 +62,7 @@ def sam_local() -> None:
                     while process.poll() is None and _is_closed(port):
                         time.sleep(0.2)
                     key = service.api_key(template)
-                    print(greeting(base_url(port), key), flush=True)
+                    print(greeting(port, key), flush=True)
                     process.wait()
                 finally:
                     # sam removes its containers; after SIGTERM it would print tracebacks.

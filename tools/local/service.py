@@ -40,9 +40,7 @@ _SETTINGS = {
 
 def load_template(stage: str = "local", **parameters: str) -> Template:
     """Read the template as the local service does."""
-    path = ROOT / "template.yaml"
-    parameters |= {"Stage": stage}
-    return templates.load(path, parameters, stack="animal-store-local")
+    return templates.load(ROOT / "template.yaml", {"Stage": stage, **parameters})
 
 
 def load_openapi() -> Any:
@@ -79,7 +77,7 @@ class LocalService:
 
     def keys(self, template: Template) -> KeyTable:
         """Return the table of keys."""
-        return KeyTable(self.dynamodb, template.tables[KEY_TABLE].name)
+        return KeyTable(self.dynamodb, template.tables[KEY_TABLE]["TableName"])
 
     def api_key(self, template: Template) -> str:
         """Return this machine's key, and make one if there is none that is valid."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from botocore.session import Session
     from types_boto3_dynamodb import DynamoDBClient
 
-    from tools.local.template import Table
-
 _VERSION = 3
 """The version of the file's format; a new file has 0."""
 
@@ -101,8 +99,8 @@ class Database:
         return AWSResponse(request.url, status, headers, raw)
 
 
-def create_tables(client: "DynamoDBClient", tables: "Iterable[Table]") -> None:
+def create_tables(client: "DynamoDBClient", tables: "Iterable[dict[str, Any]]") -> None:
     """Create the tables that do not exist yet, without a time to live: nothing waits for it."""
     for table in tables:
         with suppress(client.exceptions.ResourceInUseException):
-            client.create_table(**table.request)
+            client.create_table(**table)

@@ -16,6 +16,7 @@ from tools.local import LocalError
 from tools.local.firewall import Firewall
 
 REGION = "us-east-1"
+_STACK = "animal-store-local"
 FUNCTION, LAYER = "AWS::Serverless::Function", "AWS::Serverless::LayerVersion"
 _CREATE_TABLE = (
     "AttributeDefinitions",
@@ -43,16 +44,11 @@ class Function:
 
 
 @dataclass
-class Table:
-    """An AWS::DynamoDB::Table: the name that it has here, and the parameters of CreateTable."""
-
-    name: str
-    request: dict[str, Any]
-
-
-@dataclass
 class Template:
-    """The parts of a template that make a service run on one machine, by their logical ids."""
+    """The parts of a template that make a service run on one machine, by their logical ids.
+
+    A table is the parameters of CreateTable.
+    """
 
     stage: str
     environment: dict[str, str]
@@ -61,7 +57,7 @@ class Template:
     functions: dict[str, Function]
     routes: list[Route]
     layers: list[Path]
-    tables: dict[str, Table]
+    tables: dict[str, dict[str, Any]]
     firewall: Firewall | None
 
     def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
@@ -101,16 +97,13 @@ def read(path: Path) -> Any:
         return yaml.load(file, _Loader)  # noqa: S506 - is safe
 
 
-def load(path: Path, parameters: Mapping[str, str], stack: str) -> Template:
-    """Read a SAM template; template parameters that are not given take their defaults.
-
-    The names of its tables begin with the stack's.
-    """
+def load(path: Path, parameters: Mapping[str, str]) -> Template:
+    """Read a SAM template; template parameters that are not given take their defaults."""
     folder, document = path.parent, read(path)
     declared = document["Parameters"]
     references = {name: declared[name].get("Default") for name in declared}
-    references |= {name: f"{stack}-{name}" for name in document["Resources"]}
-    references |= {"AWS::Region": REGION, "AWS::StackName": stack, **parameters}
+    references |= {name: f"{_STACK}-{name}" for name in document["Resources"]}
+    references |= {"AWS::Region": REGION, "AWS::StackName": _STACK, **parameters}
     resolve = partial(_resolve, references)
 
     def properties(kind: str) -> dict[str, dict[str, Any]]:
@@ -138,9 +131,10 @@ def load(path: Path, parameters: Mapping[str, str], stack: str) -> Template:
                 routes.append(Route(route["Path"], route["Method"].upper(), name))
     tables = {}
     for name, table in properties("AWS::DynamoDB::Table").items():
-        request = {key: resolve(table[key]) for key in _CREATE_TABLE if key in table}
-        request["TableName"] = references[name]
-        tables[name] = Table(references[name], request)
+        tables[name] = {
+            key: resolve(table[key]) for key in _CREATE_TABLE if key in table
+        }
+        tables[name]["TableName"] = references[name]
     firewall = None
     if parameters.get("Waf") == "true":
         (web_acl,) = properties("AWS::WAFv2::WebACL").values()
