@@ -1,4 +1,4 @@
-"""The documents name files and commands that exist, and README shows what is so."""
+"""The documents name files and commands that exist, and README shows the real code and output."""
 
 import re
 import shutil
@@ -26,24 +26,24 @@ COMMANDS = {
     "make": re.findall("(?m)^([a-z-]+):", (ROOT / "Makefile").read_text()),
     "animal-store": typer.main.get_group(app).commands,
 }
-AWS = Session()
+SDK = Session()
 
 
 @pytest.mark.parametrize("file", sorted(FILES), ids=lambda file: file.name)
-def test_commands_and_links_lead_somewhere(file: Path) -> None:
+def test_commands_and_linked_files_of_a_document_exist(file: Path) -> None:
     text = file.read_text()
-    # In code: after a backtick, or at the beginning of a line.
+    # A command is code: it follows a backtick, or begins a line.
     named = r"(?:`|^ *)(?:\S*/)?(make|animal-store) ([a-z][a-z-]+)"
     for program, command in re.findall(named, text, re.MULTILINE):
         assert command in COMMANDS[program]
     for service, command in re.findall(r"\baws ([a-z0-9-]+) ([a-z-]+)", text):
-        operations = AWS.get_service_model(service).operation_names
-        assert command in ["wait", *(xform_name(each, "-") for each in operations)]
+        operations = SDK.get_service_model(service).operation_names
+        assert command in ["wait", *(xform_name(name, "-") for name in operations)]
     for name in re.findall(r"\]\(([\w./-]+)[#)]", text):
         assert (file.parent / name).exists()
 
 
-def test_readme_shows_the_handler_of_the_list() -> None:
+def test_readme_shows_the_handler_of_list_pets() -> None:
     shown = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
     handler = (ROOT / "functions/list_pets/app.py").read_text()
@@ -51,7 +51,7 @@ def test_readme_shows_the_handler_of_the_list() -> None:
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
-def test_readme_shows_the_commands_that_make_run_prints_and_their_answers(
+def test_readme_shows_the_commands_that_make_run_prints_and_their_responses(
     tmp_path: Path,
 ) -> None:
     with run_service(tmp_path) as service:
@@ -61,5 +61,5 @@ def test_readme_shows_the_commands_that_make_run_prints_and_their_answers(
 
         printed = re.findall(r"(?m)^  (curl .*)", service.console.read_text())
         assert [" ".join(command.split()) for command, _ in shown] == printed
-        for command, answer in shown:
-            assert subprocess.getoutput(command).splitlines()[-1] == answer
+        for command, response in shown:
+            assert subprocess.getoutput(command).splitlines()[-1] == response

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 from animal_store_client import Client
-from werkzeug import Request, Response
 
 from tests.support.processes import RunningService
-from tests.support.scripted_server import REX, hang_up, reply, serve
+from tests.support.scripted_server import hang_up, serve
 from tools import ROOT
 
 PROGRAM = str(ROOT / "docs/examples/import_csv.py")
@@ -22,7 +21,7 @@ def import_file(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Any:
-    """Write `Tiere März.csv`, and run the program on it; return what it prints."""
+    """Import `Tiere März.csv` with this content; return the program's output."""
     file = tmp_path / "Tiere März.csv"
     monkeypatch.setattr("sys.argv", [PROGRAM, str(file)])
     monkeypatch.setenv("BASE_URL", service.base_url)
@@ -32,8 +31,8 @@ def import_file(
         file.write_bytes(content.encode(encoding))
         try:
             runpy.run_path(PROGRAM, run_name="__main__")
-        except SystemExit as end:
-            print(end)
+        except SystemExit as message:
+            print(message)
         return capsys.readouterr().out
 
     return import_file
@@ -57,7 +56,7 @@ def animals(service: RunningService, category: int) -> list[tuple[str, str | Non
         (" Status, Category_ID , Name\n sold , 8001 , Œdipe\n\n,,\n", "utf-8"),
     ],
 )
-def test_files_of_spreadsheets_and_shells_are_read(
+def test_files_of_spreadsheets_and_shells_are_imported(
     import_file: Any, service: RunningService, content: str, encoding: str
 ) -> None:
     output = import_file(content, encoding)
@@ -65,7 +64,7 @@ def test_files_of_spreadsheets_and_shells_are_read(
     assert set(animals(service, 8001)) == {("Œdipe", "sold")}
 
 
-def test_file_is_added_once_and_a_changed_file_again(
+def test_rows_of_a_file_are_added_once_and_those_of_a_changed_file_again(
     import_file: Any, service: RunningService
 ) -> None:
     file = "name,category_id\nRex,8002\nRex,8002\n"
@@ -77,7 +76,7 @@ def test_file_is_added_once_and_a_changed_file_again(
     assert names == ["Leo", "Rex", "Rex", "Rex"]
 
 
-def test_wrong_cells_are_named_with_their_rows_and_nothing_is_added(
+def test_invalid_cells_are_named_with_their_rows_and_nothing_is_added(
     import_file: Any, service: RunningService
 ) -> None:
     output = import_file(
@@ -96,31 +95,12 @@ def test_wrong_cells_are_named_with_their_rows_and_nothing_is_added(
     assert animals(service, 8003) == []
 
 
-def test_row_that_the_service_refuses_is_counted(import_file: Any) -> None:
+def test_row_that_the_service_refuses_is_counted_as_refused(import_file: Any) -> None:
     output = import_file(f"name,category_id\nRex,8004\nMia,{2**63}\n")
     assert output == (
         "1 added, 0 added before, 1 refused\n"
         "Put the refused rows, corrected, into a file of their own, and import that.\n"
     )
-
-
-def test_retries_keep_the_idempotency_key_of_each_row(
-    import_file: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def script(request: Request, number: int) -> Response:
-        if number % 3 == 0:
-            return hang_up(request, number)
-        return reply(REX, 201)
-
-    monkeypatch.setattr("random.uniform", lambda *_: 0.01)  # of the client's pauses
-    with serve(script) as server:
-        monkeypatch.setenv("BASE_URL", server.base_url)
-        output = import_file("name,category_id\n" + "Rex,3\n" * 30)
-
-    assert output == "30 added, 0 added before, 0 refused\n"
-    keys = {request.headers["Idempotency-Key"] for request in server.received}
-    assert len(keys) == 30
-    assert len(server.received) > 30
 
 
 def test_import_outlasts_a_minute_without_the_service(

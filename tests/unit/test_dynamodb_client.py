@@ -1,6 +1,6 @@
-"""Calls to DynamoDB: what is stored, which attempts are made, and when they must end.
+"""Calls to DynamoDB: the items that they store, the attempts, and the time limits.
 
-reliability/test_faults.py lets each call fail in each way.
+tests/reliability/test_faults.py has every failure of every call.
 """
 
 import hashlib
@@ -28,35 +28,37 @@ from tools.key_table import EXAMPLE_KEY
 pytestmark = pytest.mark.usefixtures("store")
 
 MIA = {"name": "Mia", "categoryId": 2**63 - 1}
-CALLER = api_key.digest(EXAMPLE_KEY)
-DAY = 24 * 60 * 60
-WAIT_1500_MS = answering(
+DAY_S = 24 * 60 * 60
+RETRY_AFTER_1500_MS = answering(
     400, b'{"__type": "Throttling"}', **{"x-amz-retry-after": "1500"}
 )
 
 
-def create(key: str | None = None, **members: str) -> Response:
-    """Send a creation, with an Idempotency-Key or without."""
-    headers = {"Idempotency-Key": [key] if key else []}
-    return handlers.send("create-201", headers=headers, body=json.dumps(MIA | members))
+def create(idempotency_key: str | None = None, name: str = "Mia") -> Response:
+    """Send createPet with Mia's category."""
+    headers = {"Idempotency-Key": [idempotency_key] if idempotency_key else []}
+    body = json.dumps(MIA | {"name": name})
+    return handlers.send("create-201", headers, body=body)
 
 
 def set_counter(last_id: int) -> None:
+    """Let the next creation get the id that follows this one."""
     counter = {"pk": {"S": "counter"}, "id": {"N": "0"}, "value": {"N": str(last_id)}}
     handlers.ask("PutItem", handlers.ANIMALS, Item=counter)
 
 
 @pytest.mark.parametrize(
-    ("status", "code"),
+    "transient",
     [
-        (400, "RequestLimitExceeded"),
-        (400, "ThrottlingException"),
-        (400, "TransactionInProgressException"),
-        (500, "SomethingNewException"),
+        error(400, "RequestLimitExceeded"),
+        error(400, "TransactionInProgressException"),
+        error(500, "SomethingNewException"),
     ],
 )
-def test_transient_error_is_503(status: int, code: str, store: FaultyStore) -> None:
-    store.fail("Query", *[error(status, code)] * 3)
+def test_transient_error_of_three_attempts_is_503(
+    transient: Fault, store: FaultyStore
+) -> None:
+    store.fail("Query", transient, transient, transient)
 
     assert handlers.send("list-200").status == 503
 
@@ -67,12 +69,12 @@ def test_transient_error_is_503(status: int, code: str, store: FaultyStore) -> N
         (LOST_REQUEST, 3.499, 0, []),
         (LOST_REQUEST, 3.5, 1, []),
         (LOST_REQUEST, 5.499, 1, []),
-        (LOST_REQUEST, 5.5, 2, [0.025]),  # 2 seconds may pass before another attempt
-        (WAIT_1500_MS, 6.999, 1, []),
-        (WAIT_1500_MS, 7, 2, [1.5]),
+        (LOST_REQUEST, 5.5, 2, [0.025]),  # the SDK may pause for 2 seconds
+        (RETRY_AFTER_1500_MS, 6.999, 1, []),
+        (RETRY_AFTER_1500_MS, 7, 2, [1.5]),
     ],
 )
-def test_attempt_is_made_if_it_can_end_within_the_invocation(
+def test_attempt_is_made_only_if_it_can_end_within_the_invocation(
     fault: Fault,
     seconds_left: float,
     attempts: int,
@@ -96,7 +98,7 @@ def test_client_waits_a_second_to_connect_and_two_to_read() -> None:
 
 
 @pytest.mark.parametrize("name", ["get-200", "list-200"])
-def test_look_up_and_read_are_one_consistent_call_each(
+def test_key_and_animals_are_read_consistently_in_one_call_each(
     name: str, store: FaultyStore
 ) -> None:
     handlers.send(name)
@@ -107,7 +109,8 @@ def test_look_up_and_read_are_one_consistent_call_each(
 def test_creation_stores_its_caller_and_an_idempotency_record_for_a_day(
     clock: Clock,
 ) -> None:
-    key = hashlib.sha256(f"{CALLER}#pet#order-17".encode()).hexdigest()
+    caller = api_key.digest(EXAMPLE_KEY)
+    key = hashlib.sha256(f"{caller}#pet#order-17".encode()).hexdigest()
     body = b'{"name":"Mia","categoryId":9223372036854775807}'
 
     create("order-17")
@@ -117,7 +120,7 @@ def test_creation_stores_its_caller_and_an_idempotency_record_for_a_day(
         "id": {"N": "6"},
         "name": {"S": "Mia"},
         "categoryId": {"N": "9223372036854775807"},
-        "createdBy": {"S": CALLER[:12]},
+        "createdBy": {"S": caller[:12]},
         "createdAt": {"N": str(int(clock.wall))},
     }
     assert handlers.items("idempotency") == [
@@ -126,14 +129,14 @@ def test_creation_stores_its_caller_and_an_idempotency_record_for_a_day(
             "id": {"N": "0"},
             "createdId": {"N": "6"},
             "fingerprint": {"S": hashlib.sha256(body).hexdigest()},
-            "expires": {"N": str(int(clock.wall) + DAY)},
+            "expires": {"N": str(int(clock.wall) + DAY_S)},
         }
     ]
 
 
-def test_idempotency_key_is_free_again_after_a_day(clock: Clock) -> None:
+def test_idempotency_key_can_be_used_again_after_a_day(clock: Clock) -> None:
     create("order-17")
-    clock.advance(DAY - 1)
+    clock.advance(DAY_S - 1)
     assert create("order-17").body == {"id": 6, **MIA}
     clock.advance(1)
 
@@ -144,28 +147,25 @@ def test_idempotency_key_is_free_again_after_a_day(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("last_id", [-1, 2**63 - 1])
-def test_counter_out_of_range_is_500_and_nothing_is_written(last_id: int) -> None:
+def test_counter_out_of_range_is_500_and_adds_no_animal(last_id: int) -> None:
     set_counter(last_id)
-    before = handlers.pets()
 
     assert create().status == 500
-    assert handlers.pets() == before
+    assert [pet["id"] for pet in handlers.pets()] == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.parametrize("key", [None, "order-17"])
+@pytest.mark.parametrize("idempotency_key", [None, "order-17"])
 def test_animal_under_the_same_id_is_never_overwritten(
-    key: str | None, output: pytest.CaptureFixture[str]
+    idempotency_key: str | None, output: pytest.CaptureFixture[str]
 ) -> None:
-    create()
-    before = handlers.pets()
-    set_counter(5)
+    set_counter(4)
 
-    assert create(key, name="Rex").status == 500
-    assert "the counter gave id 6, which is taken" in output.readouterr().out
-    assert handlers.pets() == before
+    assert create(idempotency_key).status == 500
+    assert "the counter gave id 5, which is taken" in output.readouterr().out
+    assert handlers.pets()[4]["name"] != "Mia"
 
 
-def test_conflicting_transaction_is_tried_six_times_with_growing_pauses(
+def test_cancelled_transaction_is_sent_six_times_with_growing_pauses(
     store: FaultyStore, clock: Clock
 ) -> None:
     store.fail(
@@ -184,13 +184,13 @@ def test_conflicting_transaction_is_tried_six_times_with_growing_pauses(
 def test_retry_after_the_sdk_token_expired_is_not_reported_as_replayed(
     store: FaultyStore,
 ) -> None:
-    def carry_out_twice(attempt: Attempt) -> AWSResponse:
+    def carry_out_with_two_tokens(attempt: Attempt) -> AWSResponse:
         attempt.carry_out()
         request: Any = attempt.request
         request.body = request.body.replace(b'Token": "', b'Token": "another')
         return attempt.carry_out()
 
-    store.fail("TransactWriteItems", carry_out_twice)
+    store.fail("TransactWriteItems", carry_out_with_two_tokens)
 
     response = create("order-17")
 

@@ -59,8 +59,6 @@ class Expressions:
 
     def _test(self, item: Item, text: str) -> bool:
         match self._words(text):
-            case ["attribute_exists", "(", name, ")"]:
-                return name in item
             case ["attribute_not_exists", "(", name, ")"]:
                 return name not in item
             case [name, "=", dict(value)]:
