@@ -13,7 +13,6 @@ import io
 import os
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import zip_longest
@@ -85,7 +84,7 @@ def main(path: str) -> None:
         try:
             pet = client.create(row["name"], category_id, status, idempotency_key=key)
         except InvalidRequestError as error:
-            print(f"row {number}: {error}", file=sys.stderr)
+            print(f"\nrow {number}: {error}", file=sys.stderr)
             return "refused"
         return "added before" if pet.replayed else "added"
 
@@ -93,15 +92,18 @@ def main(path: str) -> None:
     client = Client(
         os.environ["BASE_URL"], os.environ["API_KEY"], attempts=20, deadline_s=300
     )
-    with client, ThreadPoolExecutor(20) as pool:
-        counts = Counter(pool.map(add, rows))
-    added, added_before, refused = (
-        counts["added"],
-        counts["added before"],
-        counts["refused"],
-    )
-    print(f"{added} added, {added_before} added before, {refused} refused")
-    if refused:
+    counts = {"added": 0, "added before": 0, "refused": 0}
+    try:
+        with client, ThreadPoolExecutor(20) as pool:
+            for finished, outcome in enumerate(pool.map(add, rows), start=1):
+                counts[outcome] += 1
+                bar = "#" * (40 * finished // len(rows))
+                progress = f"[{bar:<40}] {finished} of {len(rows)}"
+                print(f"\r{progress}", end="", file=sys.stderr)
+    finally:
+        print(file=sys.stderr)
+        print(", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
+    if counts["refused"]:
         sys.exit(
             "Put the refused rows, corrected, into a file of their own, and import that."
         )
