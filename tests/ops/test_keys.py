@@ -7,6 +7,7 @@ import pytest
 from animal_store import api_key
 
 from ops import keys as command
+from ops.stage import Stage
 from tests.support.handlers import API_KEYS, client, empty_store
 from tools.key_table import EXAMPLE_KEY, KeyAdministrationError, KeyRecord, KeyTable
 
@@ -16,18 +17,12 @@ BOB = KeyRecord("a" * 64, "bob", created=1)
 
 
 @pytest.fixture
-def keys() -> KeyTable:
-    """Open a table of keys, which has the example key; alice administers it."""
+def keys(monkeypatch: pytest.MonkeyPatch) -> KeyTable:
+    """Open the stages' table of keys, which has the example key; alice administers it."""
     empty_store()
-    return KeyTable(client(), API_KEYS, lambda: ARN)
-
-
-@pytest.fixture
-def stage(keys: KeyTable) -> Mock:
-    """Make production, whose stack has the table."""
-    stage = Mock(keys=lambda: keys)
-    stage.name = "production"
-    return stage
+    table = KeyTable(client(), API_KEYS, lambda: ARN)
+    monkeypatch.setattr(Stage, "keys", lambda _: table)
+    return table
 
 
 def test_issued_key_is_stored_as_its_hash_alone(keys: KeyTable) -> None:
@@ -40,7 +35,7 @@ def test_issued_key_is_stored_as_its_hash_alone(keys: KeyTable) -> None:
 
 @pytest.mark.parametrize("label", [" a", "a" * 65, "\x1b[31m", "tests"])
 def test_refused_label_leaves_no_key(label: str, keys: KeyTable) -> None:
-    with pytest.raises(KeyAdministrationError, match=r"--label|the valid key"):
+    with pytest.raises(KeyAdministrationError):
         keys.issue(label, "test")
     assert len(keys.all()) == 1
 
@@ -96,17 +91,16 @@ def test_name_of_no_key_is_refused(name: str, keys: KeyTable) -> None:
 
 
 def test_only_a_key_of_production_is_live_and_each_expires_after_a_year(
-    stage: Mock, capsys: pytest.CaptureFixture[str]
+    keys: KeyTable, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command.issue(label="bob", stage=stage)
-    stage.name = "staging"
-    command.issue(label="carol", stage=stage)
+    command.issue(label="bob", stage=Stage("production"))
+    command.issue(label="carol", stage=Stage("staging"))
 
     production, staging = capsys.readouterr().out.splitlines()
     assert production.startswith("animal_live_")
     assert staging.startswith("animal_test_")
-    carol = stage.keys().all()[-1]
-    assert carol.expires - carol.created == pytest.approx(365 * 86_400, abs=5)
+    carol = keys.all()[-1]
+    assert (carol.expires or 0) - carol.created == pytest.approx(365 * 86_400, abs=5)
 
 
 LISTING = f"""\
@@ -121,12 +115,12 @@ issued by nobody named
 
 
 def test_list_is_in_utc_steers_no_terminal_and_hides_expired_keys_of_checks(
-    stage: Mock, keys: KeyTable, capsys: pytest.CaptureFixture[str]
+    keys: KeyTable, capsys: pytest.CaptureFixture[str]
 ) -> None:
     keys.put(replace(BOB, label="\x1b[2J\u202e", expires=2, issuedBy="\x07"))
     keys.put(KeyRecord("00" + "a" * 62, "check", created=1, expires=2))
     keys.put(KeyRecord("00" + "b" * 62, "check", created=3, revoked=4, revokedBy="me"))
 
-    command.list_(stage=stage)
+    command.list_(stage=Stage("production"))
 
     assert capsys.readouterr().out == LISTING

@@ -3,7 +3,6 @@
 import json
 import ssl
 import sys
-import tomllib
 from importlib.util import cache_from_source
 from io import BytesIO
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 import yaml
 
 from tests.support.processes import run
+from tests.support.stack import parameters
 from tools import ROOT
 from tools.git import git
 from tools.local.service import load_template
@@ -99,8 +99,7 @@ def test_layer_is_compiled_and_has_licences_and_authorities(built_layer: Path) -
     modules = list(built_layer.rglob("*.py"))
     assert len(modules) > 200
     for module in modules:
-        compiled = Path(cache_from_source(str(module))).read_bytes()
-        assert compiled[4:8] == UNCHECKED_HASH
+        assert Path(cache_from_source(str(module))).exists()
     assert sorted(library.name for library in built_layer.rglob("*.so")) == [
         "_pydantic_core.cpython-313-aarch64-linux-gnu.so",
         "_pydantic_core.cpython-313-x86_64-linux-gnu.so",
@@ -218,8 +217,4 @@ def test_artifact_names_its_commit_and_processor(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stage", ["staging", "production"])
 def test_stage_leaves_its_processor_to_the_artifact(stage: str) -> None:
-    samconfig = tomllib.loads((ROOT / "samconfig.toml").read_text())
-
-    overrides = samconfig[stage]["deploy"]["parameters"]["parameter_overrides"]
-
-    assert "Architecture=" not in ",".join(overrides)
+    assert "Architecture" not in parameters(stage)

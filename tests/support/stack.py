@@ -46,9 +46,10 @@ def resolve(value: Any, names: Mapping[str, Any]) -> Any:
 def decided(file: str, **given: str) -> Template:
     """Return what a stack with these parameters has of a template."""
     document = read(ROOT / file)
-    names = dict(given)
+    names: dict[str, Any] = {}
     for name, declared in document["Parameters"].items():
-        names.setdefault(name, declared.get("Default", name))
+        names[name] = declared.get("Default", name)
+    names |= given
     names |= resolve(document["Conditions"], names)
     stack: Template = resolve(document, names)
     for name, resource in document["Resources"].items():
@@ -60,11 +61,6 @@ def decided(file: str, **given: str) -> Template:
 def staged(stage: str = "production", **changed: str) -> Template:
     """Return a stage's stack of template.yaml, with its parameters but for some."""
     return decided("template.yaml", **parameters(stage) | changed)
-
-
-def block_of(operation: str) -> str:
-    """Return how the names of an operation's resources begin: `ListPets`."""
-    return operation[0].upper() + operation[1:]
 
 
 def properties_by_name(stack: Template, kind: str) -> dict[str, Any]:

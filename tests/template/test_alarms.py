@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 import yaml
 
 from tests.support import openapi
-from tests.support.stack import block_of, properties_by_name, staged
+from tests.support.stack import properties_by_name, staged
 from tools import ROOT
 
 FOLDER = Path(__file__).parent
@@ -24,16 +25,17 @@ def rows_by_name() -> dict[str, Any]:
     """Read alarms.yaml, with each operation's names in the place of BLOCK and the others."""
     text = (FOLDER / "alarms.yaml").read_text()
     rows: dict[str, Any] = yaml.safe_load(text)["Stage"]
-    rules: dict[str, list[str]] = {"ObjectiveAlarm": [], "HeartbeatAlarm": []}
+    rules: dict[str, list[str]] = defaultdict(list)
     for operation in openapi.OPERATIONS:
-        block = block_of(operation.id)
-        names = text.replace("BLOCK", block).replace("OPERATION", operation.id)
+        names = text.replace("BLOCK", operation.block).replace(
+            "OPERATION", operation.id
+        )
         names = names.replace("METHOD", operation.method)
         tables = yaml.safe_load(names.replace("RESOURCE", f"/v1{operation.path}"))
         for kind, row in tables["Operation"].items():
-            rows[block + kind] = row
-        for composite, parts in rules.items():
-            parts.append(tables["Composite"][composite])
+            rows[operation.block + kind] = row
+        for composite, part in tables["Composite"].items():
+            rules[composite].append(part)
     for composite, parts in rules.items():
         rows[composite]["AlarmRule"] = " OR ".join(parts)
     return rows

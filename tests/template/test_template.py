@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.support import openapi
-from tests.support.stack import block_of, parameters, properties_by_name, staged
+from tests.support.stack import parameters, properties_by_name, staged
 from tools import ROOT
 from tools.local.template import read
 
@@ -98,11 +98,11 @@ def test_access_log_quotes_nothing_that_may_hold_a_key() -> None:
 def test_operation_is_one_block_that_dashboard_and_outputs_name(
     operation: openapi.Operation,
 ) -> None:
-    name, start = block_of(operation.id), f"\n  # -- {operation.id} --"
+    name, start = operation.block, f"\n  # -- {operation.id} --"
     block = TEXT.partition(start)[2].partition("\n  # -- ")[0]
     for each in openapi.OPERATIONS:
         for kind in BLOCK:
-            resource = block_of(each.id) + kind
+            resource = each.block + kind
             assert (resource in block) is (each == operation), resource
     assert f"Alarms: [!Ref {name}DeploymentAlarm]" in block
     assert f"{name}LogGroup" in str(PRODUCTION["Outputs"]["LogGroups"])

@@ -5,7 +5,6 @@ import pytest
 from tests.support import handlers, openapi
 from tests.support.fault_injection import DENIED, THROTTLED, FaultyStore
 from tests.support.handlers import EVENTS, SUCCESSES, function_of
-from tests.support.stack import block_of
 
 pytestmark = pytest.mark.usefixtures("store")
 
@@ -17,7 +16,7 @@ STATUSES_WITHOUT_EVENT = {"413", "429", "502", "504", "default"}
 def test_events_and_failures_show_each_status_and_example(
     operation: openapi.Operation, store: FaultyStore
 ) -> None:
-    function = f"{block_of(operation.id)}Function"
+    function = f"{operation.block}Function"
     names = [name for name in EVENTS if function_of(EVENTS[name]) == function]
     success = next((name for name in names if name in SUCCESSES), "")
     assert success, f"Add an event to events/ that {operation.id} answers with 20x."

@@ -8,7 +8,7 @@ import pytest
 from tests.support import handlers, openapi
 from tests.support.fault_injection import FaultyStore
 from tests.support.handlers import EVENTS, SUCCESSES, TEMPLATE
-from tests.support.stack import block_of, staged
+from tests.support.stack import staged
 from tools.packaging.sdk_data import OPERATIONS
 
 RESOURCES = staged()["Resources"]
@@ -95,7 +95,7 @@ def test_role_allows_what_its_function_does_and_no_more(
 def test_heartbeat_is_counted_as_its_alarm_expects(
     operation: openapi.Operation, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    function = f"{block_of(operation.id)}Function"
+    function = f"{operation.block}Function"
     heartbeat = RESOURCES[function]["Properties"]["Events"]["Heartbeat"]["Properties"]
 
     handlers.invoke(function, json.loads(heartbeat["Input"]))

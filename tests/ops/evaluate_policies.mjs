@@ -1,4 +1,4 @@
-// Evaluate requests with iam-simulate and AWS' reference data (iam-data): JSON in and out, see iam.py.
+// Evaluate requests with iam-simulate and AWS' reference data (iam-data): JSON in and out, see test_permissions.py.
 import { runSimulation, runUnsafeSimulation } from "@cloud-copilot/iam-simulate";
 
 const { policy, requests } = JSON.parse(await new Response(process.stdin).text());
