@@ -1,4 +1,4 @@
-"""A cold start stays as fast as published."""
+"""A cold start of the service, compared with that of a tuned handler."""
 
 import shutil
 import sys
@@ -16,16 +16,16 @@ from tools.packaging.targets import MACHINE, PYTHON
     not sys.version.startswith(PYTHON) or not shutil.which("valgrind"),
     reason="the benchmark needs Lambda's Python and valgrind",
 )
-def test_cold_start_takes_at_most_three_quarters_of_a_tuned_handlers(
+def test_cold_start_takes_at_most_three_quarters_of_the_tuned_handler(
     tmp_path: Path,
 ) -> None:
-    # Here, because the import takes long.
+    # Imported here, because it takes long.
     from tools.benchmarks.__main__ import measure, prepare
 
     run("make", "build", f"ARCH={MACHINE}", cwd=ROOT)
     prepare(tmp_path)
 
-    ours = measure(tmp_path, "this service", "cold start")
-    handlers = measure(tmp_path, "tuned handler", "cold start")
+    service = measure(tmp_path, "this service", "cold start")
+    tuned_handler = measure(tmp_path, "tuned handler", "cold start")
 
-    assert ours <= 0.75 * handlers
+    assert service <= 0.75 * tuned_handler

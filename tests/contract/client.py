@@ -1,4 +1,4 @@
-"""Make the requests of the cases, and check each response against openapi.yaml."""
+"""Helpers of the contract suite: creations, and checks of responses against openapi.yaml."""
 
 import uuid
 from typing import Any
@@ -9,7 +9,7 @@ from tests.support import openapi
 
 Pet = dict[str, Any]
 
-# No message shows these words; the last of them would not say what is wrong.
+# An error's message has none of these words.
 INTERNALS = (
     "traceback",
     "pydantic",
@@ -17,17 +17,17 @@ INTERNALS = (
     "dynamodb",
     "lambda",
     ".py",
-    "is not valid.",
+    "is not valid.",  # does not say what is wrong
 )
 
 
-def new(**members: object) -> Pet:
-    """Return an animal whose name no other test knows."""
+def new_pet(**members: object) -> Pet:
+    """Return an animal to create, with a name that no other animal has."""
     return {"name": f"contract {uuid.uuid4()}", "categoryId": 1, **members}
 
 
 def create(client: Client, pet: Pet, **headers: str) -> Pet:
-    """Create an animal; the response has its id and what was sent."""
+    """Create an animal; return it with its id."""
     response = client.post("/pets", json=pet, headers=headers)
     assert response.status_code == 201, response.text
     created: Pet = response.json()
@@ -36,7 +36,7 @@ def create(client: Client, pet: Pet, **headers: str) -> Pet:
 
 
 def check(response: Response) -> None:
-    """Fail where openapi.yaml does not declare the response, and where it is a 5xx."""
+    """Fail if the response is a 5xx, or is not declared in openapi.yaml."""
     request = response.request
     if request.method == "HEAD":
         return
@@ -51,7 +51,7 @@ def check(response: Response) -> None:
 
 
 def assert_error(response: Response, status: int, naming: str = "") -> None:
-    """Assert the status of an error, and that its message has this in it."""
+    """Check the status of an error, and that its message names this."""
     assert response.status_code == status, response.text
     message = response.json()["message"]
     assert naming in message

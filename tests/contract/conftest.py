@@ -1,11 +1,11 @@
-"""Point the contract suite at a service, and read which cases are expected to fail there.
+"""The service that the contract suite calls, and the cases that are expected to fail there.
 
-Both come from the environment, which keeps the key out of the process list: CONTRACT_BASE_URL
-(ending in /v1) and CONTRACT_API_KEY; and CONTRACT_EXPECTED_FAILURES, a YAML file of `part of a
-case's id: reason`. Without a base URL the suite runs against the local service in this
-process, and the cases for production run a second time behind the firewall.
+Environment variables give both: CONTRACT_BASE_URL (ending in /v1); CONTRACT_API_KEY, which the
+list of processes does not show; and CONTRACT_EXPECTED_FAILURES, a YAML file of `part of a case's
+id: reason`. Without a base URL the suite runs against the local service in this process, and the
+cases for production run a second time behind the firewall.
 
-A case marked `smoke_read_only` runs against production, where nothing that it added could be
+A case marked `smoke_read_only` also runs against production, where an added animal could not be
 removed: it fails if it changes anything.
 """
 
@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     path = os.environ.get("CONTRACT_EXPECTED_FAILURES")
     expected = yaml.safe_load(Path(path).read_text()) if path else {}
     for case, reason in expected.items():
-        # Where nobody has looked yet, the case may pass as well.
+        # A case that nobody has seen fail may also pass.
         is_seen = not reason.startswith("not seen yet")
         mark = pytest.mark.xfail(reason=reason, strict=is_seen)
         for item in items:
@@ -50,7 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """The service to test."""
     if BASE_URL:
-        # A cold start and a rehearsal on two cores are slow; a service that hangs is given up.
+        # A cold start is slow, and so is a rehearsal on two cores.
         with Client(base_url=BASE_URL, timeout=30) as client:
             yield {BASE_URL: client}, accepted_key(client)
         return
@@ -62,7 +62,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def accepted_key(client: Client) -> str:
-    """Return the key that was given; end the run if the service does not accept it."""
+    """Return CONTRACT_API_KEY; end the run if the service does not accept it."""
     api_key = os.environ.get("CONTRACT_API_KEY", "")
     headers = {"Authorization": f"Bearer {api_key}"}
     try:

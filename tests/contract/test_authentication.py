@@ -1,4 +1,4 @@
-"""Who is let in: "Authentication" in openapi.yaml, and RFC 6750's way of presenting a key."""
+"""The API key of a request: "Authentication" in openapi.yaml, and bearer tokens (RFC 6750)."""
 
 import pytest
 from httpx2 import Client, Headers
@@ -45,7 +45,7 @@ def test_header_without_a_valid_key_is_refused_with_401(
 def test_unknown_key_is_refused_with_401_whatever_else_is_wrong(
     client: Client, operation: openapi.Operation
 ) -> None:
-    """Path, parameters, headers and body of this request are wrong too."""
+    """Path, parameters, headers and body of this request are invalid, too."""
     headers = {
         "Authorization": f"Bearer {UNKNOWN_KEY}",
         "Content-Type": "text/plain",
@@ -65,8 +65,10 @@ def test_header_that_is_sent_twice_is_refused_with_401(
     assert_error(client.get("/pets", headers=headers), 401)
 
 
-def test_key_in_another_place_is_refused_with_401(client: Client, api_key: str) -> None:
-    """The query string is such a place: logs would keep it."""
+def test_key_in_the_query_or_another_header_is_refused_with_401(
+    client: Client, api_key: str
+) -> None:
+    """Logs would keep a key in the query."""
     path = f"/pets?access_token={api_key}&api_key={api_key}&Authorization={api_key}"
     headers = {
         "X-Api-Key": api_key,
@@ -77,7 +79,7 @@ def test_key_in_another_place_is_refused_with_401(client: Client, api_key: str) 
 
 
 @pytest.mark.parametrize("scheme", ["bearer ", "bEaReR   "])
-def test_scheme_is_accepted_in_any_case_and_with_spaces(
+def test_scheme_is_accepted_in_any_case_and_before_several_spaces(
     client: Client, api_key: str, scheme: str
 ) -> None:
     """RFC 9110, sections 5.1, 11.1 and 11.4."""

@@ -4,10 +4,10 @@ import pytest
 from httpx2 import Client
 from jsonschema import Draft202012Validator
 
-from tests.contract.client import Pet, assert_error, create, new
+from tests.contract.client import Pet, assert_error, create, new_pet
 from tests.support.openapi import SCHEMAS
 
-DOCUMENTED = Draft202012Validator(SCHEMAS["NewPet"])
+SCHEMA = Draft202012Validator(SCHEMAS["NewPet"])
 PAW = "\N{PAW PRINTS}"
 
 KEPT = {
@@ -21,7 +21,7 @@ KEPT = {
     "a name with escapes": {
         "name": "\"'`\\/\\u0041\\n%41&amp;<b>{{7*7}}${7*7}%s%n'; --"
     },
-    # None of these becomes another form of itself: combining, precomposed, compatibility.
+    # Normalisation would change a combining, a precomposed or a compatibility character.
     "a name to normalise": {"name": "e\N{COMBINING ACUTE ACCENT} é \N{KELVIN SIGN}"},
     "a name of noncharacters": {"name": "\u202e\u200d\uffff\ufdd0\U0010ffff\ue000"},
     "categoryId 0": {"categoryId": 0},
@@ -46,9 +46,11 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("members", KEPT.values(), ids=KEPT)
-def test_animal_is_kept_exactly(client: Client, members: Pet) -> None:
+def test_created_animal_is_returned_exactly_as_it_was_sent(
+    client: Client, members: Pet
+) -> None:
     """No value is trimmed, normalised or rounded."""
-    pet = create(client, new(**members))
+    pet = create(client, new_pet(**members))
     assert client.get(f"/pets/{pet['id']}").json() == pet
 
 
@@ -56,8 +58,8 @@ def test_animal_is_kept_exactly(client: Client, members: Pet) -> None:
 def test_invalid_value_is_refused_with_400(
     client: Client, member: str, value: object
 ) -> None:
-    pet = new(**{member: value})
-    assert not DOCUMENTED.is_valid(pet), f"openapi.yaml allows {member} {value!r}"
+    pet = new_pet(**{member: value})
+    assert not SCHEMA.is_valid(pet), f"openapi.yaml allows {member} {value!r}"
     assert_error(client.post("/pets", json=pet), 400, naming=f"{member}: ")
 
 
@@ -65,30 +67,36 @@ def test_invalid_value_is_refused_with_400(
 def test_creation_without_a_required_member_is_refused_with_400(
     client: Client, member: str
 ) -> None:
-    pet = new()
+    pet = new_pet()
     del pet[member]
     assert_error(client.post("/pets", json=pet), 400, naming=f"{member}: ")
 
 
 def test_unknown_members_are_ignored(client: Client) -> None:
-    """An id is such a member."""
-    extra = {"id": -1, "pk": "counter", "token": "x", "Status": "x", "": {"a": [None]}}
-    sent = new()
-    pet = client.post("/pets", json=sent | extra).json()
+    """The client cannot choose an id: that is an unknown member."""
+    unknown = {
+        "id": -1,
+        "pk": "counter",
+        "token": "x",
+        "Status": "x",
+        "": {"a": [None]},
+    }
+    sent = new_pet()
+    pet = client.post("/pets", json=sent | unknown).json()
     assert pet == {"id": pet["id"], **sent}
     assert client.get(f"/pets/{pet['id']}").json() == pet
 
 
-def test_query_parameter_is_refused_with_400(client: Client) -> None:
-    response = client.post("/pets?dryRun=1", json=new())
+def test_creation_with_a_query_parameter_is_refused_with_400(client: Client) -> None:
+    response = client.post("/pets?dryRun=1", json=new_pet())
     assert_error(response, 400, naming="dryRun")
 
 
 def test_refused_creation_adds_no_animal(client: Client) -> None:
-    first = create(client, new())["id"]
-    response = client.post("/pets", json=new(categoryId="1"))
-    last = create(client, new())["id"]
+    first_id = create(client, new_pet())["id"]
+    response = client.post("/pets", json=new_pet(categoryId="1"))
+    last_id = create(client, new_pet())["id"]
 
     assert_error(response, 400)
-    for pet_id in range(first + 1, last):
+    for pet_id in range(first_id + 1, last_id):
         assert_error(client.get(f"/pets/{pet_id}"), 404)

@@ -6,24 +6,24 @@ import pytest
 from httpx2 import Client, Headers, Response
 from jsonschema import Draft202012Validator
 
-from tests.contract.client import Pet, assert_error, new
+from tests.contract.client import Pet, assert_error, new_pet
 from tests.support.openapi import PARAMETERS
 
-DOCUMENTED = Draft202012Validator(PARAMETERS["IdempotencyKey"]["schema"])
+SCHEMA = Draft202012Validator(PARAMETERS["IdempotencyKey"]["schema"])
 
 
 def post(client: Client, pet: Pet, key: str) -> Response:
-    """Send createPet with a key."""
+    """Send createPet with an idempotency key."""
     headers = Headers({"Idempotency-Key": key}, encoding="utf-8")
     return client.post("/pets", json=pet, headers=headers)
 
 
-def test_creation_with_the_same_key_and_body_adds_once(client: Client) -> None:
-    """A key is the same with and without quotes; this one has the largest length."""
+def test_creation_is_replayed_for_the_same_key_and_body(client: Client) -> None:
+    """A key is the same with and without quotes; this one has the maximum length."""
     key = f"{uuid.uuid4()}!#$%&'()*+,-./:;<=>?@[]^_`{{|}}~\\\"".ljust(255, "x")
-    assert DOCUMENTED.is_valid(key)
-    assert DOCUMENTED.is_valid(f'"{key}"')
-    pet = new()
+    assert SCHEMA.is_valid(key)
+    assert SCHEMA.is_valid(f'"{key}"')
+    pet = new_pet()
     created = post(client, pet, f'"{key}"')
     replayed = post(client, pet, key)
     assert created.status_code == replayed.status_code == 201
@@ -40,8 +40,8 @@ def test_creation_with_the_same_key_and_body_adds_once(client: Client) -> None:
 def test_same_key_with_another_body_is_refused_with_422(
     client: Client, change: Pet
 ) -> None:
-    """The key still leads to the first animal."""
-    pet, key = new(categoryId=2**53), str(uuid.uuid4())
+    """The key still returns the first animal."""
+    pet, key = new_pet(categoryId=2**53), str(uuid.uuid4())
     created = post(client, pet, key).json()
     response = post(client, pet | change, key)
     assert_error(response, 422, naming="Idempotency-Key")
@@ -49,7 +49,7 @@ def test_same_key_with_another_body_is_refused_with_422(
 
 
 def test_key_in_the_other_case_adds_another_animal(client: Client) -> None:
-    pet, key = new(), str(uuid.uuid4()).ljust(254, "x")
+    pet, key = new_pet(), str(uuid.uuid4()).ljust(254, "x")
     created = post(client, pet, key + "a").json()
     assert post(client, pet, key + "A").json()["id"] != created["id"]
 
@@ -60,12 +60,12 @@ def test_key_in_the_other_case_adds_another_animal(client: Client) -> None:
     ids=lambda key: key[:10],
 )
 def test_invalid_key_is_refused_with_400(client: Client, key: str) -> None:
-    """It is empty, too long, or has other characters than visible ones."""
-    assert not DOCUMENTED.is_valid(key)
-    assert_error(post(client, new(), key), 400, naming="Idempotency-Key")
+    """It is empty, too long, or has a character that is not visible ASCII."""
+    assert not SCHEMA.is_valid(key)
+    assert_error(post(client, new_pet(), key), 400, naming="Idempotency-Key")
 
 
 def test_header_that_is_sent_twice_is_refused_with_400(client: Client) -> None:
     headers = [("Idempotency-Key", "x"), ("Idempotency-Key", "x")]
-    response = client.post("/pets", json=new(), headers=headers)
+    response = client.post("/pets", json=new_pet(), headers=headers)
     assert_error(response, 400, naming="Idempotency-Key")

@@ -7,15 +7,15 @@ import pytest
 from httpx2 import URL, Client, Response
 from jsonschema import Draft202012Validator
 
-from tests.contract.client import assert_error, create, new
+from tests.contract.client import assert_error, create, new_pet
 from tests.support.openapi import LIMIT, PARAMETERS
 from tests.support.waiting import wait_for
 
-DOCUMENTED = Draft202012Validator(PARAMETERS["Cursor"]["schema"])
+SCHEMA = Draft202012Validator(PARAMETERS["Cursor"]["schema"])
 FILTERS = ["", "status=available", "status=pending", "status=sold"]
 MEMBERS = [{}, {"status": "available"}, {"status": "pending"}, {"status": "sold"}]
 
-# Percent-encoded queries, whose first parameter is refused.
+# The first parameter of each query is refused.
 REFUSED = [
     "limit=0",
     f"limit={LIMIT['maximum'] + 1}",
@@ -53,7 +53,7 @@ def pages(client: Client, url: str) -> Iterator[Response]:
 @pytest.mark.smoke_read_only
 @pytest.mark.parametrize("query", REFUSED)
 def test_invalid_parameter_is_refused_with_400(client: Client, query: str) -> None:
-    """It is unknown, is given twice, or has a value that is not allowed."""
+    """It is unknown, is sent twice, or has a value that is not allowed."""
     name = query.partition("=")[0]
     assert_error(client.get("/pets?" + query), 400, naming=name)
 
@@ -61,7 +61,7 @@ def test_invalid_parameter_is_refused_with_400(client: Client, query: str) -> No
 @pytest.mark.smoke_read_only
 @pytest.mark.parametrize("query", FILTERS)
 def test_page_is_filtered_and_in_order(client: Client, query: str) -> None:
-    """A page has animals by ascending id, all with the status that was asked for."""
+    """A page has animals in ascending id order, all with the status of the filter."""
     pets = client.get(f"/pets?{query}").json()
     ids = [pet["id"] for pet in pets]
     assert ids == sorted(set(ids))
@@ -74,10 +74,10 @@ def test_page_is_filtered_and_in_order(client: Client, query: str) -> None:
 def test_list_is_the_same_for_each_page_size(
     client: Client, query: str, limit: int
 ) -> None:
-    """It has each of its animals once, in ascending order; all pages but the last are full."""
-    # The store may hold any number of animals before these.
+    """It has each animal once, in ascending order; all pages except the last are full."""
+    # The store may have any number of animals before these.
     *_, last_page = pages(client, f"/pets?limit=100&{query}")
-    pets = [create(client, new(**members)) for members in MEMBERS]
+    pets = [create(client, new_pet(**members)) for members in MEMBERS]
     expected = [pet for pet in pets if query in f"status={pet.get('status')}"]
     start = last_page.url.copy_set_param("limit", limit)
 
@@ -104,18 +104,18 @@ def test_full_page_links_to_the_next(
 ) -> None:
     """The link keeps origin, limit and filter; a slash at the end of the path goes."""
     for _ in range(size + 1):
-        create(client, new(status="sold"))
+        create(client, new_pet(status="sold"))
     page = client.get(path)
     assert len(page.json()) == size
     url = page.links["next"]["url"]
     assert url.startswith(f"{client.base_url}{next_page}")
-    assert DOCUMENTED.is_valid(URL(url).params["cursor"])
+    assert SCHEMA.is_valid(URL(url).params["cursor"])
 
 
 def test_changed_cursor_is_refused_with_400(client: Client) -> None:
-    """Anything around the cursor and another filter are a change too."""
+    """A cursor with something before or after it, or with another filter, is refused, too."""
     for _ in range(2):
-        create(client, new())
+        create(client, new_pet())
     url = client.get("/pets?limit=1").links["next"]["url"]
     cursor = URL(url).params["cursor"]
     other_end = cursor[:-1] + ("B" if cursor.endswith("A") else "A")

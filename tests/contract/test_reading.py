@@ -3,9 +3,9 @@
 import pytest
 from httpx2 import Client
 
-from tests.contract.client import assert_error, create, new
+from tests.contract.client import assert_error, create, new_pet
 
-# Path segments, percent-encoded, that are no positive int64 or no animal's id.
+# Percent-encoded path segments that are no positive int64, or that are no animal's id.
 UNKNOWN = [
     "0",
     "abc",
@@ -29,18 +29,18 @@ def test_unknown_id_is_not_found(client: Client, pet_id: str) -> None:
 # Servers differ in whether %2F splits the path; either way it is not found.
 @pytest.mark.parametrize("spelling", ["+{}", "0{}", "{}%0A", "{}%2F1"])
 def test_other_spelling_of_an_id_is_not_found(client: Client, spelling: str) -> None:
-    pet_id = spelling.format(create(client, new())["id"])
+    pet_id = spelling.format(create(client, new_pet())["id"])
     assert_error(client.get(f"/pets/{pet_id}"), 404)
 
 
-def test_encoded_id_is_found(client: Client) -> None:
-    pet = create(client, new())
+def test_percent_encoded_id_is_found(client: Client) -> None:
+    pet = create(client, new_pet())
     encoded = "".join(f"%3{digit}" for digit in str(pet["id"]))
     assert client.get(f"/pets/{encoded}").json() == pet
 
 
 def test_doubly_encoded_id_is_not_found(client: Client) -> None:
-    pet_id = create(client, new())["id"]
+    pet_id = create(client, new_pet())["id"]
     encoded = "".join(f"%253{digit}" for digit in str(pet_id))
     assert_error(client.get(f"/pets/{encoded}"), 404)
 
@@ -48,15 +48,17 @@ def test_doubly_encoded_id_is_not_found(client: Client) -> None:
 def test_query_parameters_and_headers_of_other_operations_are_ignored(
     client: Client,
 ) -> None:
-    pet = create(client, new())
+    pet = create(client, new_pet())
     headers = {"Idempotency-Key": "", "Content-Type": "text/plain"}
     response = client.get(f"/pets/{pet['id']}?limit=0&colour=red", headers=headers)
     assert response.json() == pet
 
 
 @pytest.mark.smoke_read_only
-def test_errors_announce_the_deprecation_too(client: Client) -> None:
-    """openapi.yaml says when the operation ends (RFC 9745, RFC 8594)."""
+def test_error_announces_the_end_of_the_operation_and_its_successor(
+    client: Client,
+) -> None:
+    """The headers are those of RFC 9745 and RFC 8594."""
     response = client.get("/pets/x")
     assert_error(response, 404)
     assert response.links["successor-version"]["url"] == f"{client.base_url}pets"

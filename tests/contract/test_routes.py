@@ -3,9 +3,10 @@
 import pytest
 from httpx2 import Client
 
-from tests.contract.client import assert_error, create, new
+from tests.contract.client import assert_error, create, new_pet
 from tests.support import openapi
 
+# A new operation takes its route out of this list.
 UNKNOWN = [
     route
     for route in (
@@ -34,7 +35,7 @@ def test_unknown_route_without_a_key_is_not_found(client: Client) -> None:
 @pytest.mark.smoke_read_only
 @pytest.mark.parametrize("path", ["/pets", "/store/orders"])
 def test_head_is_not_found(client: Client, path: str) -> None:
-    """The answer to HEAD has the status and headers of the Error, and no body."""
+    """The response to HEAD has the status and headers of the Error, and no body."""
     response = client.head(path)
     assert (response.status_code, response.content) == (404, b"")
 
@@ -45,9 +46,9 @@ def test_slash_at_the_end_of_a_list_is_ignored(client: Client) -> None:
 
 
 def test_slash_at_the_end_of_other_paths_is_ignored(client: Client) -> None:
-    pet = create(client, new())
+    pet = create(client, new_pet())
     assert client.get(f"/pets/{pet['id']}/").json() == pet
-    assert client.post("/pets/", json=new()).status_code == 201
+    assert client.post("/pets/", json=new_pet()).status_code == 201
 
 
 @pytest.mark.parametrize("path", ["//pets", "/pets//"])

@@ -1,4 +1,4 @@
-"""The stage with which the steps are taken, and where: an emulator of AWS, or a real account.
+"""The stage of the steps, on an emulator of AWS or in a real account.
 
 Without a stage no step is collected.
 """
@@ -23,7 +23,7 @@ from tools import ROOT
 STAGE = os.environ.get("REHEARSED_STAGE", "")
 IS_ON_AWS = "FIRST_FLIGHT" in os.environ
 collect_ignore_glob = [] if STAGE else ["test_*"]
-# Here is neither a token of GitHub nor MFA.
+# A rehearsal has neither a token of GitHub nor MFA.
 _TRUST = """{"Version": "2012-10-17", "Statement": [
   {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": "ACCOUNT"}}]}"""
 
@@ -87,8 +87,8 @@ def credentials(stage: Stage, role: str) -> dict[str, str]:
 
 def tables() -> list[Any]:
     """Return the tables of all stages that an account has."""
-    every = boto3.resource("dynamodb").tables.all()
-    return [table for table in every if table.name.startswith("animal-store-")]
+    tables = boto3.resource("dynamodb").tables.all()
+    return [table for table in tables if table.name.startswith("animal-store-")]
 
 
 def remove_stack(name: str) -> None:
@@ -117,13 +117,13 @@ def remove_tables_and_bucket() -> None:
 
 @pytest.fixture(scope="session")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Act as the administrator of an empty account, and leave nothing there that costs much."""
+    """Act as the administrator of an empty account; at the end delete what costs much."""
     # Its callbacks run from the last to the first, each even if another fails: a vault that has a
     # backup keeps the bootstrap stack from being deleted, but not the tables.
     with ExitStack() as cleanup:
         if not IS_ON_AWS:
             cleanup.enter_context(emulator(tmp_path_factory.mktemp("emulator")))
-        assert tables() == [], "here is a stage already"
+        assert tables() == [], "the account has a stage already"
         cleanup.callback(remove_stack, f"animal-store-{STAGE}-bootstrap")
         cleanup.callback(remove_tables_and_bucket)
         cleanup.callback(remove_stack, f"animal-store-{STAGE}")

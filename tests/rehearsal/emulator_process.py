@@ -1,7 +1,7 @@
 """The emulator's process: ministack, completed where it does less than AWS (emulator.yaml).
 
-Run with the number of a listening socket. It ends with stdin, and so with its parent however that
-dies.
+Its argument is the number of a listening socket. It ends when its stdin ends, which also happens
+when its parent is killed.
 """
 # mypy: ignore-errors
 # ruff: noqa: ANN001, ANN002, ANN003, ANN201
@@ -31,7 +31,7 @@ GATEWAY = "/_aws/execute-api/"
 
 
 def completes(module, name):
-    """Call the decorated function instead of one of the emulator's, which it gets first."""
+    """Replace a function of the emulator; the new one gets the original as its first argument."""
     original = getattr(module, name)
     return lambda function: setattr(module, name, partial(function, original))
 
@@ -72,7 +72,7 @@ def adapt(expand, *arguments):
     template = expand(*arguments)
     resources = template["Resources"]
     for name, resource in list(resources.items()):
-        resource.pop("UpdatePolicy", None)  # of an alias: how CodeDeploy moves it
+        resource.pop("UpdatePolicy", None)  # how CodeDeploy moves an alias
         if resource["Type"].startswith(LEFT_OUT):
             del resources[name]
     if "Api" in resources:
@@ -90,17 +90,17 @@ def enforce(check, access_key, action, *arguments, **options):
 
 @completes(dynamodb, "_table_description")
 def describe(describe, name):
-    """Say of `TABLE-copy-1` that it is from TABLE, as that was when the copy was made."""
+    """Describe `TABLE-copy-1` as a copy of TABLE, as TABLE was when the copy was made."""
     table = describe(name)
     source, _, copy = name.partition("-copy-")
     if copy:
         moment = table["CreationDateTime"]
-        made = {"SourceTableArn": f"table/{source}", "RestoreDateTime": moment}
-        table["RestoreSummary"] = made
+        summary = {"SourceTableArn": f"table/{source}", "RestoreDateTime": moment}
+        table["RestoreSummary"] = summary
     return table
 
 
-# Only the parent's idle connections are left at the end.
+# At the end only idle connections of the parent are open: close them soon.
 OPTIONS = {"loglevel": "WARNING", "keep_alive_timeout": 75, "graceful_timeout": 0.2}
 CONFIG = Config.from_mapping(bind=[f"fd://{sys.argv[1]}"], **OPTIONS)
 asyncio.run(

@@ -31,7 +31,7 @@ plain_sam = pytest.mark.skipif(
     STAGE != "staging", reason="a plain `sam deploy` makes staging"
 )
 
-# A contract case that only this commit has, which no other commit's service passes.
+# A contract case of one commit: the service of no other commit passes it.
 FEATURE = """
 import pytest
 
@@ -44,7 +44,7 @@ WORD = "requested"
 
 
 def ship(stage: Stage, folder: Path, commit: str, **changes: str) -> None:
-    """Deploy what was built as a commit, with other texts in its template."""
+    """Deploy the build as a commit, with texts replaced in its template."""
     shutil.unpack_archive(BUILT, folder)
     (folder / "COMMIT").write_text(commit)
     template = folder / "template.yaml"
@@ -60,15 +60,15 @@ def ship(stage: Stage, folder: Path, commit: str, **changes: str) -> None:
 
 
 def find(stage: Stage, logical_id: str) -> str:
-    """Name a resource of the stack, as the administrator."""
+    """Return the name of a resource of the stack, as the administrator."""
     resource = boto3.client("cloudformation").describe_stack_resource(
         StackName=stage.stack, LogicalResourceId=logical_id
     )
     return str(resource["StackResourceDetail"]["PhysicalResourceId"])
 
 
-def runs(stage: Stage) -> tuple[str, int]:
-    """Return the last good commit, and the memory of what answers for getPet."""
+def live(stage: Stage) -> tuple[str, int]:
+    """Return the last good commit, and the memory of the live version of getPet."""
     name = find(stage, "GetPetFunction")
     answer = stage.client("lambda").get_function(FunctionName=name, Qualifier="live")
     return last_good(stage), answer["Configuration"]["MemorySize"]
@@ -76,10 +76,10 @@ def runs(stage: Stage) -> tuple[str, int]:
 
 @plain_sam
 @pytest.mark.role("administrator")
-def test_plain_sam_deploy_makes_a_stage_that_answers(
+def test_plain_sam_deploy_makes_a_stage_that_lists_no_animals(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Where SAM finds the functions' Python.
+    # SAM looks here for the functions' Python.
     monkeypatch.setenv("PATH", f"{ROOT}/.venv/bin", prepend=":")
     assert programs.sam("build", folder=ROOT).wait() == 0
     assert programs.sam("deploy", folder=ROOT).wait() == 0
@@ -88,13 +88,15 @@ def test_plain_sam_deploy_makes_a_stage_that_answers(
 
 
 @pytest.mark.role("administrator")
-def test_bootstrap(stage: Stage) -> None:
+def test_bootstrap_prepares_the_account_for_the_stage(stage: Stage) -> None:
     bootstrap.create(stage, REPOSITORY.split())
 
 
 @plain_sam
 @pytest.mark.role("administrator")
-def test_stack_that_was_handed_over_refuses_a_plain_sam_deploy(stage: Stage) -> None:
+def test_stack_with_a_permissions_boundary_refuses_a_plain_sam_deploy(
+    stage: Stage,
+) -> None:
     boundary = f"PermissionsBoundary={stage.account['PermissionsBoundaryArn']}"
     parameters = ("Stage=staging", "ApiGatewayLoggingRole=false", boundary)
     command = ("deploy", "--parameter-overrides", *parameters)
@@ -104,7 +106,7 @@ def test_stack_that_was_handed_over_refuses_a_plain_sam_deploy(stage: Stage) -> 
 
 
 @plain_sam
-def test_failed_deployment_over_a_plain_stack_goes_back(
+def test_deployment_of_a_broken_template_is_rolled_back(
     stage: Stage, tmp_path: Path
 ) -> None:
     broken = """
@@ -115,18 +117,20 @@ Outputs:
 """
     with pytest.raises(DeploymentError, match="is UPDATE_ROLLBACK_COMPLETE"):
         ship(stage, tmp_path, "broken", **{"\nOutputs:\n": broken})
-    assert runs(stage) == ("", 1024)
+    assert live(stage) == ("", 1024)
 
 
-def test_deploy(stage: Stage, tmp_path: Path) -> None:
+def test_deployed_commit_is_the_last_good_one(stage: Stage, tmp_path: Path) -> None:
     ship(stage, tmp_path, "first")
-    assert runs(stage) == ("first", 1024)
+    assert live(stage) == ("first", 1024)
 
 
-def test_feature_and_changed_parameter_reach_live(stage: Stage, tmp_path: Path) -> None:
+def test_next_commit_goes_live_with_its_message_and_its_memory(
+    stage: Stage, tmp_path: Path
+) -> None:
     changes = {"Default: 1024": "Default: 512", WORD: "desired"}
     ship(stage, tmp_path, "second", **changes)
-    assert runs(stage) == ("second", 512)
+    assert live(stage) == ("second", 512)
 
 
 def test_deployment_that_fails_its_check_is_rolled_back(
@@ -134,16 +138,16 @@ def test_deployment_that_fails_its_check_is_rolled_back(
 ) -> None:
     with pytest.raises(DeploymentError, match=r"third failed: .*\n.* runs second$"):
         ship(stage, tmp_path, "third", **{"GetPetFunction.zip": "ListPetsFunction.zip"})
-    assert runs(stage) == ("second", 512)
+    assert live(stage) == ("second", 512)
 
 
-def test_rollback_over_a_feature(stage: Stage) -> None:
+def test_rollback_deploys_the_older_commit_again(stage: Stage) -> None:
     rollback(stage, "fir")
-    assert runs(stage) == ("first", 1024)
+    assert live(stage) == ("first", 1024)
 
 
 @pytest.mark.role("OperatorRole")
-def test_repair_under_writers(
+def test_repair_restores_a_deleted_animal_while_clients_add_others(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -172,14 +176,14 @@ def test_repair_under_writers(
 
 
 @pytest.mark.role("CheckRole")
-def test_check_finds_at_most_that_nobody_has_confirmed_the_alarms(stage: Stage) -> None:
-    found = pytest.raises(DeploymentError, match=r"^1 things") if IS_ON_AWS else None
-    with found or nullcontext():
+def test_check_finds_nothing_except_unconfirmed_alarms_on_aws(stage: Stage) -> None:
+    unconfirmed = pytest.raises(DeploymentError, match=r"^1 things")
+    with unconfirmed if IS_ON_AWS else nullcontext():
         check_stage(stage)
 
 
 @pytest.mark.role("administrator")
-def test_check_finds_drift(stage: Stage) -> None:
+def test_check_finds_three_changes_that_nobody_deployed(stage: Stage) -> None:
     stage.client("dynamodb").update_table(
         TableName=stage.deployed()["AnimalsTableName"], DeletionProtectionEnabled=False
     )
@@ -194,7 +198,7 @@ def test_check_finds_drift(stage: Stage) -> None:
 
 
 @pytest.mark.role("OperatorRole")
-def test_operator_throttles_the_stage(stage: Stage) -> None:
+def test_operator_may_change_the_throttling_of_the_stage(stage: Stage) -> None:
     rate = {"op": "replace", "path": "/*/*/throttling/rateLimit", "value": "499"}
     stage.client("apigateway").update_stage(
         restApiId=find(stage, "Api"), stageName=stage.name, patchOperations=[rate]
@@ -202,7 +206,7 @@ def test_operator_throttles_the_stage(stage: Stage) -> None:
 
 
 @pytest.mark.role("administrator")
-def test_removal_leaves_the_tables(stage: Stage) -> None:
+def test_tables_outlast_the_protected_stack_when_it_is_deleted(stage: Stage) -> None:
     with pytest.raises(ClientError, match=r"(?i)protect"):
         stage.client("cloudformation").delete_stack(StackName=stage.stack)
     remove_stack(stage.stack)

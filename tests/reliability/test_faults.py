@@ -1,6 +1,6 @@
-"""Every failure of every call of the store that the successful events make.
+"""Every failure of every call to the store that the successful events make.
 
-An operation is tested by having events, and a call by being made.
+A new operation, or a new call, is tested as soon as an event makes it.
 """
 
 from contextlib import closing
@@ -34,11 +34,11 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     install_clock(monkeypatch)
 
 
-def run(name: str, call: int, *faults: Fault) -> tuple[Response, list[str], Any]:
-    """Send an event to a new environment and store, where requests meet faults from a call on.
+def outcome(name: str, call: int, *faults: Fault) -> tuple[Response, list[str], Any]:
+    """Send an event to a new environment and store, whose requests fail from a call on.
 
-    Return the response without the id of an animal, what is stored by its partitions, and the
-    requests, each an operation and its parameters.
+    Return the response without an animal's id, the partitions of all items that are then stored,
+    and the requests, each an operation and its parameters.
     """
     plan = iter([Attempt.carry_out] * call + [*faults])
 
@@ -54,7 +54,7 @@ def run(name: str, call: int, *faults: Fault) -> tuple[Response, list[str], Any]
     return without_id, stored, store.calls
 
 
-run_once = cache(run)
+cached_outcome = cache(outcome)
 
 
 @pytest.mark.parametrize("attempts", [1, ALL_ATTEMPTS])
@@ -63,10 +63,10 @@ run_once = cache(run)
 def test_operation_succeeds_or_answers_503_and_is_atomic(
     name: str, fault: str, attempts: int
 ) -> None:
-    expected, done, calls = run_once(name, 0)
-    failure, nothing, _ = run_once(name, 0, *[LOST_REQUEST] * ALL_ATTEMPTS)
+    expected, done, calls = cached_outcome(name, 0)
+    failure, nothing, _ = cached_outcome(name, 0, *[LOST_REQUEST] * ALL_ATTEMPTS)
     for call in range(len(calls)):
-        response, stored, _ = run(name, call, *[FAULTS[fault]] * attempts)
+        response, stored, _ = outcome(name, call, *[FAULTS[fault]] * attempts)
 
         if response.status == 503:
             assert attempts == ALL_ATTEMPTS or fault in UNREADABLE
@@ -78,7 +78,7 @@ def test_operation_succeeds_or_answers_503_and_is_atomic(
             assert (response, stored) == (expected, done)
 
 
-# What the store answers when it was asked in vain: by call, or by parts of a transaction.
+# By the status that they lead to: a refusal of a single call, and one of a transaction.
 REFUSALS = {500: (DENIED, cancelled("ValidationError"))}
 REFUSALS[503] = (
     error(400, "TransactionConflictException"),
@@ -89,11 +89,11 @@ REFUSALS[503] = (
 @pytest.mark.parametrize("status", REFUSALS)
 @pytest.mark.parametrize("name", SUCCESSES)
 def test_refusal_answers_500_or_503_and_writes_nothing(name: str, status: int) -> None:
-    _, _, calls = run_once(name, 0)
-    _, nothing, _ = run_once(name, 0, *[LOST_REQUEST] * ALL_ATTEMPTS)
+    _, _, calls = cached_outcome(name, 0)
+    _, nothing, _ = cached_outcome(name, 0, *[LOST_REQUEST] * ALL_ATTEMPTS)
     for call, (operation, _) in enumerate(calls):
         fault = REFUSALS[status][operation == "TransactWriteItems"]
-        # However often the operation makes the call again.
-        response, stored, _ = run(name, call, *[fault] * 10)
+        # The operation may repeat the call: each attempt is refused.
+        response, stored, _ = outcome(name, call, *[fault] * 10)
 
         assert (response.status, stored) == (status, nothing)

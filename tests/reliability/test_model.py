@@ -1,4 +1,4 @@
-"""Random creations, some at once, some that fail, by docs/reliability.md's rules."""
+"""Random creations, some concurrent and some failing, follow docs/reliability.md's rules."""
 
 import json
 import time
@@ -29,7 +29,7 @@ DONE: Fault = Attempt.carry_out
 
 
 def conflict(attempt: Attempt) -> AWSResponse | None:
-    """Refuse a call because a transaction writes the same item; a transaction is made again."""
+    """Refuse a call because a transaction is writing the same item."""
     if attempt.event_name.endswith("TransactWriteItems"):
         return cancelled("TransactionConflict")(attempt)
     return error(400, "TransactionConflictException")(attempt)
@@ -40,7 +40,7 @@ def die(_: Attempt) -> AWSResponse:
     raise SystemExit
 
 
-# What the attempts of a call meet. Most calls are done, so that histories get beyond the first.
+# The faults of a call's attempts. Most calls succeed: otherwise few histories would get far.
 CALLS: list[list[Fault]] = [
     *([[DONE]] * 12),
     [LOST_RESPONSE, DONE],
@@ -56,11 +56,11 @@ class History:
     """Creations, and the items that the store has been seen to have.
 
     Attributes:
-        pets: By their ids, all animals.
-        owned: Of each Idempotency-Key the latest animal, and when its record expires.
-        attempts: What the next attempts meet.
-        met: What those of the creation at work have met.
-        depth: How many creations are at work.
+        pets: The animals, by id.
+        owned: The latest animal of each Idempotency-Key, and when its record expires.
+        attempts: The faults of the next attempts.
+        met: The faults that the current creation has met.
+        depth: The number of creations under way.
     """
 
     def __init__(self, clock: Clock, seed: int) -> None:
@@ -73,7 +73,7 @@ class History:
         self.depth = self.requests = 0
 
     def answer(self, attempt: Attempt) -> AWSResponse | None:
-        """Answer a request to the store, perhaps after somebody else's creation."""
+        """Answer a request to the store, perhaps after a concurrent creation."""
         if self.depth < 3 and self.chance.random() < 0.2:
             self.create()
         self.attempts = self.attempts or [*self.chance.choice(CALLS)]
@@ -85,7 +85,7 @@ class History:
         self.clock.advance(DAY_S // 2)
 
     def create(self) -> None:
-        """Create an animal; compare response and store with the rules."""
+        """Create an animal; check response and store against the rules."""
         key = self.chance.choice(["", "a", "b"])
         self.requests += 1
         # Two creations with one key may have different bodies.
@@ -118,7 +118,7 @@ class History:
         return pet_id if self.clock.wall < expires else 0
 
     def check_store(self) -> None:
-        """Compare the store with what was seen before, and note what is new."""
+        """Check that no known animal has changed; remember the new ones."""
         pets = {pet["id"]: pet for pet in handlers.pets()}
         assert self.pets.items() <= pets.items(), "an animal changed"
         (counter,) = handlers.items("counter")
@@ -139,7 +139,7 @@ class History:
 
 @pytest.fixture
 def history(seed: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[History]:
-    handlers.handler("CreatePetFunction")  # the modules that get the clock
+    handlers.handler("CreatePetFunction")  # load the modules that get the clock
     clock = install_clock(monkeypatch)
     monkeypatch.setattr(time, "sleep", lambda _: None)  # nothing expires in a pause
     history = History(clock, seed)
@@ -148,6 +148,6 @@ def history(seed: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[History]:
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_random_creations_lose_and_double_nothing(history: History) -> None:
+def test_random_creations_are_neither_lost_nor_doubled(history: History) -> None:
     for _ in range(20):
         history.chance.choice([history.create, history.create, history.wait])()

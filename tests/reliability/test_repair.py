@@ -31,7 +31,7 @@ pytestmark = pytest.mark.slow
 
 SDK: Any = handlers.client()
 TABLE = handlers.ANIMALS
-# What is written over attributes of an item; None: it is deleted.
+# The attributes that overwrite those of an item; None deletes the item.
 DAMAGE: list[Item | None] = [
     None,
     {"name": {"S": "changed"}, "more": {"S": ""}},
@@ -58,14 +58,14 @@ def items(table: str = TABLE) -> dict[str, Item]:
 
 
 def has_animal(record: Item) -> bool:
-    """Tell whether the animal that was written with a record is there."""
+    """Return whether the animal that was created with an idempotency record exists."""
     animal = items().get(f"pet {record['createdId']['N']}", {})
     created = int(record["expires"]["N"]) - 24 * 60 * 60
     return animal.get("createdAt") == {"N": str(created)}
 
 
 def describe_table(TableName: str) -> Any:  # noqa: N803 - the SDK's name
-    """Describe a copy, which is named after its moment: the local store makes no copies."""
+    """Describe a copy by the time in its name: the local store cannot."""
     moment = datetime.fromtimestamp(int(TableName.rpartition("-")[2]), UTC)
     source = {"SourceTableArn": f"table/{TABLE}", "RestoreDateTime": moment}
     return {"Table": {"RestoreSummary": source}}
@@ -89,12 +89,13 @@ class History:
     """Creations, damage and repairs, and the items that they concern.
 
     Attributes:
-        known: By name, the items that the service wrote; clients know the last.
-        damaged: The names of items whose last was damaged.
-        copies: By their names, whether no id could be given twice then.
+        known: The versions of each item that the service wrote, by the item's name; clients know
+            the last.
+        damaged: The names of the items whose last version was damaged.
+        copies: The name of each copy, and whether the counter was intact when it was made.
         is_counter_intact: Whether no id can be given twice.
-        operators: How many are at work.
-        trouble: The share of an operator's requests that meet others, and a fault.
+        operators: The number of operators at work.
+        trouble: The probability that others act before an operator's request, and that it fails.
     """
 
     def __init__(self, clock: Clock, seed: int) -> None:
@@ -132,7 +133,7 @@ class History:
         self.clock.advance(10)
 
     def create(self) -> int:
-        """Add an animal, perhaps with a key; remember what is written, return the status."""
+        """Add an animal, perhaps with a key; remember the new items; return the status."""
         headers = self.chance.choice([{}, {"Idempotency-Key": ["retry"]}])
         before = items()
         response = handlers.send("create-201", headers=headers)
@@ -163,7 +164,7 @@ class History:
                 handlers.ask("DeleteItem", TABLE, Key=key)
 
     def repair(self, copy: str = "") -> None:
-        """Let an operator repair from a copy, or from one of them, until an error."""
+        """Repair from this copy, or from a random one, as an operator does; an error ends it."""
         copy = copy or self.chance.choice([*self.copies])
         self.operators += 1
         with (
@@ -184,7 +185,7 @@ class History:
         self.operators -= 1
 
     def edit(self, file: Path) -> None:
-        """Remove lines of items that were damaged in the copy, or are really another client's."""
+        """Remove the lines whose item was damaged in the copy, or belongs to another client."""
         kept = []
         for text in file.read_text().splitlines(keepends=True):
             line = json.loads(text)
@@ -196,13 +197,13 @@ class History:
         file.write_text("".join(kept))
 
     def check(self) -> None:
-        """Repair from each copy until nothing changes, and compare."""
+        """Repair from each copy three times; compare the items with those that clients know."""
         self.trouble = 0
         for copy in [*self.copies] * 3:
             self.repair(copy)
         copies = [items(copy) for copy in self.copies]
         for name, known in self.known.items():
-            # A record is left if its animal is lost, or another client has the id.
+            # A repair leaves out a record whose animal is lost, or is another client's.
             if "fingerprint" in known[-1] and not has_animal(known[-1]):
                 continue
             is_copied = any(copy.get(name) == known[-1] for copy in copies)
@@ -213,7 +214,7 @@ class History:
 
 @pytest.fixture
 def history(seed: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[History]:
-    # One after the other: the histories are the same each time.
+    # The tables are read one after the other, so that each seed has one history.
     readers = nullcontext(SimpleNamespace(map=map))
     monkeypatch.setattr("ops.restore.ThreadPoolExecutor", lambda _: readers)
     monkeypatch.setattr(SDK, "describe_table", describe_table)
@@ -225,7 +226,9 @@ def history(seed: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[History]:
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_repairs_lose_nothing(history: History) -> None:
+def test_repairs_restore_each_item_of_a_copy_and_change_no_other(
+    history: History,
+) -> None:
     actions = [history.create, history.damage, history.copy, history.repair]
     for _ in range(12):
         history.chance.choice(actions)()

@@ -1,4 +1,4 @@
-"""`make starter`: the tree as another service, on which the commands of this one work."""
+"""`make starter`: the new service, its names, and its first commit."""
 
 from pathlib import Path
 
@@ -9,8 +9,8 @@ from tools import ROOT
 from tools.git import git
 from tools.starter import cursor, renamed, starter
 
-NAMED = "[user]\nname = x\nemail = x@example.com\n"
-HINDERING = """\
+AUTHOR = "[user]\nname = x\nemail = x@example.com\n"
+UNHELPFUL = """\
 [core]
 hooksPath = ~/hooks
 excludesFile = ~/ignored
@@ -23,25 +23,25 @@ program = false
 
 @pytest.mark.slow
 def test_starter_with_the_longest_name_passes_every_check(tmp_path: Path) -> None:
-    run("make", "starter", "NAME=encyclopedia", f"DEST={tmp_path}/own", cwd=ROOT)
+    run("make", "starter", "NAME=encyclopedia", f"DEST={tmp_path}/service", cwd=ROOT)
 
-    run("make", "check", "test", cwd=tmp_path / "own", timeout_s=1800)
+    run("make", "check", "test", cwd=tmp_path / "service", timeout_s=1800)
 
 
-def test_personal_settings_give_a_starter_its_author_and_no_more(
+def test_first_commit_takes_only_its_author_from_personal_settings(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / ".gitconfig").write_text(NAMED + HINDERING)
+    (tmp_path / ".gitconfig").write_text(AUTHOR + UNHELPFUL)
     (tmp_path / "ignored").write_text("*.toml\n")
     (tmp_path / "hooks").mkdir()
     (tmp_path / "hooks/pre-commit").symlink_to("/bin/false")
 
-    starter("planet", tmp_path / "own")
+    starter("planet", tmp_path / "service")
 
-    author = git(tmp_path / "own", "log", "--format=%an <%ae> %s")
+    author = git(tmp_path / "service", "log", "--format=%an <%ae> %s")
     assert author == b"x <x@example.com> Start the service\n"
-    assert b"pyproject.toml\n" in git(tmp_path / "own", "ls-files")
+    assert b"pyproject.toml\n" in git(tmp_path / "service", "ls-files")
 
 
 def test_starter_whose_formatting_fails_leaves_nothing(
@@ -52,9 +52,9 @@ def test_starter_whose_formatting_fails_leaves_nothing(
     (tmp_path / "bin/ruff").symlink_to("/bin/false")
 
     with pytest.raises(SystemExit, match="Nothing was written"):
-        starter("planet", tmp_path / "own")
+        starter("planet", tmp_path / "service")
 
-    assert not (tmp_path / "own").exists()
+    assert not (tmp_path / "service").exists()
 
 
 @pytest.mark.parametrize(
@@ -68,15 +68,15 @@ def test_starter_whose_formatting_fails_leaves_nothing(
 )
 def test_unusable_name_is_refused(tmp_path: Path, name: str, message: str) -> None:
     with pytest.raises(SystemExit, match=message):
-        starter(name, tmp_path / "own")
+        starter(name, tmp_path / "service")
 
 
-def test_existing_folder_is_left_as_it_is(tmp_path: Path) -> None:
+def test_existing_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="exists already"):
         starter("planet", tmp_path)
 
 
-def test_words_keep_their_case_and_get_their_article() -> None:
+def test_renamed_words_keep_their_case_and_get_the_right_article() -> None:
     text = "An animal, listPets, NewPet, PET_STATUS, animals_by_id, snippets, a pet"
 
     assert renamed(text, "book") == (
@@ -85,7 +85,7 @@ def test_words_keep_their_case_and_get_their_article() -> None:
     assert renamed("A pet", "order") == "An order"
 
 
-def test_cursor_is_that_of_the_events() -> None:
+def test_starter_makes_the_cursor_of_an_event() -> None:
     event = (ROOT / "events/list-200-cursor.json").read_text()
 
     assert cursor("pet") in event

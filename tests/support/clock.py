@@ -9,7 +9,7 @@ from botocore.retries.standard import ExponentialBackoff, RetryContext
 
 
 class Clock:
-    """Stands in for the module `time`: it moves only when a test moves it or somebody sleeps."""
+    """Replaces functions of `time`. It moves only in `advance` and `sleep`."""
 
     def __init__(self) -> None:
         self.wall, self.uptime = 1_800_000_000.0, 1_000.0
@@ -31,7 +31,7 @@ class Clock:
 
 
 def install_clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Give this process a clock: the SDK pauses as long as it may; its retries never run out."""
+    """Install a clock; make the SDK's pauses the longest possible, and its retries unlimited."""
     clock = Clock()
     for name in ("time", "monotonic", "sleep"):
         monkeypatch.setattr(time, name, getattr(clock, name))

@@ -1,4 +1,4 @@
-"""Amazon's DynamoDB Local, to compare the embedded one with: on loopback, in memory.
+"""Amazon's DynamoDB Local, on loopback and in memory; the embedded store is compared with it.
 
 It needs Java 17 or later, and npm.
 """
@@ -15,7 +15,7 @@ from tests.support.processes import installed
 
 @contextmanager
 def serve() -> Iterator[str]:
-    """Run it until the end of the block; yield its URL."""
+    """Run DynamoDB Local until the end of the block; yield its URL."""
     modules = installed("dynamodb-local", "java")
     folder = modules / "amplify-dynamodb-simulator/emulator"
     with socket.create_server(("127.0.0.1", 0)) as free:

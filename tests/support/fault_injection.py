@@ -27,7 +27,7 @@ class Attempt(NamedTuple):
     request: AWSPreparedRequest
 
     def carry_out(self) -> AWSResponse:
-        """Have the store do what it is asked for."""
+        """Let the store answer the request."""
         return handlers.DATABASE.answer(self.event_name, self.request)
 
 
@@ -36,7 +36,7 @@ Fault = Callable[[Attempt], AWSResponse | None]
 
 
 def failing_with(kind: type[BotoCoreError]) -> Fault:
-    """Lose the request with an exception of the SDK: the store never sees it."""
+    """Lose the request: the SDK raises this exception, and the store never sees the request."""
 
     def fault(_: Attempt) -> AWSResponse:
         raise kind(endpoint_url="")
@@ -47,7 +47,7 @@ def failing_with(kind: type[BotoCoreError]) -> Fault:
 def answering(status: int, body: bytes, **headers: str) -> Fault:
     """Answer with a body that the store would not send."""
     sent: Any = headers
-    # As the SDK reads it from the network.
+    # The SDK reads a body from the network in this way.
     raw: Any = SimpleNamespace(stream=lambda: [body])
     return lambda _: AWSResponse("", status, sent, raw)
 
@@ -80,7 +80,7 @@ LOST_RESPONSE = after(failing_with(ReadTimeoutError))
 THROTTLED = error(400, "ProvisionedThroughputExceededException")
 DENIED = error(400, "AccessDeniedException")
 
-# Failures that a second attempt, which the SDK makes, may not meet.
+# Failures after which the SDK tries again, and may succeed.
 TRANSIENT: dict[str, Fault] = {
     "request lost": LOST_REQUEST,
     "response lost": LOST_RESPONSE,
@@ -88,7 +88,7 @@ TRANSIENT: dict[str, Fault] = {
     "500, committed": after(error(500, "InternalServerError")),
 }
 CHECKSUM = {"x-amz-crc32": "1"}
-# Responses that arrive but say nothing: the SDK takes those with 200 for good ones.
+# Responses that cannot be read: the SDK takes one with status 200 for a success.
 UNREADABLE: dict[str, Fault] = {
     "response empty": after(answering(200, b"")),
     "response of another checksum": after(answering(200, b"{}", **CHECKSUM)),
@@ -102,17 +102,17 @@ UNREADABLE: dict[str, Fault] = {
 
 
 class FaultyStore:
-    """The layer's path to the store, which is reset; `otherwise` is what most requests meet.
+    """Stands between the layer and the store, which it resets.
 
-    It records the operation and the parameters of each request, and checks them as the SDK would
-    if the layer had not switched that off.
+    A request meets the next fault of its operation, or else `default`. All requests are recorded,
+    and checked as the SDK would do if the layer had not switched that off.
     """
 
-    def __init__(self, otherwise: Fault = Attempt.carry_out) -> None:
+    def __init__(self, default: Fault = Attempt.carry_out) -> None:
         auth._known_keys.clear()
         auth._unknown_keys.clear()
         handlers.empty_store()
-        self._otherwise = otherwise
+        self._default = default
         self.faults: dict[str, list[Fault]] = {}
         self.calls: list[tuple[str, dict[str, Any]]] = []
         _CLIENT.meta.events.register("before-send.dynamodb", self._send)
@@ -135,5 +135,5 @@ class FaultyStore:
         report = ParamValidator().validate(parameters, shape)
         assert not report.has_errors(), report.generate_report()
         faults = self.faults.get(operation)
-        fault = faults.pop(0) if faults else self._otherwise
+        fault = faults.pop(0) if faults else self._default
         return fault(Attempt(event_name, request))

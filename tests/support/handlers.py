@@ -1,4 +1,4 @@
-"""Run the functions in this process as Lambda does: environment, events of `events/`, handlers.
+"""Runs the functions in this process as Lambda does, with the events of `events/`.
 
 Import this before any part of the layer, which reads its environment when it is imported.
 """
@@ -68,7 +68,7 @@ def handler(function: str) -> Any:
 
 
 def invoke(function: str, event: Event, seconds: float = 10) -> Response:
-    """Send an event to a function, which has this much time."""
+    """Send an event to a function that has this many seconds."""
     # The handlers use nothing else of Lambda's context.
     context = SimpleNamespace(get_remaining_time_in_millis=lambda: int(seconds * 1000))
     result = handler(function)(event, context)
@@ -140,13 +140,13 @@ def add_key(key: str, **members: Any) -> None:
 
 def items(partition: str = "", database: Database = DATABASE) -> list[Any]:
     """Read the items of the animals' table whose partition begins like this."""
-    found = ask("Scan", ANIMALS, database=database)["Items"]
-    return [item for item in found if item["pk"]["S"].startswith(partition)]
+    response = ask("Scan", ANIMALS, database=database)
+    return [item for item in response["Items"] if item["pk"]["S"].startswith(partition)]
 
 
 def pets(database: Database = DATABASE) -> list[Any]:
     """Read every animal as the service should return it."""
     from animal_store.validators import Validator
 
-    found = {"Items": items("pet", database)}
-    return list(Validator[Any]("PetQueryResponse").validate(found)["Items"])
+    response = {"Items": items("pet", database)}
+    return list(Validator[Any]("PetQueryResponse").validate(response)["Items"])

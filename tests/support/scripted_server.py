@@ -1,4 +1,4 @@
-"""A server on loopback that answers as a test says, and keeps the requests that it got.
+"""A server on loopback that sends the responses of a test, and keeps the requests.
 
 Compared with `make run`: its responses lack the headers of API Gateway.
 """
@@ -23,7 +23,7 @@ The function gets the request and its number, which starts from 1.
 
 
 class Server(NamedTuple):
-    """A running server, and the requests so far."""
+    """A running server, and the requests that it has received."""
 
     origin: str
     base_url: str
@@ -51,12 +51,12 @@ def hang_up(request: Request, _: int) -> Response:
 
 @contextmanager
 def serve(script: Script) -> Iterator[Server]:
-    """Run a server that answers each request as the script says."""
+    """Run a server that answers each request with the script's response."""
     received: list[Request] = []
 
     @Request.application
     def application(request: Request) -> Response:
-        request.get_data()  # while it can be read
+        request.get_data()  # cannot be read later
         received.append(request)
         if isinstance(script, Response):
             return script

@@ -1,4 +1,4 @@
-"""The format of API keys: what is issued, accepted and stored."""
+"""The format of API keys, their hash and their checksum."""
 
 import pytest
 from animal_store import api_key
@@ -22,7 +22,7 @@ def test_generated_keys_are_well_formed_and_use_the_whole_alphabet() -> None:
     [
         EXAMPLE_KEY.replace("AnExample", "anExample"),
         f"{EXAMPLE_KEY}\n",
-        # Their checksums are right.
+        # The checksums of these are right.
         "animal_prod_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa3i8aJj",
         "Animal_live_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa3i8aJj",
         "animal_live_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa0hGyqJ",

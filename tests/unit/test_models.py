@@ -1,4 +1,4 @@
-"""Compiling the models."""
+"""The compilation of the models."""
 
 from typing import Annotated, NotRequired
 

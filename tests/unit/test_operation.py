@@ -1,4 +1,4 @@
-"""What every operation shares: responses, and log lines without secrets."""
+"""The responses and log lines of all operations."""
 
 import json
 from types import SimpleNamespace
@@ -82,7 +82,7 @@ def test_cause_of_a_failure_is_logged_without_secrets_and_not_sent(
     assert (failure["level"], failure["service"]) == (level, "animal-store")
     assert cause in failure["exception"]
     assert cause not in response.text
-    # Without a zone Lambda ignores the level.
+    # Lambda reads the level only if the time has a zone.
     assert failure["timestamp"].endswith("+00:00")
     assert failure["request_id"] == request["request_id"]
     assert failure["extended_request_id"] == request["extended_request_id"]

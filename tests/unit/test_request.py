@@ -1,4 +1,4 @@
-"""Reading a request: messages for an invalid body, and the URL that the client used."""
+"""A request: the message for an invalid body, and the URL of the list."""
 
 import pytest
 from animal_store.request import Request
@@ -9,7 +9,7 @@ HOST = "a1.execute-api.eu-central-1.amazonaws.com"
 
 
 @pytest.mark.usefixtures("store")
-def test_message_names_each_invalid_member_and_its_fault() -> None:
+def test_message_says_what_is_wrong_with_each_member() -> None:
     body = '{"name": " ", "categoryId": -9223372036854775809}'
 
     response = handlers.send("create-201", body=body)
@@ -26,7 +26,7 @@ def test_message_names_each_invalid_member_and_its_fault() -> None:
         ("https", "443", HOST, "/v1/pets/7", f"https://{HOST}/v1/pets"),
         ("HTTP", "80", "localhost", "/v1/pets/7", "http://localhost/v1/pets"),
         ("http", "4200", "[::1]:4200", "/v1/pets/7", "http://[::1]:4200/v1/pets"),
-        # Of several values the last one counts.
+        # The last of several values counts.
         (
             "https, http",
             "443, 80",
