@@ -12,7 +12,7 @@ pytestmark = pytest.mark.smoke_read_only
 UNKNOWN_KEY = "animal_test_AnExampleKeyThatOpensNothingHere0iR7H8"
 
 # These values of the header `Authorization` are formatted with the valid key.
-REFUSED = [
+INVALID_HEADERS = [
     "",
     "Bearer",
     "{key}",
@@ -28,7 +28,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("value", REFUSED)
+@pytest.mark.parametrize("value", INVALID_HEADERS)
 def test_header_without_a_valid_key_is_refused_with_401(
     client: Client, api_key: str, value: str
 ) -> None:

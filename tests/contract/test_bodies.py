@@ -9,7 +9,7 @@ VALID = b'{"name": "x", "categoryId": 1}'
 LARGEST = 16 * 1024
 JSON = {"Content-Type": "application/json"}
 
-REFUSED = {
+INVALID_BODIES = {
     "empty": b"",
     "an array": b"[" + VALID + b"]",
     "two objects": VALID + VALID,
@@ -27,32 +27,32 @@ REFUSED = {
     "categoryId with a fraction": b'{"name": "x", "categoryId": 1.0}',
     "categoryId with an exponent": b'{"name": "x", "categoryId": 1e2}',
 }
-ACCEPTED = {
+VALID_BODIES = {
     "white space around it": b" \r\n\t" + VALID + b"\n\n",
     "escapes": rb'{"n\u0061me": "\u0078", "categoryId": 1}',
     "50 arrays in each other": VALID[:-1] + b', "y": ' + b"[" * 50 + b"]" * 50 + b"}",
     "16 KB": VALID.ljust(LARGEST),
 }
-TOO_LARGE = {
+LARGE_BODIES = {
     "more bytes but not more characters": VALID.replace(b"x", "é".encode()),
     "not UTF-8": b"\xff",
 }
 
 
-@pytest.mark.parametrize("body", REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize("body", INVALID_BODIES.values(), ids=INVALID_BODIES)
 def test_body_that_is_not_one_json_object_is_refused_with_400(
     client: Client, body: bytes
 ) -> None:
     assert_error(client.post("/pets", content=body, headers=JSON), 400)
 
 
-@pytest.mark.parametrize("body", ACCEPTED.values(), ids=ACCEPTED)
+@pytest.mark.parametrize("body", VALID_BODIES.values(), ids=VALID_BODIES)
 def test_json_is_accepted_however_it_is_written(client: Client, body: bytes) -> None:
     pet = client.post("/pets", content=body, headers=JSON).json()
     assert pet == {"id": pet["id"], "name": "x", "categoryId": 1}
 
 
-@pytest.mark.parametrize("body", TOO_LARGE.values(), ids=TOO_LARGE)
+@pytest.mark.parametrize("body", LARGE_BODIES.values(), ids=LARGE_BODIES)
 def test_body_over_16_kb_is_refused_with_413(client: Client, body: bytes) -> None:
     content = body.ljust(LARGEST + 1)
     assert_error(client.post("/pets", content=content, headers=JSON), 413)

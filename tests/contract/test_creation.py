@@ -10,7 +10,7 @@ from tests.support.openapi import SCHEMAS
 SCHEMA = Draft202012Validator(SCHEMAS["NewPet"])
 PAW = "\N{PAW PRINTS}"
 
-KEPT = {
+VALID_MEMBERS = {
     "the examples": {
         name: declared["examples"][0]
         for name, declared in SCHEMAS["NewPet"]["properties"].items()
@@ -29,7 +29,7 @@ KEPT = {
     "categoryId 2^63 - 1": {"categoryId": 2**63 - 1},
     "categoryId -2^63": {"categoryId": -(2**63)},
 }
-REFUSED = {
+INVALID_MEMBERS = {
     "an empty name": ("name", ""),
     "a name of white space": ("name", "\t\x1f \x85\xa0\u2028\u3000"),
     "a name of 257 characters": ("name", PAW * 257),
@@ -45,7 +45,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("members", KEPT.values(), ids=KEPT)
+@pytest.mark.parametrize("members", VALID_MEMBERS.values(), ids=VALID_MEMBERS)
 def test_created_animal_is_returned_exactly_as_it_was_sent(
     client: Client, members: Pet
 ) -> None:
@@ -54,7 +54,9 @@ def test_created_animal_is_returned_exactly_as_it_was_sent(
     assert client.get(f"/pets/{pet['id']}").json() == pet
 
 
-@pytest.mark.parametrize(("member", "value"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize(
+    ("member", "value"), INVALID_MEMBERS.values(), ids=INVALID_MEMBERS
+)
 def test_invalid_value_is_refused_with_400(
     client: Client, member: str, value: object
 ) -> None:

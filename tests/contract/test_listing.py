@@ -16,7 +16,7 @@ FILTERS = ["", "status=available", "status=pending", "status=sold"]
 MEMBERS = [{}, {"status": "available"}, {"status": "pending"}, {"status": "sold"}]
 
 # The first parameter of each query is refused.
-REFUSED = [
+INVALID_QUERIES = [
     "limit=0",
     f"limit={LIMIT['maximum'] + 1}",
     "limit=",
@@ -51,7 +51,7 @@ def pages(client: Client, url: str) -> Iterator[Response]:
 
 
 @pytest.mark.smoke_read_only
-@pytest.mark.parametrize("query", REFUSED)
+@pytest.mark.parametrize("query", INVALID_QUERIES)
 def test_invalid_parameter_is_refused_with_400(client: Client, query: str) -> None:
     """It is unknown, is sent twice, or has a value that is not allowed."""
     name = query.partition("=")[0]

@@ -6,7 +6,7 @@ from httpx2 import Client
 from tests.contract.client import assert_error, create, new_pet
 
 # Percent-encoded path segments that are no positive int64, or that are no animal's id.
-UNKNOWN = [
+UNKNOWN_IDS = [
     "0",
     "abc",
     "1.0",
@@ -21,7 +21,7 @@ UNKNOWN = [
 
 
 @pytest.mark.smoke_read_only
-@pytest.mark.parametrize("pet_id", UNKNOWN)
+@pytest.mark.parametrize("pet_id", UNKNOWN_IDS)
 def test_unknown_id_is_not_found(client: Client, pet_id: str) -> None:
     assert_error(client.get(f"/pets/{pet_id}"), 404)
 

@@ -7,7 +7,7 @@ from tests.contract.client import assert_error, create, new_pet
 from tests.support import openapi
 
 # A new operation takes its route out of this list.
-UNKNOWN = [
+UNKNOWN_ROUTES = [
     route
     for route in (
         "GET /",
@@ -23,7 +23,7 @@ UNKNOWN = [
 ]
 
 
-@pytest.mark.parametrize("route", UNKNOWN)
+@pytest.mark.parametrize("route", UNKNOWN_ROUTES)
 def test_unknown_route_is_not_found(client: Client, route: str) -> None:
     assert_error(client.request(*route.split()), 404)
 

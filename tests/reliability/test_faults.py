@@ -63,8 +63,8 @@ cached_outcome = cache(outcome)
 def test_operation_succeeds_or_answers_503_and_is_atomic(
     name: str, fault: str, attempts: int
 ) -> None:
-    expected, done, calls = cached_outcome(name, 0)
-    failure, nothing, _ = cached_outcome(name, 0, *[LOST_REQUEST] * ALL_ATTEMPTS)
+    expected, items_after, calls = cached_outcome(name, 0)
+    failure, items_before, _ = cached_outcome(name, 0, *[LOST_REQUEST] * ALL_ATTEMPTS)
     for call in range(len(calls)):
         response, stored, _ = outcome(name, call, *[FAULTS[fault]] * attempts)
 
@@ -72,10 +72,10 @@ def test_operation_succeeds_or_answers_503_and_is_atomic(
             assert attempts == ALL_ATTEMPTS or fault in UNREADABLE
             assert response == failure
             assert response.headers["Retry-After"] == "1"
-            assert stored in (done, nothing)
+            assert stored in (items_after, items_before)
         else:
             assert attempts < ALL_ATTEMPTS or fault in UNREADABLE
-            assert (response, stored) == (expected, done)
+            assert (response, stored) == (expected, items_after)
 
 
 # By the status that they lead to: a refusal of a single call, and one of a transaction.
@@ -90,10 +90,10 @@ REFUSALS[503] = (
 @pytest.mark.parametrize("name", SUCCESSES)
 def test_refusal_answers_500_or_503_and_writes_nothing(name: str, status: int) -> None:
     _, _, calls = cached_outcome(name, 0)
-    _, nothing, _ = cached_outcome(name, 0, *[LOST_REQUEST] * ALL_ATTEMPTS)
+    _, items_before, _ = cached_outcome(name, 0, *[LOST_REQUEST] * ALL_ATTEMPTS)
     for call, (operation, _) in enumerate(calls):
         fault = REFUSALS[status][operation == "TransactWriteItems"]
         # The operation may repeat the call: each attempt is refused.
         response, stored, _ = outcome(name, call, *[fault] * 10)
 
-        assert (response.status, stored) == (status, nothing)
+        assert (response.status, stored) == (status, items_before)
