@@ -65,8 +65,9 @@ OPERATIONS = [
     if method != "parameters"  # of the path
 ]
 # It has the headers that every error has, and the Error object.
-ERROR = DOCUMENT["components"]["responses"]["InternalError"]
-UNKNOWN_ROUTE = Operation("", "", "", {"404": ERROR})
+UNKNOWN_ROUTE = Operation(
+    "", "", "", {"404": DOCUMENT["components"]["responses"]["InternalError"]}
+)
 
 each_operation = pytest.mark.parametrize(
     "operation", OPERATIONS, ids=lambda operation: operation.id
