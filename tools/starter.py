@@ -14,9 +14,10 @@ from pathlib import Path
 from tools import ROOT
 from tools.git import git
 
-# These match a word of a sentence and a part of a name, but nothing of "snippets".
+# These match a word of a sentence and a part of a name, but nothing of "snippets". In `\banimal`
+# and `\nanimal` the letter before the word belongs to an escape.
 _WORDS = (
-    ("(?<![a-z])(animal|pet)(?=s?(?![a-z]))", str.lower),
+    (r"(?:(?<![a-z])|(?<=\\[bn]))(animal|pet)(?=s?(?![a-z]))", str.lower),
     ("(Animal|Pet)(?=s?(?![a-z]))", str.capitalize),
     ("(ANIMAL|(?<![A-Z])PET)(?=S?(?![A-Z]))", str.upper),
 )

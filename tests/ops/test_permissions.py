@@ -51,7 +51,8 @@ def check(statements: list[dict[str, Any]], table: dict[str, Any]) -> None:
     # Node.js looks for packages beside the program.
     program = shutil.copy(PROGRAM, installed("iam").parent)
     answers = subprocess.check_output(["node", program], input=question, text=True)
-    assert json.loads(answers) == expected
+    for answer, row in zip(json.loads(answers), expected, strict=True):
+        assert answer == row, f"tests/ops/permissions.yaml says {row}"
 
 
 @pytest.mark.parametrize("role", TABLES["roles"])

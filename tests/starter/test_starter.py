@@ -83,6 +83,7 @@ def test_renamed_words_keep_their_case_and_get_the_right_article() -> None:
         "A book, listBooks, NewBook, BOOK_STATUS, books_by_id, snippets, a book"
     )
     assert renamed("A pet", "order") == "An order"
+    assert renamed(r"\banimal_live \npets", "book") == r"\bbook_live \nbooks"
 
 
 def test_starter_makes_the_cursor_of_an_event() -> None:

@@ -47,6 +47,7 @@ ROWS = rows_by_name()
 @pytest.mark.parametrize("name", ROWS)
 def test_alarm_or_filter_is_as_its_row_says(name: str) -> None:
     """An operation that a composite alarm's rule lacks is to be added in openapi.yaml's order."""
+    assert name in RESOURCES, f"template.yaml lacks {name}: copy an operation's block"
     members = RESOURCES[name].items()
     properties = {key: value for key, value in members if value != "AWS::NoValue"}
     for text in ("AlarmDescription", "FilterPattern"):

@@ -8,7 +8,7 @@ import pytest
 from tests.support import handlers, openapi
 from tests.support.fault_injection import FaultyStore
 from tests.support.handlers import EVENTS, SUCCESSES, TEMPLATE
-from tests.support.stack import staged
+from tests.support.stack import decided, staged
 from tools.packaging.sdk_data import OPERATIONS
 
 RESOURCES = staged()["Resources"]
@@ -88,6 +88,17 @@ def test_role_allows_what_its_function_does_and_no_more(
         "The built layer lacks the description of a call to DynamoDB that the function makes: see "
         "OPERATIONS in tools/packaging/sdk_data.py."
     )
+
+
+@pytest.mark.parametrize("function", TEMPLATE.functions)
+def test_boundary_allows_the_calls_of_each_function(function: str) -> None:
+    stack = decided("ops/bootstrap.yaml", Stage="production")
+    policy = stack["Resources"]["Boundary"]["Properties"]["PolicyDocument"]
+    allowed = [action for each in policy["Statement"] for action in each["Action"]]
+
+    missing = {action for action, _ in granted_rights(function)} - {*allowed}
+
+    assert not missing, f"ops/bootstrap.yaml: let Boundary allow {missing}"
 
 
 @pytest.mark.usefixtures("store")
