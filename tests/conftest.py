@@ -18,5 +18,5 @@ time.tzset()
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
     """`make run` with an empty store, for the whole session."""
-    with run_service(tmp_path_factory.mktemp("service") / "data") as service:
+    with run_service(tmp_path_factory.mktemp("service")) as service:
         yield service

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -65,20 +64,13 @@ def test_settings_of_the_shell_do_not_reach_a_recipe(tmp_path: Path) -> None:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A folder with the Makefile and its prerequisites; uv and Python are scripts."""
-    for name in ("layers", "tools"):
-        shutil.copytree(ROOT / name, tmp_path / name)
-    for name in ("Makefile", "pyproject.toml", "uv.lock"):
-        shutil.copy(ROOT / name, tmp_path / name)
-    for name, command in (
-        (".tools/uv/bin/uv", "mkdir -p .venv"),
-        (".venv/bin/python", f"echo {tmp_path}"),
-    ):
-        program = tmp_path / name
-        program.parent.mkdir(parents=True)
-        program.write_text(f"#!/bin/sh\n{command}\n")
-        program.chmod(0o755)
-    (tmp_path / ".venv/.installed").touch()
+    """A folder in which the environment is installed; its Python is a script."""
+    for name in ("Makefile", "pyproject.toml", "tools", "uv.lock"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    for name in (".tools/uv/bin/uv", ".venv/bin/python", ".venv/.installed"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch(0o755)
+    (tmp_path / ".venv/bin/python").write_text(f"#!/bin/sh\necho {tmp_path}\n")
     return tmp_path
 
 

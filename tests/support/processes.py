@@ -53,7 +53,6 @@ def run_service(
 
     The command is by default that of `make run`. The variables are for its environment.
     """
-    data.mkdir(parents=True, exist_ok=True)
     console, program = data / "console", command or (*ANIMAL_STORE, "run")
     own = environment(PORT="0", DATA=str(data), **variables)
     with (
