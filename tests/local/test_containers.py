@@ -39,7 +39,7 @@ def test_sam_local_keeps_the_contract_and_shares_its_store(tmp_path: Path) -> No
             command.split(),
             executable=ROOT / ".tools/sam/bin/sam",
             cwd=ROOT,
-            env=environment(),
+            env=environment(SAM_CLI_TELEMETRY="0"),
         )
         assert json.loads(json.loads(output)["body"])[-1] == pet
         check_contract(service, "tests/contract/expected_failures/sam-local.yaml")

@@ -5,7 +5,7 @@ import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from itertools import repeat
+from functools import partial
 from pathlib import Path
 
 import httpx2
@@ -38,8 +38,8 @@ def test_killed_service_loses_and_doubles_nothing(tmp_path: Path) -> None:
     unanswered = [uuid.uuid4().hex for _ in range(CLIENTS)]
     for _ in range(KILLS):
         with run_service(tmp_path) as service, ThreadPoolExecutor(CLIENTS) as pool:
-            arguments = repeat(service.http), repeat(answered), unanswered
-            writing = pool.map(create_until_killed, *arguments)
+            create = partial(create_until_killed, service.http, answered)
+            writing = pool.map(create, unanswered)
             time.sleep(random.uniform(0.3, 1))
             service.process.kill()
             unanswered = list(writing)

@@ -26,8 +26,8 @@ from tests.support.processes import (
 from tests.support.waiting import wait_for
 from tools import ROOT
 from tools.local.folder import DataFolder
-from tools.local.listener import listen
-from tools.local.service import ENDPOINT_VARIABLE, load_template, open_store
+from tools.local.listener import listen_on_port
+from tools.local.service import ENDPOINT_VARIABLE, open_store
 
 
 def command(data: Path, *arguments: str, **variables: str) -> Result:
@@ -49,12 +49,6 @@ def test_console_names_the_page_and_each_request(service: RunningService) -> Non
     assert '"Operation":"listPets"' in (service.data / "functions.log").read_text()
 
 
-def test_only_the_loopback_address_is_answered(service: RunningService) -> None:
-    port = service.http.base_url.port
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.2", port))
-
-
 def test_target_in_absolute_form_is_answered_for_hosts_of_this_machine(
     service: RunningService,
 ) -> None:
@@ -74,8 +68,13 @@ def test_document_names_this_server(service: RunningService) -> None:
     assert f"\nservers:\n- url: {service.base_url}\n" in document
 
 
-def test_responses_do_not_wait_for_an_acknowledgement() -> None:
-    with listen("127.0.0.1", 0) as listener:
+def test_only_the_loopback_address_is_answered_and_without_delay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PORT", "0")
+
+    with listen_on_port() as listener:
+        assert listener.getsockname()[0] == "127.0.0.1"
         assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
 
 
@@ -156,16 +155,17 @@ def test_settings_of_the_user_do_not_lead_to_aws(tmp_path: Path) -> None:
                 sqs.list_queues()
 
 
-def test_revoked_key_of_this_machine_is_replaced(tmp_path: Path) -> None:
-    template = load_template()
-    with own_layer(), open_store(DataFolder(tmp_path)) as service:
-        service.gateway(template)
-        key = service.api_key(template)
-        assert service.api_key(template) == key
+def test_key_of_this_machine_stays_until_it_is_revoked(tmp_path: Path) -> None:
+    file = tmp_path / "api-key"
+    command(tmp_path, "run")
+    key = file.read_text()
+    command(tmp_path, "run")
+    assert file.read_text() == key
 
-        service.keys(template).revoke(key)
+    command(tmp_path, "keys", "revoke", key.strip())
 
-        assert service.api_key(template) != key
+    command(tmp_path, "run")
+    assert file.read_text() != key
 
 
 @pytest.mark.slow

@@ -59,7 +59,12 @@ def sam_local() -> None:
             with _start_api(port) as process:
                 try:
                     # Wait until sam's port is open; a first request starts a container.
-                    while process.poll() is None and _is_closed(port):
+                    while process.poll() is None:
+                        with (
+                            suppress(ConnectionRefusedError),
+                            socket.create_connection(("127.0.0.1", port)),
+                        ):
+                            break
                         time.sleep(0.2)
                     key = service.api_key(template)
                     print(greeting(port, key), flush=True)
@@ -124,8 +129,3 @@ def _start_api(port: int) -> subprocess.Popen[bytes]:
         # leaves containers behind.
         start_new_session=True,
     )
-
-
-def _is_closed(port: int) -> bool:
-    with socket.socket() as probe:
-        return bool(probe.connect_ex(("127.0.0.1", port)))
