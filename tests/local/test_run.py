@@ -196,8 +196,8 @@ def test_data_stays_when_the_service_stops_and_starts_again(tmp_path: Path) -> N
         ("DATA", f"{ROOT}/README.md", f"DATA={ROOT}/README.md cannot be used: "),
         (
             ENDPOINT_VARIABLE,
-            "https://dynamodb.us-east-1.amazonaws.com",
-            f"{ENDPOINT_VARIABLE}=https://dynamodb.us-east-1.amazonaws.com is not on this",
+            "http://dynamodb.example",
+            f"{ENDPOINT_VARIABLE}=http://dynamodb.example is not on this",
         ),
     ],
 )
