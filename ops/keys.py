@@ -11,7 +11,7 @@ from animal_store_client.errors import printable
 from ops.stage import Stage, stage_named
 from tools.key_table import CHECK_HASH, KeyTable
 from tools.local.folder import DataFolder
-from tools.local.service import KEY_TABLE, load_template, open_store
+from tools.local.service import load_template, open_store
 from tools.local.store import create_tables
 
 app = typer.Typer(help="Issue, list and revoke API keys.", no_args_is_help=True)
@@ -32,10 +32,10 @@ def _table(stage: Stage | None) -> Iterator[KeyTable]:
         yield stage.keys()
         return
     # The store of DATA, which a running service may be using, or of AWS_ENDPOINT_URL_DYNAMODB.
-    tables = load_template().tables
+    template = load_template()
     with open_store(DataFolder()) as store:
-        create_tables(store.dynamodb, tables.values())
-        yield KeyTable(store.dynamodb, tables[KEY_TABLE]["TableName"])
+        create_tables(store.dynamodb, template.tables.values())
+        yield store.keys(template)
 
 
 @app.command()

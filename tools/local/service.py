@@ -24,7 +24,6 @@ from tools.local.template import REGION, Template
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
-KEY_TABLE = "ApiKeysTable"
 ENDPOINT_VARIABLE = "AWS_ENDPOINT_URL_DYNAMODB"
 _SETTINGS = {
     "AWS_ACCESS_KEY_ID": "local",
@@ -77,7 +76,7 @@ class LocalService:
 
     def keys(self, template: Template) -> KeyTable:
         """Return the table of keys."""
-        return KeyTable(self.dynamodb, template.tables[KEY_TABLE]["TableName"])
+        return KeyTable(self.dynamodb, template.tables["ApiKeysTable"]["TableName"])
 
     def api_key(self, template: Template) -> str:
         """Return this machine's key, and make one if there is none that is valid."""
