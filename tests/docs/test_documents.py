@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,11 @@ def test_readme_shows_the_commands_that_make_run_prints_and_their_responses(
         assert [" ".join(command.split()) for command, _ in shown] == printed
         for command, response in shown:
             assert subprocess.getoutput(command).splitlines()[-1] == response
+
+
+def test_editor_starts_a_module_that_can_be_run() -> None:
+    (module,) = {
+        *re.findall('"module": "(.*)"', (ROOT / ".vscode/launch.json").read_text())
+    }
+
+    assert find_spec(f"{module}.__main__")
