@@ -8,6 +8,7 @@ by itself while requests go on, on condition that it still is as the plan says.
 import json
 import time
 from base64 import b64decode, b64encode
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -33,6 +34,8 @@ _IDS_PER_SECOND = 1_000
 # Numbers with more digits are damage: the service would take thirty years to give such an id.
 _DIGITS = 12
 _RECORD_SECONDS = 24 * 60 * 60
+_EXAMPLES = 10
+"""How many differences of a kind are printed."""
 _RAISE_COUNTER = r"""
 aws dynamodb update-item --table-name TABLE --key '{"pk": {"S": "counter"}, "id": {"N": "0"}}' \
     --update-expression 'SET #value = :new' --expression-attribute-names '{"#value": "value"}' \
@@ -57,6 +60,8 @@ def plan(stage: StageName, copy: str) -> None:
     What was created after the copy's moment has an id or key that was given again: it is another
     client's, and goes to COPY/others.jsonl.
     """
+    if Path(copy).exists():
+        raise DeploymentError(f"{copy} has an earlier plan; first: rm -r {copy}")
     outputs, client = stage.deployed(), stage.client("dynamodb")
     source = client.describe_table(TableName=copy)["Table"].get("RestoreSummary", {})
     table = source.get("SourceTableArn", "").rpartition("/")[2]
@@ -68,22 +73,29 @@ def plan(stage: StageName, copy: str) -> None:
     if table == outputs["AnimalsTableName"]:
         key = ["pk", "id"]
         _check_counter(client, table, copy, moment.timestamp())
+    counts = Counter[str]()
     with TemporaryDirectory(dir=".") as name:
         folder = Path(name)
-        with (
-            (folder / "plan.jsonl").open("w") as mine,
-            (folder / "others.jsonl").open("w") as others,
-        ):
+        paths = folder / "plan.jsonl", folder / "others.jsonl"
+        for path in paths:
+            path.touch(0o600)
+        with paths[0].open("w") as mine, paths[1].open("w") as others:
             for difference in _differences(client, table, copy, key):
+                file, kind = mine, "changed" if difference.current else "missing"
                 created = _created(difference.current)
-                is_others = moment.timestamp() <= created != _created(difference.copied)
+                if moment.timestamp() <= created != _created(difference.copied):
+                    file, kind = others, "another client's"
                 line = json.dumps(
                     difference._asdict(),
                     default=lambda value: b64encode(value).decode(),
                 )
-                print(line, file=others if is_others else mine)
-        # A plan that exists is complete, and is never replaced.
+                print(line, file=file)
+                counts[kind] += 1
+                if counts[kind] <= _EXAMPLES:
+                    print(f"{kind}: {line[:500]}")
+        # A plan that exists is complete.
         folder.rename(copy)
+    print(f"{copy}: {counts.total()} items differ: {dict(counts)}")
 
 
 @app.command()
@@ -99,6 +111,8 @@ def apply(stage: StageName, file: Path) -> None:
             if not _put_back(client, *difference):
                 left += 1
                 print(f"left: {difference}"[:500])
+    copy = file.absolute().parent.name
+    print(f"When a new plan is empty: aws dynamodb delete-table --table-name {copy}")
     if left:
         raise DeploymentError(
             f"{left} items are left: they have changed since the plan, or are records whose "
@@ -109,16 +123,34 @@ def apply(stage: StageName, file: Path) -> None:
 def _check_counter(client: Any, table: str, copy: str, moment: float) -> None:
     """Refuse a counter that may give an id again, with the command that raises it."""
     key = {"pk": {"S": "counter"}, "id": {"N": "0"}}
+    # In this order: a creation takes its id from the counter.
+    highest = max(_highest_id(client, name) for name in (table, copy))
     counter = _number(_get(client, table, key), "value")
     copied = _number(_get(client, copy, key), "value")
+    print(f"The counter is {counter}, in the copy {copied}; the highest id: {highest}.")
+    new = max(counter, copied, highest)
     if counter < copied:
         # Before it was damaged it may have given this many ids.
-        new = copied + _IDS_PER_SECOND * int(time.time() - moment + 1)
+        new += _IDS_PER_SECOND * int(time.time() - moment + 1)
+    if new != counter:
         command = _RAISE_COUNTER.replace("TABLE", table).replace("NEW", str(new))
-        raise DeploymentError(
-            f"The counter is {counter}, in the copy {copied}: ids may be given again. "
-            f"Run this, then plan:{command}"
-        )
+        raise DeploymentError(f"Ids may be given again. Run this, then plan:{command}")
+
+
+def _highest_id(client: Any, table: str) -> int:
+    """Return the highest id of the animals in a table, without those that are damage."""
+    response = client.query(
+        TableName=table,
+        KeyConditionExpression="pk = :pk AND id < :end",
+        ExpressionAttributeValues={
+            ":pk": {"S": "pet"},
+            ":end": {"N": str(10**_DIGITS)},
+        },
+        ScanIndexForward=False,
+        Limit=1,
+        ConsistentRead=True,
+    )
+    return max([0, *(_number(item, "id") for item in response["Items"])])
 
 
 def _differences(

@@ -68,7 +68,9 @@ def animals(live: Account) -> Table:
     return Table(live, "animals", COUNTER, RECORD, MIA)
 
 
-def test_plan_has_a_line_for_each_item(animals: Table, clock: Mock) -> None:
+def test_plan_has_a_line_for_each_item(
+    animals: Table, clock: Mock, capsys: pytest.CaptureFixture[str]
+) -> None:
     animals.fill(COUNTER | {"value": 6}, RECORD)
 
     plan(animals.stage, "copy")
@@ -77,7 +79,11 @@ def test_plan_has_a_line_for_each_item(animals: Table, clock: Mock) -> None:
         '{"table": "animals", "current": {}, "copied": {"pk": {"S": "pet"}, '
         '"id": {"N": "1"}, "name": {"S": "Mia"}, "createdAt": {"N": "1000005"}}}\n'
     )
-    assert PLAN.parent.stat().st_mode & 0o777 == 0o700
+    assert PLAN.stat().st_mode & 0o777 == 0o600
+    printed = capsys.readouterr().out
+    assert "The counter is 6, in the copy 5; the highest id: 1.\n" in printed
+    assert f"missing: {PLAN.read_text()}" in printed
+    assert printed.endswith("copy: 1 items differ: {'missing': 1}\n")
     # Of each of ten readers: half of the 3,000 reads a second that a partition serves.
     clock.sleep.assert_called_with(10 / 1500)
 
@@ -168,6 +174,21 @@ def test_printed_command_raises_the_counter_and_never_lowers_it(
         animals.client.update_item(**parse(str(error.value)))
 
     assert animals.items() == [COUNTER | {"value": raised}]
+
+
+def test_counter_below_the_highest_id_is_raised_to_it(animals: Table) -> None:
+    damage = MIA | {"id": 10**12}
+    animals.fill(COUNTER, MIA | {"id": 17}, damage)
+
+    with pytest.raises(DeploymentError, match=r'":new": \{"N": "17"\}'):
+        plan(animals.stage, "copy")
+
+
+def test_plan_that_exists_is_not_replaced(animals: Table) -> None:
+    plan(animals.stage, "copy")
+
+    with pytest.raises(DeploymentError, match="first: rm -r copy"):
+        plan(animals.stage, "copy")
 
 
 def test_table_that_is_no_copy_is_refused(live: Account) -> None:
