@@ -170,7 +170,8 @@ def _install(stage: Stage, folder: Path, commit: str, *, canary: bool) -> None:
 def _mark(stage: Stage, folder: Path, commit: str, *, canary: bool) -> list[str]:
     """Write commit and time into an unpacked artifact's template; return sam's arguments for it.
 
-    They name every parameter but an account's own, so that a rollback reverts changed ones.
+    They name each parameter for which the artifact has a value, so that a rollback reverts changed
+    ones.
     """
     account = stage.account
     file = folder / "template.yaml"

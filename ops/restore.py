@@ -1,7 +1,7 @@
 """Put back what was damaged in a stage's table, from a copy of the table as it was.
 
-`plan` writes how the table differs from the copy, for a person to read and edit; `apply` does what
-a plan says. The service writes each item once, and its ids only rise. So an item can be put back
+`plan` writes what the table lacks, or has otherwise than the copy, for a person to read and edit;
+`apply` does what a plan says. The service writes each item once, and its ids only rise. So an item can be put back
 by itself while requests go on, on condition that it still is as the plan says.
 """
 
@@ -25,8 +25,8 @@ app = typer.Typer(help="Put back what was damaged in a table.", no_args_is_help=
 Item = dict[str, dict[str, Any]]
 """An item in DynamoDB's own JSON; empty if there is none."""
 
-# The SDK's client keeps ten connections. They read half of the 3,000 items a second that one
-# partition serves, and one item, the counter, takes 1,000 writes a second
+# The SDK's client keeps ten connections. They read at most half of the 3,000 items a second that
+# one partition serves, and one item, the counter, takes 1,000 writes a second
 # (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html).
 _READERS = 10
 _PAUSE_SECONDS = _READERS / 1_500

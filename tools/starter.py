@@ -49,7 +49,7 @@ def starter(name: str, dest: Path) -> None:
 
 
 def _write(tree: Path, name: str) -> None:
-    """Write each file that git has of this tree, with the other name."""
+    """Write the files that git has of this tree, with the other name."""
     uses = re.compile(rf"(?m)((def|class) |^from (\S+\.)?|import (.*, )?){name}s?\b")
     # The new service has no measurements yet.
     files = git(ROOT, "ls-files", "-z", ":!tools/benchmarks/RESULTS.md")

@@ -65,6 +65,8 @@ def test_operation_succeeds_or_answers_503_and_is_atomic(
 ) -> None:
     expected, items_after, calls = cached_outcome(name, 0)
     failure, items_before, _ = cached_outcome(name, 0, *[LOST_REQUEST] * ALL_ATTEMPTS)
+    assert expected.status < 300
+    assert calls
     for call in range(len(calls)):
         response, stored, _ = outcome(name, call, *[FAULTS[fault]] * attempts)
 
