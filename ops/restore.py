@@ -1,8 +1,8 @@
 """Put back what was damaged in a stage's table, from a copy of the table as it was.
 
 `plan` writes what the table lacks, or has otherwise than the copy, for a person to read and edit;
-`apply` does what a plan says. The service writes each item once, and its ids only rise. So an item can be put back
-by itself while requests go on, on condition that it still is as the plan says.
+`apply` does what a plan says. The service writes each item once, and its ids only rise. So an item
+can be put back by itself while requests go on, on condition that it still is as the plan says.
 """
 
 import json
