@@ -9,6 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from ops.artifacts import write_last_good
 from ops.deploy import check_contract, deploy, rollback
 from ops.stage import DeploymentError, Stage
 from tests.support.aws import Account, pack
@@ -108,7 +109,11 @@ def test_rollback_that_fails_its_check_stays(live: Account) -> None:
     assert live.runs() == ("zebra", "newer")
 
 
-def test_failed_redeployment_of_what_runs_is_not_rolled_back(live: Account) -> None:
+@pytest.mark.parametrize("last_good", ["zebra", "older"])
+def test_failed_redeployment_of_what_runs_is_not_rolled_back(
+    live: Account, last_good: str
+) -> None:
+    write_last_good(live.stage, last_good)
     live.failing.add("zebra")
     with pytest.raises(DeploymentError, match=r"production runs zebra$"):
         deploy(live.stage, pack("zebra"))
