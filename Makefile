@@ -122,7 +122,7 @@ sam-contract: install .tools/sam/.installed .aws-sam/local/.layer
 
 .PHONY: check check-python check-templates check-openapi check-workflows
 check: .venv/.installed ## check format, lint, types, templates, API document and workflows
-	@# With --output-sync, make would lock its stdout, and wait for any other process that has locked /dev/null.
+	@# No --output-sync: make would lock its stdout and, if that is /dev/null, wait for others that have locked it.
 	@$(MAKE) -s -j4 check-templates check-python check-openapi check-workflows
 
 check-python:
@@ -219,7 +219,7 @@ rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## 
 	@REHEARSED_STAGE="$${STAGE:-production}" $(REHEARSAL)
 	@echo "what the emulator lacks: tests/rehearsal/emulator.yaml"
 
-# Takes the rehearsal's steps in a real, empty account, and writes them to docs/, with their seconds and what
+# Runs the rehearsal's steps in a real, empty account, and records in docs/ each step, its duration and what
 # `check-stage` reported.
 .PHONY: first-flight
 first-flight: .venv/.installed .tools/sam/.installed

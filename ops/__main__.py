@@ -38,7 +38,7 @@ def main() -> None:
 
 def _serve() -> None:
     """Run the service, without the command-line library, whose import takes half a second."""
-    _end_at_signals()
+    _exit_on_signals()
     from tools.local.run import run
 
     run()
@@ -68,14 +68,14 @@ def _leave_what_was_inherited() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
-def _end_at_signals() -> None:
+def _exit_on_signals() -> None:
     # At any point in start-up, and after the server has ended: what was answered is on disk.
     # No exception is raised, because Python would wait for the thread of a hanging handler.
-    numbers = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+    signals = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
     # nohup ignores SIGHUP so that the service outlives its terminal.
     if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
-        numbers.remove(signal.SIGHUP)
-    for number in numbers:
+        signals.remove(signal.SIGHUP)
+    for number in signals:
         signal.signal(number, lambda *_: os._exit(0))
 
 

@@ -1,4 +1,4 @@
-"""Deploy an artifact to a stage and check it; go back if it fails, or when somebody asks for it."""
+"""Deploy an artifact to a stage and check it; roll back if a check fails, or on request."""
 
 import json
 import os

@@ -39,8 +39,8 @@ def sam(*arguments: str, folder: Path) -> subprocess.Popen[bytes]:
 
 def is_ancestor(commit: str, other: str) -> bool:
     """Ask git whether a commit is part of another's history; fail if git does not know it."""
-    newer = git(ROOT, "rev-list", "--max-count=1", commit, f"^{other}")
-    return not newer
+    missing = git(ROOT, "rev-list", "--max-count=1", commit, f"^{other}")
+    return not missing
 
 
 def run_suite(stage: Stage, folder: Path, key: str, *arguments: str) -> int:

@@ -25,8 +25,8 @@ app = typer.Typer(help="Put back what was damaged in a table.", no_args_is_help=
 Item = dict[str, dict[str, Any]]
 """An item in DynamoDB's own JSON; empty if there is none."""
 
-# The SDK's client keeps ten connections. They read at most half of the 3,000 items a second that
-# one partition serves, and one item, the counter, takes 1,000 writes a second
+# The SDK's client keeps ten connections. Together they read at most 1,500 items a second, half
+# of what one partition serves. One item, the counter, takes 1,000 writes a second
 # (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html).
 _READERS = 10
 _PAUSE_SECONDS = _READERS / 1_500
@@ -100,7 +100,7 @@ def plan(stage: StageName, copy: str) -> None:
 
 @app.command()
 def apply(stage: StageName, file: Path) -> None:
-    """Put back each item of FILE, a plan, if it still is as the plan says."""
+    """Put back each item of FILE, a plan, if it is unchanged since the plan."""
     tables, client = {*stage.deployed().values()}, stage.client("dynamodb")
     left = 0
     # A record of an Idempotency-Key comes after its animal.
@@ -196,7 +196,7 @@ def _read(file: Path, tables: set[str]) -> Iterator[Difference]:
 
 
 def _put_back(client: Any, table: str, current: Item, copied: Item) -> bool:
-    """Put an item back if it still is as the plan says; tell whether it is as it was."""
+    """Put an item back if it is unchanged since the plan; tell whether it now equals the copy."""
     if _is_record(copied) and not _has_animal(client, table, copied):
         return False
     names, values, tests = {}, {}, []

@@ -46,7 +46,7 @@ class KeyRecord:
 
     @property
     def state(self) -> Literal["revoked", "expired", "active"]:
-        """Whether the key is accepted now."""
+        """The key's state now: only an active key is accepted."""
         if self.revoked is not None:
             return "revoked"
         if self.expires is not None and self.expires <= time.time():

@@ -29,7 +29,7 @@ def starter(name: str, dest: Path) -> None:
     """Write the tree to a new folder, with a resource of another name, and commit it there.
 
     Args:
-        name: The resource, such as book; several are called books.
+        name: The resource in the singular, such as book; the plural adds an s.
         dest: The folder.
     """
     is_pythons = keyword.iskeyword(name) or hasattr(builtins, name)
@@ -69,7 +69,7 @@ def _write(tree: Path, name: str) -> None:
 
 
 def cursor(partition: str) -> str:
-    """Return the cursor that `events/` has: its checksum has the name of the list (paging.py)."""
+    """Return the cursor used in `events/`; its checksum covers the name of the new list."""
     position = (2).to_bytes(8)
     scope = f"staging/{partition}?".encode()
     checksum = hashlib.blake2b(position + scope, digest_size=10).digest()

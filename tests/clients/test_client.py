@@ -124,7 +124,7 @@ def test_pet_keeps_a_status_and_a_member_that_the_client_does_not_know() -> None
 
 def test_failed_list_resumes_at_the_cursor_of_the_error(connect: Any) -> None:
     with serve([page(next_cursor=2), reply({}, 404), page(3, 4)]) as server:
-        # The second call also needs the turn of the one that fails.
+        # The second call also needs the slot of the one that fails.
         client = connect(server.base_url, "key", max_in_flight=1, max_wait_s=5)
         with pytest.raises(store.NotFoundError) as failure:
             next(client.pets(status="sold"))
@@ -225,7 +225,7 @@ def test_response_that_is_not_a_page_of_animals_is_refused(content: str) -> None
         "/v1/pets?limit=100&cursor=2",  # this page
     ],
 )
-def test_link_to_another_origin_or_to_no_next_page_is_refused(url: str) -> None:
+def test_link_to_another_origin_or_back_to_a_page_is_refused(url: str) -> None:
     link = {"Link": f'<{url}>; rel="next"'}
     network = Mock(return_value=httpx2.Response(200, json=[], headers=link))
     with pytest.raises(store.InvalidResponseError, match="The next page is"):
@@ -368,7 +368,7 @@ def test_third_call_at_once_fails_after_max_wait_s_if_max_in_flight_is_2(
     assert methods == ["POST", "POST", "GET", "GET"]
 
 
-def test_turn_of_a_call_lasts_through_its_retries_and_starts_its_deadline(
+def test_call_keeps_its_slot_across_retries_and_its_deadline_starts_with_the_slot(
     connect: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("random.uniform", lambda *_: 0.1)  # a pause's seconds

@@ -123,7 +123,7 @@ def test_fixed_segment_of_a_route_comes_before_a_parameter(gateway: Gateway) -> 
     assert event["resource"] == "/notes/all"
 
 
-def test_function_in_a_used_value_is_refused(tmp_path: Path) -> None:
+def test_intrinsic_function_other_than_ref_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "template.yaml"
     file.write_text(TEMPLATE.replace("CodeUri: code", "CodeUri: !Sub code"))
 

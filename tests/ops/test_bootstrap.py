@@ -15,7 +15,9 @@ from tools import ROOT
 TRUST = yaml.safe_load(Path(__file__).with_name("trust.yaml").read_text())
 
 
-def test_only_these_can_assume_the_roles_and_no_role_can_change_them() -> None:
+def test_only_trusted_principals_can_assume_the_roles_and_no_role_can_change_one() -> (
+    None
+):
     # Other parameters stand for themselves.
     stack = decided(
         "ops/bootstrap.yaml", Stage="production", CreateOidcProvider="false"

@@ -87,7 +87,7 @@ def test_deployment_that_fails_its_check_is_rolled_back_at_once(live: Account) -
     assert live.runs() == ("zebra", "zebra")
 
 
-def test_failure_on_the_way_back_ends_with_what_runs_and_the_command(
+def test_failed_rollback_reports_the_running_commit_and_the_next_command(
     live: Account,
 ) -> None:
     live.failing |= {"newer", "zebra"}
@@ -120,7 +120,7 @@ def test_failed_redeployment_of_what_runs_is_not_rolled_back(
     assert live.calls == [SAM, SUITE]
 
 
-def test_canary_gets_read_only_requests_which_judge_nothing(
+def test_canary_gets_read_only_requests_whose_failures_are_ignored(
     live: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     suites = Mock(side_effect=[MemoryError, 1, 0])
@@ -175,7 +175,7 @@ def test_rollback_by_somebody_else_during_a_check_is_kept(
     assert live.runs() == ("zebra", "zebra")
 
 
-def test_commit_behind_a_moved_alias_is_not_last_good(
+def test_deployment_is_not_last_good_if_the_alias_points_to_another_version(
     live: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Stage, "misdirected", lambda _: ["live points to 6"])

@@ -60,7 +60,7 @@ def test_role_may_do_what_its_table_says(role: str) -> None:
     check(statements(role), TABLES["roles"][role])
 
 
-def test_bucket_accepts_an_artifact_only_where_none_is() -> None:
+def test_bucket_refuses_to_overwrite_an_artifact() -> None:
     # The program knows no policies of buckets: these are the refusals, for whoever may do all.
     refusals = statements("ArtifactBucketPolicy")
     for statement in refusals:

@@ -120,7 +120,7 @@ def test_item_that_changed_since_the_plan_is_left(
     assert animals.items() == later
 
 
-def test_items_of_other_clients_have_a_plan_of_their_own(animals: Table) -> None:
+def test_items_created_by_other_clients_go_into_a_separate_plan(animals: Table) -> None:
     animals.fill(COUNTER, RECORD_OF_ZOE, ZOE)
     plan(animals.stage, "copy")
 

@@ -8,7 +8,7 @@ import pytest
 from tools.git import git
 
 
-def test_git_hook_of_another_repository_does_not_redirect(
+def test_git_ignores_the_index_of_a_surrounding_git_hook(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     git(tmp_path, "init", "--quiet")

@@ -176,7 +176,7 @@ def test_repair_restores_a_deleted_animal_while_clients_add_others(
 
 
 @pytest.mark.role("CheckRole")
-def test_check_finds_nothing_except_unconfirmed_alarms_on_aws(stage: Stage) -> None:
+def test_check_finds_only_the_unconfirmed_subscription_on_aws(stage: Stage) -> None:
     unconfirmed = pytest.raises(DeploymentError, match=r"^1 things")
     with unconfirmed if IS_ON_AWS else nullcontext():
         check_stage(stage)

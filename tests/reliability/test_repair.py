@@ -107,7 +107,7 @@ class History:
         self.is_counter_intact = True
         self.operators = 0
         self.trouble = 0.05
-        self.copy()
+        self.copy_table()
 
     def answer(
         self, event_name: str, request: AWSPreparedRequest, **_: object
@@ -122,14 +122,14 @@ class History:
             return self.chance.choice(FAULTS)(attempt)
         return attempt.carry_out()
 
-    def copy(self) -> None:
+    def copy_table(self) -> None:
         self.clock.advance(10)
-        copy = f"copy-{self.clock.wall:.0f}"
-        self.copies[copy] = self.is_counter_intact
-        request = handlers.TEMPLATE.tables["AnimalsTable"] | {"TableName": copy}
-        handlers.ask("CreateTable", copy, **request)
+        copy_name = f"copy-{self.clock.wall:.0f}"
+        self.copies[copy_name] = self.is_counter_intact
+        request = handlers.TEMPLATE.tables["AnimalsTable"] | {"TableName": copy_name}
+        handlers.ask("CreateTable", copy_name, **request)
         for item in items().values():
-            handlers.ask("PutItem", copy, Item=item)
+            handlers.ask("PutItem", copy_name, Item=item)
         self.clock.advance(10)
 
     def create(self) -> int:
@@ -229,7 +229,7 @@ def history(seed: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[History]:
 def test_repairs_restore_each_item_of_a_copy_and_change_no_other(
     history: History,
 ) -> None:
-    actions = [history.create, history.damage, history.copy, history.repair]
+    actions = [history.create, history.damage, history.copy_table, history.repair]
     for _ in range(12):
         history.chance.choice(actions)()
     history.check()

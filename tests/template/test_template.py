@@ -116,7 +116,7 @@ def test_heartbeat_alarms_of_staging_send_mail() -> None:
         assert alarm.get("AlarmActions") == alarm.get("OKActions") == actions
 
 
-def test_description_of_a_version_names_the_parameters_of_its_settings() -> None:
+def test_version_description_names_every_parameter_that_the_settings_use() -> None:
     """A changed description makes a new version, which `live` then leads to."""
     settings = dict(TEMPLATE["Globals"]["Function"])
     del settings["DeploymentPreference"], settings["ReservedConcurrentExecutions"]

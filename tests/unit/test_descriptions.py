@@ -19,14 +19,14 @@ from tools import ROOT
 NEW_PET = openapi.SCHEMAS["NewPet"]
 NAME = NEW_PET["properties"]["name"]
 NAME_TEXT = " ".join(NAME["description"].split())
-BOUNDS = {"minLength", "maxLength", "minimum", "maximum", "enum"}
+BOUND_KEYWORDS = {"minLength", "maxLength", "minimum", "maximum", "enum"}
 
 
 def bounds(properties: dict[str, Any]) -> dict[str, Any]:
     """Return the bounds of each member of a JSON schema."""
     members = {}
     for name, schema in properties.items():
-        members[name] = {key: schema[key] for key in BOUNDS & schema.keys()}
+        members[name] = {key: schema[key] for key in BOUND_KEYWORDS & schema.keys()}
     return members
 
 
@@ -70,7 +70,7 @@ def test_document_and_client_state_the_bounds_of_a_name() -> None:
     assert f"name: {sentence}" in arguments(Client.create)
 
 
-def test_client_states_the_bounds_of_a_page() -> None:
+def test_client_docstring_gives_the_limits_of_page_size() -> None:
     bounds = f"{openapi.LIMIT['minimum']} to {openapi.LIMIT['maximum']}."
 
     sentence = f"page_size: At most this many animals in a page, {bounds}"

@@ -181,7 +181,7 @@ def test_cancelled_transaction_is_sent_six_times_with_growing_pauses(
         assert 0 < pause < longest
 
 
-def test_retry_after_the_sdk_token_expired_is_not_reported_as_replayed(
+def test_retry_with_a_new_sdk_token_is_not_reported_as_replayed(
     store: FaultyStore,
 ) -> None:
     def carry_out_with_two_tokens(attempt: Attempt) -> AWSResponse:

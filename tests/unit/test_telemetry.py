@@ -23,7 +23,7 @@ def metric(name: str, dimension: str) -> dict[str, Any]:
     }
 
 
-def test_line_of_a_failed_call_is_log_entry_and_metrics(
+def test_log_line_of_a_failed_call_has_its_fields_and_metrics(
     monkeypatch: pytest.MonkeyPatch,
     store: FaultyStore,
     output: pytest.CaptureFixture[str],

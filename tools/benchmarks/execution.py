@@ -18,7 +18,7 @@ from tests.support.handlers import DATABASE, TEMPLATE, Event
 from tools.local.listener import listen
 from tools.local.store_server import serve, serve_store
 
-# Addresses are not randomised: the counts would differ.
+# Without address randomisation, so that the counts are the same in each run.
 _COUNT = ["setarch", "-R", "valgrind", "--tool=cachegrind", "--cache-sim=no"]
 _COUNT += ["--cachegrind-out-file=/dev/null"]
 # Without this interpreter's own libraries.

@@ -39,7 +39,7 @@ same handlers, and `animal-store invoke EVENT` invokes one. What failed"""
 
 
 def sam_local() -> None:
-    """Serve the API from containers (PORT, DATA), and the store to any `sam local`."""
+    """Serve the API from containers, on PORT, and the store in DATA to any `sam local`."""
     signal.signal(signal.SIGHUP, signal.default_int_handler)
     os.environ.pop(ENDPOINT_VARIABLE, None)  # containers use the store of the folder
     address = host_address()

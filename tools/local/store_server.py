@@ -67,7 +67,8 @@ def serve_store(
 
     try:
         listener = listen(address, 0)
-    # An engine in a virtual machine has an address that leads to the loopback address.
+    # If the container engine runs in a virtual machine, its host address is no address of this
+    # machine; it leads to the loopback address.
     except OSError:
         listener = listen("127.0.0.1", 0)
     application = Starlette(routes=[Route("/", answer, methods=["POST"])])

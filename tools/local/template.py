@@ -1,6 +1,6 @@
 """Read the parts of template.yaml that run on one machine, and ignore the rest.
 
-A value that is used may have no intrinsic function but `Ref`; any other ends in a LocalError.
+The values that are read may use only the intrinsic function `Ref`; any other raises LocalError.
 """
 
 from collections.abc import Mapping

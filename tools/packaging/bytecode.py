@@ -20,7 +20,7 @@ def compile_tree(directory: Path, deployed_at: str) -> None:
     """Compile every module below a directory that has no bytecode yet.
 
     Tracebacks show the modules below `deployed_at`. The files are `unchecked-hash` (PEP 552):
-    Python takes them without comparing the source's time, which packing changes.
+    Python loads them without checking the source's modification time, which packing changes.
     """
     # In a process of its own, because bytecode depends on what the compiling process has loaded.
     command = [

@@ -17,5 +17,5 @@ BUILD = ROOT / ".aws-sam/build"
 
 
 def artifact_of(architecture: str) -> Path:
-    """Return the file that stages deploy."""
+    """Return the path of the artifact that is deployed to the stages."""
     return BUILD.with_name(f"animal-store-{architecture}.zip")

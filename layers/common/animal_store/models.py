@@ -124,11 +124,11 @@ def compile_core_schema(model: Any) -> Any:
     for name, hint in get_type_hints(model, include_extras=True).items():
         if len(_patterns(hint)) > 1:
             raise TypeError(f"{model.__name__}.{name} has two patterns: write them as one")
-    return _plain(TypeAdapter(model).core_schema)
+    return _without_pydantic_keys(TypeAdapter(model).core_schema)
 
 
 def _patterns(hint: Any) -> list[str]:
-    """Return the patterns of a type hint, such as `NotRequired[Annotated[str, ...]]`."""
+    """Return the regular expressions of a type hint, such as `NotRequired[Annotated[str, ...]]`."""
     constraints = []
     for annotation in getattr(hint, "__metadata__", ()):
         # A pydantic `Field` keeps its constraints in `metadata`.
@@ -139,15 +139,15 @@ def _patterns(hint: Any) -> list[str]:
     return patterns
 
 
-def _plain(schema: Any) -> Any:
+def _without_pydantic_keys(schema: Any) -> Any:
     """Return a schema without what only pydantic reads: classes, references and metadata."""
     match schema:
         case dict():
             return {
-                key: _plain(value)
+                key: _without_pydantic_keys(value)
                 for key, value in schema.items()
                 if key not in {"cls", "metadata", "ref"}
             }
         case list() | tuple():
-            return [_plain(value) for value in schema]
+            return [_without_pydantic_keys(value) for value in schema]
     return schema

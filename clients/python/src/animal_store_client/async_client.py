@@ -14,7 +14,7 @@ from animal_store_client.pet import AnyStatus, Page, Pet
 
 
 class Pool(NamedTuple):
-    """An event loop's connections, and the turns of its calls."""
+    """An event loop's connections, and the semaphores that limit its concurrent calls."""
 
     http: httpx2.AsyncClient
     reads: asyncio.Semaphore
@@ -107,7 +107,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
 
     @asynccontextmanager
     async def _turn(self, call: Call[Any], pool: Pool) -> AsyncGenerator[None]:
-        # A call that waits here costs nothing; httpx2's pool would look at each one in every step.
+        # A call that waits here costs nothing; in httpx2's pool, each event would scan all of them.
         turns = pool.reads if call.method == "GET" else pool.writes
         try:
             async with asyncio.timeout(self.limits["max_wait_s"]):

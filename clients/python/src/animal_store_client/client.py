@@ -16,7 +16,7 @@ from animal_store_client.pet import AnyStatus, Page, Pet
 
 
 class Pool(NamedTuple):
-    """A process's connections, and the turns of its calls."""
+    """A process's connections, and the semaphores that limit its concurrent calls."""
 
     http: httpx2.Client
     reads: threading.Semaphore

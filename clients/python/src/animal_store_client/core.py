@@ -77,18 +77,18 @@ class Core(Generic[Http]):
                 `[::1]`, `localhost`) may start with `http://`, and is called without a proxy.
             api_key: It is sent to this origin only.
             timeout_s: The time limit of an attempt; API Gateway answers within 29 seconds. A
-                `Client` applies it to each step instead: connecting to an address, TLS, a read of
-                the headers, the body. It cannot limit the look-up of the host's name.
+                `Client` applies it to each step separately: connecting to an address, TLS, a read
+                of the headers, the body. It cannot limit the look-up of the host's name.
             deadline_s: The time limit of a call with all its attempts and pauses; in a list, of
-                each page. It starts when the call has its turn: the time that thousands of calls
+                each page. It starts when the call has its slot: the time that thousands of calls
                 wait for each other does not count.
             attempts: How often a request is sent at most. The pauses between seven attempts take
                 11 seconds or more.
             max_retry_after_s: The longest `Retry-After` that the client waits for.
-            max_wait_s: How long a call waits for its turn; None for no limit.
+            max_wait_s: How long a call waits for its slot; None for no limit.
             max_in_flight: How many creations, and how many reads, are under way at once in a
-                process (`Client`) or an event loop (`AsyncClient`). The others wait for their turn.
-                A call keeps its turn while it pauses: if others took it, a throttled service would
+                process (`Client`) or an event loop (`AsyncClient`). The others wait for a slot.
+                A call keeps its slot while it pauses: if others took it, a throttled service would
                 be sent even more requests.
             http_client: An httpx2 client of your own, for instance with certificates or a proxy.
                 Its `auth`, `params` and `follow_redirects` are not used. Close it yourself, and use
@@ -155,7 +155,7 @@ class Core(Generic[Http]):
             verify=self._tls,
             # A proxy for this machine's own service would get the key in clear.
             trust_env=host not in _LOOPBACK and not proxy_bypass(host),
-            limits=httpx2.Limits(),  # none: the turns limit the connections
+            limits=httpx2.Limits(),  # none: the semaphores limit the calls
         )
 
     def _pages(self, status: AnyStatus, size: int, cursor: str | None) -> Iterator["Call[Page]"]:
@@ -291,7 +291,7 @@ class Call(Generic[T]):
         return self.read(response, value)
 
     def without_turn(self) -> errors.AnimalStoreError:
-        """Return the error of a call that had no turn in time."""
+        """Return the error of a call that got no slot in time."""
         text = f"{self.method} {self.url} was not sent: it had no turn within max_wait_s"
         return self._identify(errors.NoResponseError(text))
 

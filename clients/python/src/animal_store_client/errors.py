@@ -30,7 +30,7 @@ class AnimalStoreError(Exception):
 
 
 class NoResponseError(AnimalStoreError):
-    """The service did not answer in time, or the call had no turn within `max_wait_s`."""
+    """The service did not answer in time, or the call got no slot within `max_wait_s`."""
 
     may_pass = True
 
