@@ -462,7 +462,8 @@ def test_proxy_is_used_except_for_this_machine_and_never_gets_the_key(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with serve(reply(REX)) as server, serve(hang_up) as proxy:
-        monkeypatch.setenv("all_proxy", proxy.origin)
+        monkeypatch.setenv("http_proxy", proxy.origin)
+        monkeypatch.setenv("https_proxy", proxy.origin)
         monkeypatch.setenv("no_proxy", "")
         store.Client(server.base_url, "key").create("Rex", 3)
         with pytest.raises(store.NoResponseError):

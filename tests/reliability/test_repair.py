@@ -71,6 +71,12 @@ def describe_table(TableName: str) -> Any:  # noqa: N803 - the SDK's name
     return {"Table": {"RestoreSummary": source}}
 
 
+def query(TableName: str, **_: object) -> Any:  # noqa: N803 - the SDK's name
+    """Find the animal with the highest id: the local store reads no list backwards."""
+    pets = [item for item in items(TableName).values() if item["pk"] == {"S": "pet"}]
+    return {"Items": sorted(pets, key=lambda pet: int(pet["id"]["N"]))[-1:]}
+
+
 def raise_counter(error: DeploymentError) -> None:
     """Run the command that a plan prints, with a condition that the local store knows."""
     command = parse(str(error))
@@ -218,6 +224,7 @@ def history(seed: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[History]:
     readers = nullcontext(SimpleNamespace(map=map))
     monkeypatch.setattr("ops.restore.ThreadPoolExecutor", lambda _: readers)
     monkeypatch.setattr(SDK, "describe_table", describe_table)
+    monkeypatch.setattr(SDK, "query", query)
     with closing(FaultyStore()):
         history = History(install_clock(monkeypatch), seed)
         SDK.meta.events.register_first("before-send.dynamodb.*", history.answer)
