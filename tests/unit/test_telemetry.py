@@ -74,7 +74,7 @@ def test_line_of_a_creation_has_its_id_and_no_metrics(
 
     line = json.loads(output.readouterr().out)
     assert line["CreatedId"] == 6
-    assert line.keys().isdisjoint({"ColdStart", "Code", "Version", "_aws"})
+    assert line.keys().isdisjoint({"Code", "Version", "_aws"})
 
 
 def test_queries_of_the_runbook_name_members_of_the_lines() -> None:
