@@ -479,6 +479,7 @@ def test_proxy_is_used_except_for_this_machine_and_never_gets_the_key(
 def test_unusable_environment_variable_is_named_when_the_client_is_made(
     name: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("SSL_CERT_DIR", raising=False)
     monkeypatch.setenv("no_proxy", "elsewhere.example")
     monkeypatch.setenv(name, value)
     with pytest.raises(ValueError, match=f"{name} of the environment: "):

@@ -38,6 +38,7 @@ INVALID_QUERIES = [
     "page=2&limit=5",
     "Limit=5",
     "limit[]=5",
+    pytest.param("&".join(f"unknown{n}=1" for n in range(300)), id="300 unknown names"),
 ]
 
 

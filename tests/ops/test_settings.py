@@ -1,5 +1,7 @@
 """Workflows and ops/bootstrap.yaml have the settings of settings.yaml."""
 
+import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,17 @@ SETTINGS = read(Path(__file__).with_name("settings.yaml"))
 def test_file_has_order_rights_and_conditions(file: str) -> None:
     document, expected = read(ROOT / file), SETTINGS[file]
     assert {each: jmespath.search(each, document) for each in expected} == expected
+
+
+def test_weekly_scan_reads_each_lock_file() -> None:
+    workflow = (ROOT / ".github/workflows/weekly.yml").read_text()
+    patterns = " ".join(re.findall(r"git ls-files (.*?) \|", workflow))
+
+    scanned = subprocess.getoutput(f"cd '{ROOT}' && git ls-files {patterns}").split()
+
+    locks = ROOT / "tools/locks"
+    files = [*locks.glob("*.txt"), *locks.glob("*/package-lock.json"), ROOT / "uv.lock"]
+    assert scanned == sorted(str(file.relative_to(ROOT)) for file in files)
 
 
 def test_ci_asks_for_coverage() -> None:

@@ -62,6 +62,11 @@ def test_drift_and_a_failed_detection_fail_the_check(
     sound: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sound.answers |= CASES["drift"]
+    filters = []
+    sound.client("cloudformation").meta.events.register(
+        "provide-client-params.cloudformation.DescribeStackResourceDrifts",
+        lambda params, **_: filters.append(params["StackResourceDriftStatusFilters"]),
+    )
     with pytest.raises(DeploymentError, match="3 things are not as they should be"):
         check_stage(sound.stage)
     assert (
@@ -70,6 +75,7 @@ def test_drift_and_a_failed_detection_fail_the_check(
         "! GetPetLogGroup is MODIFIED\n"
         "  /RetentionInDays is null, not 90\n"
     ) in capsys.readouterr().out
+    assert filters == [["MODIFIED", "DELETED"]]
 
 
 def test_check_that_cannot_be_made_is_named_and_the_rest_is_still_checked(

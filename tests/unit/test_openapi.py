@@ -19,6 +19,10 @@ def test_pages_have_at_most_100_animals() -> None:
     assert "| animals per page | 100 | 100 |" in WORDS
 
 
+def test_production_server_is_the_stage_production() -> None:
+    assert "execute-api.{region}.amazonaws.com/production/v1 " in WORDS
+
+
 def test_integers_are_of_64_bits() -> None:
     pet_id, new_pet = openapi.SCHEMAS["Pet"]["allOf"]
     assert pet_id["properties"]["id"]["format"] == "int64"
