@@ -1,1 +1,4 @@
-"""The commands of a stage on AWS: deploy, check, repair, keys. `tools` never imports them."""
+"""Commands that deploy, check and repair a stage on AWS, or manage its keys.
+
+`tools` never imports this package.
+"""

@@ -11,8 +11,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tools import CommandError
 
-# Errors that the person at the terminal can act on; OSError: a full disk, for instance.
-_EXPLAINED = (
+# The user can act on these errors, so they are printed without a traceback. A full disk, for
+# instance, raises OSError.
+_EXPECTED_ERRORS = (
     BadZipFile,
     BotoCoreError,
     CalledProcessError,
@@ -20,24 +21,24 @@ _EXPLAINED = (
     CommandError,
     OSError,
 )
-# Python's variables that are meant for this program.
-_KEPT = {"PYTHONBREAKPOINT", "PYTHONUNBUFFERED"}
+# Variables of Python that this program and its children inherit; others are removed.
+_INHERITED_VARIABLES = {"PYTHONBREAKPOINT", "PYTHONUNBUFFERED"}
 
 
 def main() -> None:
     """Run the command that the arguments name."""
-    _leave_what_was_inherited()
+    _reset_inherited_state()
     try:
         if sys.argv[1:] == ["run"]:
             _serve()
         else:
             _run_command()
-    except _EXPLAINED as error:
+    except _EXPECTED_ERRORS as error:
         sys.exit(str(error))
 
 
 def _serve() -> None:
-    """Run the service, without the command-line library, whose import takes half a second."""
+    """Run the service; do not import the command-line library, which takes half a second."""
     _exit_on_signals()
     from tools.local.run import run
 
@@ -47,30 +48,30 @@ def _serve() -> None:
 def _run_command() -> None:
     from ops.cli import app
 
-    # Stop everything that was started. Ctrl-C is listed too: what a shell starts in the background
-    # ignores it, and so would sam, which is stopped with it.
+    # Let both signals raise KeyboardInterrupt, so that child processes are stopped. Python does
+    # that for SIGINT only if it is not ignored, and a shell ignores it for background processes.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
-    # In a log, a line stands before the output of the programs that are started after it: a
-    # workflow must read that a key is to be masked before it reads the key.
+    # Print each line at once, so that it precedes the output of child processes. A workflow must
+    # read the command that masks a key before it reads the key.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)
     app(prog_name="animal-store")
 
 
-def _leave_what_was_inherited() -> None:
-    # What is started must not get Python's other variables: with PYTHONSAFEPATH a build would
-    # import and pack the checkout's code instead of the commit's.
+def _reset_inherited_state() -> None:
+    # Child processes must not inherit these variables. With PYTHONSAFEPATH, for example, a build
+    # would import and pack the checkout's code instead of the commit's.
     for name in [*os.environ]:
-        if name.startswith("PYTHON") and name not in _KEPT:
+        if name.startswith("PYTHON") and name not in _INHERITED_VARIABLES:
             del os.environ[name]
-    # Where SIGCHLD is ignored, a program that failed would count as one that succeeded.
+    # If SIGCHLD is ignored, Python cannot read a child's exit status and reports success.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 def _exit_on_signals() -> None:
-    # At any point in start-up, and after the server has ended: what was answered is on disk.
-    # No exception is raised, because Python would wait for the thread of a hanging handler.
+    # Exit at once, which is safe because every acknowledged write is on disk. An exception
+    # instead would make Python wait for the thread of a hanging handler.
     signals = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
     # nohup ignores SIGHUP so that the service outlives its terminal.
     if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:

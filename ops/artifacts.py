@@ -1,7 +1,7 @@
-"""Artifacts: unpack one, store it in the account's bucket, find it there again.
+"""Unpack artifacts; store them in the account's bucket, and list and load them.
 
-An artifact is stored once, as `artifacts/COMMIT.zip`: the bucket's policy refuses whatever would
-replace it. `last-good` names the commit that passed its check last.
+An artifact is stored once, as `artifacts/COMMIT.zip`: the bucket's policy refuses to replace it.
+The object `last-good` contains the last commit that passed its check.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from ops.stage import DeploymentError, Stage
 
 @contextmanager
 def unpacked(content: bytes) -> Iterator[tuple[Path, str]]:
-    """Unpack an artifact; yield its folder and the commit that it was built of."""
+    """Unpack an artifact; yield its folder and the commit that it was built from."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         ZipFile(BytesIO(content)).extractall(folder)
@@ -26,7 +26,7 @@ def unpacked(content: bytes) -> Iterator[tuple[Path, str]]:
 
 
 def store(stage: Stage, commit: str, content: bytes) -> None:
-    """Store an artifact under its commit's name; refuse other bytes than are stored already."""
+    """Store an artifact; raise DeploymentError if its commit has a different one already."""
     try:
         stage.client("s3").put_object(
             Bucket=stage.bucket,
@@ -39,21 +39,21 @@ def store(stage: Stage, commit: str, content: bytes) -> None:
             raise
         if load(stage, commit) != content:
             raise DeploymentError(
-                f"the bucket has another artifact of {commit}, and none is ever replaced: "
-                f"animal-store rollback {stage.name} {commit} deploys that one"
+                f"the bucket already has a different artifact of {commit}, which cannot be "
+                f"replaced; to deploy it: animal-store rollback {stage.name} {commit}"
             ) from None
 
 
 def load(stage: Stage, commit: str) -> bytes:
-    """Read a stored artifact."""
+    """Return the stored artifact of a commit."""
     return _read(stage, f"artifacts/{commit}.zip")
 
 
-def stored(stage: Stage, digits: str) -> list[tuple[str, str]]:
-    """List the artifacts of commits with these first digits: date and commit, newest first."""
+def list_stored(stage: Stage, prefix: str) -> list[tuple[str, str]]:
+    """Return the date and commit of each artifact whose commit starts so, newest first."""
     pages = stage.client("s3").get_paginator("list_objects_v2")
     artifacts = []
-    for page in pages.paginate(Bucket=stage.bucket, Prefix=f"artifacts/{digits}"):
+    for page in pages.paginate(Bucket=stage.bucket, Prefix=f"artifacts/{prefix}"):
         for artifact in page.get("Contents", []):
             date = f"{artifact['LastModified']:%Y-%m-%d %H:%M} UTC"
             artifacts.append((date, Path(artifact["Key"]).stem))
@@ -61,7 +61,7 @@ def stored(stage: Stage, digits: str) -> list[tuple[str, str]]:
 
 
 def last_good(stage: Stage) -> str:
-    """Return the commit that passed its check last; empty if there is none."""
+    """Return the last commit that passed its check; empty if there is none."""
     try:
         return _read(stage, "last-good").decode()
     except stage.client("s3").exceptions.NoSuchKey:
@@ -69,7 +69,7 @@ def last_good(stage: Stage) -> str:
 
 
 def write_last_good(stage: Stage, commit: str) -> None:
-    """Note that a commit passed its check."""
+    """Record that a commit passed its check."""
     stage.client("s3").put_object(Bucket=stage.bucket, Key="last-good", Body=commit)
 
 

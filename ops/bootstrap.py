@@ -1,4 +1,4 @@
-"""Prepare an account and region for a stage, once, by an administrator: ops/bootstrap.yaml."""
+"""Prepare an account and region for a stage: an administrator deploys ops/bootstrap.yaml once."""
 
 import json
 import subprocess
@@ -18,15 +18,17 @@ def bootstrap(
 ) -> None:
     """Prepare the account for a stage of OWNER/REPOSITORY; PARAMETERS are NAME=VALUE.
 
-    On GitHub an environment of the stage's name has to be there (of production, with a reviewer):
+    GitHub must have an environment with the stage's name; production's needs a reviewer:
     https://docs.github.com/en/rest/deployments/environments
     """
     programs.require_sam()
     environment = ask_github(f"repos/{repository}/environments/{stage.name}")
     if stage.name == "production" and "required_reviewers" not in environment:
-        raise DeploymentError("on GitHub, give production a required reviewer")
+        raise DeploymentError(
+            "add a required reviewer to the environment production on GitHub"
+        )
     facts = json.loads(ask_github(f"repos/{repository}"))
-    # Numbers too: roles trust no repository that takes another's name.
+    # The roles trust the ids as well as the names, because another repository could take a name.
     identity = [
         f"Owner={facts['owner']['login']}",
         f"OwnerId={facts['owner']['id']}",
@@ -37,7 +39,7 @@ def bootstrap(
 
 
 def create(stage: Stage, parameters: list[str]) -> None:
-    """Create or update the stack of the account; print its outputs."""
+    """Create or update the bootstrap stack, and print its outputs."""
     stack = f"{stage.stack}-bootstrap"
     sam = programs.sam(
         "deploy",
@@ -52,10 +54,10 @@ def create(stage: Stage, parameters: list[str]) -> None:
     )
     if sam.wait():
         raise DeploymentError(f"sam deploy failed: {stage.state(stack)}")
-    for name, value in stage.deployed(stack).items():
+    for name, value in stage.required_outputs(stack).items():
         print(name, value)
 
 
 def ask_github(path: str) -> str:
-    """Return what GitHub's API answers, as JSON; errors of `gh` go to the terminal."""
+    """Return the JSON response of GitHub's API; `gh` prints its errors to the terminal."""
     return subprocess.check_output(["gh", "api", path], text=True)

@@ -1,4 +1,4 @@
-"""Deploy an artifact to a stage and check it; roll back if a check fails, or on request."""
+"""Deploy an artifact to a stage, check it, and roll back if it fails or on request."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from ops import artifacts, programs
 from ops.stage import DeploymentError, Stage, StageName
 from tools.packaging.build import build
 
-# A table that is replaced or deleted would leave the stage with an empty one.
+# CloudFormation must never replace or delete a table, because the stage would lose its items.
 STACK_POLICY = {
     "Statement": [
         {"Effect": "Allow", "Principal": "*", "Action": "Update:*", "Resource": "*"},
@@ -36,12 +36,12 @@ _READ_ONLY = ("-m", "smoke_read_only")
 def deploy(
     stage: StageName,
     file: Annotated[
-        Path | None, typer.Argument(help="Without it, the commit is built.")
+        Path | None, typer.Argument(help="The artifact; by default, HEAD is built.")
     ] = None,
     *,
     allow_older: Annotated[
         bool,
-        typer.Option("--allow-older", help="Do not ask git which commit is older."),
+        typer.Option("--allow-older", help="Deploy even an older commit."),
     ] = False,
 ) -> None:
     """Deploy an artifact and check it; if it fails, deploy the last one that passed its check."""
@@ -50,19 +50,19 @@ def deploy(
         file = build()
     content = file.read_bytes()
     with artifacts.unpacked(content) as (folder, commit):
-        before, good = stage.commit(), artifacts.last_good(stage)
+        running, last_good = stage.commit(), artifacts.last_good(stage)
         # A commit approved late may be older than the one deployed since: refuse it.
         if (
-            before not in {"", commit}
+            running not in {"", commit}
             and not allow_older
-            and programs.is_ancestor(commit, before)
+            and programs.is_ancestor(commit, running)
         ):
             raise DeploymentError(
-                f"{commit} is older than {before}, which {stage.name} runs"
+                f"{commit} is older than {running}, which {stage.name} runs"
             )
-        # Stored before the stack changes, so that whatever runs can be deployed again.
+        # Store the artifact before the stack changes, so that a rollback can redeploy it.
         artifacts.store(stage, commit, content)
-        fallback = "" if commit in {before, good} else good
+        fallback = "" if commit in {running, last_good} else last_good
         _release(stage, folder, commit, fallback=fallback, canary=True)
 
 
@@ -70,16 +70,16 @@ def rollback(
     stage: StageName,
     commit: Annotated[str, typer.Argument(help="Its first digits are enough.")] = "",
 ) -> None:
-    """Deploy a stored artifact again at once, and check it; without COMMIT, list what is stored."""
-    stored = artifacts.stored(stage, commit)
+    """Redeploy a stored artifact without a canary, and check it; without COMMIT, list them."""
+    stored = artifacts.list_stored(stage, commit)
     if not commit:
         for artifact in stored:
             print(*artifact)
         return
     if len(stored) != 1:
         raise DeploymentError(
-            f"{len(stored)} stored artifacts are of a commit that begins with {commit}: "
-            f"animal-store rollback {stage.name} lists all"
+            f"{len(stored)} stored artifacts have a commit that begins with {commit}; "
+            f"to list all: animal-store rollback {stage.name}"
         )
     commit = stored[0][1]
     with artifacts.unpacked(artifacts.load(stage, commit)) as (folder, _):
@@ -87,7 +87,7 @@ def rollback(
 
 
 def check_contract(stage: Stage, folder: Path) -> None:
-    """Raise unless a stage passes an artifact's contract suite (production: read-only cases)."""
+    """Raise unless a stage passes its contract suite: in production, only the read-only cases."""
     selection = _READ_ONLY if stage.name == "production" else ()
     status = programs.run_suite(stage, folder, check_key(stage), "-rfE", *selection)
     if status:
@@ -109,32 +109,33 @@ def check_key(stage: Stage) -> str:
 def _release(
     stage: Stage, folder: Path, commit: str, *, fallback: str = "", canary: bool = False
 ) -> None:
-    """Install an unpacked artifact, and note that it is good.
+    """Install an unpacked artifact, and record it as `last-good`.
 
-    If it fails while it runs, go back to `fallback`; the last line of the error says what runs.
+    If its check fails, roll back to `fallback`. The last line of the error names the commit that
+    the stage runs then.
     """
     try:
         _install(stage, folder, commit, canary=canary)
     except Exception as error:
         lines = [f"{commit} failed: {error}"]
         try:
-            # Else nothing was deployed, or somebody has deployed since.
+            # If the stage runs another commit, sam failed, or someone else has deployed since.
             if fallback and stage.commit() == commit:
                 rollback(stage, fallback)
-            runs = stage.commit() or "nothing that was deployed so"
-            lines.append(f"{stage.name} runs {runs}")
-        except Exception as second:
+            running = stage.commit() or "no known commit"
+            lines.append(f"{stage.name} runs {running}")
+        except Exception as rollback_error:
             lines.append(
-                f"going back failed: {second}; "
+                f"the rollback failed: {rollback_error}; "
                 f"next: animal-store rollback {stage.name} {fallback}"
             )
         raise DeploymentError("\n".join(lines)) from error
-    differences = [*stage.misdirected()]
+    differences = [*stage.misrouted_aliases()]
     if stage.commit() != commit:
         differences.append(f"{stage.name} runs {stage.commit()}")
     if differences:
         raise DeploymentError(
-            f"{commit} passed its check, but something else runs now, and last-good stays: "
+            f"{commit} passed its check, but is not what runs now, so last-good stays as it was: "
             + "; ".join(differences)
         )
     artifacts.write_last_good(stage, commit)
@@ -142,14 +143,14 @@ def _release(
 
 def _install(stage: Stage, folder: Path, commit: str, *, canary: bool) -> None:
     """Create or update the stack from an unpacked artifact, protect it, and check it."""
-    arguments = _mark(stage, folder, commit, canary=canary)
-    # A new stack has no canary. It has a commit as soon as `sam` has made it: ask before.
+    arguments = _prepare_deployment(stage, folder, commit, canary=canary)
+    # A new stack has no canary. Read the commit before `sam` starts, which sets it.
     has_canary = canary and stage.commit()
-    print(f"deploying {commit}; CloudFormation goes on if this is interrupted")
+    print(f"deploying {commit}; CloudFormation continues if this is interrupted")
     sam = programs.sam(*arguments, folder=folder)
     key = ""
     while has_canary and sam.poll() is None:
-        # CodeDeploy judges a version by its requests; nothing that fails here is a judgement.
+        # CodeDeploy judges the canary by its requests, so send some. Ignore their results here.
         with suppress(Exception):
             key = key or check_key(stage)
             programs.run_suite(stage, folder, key, "-qq", "--no-summary", *_READ_ONLY)
@@ -167,23 +168,26 @@ def _install(stage: Stage, folder: Path, commit: str, *, canary: bool) -> None:
     check_contract(stage, folder)
 
 
-def _mark(stage: Stage, folder: Path, commit: str, *, canary: bool) -> list[str]:
-    """Write commit and time into an unpacked artifact's template; return sam's arguments for it.
+def _prepare_deployment(
+    stage: Stage, folder: Path, commit: str, *, canary: bool
+) -> list[str]:
+    """Write commit and time into an unpacked artifact's template; return the arguments for sam.
 
-    They name each parameter for which the artifact has a value, so that a rollback reverts changed
-    ones.
+    They set each parameter for which the artifact has a value, so that a rollback reverts changed
+    parameters.
     """
     account = stage.account
     file = folder / "template.yaml"
     template = yaml.safe_load(file.read_text("utf-8"))
-    # Lambda publishes no version of a function that is identical to its newest version: a
-    # change that was taken back would fail the next time.
+    # Lambda publishes no version that is identical to the newest one, even if that one was rolled
+    # back. The time makes each version different, so that a commit can be deployed again.
     now = time.strftime("%c %Z")
     template["Globals"]["Function"]["Environment"]["Variables"]["DEPLOYMENT"] = now
     template["Outputs"]["Deployed"] = {"Value": now}
     template["Outputs"]["Commit"] = {"Value": commit}
     file.write_text(json.dumps(template), "utf-8")
-    # One whose default is empty is the account's own: it stays, unless it is named below.
+    # A parameter with an empty default belongs to the account. It keeps its value unless it is
+    # set below.
     parameters = [
         f'{name}="{parameter["Default"]}"'
         for name, parameter in template["Parameters"].items()

@@ -31,7 +31,7 @@ def _table(stage: Stage | None) -> Iterator[KeyTable]:
     if stage:
         yield stage.keys()
         return
-    # The store of DATA, which a running service may be using, or of AWS_ENDPOINT_URL_DYNAMODB.
+    # Open the store in DATA, which a running service may also use, or at AWS_ENDPOINT_URL_DYNAMODB.
     template = load_template()
     with open_store(DataFolder()) as store:
         create_tables(store.dynamodb, template.tables.values())
@@ -42,14 +42,14 @@ def _table(stage: Stage | None) -> Iterator[KeyTable]:
 def issue(
     *,
     label: Annotated[
-        str, typer.Option(help="Whose key it is; shown in logs and metrics.")
+        str, typer.Option(help="The key's owner; shown in logs and metrics.")
     ],
     days: Annotated[
-        int, typer.Option(min=1, max=36500, help="How long it is valid.")
+        int, typer.Option(min=1, max=36500, help="Days until it expires.")
     ] = 365,
     stage: StageOption = None,
 ) -> None:
-    """Make a key. It is shown now and never again: only its hash is stored."""
+    """Issue a key. It is shown only once, because only its hash is stored."""
     is_live = stage and stage.name == "production"
     expires = int(time.time()) + days * 86_400
     with _table(stage) as keys:
@@ -64,7 +64,7 @@ def issue(
 def list_(*, stage: StageOption = None) -> None:
     """List the records of all keys, never the keys themselves; times are UTC.
 
-    Expired keys of checks are left out: each deployment issues some.
+    Expired keys that checks issued are left out: each deployment adds some.
     """
     print("Id            Created           Expires           State    Label")
     with _table(stage) as keys:
@@ -72,10 +72,10 @@ def list_(*, stage: StageOption = None) -> None:
             if key.hash.startswith(CHECK_HASH) and key.state == "expired":
                 continue
             times = f"{_time(key.created)}  {_time(key.expires):16}"
-            who = f"issued by {key.issuedBy or 'nobody named'}"
+            history = f"issued by {key.issuedBy or 'an unknown user'}"
             if key.revokedBy:
-                who += f", revoked by {key.revokedBy}"
-            record = f"{key.id}  {times}  {key.state:7}  {key.label:20}  {who}"
+                history += f", revoked by {key.revokedBy}"
+            record = f"{key.id}  {times}  {key.state:7}  {key.label:20}  {history}"
             print(printable(record))
 
 
@@ -85,7 +85,7 @@ def revoke(
     *,
     stage: StageOption = None,
 ) -> None:
-    """Make a key invalid. Functions that have just seen it accept it for up to 60 seconds more."""
+    """Revoke a key. Functions that have cached it accept it for up to 60 seconds more."""
     with _table(stage) as keys:
         record = keys.revoke(key)
     print(printable(f"Revoked {record.id} ({record.label})."))

@@ -1,4 +1,4 @@
-"""The programs that the commands of a stage start: sam, git and the contract suite."""
+"""Starts programs for the commands of a stage: sam, git and the contract suite."""
 
 import os
 import subprocess
@@ -12,7 +12,8 @@ from tools.git import git
 
 SAM = ROOT / ".tools/sam/bin/sam"
 
-# The contract suite may need these to reach a stage. Nothing else is passed on: no credentials.
+# The contract suite may need these variables to reach a stage. It gets no others, and so no
+# credentials.
 _NETWORK = (
     "HTTP_PROXY",
     "HTTPS_PROXY",
@@ -26,7 +27,7 @@ _NETWORK = (
 
 
 def require_sam() -> None:
-    """Refuse to begin without the sam command, which a deployment needs only after minutes."""
+    """Raise at once if sam is not installed; a deployment would first need it after minutes."""
     if not SAM.exists():
         raise DeploymentError("sam is not installed: make .tools/sam/.installed")
 
@@ -38,7 +39,7 @@ def sam(*arguments: str, folder: Path) -> subprocess.Popen[bytes]:
 
 
 def is_ancestor(commit: str, other: str) -> bool:
-    """Ask git whether a commit is part of another's history; fail if git does not know it."""
+    """Return whether a commit is in another's history; fail if git does not have both."""
     missing = git(ROOT, "rev-list", "--max-count=1", commit, f"^{other}")
     return not missing
 
@@ -46,16 +47,16 @@ def is_ancestor(commit: str, other: str) -> bool:
 def run_suite(stage: Stage, folder: Path, key: str, *arguments: str) -> int:
     """Run an unpacked artifact's contract suite against a stage; return pytest's exit status.
 
-    It has the locked libraries of this checkout and nothing of its code: without `site` (-S)
-    Python reads no .pth file, by which the environment has the checkout. It finds no credentials,
-    in the environment or in a home folder.
+    The suite uses this checkout's locked libraries, but none of its code: with -S, Python reads no
+    .pth files, which would add the checkout to its path. It cannot find credentials, neither in
+    the environment nor in the home folder.
     """
     suite = folder / "suite"
     failures = f"tests/contract/expected_failures/{stage.expected_failures}.yaml"
     network = {name: os.environ[name] for name in _NETWORK if name in os.environ}
     environment = network | {
         "CONTRACT_API_KEY": key,
-        "CONTRACT_BASE_URL": stage.deployed()["BaseUrl"],
+        "CONTRACT_BASE_URL": stage.required_outputs()["BaseUrl"],
         "CONTRACT_EXPECTED_FAILURES": failures,
         "HOME": str(suite),
         "PYTHONPATH": sysconfig.get_path("purelib"),

@@ -1,8 +1,8 @@
-"""Put back what was damaged in a stage's table, from a copy of the table as it was.
+"""Restore damaged items of a stage's table from an older copy of the table.
 
-`plan` writes what the table lacks, or has otherwise than the copy, for a person to read and edit;
-`apply` does what a plan says. The service writes each item once, and its ids only rise. So an item
-can be put back by itself while requests go on, on condition that it still is as the plan says.
+`plan` writes the items that are missing or different in the table, for a person to read and edit;
+`apply` restores the items in a plan. The service writes each item once, and its ids only rise. So
+each item can be restored by itself while the service runs, if it has not changed since the plan.
 """
 
 import json
@@ -20,7 +20,7 @@ import typer
 
 from ops.stage import DeploymentError, StageName
 
-app = typer.Typer(help="Put back what was damaged in a table.", no_args_is_help=True)
+app = typer.Typer(help="Restore damaged items of a table.", no_args_is_help=True)
 
 Item = dict[str, dict[str, Any]]
 """An item in DynamoDB's own JSON; empty if there is none."""
@@ -31,11 +31,11 @@ Item = dict[str, dict[str, Any]]
 _READERS = 10
 _PAUSE_SECONDS = _READERS / 1_500
 _IDS_PER_SECOND = 1_000
-# Numbers with more digits are damage: the service would take thirty years to give such an id.
-_DIGITS = 12
+# A longer number is damaged: the service would take thirty years to reach such an id.
+_MAX_DIGITS = 12
 _RECORD_SECONDS = 24 * 60 * 60
 _EXAMPLES = 10
-"""How many differences of a kind are printed."""
+"""The number of differences that are printed for each category."""
 _RAISE_COUNTER = r"""
 aws dynamodb update-item --table-name TABLE --key '{"pk": {"S": "counter"}, "id": {"N": "0"}}' \
     --update-expression 'SET #value = :new' --expression-attribute-names '{"#value": "value"}' \
@@ -46,7 +46,7 @@ aws dynamodb update-item --table-name TABLE --key '{"pk": {"S": "counter"}, "id"
 
 
 class Difference(NamedTuple):
-    """An item as a table has it, and as the copy of the table has it: a line of a plan."""
+    """One line of a plan: an item as it is in the table now, and as it is in the copy."""
 
     table: str
     current: Item
@@ -55,44 +55,46 @@ class Difference(NamedTuple):
 
 @app.command()
 def plan(stage: StageName, copy: str) -> None:
-    """Write what a table lacks, or has otherwise than COPY, a copy of it, to COPY/plan.jsonl.
+    """Write to COPY/plan.jsonl each item of COPY that is missing or different in its table.
 
-    What was created after the copy's moment has an id or key that was given again: it is another
-    client's, and goes to COPY/others.jsonl.
+    If the table's item was created after the copy, the id or key was assigned twice. The newer
+    item belongs to another client, so the difference is written to COPY/others.jsonl instead.
     """
     if Path(copy).exists():
         raise DeploymentError(f"{copy} has an earlier plan; first: rm -r {copy}")
-    outputs, client = stage.deployed(), stage.client("dynamodb")
+    outputs, client = stage.required_outputs(), stage.client("dynamodb")
     source = client.describe_table(TableName=copy)["Table"].get("RestoreSummary", {})
     table = source.get("SourceTableArn", "").rpartition("/")[2]
     if table not in outputs.values():
-        raise DeploymentError(f"{copy} is no copy of a table of {stage.stack}")
-    moment = source["RestoreDateTime"]
-    print(f"{copy} is {table} as it was at {moment}.")
+        raise DeploymentError(f"{copy} is not a copy of a table of {stage.stack}")
+    copied_at = source["RestoreDateTime"]
+    print(f"{copy} is {table} as it was at {copied_at}.")
     key = ["hash"]
     if table == outputs["AnimalsTableName"]:
         key = ["pk", "id"]
-        _check_counter(client, table, copy, moment.timestamp())
+        _check_counter(client, table, copy, copied_at.timestamp())
     counts = Counter[str]()
     with TemporaryDirectory(dir=".") as name:
         folder = Path(name)
         paths = folder / "plan.jsonl", folder / "others.jsonl"
         for path in paths:
             path.touch(0o600)
-        with paths[0].open("w") as mine, paths[1].open("w") as others:
+        with paths[0].open("w") as plan_file, paths[1].open("w") as others_file:
             for difference in _differences(client, table, copy, key):
-                file, kind = mine, "changed" if difference.current else "missing"
-                created = _created(difference.current)
-                if moment.timestamp() <= created != _created(difference.copied):
-                    file, kind = others, "another client's"
+                file = plan_file
+                category = "changed" if difference.current else "missing"
+                created = _creation_time(difference.current)
+                is_newer = created >= copied_at.timestamp()
+                if is_newer and created != _creation_time(difference.copied):
+                    file, category = others_file, "another client's"
                 line = json.dumps(
                     difference._asdict(),
                     default=lambda value: b64encode(value).decode(),
                 )
                 print(line, file=file)
-                counts[kind] += 1
-                if counts[kind] <= _EXAMPLES:
-                    print(f"{kind}: {line[:500]}")
+                counts[category] += 1
+                if counts[category] <= _EXAMPLES:
+                    print(f"{category}: {line[:500]}")
         # A plan that exists is complete.
         folder.rename(copy)
     print(f"{copy}: {counts.total()} items differ: {dict(counts)}")
@@ -100,154 +102,158 @@ def plan(stage: StageName, copy: str) -> None:
 
 @app.command()
 def apply(stage: StageName, file: Path) -> None:
-    """Put back each item of FILE, a plan, if it is unchanged since the plan."""
-    tables, client = {*stage.deployed().values()}, stage.client("dynamodb")
-    left = 0
-    # A record of an Idempotency-Key comes after its animal.
+    """Restore each item in FILE, a plan, unless it has changed since the plan."""
+    tables, client = {*stage.required_outputs().values()}, stage.client("dynamodb")
+    skipped = 0
+    # Restore the animals before the records of Idempotency-Keys that refer to them.
     for is_record in (False, True):
-        for difference in _read(file, tables):
-            if _is_record(difference.copied) != is_record:
+        for difference in _read_plan(file, tables):
+            if _is_idempotency_record(difference.copied) != is_record:
                 continue
-            if not _put_back(client, *difference):
-                left += 1
-                print(f"left: {difference}"[:500])
+            if not _restore_item(client, *difference):
+                skipped += 1
+                print(f"skipped: {difference}"[:500])
     copy = file.absolute().parent.name
     print(f"When a new plan is empty: aws dynamodb delete-table --table-name {copy}")
-    if left:
+    if skipped:
         raise DeploymentError(
-            f"{left} items are left: they have changed since the plan, or are records whose "
-            "animal is not there. Plan again, or decide about them."
+            f"{skipped} items were skipped: they have changed since the plan, or are idempotency "
+            "records without their animal. Make a new plan, or decide about each item."
         )
 
 
-def _check_counter(client: Any, table: str, copy: str, moment: float) -> None:
-    """Refuse a counter that may give an id again, with the command that raises it."""
+def _check_counter(client: Any, table: str, copy: str, copied_at: float) -> None:
+    """Raise if the counter could assign an id twice; the message has the command that fixes it."""
     key = {"pk": {"S": "counter"}, "id": {"N": "0"}}
-    # In this order: a creation takes its id from the counter.
+    # Read the ids before the counter: a creation in between raises both.
     highest = max(_highest_id(client, name) for name in (table, copy))
-    counter = _number(_get(client, table, key), "value")
-    copied = _number(_get(client, copy, key), "value")
-    print(f"The counter is {counter}, in the copy {copied}; the highest id: {highest}.")
-    new = max(counter, copied, highest)
+    counter = _read_number(_get_item(client, table, key), "value")
+    copied = _read_number(_get_item(client, copy, key), "value")
+    print(
+        f"The counter is {counter}, in the copy {copied}; the highest id is {highest}."
+    )
+    raised = max(counter, copied, highest)
     if counter < copied:
-        # Before it was damaged it may have given this many ids.
-        new += _IDS_PER_SECOND * int(time.time() - moment + 1)
-    if new != counter:
-        command = _RAISE_COUNTER.replace("TABLE", table).replace("NEW", str(new))
-        raise DeploymentError(f"Ids may be given again. Run this, then plan:{command}")
+        # It may have counted up to this number before it was damaged.
+        raised += _IDS_PER_SECOND * int(time.time() - copied_at + 1)
+    if raised != counter:
+        command = _RAISE_COUNTER.replace("TABLE", table).replace("NEW", str(raised))
+        raise DeploymentError(
+            f"Ids may be assigned twice. Run this command, then plan again:{command}"
+        )
 
 
 def _highest_id(client: Any, table: str) -> int:
-    """Return the highest id of the animals in a table, without those that are damage."""
+    """Return the highest id of the animals in a table, apart from damaged ids."""
     response = client.query(
         TableName=table,
         KeyConditionExpression="pk = :pk AND id < :end",
         ExpressionAttributeValues={
             ":pk": {"S": "pet"},
-            ":end": {"N": str(10**_DIGITS)},
+            ":end": {"N": str(10**_MAX_DIGITS)},
         },
         ScanIndexForward=False,
         Limit=1,
         ConsistentRead=True,
     )
-    return max([0, *(_number(item, "id") for item in response["Items"])])
+    return max([0, *(_read_number(item, "id") for item in response["Items"])])
 
 
 def _differences(
     client: Any, table: str, copy: str, key: list[str]
 ) -> Iterator[Difference]:
-    """Find the items of a copy that its table lacks, or has otherwise.
+    """Yield each item of a copy that is missing or different in its table.
 
-    Left out are the counter, records of Idempotency-Keys that have expired, and keys that were
-    revoked since.
+    The counter, expired records of Idempotency-Keys, and API keys that have been revoked are
+    left out.
     """
     pages = client.get_paginator("scan").paginate(TableName=copy, ConsistentRead=True)
     with ThreadPoolExecutor(_READERS) as readers:
         for page in pages:
             keys = [{name: item[name] for name in key} for item in page["Items"]]
-            found = readers.map(partial(_get, client, table), keys)
-            for copied, current in zip(page["Items"], found, strict=True):
+            current_items = readers.map(partial(_get_item, client, table), keys)
+            for copied, current in zip(page["Items"], current_items, strict=True):
                 is_counter = copied.get("pk") == {"S": "counter"}
-                ends = _number(copied, "expires")
-                is_expired = _is_record(copied) and ends <= time.time()
+                expires = _read_number(copied, "expires")
+                is_expired = _is_idempotency_record(copied) and expires <= time.time()
                 is_revoked = key == ["hash"] and "revoked" in current
                 if not (current == copied or is_counter or is_expired or is_revoked):
                     yield Difference(table, current, copied)
 
 
-def _get(client: Any, table: str, key: Item) -> Any:
-    """Read an item, after a pause that leaves half of a partition's reads to the service."""
+def _get_item(client: Any, table: str, key: Item) -> Any:
+    """Read an item, after a pause that leaves half of a partition's capacity to the service."""
     time.sleep(_PAUSE_SECONDS)
     response = client.get_item(TableName=table, Key=key, ConsistentRead=True)
     return response.get("Item", {})
 
 
-def _read(file: Path, tables: set[str]) -> Iterator[Difference]:
-    """Read a plan line by line; refuse a line that cannot be applied."""
+def _read_plan(file: Path, tables: set[str]) -> Iterator[Difference]:
+    """Yield the lines of a plan; raise DeploymentError for a line that cannot be applied."""
     with file.open() as lines:
         for line in lines:
             try:
-                difference = Difference(**json.loads(line, object_hook=_decode))
+                difference = Difference(**json.loads(line, object_hook=_decode_binary))
             except (ValueError, TypeError):
-                raise DeploymentError(f"no line of a plan: {line[:500]}") from None
+                raise DeploymentError(f"not a line of a plan: {line[:500]}") from None
             if difference.table not in tables:
-                raise DeploymentError(f"{difference.table} is no table of the stage")
+                raise DeploymentError(f"{difference.table} is not a table of the stage")
             yield difference
 
 
-def _put_back(client: Any, table: str, current: Item, copied: Item) -> bool:
-    """Put an item back if it is unchanged since the plan; tell whether it now equals the copy."""
-    if _is_record(copied) and not _has_animal(client, table, copied):
+def _restore_item(client: Any, table: str, current: Item, copied: Item) -> bool:
+    """Restore an item unless it has changed since the plan; return whether it equals the copy."""
+    if _is_idempotency_record(copied) and not _has_animal(client, table, copied):
         return False
-    names, values, tests = {}, {}, []
-    # DynamoDB takes 300 operators and 4 KB: a very long item is compared in part.
+    names, values, conditions = {}, {}, []
+    # Expressions have at most 300 operators and 4 KB, so only 120 attributes are compared.
     attributes = [*dict.fromkeys([*copied, "revoked", *current])][:120]
     for number, name in enumerate(attributes):
         names[f"#{number}"] = name
-        tests.append(f"attribute_not_exists(#{number})")
+        conditions.append(f"attribute_not_exists(#{number})")
         if name in current:
             values[f":{number}"] = current[name]
-            tests[-1] = f"#{number} = :{number}"
+            conditions[-1] = f"#{number} = :{number}"
     try:
         client.put_item(
             TableName=table,
             Item=copied,
-            ConditionExpression=" AND ".join(tests),
+            ConditionExpression=" AND ".join(conditions),
             ExpressionAttributeNames=names,
             ReturnValuesOnConditionCheckFailure="ALL_OLD",
             **({"ExpressionAttributeValues": values} if values else {}),
         )
     except client.exceptions.ConditionalCheckFailedException as error:
-        # Another apply wrote it, or the SDK's first attempt, whose response was lost.
+        # Another `apply`, or a first attempt whose response was lost, may have restored the item.
         return bool(error.response.get("Item") == copied)
     return True
 
 
 def _has_animal(client: Any, table: str, record: Item) -> bool:
-    """Tell whether the animal that was created with a record is there."""
-    created_id = {"N": str(_number(record, "createdId"))}
-    animal = _get(client, table, {"pk": {"S": "pet"}, "id": created_id})
-    # The service reads its clock for the animal, and then again for the record.
-    return 0 <= _created(record) - _created(animal) <= 1
+    """Return whether the animal that was created with an idempotency record exists."""
+    created_id = {"N": str(_read_number(record, "createdId"))}
+    animal = _get_item(client, table, {"pk": {"S": "pet"}, "id": created_id})
+    # The service reads the clock for the animal first, and then for the record.
+    return 0 <= _creation_time(record) - _creation_time(animal) <= 1
 
 
-def _created(item: Item) -> int:
-    """Return when an item was created, in seconds since 1970; 0 or less if it does not say."""
-    if _is_record(item):
-        return _number(item, "expires") - _RECORD_SECONDS
-    return _number(item, "createdAt")
+def _creation_time(item: Item) -> int:
+    """Return when an item was created, in seconds since 1970; 0 or less if that is unknown."""
+    if _is_idempotency_record(item):
+        return _read_number(item, "expires") - _RECORD_SECONDS
+    return _read_number(item, "createdAt")
 
 
-def _number(item: Item, name: str) -> int:
-    """Return a number of an item; 0 if it has none that the service would write."""
+def _read_number(item: Item, name: str) -> int:
+    """Return a number attribute of an item; 0 if it is missing or not a valid number."""
     text = item.get(name, {}).get("N", "")
-    return int(text) if text.isdecimal() and len(text) <= _DIGITS else 0
+    return int(text) if text.isdecimal() and len(text) <= _MAX_DIGITS else 0
 
 
-def _is_record(item: Item) -> bool:
+def _is_idempotency_record(item: Item) -> bool:
     return str(item.get("pk", {}).get("S")).startswith("idempotency#")
 
 
-def _decode(value: dict[str, Any]) -> dict[str, Any]:
-    """Read a binary value, which is Base64 in JSON."""
+def _decode_binary(value: dict[str, Any]) -> dict[str, Any]:
+    """Decode a binary value, which is Base64 in a plan."""
     return {"B": b64decode(value["B"])} if isinstance(value.get("B"), str) else value

@@ -1,4 +1,4 @@
-"""A stage: its stack on AWS, and the account that it is in."""
+"""A stage: its stack on AWS, and its account."""
 
 import tomllib
 from collections.abc import Callable, Iterator
@@ -13,9 +13,9 @@ from botocore.exceptions import ClientError
 from tools import ROOT, CommandError
 from tools.key_table import KeyTable
 
-# What helps where nothing can be deployed to a stack. `{}` is its name.
+# The next step for each stack state that blocks a deployment. `{}` is the stack's name.
 _DELETE = "; next: an administrator: aws cloudformation delete-stack --stack-name {}"
-_ADVICE = {
+_NEXT_STEPS = {
     "CREATE_FAILED": _DELETE,
     "DELETE_FAILED": _DELETE + " --deletion-mode FORCE_DELETE_STACK",
     "ROLLBACK_COMPLETE": _DELETE,
@@ -30,17 +30,17 @@ _ADVICE = {
 
 
 class DeploymentError(CommandError):
-    """The service cannot be deployed or tested; the message is for the person at the terminal."""
+    """A command for a stage failed; the message is for the person at the terminal."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage by its name in samconfig.toml.
+    """A stage of the service on AWS.
 
     Args:
-        name: The name.
-        client: Makes a client of a service of AWS, with the credentials of the environment.
-        expected_failures: Which file of `tests/contract/expected_failures` applies to it.
+        name: Its name in samconfig.toml.
+        client: Creates the SDK's client for an AWS service, by the service's name.
+        expected_failures: The stem of its file in `tests/contract/expected_failures`.
     """
 
     name: str
@@ -49,49 +49,49 @@ class Stage:
 
     @property
     def stack(self) -> str:
-        """The name of its stack."""
+        """The name of the stage's stack."""
         return f"animal-store-{self.name}"
 
     def describe(self, stack: str = "") -> Any:
-        """Describe the stage's stack, or the one that is named; empty if there is none."""
+        """Return the description of the stage's stack, or of the named one; empty if none."""
         cloudformation = self.client("cloudformation")
         try:
             stacks = cloudformation.describe_stacks(StackName=stack or self.stack)
         except ClientError as error:
-            # The error has no code of its own; `sam deploy` reads the message, too.
+            # No error code distinguishes this case, so read the message, as `sam deploy` does.
             if "does not exist" in str(error):
                 return {}
             raise
         return stacks["Stacks"][0]
 
     def state(self, stack: str = "") -> str:
-        """Return a stack's name and state, and the next step if nothing can be deployed to it."""
+        """Return a stack's name and state, and the next step if its state blocks a deployment."""
         name = stack or self.stack
         description = self.describe(name)
         if not description:
             return f"{name} does not exist"
         status = description["StackStatus"]
-        return f"{name} is {status}{_ADVICE.get(status, '').format(name)}"
+        return f"{name} is {status}{_NEXT_STEPS.get(status, '').format(name)}"
 
     def outputs(self, stack: str = "") -> dict[str, str]:
         """Return the outputs of the stage's stack, or of the named one; empty if there are none."""
         pairs = self.describe(stack).get("Outputs", [])
         return {pair["OutputKey"]: pair["OutputValue"] for pair in pairs}
 
-    def deployed(self, stack: str = "") -> dict[str, str]:
-        """Return the outputs; raise DeploymentError, with the stack's state, if there are none."""
+    def required_outputs(self, stack: str = "") -> dict[str, str]:
+        """Return the stack's outputs; raise DeploymentError if there are none."""
         if outputs := self.outputs(stack):
             return outputs
         raise DeploymentError(self.state(stack))
 
     def commit(self) -> str:
-        """Return the commit that the stage runs; empty if nothing deployed one."""
+        """Return the commit that the stage runs; empty if it is unknown."""
         return self.outputs().get("Commit", "")
 
     @cached_property
     def account(self) -> dict[str, str]:
-        """The outputs of ops/bootstrap.yaml's stack: the bucket of artifacts, and roles."""
-        return self.deployed(f"{self.stack}-bootstrap")
+        """The outputs of the stack of ops/bootstrap.yaml, such as the bucket and the roles."""
+        return self.required_outputs(f"{self.stack}-bootstrap")
 
     @property
     def bucket(self) -> str:
@@ -99,13 +99,13 @@ class Stage:
         return self.account["ArtifactBucketName"]
 
     def keys(self) -> KeyTable:
-        """Open its table of API keys, which records by ARN who issues and revokes one."""
-        table, sts = self.deployed()["ApiKeysTableName"], self.client("sts")
+        """Open the stage's table of API keys; records contain the ARN of who changes them."""
+        table, sts = self.required_outputs()["ApiKeysTableName"], self.client("sts")
         return KeyTable(
             self.client("dynamodb"), table, lambda: sts.get_caller_identity()["Arn"]
         )
 
-    def misdirected(self) -> Iterator[str]:
+    def misrouted_aliases(self) -> Iterator[str]:
         """Describe each alias `live` that does not send every request to the deployed version."""
         pages = self.client("cloudformation").get_paginator("list_stack_resources")
         versions = "StackResourceSummaries[?ResourceType=='AWS::Lambda::Version']"
@@ -122,12 +122,12 @@ class Stage:
 
 
 def stage_named(name: str) -> Stage:
-    """Read a stage's name from the command line: it must be in samconfig.toml and have a region.
+    """Return the stage with a name from the command line, which must be in samconfig.toml.
 
-    `default` is none: it has the parameters of a plain `sam deploy`.
+    The section `default` is not a stage: it has the parameters of a plain `sam deploy`.
     """
     config = tomllib.loads((ROOT / "samconfig.toml").read_text("utf-8"))
-    names = [each for each in config if each not in {"version", "default"}]
+    names = [section for section in config if section not in {"version", "default"}]
     if name not in names:
         raise typer.BadParameter(f"samconfig.toml has {' and '.join(names)}")
     if not boto3.Session().region_name:

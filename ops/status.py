@@ -9,49 +9,49 @@ from ops.stage import DeploymentError, Stage, StageName
 from tools.key_table import CHECK_HASH
 
 _MONTH_S = 30 * 86_400
-_OBJECTIVE = 0.001  # the share of an operation's requests that may fail in a month
+_OBJECTIVE = 0.001  # at most this share of an operation's requests may fail in a month
 
-Part = Callable[[Stage], Iterator[str]]
-"""Prints what it looks at, and yields what is not as it should be."""
+Check = Callable[[Stage], Iterator[str]]
+"""Prints facts about a stage, and yields its problems."""
 
 
 def status(stage: StageName) -> int:
-    """Print what a stage runs and, after `!`, what is wrong; return how many things are wrong."""
+    """Print what a stage runs, and each problem after `!`; return the number of problems."""
     print(stage.state())
     if not stage.outputs():
         return 1
-    parts = (_version, Stage.misdirected, _topic, _keys, _failures)
-    return sum(_report(stage, part) for part in parts)
+    checks = (_version, Stage.misrouted_aliases, _topic, _keys, _failures)
+    return sum(_report(stage, check) for check in checks)
 
 
 def check_stage(stage: StageName) -> None:
-    """Do as `status`, look for drift, and run the contract suite; fail if anything is wrong."""
-    wrong = status(stage) + _report(stage, _drift)
+    """Print the status, look for drift, and run the contract suite; fail if there is a problem."""
+    problems = status(stage) + _report(stage, _drift)
     artifact = artifacts.load(stage, stage.commit())
     with artifacts.unpacked(artifact) as (folder, _):
         check_contract(stage, folder)
-    if wrong:
-        raise DeploymentError(f"{wrong} things are not as they should be: see above")
+    if problems:
+        raise DeploymentError(f"{problems} problems were found: see above")
 
 
-def _report(stage: Stage, part: Part) -> int:
-    wrong = 0
+def _report(stage: Stage, check: Check) -> int:
+    problems = 0
     try:
-        for line in part(stage):
-            wrong += 1
+        for line in check(stage):
+            problems += 1
             print("!", line)
     except Exception as error:
-        wrong += 1
-        print("!", part.__name__.strip("_"), "cannot be checked:", error)
-    return wrong
+        problems += 1
+        print("!", check.__name__.strip("_"), "cannot be checked:", error)
+    return problems
 
 
 def _version(stage: Stage) -> Iterator[str]:
-    good = artifacts.last_good(stage)
+    last_good = artifacts.last_good(stage)
     commit = stage.commit() or "no artifact"
     print("runs", commit, "since", stage.outputs().get("Deployed"))
-    if commit != good:
-        yield f"it has not passed its check; the last that did: {good or 'none'}"
+    if commit != last_good:
+        yield f"it has not passed its check; the last commit that did: {last_good or 'none'}"
 
 
 def _topic(stage: Stage) -> Iterator[str]:
@@ -59,33 +59,38 @@ def _topic(stage: Stage) -> Iterator[str]:
         TopicArn=stage.outputs()["AlarmTopicArn"]
     )
     if topic["Attributes"]["SubscriptionsConfirmed"] == "0":
-        yield "nobody has confirmed the address of the alarms"
+        yield "no subscription to the alarms' mail is confirmed"
 
 
 def _keys(stage: Stage) -> Iterator[str]:
-    """Name the keys of clients that end within 30 days; a check's key lasts an hour."""
+    """Yield each key that expires within 30 days, except those of checks, which last an hour."""
     for key in stage.keys().all():
-        ends = key.expires and key.expires < time.time() + _MONTH_S
-        if ends and key.state == "active" and not key.hash.startswith(CHECK_HASH):
-            yield f"key {key.id} ({key.label}) ends on {time.ctime(key.expires)}"
+        expires_soon = key.expires and key.expires < time.time() + _MONTH_S
+        if (
+            expires_soon
+            and key.state == "active"
+            and not key.hash.startswith(CHECK_HASH)
+        ):
+            yield f"key {key.id} ({key.label}) expires on {time.ctime(key.expires)}"
 
 
 def _failures(stage: Stage) -> Iterator[str]:
-    """Print each operation's share of failures in 30 days: no alarm fires at 0.5 %."""
+    """Print the share of each operation's requests that failed; no alarm fires at 0.5 %."""
     cloudwatch = stage.client("cloudwatch")
-    # CloudWatch rounds a start so long ago to five minutes: a second point would follow.
+    # CloudWatch rounds an old start time to five minutes. Without the same rounding here, the
+    # response would have a second data point.
     end = time.time() // 300 * 300
-    listed = cloudwatch.list_metrics(Namespace="AnimalStore", MetricName="Failed")
-    for metric in listed["Metrics"]:
-        answer = cloudwatch.get_metric_statistics(
+    metrics = cloudwatch.list_metrics(Namespace="AnimalStore", MetricName="Failed")
+    for metric in metrics["Metrics"]:
+        statistics = cloudwatch.get_metric_statistics(
             **metric,
             StartTime=end - _MONTH_S,
             EndTime=end,
             Period=_MONTH_S,
             Statistics=["Average"],
         )
-        operation = " ".join(each["Value"] for each in metric["Dimensions"])
-        for point in answer["Datapoints"]:
+        operation = " ".join(dimension["Value"] for dimension in metric["Dimensions"])
+        for point in statistics["Datapoints"]:
             share = point["Average"]
             line = f"{operation}: {share:.3%} of its requests failed in 30 days"
             if share > _OBJECTIVE:
@@ -95,13 +100,15 @@ def _failures(stage: Stage) -> Iterator[str]:
 
 
 def _drift(stage: Stage) -> Iterator[str]:
-    """Let CloudFormation compare the stack's resources with its template, as far as it can."""
+    """Yield each resource that differs from the template, as far as CloudFormation detects it."""
     client = stage.client("cloudformation")
-    started = client.detect_stack_drift(StackName=stage.stack)["StackDriftDetectionId"]
+    detection_id = client.detect_stack_drift(StackName=stage.stack)[
+        "StackDriftDetectionId"
+    ]
     print("waiting for drift detection, which takes minutes")
     while True:
         detection = client.describe_stack_drift_detection_status(
-            StackDriftDetectionId=started
+            StackDriftDetectionId=detection_id
         )
         if detection["DetectionStatus"] != "DETECTION_IN_PROGRESS":
             break

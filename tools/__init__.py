@@ -1,13 +1,13 @@
-"""The tools of a developer's machine; none of them ships to AWS."""
+"""Tools for a developer's machine; none of them ships to AWS."""
 
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-"""The checkout."""
+"""The root of the checkout."""
 
 sys.path.append(str(ROOT / "layers/common"))  # the layer is not an installed package
 
 
 class CommandError(Exception):
-    """A command cannot do what it was asked for; the message is for the person at the terminal."""
+    """A command failed; the message is for the person at the terminal."""

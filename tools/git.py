@@ -1,7 +1,8 @@
-"""Run git on one folder's own repository, whatever a hook, a variable or a personal setting says.
+"""Runs git on the repository of one folder, without hooks, personal settings or GIT_ variables.
 
-The folder is named, so that git neither looks for a repository above it nor refuses one of another
-owner. Personal settings would sign, convert, run hooks, or add another ignore file.
+The repository is given explicitly. Otherwise git would look for one in the parent folders, and
+refuse one that belongs to another user. Personal settings could sign commits, convert line ends,
+run hooks or ignore more files.
 """
 
 import os
@@ -13,15 +14,15 @@ _NO_SETTINGS = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_ATTR_NOSYSTEM": "1",
 }
-# These hold in a repository's own settings, too.
+# These options override the settings of the repository.
 _OPTIONS = ("-c", "core.autocrlf=false", "-c", "core.hooksPath=/dev/null")
 
 
 def git(folder: Path, *arguments: str, **variables: str) -> bytes:
-    """Return what git prints.
+    """Run git and return its output.
 
     Raises:
-        subprocess.CalledProcessError: git failed; it has said why on stderr.
+        subprocess.CalledProcessError: git failed; it printed the reason to stderr.
     """
     inherited = {
         name: value for name, value in os.environ.items() if not name.startswith("GIT_")

@@ -1,4 +1,4 @@
-"""The table of API keys as its administrator uses it: to issue, list and revoke them."""
+"""Issues, lists and revokes API keys in their table."""
 
 import os
 import re
@@ -15,12 +15,12 @@ from tools import CommandError
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
-# Keys for checks are drawn until their hash begins with 00, so that IAM (LeadingKeys in
-# ops/bootstrap.yaml) can let CheckRole write the records of such keys only.
+# The hash of a key for a check, and of no other key, begins with 00. So IAM can let CheckRole
+# write only the records of such keys (LeadingKeys in ops/bootstrap.yaml).
 CHECK_HASH = "00"
 
 EXAMPLE_KEY = "animal_test_AnExampleKeyThatOpensNothingHere0iR7H8"
-"""The key of the files in `events/`. It opens only a local store, while a command serves them."""
+"""The key in the files of `events/`. Only a local store accepts it, while a command serves them."""
 
 
 class KeyAdministrationError(CommandError):
@@ -41,12 +41,12 @@ class KeyRecord:
 
     @property
     def id(self) -> str:
-        """The id by which people know the key."""
+        """The short id that lists and logs show."""
         return self.hash[: api_key.ID_LENGTH]
 
     @property
     def state(self) -> Literal["revoked", "expired", "active"]:
-        """The key's state now: only an active key is accepted."""
+        """The key's state; only an active key is accepted."""
         if self.revoked is not None:
             return "revoked"
         if self.expires is not None and self.expires <= time.time():
@@ -55,17 +55,17 @@ class KeyRecord:
 
 
 def local_user() -> str:
-    """Name the person at this machine; a container may have no name for the user."""
+    """Return the name of this machine's user, or the uid if a container has no name for it."""
     return os.environ.get("USER", f"uid {os.getuid()}")
 
 
 @dataclass(frozen=True, slots=True)
 class KeyTable:
-    """The table of keys; `who` names the person who issues and revokes, for the record."""
+    """The table of keys. Records contain the `actor` who issued or revoked the key."""
 
     dynamodb: "DynamoDBClient"
     name: str
-    who: Callable[[], str] = local_user
+    actor: Callable[[], str] = local_user
 
     def put(self, record: KeyRecord) -> None:
         """Store a new key's record."""
@@ -79,7 +79,7 @@ class KeyTable:
         )
 
     def all(self) -> list[KeyRecord]:
-        """Read every record, the oldest first."""
+        """Return every record, oldest first."""
         pages = self.dynamodb.get_paginator("scan").paginate(
             TableName=self.name, ConsistentRead=True
         )
@@ -93,14 +93,14 @@ class KeyTable:
         *,
         is_check: bool = False,
     ) -> tuple[str, KeyRecord]:
-        """Make a key and store its hash; return the key, which is nowhere else, and its record.
+        """Issue a key and store its hash; return the key, which is not stored, and its record.
 
         Args:
-            label: Whose key it is; only checks may share theirs. Of keys that are issued with one
-                label at the same moment, at most one stays.
-            environment: What the key's prefix says.
-            expires: When it expires, in seconds since 1970.
-            is_check: Whether it is for a check, and its hash begins with CHECK_HASH.
+            label: The owner's name. Only keys for checks may share a label. If two calls use the
+                same label at the same time, at most one of them succeeds.
+            environment: The second word of the key's prefix.
+            expires: When the key expires, in seconds since 1970.
+            is_check: Whether the key is for a check; then its hash begins with CHECK_HASH.
         """
         if not re.fullmatch(r"[!-~]([ -~]{0,62}[!-~])?", label):
             raise KeyAdministrationError(
@@ -110,9 +110,9 @@ class KeyTable:
         while api_key.digest(key).startswith(CHECK_HASH) != is_check:
             key = api_key.generate(environment)
         digest, now = api_key.digest(key), int(time.time())
-        record = KeyRecord(digest, label, now, expires, issuedBy=self.who())
+        record = KeyRecord(digest, label, now, expires, issuedBy=self.actor())
         self.put(record)
-        # Only now, so that two who issue at the same moment see each other.
+        # Look for the label after the write, so that two calls at the same time see each other.
         for other in [] if is_check else self.all():
             has_label = (other.label, other.state) == (label, "active")
             if has_label and other.hash != digest:
@@ -137,22 +137,22 @@ class KeyTable:
             raise KeyAdministrationError(
                 f"{len(hashes)} keys have this id: see `list`."
             )
-        answer = self.dynamodb.update_item(
+        response = self.dynamodb.update_item(
             TableName=self.name,
             Key={"hash": {"S": hashes[0]}},
             UpdateExpression="SET revoked = if_not_exists(revoked, :now), "
             "revokedBy = if_not_exists(revokedBy, :who)",
             ExpressionAttributeValues={
                 ":now": {"N": str(int(time.time()))},
-                ":who": {"S": self.who()},
+                ":who": {"S": self.actor()},
             },
             ReturnValues="ALL_NEW",
         )
-        return _record(answer["Attributes"])
+        return _record(response["Attributes"])
 
 
 def _record(item: Any) -> KeyRecord:
-    """Read a record; a newer version may have stored more of it."""
+    """Return an item's record, without attributes that a newer version may have added."""
     values: dict[str, Any] = {}
     for name in KeyRecord.__annotations__.keys() & item:
         value = item[name]

@@ -23,7 +23,7 @@ from animal_store_client import AnimalStoreError, Client, InvalidRequestError, P
 
 
 def decode(content: bytes) -> str:
-    """Read UTF-8, UTF-16 with its byte order mark, or else what Excel saves as plain CSV."""
+    """Decode UTF-8, UTF-16 with a byte order mark, or Windows-1252, Excel's plain CSV."""
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return content.decode("utf-16")
     try:
@@ -34,7 +34,7 @@ def decode(content: bytes) -> str:
 
 
 def faults(row: dict[str, str]) -> Iterator[str]:
-    """Yield what is wrong with a row."""
+    """Yield a message for each fault of a row."""
     category_id, status = row["category_id"], row["status"]
     if not row["name"]:
         yield "name is empty"
@@ -47,7 +47,7 @@ def faults(row: dict[str, str]) -> Iterator[str]:
 
 
 def read_rows(text: str) -> dict[int, dict[str, str]]:
-    """Return the rows by their number in a spreadsheet; ValueError if any of them is wrong."""
+    """Return the rows by their spreadsheet numbers; raise ValueError if a row has a fault."""
     first_line = text.partition("\n")[0]
     delimiter = max(",;\t", key=first_line.count)
     cells = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.processes import run
 from tools import ROOT
-from tools.packaging.targets import MACHINE, PYTHON
+from tools.packaging.targets import HOST_ARCHITECTURE, PYTHON
 
 
 @pytest.mark.slow
@@ -22,7 +22,7 @@ def test_cold_start_takes_at_most_three_quarters_of_the_tuned_handler(
     # Imported here, because it takes long.
     from tools.benchmarks.__main__ import measure, prepare
 
-    run("make", "build", f"ARCH={MACHINE}", cwd=ROOT)
+    run("make", "build", f"ARCH={HOST_ARCHITECTURE}", cwd=ROOT)
     prepare(tmp_path)
 
     service = measure(tmp_path, "this service", "cold start")

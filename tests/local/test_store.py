@@ -13,7 +13,7 @@ from tools.local.store import Database
 
 COUNTER: Any = {"pk": {"S": "counter"}, "id": {"N": "0"}}
 ONE = {"ExpressionAttributeValues": {":one": {"N": "1"}}}
-UNKNOWN = "The local store does not know"
+UNSUPPORTED = "The local store does not support"
 HERE = ": tools/local/operations.py"
 
 
@@ -70,11 +70,11 @@ def test_file_that_is_no_store_of_this_version_is_refused_and_not_changed(
 @pytest.mark.parametrize(
     ("operation", "parameters", "message"),
     [
-        ("DeleteTable", {}, f"{UNKNOWN} the operation DeleteTable{HERE}"),
+        ("DeleteTable", {}, f"{UNSUPPORTED} the operation DeleteTable{HERE}"),
         (
             "Query",
             {"ScanIndexForward": False},
-            f"{UNKNOWN} the parameter ScanIndexForward of Query{HERE}",
+            f"{UNSUPPORTED} the parameter ScanIndexForward of Query{HERE}",
         ),
         (
             "Query",
@@ -94,12 +94,12 @@ def test_file_that_is_no_store_of_this_version_is_refused_and_not_changed(
         (
             "UpdateItem",
             {"Key": COUNTER, "UpdateExpression": "REMOVE n"},
-            f"{UNKNOWN} the update REMOVE n{HERE}",
+            f"{UNSUPPORTED} the update REMOVE n{HERE}",
         ),
         (
             "DeleteItem",
             {"Key": COUNTER, "ConditionExpression": "n < :one", **ONE},
-            f"{UNKNOWN} the condition 'n < :one'{HERE}",
+            f"{UNSUPPORTED} the condition 'n < :one'{HERE}",
         ),
         (
             "DeleteItem",
@@ -109,12 +109,12 @@ def test_file_that_is_no_store_of_this_version_is_refused_and_not_changed(
         (
             "DeleteItem",
             {"Key": COUNTER, **ONE},
-            "Names and values must be those that {} use",
+            "Names and values must match those used in {}",
         ),
         (
             "DeleteItem",
             {"Key": COUNTER, "ReturnValues": "ALL_OLD"},
-            f"{UNKNOWN} the value ALL_OLD of ReturnValues{HERE}",
+            f"{UNSUPPORTED} the value ALL_OLD of ReturnValues{HERE}",
         ),
     ],
 )

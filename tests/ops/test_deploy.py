@@ -95,7 +95,7 @@ def test_failed_rollback_reports_the_running_commit_and_the_next_command(
         deploy(live.stage, pack("newer"))
     assert str(error.value) == (
         "newer failed: the contract suite failed (pytest's status 1): see above\n"
-        "going back failed: "
+        "the rollback failed: "
         "zebra failed: the contract suite failed (pytest's status 1): see above\n"
         "production runs zebra; next: animal-store rollback production zebra"
     )
@@ -178,7 +178,7 @@ def test_rollback_by_somebody_else_during_a_check_is_kept(
 def test_deployment_is_not_last_good_if_the_alias_points_to_another_version(
     live: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Stage, "misdirected", lambda _: ["live points to 6"])
+    monkeypatch.setattr(Stage, "misrouted_aliases", lambda _: ["live points to 6"])
     with pytest.raises(DeploymentError, match="live points to 6"):
         deploy(live.stage, pack("newer"))
     assert live.runs() == ("newer", "zebra")
@@ -187,7 +187,7 @@ def test_deployment_is_not_last_good_if_the_alias_points_to_another_version(
 def test_artifact_is_never_replaced_by_other_bytes(live: Account) -> None:
     artifact = pack("zebra")
     artifact.write_bytes(b"others" + artifact.read_bytes())
-    with pytest.raises(DeploymentError, match="another artifact of zebra"):
+    with pytest.raises(DeploymentError, match="a different artifact of zebra"):
         deploy(live.stage, artifact)
     assert live.calls == []
     deploy(live.stage, pack("zebra"))  # the same bytes
@@ -207,5 +207,5 @@ def test_rollback_lists_the_newest_artifact_first_and_refuses_ambiguous_digits(
     assert capsys.readouterr().out.endswith(
         "2026-11-03 00:00 UTC ape\n2026-11-02 00:00 UTC ant\n"
     )
-    with pytest.raises(DeploymentError, match="2 stored artifacts are of a commit"):
+    with pytest.raises(DeploymentError, match="2 stored artifacts have a commit"):
         rollback(live.stage, "a")

@@ -48,7 +48,7 @@ def test_label_that_another_key_got_at_the_same_moment_is_refused(
         return ARN
 
     with pytest.raises(KeyAdministrationError, match=BOB.id):
-        replace(keys, who=issue_another).issue("bob", "test")
+        replace(keys, actor=issue_another).issue("bob", "test")
     assert [key.label for key in keys.all()] == ["bob", "tests"]
 
 
@@ -108,9 +108,9 @@ Id            Created           Expires           State    Label
 aaaaaaaaaaaa  1970-01-01 00:00  1970-01-01 00:00  expired  \\x1b[2J\\u202e                 \
 issued by \\x07
 00bbbbbbbbbb  1970-01-01 00:00  never             revoked  check                 \
-issued by nobody named, revoked by me
+issued by an unknown user, revoked by me
 {EXAMPLE_ID}  2025-12-05 00:00  never             active   tests                 \
-issued by nobody named
+issued by an unknown user
 """
 
 

@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 def stage(url: str) -> Mock:
-    return Mock(deployed=lambda: {"BaseUrl": url}, expected_failures="aws")
+    return Mock(required_outputs=lambda: {"BaseUrl": url}, expected_failures="aws")
 
 
 def test_packed_suite_runs_without_the_checkout_and_without_credentials(

@@ -81,7 +81,7 @@ def test_plan_has_a_line_for_each_item(
     )
     assert PLAN.stat().st_mode & 0o777 == 0o600
     printed = capsys.readouterr().out
-    assert "The counter is 6, in the copy 5; the highest id: 1.\n" in printed
+    assert "The counter is 6, in the copy 5; the highest id is 1.\n" in printed
     assert f"missing: {PLAN.read_text()}" in printed
     assert printed.endswith("copy: 1 items differ: {'missing': 1}\n")
     # Of each of ten readers: half of the 3,000 reads a second that a partition serves.
@@ -114,7 +114,7 @@ def test_item_that_changed_since_the_plan_is_left(
     plan(animals.stage, "copy")
     animals.fill(*later)
 
-    with pytest.raises(DeploymentError, match="1 items are left"):
+    with pytest.raises(DeploymentError, match="1 items were skipped"):
         apply(animals.stage, PLAN)
 
     assert animals.items() == later
@@ -147,7 +147,7 @@ def test_revocation_before_or_after_the_plan_is_not_undone(live: Account) -> Non
     revoked = [{"hash": "a", "revoked": 1}, {"hash": "b", "pk": 1, "revoked": 1}]
     keys.fill(*revoked)
 
-    with pytest.raises(DeploymentError, match="1 items are left"):
+    with pytest.raises(DeploymentError, match="1 items were skipped"):
         apply(keys.stage, PLAN)
 
     assert keys.items() == revoked
@@ -194,7 +194,7 @@ def test_plan_that_exists_is_not_replaced(animals: Table) -> None:
 def test_table_that_is_no_copy_is_refused(live: Account) -> None:
     live.answers["DescribeTable"] = {"Table": {}}
 
-    with pytest.raises(DeploymentError, match="animals is no copy of a table"):
+    with pytest.raises(DeploymentError, match="animals is not a copy of a table"):
         plan(live.stage, "animals")
 
 

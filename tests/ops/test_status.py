@@ -45,7 +45,7 @@ def test_commit_that_has_not_passed_its_check_is_reported(
 ) -> None:
     write_last_good(sound.stage, "ape")
     assert status(sound.stage) == 1
-    line = "! it has not passed its check; the last that did: ape\n"
+    line = "! it has not passed its check; the last commit that did: ape\n"
     assert line in capsys.readouterr().out
 
 
@@ -55,7 +55,7 @@ def test_client_key_that_ends_soon_is_reported(
     tomorrow = int(time.time()) + 86_400
     sound.stage.keys().issue("bob", "live", tomorrow)
     assert status(sound.stage) == 1
-    assert f" (bob) ends on {time.ctime(tomorrow)}\n" in capsys.readouterr().out
+    assert f" (bob) expires on {time.ctime(tomorrow)}\n" in capsys.readouterr().out
 
 
 def test_drift_and_a_failed_detection_fail_the_check(
@@ -67,7 +67,7 @@ def test_drift_and_a_failed_detection_fail_the_check(
         "provide-client-params.cloudformation.DescribeStackResourceDrifts",
         lambda params, **_: filters.append(params["StackResourceDriftStatusFilters"]),
     )
-    with pytest.raises(DeploymentError, match="3 things are not as they should be"):
+    with pytest.raises(DeploymentError, match="3 problems were found"):
         check_stage(sound.stage)
     assert (
         "! drift detection failed: Rate exceeded\n"

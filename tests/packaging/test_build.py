@@ -19,9 +19,9 @@ from tools import ROOT
 from tools.git import git
 from tools.local.service import load_template
 from tools.packaging import artifact, layer
-from tools.packaging.build import committed
+from tools.packaging.build import copy_of_head
 from tools.packaging.bytecode import compile_tree
-from tools.packaging.targets import MACHINE, PYTHON
+from tools.packaging.targets import HOST_ARCHITECTURE, PYTHON
 
 pytestmark = pytest.mark.skipif(
     not sys.version.startswith(PYTHON) or sys.platform != "linux",
@@ -148,9 +148,9 @@ def build_in(folder: Path, **variables: str) -> bytes:
     run("git", "clone", "--quiet", ROOT, folder, cwd=ROOT)
     for name in (".venv", ".tools"):
         (folder / name).symlink_to(ROOT / name)
-    command = (sys.executable, "-m", "ops", "build", MACHINE)
+    command = (sys.executable, "-m", "ops", "build", HOST_ARCHITECTURE)
     run(*command, cwd=folder, timeout_s=300, **variables)
-    return (folder / f".aws-sam/animal-store-{MACHINE}.zip").read_bytes()
+    return (folder / f".aws-sam/animal-store-{HOST_ARCHITECTURE}.zip").read_bytes()
 
 
 @pytest.mark.slow
@@ -180,10 +180,10 @@ def test_build_sees_only_what_is_committed_and_prints_the_rest(
     git(tmp_path, *identity, "commit", "--quiet", "-m", "x")
     (tmp_path / "app.py").write_text("changed")
 
-    with committed(tmp_path) as copy:
+    with copy_of_head(tmp_path) as copy:
         assert (copy / "app.py").read_text() == ""
 
-    assert "left out:\n M app.py\n" in capsys.readouterr().out
+    assert "changes:\n M app.py\n" in capsys.readouterr().out
 
 
 def test_bytecode_is_taken_without_a_look_at_its_source(tmp_path: Path) -> None:

@@ -22,9 +22,9 @@ from ops.stage import DeploymentError, Stage
 from ops.status import check_stage
 from tests.rehearsal.conftest import IS_ON_AWS, STAGE, remove_stack, tables
 from tools import ROOT
-from tools.packaging.targets import artifact_of
+from tools.packaging.targets import artifact_path
 
-BUILT = artifact_of("arm64" if IS_ON_AWS else "x86_64")
+BUILT = artifact_path("arm64" if IS_ON_AWS else "x86_64")
 # No name on GitHub begins with a hyphen: the roles trust nobody's repository.
 REPOSITORY = "Owner=- OwnerId=0 Repository=- RepositoryId=0 CreateOidcProvider=false"
 plain_sam = pytest.mark.skipif(
@@ -83,7 +83,7 @@ def test_plain_sam_deploy_makes_a_stage_that_lists_no_animals(
     monkeypatch.setenv("PATH", f"{ROOT}/.venv/bin", prepend=":")
     assert programs.sam("build", folder=ROOT).wait() == 0
     assert programs.sam("deploy", folder=ROOT).wait() == 0
-    with Client(stage.deployed()["BaseUrl"], check_key(stage)) as client:
+    with Client(stage.required_outputs()["BaseUrl"], check_key(stage)) as client:
         assert [*client.pets()] == []
 
 
@@ -151,9 +151,12 @@ def test_repair_restores_a_deleted_animal_while_clients_add_others(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    dynamodb, table = stage.client("dynamodb"), stage.deployed()["AnimalsTableName"]
+    dynamodb, table = (
+        stage.client("dynamodb"),
+        stage.required_outputs()["AnimalsTableName"],
+    )
     copy = f"{table}-copy-1"
-    with Client(stage.deployed()["BaseUrl"], check_key(stage)) as client:
+    with Client(stage.required_outputs()["BaseUrl"], check_key(stage)) as client:
         damaged = client.create("Rex", 12)
         # On AWS the latest moment that can be restored is five minutes old.
         time.sleep(400 * IS_ON_AWS)
@@ -185,7 +188,8 @@ def test_check_finds_only_the_unconfirmed_subscription_on_aws(stage: Stage) -> N
 @pytest.mark.role("administrator")
 def test_check_finds_three_changes_that_nobody_deployed(stage: Stage) -> None:
     stage.client("dynamodb").update_table(
-        TableName=stage.deployed()["AnimalsTableName"], DeletionProtectionEnabled=False
+        TableName=stage.required_outputs()["AnimalsTableName"],
+        DeletionProtectionEnabled=False,
     )
     stage.client("logs").delete_retention_policy(
         logGroupName=find(stage, "GetPetLogGroup")

@@ -87,7 +87,7 @@ def raise_counter(error: DeploymentError) -> None:
 
 
 STAGE: Any = SimpleNamespace(
-    deployed=lambda: {"AnimalsTableName": TABLE}, client=lambda _: SDK
+    required_outputs=lambda: {"AnimalsTableName": TABLE}, client=lambda _: SDK
 )
 
 
@@ -186,7 +186,7 @@ class History:
                 plan(STAGE, copy)
             for file in Path(copy, "plan.jsonl"), Path(copy, "others.jsonl"):
                 self.edit(file)
-                with suppress(DeploymentError):  # some items are left
+                with suppress(DeploymentError):  # some items are skipped
                     apply(STAGE, file)
         self.operators -= 1
 

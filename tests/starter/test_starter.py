@@ -7,7 +7,7 @@ import pytest
 from tests.support.processes import run
 from tools import ROOT
 from tools.git import git
-from tools.starter import cursor, renamed, starter
+from tools.starter import example_cursor, rename, starter
 
 AUTHOR = "[user]\nname = x\nemail = x@example.com\n"
 UNHELPFUL = """\
@@ -61,9 +61,9 @@ def test_starter_whose_formatting_fails_leaves_nothing(
     ("name", "message"),
     [
         ("Book", "letters from a to z"),
-        ("class", "Python's own"),
-        ("list", "Python's own"),
-        ("response", "the code uses this name, in functions"),
+        ("class", "a word of Python"),
+        ("list", "a word of Python"),
+        ("response", "the code uses this name in functions"),
     ],
 )
 def test_unusable_name_is_refused(tmp_path: Path, name: str, message: str) -> None:
@@ -79,14 +79,14 @@ def test_existing_folder_is_refused(tmp_path: Path) -> None:
 def test_renamed_words_keep_their_case_and_get_the_right_article() -> None:
     text = "An animal, listPets, NewPet, PET_STATUS, animals_by_id, snippets, a pet"
 
-    assert renamed(text, "book") == (
+    assert rename(text, "book") == (
         "A book, listBooks, NewBook, BOOK_STATUS, books_by_id, snippets, a book"
     )
-    assert renamed("A pet", "order") == "An order"
-    assert renamed(r"\banimal_live \npets", "book") == r"\bbook_live \nbooks"
+    assert rename("A pet", "order") == "An order"
+    assert rename(r"\banimal_live \npets", "book") == r"\bbook_live \nbooks"
 
 
 def test_starter_makes_the_cursor_of_an_event() -> None:
     event = (ROOT / "events/list-200-cursor.json").read_text()
 
-    assert cursor("pet") in event
+    assert example_cursor("pet") in event

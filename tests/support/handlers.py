@@ -96,7 +96,7 @@ DATABASE = Database(Path(_FOLDER.name) / "store.sqlite")
 @cache
 def client() -> Any:
     """Return a client of the SDK that the store answers."""
-    with DATABASE.answering():
+    with DATABASE.answer_new_clients():
         return service.client()
 
 

@@ -68,8 +68,10 @@ def test_log_line_of_a_failed_call_has_its_fields_and_metrics(
 
 @pytest.mark.usefixtures("store")
 def test_line_of_a_creation_has_its_id_and_no_metrics(
-    output: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch, output: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr(operation, "_cold_start", False)
+
     handlers.send("create-201")
 
     line = json.loads(output.readouterr().out)

@@ -1,1 +1,1 @@
-"""Compare the speed of the animal store with handlers that others would write: `make bench`."""
+"""Compares the speed of the animal store with two simpler implementations: `make bench`."""

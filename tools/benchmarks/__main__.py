@@ -1,4 +1,4 @@
-"""Measure this service and two peers, and write RESULTS.md."""
+"""Measures this service and two other implementations, and writes RESULTS.md."""
 
 import platform
 import shutil
@@ -15,12 +15,12 @@ from tools import ROOT
 from tools.benchmarks.execution import count
 from tools.packaging.bytecode import compile_tree
 from tools.packaging.layer import install
-from tools.packaging.targets import BUILD, MACHINE
+from tools.packaging.targets import BUILD, HOST_ARCHITECTURE
 
 HERE = ROOT / "tools/benchmarks"
 OURS = "this service"
 PEERS = {"tuned handler": "bare", "tuned Powertools": "powertools"}
-# The event of each case.
+# Maps each case to its event.
 CASES = {
     "cold start": "list-200",
     "list of 20": "list-200",
@@ -30,9 +30,9 @@ CASES = {
 
 
 def prepare(folder: Path) -> None:
-    """Fill a folder with what is measured, all compiled, and the store with animals."""
+    """Fill a folder with the compiled code of all variants, and the store with animals."""
     shutil.copytree(HERE / "peers", folder, dirs_exist_ok=True)
-    install(folder, MACHINE, "--group=benchmark")
+    install(folder, HOST_ARCHITECTURE, "--group=benchmark")
     compile_tree(folder, "/var/task")
     shutil.copytree(BUILD, folder, dirs_exist_ok=True)
     authority = trustme.CA(key_type=trustme.KeyType.RSA)
@@ -45,14 +45,14 @@ def prepare(folder: Path) -> None:
 
 
 def measure(folder: Path, variant: str, case: str) -> float:
-    """Return the million instructions of a cold start, or of one later invocation."""
+    """Return the instructions of a cold start, or of one later invocation, in millions."""
     event = EVENTS[CASES[case]]
     task = folder / PEERS.get(variant, function_of(event))
     layer = f"{folder}/CommonLayer/python:" if variant == OURS else ""
     count_invocations = partial(count, task, f"{layer}{folder}", event)
     if case == "cold start":
         return count_invocations(1) / 1e6
-    # The first 20 fill caches.
+    # The first 20 invocations fill caches, so they are not counted.
     return (count_invocations(120) - count_invocations(20)) / 100e6
 
 
@@ -62,7 +62,7 @@ def main() -> None:
     commit = subprocess.check_output(describe, cwd=ROOT, text=True).strip()
     lines = [
         "# Results of the benchmark\n",
-        f"At {commit}, on {platform.platform()}. What they say: [README.md](README.md).\n",
+        f"At {commit}, on {platform.platform()}. See [README.md](README.md).\n",
         f"| million instructions | {' | '.join(CASES)} |",
         "| --- | ---: | ---: | ---: | ---: |",
     ]
@@ -70,9 +70,9 @@ def main() -> None:
         folder = Path(name)
         prepare(folder)
         for variant in (OURS, *PEERS):
-            # At once: no count depends on another process.
+            # Count all cases at once: no count depends on the load of the machine.
             counts = pool.map(partial(measure, folder, variant), CASES)
-            cells = [f"{each:.2f}" for each in counts]
+            cells = [f"{millions:.2f}" for millions in counts]
             lines.append(f"| {variant} | {' | '.join(cells)} |")
     (HERE / "RESULTS.md").write_text("\n".join(lines) + "\n")
 

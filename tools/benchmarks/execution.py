@@ -1,4 +1,4 @@
-"""Run a function under Lambda's own runtime client, and count its process's instructions.
+"""Runs a function under Lambda's runtime client, and counts the instructions of its process.
 
 Runtime API: https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
 """
@@ -18,52 +18,52 @@ from tests.support.handlers import DATABASE, TEMPLATE, Event
 from tools.local.listener import listen
 from tools.local.store_server import serve, serve_store
 
-# Without address randomisation, so that the counts are the same in each run.
+# Switch off the randomisation of addresses, because the counts would vary.
 _COUNT = ["setarch", "-R", "valgrind", "--tool=cachegrind", "--cache-sim=no"]
 _COUNT += ["--cachegrind-out-file=/dev/null"]
-# Without this interpreter's own libraries.
+# -S leaves out the libraries of this interpreter.
 _RUNTIME = [os.path.realpath(sys.executable), "-S", "-m", "awslambdaric", "app.handler"]
 
-# As Lambda sets them: https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html
+# Lambda sets these: https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html
 _VARIABLES = {
     "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
-    "AWS_SESSION_TOKEN": "benchmark" * 40,  # as long as one of Lambda's
+    "AWS_SESSION_TOKEN": "benchmark" * 40,  # Lambda's tokens have about this length
     "AWS_DEFAULT_REGION": "eu-central-1",
     "AWS_LAMBDA_LOG_FORMAT": "JSON",
     "PATH": os.defpath,
-    # Not Lambda's: there packages are read-only, and the order of sets differs from run to run.
+    # Lambda does not set these two. They keep the packages unchanged and the order of sets fixed.
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONHASHSEED": "0",
 }
 _INVOCATION = {
     "Lambda-Runtime-Aws-Request-Id": "8476a536-e9f4-11e8-9739-2dfe598c3fcd",
-    "Lambda-Runtime-Deadline-Ms": "4102444800000",  # as far ahead as a slow simulator needs
+    "Lambda-Runtime-Deadline-Ms": "4102444800000",  # in 2100, because Valgrind is slow
 }
 
 
 def count(task: Path, libraries: str, event: Event, invocations: int) -> int:
-    """Start a function, invoke it as often as asked, check its answers, and end it.
+    """Start a function, invoke it repeatedly, check its responses, and terminate it.
 
     Args:
-        task: The folder of its `app.py`; the folder above has the store's certificate, and the
+        task: The folder of its `app.py`. The parent folder has the store's certificate, and the
             authorities that the function trusts.
-        libraries: Where Python looks for modules: folders, separated by colons.
-        event: What it is invoked with.
-        invocations: How often.
+        libraries: The value of PYTHONPATH.
+        event: The event of each invocation.
+        invocations: The number of invocations.
 
     Returns:
-        The instructions outside the kernel of its process, from its start on.
+        The instructions of the process, from its start and without the kernel's.
     """
-    answers: list[Any] = []
+    responses: list[Any] = []
 
     async def next_invocation(_: Request) -> Response:
-        if len(answers) < invocations:
+        if len(responses) < invocations:
             return JSONResponse(event, headers=_INVOCATION)
         process.terminate()
         return Response(status_code=410)
 
     async def respond(request: Request) -> Response:
-        answers.append(await request.json())
+        responses.append(await request.json())
         return Response(status_code=202)
 
     runtime_api = Starlette(
@@ -93,7 +93,9 @@ def count(task: Path, libraries: str, event: Event, invocations: int) -> int:
             text=True,
         )
         output, _ = process.communicate()
-    successes = [each for each in answers if each.get("statusCode") in {200, 201}]
+    successes = [
+        response for response in responses if response.get("statusCode") in {200, 201}
+    ]
     if len(successes) < invocations:
-        raise SystemExit(f"{task} failed: {answers[:1]}\n{output[-3000:]}")
+        raise SystemExit(f"{task} failed: {responses[:1]}\n{output[-3000:]}")
     return int(output.rpartition(" refs:")[2].split()[0].replace(",", ""))

@@ -1,10 +1,10 @@
-"""DynamoDB's expressions, in the forms that this service uses; others are refused."""
+"""Evaluates DynamoDB's expressions, in the forms that this service uses; refuses others."""
 
 import re
 from pathlib import Path
 from typing import Any
 
-Value = dict[str, Any]  # one member, named after its type
+Value = dict[str, Any]  # one member, whose name is the value's type
 Item = dict[str, Value]
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ReservedWords.html
 RESERVED_WORDS = frozenset(
@@ -13,8 +13,8 @@ RESERVED_WORDS = frozenset(
 _ZERO: Value = {"N": "0"}
 
 
-class Refusal(Exception):
-    """An error of DynamoDB: a message for people, a code for programs, and other members."""
+class DynamoDBError(Exception):
+    """An error response of DynamoDB: a message for people, a code for programs, other members."""
 
     def __init__(
         self, message: str, code: str = "ValidationException", **members: Any
@@ -22,13 +22,14 @@ class Refusal(Exception):
         self.message, self.code, self.members = message, code, members
 
 
-class ConditionFailed(Refusal):
+class ConditionFailed(DynamoDBError):
     """The condition of a write does not hold."""
 
 
-def unknown(what: str) -> Refusal:
-    """Make the error for what DynamoDB may know, but this store does not."""
-    return Refusal(f"The local store does not know {what}: tools/local/operations.py")
+def unsupported(feature: str) -> DynamoDBError:
+    """Return the error for a feature of DynamoDB that this store lacks."""
+    message = f"The local store does not support {feature}: tools/local/operations.py"
+    return DynamoDBError(message)
 
 
 class Expressions:
@@ -37,28 +38,30 @@ class Expressions:
     def __init__(self, request: dict[str, Any]) -> None:
         names = request.get("ExpressionAttributeNames", {})
         values = request.get("ExpressionAttributeValues", {})
-        self._texts = {
+        self._expressions = {
             name: text for name, text in request.items() if name.endswith("Expression")
         }
-        self._meanings = names | values
-        used = {*re.findall(r"[#:]\w+", " ".join(self._texts.values()))}
-        # DynamoDB refuses an empty member.
-        if used != self._meanings.keys() or {} in request.values():
-            raise Refusal(f"Names and values must be those that {self._texts} use")
+        self._placeholders = names | values
+        used = {*re.findall(r"[#:]\w+", " ".join(self._expressions.values()))}
+        # DynamoDB also refuses an empty member.
+        if used != self._placeholders.keys() or {} in request.values():
+            raise DynamoDBError(
+                f"Names and values must match those used in {self._expressions}"
+            )
 
     def condition_holds(self, item: Item) -> bool:
-        """Tell whether the condition holds for an item; without one it does."""
-        if "ConditionExpression" not in self._texts:
+        """Return whether an item meets the condition; without a condition, it does."""
+        if "ConditionExpression" not in self._expressions:
             return True
-        # Each test is made, even if one already holds: a mistake in it is always found.
+        # Evaluate every comparison, even after one holds, so that a mistake is always reported.
         alternatives = [
-            [self._test(item, test) for test in text.split(" AND ")]
-            for text in self._texts["ConditionExpression"].split(" OR ")
+            [self._comparison_holds(item, test) for test in text.split(" AND ")]
+            for text in self._expressions["ConditionExpression"].split(" OR ")
         ]
         return any(map(all, alternatives))
 
-    def _test(self, item: Item, text: str) -> bool:
-        match self._words(text):
+    def _comparison_holds(self, item: Item, text: str) -> bool:
+        match self._tokens(text):
             case ["attribute_not_exists", "(", name, ")"]:
                 return name not in item
             case [name, "=", dict(value)]:
@@ -66,28 +69,28 @@ class Expressions:
             case [name, "<=", {"N": number}]:
                 value = item.get(name, {})
                 return "N" in value and int(value["N"]) <= int(number)
-        raise unknown(f"the condition {text!r}")
+        raise unsupported(f"the condition {text!r}")
 
     def key_condition(self) -> Item:
-        """Read what a query's hash key must equal and, if given, its range key exceed."""
-        tests = self._texts["KeyConditionExpression"].split(" AND ")
-        match [self._words(test) for test in tests]:
+        """Return the value that a query's hash key must equal and, if any, its range key exceed."""
+        tests = self._expressions["KeyConditionExpression"].split(" AND ")
+        match [self._tokens(test) for test in tests]:
             case [[name, "=", dict(value)]]:
                 return {name: value}
             case [[name, "=", dict(value)], [other, ">", dict(after)]]:
                 return {name: value, other: after}
-        raise unknown(f"the condition {tests}")
+        raise unsupported(f"the condition {tests}")
 
     def changes(self, item: Item) -> Item:
-        """Read the update of an item: the new values of its attributes."""
-        if "UpdateExpression" not in self._texts:
+        """Return the new values of the attributes that the update changes."""
+        if "UpdateExpression" not in self._expressions:
             return {}
-        section, _, assignments = self._texts["UpdateExpression"].partition(" ")
+        section, _, assignments = self._expressions["UpdateExpression"].partition(" ")
         changes: Item = {}
         for assignment in re.split(r",(?![^(]*\))", assignments):
-            match [section, *self._words(assignment)]:
+            match [section, *self._tokens(assignment)]:
                 case ["ADD", name, {"N": number}]:
-                    # Added in Python: SQLite makes a float of what exceeds 64 bits.
+                    # Add in Python: SQLite returns a float for a sum of more than 64 bits.
                     total = int(item.get(name, _ZERO)["N"]) + int(number)
                     changes[name] = {"N": str(total)}
                 case ["SET", name, "=", dict(value)]:
@@ -105,14 +108,16 @@ class Expressions:
                 ]:
                     changes[name] = item.get(other, value)
                 case _:
-                    raise unknown(f"the update {section} {assignment}")
+                    raise unsupported(f"the update {section} {assignment}")
         return changes
 
-    def _words(self, text: str) -> list[Any]:
-        """Split a text, and put names and values in the places of what stands for them."""
-        words = re.findall(r"[#:]?\w+|<=|\S", text)
-        for word in words:
-            if word.upper() in RESERVED_WORDS:
-                why = f"Attribute name is a reserved keyword; reserved keyword: {word}"
-                raise Refusal(why)
-        return [self._meanings.get(word, word) for word in words]
+    def _tokens(self, text: str) -> list[Any]:
+        """Split an expression into tokens, and replace placeholders by their names and values."""
+        tokens = re.findall(r"[#:]?\w+|<=|\S", text)
+        for token in tokens:
+            if token.upper() in RESERVED_WORDS:
+                message = (
+                    f"Attribute name is a reserved keyword; reserved keyword: {token}"
+                )
+                raise DynamoDBError(message)
+        return [self._placeholders.get(token, token) for token in tokens]

@@ -1,6 +1,6 @@
-"""The firewall's rule for API keys, as template.yaml's web ACL has it, and its answer.
+"""Applies the firewall's rule for API keys, as the web ACL in template.yaml defines it.
 
-Its two rules of rates are not imitated. AWS WAF applies rules before API Gateway looks for a route.
+The two rate-based rules are left out. AWS WAF acts before API Gateway looks for a route.
 """
 
 import re
@@ -13,10 +13,10 @@ _MEDIA_TYPES = {"APPLICATION_JSON": "application/json"}
 
 
 class Firewall:
-    """A web ACL that lets requests through whose header matches a regular expression.
+    """A web ACL that allows requests if a header matches a regular expression.
 
     Args:
-        web_acl: The properties of an AWS::WAFv2::WebACL with one rule that lets requests through.
+        web_acl: The properties of an AWS::WAFv2::WebACL with one rule whose action is Allow.
     """
 
     def __init__(self, web_acl: dict[str, Any]) -> None:
@@ -28,13 +28,13 @@ class Firewall:
         key = self._response["CustomResponseBodyKey"]
         self._body = web_acl["CustomResponseBodies"][key]
 
-    def lets_through(self, headers: Headers) -> bool:
-        """Tell whether a request passes; two headers of one name are read as one list."""
+    def allows(self, headers: Headers) -> bool:
+        """Return whether a request is allowed; repeated headers are joined by commas."""
         value = ",".join(headers.getlist(self._header))
         return re.search(self._pattern, value) is not None
 
-    def refusal(self) -> Response:
-        """Make the answer to a request that does not pass."""
+    def block_response(self) -> Response:
+        """Return the response to a blocked request."""
         pairs = self._response["ResponseHeaders"]
         headers = {pair["Name"]: pair["Value"] for pair in pairs}
         status = self._response["ResponseCode"]

@@ -86,8 +86,8 @@ class Gateway:
     async def _answer(self, request: Request, request_id: str) -> Response:
         path = request.scope["raw_path"].decode("latin-1")
         template = self.template
-        if template.firewall and not template.firewall.lets_through(request.headers):
-            return template.firewall.refusal()
+        if template.firewall and not template.firewall.allows(request.headers):
+            return template.firewall.block_response()
         try:
             body = await request.body()
             route, parameters = template.find(request.method, path)

@@ -1,7 +1,7 @@
-"""The operations of the local DynamoDB, each within a transaction of SQLite.
+"""Performs the operations of the local DynamoDB, each within one SQLite transaction.
 
-A table has a text as hash key and, if any, an integer of 64 bits as range key, which its indexes
-have too.
+A table's hash key is a string. Its range key, if any, is a 64-bit integer, and its indexes have
+the same range key.
 """
 
 import json
@@ -12,11 +12,11 @@ from typing import Any
 
 from tools.local.expressions import (
     ConditionFailed,
+    DynamoDBError,
     Expressions,
     Item,
-    Refusal,
     Value,
-    unknown,
+    unsupported,
 )
 
 Execute = Callable[..., sqlite3.Cursor]
@@ -41,25 +41,25 @@ _QUERY_INDEX = """
 SELECT item FROM items WHERE table_name = ? AND item ->> ? = ? AND range > ?
 ORDER BY range, hash LIMIT ?
 """
-_LEAST: Value = {"N": str(-(2**63))}
-_FAILED = "ConditionalCheckFailed"
+_MIN_RANGE_KEY: Value = {"N": str(-(2**63))}
+_CONDITION_FAILED = "ConditionalCheckFailed"
 
 
 @dataclass
 class _Call:
-    """A call; each operation returns the body of the response."""
+    """A call of one operation; the method for the operation returns the response's body."""
 
     execute: Execute
     operation: str
     request: Request
 
     def create_table(self) -> Response:
-        """Record the keys of a table and its indexes; a table that exists keeps its items."""
+        """Record the keys of a table and its indexes; an existing table keeps its items."""
         insert = "INSERT OR REPLACE INTO keys VALUES (?, ?, ?)"
         for index in [self.request, *self.request.get("GlobalSecondaryIndexes", [])]:
             attributes = [key["AttributeName"] for key in index["KeySchema"]]
-            place = (self._table, index.get("IndexName", ""))
-            self.execute(insert, (*place, json.dumps(attributes)))
+            key = (self._table, index.get("IndexName", ""))
+            self.execute(insert, (*key, json.dumps(attributes)))
         return {"TableDescription": self.request}
 
     def get_item(self) -> Response:
@@ -71,20 +71,20 @@ class _Call:
         item = self.request.get("Key") or self.request["Item"]
         expressions, old = Expressions(self.request), self._read(item)
         if not expressions.condition_holds(old):
-            shown = self.request.get("ReturnValuesOnConditionCheckFailure")
-            members = {"Item": old} if old and shown == "ALL_OLD" else {}
+            return_values = self.request.get("ReturnValuesOnConditionCheckFailure")
+            members = {"Item": old} if old and return_values == "ALL_OLD" else {}
             message = "The conditional request failed"
-            raise ConditionFailed(message, f"{_FAILED}Exception", **members)
+            raise ConditionFailed(message, f"{_CONDITION_FAILED}Exception", **members)
         changes = expressions.changes(old)
-        kept = old if self.operation == "UpdateItem" else {}
-        new = item | kept | changes
-        place = self._place(item)
+        previous = old if self.operation == "UpdateItem" else {}
+        new = item | previous | changes
+        key = self._primary_key(item)
         if self.operation == "DeleteItem":
             delete = "DELETE FROM items WHERE (table_name, hash, range) = (?, ?, ?)"
-            self.execute(delete, place)
+            self.execute(delete, key)
         else:
             replace = "INSERT OR REPLACE INTO items VALUES (?, ?, ?, ?)"
-            self.execute(replace, (*place, json.dumps(new)))
+            self.execute(replace, (*key, json.dumps(new)))
         match self.request.get("ReturnValues", "NONE"):
             case "NONE":
                 return {}
@@ -93,11 +93,12 @@ class _Call:
             case "ALL_NEW":
                 return {"Attributes": new}
             case other:
-                raise unknown(f"the value {other} of ReturnValues")
+                raise unsupported(f"the value {other} of ReturnValues")
 
     def transact_write_items(self) -> Response:
         insert = "INSERT OR IGNORE INTO tokens VALUES (?)"
-        # A transaction whose token is there was carried out; DynamoDB forgets it in ten minutes.
+        # A stored token shows that its transaction was performed. DynamoDB keeps one for ten
+        # minutes.
         if not self.execute(insert, (self.request["ClientRequestToken"],)).rowcount:
             return {}
         reasons = []
@@ -107,27 +108,30 @@ class _Call:
             try:
                 perform(self.execute, f"{name}Item", request)
             except ConditionFailed as failure:
-                reason = {"Code": _FAILED, **failure.members}
+                reason = {"Code": _CONDITION_FAILED, **failure.members}
             reasons.append(reason)
         codes = [reason["Code"] for reason in reasons]
-        if _FAILED in codes:
+        if _CONDITION_FAILED in codes:
             message = f"Transaction cancelled: {codes}"
             code = "TransactionCanceledException"
-            raise Refusal(message, code, CancellationReasons=reasons)
+            raise DynamoDBError(message, code, CancellationReasons=reasons)
         return {}
 
     def query(self) -> Response:
-        """Read items up to the limit; DynamoDB also stops at 1 MB."""
+        """Return items up to the limit; DynamoDB also ends a page at 1 MB."""
         index, limit = self.request.get("IndexName", ""), self.request.get("Limit", -1)
         if index and self.request.get("ConsistentRead"):
-            raise Refusal("Consistent reads are not supported on global indexes")
-        condition, keys = Expressions(self.request).key_condition(), self._keys(index)
+            raise DynamoDBError("Consistent reads are not supported on global indexes")
+        condition, keys = (
+            Expressions(self.request).key_condition(),
+            self._key_attributes(index),
+        )
         if [*condition] not in (keys, keys[:1]):
-            raise Refusal(f"Query condition missed key schema element: {keys}")
-        ((kind, value),) = condition[keys[0]].items()
-        after = int(condition.get(keys[1], _LEAST)["N"])
+            raise DynamoDBError(f"Query condition missed key schema element: {keys}")
+        ((value_type, value),) = condition[keys[0]].items()
+        after = int(condition.get(keys[1], _MIN_RANGE_KEY)["N"])
         if index:
-            path = f"$.{keys[0]}.{kind}"
+            path = f"$.{keys[0]}.{value_type}"
             values = (self._table, path, value, after, limit)
             rows = self.execute(_QUERY_INDEX, values)
         else:
@@ -135,7 +139,7 @@ class _Call:
         items = [json.loads(item) for (item,) in rows]
         page = {"Items": items, "Count": len(items)}
         if len(items) == limit:
-            names = {*keys, *self._keys()}
+            names = {*keys, *self._key_attributes()}
             page["LastEvaluatedKey"] = {name: items[-1][name] for name in names}
         return page
 
@@ -148,29 +152,29 @@ class _Call:
     def _table(self) -> str:
         return str(self.request["TableName"])
 
-    def _keys(self, index: str = "") -> list[str]:
-        """Return the attributes that are the key of the table, or of its index."""
+    def _key_attributes(self, index: str = "") -> list[str]:
+        """Return the names of the key attributes of the table or an index."""
         select = "SELECT attributes FROM keys WHERE (table_name, index_name) = (?, ?)"
         row = self.execute(select, (self._table, index)).fetchone()
         if row is None:
             message = f"There is no table {self._table} with the index {index!r}"
-            raise Refusal(message, "ResourceNotFoundException")
+            raise DynamoDBError(message, "ResourceNotFoundException")
         keys: list[str] = json.loads(row[0])
         return keys
 
-    def _place(self, item: Item) -> tuple[str, str, int]:
-        """Return the table and key of an item; 0 stands for the range key that a table lacks."""
-        match [item.get(name) for name in self._keys()]:
+    def _primary_key(self, item: Item) -> tuple[str, str, int]:
+        """Return an item's table, hash key and range key; 0 if the table has no range key."""
+        match [item.get(name) for name in self._key_attributes()]:
             case [{"S": text}]:
                 return self._table, text, 0
             case [{"S": text}, {"N": number}]:
                 return self._table, text, int(number)
-        raise Refusal(f"{item} lacks a key of {self._keys()}")
+        raise DynamoDBError(f"{item} lacks a key of {self._key_attributes()}")
 
     def _read(self, key: Item) -> Item:
-        """Read the item with a key; it is empty if there is none."""
+        """Return the item with a key; empty if there is none."""
         select = "SELECT item FROM items WHERE (table_name, hash, range) = (?, ?, ?)"
-        row = self.execute(select, self._place(key)).fetchone()
+        row = self.execute(select, self._primary_key(key)).fetchone()
         item: Item = json.loads(row[0]) if row else {}
         return item
 
@@ -209,9 +213,9 @@ _PARAMETERS = {
 
 
 def perform(execute: Execute, operation: str, request: Request) -> Response:
-    """Carry out a request within a transaction, and return the body of the response."""
+    """Perform a request within a transaction, and return the response's body."""
     if operation not in _OPERATIONS:
-        raise unknown(f"the operation {operation}")
+        raise unsupported(f"the operation {operation}")
     for name in request.keys() - _PARAMETERS:
-        raise unknown(f"the parameter {name} of {operation}")
+        raise unsupported(f"the parameter {name} of {operation}")
     return _OPERATIONS[operation](_Call(execute, operation, request))

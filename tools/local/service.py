@@ -69,7 +69,7 @@ class LocalService:
 
     def gateway(self, template: Template) -> Gateway:
         """Load the handlers, and create the tables and indexes that are missing."""
-        with self.database.answering() if self.database else nullcontext():
+        with self.database.answer_new_clients() if self.database else nullcontext():
             handlers = load_handlers(template)
         create_tables(self.dynamodb, template.tables.values())
         return Gateway(template, handlers)
@@ -87,7 +87,9 @@ class LocalService:
             key = api_key.generate("test")
             path.write_text(f"{key}\n", "utf-8")
             now = int(time.time())
-            keys.put(KeyRecord(api_key.digest(key), "local", now, issuedBy=keys.who()))
+            keys.put(
+                KeyRecord(api_key.digest(key), "local", now, issuedBy=keys.actor())
+            )
         return key
 
 
@@ -118,6 +120,6 @@ def open_store(folder: DataFolder) -> Iterator[LocalService]:
         return
     folder.refuse_other_version()
     with closing(Database(folder.database)) as database:
-        with database.answering():
+        with database.answer_new_clients():
             dynamodb = client()
         yield LocalService(folder, dynamodb, database)

@@ -1,7 +1,7 @@
-"""The local DynamoDB: one SQLite database that answers an SDK client in the client's own process.
+"""A local DynamoDB: an SQLite database that answers an SDK client in the client's process.
 
-What is acknowledged is on disk: each request is one SQLite transaction, which waits for the disk
-at its end. The store supports what `operations` lists, and refuses the rest by name.
+Each request is one SQLite transaction, which is on disk before the response is returned. The store
+supports the operations and parameters that `operations` lists; errors name any others.
 """
 
 import json
@@ -17,7 +17,7 @@ import botocore
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
 from tools.local import LocalError
-from tools.local.expressions import Refusal
+from tools.local.expressions import DynamoDBError
 from tools.local.operations import SCHEMA, perform
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
 _VERSION = 3
-"""The version of the file's format; a new file has 0."""
+"""The version of the file format; SQLite gives a new file 0."""
 
 _CREATE = f"""
 BEGIN IMMEDIATE;
@@ -38,7 +38,7 @@ COMMIT;
 
 
 class Database:
-    """A DynamoDB in a file, which is created if it is missing."""
+    """A DynamoDB in a file, which is created if it does not exist."""
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
@@ -50,22 +50,22 @@ class Database:
         try:
             (version,) = self._connection.execute("PRAGMA user_version").fetchone()
             if version not in {0, _VERSION}:
-                raise sqlite3.DatabaseError("another version of this program made it")
+                raise sqlite3.DatabaseError("another version of this program wrote it")
             self._connection.executescript(_CREATE)
         except sqlite3.Error as error:
             self.close()
             raise LocalError(
-                f"{path} cannot be used: {error}. Put a good copy in its place, or start with an"
+                f"{path} cannot be used: {error}. Replace it with a good copy, or start with an"
                 " empty store: make reset (with the same DATA)"
             ) from error
 
     def close(self) -> None:
-        """Close the file; no request may be under way."""
+        """Close the file, when no request is in progress."""
         self._connection.close()
 
     @contextmanager
-    def answering(self) -> "Iterator[None]":
-        """Answer the DynamoDB clients that are made meanwhile, in place of the network."""
+    def answer_new_clients(self) -> "Iterator[None]":
+        """Answer the DynamoDB clients that are created inside the block, instead of the network."""
 
         def attach(session: "Session") -> None:
             events = session.get_component("event_emitter")
@@ -84,23 +84,23 @@ class Database:
         body: Any = request.body
         operation, execute = event_name.rpartition(".")[2], self._connection.execute
         try:
-            # The connection commits at the end, or rolls back what is refused.
+            # The connection commits at the end of the block, or rolls back after an exception.
             with self._lock, self._connection:
                 execute("BEGIN IMMEDIATE")
                 status, answer = 200, perform(execute, operation, json.loads(body))
-        except Refusal as error:
-            kind = f"com.amazonaws.dynamodb.v20120810#{error.code}"
-            answer = {"__type": kind, "message": error.message, **error.members}
+        except DynamoDBError as error:
+            error_type = f"com.amazonaws.dynamodb.v20120810#{error.code}"
+            answer = {"__type": error_type, "message": error.message, **error.members}
             status = 400
         content = json.dumps(answer).encode()
-        # The SDK reads a response of the network in this way.
+        # The SDK reads the body by calling `stream`.
         raw: Any = SimpleNamespace(stream=lambda: [content])
         headers: Any = {"x-amz-crc32": str(zlib.crc32(content))}
         return AWSResponse(request.url, status, headers, raw)
 
 
 def create_tables(client: "DynamoDBClient", tables: "Iterable[dict[str, Any]]") -> None:
-    """Create the tables that do not exist yet, without a time to live: nothing waits for it."""
+    """Create the tables that do not exist yet; expired items are never deleted."""
     for table in tables:
         with suppress(client.exceptions.ResourceInUseException):
             client.create_table(**table)

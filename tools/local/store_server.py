@@ -1,4 +1,4 @@
-"""Applications on a thread of their own, such as the local store for functions in containers."""
+"""Serves applications in a thread, such as the local store for functions in containers."""
 
 import secrets
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ def serve(
 def serve_store(
     database: Database, address: str, certificate: str | None = None
 ) -> Iterator[tuple[int, str]]:
-    """Answer DynamoDB requests at an address; give the port and the access key id that is accepted.
+    """Answer DynamoDB requests at an address; yield the port and the only valid access key id.
 
     The id is as hard to guess as a secret key, so signatures are not verified.
     """
@@ -59,16 +59,16 @@ def serve_store(
         authorization = request.headers.get("Authorization", "")
         if f"Credential={access_key_id}/" not in authorization:
             return Response(status_code=403)
-        # The store reads no more of a request.
-        sent: Any = SimpleNamespace(url="", body=await request.body())
+        # The store uses only the URL and the body of a request.
+        sdk_request: Any = SimpleNamespace(url="", body=await request.body())
         target = request.headers["X-Amz-Target"]
-        response = await run_in_threadpool(database.answer, target, sent)
+        response = await run_in_threadpool(database.answer, target, sdk_request)
         return Response(response.content, response.status_code, response.headers)
 
     try:
         listener = listen(address, 0)
-    # If the container engine runs in a virtual machine, its host address is no address of this
-    # machine; it leads to the loopback address.
+    # If a virtual machine runs the container engine, its address is not one of this machine's,
+    # and leads to the loopback address.
     except OSError:
         listener = listen("127.0.0.1", 0)
     application = Starlette(routes=[Route("/", answer, methods=["POST"])])

@@ -1,1 +1,1 @@
-"""Build for AWS: pack the layer, compile the functions, pack both into one artifact."""
+"""Builds for AWS: packs the layer, compiles the functions, and packs both into one artifact."""

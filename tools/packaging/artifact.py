@@ -1,6 +1,6 @@
-"""Pack a build into one file for every stage: code, template, parameters, commit, contract suite.
+"""Packs a build into one file for every stage: code, template, parameters, commit, contract suite.
 
-The same build gives the same bytes, so that stages and rollbacks can be compared by one digest.
+The same build always gives the same bytes, so artifacts can be compared by their digest.
 """
 
 import io
@@ -11,8 +11,8 @@ import yaml
 
 from tools import ROOT
 
-# The contract suite and the files that it reads: a stage is asked what its own commit promises. In
-# a folder of their own they run without this checkout (tests/ops/test_programs.py).
+# The contract suite and the files that it reads. An artifact contains them, so that a stage is
+# tested against the contract of its own commit, without a checkout (tests/ops/test_programs.py).
 SUITE = (
     "openapi.yaml",
     "pyproject.toml",  # pytest's settings
@@ -28,14 +28,14 @@ def _zip(entries: dict[str, bytes]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in sorted(entries.items()):
-            entry = zipfile.ZipInfo(name)  # dated 1980, whatever the file
-            entry.external_attr = 0o644 << 16  # Lambda runs as another user
+            entry = zipfile.ZipInfo(name)  # always dated 1980
+            entry.external_attr = 0o644 << 16  # Lambda's user must be able to read it
             archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
     return buffer.getvalue()
 
 
 def _files(folder: Path, *patterns: str) -> dict[str, bytes]:
-    """Read the files of a folder that match a pattern; their paths are relative to it."""
+    """Return the files of a folder that match a pattern, by their relative paths."""
     contents = {}
     for pattern in patterns:
         for file in folder.glob(pattern):
@@ -45,9 +45,9 @@ def _files(folder: Path, *patterns: str) -> dict[str, bytes]:
 
 
 def pack(build: Path, architecture: str, commit: str) -> bytes:
-    """Pack what `sam build` wrote, with the parameters of the stages.
+    """Pack the output of `sam build`, with the parameters of the stages.
 
-    The processor that it was built for becomes the default of the template's Architecture.
+    The architecture of the build becomes the default of the template's parameter.
     """
     template = yaml.safe_load((build / "template.yaml").read_text("utf-8"))
     template["Parameters"]["Architecture"]["Default"] = architecture
@@ -55,7 +55,7 @@ def pack(build: Path, architecture: str, commit: str) -> bytes:
         "COMMIT": commit.encode(),
         "samconfig.toml": (ROOT / "samconfig.toml").read_bytes(),
     }
-    # A folder has the name of its function or layer.
+    # Each folder is named after its function or layer.
     for folder in build.glob("*/"):
         code = f"{folder.name}.zip"
         entries[code] = _zip(_files(folder, "**/*"))

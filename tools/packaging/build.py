@@ -1,4 +1,4 @@
-"""Build with `sam build`, without Docker, compile the functions and pack the build."""
+"""Builds with `sam build`, without Docker, compiles the functions and packs the build."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ from tools import ROOT
 from tools.git import git
 from tools.packaging.artifact import pack
 from tools.packaging.bytecode import compile_tree, require_python
-from tools.packaging.targets import BUILD, artifact_of
+from tools.packaging.targets import BUILD, artifact_path
 
 SAM = ROOT / ".tools/sam/bin/sam"
 
@@ -28,7 +28,7 @@ def _build(architecture: str, commit: str) -> None:
         "PATH": f"{SAM.parent}{os.pathsep}{os.environ['PATH']}",
         "LAYER_ARCHITECTURE": architecture,
     }
-    done = subprocess.run(
+    result = subprocess.run(
         [
             SAM,
             "build",
@@ -43,24 +43,24 @@ def _build(architecture: str, commit: str) -> None:
         stderr=subprocess.STDOUT,
         text=True,
     )
-    if done.returncode:
-        raise SystemExit(f"{done.stdout}\nsam build failed")
+    if result.returncode:
+        raise SystemExit(f"{result.stdout}\nsam build failed")
     for function in BUILD.glob("*Function"):
         compile_tree(function, "/var/task")
-    artifact = artifact_of(architecture)
+    artifact = artifact_path(architecture)
     artifact.write_bytes(pack(BUILD, architecture, commit))
     print(f".aws-sam/{artifact.name}, of {commit}")
 
 
 @contextmanager
-def committed(root: Path = ROOT) -> Iterator[Path]:
-    """Copy the files of the commit that is checked out: `sam build` packs whatever is there.
+def copy_of_head(root: Path = ROOT) -> Iterator[Path]:
+    """Copy the files of HEAD into a temporary folder, because `sam build` packs every file.
 
     The copy shares `.venv`, `.tools` and `.aws-sam` with the checkout. Uncommitted changes are
     printed and left out.
     """
     if changes := git(root, "status", "--porcelain", "--untracked-files").decode():
-        print(f"Not committed, and therefore left out:\n{changes}", flush=True)
+        print(f"The build leaves out uncommitted changes:\n{changes}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
         git(root, "archive", f"--output={copy}/commit.tar", "HEAD")
@@ -74,13 +74,13 @@ def committed(root: Path = ROOT) -> Iterator[Path]:
 def build(
     architecture: Annotated[Literal["arm64", "x86_64"], typer.Argument()] = "arm64",
 ) -> Path:
-    """Build the commit for AWS, for the processor of the stages or another; return the artifact."""
+    """Build HEAD for AWS, by default for the processors of the stages; return the artifact."""
     require_python()
-    artifact = artifact_of(architecture)
-    # Or a failed build would leave the last artifact to be deployed.
+    artifact = artifact_path(architecture)
+    # Delete the last artifact, so that it is not deployed if this build fails.
     artifact.unlink(missing_ok=True)
     commit = git(ROOT, "rev-parse", "HEAD").decode().strip()
-    with committed() as folder:
+    with copy_of_head() as folder:
         command = [sys.executable, "-m", __name__, architecture, commit]
         subprocess.run(command, cwd=folder, check=True)
     return artifact

@@ -1,4 +1,4 @@
-"""Compile what ships: on Lambda, code is read-only and would be compiled at each start."""
+"""Compiles code before it ships, because on Lambda Python cannot write bytecode."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ from tools.packaging.targets import PYTHON
 
 
 def require_python() -> None:
-    """End the program unless this interpreter writes the bytecode that Lambda's reads."""
+    """Exit unless this interpreter has the version of Lambda's, which reads the bytecode."""
     if not sys.version.startswith(PYTHON):
         raise SystemExit(
             f"The layer's bytecode must be compiled by CPython {PYTHON}. Install it, then: "
@@ -19,10 +19,10 @@ def require_python() -> None:
 def compile_tree(directory: Path, deployed_at: str) -> None:
     """Compile every module below a directory that has no bytecode yet.
 
-    Tracebacks show the modules below `deployed_at`. The files are `unchecked-hash` (PEP 552):
-    Python loads them without checking the source's modification time, which packing changes.
+    Tracebacks show paths below `deployed_at`. The bytecode is `unchecked-hash` (PEP 552): Python
+    does not compare it with the modification time of the source, which packing changes.
     """
-    # In a process of its own, because bytecode depends on what the compiling process has loaded.
+    # Use a new process, because bytecode depends on the modules that its compiler has loaded.
     command = [
         sys.executable,
         "-I",

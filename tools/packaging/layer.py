@@ -1,7 +1,7 @@
-"""Pack the shared layer: locked libraries for the target, our package, bytecode; nothing unused.
+"""Packs the shared layer: the locked libraries and our package, compiled, without unused parts.
 
-`layers/common/Makefile` runs it: `python -m tools.packaging.layer FOLDER arm64`. Of two processors,
-the layer has the compiled libraries of both. The same input gives the same bytes.
+`layers/common/Makefile` runs it: `python -m tools.packaging.layer FOLDER arm64`. With two
+architectures, the layer has the libraries of both. The same input always gives the same bytes.
 """
 
 import re
@@ -16,18 +16,18 @@ from tools.packaging import sdk_data
 from tools.packaging.bytecode import compile_tree, require_python
 from tools.packaging.targets import PLATFORMS
 
-SHIPPED = (
-    # The models need these, and ship as compiled schemas.
+EXPORT_OPTIONS = (
+    # Only models.py needs these, and its models ship as compiled schemas.
     "--no-emit-package=annotated-types",
     "--no-emit-package=pydantic",
     "--no-emit-package=typing-inspection",
-    # The layer makes its only client with botocore's session: no resources, no S3 transfers.
+    # The layer creates its only client with botocore. boto3 adds resources and S3 transfers.
     "--no-emit-package=boto3",
     "--no-emit-package=s3transfer",
 )
-"""Options of `uv export` that leave only the libraries that ship."""
+"""Options of `uv export` that leave out libraries that do not ship."""
 
-EMPTIED = {
+STUBS = {
     "pydantic_core/core_schema.py": "CoreConfig = CoreSchema = CoreSchemaType = ErrorType = None",
     "botocore/docs/__init__.py": "",
     "botocore/docs/docstring.py": (
@@ -35,13 +35,14 @@ EMPTIED = {
     ),
     "urllib3/http2/__init__.py": "",
 }
-"""Modules that each cold start would load and never use, with the names that importers ask for.
+"""Replacements for modules that every cold start imports but never uses.
 
-They are the types of schemas (93 M instructions of a cold start's 720), the texts of `help()`
-(28 M), and HTTP/2, for which urllib3 would import a reader of package metadata (17 M).
+They define only the names that other modules import. Of a cold start's 720 M instructions, they
+save 93 M for the types of schemas, 28 M for the texts of `help()`, and 17 M for HTTP/2, for which
+urllib3 would import a reader of package metadata.
 """
 
-DROPS = {
+SHIPPED_MATCHES = {
     # A cold start lists the descriptions of 439 services (27 of 40 MB): 44 M instructions.
     "botocore/data/*/": "dynamodb",
     # Dropping the older API version, 2011-12-05, saves 4 M instructions.
@@ -49,31 +50,31 @@ DROPS = {
     # API Gateway does the routing, and the Logger loads none of these utilities: 3 MB.
     "aws_lambda_powertools/event_handler": "",
     "aws_lambda_powertools/utilities/*/": "jmespath_utils",
-    "animal_store/models.py": "",  # the layer has the models compiled
-    # They name the interpreter, so that the same input would not give the same bytes.
+    "animal_store/models.py": "",  # its models ship as compiled schemas
+    # These name the interpreter's path, so the bytes would differ between machines.
     "bin": "",
     "*.dist-info/RECORD": "",
-    # Written again.
-    **dict.fromkeys(EMPTIED, ""),
+    # These are replaced below.
+    **dict.fromkeys(STUBS, ""),
 }
-"""Globs below `python` of what does not ship; a match with the name given here stays."""
+"""Maps globs below `python` to the only name among their matches that ships; "" for none."""
 
-# https://www.amazontrust.com/repository/ has five.
-_AMAZONS_LABEL = re.compile('# Label: "(Amazon Root CA|Starfield Services Root)')
+# The label of a root in the SDK's bundle. Amazon has five: https://www.amazontrust.com/repository/
+_AMAZON_LABEL = re.compile('# Label: "(Amazon Root CA|Starfield Services Root)')
 
 
 def write_amazon_roots(bundle: Path, output: Path) -> None:
-    """Write only Amazon's authorities: OpenSSL parses a whole bundle, and the SDK's has 126.
+    """Write the certificates of Amazon's authorities out of the SDK's bundle, which has 126.
 
-    That saves 37 M instructions of a cold start.
+    OpenSSL parses a whole bundle, so this saves 37 M instructions of a cold start.
     """
     certificates = bundle.read_text().split("\n\n")
-    amazons = filter(_AMAZONS_LABEL.search, certificates)
-    output.write_text("\n".join(amazons) + "\n")
+    amazon_certificates = filter(_AMAZON_LABEL.search, certificates)
+    output.write_text("\n".join(amazon_certificates) + "\n")
 
 
 def install(folder: Path, architecture: str, *export_options: str) -> None:
-    """Install the locked libraries for a processor, hashes checked."""
+    """Install the locked libraries for an architecture, and verify their hashes."""
     uv = str(ROOT / ".tools/uv/bin/uv")
     export = [
         uv,
@@ -103,30 +104,31 @@ def install(folder: Path, architecture: str, *export_options: str) -> None:
 
 
 def build(output: Path, *architectures: str) -> None:
-    """Pack the layer into a directory that becomes `/opt` on Lambda; old contents are deleted."""
+    """Pack the layer into a folder that becomes `/opt` on Lambda; delete its old contents."""
     from animal_store.models import compile_core_schemas
 
     require_python()
     shutil.rmtree(output, ignore_errors=True)
     python = output / "python"
     for architecture in architectures:
-        # The compiled libraries of two processors have different file names.
+        # Compiled libraries have the architecture in their names, so no file is overwritten.
         with TemporaryDirectory() as folder:
-            install(Path(folder), architecture, *SHIPPED)
+            install(Path(folder), architecture, *EXPORT_OPTIONS)
             shutil.copytree(folder, python, dirs_exist_ok=True)
     package = python / "animal_store"
-    # Compiled modules that lie beside the sources hold the sources' dates.
+    # Leave out bytecode beside the sources, because it contains their modification times.
     compiled = shutil.ignore_patterns("__pycache__", "*.pyc")
     shutil.copytree(ROOT / "layers/common/animal_store", package, ignore=compiled)
-    # Where `validators` looks first: no function loads pydantic (348 M of a cold start).
+    # `validators` imports these schemas, so that no function imports pydantic (348 M of a cold
+    # start).
     schemas = f"# Made from models.py.\nCORE_SCHEMAS = {compile_core_schemas()}\n"
     (package / "core_schemas.py").write_text(schemas)
-    for pattern, kept in DROPS.items():
+    for pattern, shipped_name in SHIPPED_MATCHES.items():
         for path in [*python.glob(pattern)]:
-            if path.name != kept:
+            if path.name != shipped_name:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
-    for name, text in EMPTIED.items():
-        (python / name).write_text(f"# Emptied by `make build`.\n{text}\n")
+    for name, source in STUBS.items():
+        (python / name).write_text(f"# Emptied by `make build`.\n{source}\n")
     sdk_data.reduce(python / "botocore/data")
     write_amazon_roots(python / "botocore/cacert.pem", output / "amazon-roots.pem")
     compile_tree(python, "/opt/python")

@@ -1,7 +1,7 @@
-"""Print the CloudFormation that AWS makes of a template, without AWS: TEMPLATE PARAMETERS.
+"""Prints the CloudFormation template that SAM makes of a template: TEMPLATE PARAMETERS.
 
-The translator is AWS's own (aws-sam-translator). It stays in the sam command's environment, whose
-Python runs this: in ours, its bounds on pydantic would decide which pydantic ships.
+The translator is AWS's own (aws-sam-translator). The Python of the sam command's environment runs
+this module: in the project's environment, the translator would limit the version of pydantic.
 """
 
 import json
@@ -16,14 +16,14 @@ from samtranslator.yaml_helper import yaml_parse  # type: ignore[import-not-foun
 
 
 def _main(template: str, parameters: str) -> None:
-    # JSON turns what YAML anchors share into copies, as in the template that sam uploads.
+    # The way through JSON copies the nodes that YAML aliases share, as sam's upload does.
     source = json.loads(json.dumps(yaml_parse(Path(template).read_text("utf-8"))))
     for resource in source["Resources"].values():
-        # Code is not in S3 yet.
+        # The translator accepts only code in S3.
         for name in {"CodeUri", "ContentUri"} & resource.get("Properties", {}).keys():
             resource["Properties"][name] = "s3://local/path"
-    logging.disable()  # it warns of features for which it would ask AWS
-    # Its partition is all that the translator takes from the session.
+    logging.disable()  # the translator warns that it cannot call AWS
+    # The translator uses only the partition of the session.
     session = boto3.Session(region_name="us-east-1")
     translator = Translator({}, Parser(), boto_session=session)
     print(json.dumps(translator.translate(source, json.loads(parameters))))

@@ -1,1 +1,1 @@
-"""The layer that the animal store's functions share."""
+"""The layer that all functions of the animal store share."""

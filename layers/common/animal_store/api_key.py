@@ -15,7 +15,7 @@ _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _RANDOM_LENGTH = 32  # 62 ** 32: 190 bits
 _CHECKSUM_LENGTH = 6  # 62 ** 6 > 2 ** 32
 ID_LENGTH = 12
-"""A key's id is the beginning of its hash: 12 digits, 48 bits, which two keys hardly ever share."""
+"""The id of a key is the first 12 digits (48 bits) of its hash; two keys hardly ever share it."""
 
 _FORMAT = re.compile(
     rf"animal_(?:live|test)_([0-9A-Za-z]{{{_RANDOM_LENGTH}}})([0-9A-Za-z]{{{_CHECKSUM_LENGTH}}})"
@@ -33,7 +33,7 @@ def generate(environment: Literal["live", "test"]) -> str:
 
 
 def is_well_formed(key: str) -> bool:
-    """Return whether a text has the format of a key and its checksum; the key may be unknown."""
+    """Return whether a key has the right format and checksum; it may still be unknown."""
     match = _FORMAT.fullmatch(key)
     return match is not None and checksum(match[1]) == match[2]
 

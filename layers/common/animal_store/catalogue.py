@@ -1,10 +1,10 @@
-"""Stores resources in DynamoDB: a list is one Query, a read one GetItem, a creation two writes.
+"""Stores resources in DynamoDB: a list takes one Query, a read one GetItem, a creation two writes.
 
-Everything is in one table, so that a backup has animals, counter and records as of one moment:
+All items are in one table, so that a backup has animals, counter and records of the same time:
 
     pk                  id       content
     pet                 1, 2...  an animal; those with a status are in the index `by-status`, too
-    counter             0        the last id given
+    counter             0        the last id assigned
     idempotency#<hash>  0        the id of the animal that an Idempotency-Key created
 """
 
@@ -58,7 +58,7 @@ class Catalogue(Generic[New, Stored]):
 
     Args:
         partition: The partition key of the resources' items.
-        counter: The partition key of the counter that gives the resources ids.
+        counter: The partition key of the counter that assigns ids to the resources.
         item_response: Validates DynamoDB's response to a GetItem for one resource.
         query_response: Validates DynamoDB's response to a Query for resources.
     """
@@ -160,7 +160,7 @@ class Catalogue(Generic[New, Stored]):
         return cast("Stored", {"id": created_id, **new}), created_id != new_id
 
     def _next_id(self) -> int:
-        """Take the next id from the counter: unique and ascending. A lost response leaves a gap."""
+        """Take the next id from the counter; a lost response leaves a gap in the ids."""
         response = dynamodb.read(
             dynamodb.client.update_item,
             _COUNTER_RESPONSE,
@@ -178,7 +178,7 @@ class Catalogue(Generic[New, Stored]):
 
 
 def _attributes(resource: Mapping[str, object]) -> Item:
-    """Return members in DynamoDB's JSON: the reverse of the aliases in `models`."""
+    """Return a resource's members in DynamoDB's JSON, which the aliases in `models` read."""
     return {
         name: {"N": str(value)} if isinstance(value, int) else {"S": str(value)}
         for name, value in resource.items()
@@ -230,7 +230,7 @@ def _put_with_record(item: Item, new: Mapping[str, object], record_key: str) -> 
             "createdId": item["id"],
             "expires": {"N": str(now + _IDEMPOTENCY_SECONDS)},
         },
-        # DynamoDB deletes expired records late (within days), so the expiry is checked here.
+        # DynamoDB deletes an expired record only after hours or days, so check the expiry here.
         "ConditionExpression": "attribute_not_exists(pk) OR expires <= :now",
         "ExpressionAttributeValues": {":now": {"N": str(now)}},
         "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
@@ -266,7 +266,7 @@ def _write(transaction: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """
     for attempt in range(_CONFLICT_ATTEMPTS):
         if attempt:
-            # Another request with this key may be writing the record now: wait for its outcome.
+            # Another request with this key may be writing the record, so wait until it has ended.
             longest = _CONFLICT_SECONDS * 2 ** (attempt - 1)
             time.sleep(random.uniform(0, longest))  # noqa: S311 - only spreads retries
         try:

@@ -67,7 +67,7 @@ _last_response_is_corrupt: ContextVar[bool] = ContextVar("last_response_is_corru
 
 
 def new_client() -> DynamoDBClient:
-    """Make a client with the SDK's standard retries, none of which outlasts the invocation."""
+    """Create a client with the SDK's standard retries, none of which outlasts the invocation."""
     # Numbers in parentheses are instructions saved (M: million). A cold start takes about 720 M, a
     # get 4 M (tools/benchmarks/RESULTS.md). Use botocore's own session: boto3 adds resources and S3
     # transfers, which nothing here uses (108 M of a cold start).
@@ -118,7 +118,7 @@ def _count_and_stop_in_time(response: tuple[Any, Any] | None, **_: object) -> bo
     is_success = response is not None and response[0].status_code in _SUCCESS
     if is_success and not is_corrupt:
         return None
-    if this_invocation.has_left(_longest_pause(response) + _ATTEMPT_SECONDS):
+    if this_invocation.has_time_for(_longest_pause(response) + _ATTEMPT_SECONDS):
         return None
     return False
 
@@ -169,7 +169,7 @@ def call(method: Callable[..., Any], **parameters: Any) -> Any:
         ClientError: DynamoDB refused the request: a condition that does not hold, a missing table
             or right, or a bug.
     """
-    if not invocation.current.get().has_left(_ATTEMPT_SECONDS):
+    if not invocation.current.get().has_time_for(_ATTEMPT_SECONDS):
         raise StoreUnavailable("no time is left to call DynamoDB")
     try:
         response = method(**parameters)

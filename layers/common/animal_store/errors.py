@@ -40,12 +40,12 @@ Only API Gateway answers 429 and 504. It also answers 502 for a function that cr
 """
 
 
-class _Kind(NamedTuple):
-    """One kind of Error.
+class _ErrorContents(NamedTuple):
+    """The contents of an error response.
 
     Args:
-        code: Its `code`.
-        message: Its `message`; None for the text of the exception.
+        code: The Error's `code`.
+        message: The Error's `message`; None for the text of the exception.
         headers: Headers of the response.
     """
 
@@ -54,33 +54,35 @@ class _Kind(NamedTuple):
     headers: Mapping[str, str] = {}
 
 
-_KINDS: Mapping[type[Exception], _Kind] = {
-    InvalidRequest: _Kind("invalid_request"),
-    # The challenge: RFC 9110, 15.5.2, and RFC 6750, 3.
-    Unauthorized: _Kind(
+_ERRORS: Mapping[type[Exception], _ErrorContents] = {
+    InvalidRequest: _ErrorContents("invalid_request"),
+    # A 401 requires a challenge: RFC 9110, 15.5.2, and RFC 6750, 3.
+    Unauthorized: _ErrorContents(
         "unauthorized",
         "Missing or invalid API key.",
         {"WWW-Authenticate": 'Bearer realm="animal-store"'},
     ),
-    NotFound: _Kind("not_found", "The requested resource could not be found."),
-    PayloadTooLarge: _Kind("payload_too_large", "The body must not be larger than 16 KB."),
-    UnsupportedMediaType: _Kind("unsupported_media_type", "Content-Type must be application/json."),
-    # RFC 9110, 15.5.16, asks for the codings that are accepted.
-    UnsupportedContentCoding: _Kind(
+    NotFound: _ErrorContents("not_found", "The requested resource could not be found."),
+    PayloadTooLarge: _ErrorContents("payload_too_large", "The body must not be larger than 16 KB."),
+    UnsupportedMediaType: _ErrorContents(
+        "unsupported_media_type", "Content-Type must be application/json."
+    ),
+    # The response must name the accepted codings: RFC 9110, 15.5.16.
+    UnsupportedContentCoding: _ErrorContents(
         "unsupported_media_type",
         "The body must not be compressed: send it without Content-Encoding.",
         {"Accept-Encoding": "identity"},
     ),
-    IdempotencyKeyReused: _Kind(
+    IdempotencyKeyReused: _ErrorContents(
         "idempotency_key_reused", "Idempotency-Key has already been used with another body."
     ),
-    StoreUnavailable: _Kind(
+    StoreUnavailable: _ErrorContents(
         "service_unavailable",
         "The service cannot answer at the moment. Retry later.",
         {"Retry-After": "1"},
     ),
 }
-_BUG_OR_MISCONFIGURATION = _Kind(
+_BUG_OR_MISCONFIGURATION = _ErrorContents(
     "internal_error",
     "The service failed. Quote the response header x-amzn-RequestId when you report this.",
 )
@@ -89,9 +91,13 @@ _BUG_OR_MISCONFIGURATION = _Kind(
 def response_to(error: Exception) -> Response:
     """Return the response to a request that failed with this exception.
 
-    Any exception without a kind of its own is an `internal_error`: its text is for the log only.
+    An exception that `_ERRORS` lacks becomes an `internal_error`; its text is for the log only.
     """
-    kind = _KINDS.get(type(error), _BUG_OR_MISCONFIGURATION)
-    status = STATUS_OF_CODE[kind.code]
-    body: Error = {"code": kind.code, "message": kind.message or str(error), "status": status}
-    return Response(status, body, kind.headers)
+    contents = _ERRORS.get(type(error), _BUG_OR_MISCONFIGURATION)
+    status = STATUS_OF_CODE[contents.code]
+    body: Error = {
+        "code": contents.code,
+        "message": contents.message or str(error),
+        "status": status,
+    }
+    return Response(status, body, contents.headers)

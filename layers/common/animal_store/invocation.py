@@ -1,6 +1,6 @@
 """Holds the invocation that runs in this thread: its deadline, and facts for its log line.
 
-`operation` begins it, `auth` and `dynamodb` read and complete it.
+`operation` creates it; `auth` and `dynamodb` read it and add facts.
 """
 
 import time
@@ -11,7 +11,7 @@ class Invocation:
     """One run of a function.
 
     Args:
-        deadline: When Lambda ends it, in seconds of `time.monotonic()`.
+        deadline: When Lambda stops it, in seconds of `time.monotonic()`.
     """
 
     def __init__(self, deadline: float) -> None:
@@ -23,7 +23,7 @@ class Invocation:
         self.key_label: str | None = None
         """The operator's name for the caller's key; None until the key is known to be valid."""
 
-    def has_left(self, seconds: float) -> bool:
+    def has_time_for(self, seconds: float) -> bool:
         """Return whether at least this many seconds are left."""
         return time.monotonic() + seconds <= self.deadline
 

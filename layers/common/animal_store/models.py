@@ -18,7 +18,7 @@ Name = Annotated[str, Field(min_length=1, max_length=256, pattern=NOT_BLANK)]
 
 @with_config(ConfigDict(strict=True))
 class NewPet(TypedDict):
-    """An animal as a client sends it. A text, a boolean or a fraction is not an integer."""
+    """An animal as a client sends it. Strings, booleans and fractions are not integers."""
 
     name: Name
     categoryId: Int64
@@ -71,7 +71,7 @@ class ApiKey(TypedDict):
 
 
 class Counter(TypedDict):
-    """The attribute of a counter: the last id given."""
+    """The attribute of a counter: the last id assigned."""
 
     value: Annotated[Id, Field(validation_alias=AliasPath("value", "N"))]
 
@@ -100,7 +100,7 @@ class CounterResponse(TypedDict):
     Attributes: Counter
 
 
-FROM_OUTSIDE = (
+VALIDATED_MODELS = (
     NewPet,
     PetQueryResponse,
     PetItemResponse,
@@ -111,8 +111,8 @@ FROM_OUTSIDE = (
 
 
 def compile_core_schemas() -> dict[str, Any]:
-    """Compile the models in `FROM_OUTSIDE`; return their schemas by name."""
-    return {model.__name__: compile_core_schema(model) for model in FROM_OUTSIDE}
+    """Compile the models in `VALIDATED_MODELS`; return their schemas by name."""
+    return {model.__name__: compile_core_schema(model) for model in VALIDATED_MODELS}
 
 
 def compile_core_schema(model: Any) -> Any:
@@ -133,14 +133,16 @@ def _patterns(hint: Any) -> list[str]:
     for annotation in getattr(hint, "__metadata__", ()):
         # A pydantic `Field` keeps its constraints in `metadata`.
         constraints += [annotation, *getattr(annotation, "metadata", ())]
-    patterns = [each.pattern for each in constraints if getattr(each, "pattern", None)]
+    patterns = [
+        constraint.pattern for constraint in constraints if getattr(constraint, "pattern", None)
+    ]
     for inner in get_args(hint)[:1]:
         patterns += _patterns(inner)
     return patterns
 
 
 def _without_pydantic_keys(schema: Any) -> Any:
-    """Return a schema without what only pydantic reads: classes, references and metadata."""
+    """Return a schema without the classes, references and metadata that only pydantic reads."""
     match schema:
         case dict():
             return {

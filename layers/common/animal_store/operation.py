@@ -17,7 +17,7 @@ _cold_start = True
 
 
 class Deprecation(NamedTuple):
-    """The headers of a deprecated operation. Their `Link` names its resource's list as successor.
+    """The headers of a deprecated operation. `Link` names the list of its resource as successor.
 
     Args:
         since: When it was deprecated, in seconds since 1970 (RFC 9745).
@@ -37,13 +37,13 @@ class Deprecation(NamedTuple):
 
 
 Implementation = Callable[[Request], Response]
-"""Implements an operation. It gets only requests from authenticated callers."""
+"""A function that implements an operation; it gets only requests of authenticated callers."""
 
 QueryParameters = Sequence[str] | Literal["ignored"]
 """The names of an operation's query parameters; "ignored" if it has none and accepts any."""
 
 Handler = Callable[[Event, Any], dict[str, Any]]
-"""What Lambda calls."""
+"""The function that Lambda calls."""
 
 
 def operation(

@@ -1,4 +1,4 @@
-"""Answers a list page by page, for the functions that list a catalogue: limit, cursor, next link.
+"""Returns a list page by page, for functions that list a catalogue: limit, cursor, next link.
 
 A cursor is 18 bytes in base64url. The first 8 are the last id of the previous page (int64, big
 endian). The other 10 are a checksum over that id, the stage, the catalogue and the filters, which
@@ -31,12 +31,12 @@ _FORMAT = re.compile(r"[0-9A-Za-z_-]{24}")  # 18 bytes in base64url need no padd
 
 
 def page(request: Request, catalogue: Catalogue[Any, Any], **filters: str | None) -> Response:
-    """Return the page of a list that a request asks for.
+    """Return the page of a list that a request's parameters select.
 
     A `Link` header (RFC 8288) leads to the next page; the last page has none.
 
     Args:
-        request: Its parameters `limit` and `cursor` say which page.
+        request: The request, with the optional parameters `limit` and `cursor`.
         catalogue: The resources to list, by ascending id.
         filters: The value that each filter's attribute must have; None for any. Only one may be
             set.

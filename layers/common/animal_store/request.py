@@ -40,7 +40,7 @@ _MAX_BODY_BYTES = 16 * 1024
 
 
 class InvalidRequest(Exception):
-    """The body, a parameter or a header is not what the interface asks for; the text says why."""
+    """The body, a parameter or a header is invalid; the text says why."""
 
 
 class NotFound(Exception):
@@ -79,7 +79,7 @@ class Request:
 
     @property
     def context(self) -> dict[str, Any]:
-        """The event's `requestContext`: what API Gateway says about the request."""
+        """The event's `requestContext`, with facts about the request from API Gateway."""
         context: dict[str, Any] = self._event["requestContext"]
         return context
 
@@ -157,7 +157,7 @@ class Request:
     def refuse_other_parameters(self, names: Collection[str]) -> None:
         """Refuse query parameters other than these; case matters.
 
-        Silently dropping a filter or a page number would give wrong data.
+        If a filter or a page number were ignored, the client would get wrong data.
 
         Raises:
             InvalidRequest: There are such parameters.
@@ -180,7 +180,9 @@ class Request:
             InvalidRequest: The body is missing or not JSON, or members are missing or invalid.
         """
         content_types = self.header("Content-Type")
-        if content_types and [_media_type(each) for each in content_types] != ["application/json"]:
+        if content_types and [_media_type(value) for value in content_types] != [
+            "application/json"
+        ]:
             raise UnsupportedMediaType
         if {*self.header_elements("Content-Encoding")} - {"identity"}:
             raise UnsupportedContentCoding
@@ -196,7 +198,7 @@ class Request:
     def idempotency_key(self) -> str | None:
         """Return the Idempotency-Key, or None if the client sent none.
 
-        The IETF's draft puts the key in quotes, which are removed; a key without quotes is as good:
+        The IETF's draft puts the key in quotes. They are removed, and may be left out:
         https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
 
         Raises:
@@ -235,7 +237,7 @@ class Request:
         # the base path of a custom domain; the resource's segments follow.
         resource = self._event["resource"]
         segments = [segment for segment in self.context["path"].split("/") if segment]
-        prefix = "".join(f"/{each}" for each in segments[: -resource.count("/")])
+        prefix = "".join(f"/{segment}" for segment in segments[: -resource.count("/")])
         query = f"?{urlencode(parameters)}" if parameters else ""
         return f"{scheme}://{authority}{prefix}{resource.partition('/{')[0]}{query}"
 
@@ -283,9 +285,9 @@ def _validate(model: Validator[Model], value: object) -> Model:
         raise InvalidRequest(" ".join(messages)) from None
 
 
-def _message(location: tuple[int | str, ...], kind: str, context: dict[str, Any]) -> str:
-    """Describe which member is wrong and why; never what was sent or how it is checked."""
+def _message(location: tuple[int | str, ...], error_type: str, context: dict[str, Any]) -> str:
+    """Describe which member is invalid and why, but neither its value nor the validation."""
     if not location:
         return "The body must be a JSON object."
-    reason = REASONS.get(context.get("pattern", kind), "is not valid")
+    reason = REASONS.get(context.get("pattern", error_type), "is not valid")
     return f"{location[0]}: {reason.format_map(context)}."

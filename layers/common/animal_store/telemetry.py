@@ -134,7 +134,7 @@ def write_line(  # noqa: PLR0913 - one argument for each fact of the line
         line["Version"] = os.environ.get("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST")
     if deprecated and invocation.key_label:
         line["DeprecatedCalls"] = 1
-    directives = [each for member, each in _DIRECTIVES.items() if member in line]
+    directives = [directive for member, directive in _DIRECTIVES.items() if member in line]
     if directives:
         milliseconds = int(now.timestamp() * 1000)
         line["_aws"] = {"Timestamp": milliseconds, "CloudWatchMetrics": directives}

@@ -1,4 +1,4 @@
-"""Validators of what comes from outside: a client's body and the store's responses.
+"""Validates data from outside: clients' bodies and the store's responses.
 
 To compile a model, pydantic's schema compiler must be imported, which would make a cold start 1.5
 times as long. `make build` therefore puts the compiled schemas next to this module. The source tree

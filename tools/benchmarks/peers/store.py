@@ -1,4 +1,4 @@
-"""The table by botocore's client, tuned by public means, with items written and read by hand."""
+"""Reads and writes the table with botocore's client, tuned only by its public options."""
 
 import os
 
@@ -50,8 +50,8 @@ def create(new):
 
 def get(pet_id):
     key = {"pk": {"S": "pet"}, "id": {"N": str(pet_id)}}
-    found = dynamodb.get_item(TableName=ANIMALS, Key=key, ConsistentRead=True)
-    return from_item(found["Item"]) if "Item" in found else None
+    response = dynamodb.get_item(TableName=ANIMALS, Key=key, ConsistentRead=True)
+    return from_item(response["Item"]) if "Item" in response else None
 
 
 def from_item(item):

@@ -148,7 +148,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
         return self._pools[owner]
 
     async def _connections(self) -> AsyncGenerator[httpx2.AsyncClient]:
-        """Yield connections; close them when the loop ends, which first closes its generators."""
+        """Yield a client; close it when the event loop ends and closes its generators."""
         http = self._http_client or self._open()
         try:
             yield http

@@ -63,8 +63,8 @@ class Client(Core[httpx2.Client]):
     def new_pets(self) -> Generator[Pet]:
         """Yield each animal once: those in the list, and then new ones as they appear, without end.
 
-        It reads the end of the list every 30 seconds, and logs and outlasts errors that may pass.
-        It keeps the ids in memory: a program that starts again gets all animals again.
+        It reads the end of the list every 30 seconds. It logs temporary errors and continues. The
+        ids are kept in memory, so a restarted program gets all animals again.
         """
         # An animal can appear up to 30 seconds later than one with a higher id: what a round reads
         # for the first time, the next round reads again.

@@ -1,4 +1,4 @@
-"""A handler written by hand: the SDK and `json`, without models."""
+"""A handler that uses only the SDK and `json`, without models."""
 
 import json
 

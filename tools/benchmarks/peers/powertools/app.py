@@ -1,4 +1,4 @@
-"""Powertools for AWS Lambda: its resolver with validation."""
+"""A handler that uses the resolver of Powertools for AWS Lambda, with validation."""
 
 from typing import Annotated, Literal
 
