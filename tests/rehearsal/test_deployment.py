@@ -180,7 +180,7 @@ def test_repair_restores_a_deleted_animal_while_clients_add_others(
 
 @pytest.mark.role("CheckRole")
 def test_check_finds_only_the_unconfirmed_subscription_on_aws(stage: Stage) -> None:
-    unconfirmed = pytest.raises(DeploymentError, match=r"^1 things")
+    unconfirmed = pytest.raises(DeploymentError, match=r"^1 problems")
     with unconfirmed if IS_ON_AWS else nullcontext():
         check_stage(stage)
 
@@ -197,7 +197,7 @@ def test_check_finds_three_changes_that_nobody_deployed(stage: Stage) -> None:
     stage.client("lambda").update_function_configuration(
         FunctionName=find(stage, "GetPetFunction"), MemorySize=256
     )
-    with pytest.raises(DeploymentError, match=f"^{3 + IS_ON_AWS} things"):
+    with pytest.raises(DeploymentError, match=f"^{3 + IS_ON_AWS} problems"):
         check_stage(stage)
 
 
