@@ -37,8 +37,12 @@ _QUERY = """
 SELECT item FROM items WHERE table_name = ? AND hash = ? AND range > ?
 ORDER BY range LIMIT ?
 """
+# A query of an index reads only what it returns, because SQLite has an index of the attribute too.
+_CREATE_INDEX = """
+CREATE INDEX IF NOT EXISTS "{index}" ON items (table_name, item ->> '{path}', range, hash)
+"""
 _QUERY_INDEX = """
-SELECT item FROM items WHERE table_name = ? AND item ->> ? = ? AND range > ?
+SELECT item FROM items WHERE table_name = ? AND item ->> '{path}' = ? AND range > ?
 ORDER BY range, hash LIMIT ?
 """
 _MIN_RANGE_KEY: Value = {"N": str(-(2**63))}
@@ -47,7 +51,7 @@ _CONDITION_FAILED = "ConditionalCheckFailed"
 
 @dataclass
 class _Call:
-    """A call of one operation; the method for the operation returns the response's body."""
+    """One request; each method performs an operation and returns the body of the response."""
 
     execute: Execute
     operation: str
@@ -60,16 +64,22 @@ class _Call:
             attributes = [key["AttributeName"] for key in index["KeySchema"]]
             key = (self._table, index.get("IndexName", ""))
             self.execute(insert, (*key, json.dumps(attributes)))
+            if name := index.get("IndexName"):
+                path = f"$.{attributes[0]}.S"
+                self.execute(
+                    _CREATE_INDEX.format(index=f"{self._table}/{name}", path=path)
+                )
         return {"TableDescription": self.request}
 
     def get_item(self) -> Response:
-        item = self._read(self.request["Key"])
+        item = self._read(self._primary_key(self.request["Key"]))
         return {"Item": item} if item else {}
 
     def write_item(self) -> Response:
         """Put, update or delete an item, if the condition holds."""
         item = self.request.get("Key") or self.request["Item"]
-        expressions, old = Expressions(self.request), self._read(item)
+        key = self._primary_key(item)
+        expressions, old = Expressions(self.request), self._read(key)
         if not expressions.condition_holds(old):
             return_values = self.request.get("ReturnValuesOnConditionCheckFailure")
             members = {"Item": old} if old and return_values == "ALL_OLD" else {}
@@ -78,7 +88,6 @@ class _Call:
         changes = expressions.changes(old)
         previous = old if self.operation == "UpdateItem" else {}
         new = item | previous | changes
-        key = self._primary_key(item)
         if self.operation == "DeleteItem":
             delete = "DELETE FROM items WHERE (table_name, hash, range) = (?, ?, ?)"
             self.execute(delete, key)
@@ -130,12 +139,10 @@ class _Call:
             raise DynamoDBError(f"Query condition missed key schema element: {keys}")
         ((value_type, value),) = condition[keys[0]].items()
         after = int(condition.get(keys[1], _MIN_RANGE_KEY)["N"])
+        select = _QUERY
         if index:
-            path = f"$.{keys[0]}.{value_type}"
-            values = (self._table, path, value, after, limit)
-            rows = self.execute(_QUERY_INDEX, values)
-        else:
-            rows = self.execute(_QUERY, (self._table, value, after, limit))
+            select = _QUERY_INDEX.format(path=f"$.{keys[0]}.{value_type}")
+        rows = self.execute(select, (self._table, value, after, limit))
         items = [json.loads(item) for (item,) in rows]
         page = {"Items": items, "Count": len(items)}
         if len(items) == limit:
@@ -171,10 +178,10 @@ class _Call:
                 return self._table, text, int(number)
         raise DynamoDBError(f"{item} lacks a key of {self._key_attributes()}")
 
-    def _read(self, key: Item) -> Item:
+    def _read(self, primary_key: tuple[str, str, int]) -> Item:
         """Return the item with a key; empty if there is none."""
         select = "SELECT item FROM items WHERE (table_name, hash, range) = (?, ?, ?)"
-        row = self.execute(select, self._primary_key(key)).fetchone()
+        row = self.execute(select, primary_key).fetchone()
         item: Item = json.loads(row[0]) if row else {}
         return item
 
