@@ -5,7 +5,7 @@ The values that are read may use only the intrinsic function `Ref`; any other ra
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from tools.local.firewall import Firewall
 
 REGION = "us-east-1"
 _STACK = "animal-store-local"
+_compiled = lru_cache(compile_path)
 FUNCTION, LAYER = "AWS::Serverless::Function", "AWS::Serverless::LayerVersion"
 _CREATE_TABLE = (
     "AttributeDefinitions",
@@ -70,7 +71,7 @@ class Template:
         """
         path = path.removesuffix("/")
         for route in self.routes:
-            match = compile_path(route.resource)[0].match(path)
+            match = _compiled(route.resource)[0].match(path)
             if match and route.method == method:
                 return route, match.groupdict()
         raise LocalError(f"no function answers {method} {path}")
