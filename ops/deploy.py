@@ -131,8 +131,9 @@ def _release(
             )
         raise DeploymentError("\n".join(lines)) from error
     differences = [*stage.misrouted_aliases()]
-    if stage.commit() != commit:
-        differences.append(f"{stage.name} runs {stage.commit()}")
+    running = stage.commit()
+    if running != commit:
+        differences.append(f"{stage.name} runs {running}")
     if differences:
         raise DeploymentError(
             f"{commit} passed its check, but is not what runs now, so last-good stays as it was: "

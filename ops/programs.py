@@ -9,8 +9,7 @@ from pathlib import Path
 from ops.stage import DeploymentError, Stage
 from tools import ROOT
 from tools.git import git
-
-SAM = ROOT / ".tools/sam/bin/sam"
+from tools.packaging.build import SAM
 
 # The contract suite may need these variables to reach a stage. It gets no others, and so no
 # credentials.

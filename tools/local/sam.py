@@ -2,7 +2,6 @@
 
 import json
 import os
-import platform
 import re
 import signal
 import socket
@@ -18,13 +17,13 @@ from tools.local.run import greeting
 from tools.local.service import ENDPOINT_VARIABLE, load_template, open_store
 from tools.local.store_server import serve_store
 from tools.local.template import LAYER, Template, read
+from tools.packaging.targets import HOST_ARCHITECTURE
 
 BUILD = ROOT / ".aws-sam/local"
 """Holds what samconfig.toml's default sections name, and the layer that the Makefile builds."""
 # A function that cannot reach the store names it in its log.
 STORE_HOST = "store-of-make-sam-local"
-PROCESSOR = "arm64" if platform.machine() in {"aarch64", "arm64"} else "x86_64"
-_IMAGE = f"public.ecr.aws/lambda/python:3.13-{PROCESSOR}"
+_IMAGE = f"public.ecr.aws/lambda/python:3.13-{HOST_ARCHITECTURE}"
 # On exit, sam leaves the engine's responses open, which Python 3.13 reports as tracebacks.
 _SAM = """\
 import sys
@@ -101,7 +100,7 @@ def _write_files(template: Template, port: int, access_key_id: str) -> None:
         "AWS_SESSION_TOKEN": "",
     }
     document = read(ROOT / "template.yaml")
-    document["Parameters"]["Architecture"]["Default"] = PROCESSOR
+    document["Parameters"]["Architecture"]["Default"] = HOST_ARCHITECTURE
     document["Globals"]["Function"]["Environment"]["Variables"] = variables
     for name, resource in document["Resources"].items():
         if name in template.functions:
