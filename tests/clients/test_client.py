@@ -22,7 +22,15 @@ from werkzeug import Request, Response
 
 from tests.support import openapi
 from tests.support.processes import RunningService
-from tests.support.scripted_server import REX, Script, hang_up, page, reply, serve
+from tests.support.scripted_server import (
+    REX,
+    Script,
+    hang_up,
+    page,
+    reply,
+    rounds_with_a_late_animal,
+    serve,
+)
 
 
 @dataclass
@@ -144,19 +152,7 @@ def test_failed_list_resumes_at_the_cursor_of_the_error(connect: Any) -> None:
 def test_new_pets_yields_each_animal_once_even_one_that_appears_late(
     connect: Any, pauses: list[float]
 ) -> None:
-    responses = [
-        # the first round
-        page(1, next_cursor=1),
-        page(3),
-        # the second round
-        page(1, next_cursor=1),
-        page(3, next_cursor=3),
-        page(4),
-        # the third round, in which animal 2 appears
-        page(2, 3, next_cursor=3),
-        page(4, 5),
-    ]
-    with serve(responses) as server:
+    with serve(rounds_with_a_late_animal()) as server:
         pets = connect(server.base_url, "key").new_pets()
         assert [next(pets).id for _ in range(5)] == [1, 3, 4, 2, 5]
 

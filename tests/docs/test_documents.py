@@ -1,5 +1,6 @@
 """The documents name files and commands that exist, and README shows the real code and output."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -67,8 +68,7 @@ def test_readme_shows_the_commands_that_make_run_prints_and_their_responses(
 
 
 def test_editor_starts_a_module_that_can_be_run() -> None:
-    (module,) = {
-        *re.findall('"module": "(.*)"', (ROOT / ".vscode/launch.json").read_text())
-    }
+    text = (ROOT / ".vscode/launch.json").read_text()
+    (module,) = {each["module"] for each in json.loads(text)["configurations"]}
 
     assert find_spec(f"{module}.__main__")

@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from tests.support.processes import RunningService, link_node_modules, run
-from tests.support.scripted_server import page, reply, serve
+from tests.support.scripted_server import reply, rounds_with_a_late_animal, serve
 from tools import ROOT
 
 pytestmark = pytest.mark.slow
@@ -65,19 +65,7 @@ def test_new_animals_mjs_prints_each_animal_once_even_one_that_appears_late(
 ) -> None:
     program = (examples / "new-animals.mjs").read_text()
     (examples / "new-animals.mjs").write_text(program.replace("30_000", "30"))
-    responses = [
-        # the first round
-        page(1, next_cursor=1),
-        page(3),
-        # the second round
-        page(1, next_cursor=1),
-        page(3, next_cursor=3),
-        page(4),
-        # the third round, in which animal 2 appears
-        page(2, 3, next_cursor=3),
-        page(4, 5),
-        reply({}, 401),
-    ]
+    responses = [*rounds_with_a_late_animal(), reply({}, 401)]
     with serve(responses) as server, pytest.raises(AssertionError, match="401") as end:
         run_example(examples, "new-animals.mjs", server.base_url)
 

@@ -43,6 +43,22 @@ def page(*ids: int, next_cursor: int | None = None) -> Response:
     return reply([{**REX, "id": id_} for id_ in ids], headers=link)
 
 
+def rounds_with_a_late_animal() -> list[Response]:
+    """Make the pages of three rounds of a client that looks for new animals."""
+    return [
+        # the first round
+        page(1, next_cursor=1),
+        page(3),
+        # the second round
+        page(1, next_cursor=1),
+        page(3, next_cursor=3),
+        page(4),
+        # the third round, in which animal 2 appears
+        page(2, 3, next_cursor=3),
+        page(4, 5),
+    ]
+
+
 def hang_up(request: Request, _: int) -> Response:
     """Close the connection instead of responding."""
     request.environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
