@@ -71,7 +71,7 @@ def _reset_inherited_state() -> None:
 
 def _exit_on_signals() -> None:
     # Exit at once, which is safe because every acknowledged write is on disk. An exception
-    # instead would make Python wait for the thread of a hanging handler.
+    # would make Python wait for the thread of a hanging handler.
     signals = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
     # nohup ignores SIGHUP so that the service outlives its terminal.
     if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:

@@ -36,7 +36,7 @@ ARRIVE = {
 
 
 def run_recipe(folder: Path, command: str, **variables: str) -> str:
-    """Return what a recipe with this command prints, as if the Makefile had it."""
+    """Return the output of a recipe that has this command and the Makefile's settings."""
     (folder / "more.mk").write_text(f"more:\n\t@{command}\n")
     make = ("make", "-s", "-f", "Makefile", "-f", folder / "more.mk", "more")
     return run(*make, cwd=ROOT, timeout_s=60, **variables)

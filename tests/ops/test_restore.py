@@ -131,7 +131,7 @@ def test_items_created_by_other_clients_go_into_a_separate_plan(animals: Table) 
     assert animals.items() == [COUNTER, RECORD, MIA]
 
 
-def test_expired_record_needs_no_repair(animals: Table, clock: Mock) -> None:
+def test_expired_idempotency_record_is_not_planned(animals: Table, clock: Mock) -> None:
     animals.fill(COUNTER, MIA)
     clock.time.return_value = 1_086_405
 

@@ -35,7 +35,7 @@ def store(clock: Clock) -> Iterator[FaultyStore]:  # noqa: ARG001 - no pause tak
 
 @pytest.fixture
 def output(capsys: pytest.CaptureFixture[str]) -> pytest.CaptureFixture[str]:
-    """What the functions print: a line for each request, and one for each failure."""
+    """The output of the functions: a line for each request, and one for each failure."""
     handler: Any = telemetry.logger().registered_handler
     # `print` looks sys.stdout up at each call: pytest replaces it between setup and test.
     handler.stream = SimpleNamespace(write=lambda text: print(text, end=""))

@@ -72,7 +72,7 @@ class Expressions:
         raise unsupported(f"the condition {text!r}")
 
     def key_condition(self) -> Item:
-        """Return the value that a query's hash key must equal and, if any, its range key exceed."""
+        """Return the value that the hash key must equal and, if any, the range key must exceed."""
         tests = self._expressions["KeyConditionExpression"].split(" AND ")
         match [self._tokens(test) for test in tests]:
             case [[name, "=", dict(value)]]:
