@@ -11,9 +11,7 @@ from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import typer
@@ -31,7 +29,7 @@ Item = dict[str, dict[str, Any]]
 _READERS = 10
 _PAUSE_SECONDS = _READERS / 1_500
 _IDS_PER_SECOND = 1_000
-# A longer number is damaged: the service would take thirty years to reach such an id.
+# A number with more digits is damaged: the service would take thirty years to reach such an id.
 _MAX_DIGITS = 12
 _RECORD_SECONDS = 24 * 60 * 60
 _EXAMPLES = 10
@@ -60,43 +58,39 @@ def plan(stage: StageName, copy: str) -> None:
     If the table's item was created after the copy, the id or key was assigned twice. The newer
     item belongs to another client, so the difference is written to COPY/others.jsonl instead.
     """
-    if Path(copy).exists():
-        raise DeploymentError(f"{copy} has an earlier plan; first: rm -r {copy}")
     outputs, client = stage.required_outputs(), stage.client("dynamodb")
-    source = client.describe_table(TableName=copy)["Table"].get("RestoreSummary", {})
-    table = source.get("SourceTableArn", "").rpartition("/")[2]
+    summary = client.describe_table(TableName=copy)["Table"].get("RestoreSummary", {})
+    table = summary.get("SourceTableArn", "").rpartition("/")[2]
     if table not in outputs.values():
         raise DeploymentError(f"{copy} is not a copy of a table of {stage.stack}")
-    copied_at = source["RestoreDateTime"]
+    copied_at = summary["RestoreDateTime"]
     print(f"{copy} is {table} as it was at {copied_at}.")
-    key = ["hash"]
+    key_names = ["hash"]
     if table == outputs["AnimalsTableName"]:
-        key = ["pk", "id"]
+        key_names = ["pk", "id"]
         _check_counter(client, table, copy, copied_at.timestamp())
+    # An earlier plan is not replaced: mkdir raises FileExistsError.
+    folder = Path(copy)
+    folder.mkdir()
+    paths = folder / "plan.jsonl", folder / "others.jsonl"
+    for path in paths:
+        path.touch(0o600)
     counts = Counter[str]()
-    with TemporaryDirectory(dir=".") as name:
-        folder = Path(name)
-        paths = folder / "plan.jsonl", folder / "others.jsonl"
-        for path in paths:
-            path.touch(0o600)
-        with paths[0].open("w") as plan_file, paths[1].open("w") as others_file:
-            for difference in _differences(client, table, copy, key):
-                file = plan_file
-                category = "changed" if difference.current else "missing"
-                created = _creation_time(difference.current)
-                is_newer = created >= copied_at.timestamp()
-                if is_newer and created != _creation_time(difference.copied):
-                    file, category = others_file, "another client's"
-                line = json.dumps(
-                    difference._asdict(),
-                    default=lambda value: b64encode(value).decode(),
-                )
-                print(line, file=file)
-                counts[category] += 1
-                if counts[category] <= _EXAMPLES:
-                    print(f"{category}: {line[:500]}")
-        # A plan that exists is complete.
-        folder.rename(copy)
+    with paths[0].open("w") as plan_file, paths[1].open("w") as others_file:
+        for difference in _differences(client, table, copy, key_names):
+            file = plan_file
+            category = "changed" if difference.current else "missing"
+            created = _creation_time(difference.current)
+            is_newer = created >= copied_at.timestamp()
+            if is_newer and created != _creation_time(difference.copied):
+                file, category = others_file, "another client's"
+            line = json.dumps(
+                difference._asdict(), default=lambda value: b64encode(value).decode()
+            )
+            print(line, file=file)
+            counts[category] += 1
+            if counts[category] <= _EXAMPLES:
+                print(f"{category}: {line[:500]}")
     print(f"{copy}: {counts.total()} items differ: {dict(counts)}")
 
 
@@ -104,6 +98,8 @@ def plan(stage: StageName, copy: str) -> None:
 def apply(stage: StageName, file: Path) -> None:
     """Restore each item in FILE, a plan, unless it has changed since the plan."""
     tables, client = {*stage.required_outputs().values()}, stage.client("dynamodb")
+    for _ in _read_plan(file, tables):
+        pass  # A damaged line raises an error before anything is written.
     skipped = 0
     # Restore the animals before the records of Idempotency-Keys that refer to them.
     for is_record in (False, True):
@@ -132,12 +128,12 @@ def _check_counter(client: Any, table: str, copy: str, copied_at: float) -> None
     print(
         f"The counter is {counter}, in the copy {copied}; the highest id is {highest}."
     )
-    raised = max(counter, copied, highest)
+    new = max(counter, copied, highest)
     if counter < copied:
-        # It may have counted up to this number before it was damaged.
-        raised += _IDS_PER_SECOND * int(time.time() - copied_at + 1)
-    if raised != counter:
-        command = _RAISE_COUNTER.replace("TABLE", table).replace("NEW", str(raised))
+        # Skip the ids that may have been assigned between the copy and the damage.
+        new += _IDS_PER_SECOND * int(time.time() - copied_at + 1)
+    if new != counter:
+        command = _RAISE_COUNTER.replace("TABLE", table).replace("NEW", str(new))
         raise DeploymentError(
             f"Ids may be assigned twice. Run this command, then plan again:{command}"
         )
@@ -156,29 +152,34 @@ def _highest_id(client: Any, table: str) -> int:
         Limit=1,
         ConsistentRead=True,
     )
-    return max([0, *(_read_number(item, "id") for item in response["Items"])])
+    animal: Item = next(iter(response["Items"]), {})
+    return _read_number(animal, "id")
 
 
 def _differences(
-    client: Any, table: str, copy: str, key: list[str]
+    client: Any, table: str, copy: str, key_names: list[str]
 ) -> Iterator[Difference]:
     """Yield each item of a copy that is missing or different in its table.
 
     The counter, expired records of Idempotency-Keys, and API keys that have been revoked are
     left out.
     """
+
+    def compare(copied: Item) -> Difference:
+        key = {name: copied[name] for name in key_names}
+        return Difference(table, _get_item(client, table, key), copied)
+
     pages = client.get_paginator("scan").paginate(TableName=copy, ConsistentRead=True)
     with ThreadPoolExecutor(_READERS) as readers:
         for page in pages:
-            keys = [{name: item[name] for name in key} for item in page["Items"]]
-            current_items = readers.map(partial(_get_item, client, table), keys)
-            for copied, current in zip(page["Items"], current_items, strict=True):
+            for difference in readers.map(compare, page["Items"]):
+                _, current, copied = difference
                 is_counter = copied.get("pk") == {"S": "counter"}
                 expires = _read_number(copied, "expires")
                 is_expired = _is_idempotency_record(copied) and expires <= time.time()
-                is_revoked = key == ["hash"] and "revoked" in current
+                is_revoked = "hash" in key_names and "revoked" in current
                 if not (current == copied or is_counter or is_expired or is_revoked):
-                    yield Difference(table, current, copied)
+                    yield difference
 
 
 def _get_item(client: Any, table: str, key: Item) -> Any:
@@ -203,8 +204,12 @@ def _read_plan(file: Path, tables: set[str]) -> Iterator[Difference]:
 
 def _restore_item(client: Any, table: str, current: Item, copied: Item) -> bool:
     """Restore an item unless it has changed since the plan; return whether it equals the copy."""
-    if _is_idempotency_record(copied) and not _has_animal(client, table, copied):
-        return False
+    if _is_idempotency_record(copied):
+        created_id = {"N": str(_read_number(copied, "createdId"))}
+        animal = _get_item(client, table, {"pk": {"S": "pet"}, "id": created_id})
+        # The service reads the clock for the animal, and then for its record: up to 1 s later.
+        if not 0 <= _creation_time(copied) - _creation_time(animal) <= 1:
+            return False
     names, values, conditions = {}, {}, []
     # Expressions have at most 300 operators and 4 KB, so only 120 attributes are compared.
     attributes = [*dict.fromkeys([*copied, "revoked", *current])][:120]
@@ -227,14 +232,6 @@ def _restore_item(client: Any, table: str, current: Item, copied: Item) -> bool:
         # Another `apply`, or a first attempt whose response was lost, may have restored the item.
         return bool(error.response.get("Item") == copied)
     return True
-
-
-def _has_animal(client: Any, table: str, record: Item) -> bool:
-    """Return whether the animal that was created with an idempotency record exists."""
-    created_id = {"N": str(_read_number(record, "createdId"))}
-    animal = _get_item(client, table, {"pk": {"S": "pet"}, "id": created_id})
-    # The service reads the clock for the animal first, and then for the record.
-    return 0 <= _creation_time(record) - _creation_time(animal) <= 1
 
 
 def _creation_time(item: Item) -> int:
