@@ -3,7 +3,7 @@
 A new operation, or a new call, is tested as soon as an event makes it.
 """
 
-from contextlib import closing
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -15,11 +15,11 @@ from tests.support.clock import install_clock
 from tests.support.fault_injection import (
     DENIED,
     LOST_REQUEST,
+    STORE,
     TRANSIENT,
     UNREADABLE,
     Attempt,
     Fault,
-    FaultyStore,
     cancelled,
     error,
 )
@@ -45,13 +45,13 @@ def outcome(name: str, call: int, *faults: Fault) -> tuple[Response, list[str], 
     def meet(attempt: Attempt) -> AWSResponse | None:
         return next(plan, Attempt.carry_out)(attempt)
 
-    with closing(FaultyStore(meet)) as store:
-        response = handlers.send(name)
-        items = handlers.items()
+    STORE.reset(meet)
+    response = handlers.send(name)
+    items = handlers.items()
     # A failed creation leaves a gap in the ids, and may have made the counter.
     stored = [item["pk"]["S"] for item in items if "value" not in item]
-    without_id = response._replace(text=response.text.partition(",")[2])
-    return without_id, stored, store.calls
+    without_id = replace(response, text=response.text.partition(",")[2])
+    return without_id, stored, [*STORE.calls]
 
 
 cached_outcome = cache(outcome)

@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Iterator
 from random import Random
 
 import pytest
@@ -13,10 +12,10 @@ from tests.support.clock import Clock, install_clock
 from tests.support.fault_injection import (
     LOST_REQUEST,
     LOST_RESPONSE,
+    STORE,
     THROTTLED,
     Attempt,
     Fault,
-    FaultyStore,
     after,
     cancelled,
     error,
@@ -65,7 +64,7 @@ class History:
 
     def __init__(self, clock: Clock, seed: int) -> None:
         self.clock, self.chance = clock, Random(seed)
-        self.store = FaultyStore(self.answer)
+        STORE.reset(self.answer)
         self.pets = {pet["id"]: pet for pet in handlers.pets()}
         self.owned: dict[str, tuple[int, float]] = {}
         self.attempts: list[Fault] = []
@@ -138,13 +137,10 @@ class History:
 
 
 @pytest.fixture
-def history(seed: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[History]:
-    handlers.handler("CreatePetFunction")  # load the modules that get the clock
+def history(seed: int, monkeypatch: pytest.MonkeyPatch) -> History:
     clock = install_clock(monkeypatch)
     monkeypatch.setattr(time, "sleep", lambda _: None)  # nothing expires in a pause
-    history = History(clock, seed)
-    yield history
-    history.store.close()
+    return History(clock, seed)
 
 
 @pytest.mark.parametrize("seed", range(50))

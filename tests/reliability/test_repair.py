@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import chdir, closing, nullcontext, suppress
+from contextlib import chdir, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -21,9 +21,9 @@ from tests.support.aws_cli import parse
 from tests.support.clock import Clock, install_clock
 from tests.support.fault_injection import (
     LOST_RESPONSE,
+    STORE,
     THROTTLED,
     Attempt,
-    FaultyStore,
     after,
 )
 
@@ -225,11 +225,11 @@ def history(seed: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[History]:
     monkeypatch.setattr("ops.restore.ThreadPoolExecutor", lambda _: readers)
     monkeypatch.setattr(SDK, "describe_table", describe_table)
     monkeypatch.setattr(SDK, "query", query)
-    with closing(FaultyStore()):
-        history = History(install_clock(monkeypatch), seed)
-        SDK.meta.events.register_first("before-send.dynamodb.*", history.answer)
-        yield history
-        SDK.meta.events.unregister("before-send.dynamodb.*", history.answer)
+    STORE.reset()
+    history = History(install_clock(monkeypatch), seed)
+    SDK.meta.events.register_first("before-send.dynamodb.*", history.answer)
+    yield history
+    SDK.meta.events.unregister("before-send.dynamodb.*", history.answer)
 
 
 @pytest.mark.parametrize("seed", range(50))

@@ -30,11 +30,15 @@ class Clock:
         self.uptime += seconds
 
 
+CLOCK = Clock()
+"""The clock of this process. Like a real one, it does not start again with each test."""
+
+
 def install_clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Install a clock; make the SDK's pauses the longest possible, and its retries unlimited."""
-    clock = Clock()
+    """Install the clock; make the SDK's pauses the longest possible, and its retries unlimited."""
+    CLOCK.pauses.clear()
     for name in ("time", "monotonic", "sleep"):
-        monkeypatch.setattr(time, name, getattr(clock, name))
+        monkeypatch.setattr(time, name, getattr(CLOCK, name))
     delay_amount = ExponentialBackoff.delay_amount
 
     def longest(backoff: Any, context: RetryContext) -> float:
@@ -43,4 +47,4 @@ def install_clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
     monkeypatch.setattr(ExponentialBackoff, "delay_amount", longest)
     monkeypatch.setattr(RetryQuota, "acquire", lambda *_: True)
-    return clock
+    return CLOCK

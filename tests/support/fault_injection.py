@@ -1,6 +1,7 @@
-"""Stand between the SDK and the store: pass requests on, or fail as a test says.
+"""Stands between the SDK and the store: passes requests on, or fails as a test says.
 
-The SDK's own events are the seam, so that its retries, parser and checks run as they do in AWS.
+Faults replace what the network would return to the SDK. So the SDK's retries, parser and checks run
+as they do in AWS.
 """
 
 import json
@@ -8,16 +9,13 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+import botocore
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.exceptions import BotoCoreError, ConnectionClosedError, ReadTimeoutError
 from botocore.validate import ParamValidator
 
 from tests.support import handlers
-
-from animal_store import auth, dynamodb  # isort: skip - handlers makes its environment
-
-# The SDK's stubs have no type for handlers that return something.
-_CLIENT: Any = dynamodb.client
+from tests.support.clock import CLOCK
 
 
 class Attempt(NamedTuple):
@@ -102,38 +100,55 @@ UNREADABLE: dict[str, Fault] = {
 
 
 class FaultyStore:
-    """Stands between the layer and the store, which it resets.
+    """Stands between the layer and the store.
 
     A request meets the next fault of its operation, or else `default`. All requests are recorded,
     and checked as the SDK would do if the layer had not switched that off.
     """
 
-    def __init__(self, default: Fault = Attempt.carry_out) -> None:
-        auth._known_keys.clear()
-        auth._unknown_keys.clear()
-        handlers.empty_store()
-        self._default = default
+    def __init__(self) -> None:
+        self.default: Fault = Attempt.carry_out
         self.faults: dict[str, list[Fault]] = {}
         self.calls: list[tuple[str, dict[str, Any]]] = []
-        _CLIENT.meta.events.register("before-send.dynamodb", self._send)
+
+    def reset(self, default: Fault = Attempt.carry_out) -> None:
+        """Forget what was, and give the store the events' key and animals."""
+        handlers.empty_store()
+        CLOCK.advance(3600)  # no key is cached for longer
+        self.default = default
+        self.faults.clear()
+        self.calls.clear()
 
     def fail(self, operation: str, *faults: Fault) -> None:
         """Give each of the next requests of an operation a fault."""
         self.faults[operation] = [*faults]
 
-    def close(self) -> None:
-        """Detach from the layer's client."""
-        _CLIENT.meta.events.unregister("before-send.dynamodb", self._send)
-
-    def _send(
+    def answer(
         self, event_name: str, request: AWSPreparedRequest, **_: object
     ) -> AWSResponse | None:
+        """Answer a request of the layer, instead of the network."""
         operation = event_name.rpartition(".")[2]
         parameters = json.loads(request.body)  # type: ignore[arg-type]
         self.calls.append((operation, parameters))
-        shape = _CLIENT.meta.service_model.operation_model(operation).input_shape
-        report = ParamValidator().validate(parameters, shape)
+        model = handlers.client().meta.service_model.operation_model(operation)
+        report = ParamValidator().validate(parameters, model.input_shape)
         assert not report.has_errors(), report.generate_report()
         faults = self.faults.get(operation)
-        fault = faults.pop(0) if faults else self._default
+        fault = faults.pop(0) if faults else self.default
         return fault(Attempt(event_name, request))
+
+
+STORE = FaultyStore()
+"""The store of the functions in this process."""
+
+
+def _attach(session: Any) -> None:
+    """Let STORE answer the clients of a session of the SDK."""
+    events = session.get_component("event_emitter")
+    events.register("before-send.dynamodb", STORE.answer)
+
+
+# The functions make their client when they are imported.
+botocore.register_initializer(_attach)
+handlers.load()
+botocore.unregister_initializer(_attach)

@@ -1,23 +1,26 @@
-"""Runs the functions in this process as Lambda does, with the events of `events/`.
+"""Runs the functions in this process as Lambda does, with the events of `events/`."""
 
-Import this before any part of the layer, which reads its environment when it is imported.
-"""
-
+import io
 import json
 import os
-import runpy
 import sqlite3
 import tempfile
 from collections.abc import Mapping
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
+
+from animal_store import api_key
+from boto3.dynamodb.types import TypeDeserializer
 
 from tools import ROOT
 from tools.key_table import EXAMPLE_KEY
 from tools.local import service
 from tools.local.events import add_pets
+from tools.local.gateway import load_handlers
 from tools.local.store import Database, create_tables
 from tools.local.template import REGION
 
@@ -32,26 +35,32 @@ SUCCESSES = [name for name in EVENTS if "-20" in name]
 for variable in [name for name in os.environ if name.startswith("AWS_")]:
     del os.environ[variable]
 os.environ.update(
-    TEMPLATE.environment,
     AWS_DEFAULT_REGION=REGION,
     AWS_ACCESS_KEY_ID="testing",
     AWS_SECRET_ACCESS_KEY="testing",
 )
-del os.environ["AWS_CA_BUNDLE"]  # only the built layer has the file
 
 Event = dict[str, Any]
 
 
-class Response(NamedTuple):
-    """The response of a function; `body` is read as JSON, None when there is none."""
+@dataclass(frozen=True)
+class Response:
+    """The response of a function, and what the function printed meanwhile."""
 
     status: int
     headers: Mapping[str, str]
     text: str
+    log: str = field(compare=False)
 
     @property
     def body(self) -> Any:
+        """The text as JSON, or None without content."""
         return json.loads(self.text) if self.text else None
+
+    @property
+    def lines(self) -> list[Any]:
+        """The lines of the log: one for each failure, then one for the request."""
+        return [json.loads(line) for line in self.log.splitlines()]
 
 
 def function_of(event: Event) -> str:
@@ -61,19 +70,27 @@ def function_of(event: Event) -> str:
 
 
 @cache
-def handler(function: str) -> Any:
-    """Load the handler of a function; the module of each is named `app`."""
-    folder = TEMPLATE.functions[function].code
-    return runpy.run_path(f"{folder}/app.py")["handler"]
+def load() -> Mapping[str, Any]:
+    """Import the layer and the functions; return the handlers by function."""
+    return load_handlers(TEMPLATE)
+
+
+# The logger keeps the stdout of the first failure, so each request has the same one.
+_STDOUT = io.StringIO()
 
 
 def invoke(function: str, event: Event, seconds: float = 10) -> Response:
     """Send an event to a function that has this many seconds."""
     # The handlers use nothing else of Lambda's context.
     context = SimpleNamespace(get_remaining_time_in_millis=lambda: int(seconds * 1000))
-    result = handler(function)(event, context)
+    _STDOUT.seek(0)
+    _STDOUT.truncate()
+    with redirect_stdout(_STDOUT):
+        result = load()[function](event, context)
+    log = _STDOUT.getvalue()
+    print(log)  # pytest shows it if the test fails
     assert result["isBase64Encoded"] is False
-    return Response(result["statusCode"], result["headers"], result["body"])
+    return Response(result["statusCode"], result["headers"], result["body"], log)
 
 
 def send(
@@ -128,8 +145,6 @@ def ask(
 
 def add_key(key: str, **members: Any) -> None:
     """Put a key into the key table."""
-    from animal_store import api_key
-
     item = {
         "hash": {"S": api_key.digest(key)},
         "label": {"S": "tests"},
@@ -146,7 +161,9 @@ def items(partition: str = "", database: Database = DATABASE) -> list[Any]:
 
 def pets(database: Database = DATABASE) -> list[Any]:
     """Read every animal as the service should return it."""
-    from animal_store.validators import Validator
-
-    response = {"Items": items("pet", database)}
-    return list(Validator[Any]("PetQueryResponse").validate(response)["Items"])
+    deserialize = TypeDeserializer().deserialize
+    animals = []
+    for item in items("pet", database):
+        returned = item.keys() - {"pk", "createdAt", "createdBy", "token"}
+        animals.append({name: deserialize(item[name]) for name in returned})
+    return animals

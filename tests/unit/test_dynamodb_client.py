@@ -6,10 +6,12 @@ tests/reliability/test_faults.py has every failure of every call.
 import hashlib
 import json
 from typing import Any
+from unittest import mock
 
 import pytest
-from animal_store import api_key, dynamodb
+from animal_store import api_key
 from botocore.awsrequest import AWSResponse
+from botocore.httpsession import URLLib3Session
 
 from tests.support import handlers
 from tests.support.clock import Clock
@@ -23,7 +25,9 @@ from tests.support.fault_injection import (
     error,
 )
 from tests.support.handlers import Response
+from tests.support.in_process import own_layer
 from tools.key_table import EXAMPLE_KEY
+from tools.local.gateway import load_handlers
 
 pytestmark = pytest.mark.usefixtures("store")
 
@@ -92,9 +96,11 @@ def test_attempt_is_made_only_if_it_can_end_within_the_invocation(
 
 
 def test_client_waits_a_second_to_connect_and_two_to_read() -> None:
-    config: Any = dynamodb.client.meta.config
+    with own_layer(), mock.patch.object(URLLib3Session, "__init__") as init:
+        init.return_value = None
+        load_handlers(handlers.TEMPLATE)
 
-    assert (config.connect_timeout, config.read_timeout) == (1, 2)
+    assert init.call_args.kwargs["timeout"] == (1, 2)
 
 
 @pytest.mark.parametrize("name", ["get-200", "list-200"])
@@ -156,12 +162,14 @@ def test_counter_out_of_range_is_500_and_adds_no_animal(last_id: int) -> None:
 
 @pytest.mark.parametrize("idempotency_key", [None, "order-17"])
 def test_animal_under_the_same_id_is_never_overwritten(
-    idempotency_key: str | None, output: pytest.CaptureFixture[str]
+    idempotency_key: str | None,
 ) -> None:
     set_counter(4)
 
-    assert create(idempotency_key).status == 500
-    assert "the counter gave id 5, which is taken" in output.readouterr().out
+    response = create(idempotency_key)
+
+    assert response.status == 500
+    assert "the counter gave id 5, which is taken" in response.log
     assert handlers.pets()[4]["name"] != "Mia"
 
 

@@ -28,7 +28,7 @@ def test_events_and_failures_show_each_status_and_example(
     messages = ""
     for name, response in responses.items():
         assert f"-{response.status}" in name, f"events/{name}.json: {response}"
-        openapi.check(operation, *response)
+        openapi.check(operation, response.status, response.headers, response.text)
         declared = operation.responses[str(response.status)]["headers"]
         assert response.headers.keys() <= {*declared, "Content-Type"}
         messages += response.text

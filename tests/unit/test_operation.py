@@ -1,6 +1,5 @@
 """The responses and log lines of all operations."""
 
-import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -62,13 +61,7 @@ def test_response_without_content_has_neither_body_nor_media_type() -> None:
     ],
 )
 def test_cause_of_a_failure_is_logged_without_secrets_and_not_sent(
-    call: str,
-    fault: Fault,
-    level: str,
-    cause: str,
-    *,
-    store: FaultyStore,
-    output: pytest.CaptureFixture[str],
+    call: str, fault: Fault, level: str, cause: str, store: FaultyStore
 ) -> None:
     store.fail(call, *[fault] * 6)
 
@@ -77,8 +70,7 @@ def test_cause_of_a_failure_is_logged_without_secrets_and_not_sent(
         body='{"name": "Confidential", "categoryId": 76543210}',
     )
 
-    printed = output.readouterr().out
-    failure, request = map(json.loads, printed.splitlines())
+    failure, request = response.lines
     assert (failure["level"], failure["service"]) == (level, "animal-store")
     assert cause in failure["exception"]
     assert cause not in response.text
@@ -87,7 +79,7 @@ def test_cause_of_a_failure_is_logged_without_secrets_and_not_sent(
     assert failure["request_id"] == request["request_id"]
     assert failure["extended_request_id"] == request["extended_request_id"]
     for secret in SECRETS:
-        assert secret not in response.text + printed
+        assert secret not in response.text + response.log
 
 
 @pytest.mark.parametrize(
@@ -99,11 +91,10 @@ def test_cause_of_a_failure_is_logged_without_secrets_and_not_sent(
     ],
 )
 def test_refused_request_leaves_no_secret_in_log_or_response(
-    name: str, differences: dict[str, Any], output: pytest.CaptureFixture[str]
+    name: str, differences: dict[str, Any]
 ) -> None:
     response = handlers.send(name, **differences)
 
-    printed = output.readouterr().out
     assert 400 <= response.status < 500
     for secret in SECRETS:
-        assert secret not in response.text + printed
+        assert secret not in response.text + response.log

@@ -1,7 +1,6 @@
 """A request: the message for an invalid body, and the URL of the list."""
 
 import pytest
-from animal_store.request import Request
 
 from tests.support import handlers
 
@@ -48,14 +47,17 @@ def test_message_says_what_is_wrong_with_each_member() -> None:
 def test_collection_url_has_origin_and_base_path_of_the_request(
     scheme: str, port: str, domain: str, path: str, expected: str
 ) -> None:
-    event = {
-        "resource": "/v1/pets/{petId}",
-        "multiValueHeaders": {
-            "x-forwarded-proto": ["x", scheme],
-            "X-Forwarded-Port": ["x", port],
-            "Host": ["evil.example"],
-        },
-        "requestContext": {"domainName": domain, "path": path},
+    context = handlers.EVENTS["get-401"]["requestContext"]
+    headers = {
+        "x-forwarded-proto": ["x", scheme],
+        "X-Forwarded-Port": ["x", port],
+        "Host": ["evil.example"],
     }
 
-    assert Request(event).collection_url() == expected
+    response = handlers.send(
+        "get-401",
+        multiValueHeaders=headers,
+        requestContext=context | {"domainName": domain, "path": path},
+    )
+
+    assert response.headers["Link"] == f'<{expected}>; rel="successor-version"'

@@ -101,17 +101,17 @@ def test_boundary_allows_the_calls_of_each_function(function: str) -> None:
     assert not missing, f"ops/bootstrap.yaml: let Boundary allow {missing}"
 
 
-@pytest.mark.usefixtures("store")
 @openapi.each_operation
-def test_heartbeat_is_counted_as_its_alarm_expects(
-    operation: openapi.Operation, capsys: pytest.CaptureFixture[str]
+def test_heartbeat_reads_the_key_table_and_is_counted_as_its_alarm_expects(
+    operation: openapi.Operation, store: FaultyStore
 ) -> None:
     function = f"{operation.block}Function"
     heartbeat = RESOURCES[function]["Properties"]["Events"]["Heartbeat"]["Properties"]
 
-    handlers.invoke(function, json.loads(heartbeat["Input"]))
+    response = handlers.invoke(function, json.loads(heartbeat["Input"]))
 
     assert heartbeat["Schedule"] == "rate(5 minutes)"
-    line = json.loads(capsys.readouterr().out)
+    (line,) = response.lines
+    assert [call["TableName"] for _, call in store.calls] == [handlers.API_KEYS]
     assert (line["Stage"], line["Operation"]) == ("heartbeat-production", operation.id)
     assert line["Code"] == "unauthorized"

@@ -3,15 +3,18 @@
 import json
 import re
 from datetime import datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from animal_store import api_key, operation
+from animal_store import api_key
 
 from tests.support import handlers
 from tests.support.fault_injection import LOST_REQUEST, FaultyStore
+from tests.support.in_process import own_layer
 from tools import ROOT
 from tools.key_table import EXAMPLE_KEY
+from tools.local.gateway import load_handlers
 
 
 def metric(name: str, dimension: str) -> dict[str, Any]:
@@ -24,19 +27,16 @@ def metric(name: str, dimension: str) -> dict[str, Any]:
 
 
 def test_log_line_of_a_failed_call_has_its_fields_and_metrics(
-    monkeypatch: pytest.MonkeyPatch,
-    store: FaultyStore,
-    output: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch, store: FaultyStore
 ) -> None:
-    monkeypatch.setattr(operation, "_cold_start", True)
+    handlers.send("list-401")  # the next request is not the environment's first
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_VERSION", "7")
     nameless = {"pk": {"S": "pet"}, "id": {"N": "1"}}
     handlers.ask("PutItem", handlers.ANIMALS, Item=nameless)
     store.fail("GetItem", LOST_REQUEST)  # repeated after 25 ms
 
-    handlers.send("get-200")
+    _, line = handlers.send("get-200").lines
 
-    _, line = map(json.loads, output.readouterr().out.splitlines())
     timestamp, milliseconds = line.pop("timestamp"), line["_aws"].pop("Timestamp")
     assert timestamp.endswith("Z")
     assert datetime.fromisoformat(timestamp).timestamp() * 1000 == milliseconds
@@ -49,7 +49,6 @@ def test_log_line_of_a_failed_call_has_its_fields_and_metrics(
         "Status": "500",
         "Latency": 25.0,
         "StoreCalls": 3,
-        "ColdStart": 1,
         "Code": "internal_error",
         "Errors": 1,
         "Version": "7",
@@ -66,28 +65,40 @@ def test_log_line_of_a_failed_call_has_its_fields_and_metrics(
     }
 
 
-@pytest.mark.usefixtures("store")
-def test_line_of_a_creation_has_its_id_and_no_metrics(
-    monkeypatch: pytest.MonkeyPatch, output: pytest.CaptureFixture[str]
+def test_first_request_of_an_environment_is_its_cold_start(
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(operation, "_cold_start", False)
+    context = SimpleNamespace(get_remaining_time_in_millis=lambda: 10_000)
+    with own_layer():
+        list_pets = load_handlers(handlers.TEMPLATE)["ListPetsFunction"]
+        list_pets(handlers.EVENTS["list-401"], context)
+        list_pets(handlers.EVENTS["list-401"], context)
 
-    handlers.send("create-201")
+    first, second = map(json.loads, capsys.readouterr().out.splitlines())
+    assert first["ColdStart"] == 1
+    assert "ColdStart" not in second
 
-    line = json.loads(output.readouterr().out)
+
+@pytest.mark.usefixtures("store")
+def test_line_of_a_creation_has_its_id_and_no_metrics() -> None:
+    (line,) = handlers.send("create-201").lines
+
     assert line["CreatedId"] == 6
     assert line.keys().isdisjoint({"Code", "Version", "_aws"})
 
 
-def test_queries_of_the_runbook_name_members_of_the_lines() -> None:
+def test_queries_of_the_runbook_name_members_of_the_lines(store: FaultyStore) -> None:
     runbook = (ROOT / "docs/runbook.md").read_text()
     queries = re.findall(r"(?m)^    (?:fields|filter|\|) .*", runbook)
     names = set(re.findall(r"[A-Za-z]*[a-z][A-Z_]\w+", " ".join(queries)))
-    # A function writes a line for each request, API Gateway one in its access log.
-    telemetry = (ROOT / "layers/common/animal_store/telemetry.py").read_text()
-    sources = telemetry + (ROOT / "template.yaml").read_text()
+    # The template has the format of API Gateway's access log.
+    lines = (ROOT / "template.yaml").read_text()
+    for name in handlers.EVENTS:
+        lines += handlers.send(name).log
+    store.fail("Query", LOST_REQUEST, LOST_REQUEST, LOST_REQUEST)
+    lines += handlers.send("list-200").log
 
-    unknown = {name for name in names if f'"{name}"' not in sources}
+    unknown = {name for name in names if f'"{name}"' not in lines}
 
     assert "StoreCalls" in names
-    assert unknown == {"exception_name"}  # is Powertools'
+    assert unknown <= {"ColdStart"}  # only in the first line of an environment
