@@ -72,11 +72,11 @@ def _reset_inherited_state() -> None:
 def _exit_on_signals() -> None:
     # Exit at once, which is safe because every acknowledged write is on disk. An exception
     # would make Python wait for the thread of a hanging handler.
-    signals = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+    numbers = [signal.SIGINT, signal.SIGTERM]
     # nohup ignores SIGHUP so that the service outlives its terminal.
-    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
-        signals.remove(signal.SIGHUP)
-    for number in signals:
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    for number in numbers:
         signal.signal(number, lambda *_: os._exit(0))
 
 

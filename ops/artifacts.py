@@ -1,4 +1,4 @@
-"""Unpack artifacts; store them in the account's bucket, and list and load them.
+"""Store artifacts in the account's bucket; list, load and unpack stored ones.
 
 An artifact is stored once, as `artifacts/COMMIT.zip`: the bucket's policy refuses to replace it.
 The object `last-good` contains the last commit that passed its check.
@@ -16,37 +16,30 @@ from botocore.exceptions import ClientError
 from ops.stage import DeploymentError, Stage
 
 
-@contextmanager
-def unpacked(content: bytes) -> Iterator[tuple[Path, str]]:
-    """Unpack an artifact; yield its folder and the commit that it was built from."""
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        ZipFile(BytesIO(content)).extractall(folder)
-        yield folder, (folder / "COMMIT").read_text("utf-8")
-
-
 def store(stage: Stage, commit: str, content: bytes) -> None:
     """Store an artifact; raise DeploymentError if its commit has a different one already."""
+    key = f"artifacts/{commit}.zip"
     try:
         stage.client("s3").put_object(
-            Bucket=stage.bucket,
-            Key=f"artifacts/{commit}.zip",
-            Body=content,
-            IfNoneMatch="*",
+            Bucket=stage.bucket, Key=key, Body=content, IfNoneMatch="*"
         )
     except ClientError as error:
         if error.response["Error"]["Code"] != "PreconditionFailed":
             raise
-        if load(stage, commit) != content:
+        if _read(stage, key) != content:
             raise DeploymentError(
                 f"the bucket already has a different artifact of {commit}, which cannot be "
                 f"replaced; to deploy it: animal-store rollback {stage.name} {commit}"
             ) from None
 
 
-def load(stage: Stage, commit: str) -> bytes:
-    """Return the stored artifact of a commit."""
-    return _read(stage, f"artifacts/{commit}.zip")
+@contextmanager
+def unpacked(stage: Stage, commit: str) -> Iterator[Path]:
+    """Unpack the stored artifact of a commit into a temporary folder."""
+    with TemporaryDirectory() as folder:
+        artifact = BytesIO(_read(stage, f"artifacts/{commit}.zip"))
+        ZipFile(artifact).extractall(folder)
+        yield Path(folder)
 
 
 def list_stored(stage: Stage, prefix: str) -> list[tuple[str, str]]:

@@ -27,13 +27,13 @@ def bootstrap(
         raise DeploymentError(
             "add a required reviewer to the environment production on GitHub"
         )
-    facts = json.loads(ask_github(f"repos/{repository}"))
+    details = json.loads(ask_github(f"repos/{repository}"))
     # The roles trust the ids as well as the names, because another repository could take a name.
     identity = [
-        f"Owner={facts['owner']['login']}",
-        f"OwnerId={facts['owner']['id']}",
-        f"Repository={facts['name']}",
-        f"RepositoryId={facts['id']}",
+        f"Owner={details['owner']['login']}",
+        f"OwnerId={details['owner']['id']}",
+        f"Repository={details['name']}",
+        f"RepositoryId={details['id']}",
     ]
     create(stage, identity + parameters)
 
@@ -54,8 +54,8 @@ def create(stage: Stage, parameters: list[str]) -> None:
     )
     if sam.wait():
         raise DeploymentError(f"sam deploy failed: {stage.state(stack)}")
-    for name, value in stage.required_outputs(stack).items():
-        print(name, value)
+    for output in stage.account.items():
+        print(*output)
 
 
 def ask_github(path: str) -> str:

@@ -4,6 +4,7 @@ import json
 import os
 import time
 import tomllib
+import zipfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -39,31 +40,25 @@ def deploy(
         Path | None, typer.Argument(help="The artifact; by default, HEAD is built.")
     ] = None,
     *,
-    allow_older: Annotated[
-        bool,
-        typer.Option("--allow-older", help="Deploy even an older commit."),
-    ] = False,
+    allow_older: bool = False,
 ) -> None:
-    """Deploy an artifact and check it; if it fails, deploy the last one that passed its check."""
+    """Deploy an artifact and check it; if it fails, deploy the last one that passed its check.
+
+    A commit that is older than the one that the stage runs is refused without --allow-older.
+    """
     programs.require_sam()
-    if file is None:
-        file = build()
-    content = file.read_bytes()
-    with artifacts.unpacked(content) as (folder, commit):
-        running, last_good = stage.commit(), artifacts.last_good(stage)
-        # A commit approved late may be older than the one deployed since: refuse it.
-        if (
-            running not in {"", commit}
-            and not allow_older
-            and programs.is_ancestor(commit, running)
-        ):
-            raise DeploymentError(
-                f"{commit} is older than {running}, which {stage.name} runs"
-            )
-        # Store the artifact before the stack changes, so that a rollback can redeploy it.
-        artifacts.store(stage, commit, content)
-        fallback = "" if commit in {running, last_good} else last_good
-        _release(stage, folder, commit, fallback=fallback, canary=True)
+    file = file or build()
+    commit = zipfile.Path(file, "COMMIT").read_text("utf-8")
+    running, last_good = stage.commit(), artifacts.last_good(stage)
+    # A commit approved late may be older than the one deployed since: refuse it.
+    if running and not allow_older and programs.is_older(commit, running):
+        raise DeploymentError(
+            f"{commit} is older than {running}, which {stage.name} runs"
+        )
+    # Store the artifact before the stack changes, so that a rollback can redeploy it.
+    artifacts.store(stage, commit, file.read_bytes())
+    fallback = "" if commit in {running, last_good} else last_good
+    _release(stage, commit, fallback=fallback, canary=True)
 
 
 def rollback(
@@ -81,15 +76,14 @@ def rollback(
             f"{len(stored)} stored artifacts have a commit that begins with {commit}; "
             f"to list all: animal-store rollback {stage.name}"
         )
-    commit = stored[0][1]
-    with artifacts.unpacked(artifacts.load(stage, commit)) as (folder, _):
-        _release(stage, folder, commit)
+    _release(stage, stored[0][1])
 
 
 def check_contract(stage: Stage, folder: Path) -> None:
     """Raise unless a stage passes its contract suite: in production, only the read-only cases."""
     selection = _READ_ONLY if stage.name == "production" else ()
-    status = programs.run_suite(stage, folder, check_key(stage), "-rfE", *selection)
+    base_url, key = stage.outputs()["BaseUrl"], check_key(stage)
+    status = programs.run_suite(folder, base_url, key, "-rfE", *selection)
     if status:
         # https://docs.pytest.org/en/stable/reference/exit-codes.html
         raise DeploymentError(
@@ -107,15 +101,16 @@ def check_key(stage: Stage) -> str:
 
 
 def _release(
-    stage: Stage, folder: Path, commit: str, *, fallback: str = "", canary: bool = False
+    stage: Stage, commit: str, *, fallback: str = "", canary: bool = False
 ) -> None:
-    """Install an unpacked artifact, and record it as `last-good`.
+    """Install a stored artifact, and record it as `last-good`.
 
     If its check fails, roll back to `fallback`. The last line of the error names the commit that
     the stage runs then.
     """
     try:
-        _install(stage, folder, commit, canary=canary)
+        with artifacts.unpacked(stage, commit) as folder:
+            _install(stage, folder, commit, canary=canary)
     except Exception as error:
         lines = [f"{commit} failed: {error}"]
         try:
@@ -130,14 +125,11 @@ def _release(
                 f"next: animal-store rollback {stage.name} {fallback}"
             )
         raise DeploymentError("\n".join(lines)) from error
-    differences = [*stage.misrouted_aliases()]
-    running = stage.commit()
-    if running != commit:
-        differences.append(f"{stage.name} runs {running}")
-    if differences:
+    running, misrouted = stage.commit(), [*stage.misrouted_aliases()]
+    if running != commit or misrouted:
+        now = "; ".join([f"{stage.name} runs {running}", *misrouted])
         raise DeploymentError(
-            f"{commit} passed its check, but is not what runs now, so last-good stays as it was: "
-            + "; ".join(differences)
+            f"{commit} passed its check, but last-good was not changed: now {now}"
         )
     artifacts.write_last_good(stage, commit)
 
@@ -145,16 +137,17 @@ def _release(
 def _install(stage: Stage, folder: Path, commit: str, *, canary: bool) -> None:
     """Create or update the stack from an unpacked artifact, protect it, and check it."""
     arguments = _prepare_deployment(stage, folder, commit, canary=canary)
-    # A new stack has no canary. Read the commit before `sam` starts, which sets it.
-    has_canary = canary and stage.commit()
+    # A first deployment has no canary. Read the URL before `sam` starts, which may create it.
+    base_url = stage.outputs()["BaseUrl"] if canary and stage.commit() else ""
     print(f"deploying {commit}; CloudFormation continues if this is interrupted")
     sam = programs.sam(*arguments, folder=folder)
     key = ""
-    while has_canary and sam.poll() is None:
+    while base_url and sam.poll() is None:
         # CodeDeploy judges the canary by its requests, so send some. Ignore their results here.
         with suppress(Exception):
             key = key or check_key(stage)
-            programs.run_suite(stage, folder, key, "-qq", "--no-summary", *_READ_ONLY)
+            suite = ("-qq", "--no-summary", *_READ_ONLY)
+            programs.run_suite(folder, base_url, key, *suite)
         time.sleep(1)
     if sam.wait():
         raise DeploymentError(f"sam deploy failed: {stage.state()}")

@@ -58,7 +58,7 @@ def plan(stage: StageName, copy: str) -> None:
     If the table's item was created after the copy, the id or key was assigned twice. The newer
     item belongs to another client, so the difference is written to COPY/others.jsonl instead.
     """
-    outputs, client = stage.required_outputs(), stage.client("dynamodb")
+    outputs, client = stage.outputs(), stage.client("dynamodb")
     summary = client.describe_table(TableName=copy)["Table"].get("RestoreSummary", {})
     table = summary.get("SourceTableArn", "").rpartition("/")[2]
     if table not in outputs.values():
@@ -97,7 +97,7 @@ def plan(stage: StageName, copy: str) -> None:
 @app.command()
 def apply(stage: StageName, file: Path) -> None:
     """Restore each item in FILE, a plan, unless it has changed since the plan."""
-    tables, client = {*stage.required_outputs().values()}, stage.client("dynamodb")
+    tables, client = {*stage.outputs().values()}, stage.client("dynamodb")
     for _ in _read_plan(file, tables):
         pass  # A damaged line raises an error before anything is written.
     skipped = 0

@@ -2,6 +2,7 @@
 
 import tomllib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
@@ -40,12 +41,10 @@ class Stage:
     Args:
         name: Its name in samconfig.toml.
         client: Creates the SDK's client for an AWS service, by the service's name.
-        expected_failures: The stem of its file in `tests/contract/expected_failures`.
     """
 
     name: str
     client: Callable[..., Any] = boto3.client
-    expected_failures: str = "aws"
 
     @property
     def stack(self) -> str:
@@ -58,7 +57,7 @@ class Stage:
         try:
             stacks = cloudformation.describe_stacks(StackName=stack or self.stack)
         except ClientError as error:
-            # No error code distinguishes this case, so read the message, as `sam deploy` does.
+            # A missing stack has no error code of its own, so read the message.
             if "does not exist" in str(error):
                 return {}
             raise
@@ -67,31 +66,30 @@ class Stage:
     def state(self, stack: str = "") -> str:
         """Return a stack's name and state, and the next step if its state blocks a deployment."""
         name = stack or self.stack
-        description = self.describe(name)
-        if not description:
-            return f"{name} does not exist"
-        status = description["StackStatus"]
+        status = self.describe(name).get("StackStatus", "not deployed")
         return f"{name} is {status}{_NEXT_STEPS.get(status, '').format(name)}"
 
     def outputs(self, stack: str = "") -> dict[str, str]:
-        """Return the outputs of the stage's stack, or of the named one; empty if there are none."""
-        pairs = self.describe(stack).get("Outputs", [])
-        return {pair["OutputKey"]: pair["OutputValue"] for pair in pairs}
+        """Return the outputs of the stage's stack, or of the named one.
 
-    def required_outputs(self, stack: str = "") -> dict[str, str]:
-        """Return the stack's outputs; raise DeploymentError if there are none."""
-        if outputs := self.outputs(stack):
-            return outputs
-        raise DeploymentError(self.state(stack))
+        Raises:
+            DeploymentError: The stack has no outputs; the message describes its state.
+        """
+        pairs = self.describe(stack).get("Outputs")
+        if not pairs:
+            raise DeploymentError(self.state(stack))
+        return {pair["OutputKey"]: pair["OutputValue"] for pair in pairs}
 
     def commit(self) -> str:
         """Return the commit that the stage runs; empty if it is unknown."""
-        return self.outputs().get("Commit", "")
+        with suppress(DeploymentError):
+            return self.outputs().get("Commit", "")
+        return ""
 
     @cached_property
     def account(self) -> dict[str, str]:
         """The outputs of the stack of ops/bootstrap.yaml, such as the bucket and the roles."""
-        return self.required_outputs(f"{self.stack}-bootstrap")
+        return self.outputs(f"{self.stack}-bootstrap")
 
     @property
     def bucket(self) -> str:
@@ -100,25 +98,26 @@ class Stage:
 
     def keys(self) -> KeyTable:
         """Open the stage's table of API keys; records contain the ARN of who changes them."""
-        table, sts = self.required_outputs()["ApiKeysTableName"], self.client("sts")
         return KeyTable(
-            self.client("dynamodb"), table, lambda: sts.get_caller_identity()["Arn"]
+            self.client("dynamodb"),
+            self.outputs()["ApiKeysTableName"],
+            lambda: self.client("sts").get_caller_identity()["Arn"],
         )
 
     def misrouted_aliases(self) -> Iterator[str]:
         """Describe each alias `live` that does not send every request to the deployed version."""
         pages = self.client("cloudformation").get_paginator("list_stack_resources")
-        versions = "StackResourceSummaries[?ResourceType=='AWS::Lambda::Version']"
-        for resource in pages.paginate(StackName=self.stack).search(versions):
-            function, _, version = resource["PhysicalResourceId"].rpartition(":")
+        versions = (
+            "StackResourceSummaries[?ResourceType=='AWS::Lambda::Version']"
+            ".PhysicalResourceId"
+        )
+        for arn in pages.paginate(StackName=self.stack).search(versions):
+            function, version = arn.split(":")[-2:]
             alias = self.client("lambda").get_alias(FunctionName=function, Name="live")
             weights = alias.get("RoutingConfig", {}).get("AdditionalVersionWeights", {})
-            targets = [alias["FunctionVersion"], *weights]
-            if targets != [version]:
-                yield (
-                    f"version {version} of {function.rpartition(':')[2]} was deployed, "
-                    f"live points to {' and '.join(targets)}"
-                )
+            targets = " and ".join([alias["FunctionVersion"], *weights])
+            if targets != version:
+                yield f"version {version} of {function} was deployed, live points to {targets}"
 
 
 def stage_named(name: str) -> Stage:

@@ -11,30 +11,27 @@ from tools.key_table import CHECK_HASH
 _MONTH_S = 30 * 86_400
 _OBJECTIVE = 0.001  # at most this share of an operation's requests may fail in a month
 
-Check = Callable[[Stage], Iterator[str]]
-"""Prints facts about a stage, and yields its problems."""
-
 
 def status(stage: StageName) -> int:
     """Print what a stage runs, and each problem after `!`; return the number of problems."""
+    outputs = stage.outputs()
     print(stage.state())
-    if not stage.outputs():
-        return 1
-    checks = (_version, Stage.misrouted_aliases, _topic, _keys, _failures)
+    print("runs", stage.commit() or "no artifact", "since", outputs.get("Deployed"))
+    checks = (_last_good, Stage.misrouted_aliases, _topic, _keys, _failures)
     return sum(_report(stage, check) for check in checks)
 
 
 def check_stage(stage: StageName) -> None:
     """Print the status, look for drift, and run the contract suite; fail if there is a problem."""
     problems = status(stage) + _report(stage, _drift)
-    artifact = artifacts.load(stage, stage.commit())
-    with artifacts.unpacked(artifact) as (folder, _):
+    with artifacts.unpacked(stage, stage.commit()) as folder:
         check_contract(stage, folder)
     if problems:
         raise DeploymentError(f"{problems} problems were found: see above")
 
 
-def _report(stage: Stage, check: Check) -> int:
+def _report(stage: Stage, check: Callable[[Stage], Iterator[str]]) -> int:
+    """Print the problems that a check yields; return their number."""
     problems = 0
     try:
         for line in check(stage):
@@ -46,12 +43,10 @@ def _report(stage: Stage, check: Check) -> int:
     return problems
 
 
-def _version(stage: Stage) -> Iterator[str]:
-    last_good = artifacts.last_good(stage)
-    commit = stage.commit() or "no artifact"
-    print("runs", commit, "since", stage.outputs().get("Deployed"))
-    if commit != last_good:
-        yield f"it has not passed its check; the last commit that did: {last_good or 'none'}"
+def _last_good(stage: Stage) -> Iterator[str]:
+    last_good = artifacts.last_good(stage) or "none"
+    if stage.commit() != last_good:
+        yield f"it has not passed its check; the last commit that did: {last_good}"
 
 
 def _topic(stage: Stage) -> Iterator[str]:
@@ -65,12 +60,9 @@ def _topic(stage: Stage) -> Iterator[str]:
 def _keys(stage: Stage) -> Iterator[str]:
     """Yield each key that expires within 30 days, except those of checks, which last an hour."""
     for key in stage.keys().all():
+        is_check = key.hash.startswith(CHECK_HASH)
         expires_soon = key.expires and key.expires < time.time() + _MONTH_S
-        if (
-            expires_soon
-            and key.state == "active"
-            and not key.hash.startswith(CHECK_HASH)
-        ):
+        if expires_soon and key.state == "active" and not is_check:
             yield f"key {key.id} ({key.label}) expires on {time.ctime(key.expires)}"
 
 

@@ -135,10 +135,10 @@ def test_canary_gets_read_only_requests_whose_failures_are_ignored(
 
 
 def test_older_commit_is_refused_and_changes_nothing(live: Account) -> None:
-    live.is_ancestor.return_value = True
+    live.is_older.return_value = True
     with pytest.raises(DeploymentError, match="newer is older than zebra"):
         deploy(live.stage, pack("newer"))
-    live.is_ancestor.assert_called_with("newer", "zebra")
+    live.is_older.assert_called_with("newer", "zebra")
     assert live.calls == []
     deploy(live.stage, pack("newer"), allow_older=True)
     assert live.runs() == ("newer", "newer")

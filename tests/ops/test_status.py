@@ -89,14 +89,15 @@ def test_check_that_cannot_be_made_is_named_and_the_rest_is_still_checked(
 
 
 def test_stack_that_cannot_be_deployed_to_comes_with_the_next_command(
-    sound: Account, capsys: pytest.CaptureFixture[str]
+    sound: Account,
 ) -> None:
     stack = {"StackStatus": "UPDATE_ROLLBACK_FAILED"}
     sound.answers["DescribeStacks"] = {"Stacks": [stack]}
 
-    status(sound.stage)
+    with pytest.raises(DeploymentError) as error:
+        status(sound.stage)
 
-    assert capsys.readouterr().out.startswith(
+    assert str(error.value) == (
         "animal-store-production is UPDATE_ROLLBACK_FAILED; next: aws cloudformation"
-        " continue-update-rollback --stack-name animal-store-production\n"
+        " continue-update-rollback --stack-name animal-store-production"
     )

@@ -83,7 +83,7 @@ def test_plain_sam_deploy_makes_a_stage_that_lists_no_animals(
     monkeypatch.setenv("PATH", f"{ROOT}/.venv/bin", prepend=":")
     assert programs.sam("build", folder=ROOT).wait() == 0
     assert programs.sam("deploy", folder=ROOT).wait() == 0
-    with Client(stage.required_outputs()["BaseUrl"], check_key(stage)) as client:
+    with Client(stage.outputs()["BaseUrl"], check_key(stage)) as client:
         assert [*client.pets()] == []
 
 
@@ -153,10 +153,10 @@ def test_repair_restores_a_deleted_animal_while_clients_add_others(
     monkeypatch.chdir(tmp_path)
     dynamodb, table = (
         stage.client("dynamodb"),
-        stage.required_outputs()["AnimalsTableName"],
+        stage.outputs()["AnimalsTableName"],
     )
     copy = f"{table}-copy-1"
-    with Client(stage.required_outputs()["BaseUrl"], check_key(stage)) as client:
+    with Client(stage.outputs()["BaseUrl"], check_key(stage)) as client:
         damaged = client.create("Rex", 12)
         # On AWS the latest moment that can be restored is five minutes old.
         time.sleep(400 * IS_ON_AWS)
@@ -188,7 +188,7 @@ def test_check_finds_only_the_unconfirmed_subscription_on_aws(stage: Stage) -> N
 @pytest.mark.role("administrator")
 def test_check_finds_three_changes_that_nobody_deployed(stage: Stage) -> None:
     stage.client("dynamodb").update_table(
-        TableName=stage.required_outputs()["AnimalsTableName"],
+        TableName=stage.outputs()["AnimalsTableName"],
         DeletionProtectionEnabled=False,
     )
     stage.client("logs").delete_retention_policy(

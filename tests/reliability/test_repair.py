@@ -87,7 +87,7 @@ def raise_counter(error: DeploymentError) -> None:
 
 
 STAGE: Any = SimpleNamespace(
-    required_outputs=lambda: {"AnimalsTableName": TABLE}, client=lambda _: SDK
+    outputs=lambda: {"AnimalsTableName": TABLE}, client=lambda _: SDK
 )
 
 

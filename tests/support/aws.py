@@ -70,7 +70,7 @@ class Account:
         calls: The programs that were started, in order, with their arguments.
         client: Makes a client of a service.
         failing: Commits that fail their contract suite.
-        is_ancestor: What git is asked about two commits.
+        is_older: What git is asked about two commits.
         process: The process of `sam`, which changes the stack if its exit status is 0.
         stage: The stage.
     """
@@ -81,15 +81,16 @@ class Account:
         self.answers["UpdateTerminationProtection"] = {}
         self.calls: list[list[str]] = []
         self.failing: set[str] = set()
-        self.is_ancestor = Mock(return_value=False)
-        self.process = Mock(**{"poll.return_value": 0, "wait.return_value": 0})
+        self.is_older = Mock(return_value=False)
+        # It ends before it is first asked; a loop that asks again fails instead of going on.
+        self.process = Mock(**{"poll.side_effect": [0], "wait.return_value": 0})
         self.stage = Stage("production", make_client)
         make_client("cloudformation").create_stack(
             StackName=f"{self.stage.stack}-bootstrap", TemplateBody=BOOTSTRAP
         )
         monkeypatch.setattr(programs, "sam", self.sam)
         monkeypatch.setattr(programs, "run_suite", self.run_suite)
-        monkeypatch.setattr(programs, "is_ancestor", self.is_ancestor)
+        monkeypatch.setattr(programs, "is_older", self.is_older)
         monkeypatch.setattr(programs, "require_sam", lambda: None)
 
     def sam(self, *arguments: str, folder: Path) -> Mock:
@@ -104,8 +105,9 @@ class Account:
             change(StackName=self.stage.stack, TemplateBody=template)
         return self.process
 
-    def run_suite(self, _: Stage, folder: Path, key: str, *arguments: str) -> int:
+    def run_suite(self, folder: Path, url: str, key: str, *arguments: str) -> int:
         """Return 1 if the commit of an artifact fails."""
+        assert url == "https://a/v1"
         assert key.startswith("animal_test_")
         commit = (folder / "COMMIT").read_text()
         self.calls.append(["suite", commit, *arguments])

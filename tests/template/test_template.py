@@ -47,12 +47,13 @@ def test_plain_sam_deploy_has_the_parameters_of_staging() -> None:
 
 
 def test_plain_sam_deploy_sets_the_role_for_access_logs_before_the_api() -> None:
-    resources = staged("default")["Resources"]
+    # A reference is replaced by this id, but a text that equals the resource's name is not.
+    resources = staged("default", ApiGatewayAccount="account-1")["Resources"]
     account = resources["ApiGatewayAccount"]
     assert account["Properties"] == {"CloudWatchRoleArn": "LoggingRole.Arn"}
     for resource in (account, resources["LoggingRole"]):
         assert resource["DeletionPolicy"] == "RetainExceptOnCreate"
-    assert resources["Api"]["Metadata"] == {"After": "ApiGatewayAccount"}
+    assert resources["Api"]["Metadata"] == {"After": "account-1"}
 
 
 def test_functions_time_out_before_the_gateway_and_start_with_a_canary() -> None:
