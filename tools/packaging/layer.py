@@ -4,6 +4,7 @@
 architectures, the layer has the libraries of both. The same input always gives the same bytes.
 """
 
+import os
 import re
 import shutil
 import subprocess
@@ -14,18 +15,18 @@ from tempfile import TemporaryDirectory
 from tools import ROOT
 from tools.packaging import sdk_data
 from tools.packaging.bytecode import compile_tree, require_python
-from tools.packaging.targets import PLATFORMS
+from tools.packaging.targets import PLATFORMS, PYTHON
 
-EXPORT_OPTIONS = (
+INSTALL_OPTIONS = (
     # Only models.py needs these, and its models ship as compiled schemas.
-    "--no-emit-package=annotated-types",
-    "--no-emit-package=pydantic",
-    "--no-emit-package=typing-inspection",
+    "--no-install-package=annotated-types",
+    "--no-install-package=pydantic",
+    "--no-install-package=typing-inspection",
     # The layer creates its only client with botocore. boto3 adds resources and S3 transfers.
-    "--no-emit-package=boto3",
-    "--no-emit-package=s3transfer",
+    "--no-install-package=boto3",
+    "--no-install-package=s3transfer",
 )
-"""Options of `uv export` that leave out libraries that do not ship."""
+"""Options of `uv sync` that leave out libraries that do not ship."""
 
 STUBS = {
     "pydantic_core/core_schema.py": "CoreConfig = CoreSchema = CoreSchemaType = ErrorType = None",
@@ -51,8 +52,7 @@ SHIPPED_MATCHES = {
     "aws_lambda_powertools/event_handler": "",
     "aws_lambda_powertools/utilities/*/": "jmespath_utils",
     "animal_store/models.py": "",  # its models ship as compiled schemas
-    # These name the interpreter's path, so the bytes would differ between machines.
-    "bin": "",
+    # It lists scripts that contain the interpreter's path, so it differs between machines.
     "*.dist-info/RECORD": "",
     # These are replaced below.
     **dict.fromkeys(STUBS, ""),
@@ -73,34 +73,30 @@ def write_amazon_roots(bundle: Path, output: Path) -> None:
     output.write_text("\n".join(amazon_certificates) + "\n")
 
 
-def install(folder: Path, architecture: str, *export_options: str) -> None:
-    """Install the locked libraries for an architecture, and verify their hashes."""
-    uv = str(ROOT / ".tools/uv/bin/uv")
-    export = [
-        uv,
-        "export",
+def install(environment: Path, architecture: str, *options: str) -> Path:
+    """Install the locked libraries for an architecture in a new environment.
+
+    uv compares the wheels with the hashes in uv.lock.
+
+    Returns:
+        The folder of the libraries.
+    """
+    command = [
+        f"{ROOT}/.tools/uv/bin/uv",
+        "sync",
         "--quiet",
         "--locked",
         "--no-default-groups",
-        "--no-emit-project",
-        *export_options,
-    ]
-    pins = subprocess.check_output(export, cwd=ROOT)
-    command = [
-        uv,
-        "pip",
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--require-hashes",
-        "--only-binary=:all:",
+        "--no-install-project",
+        "--no-build",
         f"--python={sys.executable}",
         f"--python-platform={PLATFORMS[architecture]}",
         "--link-mode=copy",
-        f"--target={folder}",
-        "--requirements=-",
+        *options,
     ]
-    subprocess.run(command, check=True, input=pins)
+    variables = os.environ | {"UV_PROJECT_ENVIRONMENT": str(environment)}
+    subprocess.run(command, cwd=ROOT, env=variables, check=True)
+    return environment / f"lib/python{PYTHON}/site-packages"
 
 
 def build(output: Path, *architectures: str) -> None:
@@ -113,8 +109,8 @@ def build(output: Path, *architectures: str) -> None:
     for architecture in architectures:
         # Compiled libraries have the architecture in their names, so no file is overwritten.
         with TemporaryDirectory() as folder:
-            install(Path(folder), architecture, *EXPORT_OPTIONS)
-            shutil.copytree(folder, python, dirs_exist_ok=True)
+            libraries = install(Path(folder), architecture, *INSTALL_OPTIONS)
+            shutil.copytree(libraries, python, dirs_exist_ok=True)
     package = python / "animal_store"
     # Leave out bytecode beside the sources, because it contains their modification times.
     compiled = shutil.ignore_patterns("__pycache__", "*.pyc")

@@ -1,4 +1,4 @@
-"""Prints the CloudFormation template that SAM makes of a template: TEMPLATE PARAMETERS.
+"""Prints production's CloudFormation template, which SAM makes of template.yaml.
 
 The translator is AWS's own (aws-sam-translator). The Python of the sam command's environment runs
 this module: in the project's environment, the translator would limit the version of pydantic.
@@ -6,18 +6,19 @@ this module: in the project's environment, the translator would limit the versio
 
 import json
 import logging
-import sys
-from pathlib import Path
 
 import boto3
 from samtranslator.parser.parser import Parser  # type: ignore[import-not-found]
 from samtranslator.translator.translator import Translator  # type: ignore[import-not-found]
 from samtranslator.yaml_helper import yaml_parse  # type: ignore[import-not-found]
 
+from tools import ROOT
 
-def _main(template: str, parameters: str) -> None:
+
+def _main() -> None:
+    template = yaml_parse((ROOT / "template.yaml").read_text("utf-8"))
     # The way through JSON copies the nodes that YAML aliases share, as sam's upload does.
-    source = json.loads(json.dumps(yaml_parse(Path(template).read_text("utf-8"))))
+    source = json.loads(json.dumps(template))
     for resource in source["Resources"].values():
         # The translator accepts only code in S3.
         for name in {"CodeUri", "ContentUri"} & resource.get("Properties", {}).keys():
@@ -26,8 +27,8 @@ def _main(template: str, parameters: str) -> None:
     # The translator uses only the partition of the session.
     session = boto3.Session(region_name="us-east-1")
     translator = Translator({}, Parser(), boto_session=session)
-    print(json.dumps(translator.translate(source, json.loads(parameters))))
+    print(json.dumps(translator.translate(source, {"Stage": "production"})))
 
 
 if __name__ == "__main__":
-    _main(*sys.argv[1:])
+    _main()
