@@ -9,14 +9,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from werkzeug import Request, Response
 
 from tests.support.handlers import DATABASE, TEMPLATE, Event
-from tools.local.listener import listen
-from tools.local.store_server import serve, serve_store
+from tests.support.scripted_server import reply, serve
+from tools.local.store_server import serve_store
 
 # Switch off the randomisation of addresses, because the counts would vary.
 _COUNT = ["setarch", "-R", "valgrind", "--tool=cachegrind", "--cache-sim=no"]
@@ -41,13 +38,13 @@ _INVOCATION = {
 }
 
 
-def count(task: Path, libraries: str, event: Event, invocations: int) -> int:
+def count(task: Path, python_path: str, event: Event, invocations: int) -> int:
     """Start a function, invoke it repeatedly, check its responses, and terminate it.
 
     Args:
         task: The folder of its `app.py`. The parent folder has the store's certificate, and the
             authorities that the function trusts.
-        libraries: The value of PYTHONPATH.
+        python_path: The value of PYTHONPATH.
         event: The event of each invocation.
         invocations: The number of invocations.
 
@@ -56,33 +53,26 @@ def count(task: Path, libraries: str, event: Event, invocations: int) -> int:
     """
     responses: list[Any] = []
 
-    async def next_invocation(_: Request) -> Response:
+    def runtime_api(request: Request, _: int) -> Response:
+        if request.method == "POST":
+            responses.append(request.json)
+            return Response(status=202)
         if len(responses) < invocations:
-            return JSONResponse(event, headers=_INVOCATION)
+            return reply(event, headers=_INVOCATION)
         process.terminate()
-        return Response(status_code=410)
+        return Response(status=410)
 
-    async def respond(request: Request) -> Response:
-        responses.append(await request.json())
-        return Response(status_code=202)
-
-    runtime_api = Starlette(
-        routes=[
-            Route("/2018-06-01/runtime/invocation/next", next_invocation),
-            Route("/2018-06-01/runtime/{rest:path}", respond, methods=["POST"]),
-        ]
-    )
     with (
-        serve(runtime_api, listen("127.0.0.1", 0)) as port,
-        serve_store(DATABASE, "127.0.0.1", f"{task}/../store.pem") as (store, key_id),
+        serve(runtime_api) as server,
+        serve_store(DATABASE, "127.0.0.1", f"{task}/../store.pem") as (port, key_id),
     ):
         variables = {
             "AWS_ACCESS_KEY_ID": key_id,
             "AWS_CA_BUNDLE": f"{task}/../authorities.pem",
-            "AWS_ENDPOINT_URL_DYNAMODB": f"https://127.0.0.1:{store}",
-            "AWS_LAMBDA_RUNTIME_API": f"127.0.0.1:{port}",
+            "AWS_ENDPOINT_URL_DYNAMODB": f"https://127.0.0.1:{port}",
+            "AWS_LAMBDA_RUNTIME_API": server.origin.removeprefix("http://"),
             "LAMBDA_TASK_ROOT": str(task),
-            "PYTHONPATH": libraries,
+            "PYTHONPATH": python_path,
         }
         process = subprocess.Popen(
             _COUNT + _RUNTIME,
