@@ -16,7 +16,7 @@ _NEW_PET: "Validator[NewPet]" = Validator("NewPet")
 
 @operation("createPet")
 def handler(request: Request) -> Response:
-    """Return the animal as it was added; repeating the Idempotency-Key does not add it again."""
+    """Add the animal in the body and return it; a repeated Idempotency-Key adds nothing."""
     idempotency_key = request.idempotency_key()
     new_pet = request.body(_NEW_PET)
     pet, is_replayed = PETS.create(new_pet, request.key_hash, idempotency_key)

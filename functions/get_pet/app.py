@@ -1,11 +1,11 @@
-"""getPet, `GET /v1/pets/{petId}`: one animal. Deprecated in favour of `GET /v1/pets?status=...`."""
+"""getPet, `GET /v1/pets/{petId}`: read an animal. Deprecated: use `GET /v1/pets?status=...`."""
 
 from animal_store.operation import Deprecation, operation
 from animal_store.pets import PETS
 from animal_store.request import NotFound, Request
 from animal_store.response import Response
 
-# Deprecated on 5 December 2025; removed five years later.
+# The operation was deprecated on 5 December 2025, and will be removed five years later.
 _DEPRECATION = Deprecation(since=1764892800, sunset="Thu, 05 Dec 2030 00:00:00 GMT")
 
 

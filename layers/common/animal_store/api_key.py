@@ -1,7 +1,8 @@
-"""The format of API keys: `animal_live_` or `animal_test_`, 32 random characters, 6 of checksum.
+"""Generates, checks and hashes API keys, for `auth` and for the commands that issue keys.
 
-The checksum shows a mistyped or invented key without a database read, and the prefix lets secret
-scanners find a leaked one. The format follows GitHub's tokens:
+A key is the prefix `animal_live_` or `animal_test_`, then 32 random characters, then a checksum of
+6 characters. The checksum reveals a mistyped or invented key without a database read, and the
+prefix lets secret scanners find a leaked key. The format follows GitHub's tokens:
 https://github.blog/engineering/platform-security/behind-githubs-new-authentication-token-formats/
 """
 
@@ -12,10 +13,10 @@ import zlib
 from typing import Literal
 
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_RANDOM_LENGTH = 32  # 62 ** 32: 190 bits
-_CHECKSUM_LENGTH = 6  # 62 ** 6 > 2 ** 32
+_RANDOM_LENGTH = 32  # 62 ** 32 possible keys: 190 bits
+_CHECKSUM_LENGTH = 6  # enough for 32 bits: 62 ** 6 > 2 ** 32
 ID_LENGTH = 12
-"""The id of a key is the first 12 digits (48 bits) of its hash; two keys hardly ever share it."""
+"""A key's id is the first 12 digits (48 bits) of its hash. Two keys hardly ever share an id."""
 
 _FORMAT = re.compile(
     rf"animal_(?:live|test)_([0-9A-Za-z]{{{_RANDOM_LENGTH}}})([0-9A-Za-z]{{{_CHECKSUM_LENGTH}}})"
@@ -41,14 +42,14 @@ def is_well_formed(key: str) -> bool:
 def digest(key: str) -> str:
     """Compute the SHA-256 of a key in hexadecimal, which is stored in place of the key.
 
-    It needs no salt: a key is random and too long to guess.
+    The hash needs no salt, because a key is random and too long to guess.
     """
     return hashlib.sha256(key.encode()).hexdigest()
 
 
-def checksum(text: str) -> str:
-    """Compute the CRC32 of the text in base 62, padded with zeros to six characters."""
-    number, characters = zlib.crc32(text.encode()), ""
+def checksum(random: str) -> str:
+    """Compute the CRC32 of a key's random part in base 62, padded with zeros to six characters."""
+    number, characters = zlib.crc32(random.encode()), ""
     for _ in range(_CHECKSUM_LENGTH):
         number, remainder = divmod(number, len(_ALPHABET))
         characters = _ALPHABET[remainder] + characters

@@ -27,7 +27,7 @@ class Unauthorized(Exception):
 _Cache = dict[str, "tuple[float, ApiKey | None]"]
 """Maps a key's hash to the time of its look-up and its record, which is None for an unknown key."""
 
-# There are two caches, so that a flood of unknown keys cannot push known ones out.
+# There are two caches, so that a flood of unknown keys cannot push known keys out.
 _known_keys: _Cache = {}
 _unknown_keys: _Cache = {}
 
@@ -58,9 +58,10 @@ def authenticate(authorization: list[str]) -> str:
 
 
 def _look_up(key_hash: str) -> ApiKey | None:
-    """Find a key's record in the caches or the store; None if there is none."""
-    # The 60 seconds begin before the read. Use the wall clock: the monotonic clock may stop while
-    # Lambda freezes the environment, and a revoked key would then be accepted for longer.
+    """Return a key's record from the caches or the store; None for an unknown key."""
+    # The 60 seconds begin before the read, so that a slow read does not extend them. Use the wall
+    # clock: the monotonic clock may stop while Lambda freezes the environment, and a revoked key
+    # would then be accepted for longer.
     now = time.time()
     for cache in (_known_keys, _unknown_keys):
         entry = cache.get(key_hash)
@@ -70,14 +71,14 @@ def _look_up(key_hash: str) -> ApiKey | None:
     cache = _unknown_keys if record is None else _known_keys
     cache.pop(key_hash, None)
     while len(cache) >= _CACHE_ENTRIES:
-        # Another thread (only the local gateway has any) may have removed the oldest entry.
+        # Another thread may have removed the oldest entry; only the local gateway has threads.
         cache.pop(next(iter(cache)), None)
     cache[key_hash] = now, record
     return record
 
 
 def _read(key_hash: str) -> ApiKey | None:
-    """Read a key's record from the store; None if there is none.
+    """Read a key's record from the store; return None for an unknown key.
 
     Raises:
         StoreUnavailable: The key store does not answer, or its response cannot be read.
@@ -92,5 +93,5 @@ def _read(key_hash: str) -> ApiKey | None:
             ConsistentRead=True,
         ).get("Item")
     except ValueError as error:
-        # The key may be valid or not, so the caller gets 503, and nothing is cached.
+        # Nobody knows whether the key is valid, so the caller gets 503, and nothing is cached.
         raise StoreUnavailable("the record of the key cannot be read") from error

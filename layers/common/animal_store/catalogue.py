@@ -1,9 +1,10 @@
-"""Stores resources in DynamoDB: a list takes one Query, a read one GetItem, a creation two writes.
+"""Lists, reads and creates resources in DynamoDB, for the functions.
 
-All items are in one table, so that a backup has animals, counter and records of the same time:
+A list takes one Query, a read takes one GetItem, and a creation takes two writes. All items are in
+one table, so that a backup has animals, counter and idempotency records of the same time:
 
     pk                  id       content
-    pet                 1, 2...  an animal; those with a status are in the index `by-status`, too
+    pet                 1, 2...  an animal; if it has a status, it is also in the index `by-status`
     counter             0        the last id assigned
     idempotency#<hash>  0        the id of the animal that an Idempotency-Key created
 """
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from animal_store.models import CounterResponse
 
 _IDEMPOTENCY_SECONDS = 24 * 60 * 60
-_CONFLICT_ATTEMPTS = 6
-_CONFLICT_SECONDS = 0.05
+_TRANSACTION_ATTEMPTS = 6
+_FIRST_PAUSE_SECONDS = 0.05  # at most; each further pause may take twice as long
 _CONDITION_FAILED = "ConditionalCheckFailed"
 # A transaction that was cancelled for one of these reasons may succeed when it is repeated
 # (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html).
@@ -42,8 +43,8 @@ _TRANSIENT_REASONS = frozenset(
 Item = dict[str, dict[str, str]]
 """An item of the table in DynamoDB's own JSON."""
 
-New = TypeVar("New", bound="Mapping[str, object]")
-Stored = TypeVar("Stored")
+NewResource = TypeVar("NewResource", bound="Mapping[str, object]")
+Resource = TypeVar("Resource")
 
 _COUNTER_RESPONSE: Validator[CounterResponse] = Validator("CounterResponse")
 
@@ -53,7 +54,7 @@ class IdempotencyKeyReused(Exception):
 
 
 @dataclass(frozen=True)
-class Catalogue(Generic[New, Stored]):
+class Catalogue(Generic[NewResource, Resource]):
     """The catalogue of one kind of resource.
 
     Args:
@@ -68,31 +69,33 @@ class Catalogue(Generic[New, Stored]):
     item_response: Validator[Any]
     query_response: Validator[Any]
 
-    def page(self, limit: int, after: int, filters: Mapping[str, str]) -> tuple[list[Stored], bool]:
-        """List resources by ascending id.
+    def page(
+        self, limit: int, after: int, filters: Mapping[str, str]
+    ) -> tuple[list[Resource], bool]:
+        """List a page of resources by ascending id.
 
-        The whole list is strongly consistent. A filtered one comes from an index, which DynamoDB
-        updates a moment after the table.
+        The list without a filter is strongly consistent. A filtered list comes from an index, which
+        DynamoDB updates a moment after the table.
 
         Args:
-            limit: The most resources to return, 1 to 100.
-            after: Only resources with a greater id.
-            filters: At most one attribute, which has an index `by-<attribute>`, and the value that
-                it must have. Without a filter, the whole list is returned.
+            limit: The maximum number of resources on the page, 1 to 100.
+            after: The id after which the page begins.
+            filters: The value that an attribute must have. The attribute needs an index
+                `by-<attribute>`. There is at most one filter.
 
         Returns:
-            The resources, and whether more follow.
+            The resources, and whether another page follows.
 
         Raises:
             StoreUnavailable: DynamoDB does not answer.
-            ValueError: There are two filters: that would need an index of both.
+            ValueError: There are two filters, which would need an index of both attributes.
         """
         if filters:
             ((attribute, value),) = filters.items()
-            source: dict[str, Any] = {"IndexName": f"by-{attribute}"}
+            options: dict[str, Any] = {"IndexName": f"by-{attribute}"}
         else:
             attribute, value = "pk", self.partition
-            source = {"ConsistentRead": True}
+            options = {"ConsistentRead": True}
         resources = dynamodb.read(
             dynamodb.client.query,
             self.query_response,
@@ -100,16 +103,16 @@ class Catalogue(Generic[New, Stored]):
             KeyConditionExpression="#attribute = :value AND id > :after",
             ExpressionAttributeNames={"#attribute": attribute},
             ExpressionAttributeValues={":value": {"S": value}, ":after": {"N": str(after)}},
-            # One resource more than fits on the page shows that another page follows. 101 of the
-            # largest animals stay far below the 1 MB at which DynamoDB itself ends a page
+            # Ask for one resource more than fits on the page: it shows that another page follows.
+            # 101 of the largest animals stay far below the 1 MB at which DynamoDB ends a response
             # (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Query.html).
             Limit=limit + 1,
-            **source,
+            **options,
         )["Items"]
         return resources[:limit], len(resources) > limit
 
-    def get(self, resource_id: int) -> Stored | None:
-        """Read the resource with this id, strongly consistently; None if there is none.
+    def get(self, resource_id: int) -> Resource | None:
+        """Return the resource with this id, read with strong consistency; None if there is none.
 
         Raises:
             StoreUnavailable: DynamoDB does not answer.
@@ -121,29 +124,31 @@ class Catalogue(Generic[New, Stored]):
             Key=self._key(resource_id),
             ConsistentRead=True,
         )
-        return cast("Stored | None", response.get("Item"))
+        return cast("Resource | None", response.get("Item"))
 
-    def create(self, new: New, key_hash: str, idempotency_key: str | None) -> tuple[Stored, bool]:
+    def create(
+        self, new: NewResource, key_hash: str, idempotency_key: str | None
+    ) -> tuple[Resource, bool]:
         """Add a resource under a new id.
 
-        With an idempotency key, one transaction writes the resource and a record of the key: a
-        crash at any point leaves both or neither. A repeated request takes another id but does not
-        use it: its transaction fails because the record exists, and the error contains the record,
-        which has the id that the first request gave the resource.
+        With an idempotency key, one transaction writes the resource and a record of the key, so a
+        crash at any point leaves both or neither. A repeated request takes another id, which stays
+        unused: its transaction fails because the record exists. The error contains the record, and
+        the record contains the id of the resource that the first request added.
 
         Args:
-            new: The resource.
-            key_hash: The hash of the caller's key. The item records the key's id and the time; no
-                response contains either.
-            idempotency_key: A second creation by the caller with the same key adds nothing. None
-                if the client sent no key.
+            new: The resource, as the client sent it.
+            key_hash: The hash of the caller's API key. The item also gets that key's id and the
+                time of the creation, which no response contains.
+            idempotency_key: The request's Idempotency-Key; None if the client sent none. A second
+                creation by the same caller with the same key adds nothing.
 
         Returns:
-            The resource, and whether an earlier request created it.
+            The resource, and whether an earlier request added it.
 
         Raises:
-            IdempotencyKeyReused: The key was used with a different body.
-            StoreUnavailable: DynamoDB does not answer; the resource may have been added or not.
+            IdempotencyKeyReused: The Idempotency-Key was used with a different body.
+            StoreUnavailable: DynamoDB does not answer; the resource may have been added anyway.
         """
         new_id = self._next_id()
         item = self._key(new_id) | _attributes(new)
@@ -156,8 +161,8 @@ class Catalogue(Generic[New, Stored]):
             scope = f"{key_hash}#{self.partition}#{idempotency_key}"
             record_key = hashlib.sha256(scope.encode()).hexdigest()
             created_id = _put_with_record(item, new, record_key)
-        # An earlier request with the key had the same body, so only the id may differ.
-        return cast("Stored", {"id": created_id, **new}), created_id != new_id
+        # An earlier request with this Idempotency-Key had the same body, so only the id may differ.
+        return cast("Resource", {"id": created_id, **new}), created_id != new_id
 
     def _next_id(self) -> int:
         """Take the next id from the counter; a lost response leaves a gap in the ids."""
@@ -178,7 +183,7 @@ class Catalogue(Generic[New, Stored]):
 
 
 def _attributes(resource: Mapping[str, object]) -> Item:
-    """Return a resource's members in DynamoDB's JSON, which the aliases in `models` read."""
+    """Return a resource's members in DynamoDB's JSON; the aliases in `models` read them back."""
     return {
         name: {"N": str(value)} if isinstance(value, int) else {"S": str(value)}
         for name, value in resource.items()
@@ -188,8 +193,8 @@ def _attributes(resource: Mapping[str, object]) -> Item:
 def _put(item: Item) -> None:
     """Write an item under an unused id.
 
-    If the response is lost, the SDK's retry finds the id taken by its own first attempt. The token
-    in the item tells this attempt from another request.
+    If the response is lost, the SDK's retry finds that its own first attempt has taken the id. The
+    item has a random token, which shows that no other request has taken it.
     """
     token = secrets.token_hex(16)
     try:
@@ -213,11 +218,11 @@ def _put_with_record(item: Item, new: Mapping[str, object], record_key: str) -> 
 
     Args:
         item: The item.
-        new: The resource in it, as the client sent it.
-        record_key: The hash of the caller's key, the catalogue and the Idempotency-Key.
+        new: The resource that the item contains, as the client sent it.
+        record_key: The hash of the caller's API key, the catalogue and the Idempotency-Key.
 
     Returns:
-        The id of the resource that was created, now or earlier.
+        The id of the resource that this request or an earlier one added.
     """
     fingerprint = hashlib.sha256(to_json(new)).hexdigest()
     now = int(time.time())
@@ -250,28 +255,29 @@ def _put_with_record(item: Item, new: Mapping[str, object], record_key: str) -> 
     if record["fingerprint"]["S"] != fingerprint:
         raise IdempotencyKeyReused
     # The record may be this request's own: an attempt whose response was lost may have succeeded,
-    # and the next attempt of `_write` has another token.
+    # and for DynamoDB the next attempt of `_write` is another transaction.
     return int(record["createdId"]["N"])
 
 
 def _write(transaction: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Write all items of a transaction or none. Repeat it while it conflicts or is throttled.
+    """Write all items of a transaction or none; repeat it while it conflicts or is throttled.
 
     Returns:
-        The cancellation reasons, one for each item in order, if a condition does not hold.
+        The cancellation reasons, one for each item in order, if a condition does not hold; else an
+        empty list.
 
     Raises:
-        StoreUnavailable: The last attempt conflicts or is throttled, too.
+        StoreUnavailable: All attempts conflict with other transactions or are throttled.
         ClientError: The transaction was cancelled for another reason.
     """
-    for attempt in range(_CONFLICT_ATTEMPTS):
+    for attempt in range(_TRANSACTION_ATTEMPTS):
         if attempt:
-            # Another request with this key may be writing the record, so wait until it has ended.
-            longest = _CONFLICT_SECONDS * 2 ** (attempt - 1)
+            # Another request with this key may be writing the record: give it time to finish.
+            longest = _FIRST_PAUSE_SECONDS * 2 ** (attempt - 1)
             time.sleep(random.uniform(0, longest))  # noqa: S311 - only spreads retries
         try:
-            # The SDK adds a ClientRequestToken, so that its own retry after a lost response is not
-            # a second transaction.
+            # The SDK adds a ClientRequestToken, so that DynamoDB does not write again when the SDK
+            # itself retries after a lost response.
             dynamodb.call(dynamodb.client.transact_write_items, TransactItems=transaction)
         except ClientError as error:
             response: Any = error.response
@@ -288,9 +294,9 @@ def _write(transaction: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 raise
         else:
             return []
-    raise StoreUnavailable(f"each attempt was cancelled, the last by {causes}")
+    raise StoreUnavailable(f"all attempts were cancelled, the last because of {causes}")
 
 
 def _id_taken_error(item: Item) -> RuntimeError:
-    """Return an error for the log: the counter is behind, and an operator must correct it."""
+    """Return the error to log for a taken id: an operator must raise the counter."""
     return RuntimeError(f"the counter gave id {item['id']['N']}, which is taken")

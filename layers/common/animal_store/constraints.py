@@ -1,6 +1,6 @@
-"""Constraints on what clients send: allowed values, regular expressions, and messages.
+"""Constraints on what clients send: allowed values, regular expressions and messages.
 
-They are apart from `models.py`, which needs all of pydantic and does not ship with the functions.
+Functions import this module. It is apart from `models.py`, which imports all of pydantic.
 """
 
 from typing import Literal, get_args
@@ -9,8 +9,9 @@ PetStatus = Literal["available", "pending", "sold"]
 """The availability of an animal."""
 PET_STATUSES: tuple[PetStatus, ...] = get_args(PetStatus)
 
-# White space is whatever Unicode, ECMAScript or Python calls white space. The characters are
-# listed because `\s` differs between their engines. The pattern in openapi.yaml is less strict.
+# White space is any character that Unicode, ECMAScript or Python calls white space. The characters
+# are listed, because `\s` differs between regular expression engines. The pattern in openapi.yaml
+# is less strict.
 NOT_BLANK = (
     r"^[\s\S]*[^"
     r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
@@ -29,7 +30,8 @@ REASONS = {
     "less_than_equal": "must be at most {le}",
     "literal_error": "must be one of {expected}",
 }
-"""The messages for an invalid member, by its pattern or, for other faults, pydantic's error type.
+"""The messages for invalid members.
 
+A key is the pattern that a member does not match, or else pydantic's type of the error:
 https://docs.pydantic.dev/latest/errors/validation_errors/
 """

@@ -30,12 +30,12 @@ Output = TypeVar("Output")
 
 _CONNECT_SECONDS = 1
 _READ_SECONDS = 2
-# The time for everything except waiting: decoding, responding, logging.
+# The time that an invocation needs after its last attempt: to decode, to respond and to log.
 _MARGIN_SECONDS = 0.5
 _ATTEMPT_SECONDS = _CONNECT_SECONDS + _READ_SECONDS + _MARGIN_SECONDS
 # The longest pause that the SDK's standard mode makes before a third attempt.
 _BACKOFF_SECONDS = 2
-# The most that the SDK adds to its pause when DynamoDB asks for a longer one.
+# The most that the SDK adds to its pause when DynamoDB asks for a longer pause.
 _RETRY_AFTER_SECONDS = 5
 
 _TRANSIENT_CODES = frozenset(
@@ -56,7 +56,7 @@ _RAW_OPERATIONS = ("GetItem", "Query", "UpdateItem")
 
 
 class StoreUnavailable(Exception):
-    """DynamoDB throttles or is out of reach; the same call may well succeed a moment later.
+    """DynamoDB throttles or is out of reach; the same call may succeed a moment later.
 
     The text gives the reason, for the log. It must not contain what clients sent.
     """
@@ -69,16 +69,16 @@ _last_response_is_corrupt: ContextVar[bool] = ContextVar("last_response_is_corru
 def new_client() -> DynamoDBClient:
     """Create a client with the SDK's standard retries, none of which outlasts the invocation."""
     # Numbers in parentheses are instructions saved (M: million). A cold start takes about 720 M, a
-    # get 4 M (tools/benchmarks/RESULTS.md). Use botocore's own session: boto3 adds resources and S3
-    # transfers, which nothing here uses (108 M of a cold start).
+    # get takes 4 M (tools/benchmarks/RESULTS.md). Use botocore's own session: boto3 adds resources
+    # and S3 transfers, which nothing here uses (108 M of a cold start).
     session = Session(include_builtin_handlers=False)
     for event, handler, *_ in BUILTIN_HANDLERS:
         # Leave out the SDK's handlers that are specific to one service. They have a dot in the
         # event's name, such as `before-call.s3`, and never run here (54 M of a cold start).
         if "." not in event:
             session.register(event, handler)
-    # At each cold start the SDK would log two facts, both intended: it has no endpoint rules (the
-    # layer has a list), and where its credentials come from.
+    # At each cold start the SDK would log where its credentials come from, and that it has no
+    # endpoint rules. Both are intended: the built layer has a list of endpoints instead.
     logging.getLogger("botocore").setLevel(logging.WARNING)
     client: Any = session.create_client(
         "dynamodb",
@@ -87,15 +87,15 @@ def new_client() -> DynamoDBClient:
             read_timeout=_READ_SECONDS,
             retries={"mode": "standard", "total_max_attempts": 3},
             tcp_keepalive=True,
-            # Build the text once: the SDK would build a longer one for each call (1.0 M).
+            # Build the user agent once: the SDK would build a longer one for each call (1.0 M).
             user_agent=f"{session.user_agent()} app/animal-store",
-            # Let DynamoDB refuse an invalid request: that gives a 500, where the SDK's own error
-            # would give a 503. This also saves 0.3 M a call; the tests validate each request.
+            # Do not validate requests (0.3 M a call): the tests do. For an invalid request, which
+            # is a bug, DynamoDB's error leads to a 500; the SDK's own error would lead to a 503.
             parameter_validation=False,
         ),
     )
-    # After each attempt the SDK asks these handlers in turn, and obeys the first that does not
-    # return None.
+    # After each attempt the SDK asks the handlers of `needs-retry` in turn, and obeys the first
+    # that does not return None.
     client.meta.events.register_first("needs-retry.dynamodb", _count_and_stop_in_time)
     for operation in _RAW_OPERATIONS:
         client.meta.events.register(f"before-parse.dynamodb.{operation}", _keep_raw)
@@ -132,7 +132,7 @@ def _is_corrupt(response: tuple[Any, Any] | None) -> bool:
 
 
 def _longest_pause(response: tuple[Any, Any] | None) -> float:
-    """Return how long the SDK may pause after an attempt (None: no response), in seconds."""
+    """Return the longest pause, in seconds, that the SDK may make after this response."""
     retry_after = response[0].headers.get("x-amz-retry-after", "") if response else ""
     milliseconds = int(retry_after) if retry_after.isdecimal() else 0
     return _BACKOFF_SECONDS + min(milliseconds / 1000, _RETRY_AFTER_SECONDS)
@@ -144,9 +144,9 @@ def _keep_raw(
     """Keep the raw body of a successful response for `read`: the SDK does not parse it.
 
     This saves 4.3 M instructions for a list of 20 and 20.8 M for a list of 100. The SDK's event
-    `before-parse` supports this: the SDK parses the body that the handler leaves in
-    `response_dict`, and adds `customized_response_dict` to the result. It still parses errors, and
-    still checks the body's CRC-32.
+    `before-parse` supports this: the SDK parses the body that a handler leaves in `response_dict`,
+    and adds `customized_response_dict` to the result. It still parses errors, and still checks the
+    body's CRC-32.
     """
     if response_dict["status_code"] in _SUCCESS:
         customized_response_dict["Raw"] = response_dict["body"]
@@ -174,47 +174,40 @@ def call(method: Callable[..., Any], **parameters: Any) -> Any:
     try:
         response = method(**parameters)
     except ClientError as error:
-        _refuse_corrupt()
-        _refuse_transient(error)
+        _raise_if_corrupt()
+        _raise_if_transient(error)
         raise
     except (BotoCoreError, ValueError) as error:
         # The SDK raises ValueError for corrupt bytes, and for a checksum that is not a number.
         raise StoreUnavailable("DynamoDB is out of reach, or its response is corrupt") from error
-    _refuse_corrupt()
+    _raise_if_corrupt()
     return response
 
 
-def _refuse_corrupt() -> None:
-    """Refuse a response that does not match its checksum.
+def _raise_if_corrupt() -> None:
+    """Raise StoreUnavailable if the last response does not match its checksum.
 
     The SDK repeats such a call, but accepts the response to its last attempt.
-
-    Raises:
-        StoreUnavailable: The last response does not match its checksum.
     """
     if _last_response_is_corrupt.get():
         raise StoreUnavailable("the response of DynamoDB does not match its checksum")
 
 
-def _refuse_transient(error: ClientError) -> None:
-    """Replace a transient error: the same call may succeed a moment later.
-
-    Raises:
-        StoreUnavailable: The error is transient.
-    """
+def _raise_if_transient(error: ClientError) -> None:
+    """Raise StoreUnavailable for an error after which the same call may succeed a moment later."""
     response: Any = error.response
     code = response["Error"]["Code"]
     if code.isdigit():
         # The SDK puts the HTTP status here when the body is truncated or corrupt. Its message is
         # then the body, which may hold what clients sent: keep it out of the log.
-        text = f"an error of DynamoDB is truncated or corrupt: HTTP {code}"
-        raise StoreUnavailable(text) from None
+        message = f"an error of DynamoDB is truncated or corrupt: HTTP {code}"
+        raise StoreUnavailable(message) from None
     status = response["ResponseMetadata"]["HTTPStatusCode"]
     if code in _TRANSIENT_CODES or status >= _SERVER_ERROR:
-        # The reasons name the limit that was reached, and its table or index:
+        # Each reason names the limit that was reached, and its table or index:
         # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ThrottlingReason.html
-        limits = response.get("ThrottlingReasons") or response.get("throttlingReasons") or []
-        raise StoreUnavailable(f"{code} {limits}") from error
+        reasons = response.get("ThrottlingReasons") or response.get("throttlingReasons") or []
+        raise StoreUnavailable(f"{code} {reasons}") from error
 
 
 def read(method: Callable[..., Any], output: Validator[Output], **parameters: Any) -> Output:
@@ -222,11 +215,11 @@ def read(method: Callable[..., Any], output: Validator[Output], **parameters: An
 
     Args:
         method: A method of `client`.
-        output: The model of the response.
+        output: Validates the response.
         parameters: The method's parameters, in DynamoDB's own JSON.
 
     Raises:
-        StoreUnavailable: As for `call`; also, the response is truncated.
+        StoreUnavailable: As for `call`; also if the response is truncated.
         ClientError: As for `call`.
         ValueError: The response has an item that this version cannot read.
     """

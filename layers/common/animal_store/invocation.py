@@ -1,6 +1,6 @@
 """Holds the invocation that runs in this thread: its deadline, and facts for its log line.
 
-`operation` creates it; `auth` and `dynamodb` read it and add facts.
+`operation` creates it, `auth` and `dynamodb` add facts, and `telemetry` logs them.
 """
 
 import time
@@ -11,7 +11,7 @@ class Invocation:
     """One run of a function.
 
     Args:
-        deadline: When Lambda stops it, in seconds of `time.monotonic()`.
+        deadline: When Lambda stops it, in seconds on the clock `time.monotonic()`.
     """
 
     def __init__(self, deadline: float) -> None:

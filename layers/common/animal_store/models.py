@@ -28,21 +28,21 @@ class NewPet(TypedDict):
 class Pet(TypedDict):
     """An animal as the service returns it.
 
-    The validation aliases are DynamoDB's JSON (`{"id": {"N": "7"}, ...}`): a response of the store
-    becomes animals in one step, without the SDK's own decoding into `Decimal` and back.
+    The validation aliases are paths into DynamoDB's JSON (`{"id": {"N": "7"}, ...}`). So a response
+    of the store becomes animals in one step, and the SDK does not decode its numbers to `Decimal`.
     """
 
     id: Annotated[Int64, Field(validation_alias=AliasPath("id", "N"))]
     name: Annotated[str, Field(validation_alias=AliasPath("name", "S"))]
     categoryId: Annotated[Int64, Field(validation_alias=AliasPath("categoryId", "N"))]
-    # Any text: a newer version may have stored a status that this one does not know.
+    # Accept any text: a newer version may have stored a status that this version does not know.
     status: NotRequired[Annotated[str, Field(validation_alias=AliasPath("status", "S"))]]
 
 
 class Error(TypedDict):
     """The body of every error response.
 
-    `code` is machine-readable (`errors.STATUS_OF_CODE`), `message` is for people, `status` repeats
+    `code` is for programs (`errors` lists the codes), `message` is for people, and `status` repeats
     the HTTP status.
     """
 
@@ -60,9 +60,9 @@ class Number(TypedDict):
 class ApiKey(TypedDict):
     """The attributes of an API key's record that functions read. Times are seconds since 1970.
 
-    `expires` and `revoked` have no alias path. With one, a value of another type would count as
-    absent: a key whose `expires` is `{"S": "2026-01-01"}`, written by hand, would never expire. The
-    value of `revoked` does not matter.
+    `expires` and `revoked` have no alias path. With a path, a value of another type would count as
+    absent: a key whose `expires` is `{"S": "2026-01-01"}`, written by hand, would never expire. Any
+    value of `revoked` revokes the key.
     """
 
     label: Annotated[str, Field(validation_alias=AliasPath("label", "S"))]

@@ -1,9 +1,9 @@
-"""Returns a list page by page, for functions that list a catalogue: limit, cursor, next link.
+"""Returns lists page by page, for the functions that list a catalogue.
 
-A cursor is 18 bytes in base64url. The first 8 are the last id of the previous page (int64, big
-endian). The other 10 are a checksum over that id, the stage, the catalogue and the filters, which
-rejects corrupt cursors and those of another list. The checksum needs no secret: a forged cursor
-only starts elsewhere in a list that its sender may read anyway.
+A cursor is 18 bytes in base64url. The first 8 bytes are the last id of the previous page (int64,
+big endian). The other 10 bytes are a checksum of that id, the stage, the catalogue and the filter,
+which shows whether a cursor is corrupt or belongs to another list. The checksum needs no secret: a
+forged cursor only leads to another page of a list that its sender may read anyway.
 """
 
 from __future__ import annotations
@@ -38,42 +38,46 @@ def page(request: Request, catalogue: Catalogue[Any, Any], **filters: str | None
     Args:
         request: The request, with the optional parameters `limit` and `cursor`.
         catalogue: The resources to list, by ascending id.
-        filters: The value that each filter's attribute must have; None for any. Only one may be
-            set.
+        filters: The value that each filter's attribute must have; None for any value. At most one
+            filter may have a value.
 
     Raises:
         InvalidRequest: `limit` is out of bounds, or `cursor` is not a cursor of this list.
         StoreUnavailable: The store does not answer.
     """
     limit = request.integer("limit", minimum=1, maximum=100, default=20)
-    set_filters = {name: value for name, value in filters.items() if value is not None}
-    scope = f"{settings.STAGE}/{catalogue.partition}?{urlencode(set_filters)}".encode()
+    active_filters = {name: value for name, value in filters.items() if value is not None}
+    scope = f"{settings.STAGE}/{catalogue.partition}?{urlencode(active_filters)}".encode()
     cursor = request.parameter("cursor")
     after = 0 if cursor is None else _decode(cursor, scope)
-    resources, has_next = catalogue.page(limit, after, set_filters)
+    resources, has_next = catalogue.page(limit, after, active_filters)
     headers = {}
     if has_next:
         next_cursor = _encode(resources[-1]["id"], scope)
-        url = request.collection_url(limit=limit, **set_filters, cursor=next_cursor)
+        url = request.collection_url(limit=limit, **active_filters, cursor=next_cursor)
         headers["Link"] = f'<{url}>; rel="next"'
     return Response(200, resources, headers)
 
 
 def _encode(after: int, scope: bytes) -> str:
-    """Return the cursor of the page that starts after an id, in a list of this scope."""
+    """Return the cursor of the page after this id.
+
+    Args:
+        after: The last id of the previous page.
+        scope: The list's stage, catalogue and filter.
+    """
     position = after.to_bytes(_ID_BYTES, signed=True)
     checksum = hashlib.blake2b(position + scope, digest_size=_CHECKSUM_BYTES).digest()
     return base64.urlsafe_b64encode(position + checksum).decode()
 
 
 def _decode(cursor: str, scope: bytes) -> int:
-    """Return the id after which the page of a cursor starts.
+    """Return the id after which a cursor's page begins; the opposite of `_encode`.
 
     Raises:
         InvalidRequest: It is not a cursor of a list of this scope.
     """
-    # Check the format first: the decoder skips characters that it does not know, or raises its own
-    # errors.
+    # Check the format first: the decoder would skip unknown characters, or raise its own errors.
     if _FORMAT.fullmatch(cursor):
         position = base64.urlsafe_b64decode(cursor)[:_ID_BYTES]
         after = int.from_bytes(position, signed=True)

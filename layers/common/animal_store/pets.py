@@ -1,4 +1,4 @@
-"""The catalogue of animals, for the functions of their operations."""
+"""The catalogue of animals, for the functions that list, read or add animals."""
 
 from __future__ import annotations
 

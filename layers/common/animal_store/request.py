@@ -1,6 +1,5 @@
-"""Reads requests from API Gateway's REST proxy events.
+"""Reads requests from API Gateway's REST proxy events, for `operation` and the functions.
 
-The event:
 https://docs.aws.amazon.com/lambda/latest/dg/services-apigateway.html#apigateway-example-event
 """
 
@@ -34,8 +33,8 @@ _IDEMPOTENCY_KEY = re.compile(r'"(?P<quoted>[!-~]{1,255})"|(?P<bare>[!#-~]([!-~]
 _DEFAULT_PORT = {"http": "80", "https": "443"}
 _PORT = re.compile(r"[1-9][0-9]{0,4}")
 _MAX_NAMES_LENGTH = 200
-# The largest animal takes 3.2 KB: its name has 256 characters, and JSON may write each with twelve
-# (`\ud83d\ude00`). The limit is five times that.
+# The limit is five times the largest animal, 3.2 KB: its name has 256 characters, and JSON may
+# write each as twelve (`\ud83d\ude00`).
 _MAX_BODY_BYTES = 16 * 1024
 
 
@@ -74,7 +73,7 @@ class Request:
         self._query: dict[str, list[str]] = event.get("multiValueQueryStringParameters") or {}
         self._headers: dict[str, list[str]] = {}
         for name, values in (event.get("multiValueHeaders") or {}).items():
-            # Names are case-insensitive (RFC 9110, section 5.1).
+            # Names of headers are case-insensitive (RFC 9110, section 5.1).
             self._headers.setdefault(name.lower(), []).extend(values)
 
     @property
@@ -88,7 +87,7 @@ class Request:
         return self._headers.get(name.lower(), [])
 
     def header_elements(self, name: str) -> list[str]:
-        """Return the elements of a list of tokens in a header, in lower case.
+        """Return the elements of a header that is a comma-separated list, in lower case.
 
         Empty elements do not count (RFC 9110, section 5.6.1).
         """
@@ -104,7 +103,7 @@ class Request:
         return unquote(self._event["pathParameters"][name])
 
     def identifier(self, name: str) -> int:
-        """Return a path parameter that is the id of a resource: 1 to 2^63 - 1.
+        """Return a path parameter that is the id of a resource, 1 to 2^63 - 1.
 
         Raises:
             NotFound: It is anything else, such as a number with a leading zero.
@@ -157,17 +156,17 @@ class Request:
     def refuse_other_parameters(self, names: Collection[str]) -> None:
         """Refuse query parameters other than these; case matters.
 
-        If a filter or a page number were ignored, the client would get wrong data.
+        If a misspelled filter were ignored, the client would get resources that it did not want.
 
         Raises:
-            InvalidRequest: There are such parameters.
+            InvalidRequest: The request has other parameters.
         """
         unknown = ", ".join(repr(name) for name in self._query if name not in names)
         if unknown:
             raise InvalidRequest(f"Unknown query parameters: {unknown[:_MAX_NAMES_LENGTH]}.")
 
     def body(self, model: Validator[Model]) -> Model:
-        """Return the body, which is JSON (RFC 8259). Members that the model lacks are ignored.
+        """Parse and validate a JSON body (RFC 8259). Members that the model lacks are ignored.
 
         Args:
             model: The model to validate the body against.
@@ -175,8 +174,8 @@ class Request:
         Raises:
             UnsupportedMediaType: There is a Content-Type, and it is not `application/json`.
             UnsupportedContentCoding: The body is compressed.
-            PayloadTooLarge: The body is larger than 16 KB. It is not parsed: 6 MB, the most that
-                Lambda passes on, would take a second.
+            PayloadTooLarge: The body is larger than 16 KB. It is not parsed, because parsing 6 MB,
+                the most that Lambda passes on, would take a second.
             InvalidRequest: The body is missing or not JSON, or members are missing or invalid.
         """
         content_types = self.header("Content-Type")
@@ -198,7 +197,7 @@ class Request:
     def idempotency_key(self) -> str | None:
         """Return the Idempotency-Key, or None if the client sent none.
 
-        The IETF's draft puts the key in quotes. They are removed, and may be left out:
+        The IETF's draft requires quotes around the key. Here they are optional, and are removed:
         https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
 
         Raises:
@@ -225,16 +224,16 @@ class Request:
         Args:
             parameters: The URL's query parameters.
         """
-        # API Gateway adds its own element behind those that the client sent.
+        # API Gateway appends its own element to those that the client sent.
         schemes = self.header_elements("X-Forwarded-Proto")[-1:]
         scheme = schemes[0] if schemes and schemes[0] in _DEFAULT_PORT else "https"
         ports = self.header_elements("X-Forwarded-Port")[-1:]
-        # `sam local` adds the port to the name. (The colons of an IPv6 address are in brackets.)
+        # Remove the port that `sam local` appends to the name. (An IPv6 address ends in a bracket.)
         authority = re.sub(r":[0-9]*$", "", self.context["domainName"])
         if ports and _PORT.fullmatch(ports[0]) and ports[0] != _DEFAULT_PORT[scheme]:
             authority += f":{ports[0]}"
-        # The path stays percent-encoded, as the client wrote it. It begins with the stage, or with
-        # the base path of a custom domain; the resource's segments follow.
+        # The path is percent-encoded, as the client wrote it. It begins with the stage, or with the
+        # base path of a custom domain; the segments of the resource follow.
         resource = self._event["resource"]
         segments = [segment for segment in self.context["path"].split("/") if segment]
         prefix = "".join(f"/{segment}" for segment in segments[: -resource.count("/")])
@@ -248,7 +247,7 @@ def _media_type(content_type: str) -> str:
 
 
 def _parse_json(content: bytes) -> object:
-    """Parse JSON as strictly as RFC 8259 allows: no NaN, duplicate members, byte order mark."""
+    """Parse JSON strictly (RFC 8259): refuse NaN, duplicate members and a byte order mark."""
     try:
         return json.loads(
             content.decode(),
@@ -258,8 +257,8 @@ def _parse_json(content: bytes) -> object:
     except UnicodeDecodeError:
         raise InvalidRequest("The body is not valid UTF-8.") from None
     except (ValueError, RecursionError):
-        # ValueError: also an integer of more than 4300 digits (sys.set_int_max_str_digits).
-        # RecursionError: the body is nested too deeply.
+        # Python also raises ValueError for an integer of more than 4300 digits, and RecursionError
+        # for a body that is nested too deeply.
         raise InvalidRequest("The body is not valid JSON.") from None
 
 
@@ -286,7 +285,7 @@ def _validate(model: Validator[Model], value: object) -> Model:
 
 
 def _message(location: tuple[int | str, ...], error_type: str, context: dict[str, Any]) -> str:
-    """Describe which member is invalid and why, but neither its value nor the validation."""
+    """Say which member is invalid and why, without its value or pydantic's own message."""
     if not location:
         return "The body must be a JSON object."
     reason = REASONS.get(context.get("pattern", error_type), "is not valid")

@@ -49,7 +49,7 @@ class Response(NamedTuple):
         """Return the response in API Gateway's format.
 
         Args:
-            more_headers: Headers of the operation. The response's headers override them.
+            more_headers: Headers of the operation. The response's own headers override them.
         """
         body, common_headers = "", _HEADERS
         if self.body is not None:

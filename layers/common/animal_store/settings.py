@@ -1,8 +1,8 @@
-"""The environment that `template.yaml` gives each function, read once per execution environment."""
+"""The environment variables that `template.yaml` gives each function, read at the cold start."""
 
 import os
 
-# Powertools reads its namespace from this variable, too; here only `telemetry` does.
+# Powertools' metrics would read this variable too, but `telemetry` writes the metrics itself.
 METRICS_NAMESPACE = os.environ["POWERTOOLS_METRICS_NAMESPACE"]
 STAGE = os.environ["STAGE"]
 ANIMALS_TABLE = os.environ["ANIMALS_TABLE"]

@@ -1,7 +1,7 @@
-"""Writes one line per request for `operation`: the log entry, which contains the metrics.
+"""Writes one log line per request for `operation`; the line also contains the metrics.
 
-CloudWatch reads the metrics from the log by the embedded metric format (EMF), which allows other
-members in a line:
+CloudWatch reads the metrics from the log, in the embedded metric format (EMF). The format allows
+other members in a line:
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/
 CloudWatch_Embedded_Metric_Format_Specification.html
 """
@@ -29,23 +29,23 @@ if TYPE_CHECKING:
 
 @cache
 def logger() -> Logger:
-    """Return the structured log for failures; never give it a key, Authorization header or body.
+    """Return the logger for failures. Never give it a key, an Authorization header or a body.
 
     Powertools is imported only when something goes wrong: it would add 24 M instructions to every
     cold start.
     """
     from aws_lambda_powertools import Logger
 
-    # RFC 3339 times: Lambda ignores the level of a line whose time it cannot read.
+    # Use RFC 3339 times: Lambda ignores the level of a line if it cannot read the time.
     return Logger(use_rfc3339=True, utc=True)
 
 
 def _directive(metric: str, dimension: str) -> dict[str, Any]:
-    """Return the EMF directive of a metric.
+    """Return the EMF directive that declares a metric.
 
     Args:
-        metric: The member of a line that is its value.
-        dimension: The member that is its third dimension, after `Stage` and `Operation`.
+        metric: The name of the metric, and of the member of the line that has its value.
+        dimension: The member that is the metric's third dimension, after `Stage` and `Operation`.
     """
     return {
         "Namespace": settings.METRICS_NAMESPACE,
@@ -54,56 +54,56 @@ def _directive(metric: str, dimension: str) -> dict[str, Any]:
     }
 
 
-# Each combination of values is billed as a metric. API Gateway and Lambda count requests and their
-# duration free of charge, so only errors and deprecated calls are counted here.
+# AWS bills each combination of dimension values as a metric. API Gateway and Lambda count requests
+# and measure their duration free of charge, so only errors and deprecated calls are counted here.
 _DIRECTIVES = {
     "Errors": _directive("Errors", "Code"),
     "Version": _directive("Errors", "Version"),
     "DeprecatedCalls": _directive("DeprecatedCalls", "KeyLabel"),
 }
-"""Maps a member to the directive that each line with this member gets."""
+"""Maps a member to a directive; each line with the member gets the directive."""
 
 # The deployment alarms in template.yaml count these errors of a version. A version that cannot
 # reach the store (no certificate authorities, a wrong address) is as broken as one that crashes.
 _FAULTS = {"internal_error", "service_unavailable"}
 
 
-def request_ids(request: Mapping[str, Any]) -> dict[str, str]:
-    """Return both ids of a request; a client can choose `requestId`, not `extendedRequestId`.
+def request_ids(request_context: Mapping[str, Any]) -> dict[str, str]:
+    """Return both ids of a request; a client can choose `requestId`, but not `extendedRequestId`.
 
     https://docs.aws.amazon.com/apigateway/latest/developerguide/
     api-gateway-variables-for-access-logging.html
 
     Args:
-        request: The event's `requestContext`.
+        request_context: The event's `requestContext`.
     """
-    ids = {"request_id": request["requestId"]}
+    ids = {"request_id": request_context["requestId"]}
     # Events of the heartbeat and of the local gateway have no extended id.
-    extended_request_id = request.get("extendedRequestId")
+    extended_request_id = request_context.get("extendedRequestId")
     if extended_request_id:
         ids["extended_request_id"] = extended_request_id
     return ids
 
 
-def write_line(  # noqa: PLR0913 - one argument for each fact of the line
+def write_line(  # noqa: PLR0913 - each argument is a fact of the line
     operation: str,
     response: Response,
-    request: Mapping[str, Any],
+    request_context: Mapping[str, Any],
     invocation: Invocation,
     *,
     latency_ms: float,
     cold_start: bool,
     deprecated: bool,
 ) -> None:
-    """Write the line of a request, without the logger, which is slower.
+    """Write the line of a request.
 
-    Members without a value are left out, because log bytes are billed.
+    Members without a value are left out, because AWS bills the log by its bytes.
 
     Args:
         operation: The operation's name in the interface.
         response: The response.
-        request: The event's `requestContext`. The heartbeat's context has a stage of its own, so
-            that it is not counted among the clients' requests.
+        request_context: The event's `requestContext`. The heartbeat's context has a stage of its
+            own, so that CloudWatch does not count it among the clients' requests.
         invocation: The invocation that answered the request.
         latency_ms: The time from the event to the response, in milliseconds.
         cold_start: Whether the request is the first of this execution environment.
@@ -113,8 +113,8 @@ def write_line(  # noqa: PLR0913 - one argument for each fact of the line
     line: dict[str, Any] = {
         "level": "INFO",
         "timestamp": now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        **request_ids(request),
-        "Stage": request["stage"],
+        **request_ids(request_context),
+        "Stage": request_context["stage"],
         "Operation": operation,
         "Status": str(response.status),
         "Latency": round(latency_ms, 2),
@@ -138,5 +138,5 @@ def write_line(  # noqa: PLR0913 - one argument for each fact of the line
     if directives:
         milliseconds = int(now.timestamp() * 1000)
         line["_aws"] = {"Timestamp": milliseconds, "CloudWatchMetrics": directives}
-    # Write it in one piece: the local gateway answers requests in threads.
+    # The logger would be slower. Write the line in one piece: the local gateway runs threads.
     sys.stdout.write(to_json(line).decode() + "\n")

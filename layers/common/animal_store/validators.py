@@ -1,8 +1,8 @@
 """Validates data from outside: clients' bodies and the store's responses.
 
-To compile a model, pydantic's schema compiler must be imported, which would make a cold start 1.5
-times as long. `make build` therefore puts the compiled schemas next to this module. The source tree
-does not have them, so there they are compiled at import.
+Compiling a model needs pydantic, whose import would make a cold start 1.5 times as long. So
+`make build` puts the compiled schemas next to this module. A checkout does not have them: there,
+this module compiles them when it is imported.
 """
 
 from typing import Generic, TypeVar, cast
@@ -32,7 +32,7 @@ class Validator(Generic[Model]):
         self._validator = SchemaValidator(CORE_SCHEMAS[name])
 
     def validate(self, value: object) -> Model:
-        """Return a Python value as the model.
+        """Validate a Python value; return it as the model.
 
         Raises:
             ValidationError: It is not valid (pydantic_core's exception).
@@ -40,7 +40,7 @@ class Validator(Generic[Model]):
         return cast("Model", self._validator.validate_python(value))
 
     def validate_json(self, text: bytes) -> Model:
-        """Return JSON as the model.
+        """Validate JSON; return it as the model.
 
         Raises:
             ValidationError: It is not valid, or is not JSON (pydantic_core's exception).
