@@ -24,20 +24,19 @@ PARAMETERS = {
 PRODUCTION, STAGING = staged(**PARAMETERS), staged("staging", **PARAMETERS)
 API = PRODUCTION["Resources"]["Api"]["Properties"]
 FIREWALL = PRODUCTION["Resources"]["WebAcl"]["Properties"]
-BLOCK = ("Function", "Role", "LogGroup", "DeploymentAlarm", "HeartbeatAlarm")
 SAFEGUARDS = yaml.safe_load((ROOT / "tests/template/safeguards.yaml").read_text())
 
 
-@pytest.mark.parametrize("place", SAFEGUARDS)
-def test_resource_has_its_safeguards(place: str) -> None:
+@pytest.mark.parametrize("name_or_type", SAFEGUARDS)
+def test_resource_has_its_safeguards(name_or_type: str) -> None:
     resources = []
     for stack in (PRODUCTION, STAGING):
         for name, resource in stack["Resources"].items():
-            if place in {name, resource["Type"]}:
+            if name_or_type in {name, resource["Type"]}:
                 resources.append(resource | resource.get("Properties", {}))
     assert resources
     for resource in resources:
-        for member, value in SAFEGUARDS[place].items():
+        for member, value in SAFEGUARDS[name_or_type].items():
             assert resource.get(member) == value
 
 
@@ -47,23 +46,31 @@ def test_plain_sam_deploy_has_the_parameters_of_staging() -> None:
 
 
 def test_plain_sam_deploy_sets_the_role_for_access_logs_before_the_api() -> None:
-    # A reference is replaced by this id, but a text that equals the resource's name is not.
-    resources = staged("default", ApiGatewayAccount="account-1")["Resources"]
+    resources = staged("default")["Resources"]
     account = resources["ApiGatewayAccount"]
     assert account["Properties"] == {"CloudWatchRoleArn": "LoggingRole.Arn"}
     for resource in (account, resources["LoggingRole"]):
         assert resource["DeletionPolicy"] == "RetainExceptOnCreate"
-    assert resources["Api"]["Metadata"] == {"After": "account-1"}
+    assert "After: !If [HasApiGatewayLoggingRole, !Ref ApiGatewayAccount," in TEXT
 
 
 def test_functions_time_out_before_the_gateway_and_start_with_a_canary() -> None:
-    shared = PRODUCTION["Globals"]["Function"]
-    assert shared["Timeout"] < 29
-    assert shared["DeploymentPreference"]["Enabled"] == "true"
-    assert shared["DeploymentPreference"]["Type"] == "Canary10Percent5Minutes"
+    functions = PRODUCTION["Globals"]["Function"]
+    assert functions["Timeout"] < 29
+    assert functions["DeploymentPreference"] == {
+        "Enabled": "true",
+        "Type": "Canary10Percent5Minutes",
+        "Role": "CodeDeployRole.Arn",
+    }
 
 
-def test_both_stages_upload_what_the_bucket_seems_to_have() -> None:
+def test_production_without_an_alarm_email_is_refused() -> None:
+    rule = PRODUCTION["Rules"]["ProductionNeedsAlarmEmail"]
+    assert rule["RuleCondition"] is True
+    assert rule["Assertions"][0]["Assert"] is False
+
+
+def test_both_stages_replace_uploads_of_the_same_name() -> None:
     assert (ROOT / "samconfig.toml").read_text().count("\nforce_upload = true\n") == 2
 
 
@@ -96,16 +103,12 @@ def test_access_log_quotes_nothing_that_may_hold_a_key() -> None:
 
 
 @openapi.each_operation
-def test_operation_is_one_block_that_dashboard_and_outputs_name(
-    operation: openapi.Operation,
-) -> None:
-    name, start = operation.block, f"\n  # -- {operation.id} --"
-    block = TEXT.partition(start)[2].partition("\n  # -- ")[0]
-    for each in openapi.OPERATIONS:
-        for kind in BLOCK:
-            resource = each.block + kind
-            assert (resource in block) is (each == operation), resource
-    assert f"Alarms: [!Ref {name}DeploymentAlarm]" in block
+def test_operation_has_resources_of_its_own(operation: openapi.Operation) -> None:
+    name = operation.block
+    function = PRODUCTION["Resources"][f"{name}Function"]["Properties"]
+    assert function["Role"] == f"{name}Role.Arn"
+    assert function["LoggingConfig"] == {"LogGroup": f"{name}LogGroup"}
+    assert function["DeploymentPreference"] == {"Alarms": [f"{name}DeploymentAlarm"]}
     assert f"{name}LogGroup" in str(PRODUCTION["Outputs"]["LogGroups"])
     assert f"{name}Function:live" in str(PRODUCTION["Resources"]["Dashboard"])
 
@@ -121,13 +124,15 @@ def test_version_description_names_every_parameter_that_the_settings_use() -> No
     """A changed description makes a new version, which `live` then leads to."""
     settings = dict(TEMPLATE["Globals"]["Function"])
     del settings["DeploymentPreference"], settings["ReservedConcurrentExecutions"]
+    used = [
+        name for name in TEMPLATE["Parameters"] if f"'Ref': '{name}'" in str(settings)
+    ]
 
-    for parameter in TEMPLATE["Parameters"]:
-        is_used = str({"Ref": parameter}) in str(settings)
-        functions = properties_by_name(TEMPLATE, "AWS::Serverless::Function")
-        for function in functions.values():
-            description = str(function["VersionDescription"])
-            assert (f"${{{parameter}}}" in description) is is_used, parameter
+    assert used == ["Stage", "Architecture", "MemorySize"]
+    assert (
+        TEXT.count("VersionDescription: !Sub ${Stage} ${Architecture} ${MemorySize} MB")
+        == 1
+    )
 
 
 @pytest.mark.parametrize("kind", API["GatewayResponses"])
@@ -146,22 +151,31 @@ def test_gateway_answers_with_the_error_object(kind: str) -> None:
     assert response.get("StatusCode") == own_status
 
 
-def test_firewall_answers_above_a_limit_with_the_error_object() -> None:
-    response = FIREWALL["Rules"][0]["Action"]["Block"]["CustomResponse"]
-    body = FIREWALL["CustomResponseBodies"][response["CustomResponseBodyKey"]]
-    headers = {"Content-Type": "application/json"}
-    for header in response["ResponseHeaders"]:
-        headers[header["Name"]] = header["Value"]
-
-    openapi.check(openapi.find("POST", "/pets"), 429, headers, body["Content"])
-    assert response["ResponseCode"] == 429
-
-
-def test_firewall_limits_each_key_before_it_lets_it_through() -> None:
-    _, per_key, rule = sorted(FIREWALL["Rules"], key=lambda each: each["Priority"])
+def test_firewall_limits_addresses_and_keys_before_it_allows_a_key() -> None:
+    per_address, per_key, allowed = FIREWALL["Rules"]
+    assert [rule["Priority"] for rule in FIREWALL["Rules"]] == [0, 1, 2]
     # However often the scheme's case and spaces change, it is one key.
     for transformation in ("COMPRESS_WHITE_SPACE", "LOWERCASE"):
         assert transformation in str(per_key)
-    pattern = rule["Statement"]["RegexMatchStatement"]["RegexString"]
+    pattern = allowed["Statement"]["RegexMatchStatement"]["RegexString"]
     # The contract suite sends keys of staging.
     assert re.search(pattern, f"Bearer animal_live_{'0' * 38}")
+    assert per_address["Action"] == per_key["Action"]
+
+
+def test_firewall_answers_above_a_limit_with_429() -> None:
+    response = FIREWALL["Rules"][0]["Action"]["Block"]["CustomResponse"]
+    assert response == {
+        "ResponseCode": 429,
+        "CustomResponseBodyKey": "too-many-requests",
+        "ResponseHeaders": [
+            {"Name": "Cache-Control", "Value": "no-store"},
+            {"Name": "X-Content-Type-Options", "Value": "nosniff"},
+            {"Name": "Retry-After", "Value": "30"},
+        ],
+    }
+    assert FIREWALL["CustomResponseBodies"]["too-many-requests"] == {
+        "ContentType": "APPLICATION_JSON",
+        "Content": '{"code":"too_many_requests",'
+        '"message":"Too many requests; try again later.","status":429}',
+    }

@@ -51,8 +51,10 @@ def test_limits_of_the_firewall_are_documented() -> None:
     web_acl = stack.staged()["Resources"]["WebAcl"]["Properties"]
     per_address, per_key, _ = [rule["Statement"] for rule in web_acl["Rules"]]
     assert per_address["RateBasedStatement"]["Limit"] == 3000
+    assert per_address["RateBasedStatement"]["EvaluationWindowSec"] == 60
     assert "requests per minute from one address | 3,000 | no limit |" in WORDS
     assert per_key["RateBasedStatement"]["Limit"] == 6000
+    assert per_key["RateBasedStatement"]["EvaluationWindowSec"] == 60
     assert "requests per minute with one API key | 6,000 | no limit |" in WORDS
 
 
