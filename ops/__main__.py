@@ -65,6 +65,7 @@ def _reset_inherited_state() -> None:
     for name in [*os.environ]:
         if name.startswith("PYTHON") and name not in _INHERITED_VARIABLES:
             del os.environ[name]
+    os.environ["SAM_CLI_TELEMETRY"] = "0"  # sam sends no usage data
     # If SIGCHLD is ignored, Python cannot read a child's exit status and reports success.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 

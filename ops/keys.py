@@ -12,7 +12,6 @@ from ops.stage import Stage, stage_named
 from tools.key_table import CHECK_HASH, KeyTable
 from tools.local.folder import DataFolder
 from tools.local.service import load_template, open_store
-from tools.local.store import create_tables
 
 app = typer.Typer(help="Issue, list and revoke API keys.", no_args_is_help=True)
 
@@ -31,11 +30,9 @@ def _table(stage: Stage | None) -> Iterator[KeyTable]:
     if stage:
         yield stage.keys()
         return
-    # Open the store in DATA, which a running service may also use, or at AWS_ENDPOINT_URL_DYNAMODB.
-    template = load_template()
-    with open_store(DataFolder()) as store:
-        create_tables(store.dynamodb, template.tables.values())
-        yield store.keys(template)
+    # This is the store in DATA, which a running service may also use.
+    with open_store(DataFolder(), load_template()) as service:
+        yield service.keys()
 
 
 @app.command()

@@ -26,8 +26,7 @@ def require_sam() -> None:
 
 def sam(*arguments: str, folder: Path) -> subprocess.Popen[bytes]:
     """Start sam in a folder; its output goes to the terminal."""
-    environment = os.environ | {"SAM_CLI_TELEMETRY": "0"}
-    return subprocess.Popen([SAM, *arguments], cwd=folder, env=environment)
+    return subprocess.Popen([SAM, *arguments], cwd=folder)
 
 
 def is_older(commit: str, other: str) -> bool:

@@ -4,7 +4,7 @@ import os
 import re
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -132,23 +132,25 @@ class KeyTable:
             raise KeyAdministrationError(
                 "Give the key, or its id from `list`: 12 hexadecimal digits."
             )
-        hashes = [key.hash for key in self.all() if key.hash.startswith(identifier)]
-        if len(hashes) != 1:
+        records = [key for key in self.all() if key.hash.startswith(identifier)]
+        if len(records) != 1:
             raise KeyAdministrationError(
-                f"{len(hashes)} keys have this id: see `list`."
+                f"{len(records)} keys have this id: see `list`."
             )
-        response = self.dynamodb.update_item(
+        (record,) = records
+        if record.state == "revoked":
+            return record
+        now, actor = int(time.time()), self.actor()
+        self.dynamodb.update_item(
             TableName=self.name,
-            Key={"hash": {"S": hashes[0]}},
-            UpdateExpression="SET revoked = if_not_exists(revoked, :now), "
-            "revokedBy = if_not_exists(revokedBy, :who)",
+            Key={"hash": {"S": record.hash}},
+            UpdateExpression="SET revoked = :now, revokedBy = :actor",
             ExpressionAttributeValues={
-                ":now": {"N": str(int(time.time()))},
-                ":who": {"S": self.actor()},
+                ":now": {"N": str(now)},
+                ":actor": {"S": actor},
             },
-            ReturnValues="ALL_NEW",
         )
-        return _record(response["Attributes"])
+        return replace(record, revoked=now, revokedBy=actor)
 
 
 def _record(item: Any) -> KeyRecord:

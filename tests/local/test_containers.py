@@ -39,10 +39,11 @@ def test_sam_local_keeps_the_contract_and_shares_its_store(tmp_path: Path) -> No
             command.split(),
             executable=ROOT / ".tools/sam/bin/sam",
             cwd=ROOT,
-            env=environment(SAM_CLI_TELEMETRY="0"),
+            env=environment(),
         )
         assert json.loads(json.loads(output)["body"])[-1] == pet
-        check_contract(service, "tests/contract/expected_failures/sam-local.yaml")
+        expected_failures = "tests/contract/expected_failures/sam-local.yaml"
+        check_contract(service.base_url, service.api_key, expected_failures)
         # For HEAD, which no route has, sam prints a traceback.
         running = service.console.read_text()
         # A terminal sends a signal to each process of the group.

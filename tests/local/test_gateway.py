@@ -1,7 +1,8 @@
-"""The local gateway: template.yaml, the functions' events, and the answers in their place."""
+"""The local gateway: the events that functions get, and the responses in their place."""
 
+import json
 import time
-from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -11,71 +12,32 @@ import pytest
 from starlette.routing import request_response
 from starlette.testclient import TestClient
 
+from tests.support import dynamodb_local
 from tests.support.in_process import own_layer
+from tests.support.processes import check_contract
+from tools import ROOT, CommandError
 from tools.key_table import EXAMPLE_KEY
-from tools.local import LocalError, template
-from tools.local.gateway import Gateway, load_handlers
+from tools.local import service
+from tools.local.app import application
+from tools.local.folder import DataFolder
+from tools.local.gateway import Gateway
+from tools.local.listener import listen
 from tools.local.service import load_template
+from tools.local.store import Database
+from tools.local.store_server import serve
+from tools.local.template import load, read
 
-TEMPLATE = """\
-Parameters:
-  Stage: {Type: String}
-Globals:
-  Function:
-    Handler: app.handler
-    Timeout: 10
-    Environment: {Variables: {TABLE: !Ref NotesTable, AWS_ENDPOINT_URL: https://a.vpce.amazonaws.com}}
-Resources:
-  Api:
-    Type: AWS::Serverless::Api
-    Properties:
-      StageName: !Ref Stage
-      BinaryMediaTypes: [image~1png]
-      GatewayResponses:
-        DEFAULT_5XX: &response
-          ResponseParameters: {Headers: {Cache-Control: "'no-store'"}}
-          ResponseTemplates: {text/plain: of the template}
-        MISSING_AUTHENTICATION_TOKEN: {<<: *response, StatusCode: 404}
-        INTEGRATION_TIMEOUT: {<<: *response, StatusCode: 504}
-  SharedLayer:
-    Type: AWS::Serverless::LayerVersion
-    Properties: {ContentUri: layer}
-  ReadNote:
-    Type: AWS::Serverless::Function
-    Properties:
-      Description: !Sub "${Stage}: ignored"
-      CodeUri: code
-      Events:
-        Get: {Type: Api, Properties: {Path: "/{kind}/{id}", Method: get, RestApiId: !Ref Api}}
-        GetAll: {Type: Api, Properties: {Path: "/notes/all", Method: get, RestApiId: !Ref Api}}
-        Heartbeat: {Type: Schedule, Properties: {Schedule: rate(5 minutes), Input: !Sub "${Stage}"}}
-  NotesTable:
-    Type: AWS::DynamoDB::Table
-    Properties:
-      AttributeDefinitions: [{AttributeName: id, AttributeType: S}]
-      KeySchema: [{AttributeName: id, KeyType: HASH}]
-      DeletionProtectionEnabled: true
-"""
-ECHO = """\
-import json, os
-import module_of_the_layer
-def handler(event, context):
-    variables = [os.environ["TABLE"], os.environ.get("AWS_ENDPOINT_URL")]
-    return {"statusCode": 200, "headers": {}, "body": json.dumps([event, variables])}
-"""
+
+def echo(event: dict[str, Any], _: object) -> dict[str, Any]:
+    """Answer with the event."""
+    return {"statusCode": 200, "headers": {}, "body": json.dumps(event)}
 
 
 @pytest.fixture
-def gateway(tmp_path: Path) -> Iterator[Gateway]:
-    """The gateway of a template, a function that echoes its event, and a layer."""
-    (tmp_path / "code").mkdir()
-    (tmp_path / "code/app.py").write_text(ECHO)
-    (tmp_path / "layer").mkdir()
-    (tmp_path / "layer/module_of_the_layer.py").touch()
-    (tmp_path / "template.yaml").write_text(TEMPLATE)
-    with own_layer():
-        loaded = template.load(tmp_path / "template.yaml", {"Stage": "test"})
-        yield Gateway(loaded, load_handlers(loaded))
+def gateway() -> Gateway:
+    """The gateway of template.yaml in the stage `test`, whose functions echo their events."""
+    template = load_template("test")
+    return Gateway(template, dict.fromkeys(template.functions, echo))
 
 
 def get(gateway: Gateway, path: str, **request: Any) -> httpx2.Response:
@@ -86,29 +48,28 @@ def get(gateway: Gateway, path: str, **request: Any) -> httpx2.Response:
 
 def test_function_gets_the_event_of_a_rest_api(gateway: Gateway) -> None:
     headers = [("X-Forwarded-For", "6.6.6.6"), ("A", "1"), ("A", "2")]
-    headers.append(("Content-Type", "Image/PNG; q=1"))
+    headers.append(("Content-Type", "Application/JSON; q=1"))
 
-    path = "/a%2Fb%2520/1?q=1&q=2"
+    path = "/v1/pets/a%2Fb%2520?q=1&q=2"
     response = get(gateway, path, content=b"\xff", headers=headers)
 
-    event, variables = response.json()
-    assert variables == ["animal-store-local-NotesTable", None]
+    event = response.json()
     assert event.pop("headers")["a"] == "2"
-    values = event.pop("multiValueHeaders")
-    assert values["a"] == ["1", "2"]
-    assert values["x-forwarded-for"] == ["192.0.2.1"]
+    multi_value_headers = event.pop("multiValueHeaders")
+    assert multi_value_headers["a"] == ["1", "2"]
+    assert multi_value_headers["x-forwarded-for"] == ["192.0.2.1"]
     assert event == {
-        "resource": "/{kind}/{id}",
-        "path": "/a%2Fb%2520/1",
+        "resource": "/v1/pets/{petId}",
+        "path": "/v1/pets/a%2Fb%2520",
         "httpMethod": "GET",
         "queryStringParameters": {"q": "2"},
         "multiValueQueryStringParameters": {"q": ["1", "2"]},
-        "pathParameters": {"kind": "a%2Fb%2520", "id": "1"},
+        "pathParameters": {"petId": "a%2Fb%2520"},
         "stageVariables": None,
         "requestContext": {
             "domainName": "localhost",
             "identity": {"sourceIp": "192.0.2.1"},
-            "path": "/a%2Fb%2520/1",
+            "path": "/v1/pets/a%2Fb%2520",
             "requestId": response.headers["x-amzn-RequestId"],
             "stage": "test",
         },
@@ -117,18 +78,26 @@ def test_function_gets_the_event_of_a_rest_api(gateway: Gateway) -> None:
     }
 
 
-def test_fixed_segment_of_a_route_comes_before_a_parameter(gateway: Gateway) -> None:
-    event, _ = get(gateway, "/notes/all").json()
+def test_fixed_segment_of_a_route_comes_before_a_parameter(tmp_path: Path) -> None:
+    document = read(ROOT / "template.yaml")
+    events = document["Resources"]["GetPetFunction"]["Properties"]["Events"]
+    events["Api"]["Properties"]["Path"] = "/{version}/pets"
+    file = tmp_path / "template.json"
+    file.write_text(json.dumps(document))
 
-    assert event["resource"] == "/notes/all"
+    route, _ = load(file, {}).find("GET", "/v1/pets")
+
+    assert route.function == "ListPetsFunction"
 
 
 def test_intrinsic_function_other_than_ref_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "template.yaml"
-    file.write_text(TEMPLATE.replace("CodeUri: code", "CodeUri: !Sub code"))
+    document = read(ROOT / "template.yaml")
+    document["Globals"]["Function"]["Handler"] = {"Fn::Sub": "app.handler"}
+    file = tmp_path / "template.json"
+    file.write_text(json.dumps(document))
 
-    with pytest.raises(LocalError, match="only !Ref is served here, not "):
-        template.load(file, {"Stage": "test"})
+    with pytest.raises(CommandError, match="the local service supports only !Ref here"):
+        load(file, {})
 
 
 @pytest.mark.parametrize(
@@ -140,19 +109,19 @@ def test_intrinsic_function_other_than_ref_is_refused(tmp_path: Path) -> None:
         (lambda *_: time.sleep(0.2), 504, " Task timed out after 0.05 seconds\n"),
     ],
 )
-def test_function_that_fails_gets_the_templates_response(
+def test_failure_of_a_function_is_logged_and_gets_a_gateway_response(
     gateway: Gateway,
     capsys: pytest.CaptureFixture[str],
     result: Any,
     status: int,
     logged: str,
 ) -> None:
-    gateway.handlers["ReadNote"] = mock.Mock(side_effect=result)
-    gateway.template.functions["ReadNote"].timeout_s = 0.05
+    gateway.handlers["GetPetFunction"] = mock.Mock(side_effect=result)
+    gateway.template.functions["GetPetFunction"].timeout_s = 0.05
 
-    response = get(gateway, "/notes/1")
+    response = get(gateway, "/v1/pets/1")
 
-    assert (response.status_code, response.text) == (status, "of the template")
+    assert response.status_code == response.json()["status"] == status
     log = capsys.readouterr().err
     assert log.startswith(response.headers["x-amzn-RequestId"])
     assert logged in log
@@ -182,10 +151,10 @@ def test_log_says_why_a_request_is_unauthorized(
     reason: str,
 ) -> None:
     response = {"statusCode": 401, "headers": {}, "body": ""}
-    gateway.handlers["ReadNote"] = lambda *_: response
+    gateway.handlers["GetPetFunction"] = lambda *_: response
     caplog.set_level("INFO", "tools.local.gateway")
 
-    get(gateway, "/notes/1", headers={"Authorization": authorization})
+    get(gateway, "/v1/pets/1", headers={"Authorization": authorization})
 
     (message,) = caplog.messages
     assert message.startswith(f"401: {reason}")
@@ -195,6 +164,22 @@ def test_9000_parameters_take_less_than_half_a_second(gateway: Gateway) -> None:
     query = "&".join(f"n{number}" for number in range(9000))
 
     started = time.process_time()
-    get(gateway, f"/notes/1?{query}")
+    get(gateway, f"/v1/pets?{query}")
 
     assert time.process_time() - started < 0.5
+
+
+@pytest.mark.slow
+def test_contract_holds_if_dynamodb_local_takes_the_stores_place(
+    tmp_path: Path,
+) -> None:
+    with (
+        dynamodb_local.serve() as endpoint,
+        own_layer(),
+        mock.patch.dict(service._SETTINGS, AWS_ENDPOINT_URL=endpoint),
+        mock.patch.object(Database, "answer_new_clients", nullcontext),
+        service.open_store(DataFolder(tmp_path), load_template()) as store,
+        serve(application(store.gateway()), listen("127.0.0.1", 0)) as port,
+    ):
+        assert store.dynamodb.meta.endpoint_url == endpoint
+        check_contract(f"http://127.0.0.1:{port}/v1", store.api_key())

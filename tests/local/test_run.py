@@ -1,4 +1,4 @@
-"""`make run`, `make reset` and `animal-store invoke` as a person at a terminal meets them."""
+"""`make run`, `make reset` and `animal-store invoke`, as a developer uses them."""
 
 import json
 import os
@@ -16,22 +16,17 @@ from botocore.session import Session
 from typer.testing import CliRunner, Result
 
 from ops.cli import app
-from tests.support import dynamodb_local
 from tests.support.in_process import own_layer
-from tests.support.processes import (
-    RunningService,
-    check_contract,
-    run_service,
-)
+from tests.support.processes import RunningService, run_service
 from tests.support.waiting import wait_for
 from tools import ROOT
 from tools.local.folder import DataFolder
 from tools.local.listener import listen_on_port
-from tools.local.service import ENDPOINT_VARIABLE, open_store
+from tools.local.service import load_template, open_store
 
 
 def command(data: Path, *arguments: str, **variables: str) -> Result:
-    """Run `animal-store` in this process; `run` starts no server."""
+    """Run a command of `animal-store` in this process; `run` does everything but serve."""
     variables = {"PORT": "0", "DATA": str(data), **variables}
     with own_layer(), mock.patch("uvicorn.Server.run"):
         return CliRunner().invoke(app, arguments, env=variables)
@@ -101,7 +96,7 @@ def test_invoke_ends_with_status_1_if_the_service_fails(tmp_path: Path) -> None:
         ("[]", "TypeError: "),
         (
             '{"httpMethod": "GET", "path": "/pets"}',
-            "LocalError: no function answers GET /pets",
+            "CommandError: no function answers GET /pets",
         ),
     ],
 )
@@ -140,16 +135,14 @@ def test_settings_of_the_user_do_not_lead_to_aws(tmp_path: Path) -> None:
         "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true",
         "http_proxy": "http://127.0.0.1:1",
         "no_proxy": "",
-        ENDPOINT_VARIABLE: "http://localhost:8000",
     }
 
     with own_layer():
         os.environ.update(variables)
-        with open_store(DataFolder(tmp_path)) as service:
+        with open_store(DataFolder(tmp_path), load_template()):
             once = Config(retries={"total_max_attempts": 1})
             sqs: Any = Session().create_client("sqs", config=once)
 
-            assert service.dynamodb.meta.endpoint_url == "http://localhost:8000"
             assert os.environ["AWS_ACCESS_KEY_ID"] == "local"
             with pytest.raises(EndpointConnectionError, match=r"http://127\.0\.0\.1:9"):
                 sqs.list_queues()
@@ -166,15 +159,6 @@ def test_key_of_this_machine_stays_until_it_is_revoked(tmp_path: Path) -> None:
 
     command(tmp_path, "run")
     assert file.read_text() != key
-
-
-@pytest.mark.slow
-def test_contract_holds_over_http_on_amazons_engine(tmp_path: Path) -> None:
-    with (
-        dynamodb_local.serve() as endpoint,
-        run_service(tmp_path, **{ENDPOINT_VARIABLE: endpoint}) as service,
-    ):
-        check_contract(service)
 
 
 def test_data_stays_when_the_service_stops_and_starts_again(tmp_path: Path) -> None:
@@ -194,11 +178,6 @@ def test_data_stays_when_the_service_stops_and_starts_again(tmp_path: Path) -> N
     [
         ("PORT", "abc", "cannot listen on port abc: "),
         ("DATA", f"{ROOT}/README.md", f"DATA={ROOT}/README.md cannot be used: "),
-        (
-            ENDPOINT_VARIABLE,
-            "http://dynamodb.example",
-            f"{ENDPOINT_VARIABLE}=http://dynamodb.example is not on this",
-        ),
     ],
 )
 def test_setting_that_cannot_be_used_is_named(

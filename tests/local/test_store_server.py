@@ -1,23 +1,30 @@
-"""The store as containers reach it: one address, and one access key id."""
+"""The server through which functions in containers reach the store."""
 
 import socket
 
 import httpx2
 import pytest
 
-from tests.support.handlers import DATABASE
+from tests.support.handlers import ANIMALS, DATABASE, empty_store
 from tools.local.store_server import serve_store
 
 
-# 192.0.2.1 is not this machine's: the store listens on the loopback address instead.
+# 192.0.2.1 is not an address of this machine, so the server uses the loopback address instead.
 @pytest.mark.parametrize("address", ["127.0.0.1", "192.0.2.1"])
-def test_store_listens_on_a_loopback_address_and_refuses_another_key(
+def test_store_answers_only_its_access_key_id_on_one_loopback_address(
     address: str,
 ) -> None:
+    empty_store()
+    request = {"TableName": ANIMALS, "Key": {"pk": {"S": "pet"}, "id": {"N": "2"}}}
+    headers = {"X-Amz-Target": "DynamoDB_20120810.GetItem"}
     with serve_store(DATABASE, address) as (port, access_key_id):
-        headers = {"Authorization": f"Credential={access_key_id[:-1]}/"}
-        response = httpx2.post(f"http://127.0.0.1:{port}/", headers=headers)
+        with httpx2.Client(base_url=f"http://127.0.0.1:{port}") as http:
+            headers["Authorization"] = f"Credential={access_key_id}/"
+            accepted = http.post("/", headers=headers, json=request)
+            headers["Authorization"] = f"Credential={access_key_id[:-1]}/"
+            refused = http.post("/", headers=headers, json=request)
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.2", port))
 
-    assert response.status_code == 403
+    assert accepted.json()["Item"]["name"] == {"S": "Mia"}
+    assert refused.status_code == 403

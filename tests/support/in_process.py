@@ -38,14 +38,14 @@ def clients_by_stage(data: Path) -> Iterator[tuple[dict[str, TestClient], str]]:
 
     Only production has the firewall.
     """
-    template = load_template()
+    store = open_store(DataFolder(data), load_template())
     with ExitStack() as stack:
         with own_layer():
-            service = stack.enter_context(open_store(DataFolder(data)))
-            staging = service.gateway(template)
+            service = stack.enter_context(store)
+            staging = service.gateway()
         production = Gateway(load_template(Waf="true"), staging.handlers)
         clients = {}
         for name, gateway in (("staging", staging), ("production", production)):
             client = TestClient(application(gateway), BASE_URL, follow_redirects=False)
             clients[name] = stack.enter_context(client)
-        yield clients, service.api_key(template)
+        yield clients, service.api_key()

@@ -73,11 +73,11 @@ def run_service(
             process.terminate()
 
 
-def check_contract(service: RunningService, expected_failures: str = "") -> None:
+def check_contract(base_url: str, api_key: str, expected_failures: str = "") -> None:
     """Run the contract suite on a service."""
     variables = {
-        "BASE_URL": service.base_url,
-        "API_KEY": service.api_key,
+        "BASE_URL": base_url,
+        "API_KEY": api_key,
         "EXPECTED_FAILURES": expected_failures,
     }
     output = run("make", "contract", cwd=ROOT, timeout_s=1200, **variables)

@@ -1,4 +1,4 @@
-"""The service as one ASGI application: the API as API Gateway would answer, and a page about it."""
+"""The ASGI application of `make run`: the API, its document, and a page that shows it."""
 
 from pathlib import Path
 from urllib.parse import unquote
@@ -20,7 +20,7 @@ _PAGE = Path(__file__).with_name("docs.html").read_bytes()
 
 
 def application(gateway: Gateway) -> Starlette:
-    """Make the ASGI application of a gateway."""
+    """Make the ASGI application that serves a gateway's API."""
     routes = [
         Route("/", RedirectResponse("/docs"), methods=["GET"]),
         Route("/docs", HTMLResponse(_PAGE), methods=["GET"]),
@@ -28,7 +28,7 @@ def application(gateway: Gateway) -> Starlette:
         Route("/openapi.yaml", _openapi),
     ]
     app = Starlette(routes=routes)
-    # Another site's page may have a host name that leads here (DNS rebinding).
+    # Refuse requests of other sites' pages whose host name leads to this machine (DNS rebinding).
     hosts = ["127.0.0.1", "localhost"]
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts)
     app.add_middleware(OriginForm)
@@ -37,16 +37,17 @@ def application(gateway: Gateway) -> Starlette:
 
 
 class OriginForm:
-    """Middleware that reads a request target in absolute form (RFC 9112, section 3.2.2).
+    """Middleware that accepts request targets in absolute form (RFC 9112, section 3.2.2).
 
-    `curl -x` sends it: `GET http://127.0.0.1:3000/v1/pets`. Its host replaces the header Host.
+    A client that has a proxy sends such a target: `GET http://127.0.0.1:3000/v1/pets`. The host in
+    the target replaces the header `Host`.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on with the path of its target."""
+        """Replace a target in absolute form by its path, and pass the request on."""
         target: bytes = scope.get("raw_path", b"/")
         if b"://" in target and not target.startswith(b"/"):
             host, _, path = target.partition(b"://")[2].partition(b"/")
@@ -60,7 +61,7 @@ class OriginForm:
 
 
 def _openapi(request: Request) -> Response:
-    """Answer with the document, which has this server as its only one."""
+    """Answer with openapi.yaml, in which this server is the only one."""
     servers = [{"url": f"http://{request.headers['host']}/v1"}]
     text = yaml.safe_dump(load_openapi() | {"servers": servers}, sort_keys=False)
     return Response(text, media_type="application/yaml")

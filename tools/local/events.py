@@ -1,4 +1,4 @@
-"""The files in `events/`: what they rely on, and `animal-store invoke`, which takes one."""
+"""`animal-store invoke` and the store for the events in `events/`."""
 
 import io
 import json
@@ -14,9 +14,8 @@ import typer
 from animal_store import api_key
 from boto3.dynamodb.types import TypeSerializer
 
-from tools import ROOT
+from tools import ROOT, CommandError
 from tools.key_table import EXAMPLE_KEY, KeyRecord
-from tools.local import LocalError
 from tools.local.folder import DataFolder
 from tools.local.gateway import Gateway
 from tools.local.service import LocalService, examples, load_template, open_store
@@ -26,12 +25,12 @@ if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
 _ANIMALS = 5
-# Longer than a function's own timeout: someone may be at a breakpoint.
+# A function gets more time than its timeout, because somebody may be debugging it.
 _SECONDS = 15 * 60
 
 
 def add_pets(dynamodb: "DynamoDBClient", table: str) -> None:
-    """Add openapi.yaml's examples to a store without animals; one with a counter keeps its own."""
+    """Add five animals like the examples in openapi.yaml, unless the store has a counter."""
     items = [{"pk": "counter", "id": 0, "value": _ANIMALS}]
     for number, example in zip(range(_ANIMALS), cycle(examples()), strict=False):
         items.append({"pk": "pet", "id": number + 1, **example})
@@ -43,43 +42,47 @@ def add_pets(dynamodb: "DynamoDBClient", table: str) -> None:
 
 
 def events_folder() -> DataFolder:
-    """Return the folder of a store in which the example key is valid."""
+    """Return the folder of the store for events, in which the example key is valid."""
     return DataFolder(DataFolder().path / "events")
 
 
 def add_examples(gateway: Gateway, service: LocalService) -> None:
-    """Prepare a local store: each file in `events/` gets the response that its name promises."""
+    """Add the API key, animals and creations without which events get other responses.
+
+    Each file in `events/` then gets the response that its name announces.
+    """
     key = KeyRecord(api_key.digest(EXAMPLE_KEY), "events", int(time.time()))
-    service.keys(gateway.template).put(key)
-    add_pets(service.dynamodb, gateway.template.tables["AnimalsTable"]["TableName"])
-    # create-422.json repeats the Idempotency-Key of one of these with another animal.
+    service.keys().put(key)
+    tables = service.template.tables
+    add_pets(service.dynamodb, tables["AnimalsTable"]["TableName"])
+    # create-422.json needs one of these: it repeats their Idempotency-Key with another animal.
     for creation in ROOT.glob("events/*-201-idempotency-key.json"):
         with redirect_stdout(io.StringIO()):
             gateway.invoke(*read_event(gateway.template, creation), _SECONDS)
 
 
 def read_event(template: Template, path: Path) -> tuple[str, dict[str, Any]]:
-    """Read an event; return the function to which its path and method lead, and the event."""
+    """Read a file with an event; return the logical id of the event's function, and the event."""
     try:
         event = json.loads(path.read_text("utf-8"))
         route, _ = template.find(event["httpMethod"], event["path"])
-    except (LocalError, ValueError, LookupError, TypeError) as error:
+    except (CommandError, ValueError, LookupError, TypeError) as error:
         why = f"{type(error).__name__}: {error}"
-        raise LocalError(f"{path} is not an event of API Gateway: {why}") from error
+        raise CommandError(f"{path} is not an event of API Gateway: {why}") from error
     return route.function, event
 
 
 def invoke(event: Path) -> None:
-    """Run one handler with an event of API Gateway, on a store for events alone (DATA).
+    """Run a function with an event of API Gateway, on a store that only events use (DATA).
 
-    Its response goes to stdout, its log to stderr. The status is 1 if the response is a failure of
-    the service.
+    The response goes to stdout, the function's log to stderr. The exit status is 1 if the response
+    is a failure of the service.
     """
-    # The cursors in the events are of this stage.
-    template = load_template(stage="staging")
+    # A cursor is valid in one stage, and those in the events are staging's.
+    template = load_template("staging")
     function, content = read_event(template, event)
-    with redirect_stdout(sys.stderr), open_store(events_folder()) as service:
-        gateway = service.gateway(template)
+    with redirect_stdout(sys.stderr), open_store(events_folder(), template) as service:
+        gateway = service.gateway()
         add_examples(gateway, service)
         response = gateway.invoke(function, content, _SECONDS)
     print(json.dumps(response, indent=2, ensure_ascii=False))

@@ -1,10 +1,11 @@
-"""Evaluates DynamoDB's expressions, in the forms that this service uses; refuses others."""
+"""Evaluates the forms of DynamoDB's expressions that this service uses, and refuses others."""
 
 import re
 from pathlib import Path
 from typing import Any
 
-Value = dict[str, Any]  # one member, whose name is the value's type
+Value = dict[str, Any]
+"""A value and its type, such as `{"N": "1"}`."""
 Item = dict[str, Value]
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ReservedWords.html
 RESERVED_WORDS = frozenset(
@@ -14,7 +15,7 @@ _ZERO: Value = {"N": "0"}
 
 
 class DynamoDBError(Exception):
-    """An error response of DynamoDB: a message for people, a code for programs, other members."""
+    """An error response of DynamoDB: its message, its code and any other members."""
 
     def __init__(
         self, message: str, code: str = "ValidationException", **members: Any
@@ -33,7 +34,7 @@ def unsupported(feature: str) -> DynamoDBError:
 
 
 class Expressions:
-    """The expressions of one request."""
+    """The expressions of one request. DynamoDBError: a placeholder is missing or unused."""
 
     def __init__(self, request: dict[str, Any]) -> None:
         names = request.get("ExpressionAttributeNames", {})
@@ -43,17 +44,17 @@ class Expressions:
         }
         self._placeholders = names | values
         used = {*re.findall(r"[#:]\w+", " ".join(self._expressions.values()))}
-        # DynamoDB also refuses an empty member.
+        # DynamoDB also refuses a request in which `Key` or another member is `{}`.
         if used != self._placeholders.keys() or {} in request.values():
             raise DynamoDBError(
                 f"Names and values must match those used in {self._expressions}"
             )
 
     def condition_holds(self, item: Item) -> bool:
-        """Return whether an item meets the condition; without a condition, it does."""
+        """Return whether an item meets the request's condition, if there is one."""
         if "ConditionExpression" not in self._expressions:
             return True
-        # Evaluate every comparison, even after one holds, so that a mistake is always reported.
+        # Evaluate every comparison, so that one with a mistake is always reported.
         alternatives = [
             [self._comparison_holds(item, test) for test in text.split(" AND ")]
             for text in self._expressions["ConditionExpression"].split(" OR ")
@@ -72,7 +73,7 @@ class Expressions:
         raise unsupported(f"the condition {text!r}")
 
     def key_condition(self) -> Item:
-        """Return the value that the hash key must equal and, if any, the range key must exceed."""
+        """Return the hash key of a query, and the range key after which it starts, if any."""
         tests = self._expressions["KeyConditionExpression"].split(" AND ")
         match [self._tokens(test) for test in tests]:
             case [[name, "=", dict(value)]]:
@@ -82,37 +83,24 @@ class Expressions:
         raise unsupported(f"the condition {tests}")
 
     def changes(self, item: Item) -> Item:
-        """Return the new values of the attributes that the update changes."""
+        """Return the new values of the attributes that the request's update changes."""
         if "UpdateExpression" not in self._expressions:
             return {}
         section, _, assignments = self._expressions["UpdateExpression"].partition(" ")
         changes: Item = {}
-        for assignment in re.split(r",(?![^(]*\))", assignments):
+        for assignment in assignments.split(","):
             match [section, *self._tokens(assignment)]:
                 case ["ADD", name, {"N": number}]:
-                    # Add in Python: SQLite returns a float for a sum of more than 64 bits.
                     total = int(item.get(name, _ZERO)["N"]) + int(number)
                     changes[name] = {"N": str(total)}
                 case ["SET", name, "=", dict(value)]:
                     changes[name] = value
-                case [
-                    "SET",
-                    name,
-                    "=",
-                    "if_not_exists",
-                    "(",
-                    other,
-                    ",",
-                    dict(value),
-                    ")",
-                ]:
-                    changes[name] = item.get(other, value)
                 case _:
                     raise unsupported(f"the update {section} {assignment}")
         return changes
 
     def _tokens(self, text: str) -> list[Any]:
-        """Split an expression into tokens, and replace placeholders by their names and values."""
+        """Split an expression into tokens; replace placeholders by their names and values."""
         tokens = re.findall(r"[#:]?\w+|<=|\S", text)
         for token in tokens:
             if token.upper() in RESERVED_WORDS:

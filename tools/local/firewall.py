@@ -1,6 +1,6 @@
-"""Applies the firewall's rule for API keys, as the web ACL in template.yaml defines it.
+"""Applies the firewall's rule for API keys, which the web ACL in template.yaml defines.
 
-The two rate-based rules are left out. AWS WAF acts before API Gateway looks for a route.
+AWS WAF applies it before API Gateway looks for a route. The two rate-based rules are left out.
 """
 
 import re
@@ -13,7 +13,7 @@ _MEDIA_TYPES = {"APPLICATION_JSON": "application/json"}
 
 
 class Firewall:
-    """A web ACL that allows requests if a header matches a regular expression.
+    """A web ACL that allows a request if one of its headers matches a regular expression.
 
     Args:
         web_acl: The properties of an AWS::WAFv2::WebACL with one rule whose action is Allow.
@@ -29,7 +29,7 @@ class Firewall:
         self._body = web_acl["CustomResponseBodies"][key]
 
     def allows(self, headers: Headers) -> bool:
-        """Return whether a request is allowed; repeated headers are joined by commas."""
+        """Return whether a request is allowed. The values of a repeated header are joined."""
         value = ",".join(headers.getlist(self._header))
         return re.search(self._pattern, value) is not None
 

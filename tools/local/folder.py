@@ -1,4 +1,4 @@
-"""The folder with the state of `make run` (DATA), which only one service may use at a time."""
+"""The folder that holds the data of `make run` (DATA). Only one service at a time may use it."""
 
 import fcntl
 import os
@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tools.local import LocalError
+from tools import CommandError
 
 
 class DataFolder:
-    """The folder, by default the one that DATA names; its files are only for their owner."""
+    """A folder, by default the one that DATA names. Only its owner can read the data in it."""
 
     def __init__(self, path: Path | None = None) -> None:
         # The shell does not expand the ~ in `make run DATA=~/x`.
@@ -18,49 +18,41 @@ class DataFolder:
         self.api_key = self.path / "api-key"
         self.log = self.path / "functions.log"
         self.store = self.path / "store"
-        self.database = self.store / "dynamodb.sqlite"
+        # The number is the version of the file's format.
+        self.database = self.store / "dynamodb-3.sqlite"
 
     @contextmanager
     def held_by_service(self) -> Iterator[None]:
-        """Hold the folder as its only service; LocalError if that cannot be done.
+        """Create the folder if it does not exist, and lock it until the end of the block.
 
-        Meanwhile this process creates only files that their owner alone can read: they hold keys
-        or clients' data.
+        CommandError: The folder cannot be used, or another service has locked it.
         """
-        others = os.umask(0o077)
         try:
-            with self._lock():
-                yield
-        finally:
-            os.umask(others)
-
-    @contextmanager
-    def _lock(self) -> Iterator[None]:
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            # `git add` is not to take the API key and the animals. Others' files are left alone.
+            self.path.mkdir(0o700, parents=True, exist_ok=True)
+            # Keep the API key and the animals out of git, but do not hide files that were there.
             if not any(self.path.iterdir()):
                 (self.path / ".gitignore").write_text("*\n", "utf-8")
+            self.log.touch(0o600)
             file = (self.path / "service").open("a")
         except OSError as error:
-            raise LocalError(
-                f"DATA={self.path} cannot be used: {error.strerror}. It is a folder of yours, such"
-                " as DATA=.local2"
+            raise CommandError(
+                f"DATA={self.path} cannot be used: {error.strerror}. Name a folder of your own,"
+                " such as DATA=.local2"
             ) from error
         with file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise LocalError(
+                raise CommandError(
                     f"DATA={self.path} is in use by `make run` or `make sam-local`. Stop that"
-                    " first, or use another folder and port: DATA=.local2 PORT=3001"
+                    " command, or use another folder and port: DATA=.local2 PORT=3001"
                 ) from None
             yield
 
     def refuse_other_version(self) -> None:
-        """Refuse a store that another version has left: it would be passed over in silence."""
+        """Raise CommandError if the folder has only the store of another version."""
         if any(self.store.glob("*")) and not self.database.exists():
-            raise LocalError(
+            raise CommandError(
                 f"{self.store} has the store of another version of this program. Use another"
                 " folder (DATA=.local2), or empty the store: make reset (with the same DATA)"
             )

@@ -1,22 +1,21 @@
-"""API Gateway's part: find the route and invoke its function, or answer in its place.
+"""A local API Gateway: finds the route of a request, and invokes the function that answers it.
 
-The functions' handlers are imported into this process, with one copy of the layer for all of them.
-On AWS each function has an execution environment. Here threads share one, so a handler must not
-keep the state of a request in a global variable.
+The handlers are imported into this process, with one copy of the layer for all of them. Threads run
+them at the same time, so a handler must not keep the state of a request in a global variable.
 
 Proxy events have payload version 1.0:
 https://docs.aws.amazon.com/apigateway/latest/developerguide/set-up-lambda-proxy-integrations.html
 
-Differences:
-- Names of headers are in lower case, as in ASGI.
+Differences from AWS:
+- The names of headers are in lower case, as in ASGI.
 - `requestContext` has only `domainName`, `identity.sourceIp`, `path` (without the stage, as behind
   a custom domain), `requestId` and `stage`.
 - A handler's context has only `get_remaining_time_in_millis`.
-- No body is too large.
-- A function that runs out of time gets 504, not 502.
-- A `Host` that is no name of this machine gets 400 with a plain text, not an Error.
-- A path with an encoded letter in a fixed segment (`/v1/%70ets`), or with two slashes in a row, is
-  404. An empty line before a request is 400.
+- The size of a body is not limited.
+- The response of a function that runs out of time is 504, not 502.
+- If `Host` is not a name of this machine, the response is 400 with a plain text, not an Error.
+- A path with an encoded letter in a fixed segment (`/v1/%70ets`) gets 404, and so does a path with
+  two slashes in a row. An empty line before a request gets 400.
 - The terminal says why a request got 401.
 """
 
@@ -39,7 +38,7 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from tools.local import LocalError
+from tools import CommandError
 from tools.local.template import Template
 
 Handler = Callable[[dict[str, Any], Any], Any]
@@ -48,36 +47,33 @@ _log = logging.getLogger(__name__)
 
 
 def load_handlers(template: Template) -> dict[str, Handler]:
-    """Import the layer, again if need be, and every handler, by logical id."""
-    os.environ |= {
-        name: value
-        for name, value in template.environment.items()
-        # The service has set those of the SDK.
-        if not name.startswith("AWS_")
-    }
-    functions = template.functions.items()
-    folders = [*template.layers, *(function.code for _, function in functions)]
-    sys.path[:0] = map(str, folders)
-    # The layer reads its environment when it is imported; the tools may have imported parts of it.
+    """Import the layer and each function's handler; return the handlers by logical id."""
+    for name, value in template.environment.items():
+        # This process has settings of its own for the SDK.
+        if not name.startswith("AWS_"):
+            os.environ[name] = value
+    sys.path[:0] = map(str, template.layers)
+    # Import the layer again if the tools have imported it: it reads the environment only then.
     for name in [*sys.modules]:
         if name.partition(".")[0] == "animal_store":
             del sys.modules[name]
     handlers = {}
-    for name, function in functions:
+    for name, function in template.functions.items():
+        sys.path.insert(0, str(function.code))
         module, _, attribute = function.handler.rpartition(".")
         handlers[name] = runpy.run_path(f"{function.code}/{module}.py")[attribute]
     return handlers
 
 
 class Gateway:
-    """A template and its handlers (by the logical ids of their functions)."""
+    """A local API Gateway for a template, with the functions' handlers by logical id."""
 
     def __init__(self, template: Template, handlers: dict[str, Handler]) -> None:
         self.template, self.handlers = template, handlers
         self._executor = ThreadPoolExecutor(64)
 
     async def handle(self, request: Request) -> Response:
-        """Answer a request as API Gateway would, whatever a client or a function does."""
+        """Answer a request as API Gateway would, even if the function or the client fails."""
         request_id = str(uuid.uuid4())
         response = await self._answer(request, request_id)
         response.headers["x-amzn-RequestId"] = request_id
@@ -91,8 +87,8 @@ class Gateway:
         try:
             body = await request.body()
             route, parameters = template.find(request.method, path)
-        # A client that has disconnected reads no response.
-        except (ClientDisconnect, LocalError):
+        # After ClientDisconnect, nobody reads the response.
+        except (ClientDisconnect, CommandError):
             return self._gateway_response("MISSING_AUTHENTICATION_TOKEN")
         event = _proxy_event(request, path, body, template.binary_media_types)
         event |= {"resource": route.resource, "pathParameters": parameters or None}
@@ -103,7 +99,7 @@ class Gateway:
         return response
 
     async def _run(self, function: str, event: dict[str, Any]) -> Response:
-        """Run a function within its time; log why it fails."""
+        """Run a function within its timeout; if it fails, log why and answer in its place."""
         seconds = self.template.functions[function].timeout_s
         loop = asyncio.get_running_loop()
         try:
@@ -113,7 +109,8 @@ class Gateway:
                 )
                 return Response(result["body"], result["statusCode"], result["headers"])
         except (Exception, SystemExit):
-            # A thread that overruns cannot be stopped. A TimeoutError may be the function's own.
+            # After a timeout, the function's thread goes on, because Python cannot stop a thread.
+            # `limit` tells it from a TimeoutError that the function itself raised.
             if limit.expired():
                 kind = "INTEGRATION_TIMEOUT"
                 why = f"Task timed out after {seconds:.2f} seconds"
@@ -133,9 +130,9 @@ class Gateway:
         return self.handlers[function](event, context)
 
     def _gateway_response(self, kind: str) -> Response:
-        """Make one of the template's gateway responses."""
+        """Return one of the template's gateway responses, such as DEFAULT_5XX."""
         declared = self.template.gateway_responses[kind]
-        # DEFAULT_5XX leaves the status as it is: here always that of a function that failed.
+        # DEFAULT_5XX declares no status. It is used only if a function failed, which is a 502.
         status = declared.get("StatusCode", 502)
         headers = {
             name: quoted.strip("'")
@@ -148,7 +145,7 @@ class Gateway:
 def _proxy_event(
     request: Request, path: str, body: bytes, binary_media_types: list[str]
 ) -> dict[str, Any]:
-    """Make the event that API Gateway would send, without what depends on the route."""
+    """Return the event of a request, without the members that depend on its route."""
     client = request.scope["client"][0]
     headers = _values(request.headers.items())
     headers |= {
@@ -180,7 +177,7 @@ def _proxy_event(
 
 
 def _values(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Collect the values of each name, in one pass: a request may have thousands."""
+    """Collect the values of each name in one pass, because a request may have thousands."""
     values: dict[str, list[str]] = {}
     for name, value in pairs:
         values.setdefault(name, []).append(value)
@@ -188,7 +185,7 @@ def _values(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def _why_unauthorized(headers: Headers) -> str:
-    """Say why a request has no valid key; a client is told no more than that it has none."""
+    """Return the reason of a 401, which the client is not told."""
     values = headers.getlist("authorization")
     scheme, _, key = "".join(values).strip().partition(" ")
     if len(values) != 1 or scheme.lower() != "bearer":

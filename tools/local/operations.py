@@ -1,7 +1,7 @@
 """Performs the operations of the local DynamoDB, each within one SQLite transaction.
 
-A table's hash key is a string. Its range key, if any, is a 64-bit integer, and its indexes have
-the same range key.
+The hash key of a table is a string. Its range key, if it has one, is a 64-bit integer and also the
+range key of its indexes.
 """
 
 import json
@@ -33,15 +33,11 @@ CREATE TABLE IF NOT EXISTS items (
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS tokens (token TEXT PRIMARY KEY) STRICT;
 """
-_QUERY = """
-SELECT item FROM items WHERE table_name = ? AND hash = ? AND range > ?
-ORDER BY range LIMIT ?
-"""
-# A query of an index reads only what it returns, because SQLite has an index of the attribute too.
+# With this index in SQLite, a query reads only the items that it returns.
 _CREATE_INDEX = """
 CREATE INDEX IF NOT EXISTS "{index}" ON items (table_name, item ->> '{path}', range, hash)
 """
-_QUERY_INDEX = """
+_QUERY = """
 SELECT item FROM items WHERE table_name = ? AND item ->> '{path}' = ? AND range > ?
 ORDER BY range, hash LIMIT ?
 """
@@ -51,24 +47,23 @@ _CONDITION_FAILED = "ConditionalCheckFailed"
 
 @dataclass
 class _Call:
-    """One request; each method performs an operation and returns the body of the response."""
+    """One request. Each public method performs an operation and returns the response's body."""
 
     execute: Execute
     operation: str
     request: Request
 
     def create_table(self) -> Response:
-        """Record the keys of a table and its indexes; an existing table keeps its items."""
+        """Record the keys of a table and of its indexes; an existing table keeps its items."""
         insert = "INSERT OR REPLACE INTO keys VALUES (?, ?, ?)"
         for index in [self.request, *self.request.get("GlobalSecondaryIndexes", [])]:
             attributes = [key["AttributeName"] for key in index["KeySchema"]]
-            key = (self._table, index.get("IndexName", ""))
-            self.execute(insert, (*key, json.dumps(attributes)))
-            if name := index.get("IndexName"):
-                path = f"$.{attributes[0]}.S"
-                self.execute(
-                    _CREATE_INDEX.format(index=f"{self._table}/{name}", path=path)
-                )
+            name, path = index.get("IndexName", ""), f"$.{attributes[0]}.S"
+            self.execute(insert, (self._table, name, json.dumps(attributes)))
+            create_index = _CREATE_INDEX.format(
+                index=f"{self._table}/{name}", path=path
+            )
+            self.execute(create_index)
         return {"TableDescription": self.request}
 
     def get_item(self) -> Response:
@@ -76,7 +71,7 @@ class _Call:
         return {"Item": item} if item else {}
 
     def write_item(self) -> Response:
-        """Put, update or delete an item, if the condition holds."""
+        """Put, update or delete an item if the request's condition holds."""
         item = self.request.get("Key") or self.request["Item"]
         key = self._primary_key(item)
         expressions, old = Expressions(self.request), self._read(key)
@@ -94,20 +89,18 @@ class _Call:
         else:
             replace = "INSERT OR REPLACE INTO items VALUES (?, ?, ?, ?)"
             self.execute(replace, (*key, json.dumps(new)))
-        match self.request.get("ReturnValues", "NONE"):
-            case "NONE":
+        match self.request.get("ReturnValues"):
+            case None:
                 return {}
             case "UPDATED_NEW":
                 return {"Attributes": changes}
-            case "ALL_NEW":
-                return {"Attributes": new}
             case other:
                 raise unsupported(f"the value {other} of ReturnValues")
 
     def transact_write_items(self) -> Response:
         insert = "INSERT OR IGNORE INTO tokens VALUES (?)"
-        # A stored token shows that its transaction was performed. DynamoDB keeps one for ten
-        # minutes.
+        # A transaction whose token is stored was performed before. DynamoDB forgets a token after
+        # ten minutes; this store never does.
         if not self.execute(insert, (self.request["ClientRequestToken"],)).rowcount:
             return {}
         reasons = []
@@ -127,21 +120,17 @@ class _Call:
         return {}
 
     def query(self) -> Response:
-        """Return items up to the limit; DynamoDB also ends a page at 1 MB."""
+        """Return at most `Limit` items. DynamoDB would also end a page at 1 MB."""
         index, limit = self.request.get("IndexName", ""), self.request.get("Limit", -1)
         if index and self.request.get("ConsistentRead"):
             raise DynamoDBError("Consistent reads are not supported on global indexes")
-        condition, keys = (
-            Expressions(self.request).key_condition(),
-            self._key_attributes(index),
-        )
+        condition = Expressions(self.request).key_condition()
+        keys = self._key_attributes(index)
         if [*condition] not in (keys, keys[:1]):
             raise DynamoDBError(f"Query condition missed key schema element: {keys}")
         ((value_type, value),) = condition[keys[0]].items()
         after = int(condition.get(keys[1], _MIN_RANGE_KEY)["N"])
-        select = _QUERY
-        if index:
-            select = _QUERY_INDEX.format(path=f"$.{keys[0]}.{value_type}")
+        select = _QUERY.format(path=f"$.{keys[0]}.{value_type}")
         rows = self.execute(select, (self._table, value, after, limit))
         items = [json.loads(item) for (item,) in rows]
         page = {"Items": items, "Count": len(items)}
@@ -160,7 +149,7 @@ class _Call:
         return str(self.request["TableName"])
 
     def _key_attributes(self, index: str = "") -> list[str]:
-        """Return the names of the key attributes of the table or an index."""
+        """Return the names of the key attributes of the request's table, or of its index."""
         select = "SELECT attributes FROM keys WHERE (table_name, index_name) = (?, ?)"
         row = self.execute(select, (self._table, index)).fetchone()
         if row is None:
@@ -170,7 +159,7 @@ class _Call:
         return keys
 
     def _primary_key(self, item: Item) -> tuple[str, str, int]:
-        """Return an item's table, hash key and range key; 0 if the table has no range key."""
+        """Return an item's table, hash key and range key (0 if the table has none)."""
         match [item.get(name) for name in self._key_attributes()]:
             case [{"S": text}]:
                 return self._table, text, 0
@@ -179,7 +168,7 @@ class _Call:
         raise DynamoDBError(f"{item} lacks a key of {self._key_attributes()}")
 
     def _read(self, primary_key: tuple[str, str, int]) -> Item:
-        """Return the item with a key; empty if there is none."""
+        """Return the item with a key, or `{}` if there is none."""
         select = "SELECT item FROM items WHERE (table_name, hash, range) = (?, ?, ?)"
         row = self.execute(select, primary_key).fetchone()
         item: Item = json.loads(row[0]) if row else {}
@@ -220,7 +209,7 @@ _PARAMETERS = {
 
 
 def perform(execute: Execute, operation: str, request: Request) -> Response:
-    """Perform a request within a transaction, and return the response's body."""
+    """Perform a request within the caller's transaction, and return the response's body."""
     if operation not in _OPERATIONS:
         raise unsupported(f"the operation {operation}")
     for name in request.keys() - _PARAMETERS:

@@ -1,4 +1,4 @@
-"""`make run`: the whole service in this process, until Ctrl-C. `make reset`: an empty store."""
+"""`make run` serves the API in this process until Ctrl-C; `make reset` empties its store."""
 
 import json
 import logging
@@ -18,13 +18,13 @@ _log = logging.getLogger(__name__)
 
 
 def run() -> None:
-    """Serve the API on this machine (PORT, DATA, AWS_ENDPOINT_URL_DYNAMODB)."""
+    """Serve the API on this machine (variables: PORT, DATA)."""
     folder = DataFolder()
     logging.basicConfig(stream=sys.stdout, format="%(message)s")
     for name in (__package__, "uvicorn.access"):
         logging.getLogger(name).setLevel(logging.INFO)
-    # `breakpoint()` in a request's thread would wait for stdin for ever: switch it off. A debugger
-    # has a hook of its own.
+    # Ignore `breakpoint()`, which would wait for stdin for ever in the thread of a request. A
+    # debugger that needs it has set this variable.
     os.environ.setdefault("PYTHONBREAKPOINT", "0")
     with (
         folder.held_by_service(),
@@ -32,12 +32,11 @@ def run() -> None:
         folder.log.open("w", buffering=1, encoding="utf-8", errors="replace") as log,
         redirect_stdout(log),
         redirect_stderr(log),
-        open_store(folder) as service,
+        open_store(folder, load_template()) as service,
     ):
-        template = load_template()
-        app = application(service.gateway(template))
-        port, key = listener.getsockname()[1], service.api_key(template)
-        # A browser does not send what follows #.
+        app = application(service.gateway())
+        port, key = listener.getsockname()[1], service.api_key()
+        # A browser keeps the part of a URL after # to itself.
         more = f"""
 Docs: http://127.0.0.1:{port}/docs#key={key}
 Log of the functions: {folder.log}"""
@@ -49,7 +48,7 @@ Log of the functions: {folder.log}"""
 
 
 def greeting(port: int, key: str, more: str = "") -> str:
-    """Say where a service is, and how to call it."""
+    """Return a text that names a service's URL and key, and shows how to call it."""
     url = f"http://127.0.0.1:{port}/v1"
     header = f'-H "Authorization: Bearer {key}"'
     body = json.dumps(examples()[0])

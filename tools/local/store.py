@@ -1,14 +1,15 @@
 """A local DynamoDB: an SQLite database that answers an SDK client in the client's process.
 
-Each request is one SQLite transaction, which is on disk before the response is returned. The store
-supports the operations and parameters that `operations` lists; errors name any others.
+Each request is one SQLite transaction, which is on disk before the response is returned. The module
+`operations` lists the operations and parameters that the store supports. A request with any other
+gets an error that names it.
 """
 
 import json
 import sqlite3
 import threading
 import zlib
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import botocore
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
-from tools.local import LocalError
+from tools import CommandError
 from tools.local.expressions import DynamoDBError
 from tools.local.operations import SCHEMA, perform
 
@@ -26,19 +27,9 @@ if TYPE_CHECKING:
     from botocore.session import Session
     from types_boto3_dynamodb import DynamoDBClient
 
-_VERSION = 3
-"""The version of the file format; SQLite gives a new file 0."""
-
-_CREATE = f"""
-BEGIN IMMEDIATE;
-{SCHEMA}
-PRAGMA user_version = {_VERSION};
-COMMIT;
-"""
-
 
 class Database:
-    """A DynamoDB in a file, which is created if it does not exist."""
+    """A local DynamoDB in an SQLite file, which is created if it does not exist."""
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
@@ -48,24 +39,24 @@ class Database:
             path, timeout=10, isolation_level=None, check_same_thread=False
         )
         try:
-            (version,) = self._connection.execute("PRAGMA user_version").fetchone()
-            if version not in {0, _VERSION}:
-                raise sqlite3.DatabaseError("another version of this program wrote it")
-            self._connection.executescript(_CREATE)
+            self._connection.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
         except sqlite3.Error as error:
             self.close()
-            raise LocalError(
+            raise CommandError(
                 f"{path} cannot be used: {error}. Replace it with a good copy, or start with an"
                 " empty store: make reset (with the same DATA)"
             ) from error
 
     def close(self) -> None:
-        """Close the file, when no request is in progress."""
+        """Close the file. No request may be in progress."""
         self._connection.close()
 
     @contextmanager
     def answer_new_clients(self) -> "Iterator[None]":
-        """Answer the DynamoDB clients that are created inside the block, instead of the network."""
+        """Answer the requests of DynamoDB clients that are created inside the block.
+
+        Their requests never reach the network.
+        """
 
         def attach(session: "Session") -> None:
             events = session.get_component("event_emitter")
@@ -93,14 +84,13 @@ class Database:
             answer = {"__type": error_type, "message": error.message, **error.members}
             status = 400
         content = json.dumps(answer).encode()
-        # The SDK reads the body by calling `stream`.
+        # The SDK reads the response's body from `raw.stream()`.
         raw: Any = SimpleNamespace(stream=lambda: [content])
         headers: Any = {"x-amz-crc32": str(zlib.crc32(content))}
         return AWSResponse(request.url, status, headers, raw)
 
 
 def create_tables(client: "DynamoDBClient", tables: "Iterable[dict[str, Any]]") -> None:
-    """Create the tables that do not exist yet; expired items are never deleted."""
+    """Create the tables that do not exist, without the deletion of expired items."""
     for table in tables:
-        with suppress(client.exceptions.ResourceInUseException):
-            client.create_table(**table)
+        client.create_table(**table)

@@ -1,4 +1,4 @@
-"""Serves applications in a thread, such as the local store for functions in containers."""
+"""Serves ASGI applications in a thread, such as the local store for functions in containers."""
 
 import secrets
 from collections.abc import Iterator
@@ -23,14 +23,11 @@ from tools.local.store import Database
 def serve(
     application: Starlette, listener: socket, certificate: str | None = None
 ) -> Iterator[int]:
-    """Serve an application until the end of the block; yield its port.
+    """Serve an application on a socket until the end of the block; yield its port.
 
-    Args:
-        application: The application.
-        listener: The socket on which it listens.
-        certificate: The path of a certificate with its key, for HTTPS.
+    With the path of a certificate and its private key, it is served over HTTPS.
     """
-    # A container is seldom idle for ten minutes between two calls, so its connection is kept.
+    # Keep a container's connection while it is idle between two calls, for up to ten minutes.
     config = uvicorn.Config(
         application, log_config=None, timeout_keep_alive=600, ssl_certfile=certificate
     )
@@ -51,7 +48,7 @@ def serve_store(
 ) -> Iterator[tuple[int, str]]:
     """Answer DynamoDB requests at an address; yield the port and the only valid access key id.
 
-    The id is as hard to guess as a secret key, so signatures are not verified.
+    Signatures are not verified, because the access key id itself is as hard to guess as a secret.
     """
     access_key_id = secrets.token_hex(16)
 
@@ -59,7 +56,7 @@ def serve_store(
         authorization = request.headers.get("Authorization", "")
         if f"Credential={access_key_id}/" not in authorization:
             return Response(status_code=403)
-        # The store uses only the URL and the body of a request.
+        # The store reads only these two attributes of a request.
         sdk_request: Any = SimpleNamespace(url="", body=await request.body())
         target = request.headers["X-Amz-Target"]
         response = await run_in_threadpool(database.answer, target, sdk_request)
@@ -67,8 +64,8 @@ def serve_store(
 
     try:
         listener = listen(address, 0)
-    # If a virtual machine runs the container engine, its address is not one of this machine's,
-    # and leads to the loopback address.
+    # If the container engine runs in a virtual machine, the address is not one of this machine's.
+    # The virtual machine forwards it to the loopback address.
     except OSError:
         listener = listen("127.0.0.1", 0)
     application = Starlette(routes=[Route("/", answer, methods=["POST"])])

@@ -1,23 +1,23 @@
-"""Read the parts of template.yaml that run on one machine, and ignore the rest.
+"""Reads the parts of template.yaml that run on one machine, and ignores the rest.
 
-The values that are read may use only the intrinsic function `Ref`; any other raises LocalError.
+The only intrinsic function in these parts is `Ref`. Any other raises CommandError.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
+from re import Pattern
 from typing import Any, NamedTuple
 
 import yaml
 from starlette.routing import compile_path
 
-from tools.local import LocalError
+from tools import CommandError
 from tools.local.firewall import Firewall
 
 REGION = "us-east-1"
 _STACK = "animal-store-local"
-_compiled = lru_cache(compile_path)
 FUNCTION, LAYER = "AWS::Serverless::Function", "AWS::Serverless::LayerVersion"
 _CREATE_TABLE = (
     "AttributeDefinitions",
@@ -28,16 +28,17 @@ _CREATE_TABLE = (
 
 
 class Route(NamedTuple):
-    """A resource, such as `/v1/pets/{petId}`, a method of it, and its function's logical id."""
+    """A method of a resource, and the logical id of the function that answers it."""
 
-    resource: str
+    resource: str  # such as /v1/pets/{petId}
     method: str
     function: str
+    pattern: Pattern[str]  # matches the paths of the resource
 
 
 @dataclass
 class Function:
-    """An AWS::Serverless::Function: where its handler is, and how long it may run."""
+    """An AWS::Serverless::Function: the folder of its code, its handler and its timeout."""
 
     code: Path
     handler: str
@@ -46,9 +47,9 @@ class Function:
 
 @dataclass
 class Template:
-    """The parts of a template that make a service run on one machine, by their logical ids.
+    """The parts of a template that run on one machine.
 
-    A table is the parameters of CreateTable.
+    Functions and tables are by logical id. Each table has the form of a CreateTable request.
     """
 
     stage: str
@@ -62,24 +63,24 @@ class Template:
     firewall: Firewall | None
 
     def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
-        """Find the route of a path; LocalError if there is none.
+        """Return the route of a path, and its path parameters; CommandError if there is none.
 
-        As with a REST API, path parameters stay percent-encoded, and a slash at the end of the
-        path does not count:
+        As in a REST API, path parameters stay percent-encoded, and a slash at the end of the path
+        is ignored:
         https://github.com/aws/aws-sam-cli/issues/771
         https://github.com/aws-powertools/powertools-lambda-python/issues/1552
         """
         path = path.removesuffix("/")
         for route in self.routes:
-            match = _compiled(route.resource)[0].match(path)
+            match = route.pattern.match(path)
             if match and route.method == method:
                 return route, match.groupdict()
-        raise LocalError(f"no function answers {method} {path}")
+        raise CommandError(f"no function answers {method} {path}")
 
 
-# The C loader is ten times as fast.
+# The Python loader, yaml.SafeLoader, would take ten times as long.
 class _Loader(yaml.CSafeLoader):
-    """YAML with CloudFormation's short forms."""
+    """A YAML loader that accepts the short forms of intrinsic functions, such as `!Ref`."""
 
 
 def _long_form(loader: Any, name: str, node: Any) -> dict[str, Any]:
@@ -93,13 +94,13 @@ _Loader.add_multi_constructor("!", _long_form)
 
 
 def read(path: Path) -> Any:
-    """Read a template as it is written, with the long form of each function."""
+    """Read a template; each intrinsic function gets its long form, such as `{"Ref": "Stage"}`."""
     with path.open("rb") as file:
         return yaml.load(file, _Loader)  # noqa: S506 - is safe
 
 
 def load(path: Path, parameters: Mapping[str, str]) -> Template:
-    """Read a SAM template; template parameters that are not given take their defaults."""
+    """Read a SAM template with values of its parameters; the others have their defaults."""
     folder, document = path.parent, read(path)
     declared = document["Parameters"]
     references = {name: declared[name].get("Default") for name in declared}
@@ -119,8 +120,8 @@ def load(path: Path, parameters: Mapping[str, str]) -> Template:
     (api,) = properties("AWS::Serverless::Api").values()
     functions: dict[str, Function] = {}
     routes: list[Route] = []
-    for name, own in properties(FUNCTION).items():
-        function = shared | own
+    for name, function_properties in properties(FUNCTION).items():
+        function = shared | function_properties
         functions[name] = Function(
             folder / resolve(function["CodeUri"]),
             resolve(function["Handler"]),
@@ -129,7 +130,9 @@ def load(path: Path, parameters: Mapping[str, str]) -> Template:
         for event in function["Events"].values():
             if event["Type"] == "Api":
                 route = resolve(event["Properties"])
-                routes.append(Route(route["Path"], route["Method"].upper(), name))
+                pattern, _, _ = compile_path(route["Path"])
+                method = route["Method"].upper()
+                routes.append(Route(route["Path"], method, name, pattern))
     tables = {}
     for name, table in properties("AWS::DynamoDB::Table").items():
         tables[name] = {
@@ -148,7 +151,9 @@ def load(path: Path, parameters: Mapping[str, str]) -> Template:
         # In an OpenAPI document, "~1" stands for a slash.
         [name.replace("~1", "/") for name in resolve(api["BinaryMediaTypes"])],
         functions,
-        sorted(routes),  # fixed segments go first: "{" comes after every letter
+        sorted(
+            routes
+        ),  # so fixed segments come first, because "{" is after every letter
         [folder / resolve(layer["ContentUri"]) for layer in layers],
         tables,
         firewall,
@@ -156,13 +161,13 @@ def load(path: Path, parameters: Mapping[str, str]) -> Template:
 
 
 def _resolve(references: Mapping[str, Any], value: Any) -> Any:
-    """Replace each `Ref` by what it stands for; other intrinsic functions are refused."""
+    """Replace each `Ref` in a value by what it refers to; refuse other intrinsic functions."""
     if isinstance(value, list):
-        return [_resolve(references, each) for each in value]
+        return [_resolve(references, item) for item in value]
     if not isinstance(value, dict):
         return value
     if "Ref" in value:
         return references[value["Ref"]]
     if "Fn::" in str(value.keys()):
-        raise LocalError(f"only !Ref is served here, not {value}")
-    return {name: _resolve(references, each) for name, each in value.items()}
+        raise CommandError(f"the local service supports only !Ref here, not {value}")
+    return {name: _resolve(references, member) for name, member in value.items()}

@@ -23,7 +23,6 @@ SAM = ROOT / ".tools/sam/bin/sam"
 
 def _build(architecture: str, commit: str) -> None:
     environment = os.environ | {
-        "SAM_CLI_TELEMETRY": "0",
         # sam looks for the functions' Python on PATH.
         "PATH": f"{SAM.parent}{os.pathsep}{os.environ['PATH']}",
         "LAYER_ARCHITECTURE": architecture,
