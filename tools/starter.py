@@ -1,4 +1,4 @@
-"""Copies this tree as a new service with another resource than animals: `make starter`."""
+"""Copies this project as a new service with another resource than animals: `make starter`."""
 
 import base64
 import builtins
@@ -14,64 +14,64 @@ from pathlib import Path
 from tools import ROOT
 from tools.git import git
 
-# Each pattern matches a word in a sentence or a part of a name, but nothing in "snippets". In
-# `\banimal` and `\nanimal`, the letter before the word belongs to an escape.
+# Each pattern matches a whole word, or a part of a name such as NewPet, but nothing in "snippets".
+# In `\banimal` and `\nanimal`, the letter before the word belongs to an escape sequence.
 _WORDS = (
     (r"(?:(?<![a-z])|(?<=\\[bn]))(animal|pet)(?=s?(?![a-z]))", str.lower),
     ("(Animal|Pet)(?=s?(?![a-z]))", str.capitalize),
     ("(ANIMAL|(?<![A-Z])PET)(?=S?(?![A-Z]))", str.upper),
 )
-# Imports whose order changes with the name. ruff sorts those in modules, but not those in README.
+# ruff sorts the imports of modules by the new names, but not those in README.
 _IMPORTS = re.compile(r"(?m)^(from \w+_store\.\w+ import [^(\n]*\n)+")
 
 
-def starter(name: str, dest: Path) -> None:
-    """Write a renamed copy of the tree to a new folder, and commit it there.
+def create_starter(name: str, folder: Path) -> None:
+    """Write a renamed copy of this project to a new folder, and commit it there.
 
     Args:
-        name: The resource's name in the singular, such as book; an "s" makes the plural.
-        dest: The new folder.
+        name: The singular of the resource's name, such as book; an "s" is added for the plural.
+        folder: The new folder.
     """
     is_reserved = keyword.iskeyword(name) or hasattr(builtins, name)
     if is_reserved or not re.fullmatch("[a-z]{2,12}", name):
         sys.exit(
             f"{name}: must be 2 to 12 letters from a to z, and not a word of Python."
         )
-    if dest.exists():
-        sys.exit(f"{dest} exists already.")
-    with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder, "tree")
+    if folder.exists():
+        sys.exit(f"{folder} exists already.")
+    with tempfile.TemporaryDirectory() as temporary:
+        tree = Path(temporary, "tree")
         _write(tree, name)
         try:
             _commit(tree)
         except subprocess.CalledProcessError as error:
-            sys.exit(f"{error}\nSee its output above. Nothing was written to {dest}.")
-        shutil.move(tree, dest)
-    print(f"A service of your own is in {dest}. Go there, then: make run")
+            sys.exit(f"{error}\nSee its output above. {folder} was not created.")
+        shutil.move(tree, folder)
+    print(f"Your own service is in {folder}. Go there, then: make run")
 
 
 def _write(tree: Path, name: str) -> None:
-    """Write the files of this tree that git tracks, with the new name."""
-    uses = re.compile(rf"(?m)((def|class) |^from (\S+\.)?|import (.*, )?){name}s?\b")
+    """Write the files that git tracks, with the new name in them."""
+    clash = re.compile(rf"(?m)((def|class) |^from (\S+\.)?|import (.*, )?){name}s?\b")
     # The new service has no measurements yet.
-    files = git(ROOT, "ls-files", "-z", ":!tools/benchmarks/RESULTS.md")
-    for file in files.decode().rstrip("\0").split("\0"):
+    files = git(ROOT, "ls-files", ":!tools/benchmarks/RESULTS.md").decode()
+    for file in files.splitlines():
         target = tree / rename(file, name)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / file, target)
         if file.startswith("tools/locks/"):
-            continue  # a digest could contain "pet"
+            continue  # a digest may contain "pet"
         text = target.read_text("utf-8")
-        if file.endswith(".py") and uses.search(text):
+        if file.endswith(".py") and clash.search(text):
             sys.exit(f"{name}: the code uses this name in {file}.")
-        # A name of twelve letters makes lines longer than this tree's limit.
+        # With a name of twelve letters, lines exceed this project's limit.
         text = text.replace("max-line-length = 100", "max-line-length = 160")
         text = text.replace(example_cursor("pet"), example_cursor(name))
         target.write_text(_IMPORTS.sub(_sort_lines, rename(text, name)), "utf-8")
 
 
 def example_cursor(partition: str) -> str:
-    """Return the cursor in `events/`, whose checksum depends on the resource's name (paging.py)."""
+    """Return the cursor of events/list-200-cursor.json, whose checksum covers the partition key."""
     position = (2).to_bytes(8)
     scope = f"staging/{partition}?".encode()
     checksum = hashlib.blake2b(position + scope, digest_size=10).digest()
@@ -79,19 +79,19 @@ def example_cursor(partition: str) -> str:
 
 
 def _commit(tree: Path) -> None:
-    """Format the new tree and commit it."""
+    """Format the files of the new service, and commit them."""
     ruff = f"{sys.prefix}/bin/ruff"
     subprocess.run([ruff, "check", "--quiet", "--fix"], cwd=tree, check=True)
     subprocess.run([ruff, "format", "--quiet"], cwd=tree, check=True)
     git(tree, "init", "--quiet", "--initial-branch", "main")
     git(tree, "add", "--all")
-    # `git` leaves out personal settings, but a commit needs its author's.
+    # The function `git` ignores personal settings, but the commit needs the author in them.
     commit = ["git", "commit", "--quiet", "--no-verify", "--no-gpg-sign"]
     subprocess.run([*commit, "-m", "Start the service"], cwd=tree, check=True)
 
 
 def rename(text: str, name: str) -> str:
-    """Replace each "animal" or "pet" in a text; keep its case and adapt its article."""
+    """Replace each "animal" or "pet" in a text; keep its case, and correct "a" and "an"."""
     for pattern, case in _WORDS:
         text = re.sub(pattern, case(name), text)
     article = r"\1n\2" if name[0] in "aeiou" else r"\1\2"
@@ -104,4 +104,4 @@ def _sort_lines(imports: re.Match[str]) -> str:
 
 
 if __name__ == "__main__":
-    starter(sys.argv[1], Path(sys.argv[2]).expanduser())
+    create_starter(sys.argv[1], Path(sys.argv[2]).expanduser())

@@ -1,4 +1,4 @@
-"""A cold start of the service, compared with that of a tuned handler."""
+"""The speed of a cold start, compared with that of a handler tuned by hand."""
 
 import shutil
 import sys
@@ -19,7 +19,7 @@ from tools.packaging.targets import HOST_ARCHITECTURE, PYTHON
 def test_cold_start_takes_at_most_three_quarters_of_the_tuned_handler(
     tmp_path: Path,
 ) -> None:
-    # Imported here, because it takes long.
+    # This import takes long.
     from tools.benchmarks.__main__ import measure, prepare
 
     run("make", "build", f"ARCH={HOST_ARCHITECTURE}", cwd=ROOT)

@@ -1,4 +1,4 @@
-"""Helpers of the contract suite: creations, and checks of responses against openapi.yaml."""
+"""Creates animals for the contract suite, and compares responses with openapi.yaml."""
 
 import uuid
 from typing import Any
@@ -9,8 +9,8 @@ from tests.support import openapi
 
 Pet = dict[str, Any]
 
-# An error's message has none of these words.
-INTERNALS = (
+# An error's message must have none of these words.
+FORBIDDEN_WORDS = (
     "traceback",
     "pydantic",
     "boto",
@@ -26,9 +26,9 @@ def new_pet(**members: object) -> Pet:
     return {"name": f"contract {uuid.uuid4()}", "categoryId": 1, **members}
 
 
-def create(client: Client, pet: Pet, **headers: str) -> Pet:
+def create(client: Client, pet: Pet) -> Pet:
     """Create an animal; return it with its id."""
-    response = client.post("/pets", json=pet, headers=headers)
+    response = client.post("/pets", json=pet)
     assert response.status_code == 201, response.text
     created: Pet = response.json()
     assert created == {"id": created["id"], **pet}
@@ -36,24 +36,24 @@ def create(client: Client, pet: Pet, **headers: str) -> Pet:
 
 
 def check(response: Response) -> None:
-    """Fail if the response is a 5xx, or is not declared in openapi.yaml."""
+    """Fail if the response is a 5xx, or differs from its declaration in openapi.yaml."""
     request = response.request
     if request.method == "HEAD":
-        return
+        return  # openapi.yaml declares no response to HEAD
     content = response.read()
     assert response.status_code < 500, response.text
     path = request.url.raw_path.decode().partition("?")[0].rpartition("/v1")[2]
     operation = openapi.find(request.method, path)
     openapi.check(operation, response.status_code, response.headers, content)
     if response.status_code == 401:
-        # API Gateway gives the challenge another name on its way out.
+        # API Gateway renames this header to x-amzn-remapped-www-authenticate.
         assert "www-authenticate" in " ".join(response.headers)
 
 
 def assert_error(response: Response, status: int, naming: str = "") -> None:
-    """Check the status of an error, and that its message names this."""
+    """Fail if the response has another status, or if its message does not contain `naming`."""
     assert response.status_code == status, response.text
     message = response.json()["message"]
     assert naming in message
-    for internal in INTERNALS:
-        assert internal not in message.lower()
+    for word in FORBIDDEN_WORDS:
+        assert word not in message.lower()

@@ -1,12 +1,15 @@
-"""The service that the contract suite calls, and the cases that are expected to fail there.
+"""The service under test, and the cases that are expected to fail there.
 
-Environment variables give both: CONTRACT_BASE_URL (ending in /v1); CONTRACT_API_KEY, which the
-list of processes does not show; and CONTRACT_EXPECTED_FAILURES, a YAML file of `part of a case's
-id: reason`. Without a base URL the suite runs against the local service in this process, and the
-cases for production run a second time behind the firewall.
+Environment variables choose both:
 
-A case marked `smoke_read_only` also runs against production, where an added animal could not be
-removed: it fails if it changes anything.
+- CONTRACT_BASE_URL is the service's base URL, which ends in /v1. Without it, the suite tests the
+  local service in this process, and runs the cases for production twice: with and without the
+  firewall.
+- CONTRACT_API_KEY is a valid key.
+- CONTRACT_EXPECTED_FAILURES is a YAML file with entries `part of a case's id: reason`.
+
+Production runs only the cases marked `smoke_read_only`, because no animal can be removed there.
+Such a case fails if it changes anything.
 """
 
 import os
@@ -21,11 +24,11 @@ from tests.contract.client import check
 
 BASE_URL = os.environ.get("CONTRACT_BASE_URL", "")
 Service = tuple[Mapping[str, Client], str]
-"""A client for each stage, and a valid key."""
+"""A client for each stage or base URL, and a valid key."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a case for production behind the firewall too."""
+    """Let the cases for production run with the local firewall, too."""
     if not BASE_URL and "client" in metafunc.fixturenames:
         stages = ["staging"]
         if metafunc.definition.get_closest_marker("smoke_read_only"):
@@ -34,10 +37,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Expect the listed cases to fail."""
+    """Mark the cases that are expected to fail."""
     path = os.environ.get("CONTRACT_EXPECTED_FAILURES")
-    expected = yaml.safe_load(Path(path).read_text()) if path else {}
-    for case, reason in expected.items():
+    expected_failures = yaml.safe_load(Path(path).read_text()) if path else {}
+    for case, reason in expected_failures.items():
         # A case that nobody has seen fail may also pass.
         is_seen = not reason.startswith("not seen yet")
         mark = pytest.mark.xfail(reason=reason, strict=is_seen)
@@ -48,13 +51,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """The service to test."""
+    """The service under test."""
     if BASE_URL:
-        # A cold start is slow, and so is a rehearsal on two cores.
+        # Cold starts and emulators are slow.
         with Client(base_url=BASE_URL, timeout=30) as client:
             yield {BASE_URL: client}, accepted_key(client)
         return
-    # Imported here, because the suite that is packed with an artifact has no local service.
+    # Import it here: the suite in an artifact has no local service.
     from tests.support.in_process import clients_by_stage
 
     with clients_by_stage(tmp_path_factory.mktemp("service")) as clients:
@@ -62,7 +65,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def accepted_key(client: Client) -> str:
-    """Return CONTRACT_API_KEY; end the run if the service does not accept it."""
+    """Return CONTRACT_API_KEY; stop the suite if the service does not accept it."""
     api_key = os.environ.get("CONTRACT_API_KEY", "")
     headers = {"Authorization": f"Bearer {api_key}"}
     try:
@@ -74,7 +77,7 @@ def accepted_key(client: Client) -> str:
 
 @pytest.fixture(scope="session")
 def api_key(service: Service) -> str:
-    """The valid key."""
+    """A valid key."""
     return service[1]
 
 
@@ -97,6 +100,6 @@ def client(service: Service, request: pytest.FixtureRequest) -> Client:
 
 
 def refuse_change(response: Response) -> None:
-    """Fail a case that succeeds with anything but a GET."""
+    """Fail if a request other than a GET succeeds."""
     if response.request.method != "GET" and response.is_success:
         pytest.fail(f"a smoke_read_only case changed something: {response.text}")

@@ -1,4 +1,4 @@
-"""The API key of a request: "Authentication" in openapi.yaml, and bearer tokens (RFC 6750)."""
+"""Every operation requires a valid API key ("Authentication" in openapi.yaml; RFC 6750)."""
 
 import pytest
 from httpx2 import Client, Headers
@@ -8,11 +8,11 @@ from tests.support import openapi
 
 pytestmark = pytest.mark.smoke_read_only
 
-# The well-formed key of `events/`: no stage knows it.
+# The key of `events/` is well-formed, but no stage knows it.
 UNKNOWN_KEY = "animal_test_AnExampleKeyThatOpensNothingHere0iR7H8"
 
-# These values of the header `Authorization` are formatted with the valid key.
-INVALID_HEADERS = [
+# Values of the header `Authorization`, in which {key} stands for the valid key.
+INVALID_VALUES = [
     "",
     "Bearer",
     "{key}",
@@ -28,8 +28,8 @@ INVALID_HEADERS = [
 ]
 
 
-@pytest.mark.parametrize("value", INVALID_HEADERS)
-def test_header_without_a_valid_key_is_refused_with_401(
+@pytest.mark.parametrize("value", INVALID_VALUES)
+def test_invalid_authorization_header_is_refused_with_401(
     client: Client, api_key: str, value: str
 ) -> None:
     value = value.format(
@@ -42,7 +42,15 @@ def test_header_without_a_valid_key_is_refused_with_401(
 
 
 @openapi.each_operation
-def test_unknown_key_is_refused_with_401_whatever_else_is_wrong(
+def test_missing_key_is_refused_with_401(
+    client: Client, operation: openapi.Operation
+) -> None:
+    response = client.request(operation.method, operation.with_id("1"), auth=None)
+    assert_error(response, 401)
+
+
+@openapi.each_operation
+def test_unknown_key_is_refused_with_401_before_any_other_error(
     client: Client, operation: openapi.Operation
 ) -> None:
     """Path, parameters, headers and body of this request are invalid, too."""
@@ -57,10 +65,10 @@ def test_unknown_key_is_refused_with_401_whatever_else_is_wrong(
     assert_error(response, 401)
 
 
-def test_header_that_is_sent_twice_is_refused_with_401(
+def test_repeated_authorization_header_is_refused_with_401(
     client: Client, api_key: str
 ) -> None:
-    """Both Authorization headers have the valid key."""
+    """Both headers have the valid key."""
     headers = [("Authorization", f"Bearer {api_key}")] * 2
     assert_error(client.get("/pets", headers=headers), 401)
 
@@ -68,7 +76,7 @@ def test_header_that_is_sent_twice_is_refused_with_401(
 def test_key_in_the_query_or_another_header_is_refused_with_401(
     client: Client, api_key: str
 ) -> None:
-    """Logs would keep a key in the query."""
+    """A key in the query would get into logs."""
     path = f"/pets?access_token={api_key}&api_key={api_key}&Authorization={api_key}"
     headers = {
         "X-Api-Key": api_key,
@@ -79,10 +87,10 @@ def test_key_in_the_query_or_another_header_is_refused_with_401(
 
 
 @pytest.mark.parametrize("scheme", ["bearer ", "bEaReR   "])
-def test_scheme_is_accepted_in_any_case_and_before_several_spaces(
+def test_bearer_is_accepted_in_any_case_and_before_several_spaces(
     client: Client, api_key: str, scheme: str
 ) -> None:
-    """RFC 9110, sections 5.1, 11.1 and 11.4."""
+    """RFC 9110 says so in sections 5.1, 11.1 and 11.4."""
     headers = {"aUTHORIZATION": scheme + api_key}
     response = client.get("/pets?limit=1", headers=headers)
     assert response.status_code == 200

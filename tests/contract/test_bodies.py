@@ -1,4 +1,4 @@
-"""createPet's body: one JSON object (RFC 8259) in UTF-8 of at most 16 KB, uncompressed."""
+"""createPet accepts one JSON object (RFC 8259): in UTF-8, uncompressed, of at most 16 KB."""
 
 import pytest
 from httpx2 import Client
@@ -6,7 +6,7 @@ from httpx2 import Client
 from tests.contract.client import assert_error
 
 VALID = b'{"name": "x", "categoryId": 1}'
-LARGEST = 16 * 1024
+MAX_BYTES = 16 * 1024
 JSON = {"Content-Type": "application/json"}
 
 INVALID_BODIES = {
@@ -31,10 +31,11 @@ VALID_BODIES = {
     "white space around it": b" \r\n\t" + VALID + b"\n\n",
     "escapes": rb'{"n\u0061me": "\u0078", "categoryId": 1}',
     "50 arrays in each other": VALID[:-1] + b', "y": ' + b"[" * 50 + b"]" * 50 + b"}",
-    "16 KB": VALID.ljust(LARGEST),
+    "16 KB": VALID.ljust(MAX_BYTES),
 }
+# They are padded to one byte more than 16 KB.
 LARGE_BODIES = {
-    "more bytes but not more characters": VALID.replace(b"x", "é".encode()),
+    "16 KB in characters but not in bytes": VALID.replace(b"x", "é".encode()),
     "not UTF-8": b"\xff",
 }
 
@@ -47,20 +48,20 @@ def test_body_that_is_not_one_json_object_is_refused_with_400(
 
 
 @pytest.mark.parametrize("body", VALID_BODIES.values(), ids=VALID_BODIES)
-def test_json_is_accepted_however_it_is_written(client: Client, body: bytes) -> None:
+def test_any_spelling_of_the_json_is_accepted(client: Client, body: bytes) -> None:
     pet = client.post("/pets", content=body, headers=JSON).json()
     assert pet == {"id": pet["id"], "name": "x", "categoryId": 1}
 
 
 @pytest.mark.parametrize("body", LARGE_BODIES.values(), ids=LARGE_BODIES)
 def test_body_over_16_kb_is_refused_with_413(client: Client, body: bytes) -> None:
-    content = body.ljust(LARGEST + 1)
+    content = body.ljust(MAX_BYTES + 1)
     assert_error(client.post("/pets", content=content, headers=JSON), 413)
 
 
 @pytest.mark.parametrize("coding", ["GZIP", "identity, gzip"])
 def test_compressed_body_is_refused_with_415(client: Client, coding: str) -> None:
-    """The answer says which coding is accepted (RFC 9110, section 12.5.3)."""
+    """The response names the coding that is accepted (RFC 9110, section 12.5.3)."""
     headers = {"Content-Encoding": coding}
     response = client.post("/pets", content=VALID, headers=headers)
     assert_error(response, 415)
@@ -76,15 +77,16 @@ def test_other_media_type_is_refused_with_415(client: Client, media_type: str) -
 
 
 @pytest.mark.parametrize(
-    "header",
+    ("name", "value"),
     [
-        'cONTENT-tYPE: APPLICATION/json ; charset="utf-8"',
-        # A list of codings, in which case and empty elements do not count (RFC 9110, 5.6.1, 8.4.1).
-        "Content-Encoding: identity, IDENTITY,",
-        "Content-Encoding: ",
+        ("cONTENT-tYPE", 'APPLICATION/json ; charset="utf-8"'),
+        # Case and empty elements do not count in a list of codings (RFC 9110, 5.6.1 and 8.4.1).
+        ("Content-Encoding", "identity, IDENTITY,"),
+        ("Content-Encoding", ""),
     ],
 )
-def test_json_is_accepted_however_it_is_declared(client: Client, header: str) -> None:
-    name, value = header.split(": ")
+def test_any_spelling_of_the_headers_is_accepted(
+    client: Client, name: str, value: str
+) -> None:
     response = client.post("/pets", content=VALID, headers={name: value})
     assert response.status_code == 201

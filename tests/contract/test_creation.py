@@ -1,4 +1,4 @@
-"""createPet: the members of an animal (schema NewPet), and "Numbers" in openapi.yaml."""
+"""createPet adds an animal with valid members (schema NewPet and "Numbers" in openapi.yaml)."""
 
 import pytest
 from httpx2 import Client
@@ -12,8 +12,8 @@ PAW = "\N{PAW PRINTS}"
 
 VALID_MEMBERS = {
     "the examples": {
-        name: declared["examples"][0]
-        for name, declared in SCHEMAS["NewPet"]["properties"].items()
+        name: schema["examples"][0]
+        for name, schema in SCHEMAS["NewPet"]["properties"].items()
     },
     "a name of 256 characters": {"name": PAW * 256},
     "a name with white space around it": {"name": " \t\r\n x \N{LINE SEPARATOR}\ufeff"},
@@ -21,8 +21,10 @@ VALID_MEMBERS = {
     "a name with escapes": {
         "name": "\"'`\\/\\u0041\\n%41&amp;<b>{{7*7}}${7*7}%s%n'; --"
     },
-    # Normalisation would change a combining, a precomposed or a compatibility character.
-    "a name to normalise": {"name": "e\N{COMBINING ACUTE ACCENT} é \N{KELVIN SIGN}"},
+    # Unicode normalization would change these characters.
+    "a name that is not normalized": {
+        "name": "e\N{COMBINING ACUTE ACCENT} é \N{KELVIN SIGN}"
+    },
     "a name of noncharacters": {"name": "\u202e\u200d\uffff\ufdd0\U0010ffff\ue000"},
     "categoryId 0": {"categoryId": 0},
     "categoryId 2^53 + 1": {"categoryId": 2**53 + 1},
@@ -36,7 +38,7 @@ INVALID_MEMBERS = {
     "name 1": ("name", 1),
     "categoryId 2^63": ("categoryId", 2**63),
     "categoryId -2^63 - 1": ("categoryId", -(2**63) - 1),
-    "categoryId as a text": ("categoryId", "1"),
+    "categoryId as a string": ("categoryId", "1"),
     "categoryId 1.5": ("categoryId", 1.5),
     "categoryId true": ("categoryId", True),
     "an empty status": ("status", ""),
@@ -49,7 +51,7 @@ INVALID_MEMBERS = {
 def test_created_animal_is_returned_exactly_as_it_was_sent(
     client: Client, members: Pet
 ) -> None:
-    """No value is trimmed, normalised or rounded."""
+    """No value is trimmed, normalized or rounded."""
     pet = create(client, new_pet(**members))
     assert client.get(f"/pets/{pet['id']}").json() == pet
 
@@ -75,7 +77,7 @@ def test_creation_without_a_required_member_is_refused_with_400(
 
 
 def test_unknown_members_are_ignored(client: Client) -> None:
-    """The client cannot choose an id: that is an unknown member."""
+    """`id` is one of them, so a client cannot choose the id."""
     unknown = {
         "id": -1,
         "pk": "counter",

@@ -1,4 +1,4 @@
-"""A creation with an `Idempotency-Key`: "Retries" in openapi.yaml."""
+"""An `Idempotency-Key` prevents a second creation ("Retries" in openapi.yaml)."""
 
 import uuid
 
@@ -18,8 +18,8 @@ def post(client: Client, pet: Pet, key: str) -> Response:
     return client.post("/pets", json=pet, headers=headers)
 
 
-def test_creation_is_replayed_for_the_same_key_and_body(client: Client) -> None:
-    """A key is the same with and without quotes; this one has the maximum length."""
+def test_same_key_and_body_get_the_first_response_again(client: Client) -> None:
+    """A key is the same with and without quotes. This one has the maximum length."""
     key = f"{uuid.uuid4()}!#$%&'()*+,-./:;<=>?@[]^_`{{|}}~\\\"".ljust(255, "x")
     assert SCHEMA.is_valid(key)
     assert SCHEMA.is_valid(f'"{key}"')
@@ -40,7 +40,7 @@ def test_creation_is_replayed_for_the_same_key_and_body(client: Client) -> None:
 def test_same_key_with_another_body_is_refused_with_422(
     client: Client, change: Pet
 ) -> None:
-    """The key still returns the first animal."""
+    """The first body still gets the first animal."""
     pet, key = new_pet(categoryId=2**53), str(uuid.uuid4())
     created = post(client, pet, key).json()
     response = post(client, pet | change, key)
@@ -48,7 +48,7 @@ def test_same_key_with_another_body_is_refused_with_422(
     assert post(client, pet, key).json() == created
 
 
-def test_key_in_the_other_case_adds_another_animal(client: Client) -> None:
+def test_keys_are_case_sensitive(client: Client) -> None:
     pet, key = new_pet(), str(uuid.uuid4()).ljust(254, "x")
     created = post(client, pet, key + "a").json()
     assert post(client, pet, key + "A").json()["id"] != created["id"]
@@ -60,12 +60,12 @@ def test_key_in_the_other_case_adds_another_animal(client: Client) -> None:
     ids=lambda key: key[:10],
 )
 def test_invalid_key_is_refused_with_400(client: Client, key: str) -> None:
-    """It is empty, too long, or has a character that is not visible ASCII."""
+    """The key is empty, too long, or has a character other than visible ASCII."""
     assert not SCHEMA.is_valid(key)
     assert_error(post(client, new_pet(), key), 400, naming="Idempotency-Key")
 
 
-def test_header_that_is_sent_twice_is_refused_with_400(client: Client) -> None:
+def test_repeated_idempotency_key_header_is_refused_with_400(client: Client) -> None:
     headers = [("Idempotency-Key", "x"), ("Idempotency-Key", "x")]
     response = client.post("/pets", json=new_pet(), headers=headers)
     assert_error(response, 400, naming="Idempotency-Key")

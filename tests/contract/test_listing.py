@@ -1,4 +1,4 @@
-"""listPets: its parameters, and "Paging" in openapi.yaml."""
+"""listPets returns animals page by page ("Paging" in openapi.yaml)."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -15,7 +15,7 @@ SCHEMA = Draft202012Validator(PARAMETERS["Cursor"]["schema"])
 FILTERS = ["", "status=available", "status=pending", "status=sold"]
 MEMBERS = [{}, {"status": "available"}, {"status": "pending"}, {"status": "sold"}]
 
-# The first parameter of each query is refused.
+# The message names the first parameter of each query.
 INVALID_QUERIES = [
     "limit=0",
     f"limit={LIMIT['maximum'] + 1}",
@@ -33,7 +33,7 @@ INVALID_QUERIES = [
     "cursor=",
     "cursor=%FF",
     "cursor=AAAAAAAAAAAAAAAAAAAAAAAA",
-    # There is no such parameter; case counts.
+    # There are no such parameters. (Names are case-sensitive.)
     "stauts=sold",
     "page=2&limit=5",
     "Limit=5",
@@ -43,7 +43,7 @@ INVALID_QUERIES = [
 
 
 def pages(client: Client, url: str) -> Iterator[Response]:
-    """Follow a list from a page to its end."""
+    """Follow the links from a page to the end of the list."""
     while url:
         page = client.get(url)
         assert page.status_code == 200, page.text
@@ -54,15 +54,16 @@ def pages(client: Client, url: str) -> Iterator[Response]:
 @pytest.mark.smoke_read_only
 @pytest.mark.parametrize("query", INVALID_QUERIES)
 def test_invalid_parameter_is_refused_with_400(client: Client, query: str) -> None:
-    """It is unknown, is sent twice, or has a value that is not allowed."""
+    """The parameter is unknown, is sent twice, or has a value that is not allowed."""
     name = query.partition("=")[0]
     assert_error(client.get("/pets?" + query), 400, naming=name)
 
 
 @pytest.mark.smoke_read_only
 @pytest.mark.parametrize("query", FILTERS)
-def test_page_is_filtered_and_in_order(client: Client, query: str) -> None:
-    """A page has animals in ascending id order, all with the status of the filter."""
+def test_page_has_ascending_ids_and_only_the_status_of_the_filter(
+    client: Client, query: str
+) -> None:
     pets = client.get(f"/pets?{query}").json()
     ids = [pet["id"] for pet in pets]
     assert ids == sorted(set(ids))
@@ -72,10 +73,10 @@ def test_page_is_filtered_and_in_order(client: Client, query: str) -> None:
 
 @pytest.mark.parametrize("query", FILTERS)
 @pytest.mark.parametrize("limit", [2, 7, LIMIT["maximum"]])
-def test_list_is_the_same_for_each_page_size(
+def test_list_has_each_animal_once_for_any_limit(
     client: Client, query: str, limit: int
 ) -> None:
-    """It has each animal once, in ascending order; all pages except the last are full."""
+    """Ids ascend, and all pages except the last are full."""
     # The store may have any number of animals before these.
     *_, last_page = pages(client, f"/pets?limit=100&{query}")
     pets = [create(client, new_pet(**members)) for members in MEMBERS]
@@ -87,7 +88,7 @@ def test_list_is_the_same_for_each_page_size(
         assert {len(page) for page in full} <= {limit}
         return [pet for pet in [*chain(*full), *last] if pet in pets] == expected
 
-    # Filtered lists lag behind.
+    # A filtered list may have the animals a moment later.
     wait_for(is_listed, 3)
 
 
@@ -96,14 +97,14 @@ def test_list_is_the_same_for_each_page_size(
     [
         ("/pets", 20, "pets?limit=20&cursor="),
         ("/pets/?limit=2", 2, "pets?limit=2&cursor="),
-        # Names and values are percent-decoded.
+        # The service percent-decodes names and values.
         ("/pets?%73tatus=sold&limit=%32&&", 2, "pets?limit=2&status=sold&cursor="),
     ],
 )
-def test_full_page_links_to_the_next(
+def test_page_links_to_the_next_page_with_the_same_limit_and_filter(
     client: Client, path: str, size: int, next_page: str
 ) -> None:
-    """The link keeps origin, limit and filter; a slash at the end of the path goes."""
+    """The link has the origin of the request, and no slash at the end of its path."""
     for _ in range(size + 1):
         create(client, new_pet(status="sold"))
     page = client.get(path)
@@ -114,7 +115,7 @@ def test_full_page_links_to_the_next(
 
 
 def test_changed_cursor_is_refused_with_400(client: Client) -> None:
-    """A cursor with something before or after it, or with another filter, is refused, too."""
+    """So is a cursor with a character before or after it, or with another filter."""
     for _ in range(2):
         create(client, new_pet())
     url = client.get("/pets?limit=1").links["next"]["url"]

@@ -1,16 +1,16 @@
-"""getPet: the animal by its id, and "Deprecation" in openapi.yaml."""
+"""getPet returns the animal with an id, and is deprecated ("Deprecation" in openapi.yaml)."""
 
 import pytest
 from httpx2 import Client
 
 from tests.contract.client import assert_error, create, new_pet
 
-# Percent-encoded path segments that are no positive int64, or that are no animal's id.
+# Percent-encoded path segments that are not the id of an animal.
 UNKNOWN_IDS = [
     "0",
     "abc",
     "1.0",
-    "%D9%A1",  # a digit that is not ASCII
+    "%D9%A1",  # the Arabic digit one
     "%20",
     "%00",
     "%FF",
@@ -26,7 +26,7 @@ def test_unknown_id_is_not_found(client: Client, pet_id: str) -> None:
     assert_error(client.get(f"/pets/{pet_id}"), 404)
 
 
-# Servers differ in whether %2F splits the path; either way it is not found.
+# A server may split the path at %2F or not. It finds no animal in either case.
 @pytest.mark.parametrize("spelling", ["+{}", "0{}", "{}%0A", "{}%2F1"])
 def test_other_spelling_of_an_id_is_not_found(client: Client, spelling: str) -> None:
     pet_id = spelling.format(create(client, new_pet())["id"])
@@ -45,9 +45,7 @@ def test_doubly_encoded_id_is_not_found(client: Client) -> None:
     assert_error(client.get(f"/pets/{encoded}"), 404)
 
 
-def test_query_parameters_and_headers_of_other_operations_are_ignored(
-    client: Client,
-) -> None:
+def test_query_and_headers_of_other_operations_are_ignored(client: Client) -> None:
     pet = create(client, new_pet())
     headers = {"Idempotency-Key": "", "Content-Type": "text/plain"}
     response = client.get(f"/pets/{pet['id']}?limit=0&colour=red", headers=headers)
@@ -55,10 +53,8 @@ def test_query_parameters_and_headers_of_other_operations_are_ignored(
 
 
 @pytest.mark.smoke_read_only
-def test_error_announces_the_end_of_the_operation_and_its_successor(
-    client: Client,
-) -> None:
-    """The headers are those of RFC 9745 and RFC 8594."""
+def test_response_has_the_headers_of_a_deprecated_operation(client: Client) -> None:
+    """RFC 9745 and RFC 8594 define these headers. An error has them, too."""
     response = client.get("/pets/x")
     assert_error(response, 404)
     assert response.links["successor-version"]["url"] == f"{client.base_url}pets"

@@ -1,4 +1,4 @@
-"""Paths and methods: "Requests" in openapi.yaml."""
+"""Only the operations in openapi.yaml exist ("Requests")."""
 
 import pytest
 from httpx2 import Client
@@ -6,7 +6,7 @@ from httpx2 import Client
 from tests.contract.client import assert_error, create, new_pet
 from tests.support import openapi
 
-# A new operation takes its route out of this list.
+# A route of openapi.yaml is left out, so that a new operation needs no change here.
 UNKNOWN_ROUTES = [
     route
     for route in (
@@ -35,7 +35,7 @@ def test_unknown_route_without_a_key_is_not_found(client: Client) -> None:
 @pytest.mark.smoke_read_only
 @pytest.mark.parametrize("path", ["/pets", "/store/orders"])
 def test_head_is_not_found(client: Client, path: str) -> None:
-    """The response to HEAD has the status and headers of the Error, and no body."""
+    """The response has no body, because HTTP forbids it."""
     response = client.head(path)
     assert (response.status_code, response.content) == (404, b"")
 

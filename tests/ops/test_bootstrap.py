@@ -9,7 +9,7 @@ import yaml
 from ops import bootstrap, programs
 from ops.stage import DeploymentError
 from tests.support.aws import Account
-from tests.support.stack import decided, properties_by_name
+from tests.support.stack import properties_by_name, read_stack
 from tools import ROOT
 
 TRUST = yaml.safe_load(Path(__file__).with_name("trust.yaml").read_text())
@@ -19,7 +19,7 @@ def test_only_trusted_principals_can_assume_the_roles_and_no_role_can_change_one
     None
 ):
     # Other parameters stand for themselves.
-    stack = decided(
+    stack = read_stack(
         "ops/bootstrap.yaml", Stage="production", CreateOidcProvider="false"
     )
     trusted = {}

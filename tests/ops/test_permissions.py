@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.processes import installed
-from tests.support.stack import decided
+from tests.support.processes import install_npm_packages
+from tests.support.stack import read_stack
 
 PROGRAM = Path(__file__).with_name("evaluate_policies.mjs")
 TABLES = yaml.safe_load(Path(__file__).with_name("permissions.yaml").read_text())
@@ -22,7 +22,7 @@ NAMES = {
     "ArtifactBucket.Arn": "arn:aws:s3:::bucket",
     "ExecutionRole.Arn": "arn:aws:iam::123456789012:role/animal-store-bootstrap/execution",
 }
-RESOURCES = decided("ops/bootstrap.yaml", Stage="production", **NAMES)["Resources"]
+RESOURCES = read_stack("ops/bootstrap.yaml", Stage="production", **NAMES)["Resources"]
 
 
 def statements(name: str) -> list[dict[str, Any]]:
@@ -49,7 +49,7 @@ def check(statements: list[dict[str, Any]], table: dict[str, Any]) -> None:
     policy = {"Version": "2012-10-17", "Statement": statements}
     question = json.dumps({"policy": policy, "requests": expected})
     # Node.js looks for packages beside the program.
-    program = shutil.copy(PROGRAM, installed("iam").parent)
+    program = shutil.copy(PROGRAM, install_npm_packages("iam").parent)
     answers = subprocess.check_output(["node", program], input=question, text=True)
     for answer, row in zip(json.loads(answers), expected, strict=True):
         assert answer == row, f"tests/ops/permissions.yaml says {row}"

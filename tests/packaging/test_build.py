@@ -8,6 +8,7 @@ from importlib.util import cache_from_source
 from io import BytesIO
 from pathlib import Path
 from platform import machine
+from unittest.mock import Mock
 from zipfile import ZipFile
 
 import botocore
@@ -22,8 +23,7 @@ from tests.support.stack import parameters
 from tools import ROOT
 from tools.git import git
 from tools.local.service import load_template
-from tools.packaging import artifact, layer, sdk_data
-from tools.packaging.build import copy_of_head
+from tools.packaging import artifact, build, layer, sdk_data
 from tools.packaging.bytecode import compile_tree
 from tools.packaging.targets import HOST_ARCHITECTURE, PYTHON
 
@@ -61,7 +61,7 @@ def built_layer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_layer_has_bytecode_licences_and_amazons_roots(built_layer: Path) -> None:
+def test_layer_has_bytecode_licences_and_both_libraries(built_layer: Path) -> None:
     modules = list(built_layer.rglob("*.py"))
     assert len(modules) > 200
     for module in modules:
@@ -74,8 +74,7 @@ def test_layer_has_bytecode_licences_and_amazons_roots(built_layer: Path) -> Non
     assert len(packages) == 8
     for package in packages:
         assert list(package.rglob("LICEN*"))
-    context = ssl.create_default_context(cafile=built_layer / BUNDLE)
-    assert len(context.get_ca_certs()) == 5
+    assert (built_layer / BUNDLE).exists()
 
 
 @pytest.mark.slow
@@ -126,6 +125,41 @@ def test_reduced_sdk_has_the_endpoints_of_all_regions(tmp_path: Path) -> None:
         assert client.meta.endpoint_url == f"https://{host}"
 
 
+def test_layer_has_the_five_certificates_of_amazon(tmp_path: Path) -> None:
+    bundle = Path(botocore.__file__).with_name("cacert.pem")
+
+    layer.write_amazon_roots(bundle, tmp_path / "roots.pem")
+
+    context = ssl.create_default_context(cafile=tmp_path / "roots.pem")
+    assert len(context.get_ca_certs()) == 5
+
+
+def test_libraries_are_locked_wheels_for_the_architecture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands = []
+    monkeypatch.setattr("subprocess.run", lambda args, **_: commands.append(args))
+
+    layer.install(tmp_path, "arm64")
+
+    platform = "--python-platform=aarch64-manylinux2014"
+    assert {"sync", "--locked", "--no-build", platform} <= {*commands[0]}
+
+
+def test_failed_build_leaves_no_artifact(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old_artifact = tmp_path / "artifact.zip"
+    old_artifact.touch()
+    monkeypatch.setattr(build, "artifact_path", lambda _: old_artifact)
+    monkeypatch.setattr(build, "git", Mock(side_effect=FileNotFoundError))
+
+    with pytest.raises(FileNotFoundError):
+        build.build()
+
+    assert not old_artifact.exists()
+
+
 def build_in(folder: Path, **variables: str) -> bytes:
     """Build the commit in a clone, and return the artifact."""
     run("git", "clone", "--quiet", ROOT, folder, cwd=ROOT)
@@ -163,7 +197,7 @@ def test_build_leaves_out_uncommitted_changes_and_prints_them(
     git(tmp_path, *identity, "commit", "--quiet", "-m", "x")
     (tmp_path / "app.py").write_text("changed")
 
-    with copy_of_head(tmp_path) as copy:
+    with build.copy_of_head(tmp_path) as copy:
         assert (copy / "app.py").read_text() == ""
 
     assert "changes:\n M app.py\n" in capsys.readouterr().out
@@ -188,8 +222,17 @@ def test_artifact_has_its_commit_architecture_and_code(tmp_path: Path) -> None:
 
     packed = ZipFile(BytesIO(artifact.pack(tmp_path, "x86_64", "a" * 40)))
 
-    files = [name for name in packed.namelist() if not name.startswith("suite/")]
-    assert files == ["COMMIT", "Code.zip", "samconfig.toml", "template.yaml"]
+    files = [name for name in packed.namelist() if "suite/tests/contract" not in name]
+    assert files == [
+        "COMMIT",
+        "Code.zip",
+        "samconfig.toml",
+        "suite/openapi.yaml",
+        "suite/pyproject.toml",
+        "suite/tests/support/openapi.py",
+        "suite/tests/support/waiting.py",
+        "template.yaml",
+    ]
     assert packed.read("COMMIT") == b"a" * 40
     template = yaml.safe_load(packed.read("template.yaml"))
     assert template["Resources"]["Code"]["Properties"] == {"CodeUri": "Code.zip"}

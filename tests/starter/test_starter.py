@@ -1,4 +1,4 @@
-"""`make starter`: the new service, its names, and its first commit."""
+"""`make starter` copies the project under another name, and commits the copy."""
 
 from pathlib import Path
 
@@ -7,10 +7,10 @@ import pytest
 from tests.support.processes import run
 from tools import ROOT
 from tools.git import git
-from tools.starter import example_cursor, rename, starter
+from tools.starter import create_starter, example_cursor, rename
 
 AUTHOR = "[user]\nname = x\nemail = x@example.com\n"
-UNHELPFUL = """\
+OTHER_SETTINGS = """\
 [core]
 hooksPath = ~/hooks
 excludesFile = ~/ignored
@@ -28,31 +28,31 @@ def test_starter_with_the_longest_name_passes_every_check(tmp_path: Path) -> Non
     run("make", "check", "test", cwd=tmp_path / "service", timeout_s=1800)
 
 
-def test_first_commit_takes_only_its_author_from_personal_settings(
+def test_first_commit_uses_only_the_author_of_personal_git_settings(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / ".gitconfig").write_text(AUTHOR + UNHELPFUL)
+    (tmp_path / ".gitconfig").write_text(AUTHOR + OTHER_SETTINGS)
     (tmp_path / "ignored").write_text("*.toml\n")
     (tmp_path / "hooks").mkdir()
     (tmp_path / "hooks/pre-commit").symlink_to("/bin/false")
 
-    starter("planet", tmp_path / "service")
+    create_starter("planet", tmp_path / "service")
 
     author = git(tmp_path / "service", "log", "--format=%an <%ae> %s")
     assert author == b"x <x@example.com> Start the service\n"
     assert b"pyproject.toml\n" in git(tmp_path / "service", "ls-files")
 
 
-def test_starter_whose_formatting_fails_leaves_nothing(
+def test_failed_formatting_leaves_no_folder(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("sys.prefix", str(tmp_path))
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/ruff").symlink_to("/bin/false")
 
-    with pytest.raises(SystemExit, match="Nothing was written"):
-        starter("planet", tmp_path / "service")
+    with pytest.raises(SystemExit, match="was not created"):
+        create_starter("planet", tmp_path / "service")
 
     assert not (tmp_path / "service").exists()
 
@@ -68,12 +68,12 @@ def test_starter_whose_formatting_fails_leaves_nothing(
 )
 def test_unusable_name_is_refused(tmp_path: Path, name: str, message: str) -> None:
     with pytest.raises(SystemExit, match=message):
-        starter(name, tmp_path / "service")
+        create_starter(name, tmp_path / "service")
 
 
 def test_existing_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="exists already"):
-        starter("planet", tmp_path)
+        create_starter("planet", tmp_path)
 
 
 def test_renamed_words_keep_their_case_and_get_the_right_article() -> None:
@@ -86,7 +86,7 @@ def test_renamed_words_keep_their_case_and_get_the_right_article() -> None:
     assert rename(r"\banimal_live \npets", "book") == r"\bbook_live \nbooks"
 
 
-def test_starter_makes_the_cursor_of_an_event() -> None:
+def test_example_cursor_is_the_cursor_of_the_event() -> None:
     event = (ROOT / "events/list-200-cursor.json").read_text()
 
     assert example_cursor("pet") in event

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.support.processes import installed
+from tests.support.processes import install_npm_packages
 
 
 @contextmanager
 def serve() -> Iterator[str]:
     """Run DynamoDB Local until the end of the block; yield its URL."""
-    modules = installed("dynamodb-local", "java")
+    modules = install_npm_packages("dynamodb-local", "java")
     folder = modules / "amplify-dynamodb-simulator/emulator"
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

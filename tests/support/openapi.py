@@ -1,4 +1,4 @@
-"""Read openapi.yaml for tests: operations, schemas, and whether it declares a response."""
+"""Reads openapi.yaml for tests, and compares responses with it."""
 
 import re
 from collections.abc import Mapping
@@ -13,35 +13,36 @@ import yaml
 from jsonschema import Draft202012Validator
 from pydantic_core import from_json
 
-_TEXT = (Path(__file__).parents[2] / "openapi.yaml").read_bytes()
+_PATH = Path(__file__).parents[2] / "openapi.yaml"
 # The C loader is ten times as fast.
-_WRITTEN: Any = yaml.load(_TEXT, yaml.CSafeLoader)
+_SOURCE: Any = yaml.load(_PATH.read_bytes(), yaml.CSafeLoader)
 
 
-def _resolve(part: Any) -> Any:
-    match part:
+def _resolve(node: Any) -> Any:
+    """Replace each `$ref` in a node of the document by the node to which it refers."""
+    match node:
         case {"$ref": str(reference)}:
-            return _resolve(reduce(getitem, reference.split("/")[1:], _WRITTEN))
+            return _resolve(reduce(getitem, reference.split("/")[1:], _SOURCE))
         case dict():
-            return {name: _resolve(each) for name, each in part.items()}
+            return {name: _resolve(value) for name, value in node.items()}
         case list():
-            return [_resolve(each) for each in part]
-    return part
+            return [_resolve(value) for value in node]
+    return node
 
 
-DOCUMENT: dict[str, Any] = _resolve(_WRITTEN)
-"""The document with its references resolved."""
+DOCUMENT: dict[str, Any] = _resolve(_SOURCE)
+"""The document, in which each `$ref` is replaced."""
 PARAMETERS: dict[str, Any] = DOCUMENT["components"]["parameters"]
 LIMIT: dict[str, int] = PARAMETERS["Limit"]["schema"]
-"""The `minimum`, `maximum` and `default` of a page's size."""
+"""The `minimum`, `maximum` and `default` of the parameter `limit`."""
 SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
-_TABLE = SCHEMAS["Error"]["properties"]["code"]["description"]
-CODES = dict(re.findall(r"(?m)^\| `(\w+)` \| ([\d, ]+) \|", _TABLE))
-"""The statuses of each `code` of an Error, such as `500, 502`."""
+_CODE_TABLE = SCHEMAS["Error"]["properties"]["code"]["description"]
+CODES = dict(re.findall(r"(?m)^\| `(\w+)` \| ([\d, ]+) \|", _CODE_TABLE))
+"""Maps each `code` of an Error to its statuses, such as `500, 502`."""
 
 
 class Operation(NamedTuple):
-    """An operation: operationId, method in capitals, path template, and responses by status."""
+    """An operation: its `operationId`, method, path, and declared responses by status."""
 
     id: str
     method: str
@@ -50,11 +51,11 @@ class Operation(NamedTuple):
 
     @property
     def block(self) -> str:
-        """How the names of its resources in template.yaml begin: `ListPets`."""
+        """The prefix of its resources' names in template.yaml, such as `ListPets`."""
         return self.id[0].upper() + self.id[1:]
 
     def with_id(self, value: str) -> str:
-        """Return its path with a value for the path parameter, if there is one."""
+        """Return the path with a value for its parameter, if it has one."""
         return re.sub(r"{\w+}", value, self.path)
 
 
@@ -62,9 +63,9 @@ OPERATIONS = [
     Operation(operation["operationId"], method.upper(), path, operation["responses"])
     for path, methods in DOCUMENT["paths"].items()
     for method, operation in methods.items()
-    if method != "parameters"  # of the path
+    if method != "parameters"
 ]
-# It has the headers that every error has, and the Error object.
+# A 404 for an unknown route has only the headers of every error, as a 500 has.
 UNKNOWN_ROUTE = Operation(
     "", "", "", {"404": DOCUMENT["components"]["responses"]["InternalError"]}
 )
@@ -76,25 +77,23 @@ each_operation = pytest.mark.parametrize(
 
 
 def find(method: str, path: str) -> Operation:
-    """Return the operation of a request by its percent-encoded path, or UNKNOWN_ROUTE.
-
-    A slash at the end of the path does not count.
-    """
-    for each in OPERATIONS:
-        # Whether an encoded slash splits the path is up to the server.
-        template = each.with_id("((?!%2[Ff])[^/])+")
-        if each.method == method and re.fullmatch(f"{template}/?", path):
-            return each
+    """Return the operation of a method and a percent-encoded path, or UNKNOWN_ROUTE."""
+    for operation in OPERATIONS:
+        # A server may split a path at an encoded slash (%2F), and then has no such route.
+        pattern = operation.with_id("((?!%2[Ff])[^/])+")
+        if operation.method == method and re.fullmatch(f"{pattern}/?", path):
+            return operation
     return UNKNOWN_ROUTE
 
 
 def check(
     operation: Operation, status: int, headers: Mapping[str, str], body: str | bytes
 ) -> None:
-    """Fail where a response differs from the declared one, or an Error from its status.
+    """Fail if the operation does not declare such a response.
 
     Raises:
-        AssertionError, KeyError: Its status, media type or `code` is not declared.
+        AssertionError, KeyError: The status, the media type or the `code` is not declared, or a
+            required header is missing.
         ValidationError: A header or the body does not have the declared schema.
         ValueError: The body is not JSON.
     """
@@ -102,19 +101,19 @@ def check(
     assert declared, f"{status} is not declared: {body!r:.500}"
     received = httpx2.Headers(headers)
     for name, header in declared.get("headers", {}).items():
-        text = received.get(name)
-        if text is None:
+        if name not in received:
             assert not header.get("required"), f"the header {name} is missing"
             continue
-        value = int(text) if text.isdecimal() else text
-        Draft202012Validator(header["schema"]).validate(value)
+        value = received[name]
+        number_or_text = int(value) if value.isdecimal() else value
+        Draft202012Validator(header["schema"]).validate(number_or_text)
     if "content" not in declared:
         assert not body
         return
-    document = from_json(body, allow_inf_nan=False)
+    content = from_json(body, allow_inf_nan=False)
     schema = declared["content"][received["content-type"]]["schema"]
-    Draft202012Validator(schema).validate(document)
+    Draft202012Validator(schema).validate(content)
     if status >= 400:
-        assert document.keys() == {"code", "message", "status"}
-        assert document["status"] == status
-        assert str(status) in CODES[document["code"]]
+        assert content.keys() == {"code", "message", "status"}
+        assert content["status"] == status
+        assert str(status) in CODES[content["code"]]

@@ -1,4 +1,4 @@
-"""Start programs for tests: `make run` on a free port, and the tools of `tools/locks/`."""
+"""Starts programs for tests, such as `make run` on a free port."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ ANIMAL_STORE = (sys.executable, "-m", "ops")
 
 @dataclass
 class RunningService:
-    """A service that answers; `http` sends requests with its key to paths below `/v1`."""
+    """A running service, and a client with its API key and base URL."""
 
     data: Path
     process: subprocess.Popen[bytes]
@@ -31,18 +31,18 @@ class RunningService:
 
     @property
     def origin(self) -> str:
-        """The address of the pages."""
+        """The base URL without `/v1`."""
         return self.base_url.removesuffix("/v1")
 
 
 def environment(**variables: str) -> dict[str, str]:
-    """Return the environment of a program, without this machine's settings for AWS and make."""
-    machines = ("AWS_", "MAKE")
-    return {
+    """Return this process's environment without the settings of AWS and make, plus variables."""
+    inherited = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(machines)
-    } | variables
+        if not name.startswith(("AWS_", "MAKE"))
+    }
+    return inherited | variables
 
 
 @contextmanager
@@ -51,20 +51,28 @@ def run_service(
 ) -> Iterator[RunningService]:
     """Start the service, wait until it answers, and stop it at the end.
 
-    The command is by default that of `make run`. The variables are for its environment.
+    Args:
+        data: The folder of its store.
+        command: The command that starts it; by default, that of `make run`.
+        variables: Variables of its environment.
     """
-    console, program = data / "console", command or (*ANIMAL_STORE, "run")
-    own = environment(PORT="0", DATA=str(data), **variables)
+    console = data / "console"
     with (
-        console.open("w") as out,
-        subprocess.Popen(program, cwd=ROOT, env=own, stdout=out, stderr=out) as process,
+        console.open("w") as output,
+        subprocess.Popen(
+            command or (*ANIMAL_STORE, "run"),
+            cwd=ROOT,
+            env=environment(PORT="0", DATA=str(data), **variables),
+            stdout=output,
+            stderr=output,
+        ) as process,
     ):
         try:
-            says = console.read_text
-            wait_for(lambda: "Try it" in says() or process.poll() is not None, 240)
-            assert process.poll() is None, says()
-            base_url, _, _, key, *_ = says().partition("Base URL: ")[2].split()
-            # No connections that the service is about to close, which it does after 5 idle seconds.
+            printed = console.read_text
+            wait_for(lambda: "Try it" in printed() or process.poll() is not None, 240)
+            assert process.poll() is None, printed()
+            base_url, _, _, key, *_ = printed().partition("Base URL: ")[2].split()
+            # The service closes idle connections after 5 s, so the client must not reuse them then.
             limits = httpx2.Limits(keepalive_expiry=2)
             with httpx2.Client(base_url=base_url, timeout=60, limits=limits) as http:
                 http.headers["Authorization"] = f"Bearer {key}"
@@ -74,7 +82,7 @@ def run_service(
 
 
 def check_contract(base_url: str, api_key: str, expected_failures: str = "") -> None:
-    """Run the contract suite on a service."""
+    """Run the contract suite against a service."""
     variables = {
         "BASE_URL": base_url,
         "API_KEY": api_key,
@@ -87,8 +95,12 @@ def check_contract(base_url: str, api_key: str, expected_failures: str = "") -> 
 def run(
     *command: str | Path, cwd: Path, timeout_s: float = 120, **variables: str
 ) -> str:
-    """Return what a program printed; it is the message of the AssertionError if it fails."""
-    done = subprocess.run(
+    """Return the output of a program.
+
+    Raises:
+        AssertionError: The program failed; the message is its output.
+    """
+    result = subprocess.run(
         command,
         check=False,
         cwd=cwd,
@@ -98,14 +110,14 @@ def run(
         text=True,
         timeout=timeout_s,
     )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
+    assert result.returncode == 0, result.stdout
+    return result.stdout
 
 
-def installed(name: str, *programs: str) -> Path:
-    """Install one of the environments of `tools/locks/`, if need be; return its `node_modules`.
+def install_npm_packages(name: str, *programs: str) -> Path:
+    """Install the packages of a folder of `tools/locks/`; return their `node_modules`.
 
-    Skips the test where npm or another of the programs is missing.
+    If npm or one of the programs is missing, the test is skipped.
     """
     for program in ("npm", *programs):
         if not shutil.which(program):
@@ -115,5 +127,5 @@ def installed(name: str, *programs: str) -> Path:
 
 
 def link_node_modules(folder: Path) -> None:
-    """Link the packages of tools/locks/clients-npm into a folder; skip without Node.js."""
-    (folder / "node_modules").symlink_to(installed("clients-npm", "node"))
+    """Link the packages of tools/locks/clients-npm into a folder; skip the test without Node.js."""
+    (folder / "node_modules").symlink_to(install_npm_packages("clients-npm", "node"))

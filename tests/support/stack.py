@@ -1,4 +1,4 @@
-"""Read a template as CloudFormation does: with parameters, conditions and references resolved."""
+"""Reads templates as CloudFormation does: it resolves parameters, conditions and references."""
 
 import re
 import tomllib
@@ -13,28 +13,36 @@ Template = dict[str, Any]
 
 
 def parameters(stage: str) -> dict[str, str]:
-    """Return what samconfig.toml says of a stage."""
+    """Return the parameters of a stage in samconfig.toml."""
     config = tomllib.loads((ROOT / "samconfig.toml").read_text())
     pairs = config[stage]["deploy"]["parameters"]["parameter_overrides"]
     return dict(pair.split("=", 1) for pair in pairs)
 
 
 def resolve(value: Any, names: Mapping[str, Any]) -> Any:
-    """Put values where a template refers to names; others, such as `Role.Arn`, stay names."""
+    """Replace each intrinsic function by its value.
+
+    Args:
+        value: A part of a template.
+        names: The values of parameters, conditions and resources. A reference to another name,
+            such as `Role.Arn`, becomes that name.
+    """
     if isinstance(value, list):
-        return [resolve(each, names) for each in value]
+        return [resolve(element, names) for element in value]
     if not isinstance(value, dict):
         return value
-    result: Any = {key: resolve(each, names) for key, each in value.items()}
+    result: Any = {key: resolve(member, names) for key, member in value.items()}
     match result:
         case {"Ref": name} | {"Fn::GetAtt": name}:
             result = names.get(name, name)
         case {"Fn::Sub": text}:
             result = re.sub(
-                r"\$\{([\w:.]+)\}", lambda it: str(names.get(it[1], it[1])), text
+                r"\$\{([\w:.]+)\}",
+                lambda match: str(names.get(match[1], match[1])),
+                text,
             )
-        case {"Fn::If": [condition, yes, no]}:
-            result = yes if names[condition] else no
+        case {"Fn::If": [condition, if_true, if_false]}:
+            result = if_true if names[condition] else if_false
         case {"Fn::Equals": [left, right]}:
             result = str(left) == right
         case {"Fn::Not": [condition]}:
@@ -43,30 +51,30 @@ def resolve(value: Any, names: Mapping[str, Any]) -> Any:
 
 
 @cache
-def decided(file: str, **given: str) -> Template:
-    """Return what a stack with these parameters has of a template."""
-    document = read(ROOT / file)
+def read_stack(file: str, **values: str) -> Template:
+    """Return the template of a stack that has these values of parameters."""
+    template = read(ROOT / file)
     names: dict[str, Any] = {}
-    for name, declared in document["Parameters"].items():
-        names[name] = declared.get("Default", name)
-    names |= given
-    names |= resolve(document["Conditions"], names)
-    stack: Template = resolve(document, names)
-    for name, resource in document["Resources"].items():
+    for name, parameter in template["Parameters"].items():
+        names[name] = parameter.get("Default", name)
+    names |= values
+    names |= resolve(template["Conditions"], names)
+    stack: Template = resolve(template, names)
+    for name, resource in template["Resources"].items():
         if not names.get(resource.get("Condition"), True):
             del stack["Resources"][name]
     return stack
 
 
-def staged(stage: str = "production", **changed: str) -> Template:
-    """Return a stage's stack of template.yaml, with its parameters but for some."""
-    return decided("template.yaml", **parameters(stage) | changed)
+def read_stage(stage: str = "production", **values: str) -> Template:
+    """Return the template of a stage; the values override parameters in samconfig.toml."""
+    return read_stack("template.yaml", **parameters(stage) | values)
 
 
-def properties_by_name(stack: Template, kind: str) -> dict[str, Any]:
+def properties_by_name(stack: Template, resource_type: str) -> dict[str, Any]:
     """Return the properties of each resource of a type."""
     return {
-        name: each.get("Properties", {})
-        for name, each in stack["Resources"].items()
-        if each["Type"] == kind
+        name: resource.get("Properties", {})
+        for name, resource in stack["Resources"].items()
+        if resource["Type"] == resource_type
     }

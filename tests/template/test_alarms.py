@@ -10,12 +10,12 @@ import pytest
 import yaml
 
 from tests.support import openapi
-from tests.support.stack import properties_by_name, staged
+from tests.support.stack import properties_by_name, read_stage
 from tools import ROOT
 
 FOLDER = Path(__file__).parent
 ACCESS_LOG = yaml.safe_load((FOLDER / "access_log.yaml").read_text())
-STACK = staged(**{"AWS::StackName": "animal-store-production"})
+STACK = read_stage(**{"AWS::StackName": "animal-store-production"})
 FILTERS = properties_by_name(STACK, "AWS::Logs::MetricFilter")
 RESOURCES = FILTERS | properties_by_name(STACK, "AWS::CloudWatch::Alarm")
 RESOURCES |= properties_by_name(STACK, "AWS::CloudWatch::CompositeAlarm")

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.support import openapi
-from tests.support.stack import parameters, properties_by_name, staged
+from tests.support.stack import parameters, properties_by_name, read_stage
 from tools import ROOT
 from tools.local.template import read
 
@@ -21,7 +21,7 @@ PARAMETERS = {
     "ThrottlingRate": "500",
     "ThrottlingBurst": "1000",
 }
-PRODUCTION, STAGING = staged(**PARAMETERS), staged("staging", **PARAMETERS)
+PRODUCTION, STAGING = read_stage(**PARAMETERS), read_stage("staging", **PARAMETERS)
 API = PRODUCTION["Resources"]["Api"]["Properties"]
 FIREWALL = PRODUCTION["Resources"]["WebAcl"]["Properties"]
 SAFEGUARDS = yaml.safe_load((ROOT / "tests/template/safeguards.yaml").read_text())
@@ -46,7 +46,7 @@ def test_plain_sam_deploy_has_the_parameters_of_staging() -> None:
 
 
 def test_plain_sam_deploy_sets_the_role_for_access_logs_before_the_api() -> None:
-    resources = staged("default")["Resources"]
+    resources = read_stage("default")["Resources"]
     account = resources["ApiGatewayAccount"]
     assert account["Properties"] == {"CloudWatchRoleArn": "LoggingRole.Arn"}
     for resource in (account, resources["LoggingRole"]):

@@ -1,7 +1,7 @@
 """Limits, hours and codes in openapi.yaml, compared with template and layer.
 
-The contract suite says what a new animal may be. Spectral (`make check`) says that examples are
-valid, and that every operation asks for the API key.
+The contract suite compares the members of a new animal, and Spectral (`make check`) checks that
+the examples are valid.
 """
 
 import pytest
@@ -13,20 +13,35 @@ from tools import ROOT
 WORDS = " ".join((ROOT / "openapi.yaml").read_text().split())
 
 
-def test_pages_have_at_most_100_animals() -> None:
+def test_page_has_20_animals_by_default_and_at_most_100() -> None:
     # The contract suite compares the function's bounds with these.
     assert openapi.SCHEMAS["Pets"]["maxItems"] == 100
     assert openapi.LIMIT["maximum"] == 100
+    assert openapi.LIMIT["default"] == 20
     assert "| animals per page | 100 | 100 |" in WORDS
 
 
-def test_production_server_is_the_stage_production() -> None:
-    assert "execute-api.{region}.amazonaws.com/production/v1 " in WORDS
+def test_base_url_of_each_server_ends_in_v1() -> None:
+    assert [server["url"] for server in openapi.DOCUMENT["servers"]] == [
+        "http://127.0.0.1:3000/v1",
+        "https://{apiId}.execute-api.{region}.amazonaws.com/production/v1",
+        "https://{apiId}.execute-api.{region}.amazonaws.com/staging/v1",
+    ]
 
 
-def test_integers_are_of_64_bits() -> None:
+def test_every_operation_requires_the_api_key() -> None:
+    assert openapi.DOCUMENT["security"] == [{"bearerAuth": []}]
+    assert "'security':" not in str(openapi.DOCUMENT["paths"])
+
+
+def test_get_pet_is_deprecated() -> None:
+    assert openapi.DOCUMENT["paths"]["/pets/{petId}"]["get"]["deprecated"]
+
+
+def test_integers_have_64_bits_and_ids_are_positive() -> None:
     pet_id, new_pet = openapi.SCHEMAS["Pet"]["allOf"]
     assert pet_id["properties"]["id"]["format"] == "int64"
+    assert pet_id["properties"]["id"]["minimum"] == 1
     assert new_pet["properties"]["categoryId"]["format"] == "int64"
 
 
@@ -48,7 +63,7 @@ def test_throttling_of_the_stages_is_documented() -> None:
 
 
 def test_limits_of_the_firewall_are_documented() -> None:
-    web_acl = stack.staged()["Resources"]["WebAcl"]["Properties"]
+    web_acl = stack.read_stage()["Resources"]["WebAcl"]["Properties"]
     per_address, per_key, _ = [rule["Statement"] for rule in web_acl["Rules"]]
     assert per_address["RateBasedStatement"]["Limit"] == 3000
     assert per_address["RateBasedStatement"]["EvaluationWindowSec"] == 60

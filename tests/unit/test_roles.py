@@ -8,10 +8,10 @@ import pytest
 from tests.support import handlers, openapi
 from tests.support.fault_injection import FaultyStore
 from tests.support.handlers import EVENTS, SUCCESSES, TEMPLATE
-from tests.support.stack import decided, staged
+from tests.support.stack import read_stack, read_stage
 from tools.packaging.sdk_data import OPERATIONS
 
-RESOURCES = staged()["Resources"]
+RESOURCES = read_stage()["Resources"]
 ARNS = {table["TableName"]: f"{name}.Arn" for name, table in TEMPLATE.tables.items()}
 Rights = dict[tuple[str, str], set[str]]
 """By action and resource: the partitions and, for a write, the attributes."""
@@ -92,7 +92,7 @@ def test_role_allows_what_its_function_does_and_no_more(
 
 @pytest.mark.parametrize("function", TEMPLATE.functions)
 def test_boundary_allows_the_calls_of_each_function(function: str) -> None:
-    stack = decided("ops/bootstrap.yaml", Stage="production")
+    stack = read_stack("ops/bootstrap.yaml", Stage="production")
     policy = stack["Resources"]["Boundary"]["Properties"]["PolicyDocument"]
     allowed = [action for each in policy["Statement"] for action in each["Action"]]
 

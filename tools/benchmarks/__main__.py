@@ -1,4 +1,4 @@
-"""Measures this service and two other implementations, and writes RESULTS.md."""
+"""Counts the instructions of this service and of two others, and writes RESULTS.md."""
 
 import platform
 import shutil
@@ -20,7 +20,7 @@ from tools.packaging.targets import BUILD, HOST_ARCHITECTURE
 HERE = ROOT / "tools/benchmarks"
 OURS = "this service"
 PEERS = {"tuned handler": "bare", "tuned Powertools": "powertools"}
-# Maps each case to its event.
+# Maps each measurement to its event.
 CASES = {
     "cold start": "list-200",
     "list of 20": "list-200",
@@ -30,7 +30,7 @@ CASES = {
 
 
 def prepare(folder: Path) -> None:
-    """Fill a folder with the compiled code of all variants, and the store with animals."""
+    """Put the compiled code of all variants into a folder, and animals into the store."""
     shutil.copytree(HERE / "peers", folder, dirs_exist_ok=True)
     libraries = install(folder / "env", HOST_ARCHITECTURE, "--group=benchmark")
     (folder / "libraries").symlink_to(libraries)
@@ -72,7 +72,7 @@ def main() -> None:
         folder = Path(name)
         prepare(folder)
         for variant in (OURS, *PEERS):
-            # Count all cases at once: no count depends on the load of the machine.
+            # The load of the machine does not change the counts, so all cases run at once.
             counts = pool.map(partial(measure, folder, variant), CASES)
             cells = [f"{millions:.2f}" for millions in counts]
             lines.append(f"| {variant} | {' | '.join(cells)} |")

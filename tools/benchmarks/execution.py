@@ -15,7 +15,7 @@ from tests.support.handlers import DATABASE, TEMPLATE, Event
 from tests.support.scripted_server import reply, serve
 from tools.local.store_server import serve_store
 
-# Switch off the randomisation of addresses, because the counts would vary.
+# setarch -R switches off the randomization of addresses, because the counts would vary.
 _COUNT = ["setarch", "-R", "valgrind", "--tool=cachegrind", "--cache-sim=no"]
 _COUNT += ["--cachegrind-out-file=/dev/null"]
 # -S leaves out the libraries of this interpreter.
@@ -42,14 +42,14 @@ def count(task: Path, python_path: str, event: Event, invocations: int) -> int:
     """Start a function, invoke it repeatedly, check its responses, and terminate it.
 
     Args:
-        task: The folder of its `app.py`. The parent folder has the store's certificate, and the
-            authorities that the function trusts.
+        task: The folder of its `app.py`. The parent folder contains the store's certificate, and
+            the authorities that the function trusts.
         python_path: The value of PYTHONPATH.
         event: The event of each invocation.
         invocations: The number of invocations.
 
     Returns:
-        The instructions of the process, from its start and without the kernel's.
+        The instructions of the process since its start, without those of the kernel.
     """
     responses: list[Any] = []
 

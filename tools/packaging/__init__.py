@@ -1,1 +1,1 @@
-"""Builds for AWS: packs the layer, compiles the functions, and packs both into one artifact."""
+"""Builds the service for AWS: the layer, the compiled functions, and the artifact of both."""

@@ -1,4 +1,4 @@
-"""Packs a build into one file for every stage: code, template, parameters, commit, contract suite.
+"""Packs a build into one file, with the parameters of every stage and the contract suite.
 
 The same build always gives the same bytes, so artifacts can be compared by their digest.
 """
@@ -12,7 +12,7 @@ import yaml
 from tools import ROOT
 
 # The contract suite and the files that it reads. An artifact contains them, so that a stage is
-# tested against the contract of its own commit, without a checkout (tests/ops/test_programs.py).
+# tested against the contract of its own commit (tests/ops/test_programs.py).
 SUITE = (
     "openapi.yaml",
     "pyproject.toml",  # pytest's settings
@@ -24,18 +24,18 @@ SUITE = (
 
 
 def _zip(entries: dict[str, bytes]) -> bytes:
-    """Pack files so that the same contents give the same bytes."""
+    """Return a ZIP file; the same entries always give the same bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in sorted(entries.items()):
-            entry = zipfile.ZipInfo(name)  # always dated 1980
+            entry = zipfile.ZipInfo(name)  # dated 1980
             entry.external_attr = 0o644 << 16  # Lambda's user must be able to read it
             archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
     return buffer.getvalue()
 
 
 def _files(folder: Path, *patterns: str) -> dict[str, bytes]:
-    """Return the files of a folder that match a pattern, by their relative paths."""
+    """Return the contents of the files that match a pattern, by their paths below the folder."""
     contents = {}
     for pattern in patterns:
         for file in folder.glob(pattern):
@@ -45,9 +45,9 @@ def _files(folder: Path, *patterns: str) -> dict[str, bytes]:
 
 
 def pack(build: Path, architecture: str, commit: str) -> bytes:
-    """Pack the output of `sam build`, with the parameters of the stages.
+    """Return the artifact of a build by `sam build`.
 
-    The architecture of the build becomes the default of the template's parameter.
+    The architecture becomes the default of the template's parameter.
     """
     template = yaml.safe_load((build / "template.yaml").read_text("utf-8"))
     template["Parameters"]["Architecture"]["Default"] = architecture

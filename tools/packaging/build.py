@@ -1,4 +1,4 @@
-"""Builds with `sam build`, without Docker, compiles the functions and packs the build."""
+"""Builds the artifact of a commit: runs `sam build` without Docker, and compiles the functions."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ SAM = ROOT / ".tools/sam/bin/sam"
 
 def _build(architecture: str, commit: str) -> None:
     environment = os.environ | {
-        # sam looks for the functions' Python on PATH.
+        # sam looks for Python 3.13 on PATH.
         "PATH": f"{SAM.parent}{os.pathsep}{os.environ['PATH']}",
         "LAYER_ARCHITECTURE": architecture,
     }
@@ -55,8 +55,8 @@ def _build(architecture: str, commit: str) -> None:
 def copy_of_head(root: Path = ROOT) -> Iterator[Path]:
     """Copy the files of HEAD into a temporary folder, because `sam build` packs every file.
 
-    The copy shares `.venv`, `.tools` and `.aws-sam` with the checkout. Uncommitted changes are
-    printed and left out.
+    The copy shares `.venv`, `.tools` and `.aws-sam` with the checkout. It leaves out uncommitted
+    changes, and prints them.
     """
     if changes := git(root, "status", "--porcelain", "--untracked-files").decode():
         print(f"The build leaves out uncommitted changes:\n{changes}", flush=True)

@@ -1,4 +1,4 @@
-"""Compiles code before it ships, because on Lambda Python cannot write bytecode."""
+"""Compiles code before it is deployed, because Python cannot write bytecode on Lambda."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ from tools.packaging.targets import PYTHON
 
 
 def require_python() -> None:
-    """Exit unless this interpreter has the version of Lambda's, which reads the bytecode."""
+    """Exit unless this interpreter has the version of Lambda's, which loads the bytecode."""
     if not sys.version.startswith(PYTHON):
         raise SystemExit(
             f"The layer's bytecode must be compiled by CPython {PYTHON}. Install it, then: "
@@ -20,9 +20,9 @@ def compile_tree(directory: Path, deployed_at: str) -> None:
     """Compile every module below a directory that has no bytecode yet.
 
     Tracebacks show paths below `deployed_at`. The bytecode is `unchecked-hash` (PEP 552): Python
-    does not compare it with the modification time of the source, which packing changes.
+    loads it without a look at the modification time of the source, which packing changes.
     """
-    # Use a new process, because bytecode depends on the modules that its compiler has loaded.
+    # Use a new process, because the bytecode depends on the modules that the compiler has loaded.
     command = [
         sys.executable,
         "-I",

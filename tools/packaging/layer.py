@@ -1,7 +1,7 @@
-"""Packs the shared layer: the locked libraries and our package, compiled, without unused parts.
+"""Builds the shared layer: the locked libraries and our package, compiled, without unused parts.
 
 `layers/common/Makefile` runs it: `python -m tools.packaging.layer FOLDER arm64`. With two
-architectures, the layer has the libraries of both. The same input always gives the same bytes.
+architectures, the layer has the libraries of both. Every build of a commit has the same bytes.
 """
 
 import os
@@ -18,7 +18,7 @@ from tools.packaging.bytecode import compile_tree, require_python
 from tools.packaging.targets import PLATFORMS, PYTHON
 
 INSTALL_OPTIONS = (
-    # Only models.py needs these, and its models ship as compiled schemas.
+    # Only models.py imports these, and its models ship as compiled schemas.
     "--no-install-package=annotated-types",
     "--no-install-package=pydantic",
     "--no-install-package=typing-inspection",
@@ -48,7 +48,7 @@ SHIPPED_MATCHES = {
     "botocore/data/*/": "dynamodb",
     # Dropping the older API version, 2011-12-05, saves 4 M instructions.
     "botocore/data/dynamodb/*/": "2012-08-10",
-    # API Gateway does the routing, and the Logger loads none of these utilities: 3 MB.
+    # API Gateway does the routing, and the Logger imports no other utility: saves 3 MB.
     "aws_lambda_powertools/event_handler": "",
     "aws_lambda_powertools/utilities/*/": "jmespath_utils",
     "animal_store/models.py": "",  # its models ship as compiled schemas
@@ -59,12 +59,12 @@ SHIPPED_MATCHES = {
 }
 """Maps globs below `python` to the only name among their matches that ships; "" for none."""
 
-# The label of a root in the SDK's bundle. Amazon has five: https://www.amazontrust.com/repository/
+# The labels of Amazon's five roots (https://www.amazontrust.com/repository/) in the SDK's bundle.
 _AMAZON_LABEL = re.compile('# Label: "(Amazon Root CA|Starfield Services Root)')
 
 
 def write_amazon_roots(bundle: Path, output: Path) -> None:
-    """Write the certificates of Amazon's authorities out of the SDK's bundle, which has 126.
+    """Write the certificates of Amazon's authorities, which are 5 of the 126 in the SDK's bundle.
 
     OpenSSL parses a whole bundle, so this saves 37 M instructions of a cold start.
     """
@@ -100,7 +100,7 @@ def install(environment: Path, architecture: str, *options: str) -> Path:
 
 
 def build(output: Path, *architectures: str) -> None:
-    """Pack the layer into a folder that becomes `/opt` on Lambda; delete its old contents."""
+    """Replace a folder by the layer; on Lambda, it becomes `/opt`."""
     from animal_store.models import compile_core_schemas
 
     require_python()
@@ -117,14 +117,14 @@ def build(output: Path, *architectures: str) -> None:
     shutil.copytree(ROOT / "layers/common/animal_store", package, ignore=compiled)
     # `validators` imports these schemas, so that no function imports pydantic (348 M of a cold
     # start).
-    schemas = f"# Made from models.py.\nCORE_SCHEMAS = {compile_core_schemas()}\n"
+    schemas = f"# Generated from models.py.\nCORE_SCHEMAS = {compile_core_schemas()}\n"
     (package / "core_schemas.py").write_text(schemas)
     for pattern, shipped_name in SHIPPED_MATCHES.items():
         for path in [*python.glob(pattern)]:
             if path.name != shipped_name:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
     for name, source in STUBS.items():
-        (python / name).write_text(f"# Emptied by `make build`.\n{source}\n")
+        (python / name).write_text(f"# Replaced by `make build`.\n{source}\n")
     sdk_data.reduce(python / "botocore/data")
     write_amazon_roots(python / "botocore/cacert.pem", output / "amazon-roots.pem")
     compile_tree(python, "/opt/python")

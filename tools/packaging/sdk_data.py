@@ -37,7 +37,7 @@ def reduce(data: Path) -> None:
 
 
 def _endpoint(provider: EndpointProvider, region: str) -> dict[str, Any]:
-    """Return a region's endpoints by the SDK's rules, so that no cold start evaluates the rules.
+    """Return the endpoints of a region, so that the function does not evaluate the SDK's rules.
 
     This also saves 5 % of a get's instructions. The format cannot express dual-stack endpoints in
     AWS's isolated partitions (`us-iso...`), or endpoints of a single account.
@@ -53,14 +53,14 @@ def _endpoint(provider: EndpointProvider, region: str) -> dict[str, Any]:
 
 
 def _unpack(path: Path) -> Any:
-    """Return a compressed description and delete its file; the SDK reads plain JSON faster."""
+    """Return the content of a compressed file, and delete the file: plain JSON loads faster."""
     content = json.loads(gzip.decompress(path.read_bytes()))
     path.unlink()
     return content
 
 
 def _reachable_shapes(model: dict[str, Any]) -> dict[str, Any]:
-    """Return every shape in the input, output and errors of the operations."""
+    """Return the shapes to which the operations refer, directly or through other shapes."""
     shapes: dict[str, Any] = {}
     queue = [model["operations"]]
     for value in queue:

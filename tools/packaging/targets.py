@@ -1,4 +1,4 @@
-"""The targets of a build: Lambda's version of Python and its two architectures."""
+"""The targets of a build: Lambda's version of Python, and its two architectures."""
 
 import platform
 from pathlib import Path
@@ -7,7 +7,7 @@ from tools import ROOT
 
 PYTHON = (ROOT / ".python-version").read_text().strip()
 
-# uv's names of the platforms. manylinux2014 requires glibc 2.17; Amazon Linux 2023 has 2.34.
+# uv's names of the architectures. manylinux2014 requires glibc 2.17; Amazon Linux 2023 has 2.34.
 PLATFORMS = {"arm64": "aarch64-manylinux2014", "x86_64": "x86_64-manylinux2014"}
 
 HOST_ARCHITECTURE = platform.machine().replace("aarch64", "arm64")

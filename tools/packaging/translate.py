@@ -17,7 +17,7 @@ from tools import ROOT
 
 def _main() -> None:
     template = yaml_parse((ROOT / "template.yaml").read_text("utf-8"))
-    # The way through JSON copies the nodes that YAML aliases share, as sam's upload does.
+    # A round trip through JSON copies the nodes that YAML aliases share, as sam's upload does.
     source = json.loads(json.dumps(template))
     for resource in source["Resources"].values():
         # The translator accepts only code in S3.
