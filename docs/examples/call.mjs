@@ -1,4 +1,4 @@
-// Calls the API, and tries again after failures that may pass. A POST needs an Idempotency-Key.
+// Calls the API, and retries after temporary failures. A POST needs an Idempotency-Key.
 import { setTimeout as sleep } from "node:timers/promises";
 import { parse, parseNumberAndBigInt } from "lossless-json";
 
@@ -9,10 +9,10 @@ export async function call(url, options = {}) {
   const headers = { Authorization: `Bearer ${API_KEY}`, ...options.headers };
   for (let attempt = 1; ; attempt++) {
     let error;
-    let mayPass = true;
+    let isTemporary = true;
     let retryAfter = 0;
     try {
-      // The service answers within 29 seconds. A redirect would take the key elsewhere.
+      // The service answers within 29 seconds. A redirect could send the key to another host.
       const limits = { redirect: "manual", signal: AbortSignal.timeout(35_000) };
       const response = await fetch(url, { ...options, headers, ...limits });
       const text = await response.text();
@@ -21,17 +21,17 @@ export async function call(url, options = {}) {
         return { body: parse(text, null, parseNumberAndBigInt), next: next && new URL(next, url).href };
       }
       error = new Error(`${response.status} ${text} (request ${response.headers.get("x-amzn-RequestId")})`);
-      mayPass = response.status === 429 || response.status >= 500;
+      isTemporary = response.status === 429 || response.status >= 500;
       retryAfter = seconds(response.headers.get("Retry-After") ?? "0");
     } catch (noResponse) {
       error = noResponse;
     }
-    if (!mayPass || attempt === 7 || retryAfter > 60) throw error;
+    if (!isTemporary || attempt === 7 || retryAfter > 60) throw error;
     await sleep(1000 * (retryAfter + (1 + Math.random()) * 0.1 * 2 ** attempt));
   }
 }
 
-// Retry-After is a number of seconds, or a date. A date is in UTC, though one of its forms does not say so.
+// Returns the seconds until a Retry-After, a number or a date. A date is in UTC, even if it does not say so.
 function seconds(retryAfter) {
   if (/^\d+$/.test(retryAfter)) return Number(retryAfter);
   const date = Date.parse(`${retryAfter.replace(/ (GMT|-0000)$/, "")} GMT`);

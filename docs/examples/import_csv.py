@@ -1,9 +1,9 @@
 """Adds an animal for each row of a CSV file: python import_csv.py animals.csv.
 
-The first row names the columns: name, category_id and, if there is one, status. If a cell of any
-row is wrong, nothing is added. A row that only the service refuses is named. The same file can be
-imported again within 24 hours: each row is added once. A changed file is another import: put rows
-that come later into a file of their own.
+The first row names the columns: name, category_id and, optionally, status. If a cell of any row is
+wrong, nothing is added. A row that only the service refuses is named. The same file can be imported
+again within 24 hours: each row is added once. A changed file is another import: put later rows into
+a file of their own.
 """
 
 import codecs
@@ -13,13 +13,19 @@ import io
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from itertools import zip_longest
 from pathlib import Path
-from typing import get_args
 
-from animal_store_client import AnimalStoreError, Client, InvalidRequestError, PetStatus
+from animal_store_client import AnimalStoreError, Client, InvalidRequestError
+
+# For each column, a pattern of its cells and a description of the pattern.
+COLUMNS = {
+    "name": ("(?s:.{1,256})", "1 to 256 characters"),
+    "category_id": ("-?[0-9]{1,19}", "an integer of at most 19 digits"),
+    "status": ("(available|pending|sold)?", "available, pending, sold or empty"),
+    "surplus cell": ("", "empty"),
+}
 
 
 def decode(content: bytes) -> str:
@@ -33,42 +39,33 @@ def decode(content: bytes) -> str:
         return content.decode("cp1252")
 
 
-def faults(row: dict[str, str]) -> Iterator[str]:
-    """Yield a message for each fault of a row."""
-    category_id, status = row["category_id"], row["status"]
-    if not row["name"]:
-        yield "name is empty"
-    if not re.fullmatch("-?[0-9]{1,19}", category_id):
-        yield f"category_id is {category_id!r}, not an integer of at most 19 digits"
-    if status not in ("", *get_args(PetStatus)):
-        yield f"status is {status!r}, not one of {', '.join(get_args(PetStatus))}"
-    if row.get(""):
-        yield f"there are more cells than columns: {row['']!r}"
-
-
 def read_rows(text: str) -> dict[int, dict[str, str]]:
-    """Return the rows by their spreadsheet numbers; raise ValueError if a row has a fault."""
+    """Return the rows by their spreadsheet numbers; raise ValueError if a cell is wrong."""
     first_line = text.partition("\n")[0]
     delimiter = max(",;\t", key=first_line.count)
-    cells = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    columns = [cell.strip().lower() for cell in next(cells, [])]
-    if not {"name", "category_id"} <= set(columns):
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    names = [name.strip().lower() for name in next(lines, [])]
+    if not {"name", "category_id"} <= set(names):
         raise ValueError(
-            f"The first row must be name,category_id,status; it is {columns}."
+            f"The first row must be name,category_id,status; it is {names}."
         )
     rows = {}
-    wrong = []
-    for number, row in enumerate(cells, start=2):
-        values = {"status": ""} | dict(
-            zip_longest(columns, map(str.strip, row), fillvalue="")
-        )
-        if any(values.values()):
-            rows[number] = values
-            wrong += [f"row {number}: {fault}" for fault in faults(values)]
-    if wrong:
-        raise ValueError(
-            "\n".join([*wrong, "Nothing was added: correct these rows first."])
-        )
+    errors = []
+    for number, line in enumerate(lines, start=2):
+        cells = [cell.strip() for cell in line]
+        if not any(cells):
+            continue
+        row = dict.fromkeys(COLUMNS, "") | dict(zip(names, cells, strict=False))
+        row["surplus cell"] = "".join(cells[len(names) :])
+        for name, (pattern, rule) in COLUMNS.items():
+            if not re.fullmatch(pattern, row[name]):
+                errors.append(
+                    f"row {number}: {name} is {row[name]!r}; it must be {rule}"
+                )
+        rows[number] = row
+    if errors:
+        errors.append("Nothing was added: correct these rows first.")
+        raise ValueError("\n".join(errors))
     return rows
 
 
@@ -92,13 +89,13 @@ def main(path: str) -> None:
     client = Client(
         os.environ["BASE_URL"], os.environ["API_KEY"], attempts=20, deadline_s=300
     )
-    counts = {"added": 0, "added before": 0, "refused": 0}
+    counts = Counter({"added": 0, "added before": 0, "refused": 0})
     try:
         with client, ThreadPoolExecutor(20) as pool:
-            for finished, outcome in enumerate(pool.map(add, rows), start=1):
+            for outcome in pool.map(add, rows):
                 counts[outcome] += 1
-                bar = "#" * (40 * finished // len(rows))
-                progress = f"[{bar:<40}] {finished} of {len(rows)}"
+                bar = "#" * (40 * counts.total() // len(rows))
+                progress = f"[{bar:<40}] {counts.total()} of {len(rows)}"
                 print(f"\r{progress}", end="", file=sys.stderr)
     finally:
         print(file=sys.stderr)
@@ -113,6 +110,6 @@ if __name__ == "__main__":
     try:
         main(sys.argv[1])
     except AnimalStoreError as error:
-        sys.exit(f"Stopped: {error}\nRun it again: what was added is not added twice.")
+        sys.exit(f"Stopped: {error}\nRun it again: no row is added twice.")
     except (OSError, ValueError, csv.Error) as error:
         sys.exit(str(error))

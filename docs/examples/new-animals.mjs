@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { BASE_URL, call } from "./call.mjs";
 
 const known = new Set();
-let start = `${BASE_URL}/pets?limit=100`; // of this round
+let start = `${BASE_URL}/pets?limit=100`; // the first page of this round
 let nextStart = start;
 for (;;) {
   let lastPage;
@@ -14,6 +14,6 @@ for (;;) {
     lastPage = url;
     url = next;
   }
-  [start, nextStart] = [nextStart, lastPage]; // the last page of the round before this one
-  await sleep(30_000); // longer than a creation takes
+  [start, nextStart] = [nextStart, lastPage]; // round 3 starts where round 1 ended
+  await sleep(30_000); // a creation takes less time
 }

@@ -53,7 +53,7 @@ class BlockingClient:
 
 @pytest.fixture(params=[store.Client, store.AsyncClient])
 def connect(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """Make each of the two clients: `connect(base_url, "key", attempts=2)`."""
+    """Return each client class in turn; call it like `connect(base_url, "key", attempts=2)`."""
     if request.param is store.Client:
         yield store.Client
         return
@@ -65,7 +65,7 @@ def connect(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses of both clients, in seconds: each has its least length, and takes no time."""
+    """Record the pauses of both clients, in seconds; a pause has its minimum and takes no time."""
     seconds: list[float] = []
     clock = SimpleNamespace(monotonic=lambda: sum(seconds))
 
@@ -81,7 +81,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def client_without_network(network: Mock, **options: Any) -> store.Client:
-    """Make a client whose requests go to a mock."""
+    """Make a client that calls a function instead of sending requests."""
     http = httpx2.Client(transport=httpx2.MockTransport(network))
     return store.Client("https://x/v1", "key", http_client=http, **options)
 
@@ -113,7 +113,7 @@ def test_service_creates_replays_returns_and_lists_animals(
 def test_both_clients_have_a_method_for_each_operation(
     operation: openapi.Operation,
 ) -> None:
-    # listPets is pets, createPet create; listAuthors would be authors, createAuthor create_author.
+    # listPets is `pets`, createPet `create`; for authors: `authors` and `create_author`.
     method = xform_name(operation.id.removesuffix("Pet").removeprefix("list"))
     for client in (store.Client, store.AsyncClient):
         assert hasattr(client, method), f"clients/python: {client.__name__}.{method}"
@@ -132,7 +132,7 @@ def test_pet_keeps_a_status_and_a_member_that_the_client_does_not_know() -> None
 
 def test_failed_list_resumes_at_the_cursor_of_the_error(connect: Any) -> None:
     with serve([page(next_cursor=2), reply({}, 404), page(3, 4)]) as server:
-        # The second call also needs the slot of the one that fails.
+        # There is one slot: the second call can use it only after the failed call returns it.
         client = connect(server.base_url, "key", max_in_flight=1, max_wait_s=5)
         with pytest.raises(store.NotFoundError) as failure:
             next(client.pets(status="sold"))
@@ -275,34 +275,28 @@ def test_retry_after_is_seconds_or_a_date_in_utc(
     assert store.ApiError.from_response(response, b"").retry_after_s == seconds
 
 
-UNKNOWN_HOST = f"[Errno {socket.EAI_NONAME}] Name not known"
+UNKNOWN_HOST = httpx2.ConnectError(f"[Errno {socket.EAI_NONAME}] Name not known")
+NO_TLS = httpx2.ConnectError("[SSL: WRONG_VERSION_NUMBER] wrong version number")
+CUT_HANDSHAKE = httpx2.ConnectError("[SSL: UNEXPECTED_EOF_WHILE_READING] EOF occurred")
 
 
+@pytest.mark.usefixtures("pauses")
 @pytest.mark.parametrize(
-    ("failure", "requests"),
+    "responses",
     [
-        (UNKNOWN_HOST, 1),
-        ("[SSL: WRONG_VERSION_NUMBER] wrong version number", 1),
-        ("[SSL: UNEXPECTED_EOF_WHILE_READING] EOF occurred", 2),
+        [UNKNOWN_HOST],
+        [NO_TLS],
+        [CUT_HANDSHAKE, CUT_HANDSHAKE, CUT_HANDSHAKE],
+        [httpx2.Response(503), UNKNOWN_HOST, UNKNOWN_HOST],
     ],
 )
-@pytest.mark.usefixtures("pauses")
-def test_connection_failure_is_retried_unless_the_address_is_wrong(
-    failure: str, requests: int
+def test_wrong_address_is_retried_only_after_the_service_has_responded(
+    responses: list[Any],
 ) -> None:
-    network = Mock(side_effect=httpx2.ConnectError(failure))
-    with pytest.raises(store.NoResponseError):
-        client_without_network(network, attempts=2).create("Rex", 3)
-    assert network.call_count == requests
-
-
-@pytest.mark.usefixtures("pauses")
-def test_unknown_host_is_retried_after_the_service_has_responded_once() -> None:
-    failure = httpx2.ConnectError(UNKNOWN_HOST)
-    network = Mock(side_effect=[httpx2.Response(503), failure, failure])
+    network = Mock(side_effect=responses)
     with pytest.raises(store.NoResponseError):
         client_without_network(network, attempts=3).create("Rex", 3)
-    assert network.call_count == 3
+    assert network.call_count == len(responses)
 
 
 def test_interrupted_call_is_not_retried() -> None:
@@ -539,7 +533,11 @@ def test_unusable_proxy_is_ignored_for_a_host_in_no_proxy(
     [
         ("base_url", "x/v1", 'base URL "x/v1": it must have the form https://HOST/v1'),
         ("base_url", "https://me:secret@x/v1", "it must have the form"),
-        ("base_url", "http://localhost.example/v1", "http:// sends the key in clear"),
+        (
+            "base_url",
+            "http://localhost.example/v1",
+            "http:// sends the key unencrypted",
+        ),
         ("api_key", None, "api_key is None"),
         ("api_key", "", "The API key is empty"),
         ("api_key", "Bearer animal_live_x", "has a ' ': leave out"),

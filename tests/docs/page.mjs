@@ -1,14 +1,14 @@
-/** Check the API page on a desk and a phone, light and dark: URL CHROMIUM API_KEY. */
+/** Checks the API page on a desktop and a phone, in light and dark colors: node page.mjs URL CHROMIUM API_KEY. */
 import assert from "node:assert/strict";
 import { chromium } from "playwright-core";
 
 const [url, executablePath, apiKey] = process.argv.slice(2);
-const SCREENS = { desk: { width: 1280, height: 900 }, phone: { width: 390, height: 844 } };
-const FIRST = "#operations-Pets-listPets";
-const POST = "#operations-Pets-createPet";
+const SCREENS = { desktop: { width: 1280, height: 900 }, phone: { width: 390, height: 844 } };
+const LIST = "#operations-Pets-listPets";
+const CREATE = "#operations-Pets-createPet";
 
-/** In the page: texts whose contrast with their background is under 4.5 : 1 (WCAG 2.2, 1.4.3). */
-function faint() {
+/** Returns the texts whose contrast with their background is under 4.5 : 1 (WCAG 2.2, 1.4.3). Runs in the page. */
+function faintTexts() {
   const parse = (color) => (color.match(/[\d.]+/g) ?? []).map(Number);
   const luminance = (rgb) =>
     [0.2126, 0.7152, 0.0722].reduce((sum, weight, i) => {
@@ -18,7 +18,7 @@ function faint() {
   const over = ([r, g, b, alpha = 1], below) => [r, g, b].map((part, i) => part * alpha + below[i] * (1 - alpha));
   const background = (element) =>
     element ? over(parse(getComputedStyle(element).backgroundColor), background(element.parentElement)) : [255, 255, 255];
-  const found = new Set();
+  const faint = new Set();
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (texts.nextNode()) {
     const element = texts.currentNode.parentElement;
@@ -26,42 +26,42 @@ function faint() {
     if (!text || !element.checkVisibility() || element.closest("script, style, option, svg")) continue;
     const below = background(element);
     const [a, b] = [luminance(over(parse(getComputedStyle(element).color), below)), luminance(below)];
-    if ((Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05) < 4.5) found.add(`${element.className}: ${text.slice(0, 40)}`);
+    if ((Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05) < 4.5) faint.add(`${element.className}: ${text.slice(0, 40)}`);
   }
-  return [...found];
+  return [...faint];
 }
 
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
 for (const [screen, viewport] of Object.entries(SCREENS))
   for (const colorScheme of ["light", "dark"]) {
     const page = await browser.newPage({ viewport, colorScheme, isMobile: screen === "phone" });
-    await page.goto(`${url}#key=${apiKey}`); // as make run prints it
-    const inSight = async (selector) => {
+    await page.goto(`${url}#key=${apiKey}`); // the URL that make run prints
+    const isVisible = async (selector) => {
       const box = await page.locator(selector).first().boundingBox();
       return Boolean(box) && box.y + box.height <= viewport.height;
     };
-    await page.waitForSelector(FIRST);
-    assert(await inSight(FIRST), "the first operation is in sight");
+    await page.waitForSelector(LIST);
+    assert(await isVisible(LIST), "the first operation is visible without scrolling");
     assert(!page.url().includes(apiKey), "the key is not in the address");
-    await page.click(`${FIRST} .opblock-summary-control`);
-    await page.waitForSelector(`${FIRST} .responses-table`);
-    assert(await inSight(".execute"), "a request needs no scrolling");
+    await page.click(`${LIST} .opblock-summary-control`);
+    await page.waitForSelector(`${LIST} .responses-table`);
+    assert(await isVisible(".execute"), "the button that sends a request is visible without scrolling");
     await page.click(".execute");
     const status = await page.textContent(".live-responses-table .response .response-col_status");
     assert.equal(parseInt(status), 200);
     await page.click(".request-snippets .btn >> text=Python");
     const snippet = await page.locator(".request-snippets code").textContent();
-    assert(snippet.includes(`"Bearer ${apiKey}"`), "the example has the key");
-    await page.click(`${POST} .opblock-summary-control`);
-    await page.fill(`${POST} textarea.body-param__text`, '{"name": "Big", "categoryId": 9007199254740993}');
-    await page.click(`${POST} .execute`);
-    const created = await page.textContent(`${POST} .live-responses-table .response .response-col_description`);
-    assert(created.includes('"categoryId": 9007199254740993'), "a number beyond 2^53 is shown as it was answered");
+    assert(snippet.includes(`"Bearer ${apiKey}"`), "the Python snippet has the key");
+    await page.click(`${CREATE} .opblock-summary-control`);
+    await page.fill(`${CREATE} textarea.body-param__text`, '{"name": "Big", "categoryId": 9007199254740993}');
+    await page.click(`${CREATE} .execute`);
+    const created = await page.textContent(`${CREATE} .live-responses-table .response .response-col_description`);
+    assert(created.includes('"categoryId": 9007199254740993'), "a number beyond 2^53 is shown exactly");
     for (const closed of await page.$$(".opblock:not(.is-open) .opblock-summary-control")) await closed.click();
-    await page.waitForTimeout(500); // colors fade in
-    assert.deepEqual(await page.evaluate(faint), [], "every text can be read");
-    assert.equal(await page.locator(".errors-wrapper").count(), 0, "Swagger UI has no errors with the document");
-    assert(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `fits a ${screen}`);
+    await page.waitForTimeout(500); // until the colors have faded in
+    assert.deepEqual(await page.evaluate(faintTexts), [], "every text has enough contrast");
+    assert.equal(await page.locator(".errors-wrapper").count(), 0, "Swagger UI finds no errors in the document");
+    assert(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `the page is not wider than a ${screen}`);
     await page.close();
   }
 
@@ -71,7 +71,7 @@ await page.click(".scheme-container .authorize");
 await page.fill(".modal-ux input", `Bearer ${apiKey}`);
 await page.click(".modal-ux .authorize");
 await page.click(".modal-ux .btn-done");
-await page.click(`${FIRST} .opblock-summary-control`);
+await page.click(`${LIST} .opblock-summary-control`);
 await page.click(".execute");
 const status = await page.textContent(".live-responses-table .response .response-col_status");
 assert.equal(parseInt(status), 200, "a key that is pasted with the word Bearer is accepted");

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 TEXT = (ROOT / "docs/clients.md").read_text()
 TEXT += (ROOT / "clients/python/README.md").read_text()
 EXAMPLES = [block for block in MarkdownIt().parse(TEXT) if " prints " in block.info]
-# `make check` and `make test` without templates, and without tests that need a checkout.
+# `make check` and `make test`, without the templates and the tests that need a complete checkout.
 CHECKS = """
 ruff format --check .
 ruff check .
@@ -51,23 +51,21 @@ def test_example_prints_its_output_when_it_is_run_twice(
     assert printed in output
 
 
-@pytest.fixture
-def examples(tmp_path: Path) -> Path:
-    """A folder with the JavaScript examples and their packages."""
-    link_node_modules(tmp_path)
+def run_example(folder: Path, name: str, base_url: str) -> None:
+    """Run a JavaScript example on a server, with pauses of 30 ms for those of 30 s."""
+    link_node_modules(folder)
     for file in ROOT.glob("docs/examples/*.mjs"):
-        shutil.copy(file, tmp_path)
-    return tmp_path
+        program = file.read_text().replace("30_000", "30")
+        (folder / file.name).write_text(program)
+    run("node", name, cwd=folder, BASE_URL=base_url, API_KEY="key")
 
 
 def test_new_animals_mjs_prints_each_animal_once_even_one_that_appears_late(
-    examples: Path,
+    tmp_path: Path,
 ) -> None:
-    program = (examples / "new-animals.mjs").read_text()
-    (examples / "new-animals.mjs").write_text(program.replace("30_000", "30"))
     responses = [*rounds_with_a_late_animal(), reply({}, 401)]
     with serve(responses) as server, pytest.raises(AssertionError, match="401") as end:
-        run_example(examples, "new-animals.mjs", server.base_url)
+        run_example(tmp_path, "new-animals.mjs", server.base_url)
 
     assert str(end.value).startswith("1 Rex\n3 Rex\n4 Rex\n2 Rex\n5 Rex\n")
     cursors = [request.args.get("cursor") for request in server.received]
@@ -78,29 +76,24 @@ def test_new_animals_mjs_prints_each_animal_once_even_one_that_appears_late(
     "retry_after", ["2", "%a, %d %b %Y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"]
 )
 def test_animals_mjs_waits_for_the_seconds_or_until_the_date_in_retry_after(
-    examples: Path, retry_after: str
+    tmp_path: Path, retry_after: str
 ) -> None:
     start = time.time()
     header = time.strftime(retry_after, time.gmtime(start + 2))
     throttled = reply([], 429, {"Retry-After": header})
     with serve([throttled, reply([]), reply([])]) as server:
-        run_example(examples, "animals.mjs", server.base_url)
+        run_example(tmp_path, "animals.mjs", server.base_url)
     # A date has no fraction of a second.
     assert time.time() - start >= 1
 
 
-def test_animals_mjs_refuses_to_send_the_key_to_another_address(examples: Path) -> None:
+def test_animals_mjs_refuses_to_send_the_key_to_another_address(tmp_path: Path) -> None:
     link = {"Link": '<http://127.0.0.1:1/v1/pets?cursor=x>; rel="next"'}
     with (
         serve(reply([], 200, link)) as server,
         pytest.raises(AssertionError, match="is another address"),
     ):
-        run_example(examples, "animals.mjs", server.base_url)
-
-
-def run_example(examples: Path, name: str, base_url: str) -> None:
-    """Run a JavaScript example on a server."""
-    run("node", name, cwd=examples, BASE_URL=base_url, API_KEY="key")
+        run_example(tmp_path, "animals.mjs", server.base_url)
 
 
 def test_api_page_works_in_a_browser(service: RunningService, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
-"""A server on loopback that sends the responses of a test, and keeps the requests.
+"""A server on loopback that sends a test's responses and records the requests.
 
-Compared with `make run`: its responses lack the headers of API Gateway.
+Its responses lack the headers of API Gateway, which `make run` sends.
 """
 
 import json
@@ -16,9 +16,9 @@ from werkzeug.serving import make_server
 REX = {"id": 1, "name": "Rex", "categoryId": 3}
 
 Script = Response | list[Response] | Callable[[Request, int], Response]
-"""The response to each request, or one response after the other, or a function that makes them.
+"""One response for every request, a list with a response for each, or a function.
 
-The function gets the request and its number, which starts from 1.
+The function gets a request and its number, which starts from 1, and returns a response.
 """
 
 
@@ -44,7 +44,7 @@ def page(*ids: int, next_cursor: int | None = None) -> Response:
 
 
 def rounds_with_a_late_animal() -> list[Response]:
-    """Make the pages of three rounds of a client that looks for new animals."""
+    """Make the pages that a client reads in three rounds of looking for new animals."""
     return [
         # the first round
         page(1, next_cursor=1),
@@ -60,19 +60,19 @@ def rounds_with_a_late_animal() -> list[Response]:
 
 
 def hang_up(request: Request, _: int) -> Response:
-    """Close the connection instead of responding."""
+    """Close the connection without a response."""
     request.environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
     raise ConnectionResetError
 
 
 @contextmanager
 def serve(script: Script) -> Iterator[Server]:
-    """Run a server that answers each request with the script's response."""
+    """Run a server that sends the script's responses."""
     received: list[Request] = []
 
     @Request.application
     def application(request: Request) -> Response:
-        request.get_data()  # cannot be read later
+        request.get_data()  # the body cannot be read after the response
         received.append(request)
         if isinstance(script, Response):
             return script

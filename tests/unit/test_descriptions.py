@@ -73,7 +73,7 @@ def test_document_and_client_state_the_bounds_of_a_name() -> None:
 def test_client_docstring_gives_the_limits_of_page_size() -> None:
     bounds = f"{openapi.LIMIT['minimum']} to {openapi.LIMIT['maximum']}."
 
-    sentence = f"page_size: At most this many animals in a page, {bounds}"
+    sentence = f"page_size: The maximum number of animals in a page, {bounds}"
     assert sentence in arguments(Client.pages)
 
 

@@ -23,7 +23,7 @@ class Pool(NamedTuple):
 
 
 class AsyncClient(Core[httpx2.AsyncClient]):
-    """Calls the API from asyncio as `Client` does; a call that is cancelled sends nothing more.
+    """Calls the API from asyncio as `Client` does. A cancelled call sends nothing more.
 
     Each event loop opens connections of its own; `asyncio.run` closes them when it ends.
     """
@@ -59,7 +59,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
                 yield pet
 
     async def new_pets(self) -> AsyncGenerator[Pet]:
-        """Yield each animal once, and then new ones as they appear, as `Client.new_pets` does."""
+        """Yield each animal once, then new animals as they appear, as `Client.new_pets` does."""
         start = next_start = None
         known: set[int] = set()
         while True:
@@ -96,7 +96,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
 
     async def _send(self, call: Call[T]) -> T:
         pool = await self._pool()
-        async with self._turn(call, pool):
+        async with self._slot(call, pool):
             call.start()
             while True:
                 try:
@@ -106,18 +106,18 @@ class AsyncClient(Core[httpx2.AsyncClient]):
                 await asyncio.sleep(pause_s)
 
     @asynccontextmanager
-    async def _turn(self, call: Call[Any], pool: Pool) -> AsyncGenerator[None]:
-        # A call that waits here costs nothing; in httpx2's pool, each event would scan all of them.
-        turns = pool.reads if call.method == "GET" else pool.writes
+    async def _slot(self, call: Call[Any], pool: Pool) -> AsyncGenerator[None]:
+        # A call that waits here costs nothing; httpx2's pool scans its waiting calls at each event.
+        slots = pool.reads if call.method == "GET" else pool.writes
         try:
             async with asyncio.timeout(self.limits["max_wait_s"]):
-                await turns.acquire()
+                await slots.acquire()
         except TimeoutError:
-            raise call.without_turn() from None
+            raise call.no_slot_error() from None
         try:
             yield
         finally:
-            turns.release()
+            slots.release()
 
     async def _attempt(
         self, call: Call[Any], http: httpx2.AsyncClient
@@ -137,15 +137,15 @@ class AsyncClient(Core[httpx2.AsyncClient]):
         return response, bytes(content)
 
     async def _pool(self) -> Pool:
-        """Return this event loop's connections; another loop's cannot be used in it."""
-        owner = asyncio.get_running_loop()
-        if owner not in self._pools:
-            for other in [other for other in self._pools if other.is_closed()]:
-                del self._pools[other]
+        """Return this event loop's connections; those of another loop cannot be used in it."""
+        running = asyncio.get_running_loop()
+        if running not in self._pools:
+            for closed in [loop for loop in self._pools if loop.is_closed()]:
+                del self._pools[closed]
             lifetime = self._connections()
             reads, writes = (asyncio.Semaphore(self._max_in_flight) for _ in range(2))
-            self._pools[owner] = Pool(await anext(lifetime), reads, writes, lifetime)
-        return self._pools[owner]
+            self._pools[running] = Pool(await anext(lifetime), reads, writes, lifetime)
+        return self._pools[running]
 
     async def _connections(self) -> AsyncGenerator[httpx2.AsyncClient]:
         """Yield a client; close it when the event loop ends and closes its generators."""

@@ -24,7 +24,7 @@ class Pool(NamedTuple):
 
 
 class Client(Core[httpx2.Client]):
-    """Calls the API. Threads may share it, and it survives forks. Use it in `with`."""
+    """Calls the API. Threads and forked processes may share it. Use it in a `with` statement."""
 
     _connect = httpx2.Client
     _pools: dict[int, Pool]
@@ -47,8 +47,8 @@ class Client(Core[httpx2.Client]):
 
         Args:
             status: Only animals with this status.
-            page_size: At most this many animals in a page, 1 to 100.
-            cursor: The cursor of a page or an error, to resume there with the same status.
+            page_size: The maximum number of animals in a page, 1 to 100.
+            cursor: The cursor of a page or an error, to resume the list with the same status.
         """
         for call in self._pages(status, page_size, cursor):
             yield self._send(call)
@@ -61,13 +61,13 @@ class Client(Core[httpx2.Client]):
             yield from page.pets
 
     def new_pets(self) -> Generator[Pet]:
-        """Yield each animal once: those in the list, and then new ones as they appear, without end.
+        """Yield each animal once: those in the list, then new animals as they appear, without end.
 
         It reads the end of the list every 30 seconds. It logs temporary errors and continues. The
         ids are kept in memory, so a restarted program gets all animals again.
         """
-        # An animal can appear up to 30 seconds later than one with a higher id: what a round reads
-        # for the first time, the next round reads again.
+        # An animal can appear up to 30 seconds later than an animal with a higher id. So each round
+        # rereads the pages that were new to the round before it.
         start = next_start = None
         known: set[int] = set()
         while True:
@@ -96,13 +96,14 @@ class Client(Core[httpx2.Client]):
     ) -> Pet:
         """Add an animal. Retries do not add it twice, but an interrupted call may have added it.
 
-        Ctrl-C or a cancelled task raises no error that has the key: pass your own to repeat it.
+        An interrupted call (Ctrl-C, a cancelled task) raises no error that has the key: to repeat
+        such a call, pass a key of your own.
 
         Args:
             name: 1 to 256 characters, at least one of them not white space.
             category_id: A 64-bit integer.
             status: None for an animal without one.
-            idempotency_key: The key of a failed call, to repeat it within 24 hours.
+            idempotency_key: The key of a failed call, to repeat that call within 24 hours.
         """
         return self._send(self._create(name, category_id, status, idempotency_key))
 
@@ -113,7 +114,7 @@ class Client(Core[httpx2.Client]):
 
     def _send(self, call: Call[T]) -> T:
         pool = self._pool()
-        with self._turn(call, pool):
+        with self._slot(call, pool):
             call.start()
             while True:
                 try:
@@ -123,14 +124,14 @@ class Client(Core[httpx2.Client]):
                 time.sleep(pause_s)
 
     @contextmanager
-    def _turn(self, call: Call[Any], pool: Pool) -> Iterator[None]:
-        turns = pool.reads if call.method == "GET" else pool.writes
-        if not turns.acquire(timeout=self.limits["max_wait_s"]):
-            raise call.without_turn()
+    def _slot(self, call: Call[Any], pool: Pool) -> Iterator[None]:
+        slots = pool.reads if call.method == "GET" else pool.writes
+        if not slots.acquire(timeout=self.limits["max_wait_s"]):
+            raise call.no_slot_error()
         try:
             yield
         finally:
-            turns.release()
+            slots.release()
 
     def _attempt(self, call: Call[Any], http: httpx2.Client) -> tuple[httpx2.Response, bytes]:
         """Send the request once; return the response and its body, cut off after MAX_BODY_BYTES."""
@@ -147,7 +148,7 @@ class Client(Core[httpx2.Client]):
         return response, bytes(content)
 
     def _pool(self) -> Pool:
-        """Return this process's connections; a fork leaves its parent's alone."""
+        """Return this process's connections; a forked process does not use those of its parent."""
         pid = os.getpid()
         if pid not in self._pools:
             reads, writes = (threading.Semaphore(self._max_in_flight) for _ in range(2))

@@ -1,4 +1,4 @@
-"""The part that both clients share: requests, results, and when to try again."""
+"""The part that both clients share: making requests, reading responses, and retrying."""
 
 import copy
 import json
@@ -24,15 +24,15 @@ from animal_store_client.pet import AnyStatus, Page, Pet
 
 try:
     __version__ = version("animal-store-client")
-except PackageNotFoundError:  # imported from a checkout that is not installed
+except PackageNotFoundError:  # the checkout is imported without being installed
     __version__ = "0"
 
-MAX_BODY_BYTES = 2**20  # a page of 100 animals with the longest names takes about a tenth
+MAX_BODY_BYTES = 2**20  # about ten times the largest page
 MAX_CREATION_S = 30.0
-# An http_client's authentication would replace the key; a redirect would take it elsewhere.
+# A caller's http_client could replace the key, and a redirect could send it to another host.
 SEND: dict[str, Any] = {"stream": True, "auth": None, "follow_redirects": False}
 _BASE_URL = re.compile(r"https?://[^\s/\\?#@]+(/[^\s\\?#]+)?/v1/?")
-# The host's name is unknown, the host speaks no TLS, or its certificate is invalid.
+# The host name is unknown, the host does not use TLS, or its certificate is invalid.
 _WRONG_ADDRESS = re.compile(rf"\[Errno {socket.EAI_NONAME}\]|\[SSL: (?!UNEXPECTED_EOF)")
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 log: logging.Logger = logging.getLogger("animal_store_client")
@@ -70,35 +70,37 @@ class Core(Generic[Http]):
         max_in_flight: int = 20,
         http_client: Http | None = None,
     ) -> None:
-        """Make a client; it connects when it is first used.
+        """Make a client, which connects at its first call.
 
         Args:
-            base_url: Starts with `https://` and ends with `/v1`. One on this machine (`127.0.0.1`,
-                `[::1]`, `localhost`) may start with `http://`, and is called without a proxy.
-            api_key: It is sent to this origin only.
-            timeout_s: The time limit of an attempt; API Gateway answers within 29 seconds. A
-                `Client` applies it to each step separately: connecting to an address, TLS, a read
-                of the headers, the body. It cannot limit the look-up of the host's name.
-            deadline_s: The time limit of a call with all its attempts and pauses; in a list, of
-                each page. It starts when the call has its slot: the time that thousands of calls
-                wait for each other does not count.
-            attempts: How often a request is sent at most. The pauses between seven attempts take
-                11 seconds or more.
-            max_retry_after_s: The longest `Retry-After` that the client waits for.
-            max_wait_s: How long a call waits for its slot; None for no limit.
-            max_in_flight: How many creations, and how many reads, are under way at once in a
-                process (`Client`) or an event loop (`AsyncClient`). The others wait for a slot.
-                A call keeps its slot while it pauses: if others took it, a throttled service would
-                be sent even more requests.
+            base_url: It starts with `https://` and ends with `/v1`. If the host is this machine
+                (`127.0.0.1`, `[::1]`, `localhost`), `http://` is allowed, and no proxy is used.
+            api_key: The client sends it only to the origin of `base_url`.
+            timeout_s: The time limit of an attempt, in seconds. API Gateway answers within 29.
+                `Client` applies the limit to each step separately: connecting to an address, the
+                TLS handshake, each read of the headers, the body. No limit applies to the look-up
+                of the host name.
+            deadline_s: The time limit of a call with all its attempts and pauses, in seconds. Each
+                page of a list is a call of its own. The time that a call waits for a slot does not
+                count.
+            attempts: The maximum number of times that a request is sent. The pauses between seven
+                attempts take at least 11 seconds.
+            max_retry_after_s: The longest `Retry-After` that the client waits for, in seconds. A
+                call that gets a longer one fails at once.
+            max_wait_s: The number of seconds that a call waits for a slot; None for no limit.
+            max_in_flight: The number of slots for creations, and the number of slots for reads, in
+                a process (`Client`) or an event loop (`AsyncClient`). Each call needs a slot. It
+                keeps the slot while it pauses between attempts: if other calls used it, a throttled
+                service would get even more requests.
             http_client: An httpx2 client of your own, for instance with certificates or a proxy.
                 Its `auth`, `params` and `follow_redirects` are not used. Close it yourself, and use
                 it in one process and one event loop only.
 
         Raises:
-            TypeError: An argument other than `max_wait_s` and `http_client` is None, or the
-                http_client is a `Client` where an `AsyncClient` is needed, or the reverse.
+            TypeError: An argument other than `max_wait_s` and `http_client` is None, or
+                `http_client` is not an httpx2 `Client` or `AsyncClient`, as this class needs.
             ValueError: `base_url` is malformed or not encrypted, `api_key` cannot be sent as a
-                header, `max_in_flight` is less than 1, or the environment has a proxy or
+                header, `max_in_flight` is less than 1, or an environment variable names a proxy or
                 certificates that cannot be used.
         """
         self.limits: Limits = {
@@ -115,7 +117,7 @@ class Core(Generic[Http]):
         if wrong := re.search("[^!-~]", api_key):
             raise ValueError(f'The API key has a {wrong[0]!r}: leave out "Bearer" and line ends')
         if max_in_flight < 1:
-            raise ValueError("max_in_flight is less than 1: no call would ever have its turn")
+            raise ValueError("max_in_flight is less than 1: no call would ever get a slot")
         if not isinstance(http_client, self._connect | None):
             raise TypeError(f"http_client is a {type(http_client)}, not a {self._connect}")
         self.headers: dict[str, str] = {
@@ -131,35 +133,35 @@ class Core(Generic[Http]):
             self._read_environment()
 
     def with_options(self, **limits: Unpack[Limits]) -> Self:
-        """Return a client with other limits. It shares this one's connections, and closes none."""
+        """Return a client with other limits, which shares this client's connections."""
         other = copy.copy(self)
         other._may_close = False  # noqa: SLF001
         other.limits = {**self.limits, **limits}
         return other
 
     def _read_environment(self) -> None:
-        """Read the certificates, once; raise ValueError if they or a proxy cannot be used."""
+        """Load the certificates; raise ValueError if the environment's settings cannot be used."""
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         try:
             if self._pets.scheme == "https":
                 self._tls = httpx2.create_ssl_context()
             self._open()
         except (ImportError, OSError, ValueError, httpx2.InvalidURL) as error:
-            kind = "SSL_CERT_.*" if isinstance(error, OSError) else "(ALL|HTTPS?)_PROXY"
-            names = [name for name in os.environ if re.fullmatch(kind, name.upper())]
-            raise ValueError(f"{' or '.join(names)} of the environment: {error}") from error
+            pattern = "SSL_CERT_.*" if isinstance(error, OSError) else "(ALL|HTTPS?)_PROXY"
+            variables = [name for name in os.environ if re.fullmatch(pattern, name.upper())]
+            raise ValueError(f"{' or '.join(variables)} of the environment: {error}") from error
 
     def _open(self) -> Http:
         host = self._pets.host
         return self._connect(
             verify=self._tls,
-            # A proxy for this machine's own service would get the key in clear.
+            # For a service on this machine, a proxy would get the key unencrypted.
             trust_env=host not in _LOOPBACK and not proxy_bypass(host),
-            limits=httpx2.Limits(),  # none: the semaphores limit the calls
+            limits=httpx2.Limits(),  # no limits: the semaphores limit the calls
         )
 
     def _pages(self, status: AnyStatus, size: int, cursor: str | None) -> Iterator["Call[Page]"]:
-        """Yield a call for each page; a call must have its result before the next is asked for."""
+        """Yield a call for each page; the result of a call has the next page's URL."""
         query = _without_none(limit=size, status=status, cursor=cursor)
         url: httpx2.URL | None = self._pets.copy_merge_params(query)
         visited: set[str] = set()
@@ -170,7 +172,7 @@ class Core(Generic[Http]):
                 raise errors.InvalidResponseError(f"The response is not a page: {value!r:.200}")
             url = self._next_url(response)
             if str(url) in visited:
-                raise errors.InvalidResponseError("The next page is an earlier one")
+                raise errors.InvalidResponseError("The next page is a page that was already read")
             pets = tuple(read_pet(response, pet) for pet in value)
             cursor = url.params["cursor"] if url else None
             return Page(pets, cursor, errors.request_id(response))
@@ -190,7 +192,7 @@ class Core(Generic[Http]):
         return Call(self, "GET", httpx2.URL(f"{self._pets}/{pet_id}"), read_pet)
 
     def _next_url(self, response: httpx2.Response) -> httpx2.URL | None:
-        """Return the URL of the next page; never one that would take the key to another origin."""
+        """Return the URL of the next page; raise InvalidResponseError if its origin is another."""
         link = response.links.get("next")
         if not link:
             return None
@@ -211,12 +213,12 @@ def _refuse_none(**arguments: Any) -> None:
 
 
 def _pets_url(base_url: str) -> httpx2.URL:
-    """Return the list's URL; raise ValueError if no key may be sent to the base URL."""
+    """Return the list's URL; raise ValueError if the key must not be sent to the base URL."""
     if not _BASE_URL.fullmatch(base_url):
         raise ValueError(f'base URL "{base_url}": it must have the form https://HOST/v1')
     url = httpx2.URL(f"{base_url.rstrip('/')}/pets")
     if url.scheme == "http" and url.host not in _LOOPBACK:
-        raise ValueError(f'base URL "{base_url}": http:// sends the key in clear, use https://')
+        raise ValueError(f'base URL "{base_url}": http:// sends the key unencrypted, use https://')
     return url
 
 
@@ -233,7 +235,7 @@ def _without_none(**members: Any) -> dict[str, Any]:
 
 @dataclass
 class Call(Generic[T]):
-    """A call of the API. `read` makes its result from the response and its JSON."""
+    """A call of the API. `read` makes the result from the response and the response's JSON."""
 
     client: Core[Any]
     method: str
@@ -244,7 +246,7 @@ class Call(Generic[T]):
     attempt: int = 1
 
     def start(self) -> None:
-        """Start the time of the deadline."""
+        """Start the time limit `deadline_s`."""
         self._deadline = time.monotonic() + self.client.limits["deadline_s"]
 
     def request(self, http: httpx2.Client | httpx2.AsyncClient, timeout_s: float) -> httpx2.Request:
@@ -263,7 +265,7 @@ class Call(Generic[T]):
         return request
 
     def attempt_s(self) -> float:
-        """Return how long the next attempt may take."""
+        """Return how many seconds the next attempt may take."""
         return max(0.001, min(self.client.limits["timeout_s"], self._deadline - time.monotonic()))
 
     @contextmanager
@@ -273,30 +275,30 @@ class Call(Generic[T]):
             yield
         except (httpx2.RequestError, TimeoutError) as error:
             reason = str(error) or "it took too long"
-            text = f"{self.method} {self.url} got no response: {reason}"
-            failure = errors.NoResponseError(text)
+            message = f"{self.method} {self.url} got no response: {reason}"
+            failure = errors.NoResponseError(message)
             failure.may_pass = self.client.has_answered or not _WRONG_ADDRESS.match(reason)
             raise failure from error
 
     def result(self, response: httpx2.Response, content: bytes) -> T:
-        """Return the result in a response, or raise the error that it reports."""
+        """Return the result that a response contains, or raise the error that it reports."""
         self.client.has_answered = True
         if not response.is_success:
             raise errors.ApiError.from_response(response, content)
         try:
             value = json.loads(content)
         except (ValueError, RecursionError) as error:
-            text = f"{self.url} returned no JSON, or more than {MAX_BODY_BYTES} bytes"
-            raise errors.InvalidResponseError(text) from error
+            message = f"{self.url} returned no JSON, or more than {MAX_BODY_BYTES} bytes"
+            raise errors.InvalidResponseError(message) from error
         return self.read(response, value)
 
-    def without_turn(self) -> errors.AnimalStoreError:
+    def no_slot_error(self) -> errors.AnimalStoreError:
         """Return the error of a call that got no slot in time."""
-        text = f"{self.method} {self.url} was not sent: it had no turn within max_wait_s"
-        return self._identify(errors.NoResponseError(text))
+        message = f"{self.method} {self.url} was not sent: it got no slot within max_wait_s"
+        return self._add_key_and_cursor(errors.NoResponseError(message))
 
-    def _identify(self, error: errors.AnimalStoreError) -> errors.AnimalStoreError:
-        """Add what repeats the call to its error: the idempotency key or the cursor."""
+    def _add_key_and_cursor(self, error: errors.AnimalStoreError) -> errors.AnimalStoreError:
+        """Add the idempotency key and the cursor, with which the caller can repeat the call."""
         error.idempotency_key = self.idempotency_key
         error.cursor = self.url.params.get("cursor")
         return error
@@ -305,13 +307,13 @@ class Call(Generic[T]):
         """Return the pause before the next attempt, in seconds; raise the error if it is final."""
         limits, retry_after_s = self.client.limits, error.retry_after_s or 0.0
         step_s = min(10.0, 0.2 * 2**self.attempt)
-        # It is random, because other clients failed at the same time and got the same response, and
-        # at least half of the step, so that all attempts together outlast a restart of the service.
+        # The pause is random, so that clients that failed together retry at different times.
+        # It is at least half of the step, so that all attempts outlast a restart of the service.
         pause_s = retry_after_s + random.uniform(step_s / 2, step_s)  # noqa: S311
         is_late = time.monotonic() + pause_s > self._deadline
         is_too_long = retry_after_s > limits["max_retry_after_s"]
         if is_late or is_too_long or not error.may_pass or self.attempt >= limits["attempts"]:
-            raise self._identify(error)
+            raise self._add_key_and_cursor(error)
         self.attempt += 1
         log.warning(
             "%s; attempt %d of %d in %.1f s", error, self.attempt, limits["attempts"], pause_s

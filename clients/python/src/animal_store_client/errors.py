@@ -15,7 +15,7 @@ class AnimalStoreError(Exception):
     Attributes:
         idempotency_key: The failed creation's key. Repeat the call with it, and the animal is
             added only once.
-        cursor: The cursor of the page that failed, to resume the list there; None for the first.
+        cursor: The cursor of the page that failed, to resume the list; None for the first page.
         may_pass: Whether the same request may succeed later.
         retry_after_s: The wait that the service asked for, in seconds.
     """
@@ -30,13 +30,13 @@ class AnimalStoreError(Exception):
 
 
 class NoResponseError(AnimalStoreError):
-    """The service did not answer in time, or the call got no slot within `max_wait_s`."""
+    """The service was unreachable or too slow, or the call got no slot within `max_wait_s`."""
 
     may_pass = True
 
 
 class InvalidResponseError(AnimalStoreError):
-    """The response is not this API's; trying again does not help."""
+    """The response does not come from this API; trying again does not help."""
 
 
 class ApiError(AnimalStoreError):
@@ -46,7 +46,7 @@ class ApiError(AnimalStoreError):
         status: The HTTP status.
         code: The Error object's code; empty if the response has none.
         message: The Error object's message, or HTTP's reason phrase.
-        request_id: Quote it to support.
+        request_id: The id of the request; quote it to support.
     """
 
     status = 0
@@ -64,12 +64,12 @@ class ApiError(AnimalStoreError):
         members = body if isinstance(body, dict) else {}
         status, code = response.status_code, str(members.get("code") or "")
         message = str(members.get("message") or response.reason_phrase)
-        number = request_id(response)
-        quoted = f" (request {number})" if number else ""
-        error = _CLASSES.get(status, ApiError)(f"{status} {code}: {message}{quoted}")
+        id_ = request_id(response)
+        suffix = f" (request {id_})" if id_ else ""
+        error = _CLASSES.get(status, ApiError)(f"{status} {code}: {message}{suffix}")
         error.status, error.code, error.message = status, code, message
-        error.request_id = number
-        error.retry_after_s = _seconds(response.headers.get("Retry-After", ""))
+        error.request_id = id_
+        error.retry_after_s = _read_retry_after(response.headers.get("Retry-After", ""))
         return error
 
 
@@ -119,16 +119,16 @@ def printable(text: str) -> str:
 
 
 def request_id(response: httpx2.Response) -> str:
-    """Return the request id; empty if the response did not come through API Gateway."""
+    """Return the request id; it is empty if the response does not come from API Gateway."""
     return response.headers.get("x-amzn-RequestId", "")
 
 
-def _seconds(retry_after: str) -> float | None:
-    """Read a Retry-After: seconds or a date (RFC 9110, section 10.2.3)."""
+def _read_retry_after(retry_after: str) -> float | None:
+    """Return the seconds until a Retry-After, a number or a date (RFC 9110, section 10.2.3)."""
     if retry_after.isdecimal():
         return float(retry_after)
     try:
-        # HTTP's dates are in UTC, whether they say so or not.
+        # All dates of HTTP are in UTC, even those that do not say so.
         return max(0.0, timegm(parsedate(retry_after) or ()) - time.time())
     except ValueError:
         return None

@@ -8,7 +8,7 @@ from animal_store_client.errors import InvalidResponseError
 
 PetStatus = Literal["available", "pending", "sold"]
 AnyStatus = PetStatus | str | None
-"""A status, which may be newer than this client; None for an animal without one."""
+"""A status, which may be newer than this client; None for an animal without a status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,13 +16,13 @@ class Pet:
     """An animal.
 
     Args:
-        id: The number that the service gave it.
+        id: The number that the service gave the animal.
         name: Exactly as it was created.
         category_id: Its category.
         status: Its availability.
         raw: The JSON object as received, with members that are newer than this client.
         replayed: True if `create` was answered from an earlier request with the same key.
-        request_id: The id of the response that it was in; quote it to support.
+        request_id: The id of the response that contained the animal; quote it to support.
     """
 
     id: int
