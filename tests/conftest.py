@@ -10,7 +10,7 @@ from tests.support.processes import RunningService, run_service
 
 # No proxy stands between a test and its service.
 os.environ |= {"no_proxy": "127.0.0.1,localhost", "NO_PROXY": "127.0.0.1,localhost"}
-# argparse wraps its help at this width; in this time zone, a time that should be UTC shows.
+# Help texts wrap at this width. In this time zone a local time differs from UTC.
 os.environ |= {"COLUMNS": "80", "TZ": "Asia/Kathmandu"}
 time.tzset()
 

@@ -13,7 +13,7 @@ from starlette.routing import request_response
 from starlette.testclient import TestClient
 
 from tests.support import dynamodb_local
-from tests.support.in_process import own_layer
+from tests.support.in_process import layer_copy
 from tests.support.processes import check_contract
 from tools import ROOT, CommandError
 from tools.key_table import EXAMPLE_KEY
@@ -175,7 +175,7 @@ def test_contract_holds_if_dynamodb_local_takes_the_stores_place(
 ) -> None:
     with (
         dynamodb_local.serve() as endpoint,
-        own_layer(),
+        layer_copy(),
         mock.patch.dict(service._SETTINGS, AWS_ENDPOINT_URL=endpoint),
         mock.patch.object(Database, "answer_new_clients", nullcontext),
         service.open_store(DataFolder(tmp_path), load_template()) as store,

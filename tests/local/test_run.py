@@ -16,7 +16,7 @@ from botocore.session import Session
 from typer.testing import CliRunner, Result
 
 from ops.cli import app
-from tests.support.in_process import own_layer
+from tests.support.in_process import layer_copy
 from tests.support.processes import RunningService, run_service
 from tests.support.waiting import wait_for
 from tools import ROOT
@@ -28,7 +28,7 @@ from tools.local.service import load_template, open_store
 def command(data: Path, *arguments: str, **variables: str) -> Result:
     """Run a command of `animal-store` in this process; `run` does everything but serve."""
     variables = {"PORT": "0", "DATA": str(data), **variables}
-    with own_layer(), mock.patch("uvicorn.Server.run"):
+    with layer_copy(), mock.patch("uvicorn.Server.run"):
         return CliRunner().invoke(app, arguments, env=variables)
 
 
@@ -137,7 +137,7 @@ def test_settings_of_the_user_do_not_lead_to_aws(tmp_path: Path) -> None:
         "no_proxy": "",
     }
 
-    with own_layer():
+    with layer_copy():
         os.environ.update(variables)
         with open_store(DataFolder(tmp_path), load_template()):
             once = Config(retries={"total_max_attempts": 1})

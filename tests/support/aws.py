@@ -1,6 +1,7 @@
-"""An account on moto that is prepared for a stage; the programs are methods of `Account`.
+"""A simulated AWS account (moto) that is prepared for a stage.
 
-The real ones are started in tests/ops/test_programs.py and in the rehearsal.
+Methods of `Account` replace the programs that `ops` starts. tests/ops/test_programs.py and the
+rehearsal start the real programs.
 """
 
 import zipfile
@@ -15,9 +16,10 @@ import pytest
 from ops import artifacts, programs
 from ops.stage import Stage
 
-# Moto makes the default one anew for each test, which would read the services' models again.
+# Moto replaces boto3's default session for each test, and the new session would read the services'
+# models again. So the tests share this session.
 SESSION = boto3.Session(region_name="eu-central-1")
-# They stand for the stack of ops/bootstrap.yaml, and for the template of an artifact.
+# These small templates replace ops/bootstrap.yaml and the template.yaml of an artifact.
 BOOTSTRAP = Path(__file__).with_name("aws_account.yaml").read_text()
 TEMPLATE = Path(__file__).with_name("aws_stage.yaml").read_text()
 CONFIG = """
@@ -25,12 +27,12 @@ CONFIG = """
 parameter_overrides = ["Stage=production", "MemorySize=1024"]
 """
 
-# By operation, what AWS answers instead of moto; an exception is raised.
+# Maps an operation to the response that it gets instead of moto's, or to an exception to raise.
 ANSWERS: dict[str, Any] = {}
 
 
 def pack(commit: str) -> Path:
-    """Write an artifact of a commit as `<commit>.zip`, each time the same bytes."""
+    """Write an artifact of a commit as `<commit>.zip`, always with the same bytes."""
     path = Path(f"{commit}.zip")
     files = {"COMMIT": commit, "template.yaml": TEMPLATE, "samconfig.toml": CONFIG}
     with zipfile.ZipFile(path, "w") as archive:
@@ -40,13 +42,13 @@ def pack(commit: str) -> Path:
 
 
 def read_one(params: dict[str, Any], **_: object) -> dict[str, Any]:
-    """Give pages of one item; ask for the table as it is now."""
+    """Let each page of a scan have one item; require a consistent read."""
     assert params["ConsistentRead"]
     return params | {"Limit": 1}
 
 
 def answer(model: Any, **_: Any) -> Any:
-    """Answer a call in place of moto."""
+    """Answer a call in place of moto if ANSWERS has its operation."""
     response = ANSWERS.get(model.name)
     if isinstance(response, Exception):
         raise response
@@ -55,7 +57,7 @@ def answer(model: Any, **_: Any) -> Any:
 
 @cache
 def make_client(service: str) -> Any:
-    """Make a client of a service once: it takes longer than most tests."""
+    """Make a client of a service, only once: making a client takes longer than most tests."""
     client: Any = SESSION.client(service)  # type: ignore[call-overload]
     client.meta.events.register("provide-client-params.dynamodb.Scan", read_one)
     client.meta.events.register("before-call", answer)
@@ -66,13 +68,13 @@ class Account:
     """An account that is prepared for production, which is not deployed yet.
 
     Attributes:
-        answers: ANSWERS, which each account empties.
+        answers: ANSWERS; a new account empties it.
         calls: The programs that were started, in order, with their arguments.
         client: Makes a client of a service.
-        failing: Commits that fail their contract suite.
-        is_older: What git is asked about two commits.
-        process: The process of `sam`, which changes the stack if its exit status is 0.
-        stage: The stage.
+        failing: The commits that fail the contract suite.
+        is_older: Replaces the question to git whether one commit is older than another.
+        process: The process of `sam`. The stack changes if its exit status is 0.
+        stage: The stage `production`.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +84,7 @@ class Account:
         self.calls: list[list[str]] = []
         self.failing: set[str] = set()
         self.is_older = Mock(return_value=False)
-        # It ends before it is first asked; a loop that asks again fails instead of going on.
+        # The process has ended when `ops` first polls it. A second poll raises StopIteration.
         self.process = Mock(**{"poll.side_effect": [0], "wait.return_value": 0})
         self.stage = Stage("production", make_client)
         make_client("cloudformation").create_stack(
@@ -106,7 +108,7 @@ class Account:
         return self.process
 
     def run_suite(self, folder: Path, url: str, key: str, *arguments: str) -> int:
-        """Return 1 if the commit of an artifact fails."""
+        """Return the exit status of the contract suite, 1 if the artifact's commit fails it."""
         assert url == "https://a/v1"
         assert key.startswith("animal_test_")
         commit = (folder / "COMMIT").read_text()
@@ -114,5 +116,5 @@ class Account:
         return int(commit in self.failing)
 
     def runs(self) -> tuple[str, str]:
-        """Name the commit that the stage runs, and the last that passed its check."""
+        """Return the commit that the stage runs, and the last commit that passed the suite."""
         return self.stage.commit(), artifacts.last_good(self.stage)

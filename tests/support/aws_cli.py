@@ -1,4 +1,4 @@
-"""Commands of the AWS CLI, as our commands print them."""
+"""Reads the AWS CLI commands that `animal-store` prints."""
 
 import json
 import shlex
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def parse(text: str) -> dict[str, Any]:
-    """Return the parameters of the call that a text's command makes."""
+    """Return the parameters of the first AWS CLI command in a text."""
     command = text.partition("\naws ")[2].replace("\\\n", "")
     _service, _operation, *words = shlex.split(command)
     parameters = {}

@@ -1,7 +1,7 @@
-"""Stands between the SDK and the store: passes requests on, or fails as a test says.
+"""Makes requests to the store fail, as a test says.
 
-Faults replace what the network would return to the SDK. So the SDK's retries, parser and checks run
-as they do in AWS.
+A fault replaces the response that the network would give the SDK. So the SDK's retries, parser and
+checks run as they do in AWS.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import botocore
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
-from botocore.exceptions import BotoCoreError, ConnectionClosedError, ReadTimeoutError
+from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
 from botocore.validate import ParamValidator
 
 from tests.support import handlers
@@ -19,7 +19,7 @@ from tests.support.clock import CLOCK
 
 
 class Attempt(NamedTuple):
-    """One attempt at a call to the store, as the SDK's own request."""
+    """One attempt at a call to the store: the SDK's request."""
 
     event_name: str
     request: AWSPreparedRequest
@@ -30,55 +30,56 @@ class Attempt(NamedTuple):
 
 
 Fault = Callable[[Attempt], AWSResponse | None]
-"""Answers in the store's place; None leaves the request to the SDK, which opens a socket."""
+"""Responds instead of the store; after None the SDK sends the request to the network."""
 
 
-def failing_with(kind: type[BotoCoreError]) -> Fault:
-    """Lose the request: the SDK raises this exception, and the store never sees the request."""
+def close_connection(_: Attempt) -> AWSResponse:
+    """Lose the request before it reaches the store."""
+    raise ConnectionClosedError(endpoint_url="")
 
-    def fault(_: Attempt) -> AWSResponse:
-        raise kind(endpoint_url="")
 
-    return fault
+def time_out(_: Attempt) -> AWSResponse:
+    """Let no response arrive in time."""
+    raise ReadTimeoutError(endpoint_url="")
 
 
 def answering(status: int, body: bytes, **headers: str) -> Fault:
-    """Answer with a body that the store would not send."""
-    sent: Any = headers
-    # The SDK reads a body from the network in this way.
+    """Return a fault that responds with this body."""
+    response_headers: Any = headers
+    # The SDK reads the body by calling `stream`.
     raw: Any = SimpleNamespace(stream=lambda: [body])
-    return lambda _: AWSResponse("", status, sent, raw)
+    return lambda _: AWSResponse("", status, response_headers, raw)
 
 
 def error(status: int, code: str, **members: Any) -> Fault:
-    """Answer with one of DynamoDB's errors."""
+    """Return a fault that responds with one of DynamoDB's errors."""
     name = f"com.amazonaws.dynamodb.v20120810#{code}"
     body = {"__type": name, "message": "from the store", **members}
     return answering(status, json.dumps(body).encode())
 
 
 def cancelled(*codes: str) -> Fault:
-    """Cancel a transaction, with the reason of each of its parts."""
+    """Return a fault that cancels a transaction; each of its items has a code."""
     reasons = [{"Code": code} for code in codes]
     return error(400, "TransactionCanceledException", CancellationReasons=reasons)
 
 
 def after(fault: Fault) -> Fault:
-    """Let the store carry the request out, then fail."""
+    """Return a fault that occurs after the store has carried out the request."""
 
-    def late(attempt: Attempt) -> AWSResponse | None:
+    def fail_late(attempt: Attempt) -> AWSResponse | None:
         attempt.carry_out()
         return fault(attempt)
 
-    return late
+    return fail_late
 
 
-LOST_REQUEST = failing_with(ConnectionClosedError)
-LOST_RESPONSE = after(failing_with(ReadTimeoutError))
+LOST_REQUEST: Fault = close_connection
+LOST_RESPONSE = after(time_out)
 THROTTLED = error(400, "ProvisionedThroughputExceededException")
 DENIED = error(400, "AccessDeniedException")
 
-# Failures after which the SDK tries again, and may succeed.
+# After one of these failures the SDK tries again, and may succeed.
 TRANSIENT: dict[str, Fault] = {
     "request lost": LOST_REQUEST,
     "response lost": LOST_RESPONSE,
@@ -86,7 +87,7 @@ TRANSIENT: dict[str, Fault] = {
     "500, committed": after(error(500, "InternalServerError")),
 }
 CHECKSUM = {"x-amz-crc32": "1"}
-# Responses that cannot be read: the SDK takes one with status 200 for a success.
+# These responses cannot be read. The SDK takes those with status 200 for successes.
 UNREADABLE: dict[str, Fault] = {
     "response empty": after(answering(200, b"")),
     "response of another checksum": after(answering(200, b"{}", **CHECKSUM)),
@@ -100,10 +101,13 @@ UNREADABLE: dict[str, Fault] = {
 
 
 class FaultyStore:
-    """Stands between the layer and the store.
+    """Answers the layer's requests to the store.
 
-    A request meets the next fault of its operation, or else `default`. All requests are recorded,
-    and checked as the SDK would do if the layer had not switched that off.
+    A request gets the next fault of its operation, or else `default`. Each request is recorded, and
+    validated as the SDK would do if the layer had not switched that off.
+
+    Attributes:
+        calls: Operation and parameters of each request, in order.
     """
 
     def __init__(self) -> None:
@@ -112,21 +116,21 @@ class FaultyStore:
         self.calls: list[tuple[str, dict[str, Any]]] = []
 
     def reset(self, default: Fault = Attempt.carry_out) -> None:
-        """Forget what was, and give the store the events' key and animals."""
+        """Empty the store and the record; let the functions forget the keys that they know."""
         handlers.empty_store()
-        CLOCK.advance(3600)  # no key is cached for longer
+        CLOCK.advance(3600)  # a function caches a key for a minute
         self.default = default
         self.faults.clear()
         self.calls.clear()
 
     def fail(self, operation: str, *faults: Fault) -> None:
-        """Give each of the next requests of an operation a fault."""
+        """Let the next requests of an operation fail, each with one of the faults."""
         self.faults[operation] = [*faults]
 
     def answer(
         self, event_name: str, request: AWSPreparedRequest, **_: object
     ) -> AWSResponse | None:
-        """Answer a request of the layer, instead of the network."""
+        """Answer a request in place of the network."""
         operation = event_name.rpartition(".")[2]
         parameters = json.loads(request.body)  # type: ignore[arg-type]
         self.calls.append((operation, parameters))

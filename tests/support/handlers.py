@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import runpy
 import sqlite3
 import tempfile
 from collections.abc import Mapping
@@ -20,7 +21,6 @@ from tools import ROOT
 from tools.key_table import EXAMPLE_KEY
 from tools.local import service
 from tools.local.events import add_pets
-from tools.local.gateway import load_handlers
 from tools.local.store import Database, create_tables
 from tools.local.template import REGION
 
@@ -32,20 +32,24 @@ EVENTS = {
     for path in sorted((ROOT / "events").glob("*.json"))
 }
 SUCCESSES = [name for name in EVENTS if "-20" in name]
+
+# The SDK uses no settings of this machine.
 for variable in [name for name in os.environ if name.startswith("AWS_")]:
     del os.environ[variable]
 os.environ.update(
+    TEMPLATE.environment,
     AWS_DEFAULT_REGION=REGION,
     AWS_ACCESS_KEY_ID="testing",
     AWS_SECRET_ACCESS_KEY="testing",
 )
+del os.environ["AWS_CA_BUNDLE"]  # only the built layer has the file
 
 Event = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Response:
-    """The response of a function, and what the function printed meanwhile."""
+    """The response of a function, and the log that the function wrote."""
 
     status: int
     headers: Mapping[str, str]
@@ -54,33 +58,36 @@ class Response:
 
     @property
     def body(self) -> Any:
-        """The text as JSON, or None without content."""
+        """The text as JSON; None if it is empty."""
         return json.loads(self.text) if self.text else None
 
     @property
     def lines(self) -> list[Any]:
-        """The lines of the log: one for each failure, then one for the request."""
+        """The lines of the log as JSON. The line of the request is the last."""
         return [json.loads(line) for line in self.log.splitlines()]
 
 
 def function_of(event: Event) -> str:
-    """Find the function that template.yaml routes an event to."""
+    """Return the function to which template.yaml routes an event."""
     route, _ = TEMPLATE.find(event["httpMethod"], event["path"])
     return route.function
 
 
 @cache
 def load() -> Mapping[str, Any]:
-    """Import the layer and the functions; return the handlers by function."""
-    return load_handlers(TEMPLATE)
+    """Import the layer and the functions; return each function's handler."""
+    return {
+        name: runpy.run_path(f"{function.code}/app.py")["handler"]
+        for name, function in TEMPLATE.functions.items()
+    }
 
 
-# The logger keeps the stdout of the first failure, so each request has the same one.
+# Every request gets this stdout, because the logger keeps the stdout of the first failure.
 _STDOUT = io.StringIO()
 
 
 def invoke(function: str, event: Event, seconds: float = 10) -> Response:
-    """Send an event to a function that has this many seconds."""
+    """Send an event to a function that may run for this many seconds."""
     # The handlers use nothing else of Lambda's context.
     context = SimpleNamespace(get_remaining_time_in_millis=lambda: int(seconds * 1000))
     _STDOUT.seek(0)
@@ -99,7 +106,7 @@ def send(
     seconds: float = 10,
     **members: Any,
 ) -> Response:
-    """Send an event of `events/` with other headers and members to its function."""
+    """Send an event of `events/` to its function, with these headers and members replaced."""
     event: Event = EVENTS[name] | members
     event["multiValueHeaders"] = event["multiValueHeaders"] | (headers or {})
     return invoke(function_of(event), event, seconds)
@@ -119,6 +126,7 @@ def client() -> Any:
 
 @cache
 def _content() -> sqlite3.Connection:
+    """Return a database with the template's tables and the events' key and animals."""
     create_tables(client(), TEMPLATE.tables.values())
     add_key(EXAMPLE_KEY)
     add_pets(client(), ANIMALS)
@@ -135,7 +143,7 @@ def empty_store() -> None:
 def ask(
     operation: str, table: str, *, database: Database = DATABASE, **parameters: Any
 ) -> Any:
-    """Ask a store without the SDK."""
+    """Send a request to a store without the SDK; return the response."""
     body = json.dumps({"TableName": table, **parameters})
     request: Any = SimpleNamespace(url="", body=body)
     return json.loads(
@@ -144,7 +152,7 @@ def ask(
 
 
 def add_key(key: str, **members: Any) -> None:
-    """Put a key into the key table."""
+    """Add a key to the key table; `members` are more attributes of its record."""
     item = {
         "hash": {"S": api_key.digest(key)},
         "label": {"S": "tests"},
@@ -154,16 +162,16 @@ def add_key(key: str, **members: Any) -> None:
 
 
 def items(partition: str = "", database: Database = DATABASE) -> list[Any]:
-    """Read the items of the animals' table whose partition begins like this."""
+    """Return the items of the animals' table whose partition key begins with this text."""
     response = ask("Scan", ANIMALS, database=database)
     return [item for item in response["Items"] if item["pk"]["S"].startswith(partition)]
 
 
 def pets(database: Database = DATABASE) -> list[Any]:
-    """Read every animal as the service should return it."""
+    """Return every animal as the service should return it."""
     deserialize = TypeDeserializer().deserialize
     animals = []
     for item in items("pet", database):
-        returned = item.keys() - {"pk", "createdAt", "createdBy", "token"}
-        animals.append({name: deserialize(item[name]) for name in returned})
+        members = item.keys() - {"pk", "createdAt", "createdBy", "token"}
+        animals.append({name: deserialize(item[name]) for name in members})
     return animals

@@ -18,14 +18,14 @@ BASE_URL = "http://127.0.0.1:3000/v1"
 
 
 @contextmanager
-def own_layer() -> Iterator[None]:
-    """Let code load a copy of the layer, in its own environment; then undo both."""
+def layer_copy() -> Iterator[None]:
+    """Let the block import a copy of the layer and change the environment; then undo both."""
     modules = dict(sys.modules)
     with mock.patch.dict(os.environ), mock.patch.object(sys, "path", [*sys.path]):
         try:
             yield
         finally:
-            # What only the copy has loaded would be mixed with the original later.
+            # Remove the copy's modules, so that no later import mixes them with the original.
             for name in list(sys.modules):
                 if name.startswith("animal_store."):
                     del sys.modules[name]
@@ -40,7 +40,7 @@ def clients_by_stage(data: Path) -> Iterator[tuple[dict[str, TestClient], str]]:
     """
     store = open_store(DataFolder(data), load_template())
     with ExitStack() as stack:
-        with own_layer():
+        with layer_copy():
             service = stack.enter_context(store)
             staging = service.gateway()
         production = Gateway(load_template(Waf="true"), staging.handlers)

@@ -22,13 +22,13 @@ def test_generated_keys_are_well_formed_and_use_the_whole_alphabet() -> None:
     [
         EXAMPLE_KEY.replace("AnExample", "anExample"),
         f"{EXAMPLE_KEY}\n",
-        # The checksums of these are right.
+        # The checksums of the following keys are right.
         "animal_prod_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa3i8aJj",
         "Animal_live_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa3i8aJj",
         "animal_live_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa0hGyqJ",
     ],
 )
-def test_key_of_another_format_is_not_well_formed(key: str) -> None:
+def test_key_with_a_wrong_checksum_or_format_is_not_well_formed(key: str) -> None:
     assert not api_key.is_well_formed(key)
 
 

@@ -1,4 +1,4 @@
-"""Look-ups of API keys: their results, their caching and their failures."""
+"""Look-ups of API keys: results, caching and failures."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("store")
 
 
 def is_accepted(key: str) -> bool:
-    """Return whether a list is sent to a caller with this key, or a 401."""
+    """Return whether a request for a list with this key succeeds; otherwise it gets 401."""
     response = handlers.send("list-200", {"Authorization": [f"Bearer {key}"]})
     assert response.status in {200, 401}
     return response.status == 200
@@ -38,7 +38,7 @@ def test_revoked_key_is_refused_like_no_key_and_logged_without_its_label() -> No
     assert line.keys().isdisjoint({"KeyLabel", "DeprecatedCalls", "Version"})
 
 
-def test_cached_key_is_refused_from_the_second_when_it_expires(clock: Clock) -> None:
+def test_cached_key_is_refused_when_it_has_expired(clock: Clock) -> None:
     handlers.add_key(EXAMPLE_KEY, expires={"N": str(int(clock.wall) + 50)})
     clock.advance(49)
     assert is_accepted(EXAMPLE_KEY)
@@ -51,11 +51,11 @@ def test_cached_key_is_refused_from_the_second_when_it_expires(clock: Clock) -> 
 def test_look_up_is_cached_for_60_seconds_from_its_start(
     age_s: float, expected: int, clock: Clock, store: FaultyStore
 ) -> None:
-    def two_seconds_late(attempt: Attempt) -> Any:
+    def answer_after_two_seconds(attempt: Attempt) -> Any:
         clock.advance(2)
         return attempt.carry_out()
 
-    store.fail("GetItem", two_seconds_late)
+    store.fail("GetItem", answer_after_two_seconds)
     start = clock.wall
     is_accepted(EXAMPLE_KEY)
     clock.wall = start + 30
@@ -66,7 +66,7 @@ def test_look_up_is_cached_for_60_seconds_from_its_start(
     assert look_ups(store) == expected
 
 
-def test_flood_of_unknown_keys_drops_only_the_oldest_of_them(
+def test_flood_of_unknown_keys_evicts_only_the_oldest_unknown_key(
     store: FaultyStore,
 ) -> None:
     flood = [api_key.generate("test") for _ in range(1025)]

@@ -25,7 +25,7 @@ from tests.support.fault_injection import (
     error,
 )
 from tests.support.handlers import Response
-from tests.support.in_process import own_layer
+from tests.support.in_process import layer_copy
 from tools.key_table import EXAMPLE_KEY
 from tools.local.gateway import load_handlers
 
@@ -39,14 +39,14 @@ RETRY_AFTER_1500_MS = answering(
 
 
 def create(idempotency_key: str | None = None, name: str = "Mia") -> Response:
-    """Send createPet with Mia's category."""
+    """Send a request to create Mia, or an animal with another name."""
     headers = {"Idempotency-Key": [idempotency_key] if idempotency_key else []}
     body = json.dumps(MIA | {"name": name})
     return handlers.send("create-201", headers, body=body)
 
 
 def set_counter(last_id: int) -> None:
-    """Let the next creation get the id that follows this one."""
+    """Set the last id assigned, so that the next creation gets the id after it."""
     counter = {"pk": {"S": "counter"}, "id": {"N": "0"}, "value": {"N": str(last_id)}}
     handlers.ask("PutItem", handlers.ANIMALS, Item=counter)
 
@@ -59,7 +59,7 @@ def set_counter(last_id: int) -> None:
         error(500, "SomethingNewException"),
     ],
 )
-def test_transient_error_of_three_attempts_is_503(
+def test_transient_error_in_all_three_attempts_is_503(
     transient: Fault, store: FaultyStore
 ) -> None:
     store.fail("Query", transient, transient, transient)
@@ -95,8 +95,8 @@ def test_attempt_is_made_only_if_it_can_end_within_the_invocation(
     assert (len(store.calls), clock.pauses) == (attempts, pauses)
 
 
-def test_client_waits_a_second_to_connect_and_two_to_read() -> None:
-    with own_layer(), mock.patch.object(URLLib3Session, "__init__") as init:
+def test_client_waits_one_second_to_connect_and_two_seconds_to_read() -> None:
+    with layer_copy(), mock.patch.object(URLLib3Session, "__init__") as init:
         init.return_value = None
         load_handlers(handlers.TEMPLATE)
 

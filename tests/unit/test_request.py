@@ -1,4 +1,4 @@
-"""A request: the message for an invalid body, and the URL of the list."""
+"""The message for an invalid body, and the URL of the list that a response links to."""
 
 import pytest
 

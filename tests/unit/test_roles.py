@@ -14,7 +14,7 @@ from tools.packaging.sdk_data import OPERATIONS
 RESOURCES = read_stage()["Resources"]
 ARNS = {table["TableName"]: f"{name}.Arn" for name, table in TEMPLATE.tables.items()}
 Rights = dict[tuple[str, str], set[str]]
-"""By action and resource: the partitions and, for a write, the attributes."""
+"""Maps an action and a resource to the partitions and, for a write, the attributes."""
 
 
 def add_call(rights: Rights, operation: str, parameters: dict[str, Any]) -> None:
@@ -29,8 +29,11 @@ def add_call(rights: Rights, operation: str, parameters: dict[str, Any]) -> None
     conditions = rights.setdefault((f"dynamodb:{operation}", arn), set())
     if index or table != handlers.ANIMALS:
         return
-    values = parameters.get("ExpressionAttributeValues", {})
-    key = parameters.get("Item") or parameters.get("Key") or {"pk": values[":value"]}
+    key = parameters.get("Item") or parameters.get("Key")
+    if not key:
+        # The condition of a Query has one string, the partition key.
+        values = parameters["ExpressionAttributeValues"].values()
+        (key,) = [{"pk": value} for value in values if "S" in value]
     partition, mark, _ = key["pk"]["S"].partition("#")
     conditions.add(f"{partition}#*" if mark else partition)
     if operation not in {"GetItem", "Query"}:
@@ -54,7 +57,9 @@ def granted_rights(function: str) -> Rights:
         actions = statement["Action"]
         for action in [actions] if isinstance(actions, str) else actions:
             right = action, statement["Resource"]
-            assert right not in rights, "one could undo the other's condition"
+            assert right not in rights, (
+                "the second statement undoes the first's condition"
+            )
             rights[right] = conditions
     return rights
 

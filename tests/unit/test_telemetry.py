@@ -1,4 +1,4 @@
-"""The log line of a request, which holds its metrics too (EMF), and queries for it."""
+"""The log line of a request, which also has its metrics (EMF), and the runbook's queries."""
 
 import json
 import re
@@ -11,14 +11,14 @@ from animal_store import api_key
 
 from tests.support import handlers
 from tests.support.fault_injection import LOST_REQUEST, FaultyStore
-from tests.support.in_process import own_layer
+from tests.support.in_process import layer_copy
 from tools import ROOT
 from tools.key_table import EXAMPLE_KEY
 from tools.local.gateway import load_handlers
 
 
 def metric(name: str, dimension: str) -> dict[str, Any]:
-    """Describe a metric as the embedded metric format does."""
+    """Return the directive that declares a metric in the embedded metric format."""
     return {
         "Namespace": "AnimalStore",
         "Dimensions": [["Stage", "Operation", dimension]],
@@ -69,7 +69,7 @@ def test_first_request_of_an_environment_is_its_cold_start(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     context = SimpleNamespace(get_remaining_time_in_millis=lambda: 10_000)
-    with own_layer():
+    with layer_copy():
         list_pets = load_handlers(handlers.TEMPLATE)["ListPetsFunction"]
         list_pets(handlers.EVENTS["list-401"], context)
         list_pets(handlers.EVENTS["list-401"], context)
@@ -80,14 +80,14 @@ def test_first_request_of_an_environment_is_its_cold_start(
 
 
 @pytest.mark.usefixtures("store")
-def test_line_of_a_creation_has_its_id_and_no_metrics() -> None:
+def test_log_line_of_a_creation_has_its_id_and_no_metrics() -> None:
     (line,) = handlers.send("create-201").lines
 
     assert line["CreatedId"] == 6
     assert line.keys().isdisjoint({"Code", "Version", "_aws"})
 
 
-def test_queries_of_the_runbook_name_members_of_the_lines(store: FaultyStore) -> None:
+def test_queries_of_the_runbook_name_members_of_log_lines(store: FaultyStore) -> None:
     runbook = (ROOT / "docs/runbook.md").read_text()
     queries = re.findall(r"(?m)^    (?:fields|filter|\|) .*", runbook)
     names = set(re.findall(r"[A-Za-z]*[a-z][A-Z_]\w+", " ".join(queries)))
