@@ -80,7 +80,10 @@ def rollback(
 
 
 def check_contract(stage: Stage, folder: Path) -> None:
-    """Raise unless a stage passes its contract suite: in production, only the read-only cases."""
+    """Raise unless a stage passes the contract suite in the folder of an unpacked artifact.
+
+    In production, only the read-only cases are run.
+    """
     selection = _READ_ONLY if stage.name == "production" else ()
     base_url, key = stage.outputs()["BaseUrl"], check_key(stage)
     status = programs.run_suite(folder, base_url, key, "-rfE", *selection)
@@ -112,19 +115,18 @@ def _release(
         with artifacts.unpacked(stage, commit) as folder:
             _install(stage, folder, commit, canary=canary)
     except Exception as error:
-        lines = [f"{commit} failed: {error}"]
+        message = f"{commit} failed: {error}\n"
         try:
             # If the stage runs another commit, sam failed, or someone else has deployed since.
             if fallback and stage.commit() == commit:
                 rollback(stage, fallback)
-            running = stage.commit() or "no known commit"
-            lines.append(f"{stage.name} runs {running}")
+            message += f"{stage.name} runs {stage.commit() or 'no known commit'}"
         except Exception as rollback_error:
-            lines.append(
+            message += (
                 f"the rollback failed: {rollback_error}; "
                 f"next: animal-store rollback {stage.name} {fallback}"
             )
-        raise DeploymentError("\n".join(lines)) from error
+        raise DeploymentError(message) from error
     running, misrouted = stage.commit(), [*stage.misrouted_aliases()]
     if running != commit or misrouted:
         now = "; ".join([f"{stage.name} runs {running}", *misrouted])

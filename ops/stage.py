@@ -52,7 +52,7 @@ class Stage:
         return f"animal-store-{self.name}"
 
     def describe(self, stack: str = "") -> Any:
-        """Return the description of the stage's stack, or of the named one; empty if none."""
+        """Return the description of the stage's stack, or of the named one; empty if missing."""
         cloudformation = self.client("cloudformation")
         try:
             stacks = cloudformation.describe_stacks(StackName=stack or self.stack)

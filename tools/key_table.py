@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 CHECK_HASH = "00"
 
 EXAMPLE_KEY = "animal_test_AnExampleKeyThatOpensNothingHere0iR7H8"
-"""The key in the files of `events/`. Only a local store accepts it, while a command serves them."""
+"""The key in the files of `events/`; only the local store of commands that run them accepts it."""
 
 
 class KeyAdministrationError(CommandError):

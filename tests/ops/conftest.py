@@ -12,7 +12,7 @@ from tests.support.aws import Account, pack
 
 @pytest.fixture
 def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
-    """Make an account whose stage is not deployed yet."""
+    """Prepare an account for a stage that is not deployed yet."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ALARM_EMAIL", "me@example.com")
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
@@ -22,7 +22,7 @@ def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account
 
 @pytest.fixture
 def live(account: Account) -> Account:
-    """Let `zebra` run."""
+    """Deploy the commit `zebra`."""
     deploy(account.stage, pack("zebra"))
     account.calls.clear()
     return account

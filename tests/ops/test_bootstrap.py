@@ -1,4 +1,4 @@
-"""Who may become a role of ops/bootstrap.yaml, and what `bootstrap` asks of GitHub."""
+"""Who may assume the roles of ops/bootstrap.yaml, and how `bootstrap` creates its stack."""
 
 from pathlib import Path
 from unittest.mock import Mock
@@ -18,13 +18,12 @@ TRUST = yaml.safe_load(Path(__file__).with_name("trust.yaml").read_text())
 def test_only_trusted_principals_can_assume_the_roles_and_no_role_can_change_one() -> (
     None
 ):
-    # Other parameters stand for themselves.
     stack = read_stack(
         "ops/bootstrap.yaml", Stage="production", CreateOidcProvider="false"
     )
     trusted = {}
     for name, role in properties_by_name(stack, "AWS::IAM::Role").items():
-        # By its path: ExecutionRole may change role/animal-store-production-* alone.
+        # ExecutionRole can change only roles named role/animal-store-production-*, without a path.
         assert role["Path"] == "/animal-store-bootstrap/"
         [statement] = role["AssumeRolePolicyDocument"]["Statement"]
         trusted[name] = [statement["Principal"], statement.get("Condition")]
@@ -33,7 +32,7 @@ def test_only_trusted_principals_can_assume_the_roles_and_no_role_can_change_one
 
 @pytest.fixture
 def github(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Let GitHub know a repository whose production has a reviewer."""
+    """Answer as GitHub does for a repository whose environment `production` has a reviewer."""
     answers = {
         "repos/octo/animals": '{"id": 7, "name": "animals", "owner": {"id": 5, "login": "octo"}}',
         "repos/octo/animals/environments/production": '{"type": "required_reviewers"}',
@@ -44,14 +43,14 @@ def github(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 @pytest.fixture
 def sam(monkeypatch: pytest.MonkeyPatch) -> Mock:
-    """Let sam change nothing and succeed."""
+    """Replace sam by a program that changes nothing and succeeds."""
     sam = Mock(return_value=Mock(wait=lambda: 0))
     monkeypatch.setattr(programs, "sam", sam)
     return sam
 
 
 @pytest.mark.usefixtures("github")
-def test_account_is_prepared_for_a_repository_by_its_numbers(
+def test_bootstrap_passes_the_names_and_numbers_of_the_repository_to_sam(
     account: Account, sam: Mock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bootstrap.bootstrap(account.stage, "octo/animals", ["CreateOidcProvider=false"])
@@ -73,7 +72,7 @@ def test_account_is_prepared_for_a_repository_by_its_numbers(
     assert "ArtifactBucketName artifacts\n" in capsys.readouterr().out
 
 
-def test_production_without_a_reviewer_is_refused(
+def test_production_without_a_required_reviewer_is_refused(
     account: Account, sam: Mock, github: dict[str, str]
 ) -> None:
     github["repos/octo/animals/environments/production"] = '{"protection_rules": []}'

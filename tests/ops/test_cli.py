@@ -1,4 +1,4 @@
-"""Commands of a stage name what is missing: first the region, then sam; a build comes last."""
+"""Commands for a stage report a missing region first and a missing sam next, before they build."""
 
 from unittest.mock import Mock
 
@@ -13,7 +13,7 @@ NO_REGION = "Set AWS_DEFAULT_REGION to the region of the stage."
 NO_SAM = "sam is not installed: make .tools/sam/.installed"
 
 
-def test_name_that_is_no_stage_is_refused() -> None:
+def test_unknown_stage_is_refused() -> None:
     result = CliRunner().invoke(app, "deploy default")
     assert result.exit_code == 2
     assert "samconfig.toml has staging and production" in result.output
@@ -28,10 +28,10 @@ def test_name_that_is_no_stage_is_refused() -> None:
         ("eu-central-1", "bootstrap staging octo/animals", NO_SAM),
     ],
 )
-def test_missing_region_and_then_missing_sam_come_before_a_build(
+def test_missing_region_or_sam_is_reported_before_a_build(
     monkeypatch: pytest.MonkeyPatch, region: str | None, command: str, message: str
 ) -> None:
     monkeypatch.setattr("boto3.Session", lambda: Mock(region_name=region))
     monkeypatch.setattr(programs, "SAM", ROOT / "no-sam")
-    monkeypatch.delattr(deploy, "build")  # it would be an error
+    monkeypatch.delattr(deploy, "build")  # calling it would be an error
     assert str(CliRunner().invoke(app, command).exception) == message

@@ -49,9 +49,7 @@ def test_deployed_tables_cannot_be_replaced_or_deleted(live: Account) -> None:
     }
 
 
-def test_functions_differ_in_each_deployment_so_that_each_gets_a_version(
-    live: Account,
-) -> None:
+def test_functions_get_the_time_of_their_deployment(live: Account) -> None:
     stack = live.client("cloudformation").get_template(StackName=live.stage.stack)
     variables = stack["TemplateBody"]["Globals"]["Function"]["Environment"]["Variables"]
     assert variables == {"DEPLOYMENT": live.stage.outputs()["Deployed"]}
@@ -101,7 +99,9 @@ def test_failed_rollback_reports_the_running_commit_and_the_next_command(
     )
 
 
-def test_rollback_that_fails_its_check_stays(live: Account) -> None:
+def test_rollback_that_fails_its_check_stays_but_is_not_last_good(
+    live: Account,
+) -> None:
     deploy(live.stage, pack("newer"))
     live.failing.add("zebra")
     with pytest.raises(DeploymentError, match=r"status 1\).*\nproduction runs zebra$"):
@@ -110,7 +110,7 @@ def test_rollback_that_fails_its_check_stays(live: Account) -> None:
 
 
 @pytest.mark.parametrize("last_good", ["zebra", "older"])
-def test_failed_redeployment_of_what_runs_is_not_rolled_back(
+def test_failed_redeployment_of_the_running_commit_is_not_rolled_back(
     live: Account, last_good: str
 ) -> None:
     write_last_good(live.stage, last_good)
@@ -128,9 +128,9 @@ def test_canary_gets_read_only_requests_whose_failures_are_ignored(
     monkeypatch.setattr("time.sleep", lambda _: None)
     live.process.poll.side_effect = [None, None, 0]
     deploy(live.stage, pack("newer"))
-    fed = ("-qq", "--no-summary", "-m", "smoke_read_only")
+    canary = ("-qq", "--no-summary", "-m", "smoke_read_only")
     check = ("-rfE", "-m", "smoke_read_only")
-    assert [call.args[3:] for call in suites.mock_calls] == [fed, fed, check]
+    assert [call.args[3:] for call in suites.mock_calls] == [canary, canary, check]
     assert live.runs() == ("newer", "newer")
 
 
@@ -159,7 +159,7 @@ def test_failed_sam_deploy_keeps_previous_version_and_allows_retry(
     assert live.runs() == ("newer", "newer")
 
 
-def test_rollback_by_somebody_else_during_a_check_is_kept(
+def test_rollback_by_another_person_during_a_check_is_kept(
     live: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_suite = live.run_suite

@@ -1,4 +1,4 @@
-"""API keys: how they are issued, listed and revoked, in the embedded store."""
+"""API keys are issued, listed and revoked; the table of keys is in the embedded store."""
 
 from dataclasses import replace
 from unittest.mock import Mock
@@ -18,14 +18,14 @@ BOB = KeyRecord("a" * 64, "bob", created=1)
 
 @pytest.fixture
 def keys(monkeypatch: pytest.MonkeyPatch) -> KeyTable:
-    """Open the stages' table of keys, which has the example key; alice administers it."""
+    """Give each stage a table that has only the example key; alice issues and revokes keys."""
     empty_store()
     table = KeyTable(client(), API_KEYS, lambda: ARN)
     monkeypatch.setattr(Stage, "keys", lambda _: table)
     return table
 
 
-def test_issued_key_is_stored_as_its_hash_alone(keys: KeyTable) -> None:
+def test_only_the_hash_of_an_issued_key_is_stored(keys: KeyTable) -> None:
     key, record = keys.issue("mobile app (team blue)", "live", expires=4_000_000_000)
 
     assert keys.all()[-1] == record
@@ -40,15 +40,18 @@ def test_refused_label_leaves_no_key(label: str, keys: KeyTable) -> None:
     assert len(keys.all()) == 1
 
 
-def test_label_that_another_key_got_at_the_same_moment_is_refused(
-    keys: KeyTable,
+def test_label_that_another_call_stores_first_is_refused(
+    keys: KeyTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def issue_another() -> str:
-        keys.put(BOB)
-        return ARN
+    put = KeyTable.put
 
+    def put_after_another_call(table: KeyTable, record: KeyRecord) -> None:
+        put(table, BOB)
+        put(table, record)
+
+    monkeypatch.setattr(KeyTable, "put", put_after_another_call)
     with pytest.raises(KeyAdministrationError, match=BOB.id):
-        replace(keys, actor=issue_another).issue("bob", "test")
+        keys.issue("bob", "test")
     assert [key.label for key in keys.all()] == ["bob", "tests"]
 
 
@@ -59,16 +62,16 @@ def test_only_hashes_of_keys_for_checks_begin_with_00(
     assert record.id.startswith("00")
     keys.issue("check", "test", is_check=True)  # while the other is valid
 
-    drawn = Mock(side_effect=[for_check, "animal_test_another"])
-    monkeypatch.setattr(api_key, "generate", drawn)
+    generate = Mock(side_effect=[for_check, "animal_test_another"])
+    monkeypatch.setattr("tools.key_table.api_key.generate", generate)
     assert keys.issue("bob", "test")[0] == "animal_test_another"
 
 
-@pytest.mark.parametrize("name", [EXAMPLE_KEY, EXAMPLE_ID])
-def test_key_is_revoked_by_itself_and_by_its_id(name: str, keys: KeyTable) -> None:
+@pytest.mark.parametrize("identifier", [EXAMPLE_KEY, EXAMPLE_ID])
+def test_key_is_revoked_by_its_text_or_its_id(identifier: str, keys: KeyTable) -> None:
     keys.put(BOB)
 
-    keys.revoke(name)
+    keys.revoke(identifier)
 
     bob, example = keys.all()
     assert bob == BOB
@@ -83,14 +86,14 @@ def test_second_revocation_changes_nothing(keys: KeyTable) -> None:
     assert keys.revoke(BOB.id) == revoked
 
 
-@pytest.mark.parametrize("name", ["bob", "a" * 11, "animal_test_x", "b" * 12])
-def test_name_of_no_key_is_refused(name: str, keys: KeyTable) -> None:
+@pytest.mark.parametrize("identifier", ["bob", "a" * 11, "animal_test_x", "b" * 12])
+def test_revoking_an_unknown_key_is_refused(identifier: str, keys: KeyTable) -> None:
     keys.put(BOB)
     with pytest.raises(KeyAdministrationError, match="`list`"):
-        keys.revoke(name)
+        keys.revoke(identifier)
 
 
-def test_only_a_key_of_production_is_live_and_each_expires_after_a_year(
+def test_keys_of_production_begin_with_animal_live_and_keys_expire_after_a_year(
     keys: KeyTable, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command.issue(label="bob", stage=Stage("production"))
@@ -114,7 +117,7 @@ issued by an unknown user
 """
 
 
-def test_list_is_in_utc_steers_no_terminal_and_hides_expired_keys_of_checks(
+def test_list_escapes_control_characters_and_hides_expired_keys_of_checks(
     keys: KeyTable, capsys: pytest.CaptureFixture[str]
 ) -> None:
     keys.put(replace(BOB, label="\x1b[2J\u202e", expires=2, issuedBy="\x07"))

@@ -31,14 +31,14 @@ def statements(name: str) -> list[dict[str, Any]]:
     policies = [properties, *properties.get("Policies", [])]
     for policy in properties.get("ManagedPolicyArns", []):
         policies += [RESOURCES[policy]["Properties"]]
-    found = []
+    result = []
     for policy in policies:
-        found += policy.get("PolicyDocument", {}).get("Statement", [])
-    return found
+        result += policy.get("PolicyDocument", {}).get("Statement", [])
+    return result
 
 
 def check(statements: list[dict[str, Any]], table: dict[str, Any]) -> None:
-    """Compare what statements allow with a table, by AWS' own reference data."""
+    """Evaluate each row of a table; AWS's reference data says which conditions an action has."""
     expected = []
     for verb in ("may", "may not"):
         for name, actions in table[verb].items():
@@ -47,12 +47,12 @@ def check(statements: list[dict[str, Any]], table: dict[str, Any]) -> None:
                 request = {"action": f"{service}:{action}", "resource": resource}
                 expected += [request | {"context": context, "allowed": verb == "may"}]
     policy = {"Version": "2012-10-17", "Statement": statements}
-    question = json.dumps({"policy": policy, "requests": expected})
+    request_text = json.dumps({"policy": policy, "requests": expected})
     # Node.js looks for packages beside the program.
     program = shutil.copy(PROGRAM, install_npm_packages("iam").parent)
-    answers = subprocess.check_output(["node", program], input=question, text=True)
-    for answer, row in zip(json.loads(answers), expected, strict=True):
-        assert answer == row, f"tests/ops/permissions.yaml says {row}"
+    verdicts = subprocess.check_output(["node", program], input=request_text, text=True)
+    for verdict, row in zip(json.loads(verdicts), expected, strict=True):
+        assert verdict == row, f"tests/ops/permissions.yaml says {row}"
 
 
 @pytest.mark.parametrize("role", TABLES["roles"])
@@ -61,7 +61,7 @@ def test_role_may_do_what_its_table_says(role: str) -> None:
 
 
 def test_bucket_refuses_to_overwrite_an_artifact() -> None:
-    # The program knows no policies of buckets: these are the refusals, for whoever may do all.
+    # The program does not evaluate bucket policies, so add the refusals to a role that may do all.
     refusals = statements("ArtifactBucketPolicy")
     for statement in refusals:
         del statement["Principal"]

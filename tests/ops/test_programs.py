@@ -1,4 +1,4 @@
-"""The programs that the commands of a stage start, for real or as a script."""
+"""The commands for a stage start git, sam and the contract suite."""
 
 import json
 from io import BytesIO
@@ -13,13 +13,16 @@ from tests.support.processes import RunningService
 from tools.git import git
 from tools.packaging import artifact
 
-# A conftest.py that notes what the run of a suite can reach.
+# A conftest.py that records what the suite can import and read.
 RECORDER = """
 import importlib.util, json, os, pathlib
 
 def pytest_sessionfinish():
-    checkout = importlib.util.find_spec("tools") and "found"
-    record = {"checkout": checkout, "home": os.path.expanduser("~"), "variables": [*os.environ]}
+    record = {
+        "finds_checkout": importlib.util.find_spec("tools") is not None,
+        "home": os.path.expanduser("~"),
+        "variables": [*os.environ],
+    }
     pathlib.Path("record.json").write_text(json.dumps(record))
 """
 
@@ -48,12 +51,12 @@ def test_packed_suite_runs_without_the_checkout_and_without_credentials(
 
     assert status == 0
     record = json.loads((folder / "suite/record.json").read_text())
-    assert record["checkout"] is None
+    assert not record["finds_checkout"]
     assert record["home"] == f"{folder}/suite"
     assert "AWS_ACCESS_KEY_ID" not in record["variables"]
 
 
-def test_packed_suite_fails_in_a_sentence_where_no_service_answers(
+def test_packed_suite_reports_that_no_service_answers(
     folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert programs.run_suite(folder, "http://127.0.0.1:1/v1", "any", "-q") == 2
@@ -61,7 +64,7 @@ def test_packed_suite_fails_in_a_sentence_where_no_service_answers(
     assert message in capfd.readouterr().out
 
 
-def test_git_tells_which_commit_is_older_and_fails_for_an_unknown_one(
+def test_git_says_which_commit_is_older_and_fails_for_an_unknown_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     git(tmp_path, "init", "-q")

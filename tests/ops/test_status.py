@@ -17,7 +17,7 @@ CASES = yaml.safe_load(Path(__file__).with_name("faults.yaml").read_text())
 
 @pytest.fixture
 def sound(live: Account) -> Account:
-    """Let nothing be wrong in a stage."""
+    """Deploy a stage without any problem."""
     live.answers |= CASES["sound"]
     return live
 
@@ -49,7 +49,7 @@ def test_commit_that_has_not_passed_its_check_is_reported(
     assert line in capsys.readouterr().out
 
 
-def test_client_key_that_ends_soon_is_reported(
+def test_client_key_that_expires_soon_is_reported(
     sound: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tomorrow = int(time.time()) + 86_400
@@ -78,7 +78,7 @@ def test_drift_and_a_failed_detection_fail_the_check(
     assert filters == [["MODIFIED", "DELETED"]]
 
 
-def test_check_that_cannot_be_made_is_named_and_the_rest_is_still_checked(
+def test_failing_check_is_named_and_the_other_checks_still_run(
     sound: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sound.client("dynamodb").delete_table(TableName="keys")
@@ -88,7 +88,7 @@ def test_check_that_cannot_be_made_is_named_and_the_rest_is_still_checked(
     assert "GET /v1/pets: 0.100%" in printed
 
 
-def test_stack_that_cannot_be_deployed_to_comes_with_the_next_command(
+def test_stack_that_blocks_deployments_is_reported_with_the_next_command(
     sound: Account,
 ) -> None:
     stack = {"StackStatus": "UPDATE_ROLLBACK_FAILED"}

@@ -1,6 +1,6 @@
-"""The stage of the steps, on an emulator of AWS or in a real account.
+"""The stage that the rehearsal's steps use, on an emulator of AWS or in a real account.
 
-Without a stage no step is collected.
+Steps are collected only if REHEARSED_STAGE names a stage.
 """
 
 import os
@@ -24,7 +24,7 @@ from tools import ROOT
 STAGE = os.environ.get("REHEARSED_STAGE", "")
 IS_ON_AWS = "FIRST_FLIGHT" in os.environ
 collect_ignore_glob = [] if STAGE else ["test_*"]
-# A rehearsal has neither a token of GitHub nor MFA.
+# In a rehearsal the roles trust their account, because it has neither GitHub's tokens nor MFA.
 _TRUST = """{"Version": "2012-10-17", "Statement": [
   {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": "ACCOUNT"}}]}"""
 
@@ -32,27 +32,26 @@ _TRUST = """{"Version": "2012-10-17", "Statement": [
 @contextmanager
 def emulator(folder: Path) -> Iterator[None]:
     """Run an empty emulator in a new folder; act as its administrator."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    port = listener.getsockname()[1]
     python = ROOT / ".tools/ministack/bin/python"
     program = Path(__file__).with_name("emulator_process.py")
-    # A session of its own: Ctrl-C goes to every process of the terminal, and this one ends with
-    # its input.
-    process = subprocess.Popen(
-        [python, "-I", program, str(listener.fileno())],
-        stdin=subprocess.PIPE,
-        # Nothing of our environment: functions inherit this one.
-        env={
-            "PATH": "/usr/bin:/bin",
-            "TMPDIR": str(folder),
-            "GATEWAY_PORT": str(port),
-            "AUTH": "true",  # enforce permissions
-            "LOG_LEVEL": "ERROR",
-        },
-        start_new_session=True,
-        pass_fds=[listener.fileno()],
-    )
-    listener.close()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        # Ctrl-C goes to every process of the terminal's session. The emulator has its own session,
+        # and ends when its stdin ends.
+        process = subprocess.Popen(
+            [python, "-I", program, str(listener.fileno())],
+            stdin=subprocess.PIPE,
+            # The functions inherit these variables, so the emulator gets no others.
+            env={
+                "PATH": "/usr/bin:/bin",
+                "TMPDIR": str(folder),
+                "GATEWAY_PORT": str(port),
+                "AUTH": "true",  # enforce permissions
+                "LOG_LEVEL": "ERROR",
+            },
+            start_new_session=True,
+            pass_fds=[listener.fileno()],
+        )
     variables = {
         "ALARM_EMAIL": "alarms@example.com",
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
@@ -63,15 +62,13 @@ def emulator(folder: Path) -> Iterator[None]:
         "AWS_CONFIG_FILE": os.devnull,
         "NO_PROXY": "*",
     }
-    try:
-        with mock.patch.dict(os.environ, variables):
-            yield
-    finally:
-        process.communicate(timeout=15)
+    # At the end of the block, Popen closes the emulator's stdin and waits for it to end.
+    with process, mock.patch.dict(os.environ, variables):
+        yield
 
 
 def credentials(stage: Stage, role: str) -> dict[str, str]:
-    """Let a role of ops/bootstrap.yaml trust its account; return the variables to act in it."""
+    """Let a role trust its account; return the environment variables of a session in that role."""
     arn, sts = stage.account[f"{role}Arn"], stage.client("sts")
     stage.client("iam").update_assume_role_policy(
         RoleName=arn.rpartition("/")[2],
@@ -87,15 +84,15 @@ def credentials(stage: Stage, role: str) -> dict[str, str]:
 
 
 def tables() -> list[Any]:
-    """Return the tables of all stages that an account has."""
+    """Return the tables of all stages in the account."""
     tables = boto3.resource("dynamodb").tables.all()
     return [table for table in tables if table.name.startswith("animal-store-")]
 
 
 def remove_stack(name: str) -> None:
-    """Delete a stack, protected or not, if it is there."""
+    """Delete a stack, even if it is protected; a missing stack is no error."""
     client = boto3.client("cloudformation")
-    with suppress(ClientError):  # it is not there
+    with suppress(ClientError):  # the stack does not exist
         client.update_termination_protection(
             StackName=name, EnableTerminationProtection=False
         )
@@ -118,9 +115,9 @@ def remove_tables_and_bucket() -> None:
 
 @pytest.fixture(scope="session")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Act as the administrator of an empty account; at the end delete what costs much."""
-    # Its callbacks run from the last to the first, each even if another fails: a vault that has a
-    # backup keeps the bootstrap stack from being deleted, but not the tables.
+    """Act as an empty account's administrator; at the end, delete stacks, tables and bucket."""
+    # The callbacks run in reverse order, and each runs even if another fails. For example, a vault
+    # that has a backup prevents the deletion of the bootstrap stack.
     with ExitStack() as cleanup:
         if not IS_ON_AWS:
             cleanup.enter_context(emulator(tmp_path_factory.mktemp("emulator")))
@@ -137,7 +134,7 @@ def stage(
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Stage]:
-    """Take a step in the role that it is marked with, or else in the one that deploys."""
+    """Run a step in the role that it is marked with, or else in DeployRole."""
     marker = request.node.get_closest_marker("role")
     role = marker.args[0] if marker else "DeployRole"
     variables = {} if role == "administrator" else credentials(Stage(STAGE), role)
@@ -145,5 +142,5 @@ def stage(
         failures = "tests/contract/expected_failures/rehearsal.yaml"
         monkeypatch.setattr(programs, "EXPECTED_FAILURES", failures)
     with mock.patch.dict(os.environ, variables):
-        # A session of its own: the SDK's default one stays the administrator's.
+        # The SDK's default session stays the administrator's, so the stage gets another one.
         yield Stage(STAGE, boto3.Session().client)

@@ -1,7 +1,7 @@
-"""The emulator's process: ministack, completed where it does less than AWS (emulator.yaml).
+"""Runs the emulator, ministack, with changes where it differs from AWS (see emulator.yaml).
 
-Its argument is the number of a listening socket. It ends when its stdin ends, which also happens
-when its parent is killed.
+The argument is the number of a listening socket. The process ends when its stdin ends, which also
+happens when its parent is killed.
 """
 # mypy: ignore-errors
 # ruff: noqa: ANN001, ANN002, ANN003, ANN201
@@ -21,22 +21,22 @@ from ministack.services import apigateway_v1, dynamodb
 from ministack.services.cloudformation import changesets
 
 HERE = Path(__file__)
-# The templates' transform is the sam command's.
+# The emulator expands SAM templates with the translator of the sam command.
 sys.path += map(str, HERE.parents[2].glob(".tools/sam/lib/*/site-packages"))
-LACKS = yaml.safe_load(HERE.with_name("emulator.yaml").read_text())
-LEFT_OUT = tuple(LACKS["Left out, because it cannot be on the emulator"])
-WRONGLY_REFUSED = LACKS["Allowed, although the emulator refuses it"]
+DIFFERENCES = yaml.safe_load(HERE.with_name("emulator.yaml").read_text())
+REMOVED_TYPES = tuple(DIFFERENCES["Left out, because it cannot be on the emulator"])
+ALLOWED_ACTIONS = DIFFERENCES["Allowed, although the emulator refuses it"]
 PORT = os.environ["GATEWAY_PORT"]
 GATEWAY = "/_aws/execute-api/"
 
 
-def completes(module, name):
-    """Replace a function of the emulator; the new one gets the original as its first argument."""
+def replaces(module, name):
+    """Replace a function of the emulator by one whose first argument is the original function."""
     original = getattr(module, name)
     return lambda function: setattr(module, name, partial(function, original))
 
 
-@completes(apigateway_v1, "_build_lambda_event_v1")
+@replaces(apigateway_v1, "_build_lambda_event_v1")
 def build_event(build, *arguments, **options):
     """Give proxy events the domain name, the whole path, and the headers of API Gateway.
 
@@ -51,29 +51,29 @@ def build_event(build, *arguments, **options):
     return event
 
 
-@completes(apigateway_v1, "_import_rest_api")
+@replaces(apigateway_v1, "_import_rest_api")
 def import_api(create, body, *arguments):
-    """Take gateway responses from the API's definition."""
+    """Create an API with the gateway responses of its definition."""
     api = create(body, *arguments)
     for kind, response in body["x-amazon-apigateway-gateway-responses"].items():
         apigateway_v1._put_gateway_response(api, kind, response)
     return api
 
 
-@completes(apigateway_v1, "_media_type_matches")
+@replaces(apigateway_v1, "_media_type_matches")
 def media_type_matches(match, media_type, binary_types):
-    """Read binary media types as CloudFormation has them: `application~1json`."""
+    """Read binary media types as CloudFormation writes them: `application~1json`."""
     return match(media_type, [kind.replace("~1", "/") for kind in binary_types or []])
 
 
-@completes(changesets, "_apply_transforms")
-def adapt(expand, *arguments):
-    """Leave out resources that the emulator refuses, and serve the API at its endpoint."""
+@replaces(changesets, "_apply_transforms")
+def adapt_template(expand, *arguments):
+    """Remove resources that the emulator refuses, and set the URL at which it serves the API."""
     template = expand(*arguments)
     resources = template["Resources"]
     for name, resource in list(resources.items()):
         resource.pop("UpdatePolicy", None)  # how CodeDeploy moves an alias
-        if resource["Type"].startswith(LEFT_OUT):
+        if resource["Type"].startswith(REMOVED_TYPES):
             del resources[name]
     if "Api" in resources:
         url = f"http://127.0.0.1:{PORT}{GATEWAY}${{Api}}/${{Stage}}/v1"
@@ -81,26 +81,28 @@ def adapt(expand, *arguments):
     return template
 
 
-@completes(iam_evaluator, "enforce")
+@replaces(iam_evaluator, "enforce")
 def enforce(check, access_key, action, *arguments, **options):
     """Allow what the emulator refuses because it asks for another permission than AWS does."""
-    wrong = action in WRONGLY_REFUSED
-    return None if wrong else check(access_key, action, *arguments, **options)
+    if action in ALLOWED_ACTIONS:
+        return None
+    return check(access_key, action, *arguments, **options)
 
 
-@completes(dynamodb, "_table_description")
-def describe(describe, name):
+@replaces(dynamodb, "_table_description")
+def describe_table(describe, name):
     """Describe `TABLE-copy-1` as a copy of TABLE, as TABLE was when the copy was made."""
     table = describe(name)
     source, _, copy = name.partition("-copy-")
     if copy:
-        moment = table["CreationDateTime"]
-        summary = {"SourceTableArn": f"table/{source}", "RestoreDateTime": moment}
-        table["RestoreSummary"] = summary
+        table["RestoreSummary"] = {
+            "SourceTableArn": f"table/{source}",
+            "RestoreDateTime": table["CreationDateTime"],
+        }
     return table
 
 
-# At the end only idle connections of the parent are open: close them soon.
+# When the process ends, only idle connections of its parent are open, so it does not wait long.
 OPTIONS = {"loglevel": "WARNING", "keep_alive_timeout": 75, "graceful_timeout": 0.2}
 CONFIG = Config.from_mapping(bind=[f"fd://{sys.argv[1]}"], **OPTIONS)
 asyncio.run(

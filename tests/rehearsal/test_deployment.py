@@ -1,7 +1,7 @@
-"""The steps of a stage's life, from an empty account to a deleted stack, each on top of the last.
+"""Steps from an empty account to a deleted stack; each step continues from the previous one.
 
-`make rehearse` takes them on an emulator of AWS, `make first-flight` in a real account, with the
-functions behind the commands and in the roles of ops/bootstrap.yaml.
+`make rehearse` runs them on an emulator of AWS, and `make first-flight` in a real account. They
+call the functions behind the commands, in the roles of ops/bootstrap.yaml.
 """
 
 import shutil
@@ -25,13 +25,19 @@ from tools import ROOT
 from tools.packaging.targets import artifact_path
 
 BUILT = artifact_path("arm64" if IS_ON_AWS else "x86_64")
-# No name on GitHub begins with a hyphen: the roles trust nobody's repository.
-REPOSITORY = "Owner=- OwnerId=0 Repository=- RepositoryId=0 CreateOidcProvider=false"
+# No name on GitHub begins with a hyphen, so the roles trust no repository.
+REPOSITORY = [
+    "Owner=-",
+    "OwnerId=0",
+    "Repository=-",
+    "RepositoryId=0",
+    "CreateOidcProvider=false",
+]
 plain_sam = pytest.mark.skipif(
     STAGE != "staging", reason="a plain `sam deploy` makes staging"
 )
 
-# A contract case of one commit: the service of no other commit passes it.
+# A contract case that only one commit passes: the message contains the commit's own word.
 FEATURE = """
 import pytest
 
@@ -43,8 +49,8 @@ def test_unknown_route_has_the_message_of_this_commit(client):
 WORD = "requested"
 
 
-def ship(stage: Stage, folder: Path, commit: str, **changes: str) -> None:
-    """Deploy the build as a commit, with texts replaced in its template."""
+def deploy_as(stage: Stage, folder: Path, commit: str, **changes: str) -> None:
+    """Deploy the built artifact as a commit, after replacing texts in its template."""
     shutil.unpack_archive(BUILT, folder)
     (folder / "COMMIT").write_text(commit)
     template = folder / "template.yaml"
@@ -59,19 +65,19 @@ def ship(stage: Stage, folder: Path, commit: str, **changes: str) -> None:
     deploy(stage, Path(packed), allow_older=True)
 
 
-def find(stage: Stage, logical_id: str) -> str:
-    """Return the name of a resource of the stack, as the administrator."""
+def physical_id(stage: Stage, logical_id: str) -> str:
+    """Look up the physical id of a resource of the stack, as the administrator."""
     resource = boto3.client("cloudformation").describe_stack_resource(
         StackName=stage.stack, LogicalResourceId=logical_id
     )
     return str(resource["StackResourceDetail"]["PhysicalResourceId"])
 
 
-def live(stage: Stage) -> tuple[str, int]:
-    """Return the last good commit, and the memory of the live version of getPet."""
-    name = find(stage, "GetPetFunction")
-    answer = stage.client("lambda").get_function(FunctionName=name, Qualifier="live")
-    return last_good(stage), answer["Configuration"]["MemorySize"]
+def last_good_and_memory(stage: Stage) -> tuple[str, int]:
+    """Return the last good commit and the memory of getPet's version behind `live`."""
+    name = physical_id(stage, "GetPetFunction")
+    function = stage.client("lambda").get_function(FunctionName=name, Qualifier="live")
+    return last_good(stage), function["Configuration"]["MemorySize"]
 
 
 @plain_sam
@@ -79,7 +85,7 @@ def live(stage: Stage) -> tuple[str, int]:
 def test_plain_sam_deploy_makes_a_stage_that_lists_no_animals(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # SAM looks here for the functions' Python.
+    # sam looks for the functions' Python on PATH.
     monkeypatch.setenv("PATH", f"{ROOT}/.venv/bin", prepend=":")
     assert programs.sam("build", folder=ROOT).wait() == 0
     assert programs.sam("deploy", folder=ROOT).wait() == 0
@@ -89,7 +95,7 @@ def test_plain_sam_deploy_makes_a_stage_that_lists_no_animals(
 
 @pytest.mark.role("administrator")
 def test_bootstrap_prepares_the_account_for_the_stage(stage: Stage) -> None:
-    bootstrap.create(stage, REPOSITORY.split())
+    bootstrap.create(stage, REPOSITORY)
 
 
 @plain_sam
@@ -116,34 +122,36 @@ def test_deployment_of_a_broken_template_is_rolled_back(
 Outputs:
 """
     with pytest.raises(DeploymentError, match="is UPDATE_ROLLBACK_COMPLETE"):
-        ship(stage, tmp_path, "broken", **{"\nOutputs:\n": broken})
-    assert live(stage) == ("", 1024)
+        deploy_as(stage, tmp_path, "broken", **{"\nOutputs:\n": broken})
+    assert last_good_and_memory(stage) == ("", 1024)
 
 
 def test_deployed_commit_is_the_last_good_one(stage: Stage, tmp_path: Path) -> None:
-    ship(stage, tmp_path, "first")
-    assert live(stage) == ("first", 1024)
+    deploy_as(stage, tmp_path, "first")
+    assert last_good_and_memory(stage) == ("first", 1024)
 
 
 def test_next_commit_goes_live_with_its_message_and_its_memory(
     stage: Stage, tmp_path: Path
 ) -> None:
     changes = {"Default: 1024": "Default: 512", WORD: "desired"}
-    ship(stage, tmp_path, "second", **changes)
-    assert live(stage) == ("second", 512)
+    deploy_as(stage, tmp_path, "second", **changes)
+    assert last_good_and_memory(stage) == ("second", 512)
 
 
 def test_deployment_that_fails_its_check_is_rolled_back(
     stage: Stage, tmp_path: Path
 ) -> None:
     with pytest.raises(DeploymentError, match=r"third failed: .*\n.* runs second$"):
-        ship(stage, tmp_path, "third", **{"GetPetFunction.zip": "ListPetsFunction.zip"})
-    assert live(stage) == ("second", 512)
+        deploy_as(
+            stage, tmp_path, "third", **{"GetPetFunction.zip": "ListPetsFunction.zip"}
+        )
+    assert last_good_and_memory(stage) == ("second", 512)
 
 
 def test_rollback_deploys_the_older_commit_again(stage: Stage) -> None:
     rollback(stage, "fir")
-    assert live(stage) == ("first", 1024)
+    assert last_good_and_memory(stage) == ("first", 1024)
 
 
 @pytest.mark.role("OperatorRole")
@@ -151,12 +159,10 @@ def test_repair_restores_a_deleted_animal_while_clients_add_others(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    dynamodb, table = (
-        stage.client("dynamodb"),
-        stage.outputs()["AnimalsTableName"],
-    )
+    outputs, dynamodb = stage.outputs(), stage.client("dynamodb")
+    table = outputs["AnimalsTableName"]
     copy = f"{table}-copy-1"
-    with Client(stage.outputs()["BaseUrl"], check_key(stage)) as client:
+    with Client(outputs["BaseUrl"], check_key(stage)) as client:
         damaged = client.create("Rex", 12)
         # On AWS the latest moment that can be restored is five minutes old.
         time.sleep(400 * IS_ON_AWS)
@@ -192,10 +198,10 @@ def test_check_finds_three_changes_that_nobody_deployed(stage: Stage) -> None:
         DeletionProtectionEnabled=False,
     )
     stage.client("logs").delete_retention_policy(
-        logGroupName=find(stage, "GetPetLogGroup")
+        logGroupName=physical_id(stage, "GetPetLogGroup")
     )
     stage.client("lambda").update_function_configuration(
-        FunctionName=find(stage, "GetPetFunction"), MemorySize=256
+        FunctionName=physical_id(stage, "GetPetFunction"), MemorySize=256
     )
     with pytest.raises(DeploymentError, match=f"^{3 + IS_ON_AWS} problems"):
         check_stage(stage)
@@ -205,7 +211,9 @@ def test_check_finds_three_changes_that_nobody_deployed(stage: Stage) -> None:
 def test_operator_may_change_the_throttling_of_the_stage(stage: Stage) -> None:
     rate = {"op": "replace", "path": "/*/*/throttling/rateLimit", "value": "499"}
     stage.client("apigateway").update_stage(
-        restApiId=find(stage, "Api"), stageName=stage.name, patchOperations=[rate]
+        restApiId=physical_id(stage, "Api"),
+        stageName=stage.name,
+        patchOperations=[rate],
     )
 
 
