@@ -1,4 +1,4 @@
-"""Store artifacts in the account's bucket; list, load and unpack stored ones.
+"""Stores artifacts in the account's bucket, and lists and unpacks the stored ones.
 
 An artifact is stored once, as `artifacts/COMMIT.zip`: the bucket's policy refuses to replace it.
 The object `last-good` contains the last commit that passed its check.
@@ -17,7 +17,7 @@ from ops.stage import DeploymentError, Stage
 
 
 def store(stage: Stage, commit: str, content: bytes) -> None:
-    """Store an artifact; raise DeploymentError if its commit has a different one already."""
+    """Store an artifact; raise DeploymentError if its commit already has a different artifact."""
     key = f"artifacts/{commit}.zip"
     try:
         stage.client("s3").put_object(
@@ -43,7 +43,7 @@ def unpacked(stage: Stage, commit: str) -> Iterator[Path]:
 
 
 def list_stored(stage: Stage, prefix: str) -> list[tuple[str, str]]:
-    """Return the date and commit of each artifact whose commit starts so, newest first."""
+    """Return date and commit of each artifact whose commit begins with `prefix`, newest first."""
     pages = stage.client("s3").get_paginator("list_objects_v2")
     artifacts = []
     for page in pages.paginate(Bucket=stage.bucket, Prefix=f"artifacts/{prefix}"):

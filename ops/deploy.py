@@ -65,7 +65,7 @@ def rollback(
     stage: StageName,
     commit: Annotated[str, typer.Argument(help="Its first digits are enough.")] = "",
 ) -> None:
-    """Redeploy a stored artifact without a canary, and check it; without COMMIT, list them."""
+    """Redeploy a stored artifact without a canary, and check it; without COMMIT, list all."""
     stored = artifacts.list_stored(stage, commit)
     if not commit:
         for artifact in stored:
@@ -95,7 +95,7 @@ def check_contract(stage: Stage, folder: Path) -> None:
 
 
 def check_key(stage: Stage) -> str:
-    """Issue a key for a stage; it expires in an hour."""
+    """Issue a key for a stage; the key expires in an hour."""
     expires = int(time.time()) + 3600
     key, _ = stage.keys().issue("check", "test", expires, is_check=True)
     if "GITHUB_ACTIONS" in os.environ:
@@ -117,7 +117,8 @@ def _release(
     except Exception as error:
         message = f"{commit} failed: {error}\n"
         try:
-            # If the stage runs another commit, sam failed, or someone else has deployed since.
+            # If the stage runs another commit, sam failed, or someone else has deployed since:
+            # there is nothing to roll back.
             if fallback and stage.commit() == commit:
                 rollback(stage, fallback)
             message += f"{stage.name} runs {stage.commit() or 'no known commit'}"
@@ -139,7 +140,7 @@ def _release(
 def _install(stage: Stage, folder: Path, commit: str, *, canary: bool) -> None:
     """Create or update the stack from an unpacked artifact, protect it, and check it."""
     arguments = _prepare_deployment(stage, folder, commit, canary=canary)
-    # A first deployment has no canary. Read the URL before `sam` starts, which may create it.
+    # Only an update has a canary, so read the URL before `sam` can create the stack.
     base_url = stage.outputs()["BaseUrl"] if canary and stage.commit() else ""
     print(f"deploying {commit}; CloudFormation continues if this is interrupted")
     sam = programs.sam(*arguments, folder=folder)
@@ -169,8 +170,8 @@ def _prepare_deployment(
 ) -> list[str]:
     """Write commit and time into an unpacked artifact's template; return the arguments for sam.
 
-    They set each parameter for which the artifact has a value, so that a rollback reverts changed
-    parameters.
+    The arguments set each parameter for which the artifact has a value, so that a rollback reverts
+    changed parameters.
     """
     account = stage.account
     file = folder / "template.yaml"

@@ -20,7 +20,7 @@ StageOption = Annotated[
     typer.Option(
         parser=stage_named,
         metavar="STAGE",
-        help="Act on this deployed stage's keys (samconfig.toml).",
+        help="A deployed stage (samconfig.toml); by default, the local store.",
     ),
 ]
 

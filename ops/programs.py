@@ -19,7 +19,7 @@ EXPECTED_FAILURES = "tests/contract/expected_failures/aws.yaml"
 
 
 def require_sam() -> None:
-    """Raise at once if sam is not installed; a deployment would first need it after minutes."""
+    """Raise if sam is not installed, because a deployment needs it only after minutes."""
     if not SAM.exists():
         raise DeploymentError("sam is not installed: make .tools/sam/.installed")
 

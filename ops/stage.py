@@ -97,7 +97,7 @@ class Stage:
         return self.account["ArtifactBucketName"]
 
     def keys(self) -> KeyTable:
-        """Open the stage's table of API keys; records contain the ARN of who changes them."""
+        """Open the stage's table of API keys; it records the ARN of who issues or revokes a key."""
         return KeyTable(
             self.client("dynamodb"),
             self.outputs()["ApiKeysTableName"],
@@ -105,7 +105,7 @@ class Stage:
         )
 
     def misrouted_aliases(self) -> Iterator[str]:
-        """Describe each alias `live` that does not send every request to the deployed version."""
+        """Describe each alias `live` that sends requests to another version than was deployed."""
         pages = self.client("cloudformation").get_paginator("list_stack_resources")
         versions = (
             "StackResourceSummaries[?ResourceType=='AWS::Lambda::Version']"

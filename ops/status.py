@@ -67,7 +67,7 @@ def _keys(stage: Stage) -> Iterator[str]:
 
 
 def _failures(stage: Stage) -> Iterator[str]:
-    """Print the share of each operation's requests that failed; no alarm fires at 0.5 %."""
+    """Print each operation's share of failed requests; alarms fire only above 0.6 %."""
     cloudwatch = stage.client("cloudwatch")
     # CloudWatch rounds an old start time to five minutes. Without the same rounding here, the
     # response would have a second data point.

@@ -88,6 +88,13 @@ def test_failing_check_is_named_and_the_other_checks_still_run(
     assert "GET /v1/pets: 0.100%" in printed
 
 
+def test_missing_stack_is_reported(account: Account) -> None:
+    with pytest.raises(
+        DeploymentError, match="^animal-store-production is not deployed$"
+    ):
+        status(account.stage)
+
+
 def test_stack_that_blocks_deployments_is_reported_with_the_next_command(
     sound: Account,
 ) -> None:
