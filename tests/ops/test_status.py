@@ -90,7 +90,7 @@ def test_failing_check_is_named_and_the_other_checks_still_run(
 
 def test_missing_stack_is_reported(account: Account) -> None:
     with pytest.raises(
-        DeploymentError, match="^animal-store-production is not deployed$"
+        DeploymentError, match="animal-store-production is not deployed"
     ):
         status(account.stage)
 
