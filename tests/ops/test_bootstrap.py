@@ -30,26 +30,22 @@ def test_only_trusted_principals_can_assume_the_roles_and_no_role_can_change_one
     assert trusted == TRUST
 
 
-@pytest.fixture
-def github(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Answer as GitHub does for a repository whose environment `production` has a reviewer."""
-    answers = {
-        "repos/octo/animals": '{"id": 7, "name": "animals", "owner": {"id": 5, "login": "octo"}}',
-        "repos/octo/animals/environments/production": '{"type": "required_reviewers"}',
-    }
-    monkeypatch.setattr(bootstrap, "ask_github", answers.get)
-    return answers
+# GitHub's responses for a repository whose environment `production` has a reviewer.
+GITHUB = {
+    "repos/octo/animals": '{"id": 7, "name": "animals", "owner": {"id": 5, "login": "octo"}}',
+    "repos/octo/animals/environments/production": '{"type": "required_reviewers"}',
+}
 
 
 @pytest.fixture
 def sam(monkeypatch: pytest.MonkeyPatch) -> Mock:
-    """Replace sam by a program that changes nothing and succeeds."""
+    """Replace GitHub by its responses, and sam by a program that changes nothing and succeeds."""
+    monkeypatch.setattr(bootstrap, "ask_github", GITHUB.get)
     sam = Mock(return_value=Mock(wait=lambda: 0))
     monkeypatch.setattr(programs, "sam", sam)
     return sam
 
 
-@pytest.mark.usefixtures("github")
 def test_bootstrap_passes_the_names_and_numbers_of_the_repository_to_sam(
     account: Account, sam: Mock, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -73,15 +69,15 @@ def test_bootstrap_passes_the_names_and_numbers_of_the_repository_to_sam(
 
 
 def test_production_without_a_required_reviewer_is_refused(
-    account: Account, sam: Mock, github: dict[str, str]
+    account: Account, sam: Mock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    github["repos/octo/animals/environments/production"] = '{"protection_rules": []}'
+    environment = "repos/octo/animals/environments/production"
+    monkeypatch.setitem(GITHUB, environment, '{"protection_rules": []}')
     with pytest.raises(DeploymentError, match="required reviewer"):
         bootstrap.bootstrap(account.stage, "octo/animals", [])
     sam.assert_not_called()
 
 
-@pytest.mark.usefixtures("github")
 def test_failed_bootstrap_names_the_state_of_its_stack(
     account: Account, sam: Mock
 ) -> None:

@@ -5,7 +5,7 @@ from unittest.mock import Mock
 import pytest
 from typer.testing import CliRunner
 
-from ops import deploy, programs
+from ops import artifacts, deploy, programs
 from ops.cli import app
 from tools import ROOT
 
@@ -24,7 +24,7 @@ def test_unknown_stage_is_refused() -> None:
     [
         (None, "deploy staging", NO_REGION),
         (None, "keys list --stage staging", NO_REGION),
-        ("eu-central-1", "deploy staging", NO_SAM),
+        ("eu-central-1", "deploy staging artifact.zip --allow-older", NO_SAM),
         ("eu-central-1", "bootstrap staging octo/animals", NO_SAM),
     ],
 )
@@ -35,3 +35,15 @@ def test_missing_region_or_sam_is_reported_before_a_build(
     monkeypatch.setattr(programs, "SAM", ROOT / "no-sam")
     monkeypatch.delattr(deploy, "build")  # calling it would be an error
     assert str(CliRunner().invoke(app, command).exception) == message
+
+
+def test_rollback_takes_the_first_digits_of_a_commit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    monkeypatch.setattr(artifacts, "list_stored", lambda *_: [])
+    result = CliRunner().invoke(app, "rollback staging 1a2b")
+    assert str(result.exception) == (
+        "0 stored artifacts have a commit that begins with 1a2b; "
+        "to list all: animal-store rollback staging"
+    )
