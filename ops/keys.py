@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Annotated
 
 import typer
-from animal_store_client.errors import printable
+from animal_store_client.errors import escape_control_characters
 
 from ops.stage import Stage, stage_named
 from tools.key_table import CHECK_HASH, KeyTable
@@ -73,7 +73,7 @@ def list_(*, stage: StageOption = None) -> None:
             if key.revokedBy:
                 history += f", revoked by {key.revokedBy}"
             record = f"{key.id}  {times}  {key.state:7}  {key.label:20}  {history}"
-            print(printable(record))
+            print(escape_control_characters(record))
 
 
 @app.command()
@@ -85,7 +85,7 @@ def revoke(
     """Revoke a key. Functions that have cached it accept it for up to 60 seconds more."""
     with _table(stage) as keys:
         record = keys.revoke(key)
-    print(printable(f"Revoked {record.id} ({record.label})."))
+    print(escape_control_characters(f"Revoked {record.id} ({record.label})."))
 
 
 def _time(seconds: int | None) -> str:

@@ -44,10 +44,10 @@ def read_rows(text: str) -> dict[int, dict[str, str]]:
     first_line = text.partition("\n")[0]
     delimiter = max(",;\t", key=first_line.count)
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    names = [name.strip().lower() for name in next(lines, [])]
-    if not {"name", "category_id"} <= set(names):
+    header = [cell.strip().lower() for cell in next(lines, [])]
+    if not {"name", "category_id"} <= set(header):
         raise ValueError(
-            f"The first row must be name,category_id,status; it is {names}."
+            f"The first row must be name,category_id,status; it is {header}."
         )
     rows = {}
     errors = []
@@ -55,8 +55,8 @@ def read_rows(text: str) -> dict[int, dict[str, str]]:
         cells = [cell.strip() for cell in line]
         if not any(cells):
             continue
-        row = dict.fromkeys(COLUMNS, "") | dict(zip(names, cells, strict=False))
-        row["surplus cell"] = "".join(cells[len(names) :])
+        row = dict.fromkeys(COLUMNS, "") | dict(zip(header, cells, strict=False))
+        row["surplus cell"] = "".join(cells[len(header) :])
         for name, (pattern, rule) in COLUMNS.items():
             if not re.fullmatch(pattern, row[name]):
                 errors.append(

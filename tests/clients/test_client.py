@@ -149,30 +149,22 @@ def test_failed_list_resumes_at_the_cursor_of_the_error(connect: Any) -> None:
 # -- new animals -------------------------------------------------------------------------
 
 
-def test_new_pets_yields_each_animal_once_even_one_that_appears_late(
-    connect: Any, pauses: list[float]
-) -> None:
-    with serve(rounds_with_a_late_animal()) as server:
-        pets = connect(server.base_url, "key").new_pets()
-        assert [next(pets).id for _ in range(5)] == [1, 3, 4, 2, 5]
-
-    assert pauses == [30, 30]
-    cursors = [request.args.get("cursor") for request in server.received]
-    assert cursors == [None, "1", None, "1", "3", "1", "3"]
-
-
-def test_new_pets_outlasts_an_outage_and_ends_when_the_key_is_refused(
+def test_new_pets_outlasts_an_outage_and_yields_each_animal_once_until_a_401(
     connect: Any, pauses: list[float], caplog: pytest.LogCaptureFixture
 ) -> None:
-    with serve([*[reply({}, 503)] * 8, page(1), reply({}, 401)]) as server:
+    outage = [reply({}, 503)] * 8
+    responses = [*outage, *rounds_with_a_late_animal(), reply({}, 401)]
+    with serve(responses) as server:
         pets = connect(server.base_url, "key").new_pets()
-        assert next(pets).id == 1
+        assert [next(pets).id for _ in range(5)] == [1, 3, 4, 2, 5]
         with pytest.raises(store.AuthenticationError):
             next(pets)
 
-    assert pauses == [0.2, 0.4, 0.8, 1.6, 3.2, 5, 30, 0.2, 30]
+    assert pauses == [0.2, 0.4, 0.8, 1.6, 3.2, 5, 30, 0.2, 30, 30, 30]
     assert "503 : SERVICE UNAVAILABLE; attempt 7 of 7 in 5.0 s" in caplog.text
     assert "503 : SERVICE UNAVAILABLE; reading again in 30 s" in caplog.text
+    cursors = [request.args.get("cursor") for request in server.received[8:]]
+    assert cursors == [None, "1", None, "1", "3", "1", "3", "3"]
 
 
 # -- failures ----------------------------------------------------------------------------
@@ -202,7 +194,7 @@ def test_only_temporary_failures_are_retried_with_the_same_idempotency_key(
     assert keys == [failure.value.idempotency_key] * requests
 
 
-def test_error_has_code_message_and_id_and_its_text_is_printable() -> None:
+def test_error_has_code_message_and_id_and_escapes_them_in_its_text() -> None:
     body = b'{"code": "\\u001b[2J", "message": "Sorry."}'
     response = httpx2.Response(404, headers={"x-amzn-RequestId": "42"})
     error = store.ApiError.from_response(response, body)

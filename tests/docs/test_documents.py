@@ -70,6 +70,7 @@ def test_readme_shows_the_commands_that_make_run_prints_and_their_responses(
 
 def test_editor_starts_a_module_that_can_be_run() -> None:
     text = (ROOT / ".vscode/launch.json").read_text()
-    (module,) = {each["module"] for each in json.loads(text)["configurations"]}
+    configurations = json.loads(text)["configurations"]
+    (module,) = {configuration["module"] for configuration in configurations}
 
     assert find_spec(f"{module}.__main__")

@@ -64,10 +64,13 @@ def test_new_animals_mjs_prints_each_animal_once_even_one_that_appears_late(
     tmp_path: Path,
 ) -> None:
     responses = [*rounds_with_a_late_animal(), reply({}, 401)]
-    with serve(responses) as server, pytest.raises(AssertionError, match="401") as end:
+    with (
+        serve(responses) as server,
+        pytest.raises(AssertionError, match="401") as failure,
+    ):
         run_example(tmp_path, "new-animals.mjs", server.base_url)
 
-    assert str(end.value).startswith("1 Rex\n3 Rex\n4 Rex\n2 Rex\n5 Rex\n")
+    assert str(failure.value).startswith("1 Rex\n3 Rex\n4 Rex\n2 Rex\n5 Rex\n")
     cursors = [request.args.get("cursor") for request in server.received]
     assert cursors == [None, "1", None, "1", "3", "1", "3", "3"]
 

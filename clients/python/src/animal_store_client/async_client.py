@@ -28,7 +28,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
     Each event loop opens connections of its own; `asyncio.run` closes them when it ends.
     """
 
-    _connect = httpx2.AsyncClient
+    _http_class = httpx2.AsyncClient
     _pools: dict[asyncio.AbstractEventLoop, Pool]
 
     async def __aenter__(self) -> Self:
@@ -100,7 +100,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
             call.start()
             while True:
                 try:
-                    return call.result(*await self._attempt(call, pool.http))
+                    return call.read_result(*await self._send_once(call, pool.http))
                 except AnimalStoreError as error:
                     pause_s = call.prepare_retry(error)
                 await asyncio.sleep(pause_s)
@@ -119,12 +119,12 @@ class AsyncClient(Core[httpx2.AsyncClient]):
         finally:
             slots.release()
 
-    async def _attempt(
+    async def _send_once(
         self, call: Call[Any], http: httpx2.AsyncClient
     ) -> tuple[httpx2.Response, bytes]:
         """Send the request once; return the response and its body, cut off after MAX_BODY_BYTES."""
-        timeout_s, content = call.attempt_s(), bytearray()
-        request = call.request(http, timeout_s)
+        timeout_s, content = call.next_timeout_s(), bytearray()
+        request = call.build_request(http, timeout_s)
         with call.translate_failures():
             async with (
                 asyncio.timeout(timeout_s),

@@ -26,7 +26,7 @@ class Pool(NamedTuple):
 class Client(Core[httpx2.Client]):
     """Calls the API. Threads and forked processes may share it. Use it in a `with` statement."""
 
-    _connect = httpx2.Client
+    _http_class = httpx2.Client
     _pools: dict[int, Pool]
 
     def __enter__(self) -> Self:
@@ -118,7 +118,7 @@ class Client(Core[httpx2.Client]):
             call.start()
             while True:
                 try:
-                    return call.result(*self._attempt(call, pool.http))
+                    return call.read_result(*self._send_once(call, pool.http))
                 except AnimalStoreError as error:
                     pause_s = call.prepare_retry(error)
                 time.sleep(pause_s)
@@ -133,11 +133,11 @@ class Client(Core[httpx2.Client]):
         finally:
             slots.release()
 
-    def _attempt(self, call: Call[Any], http: httpx2.Client) -> tuple[httpx2.Response, bytes]:
+    def _send_once(self, call: Call[Any], http: httpx2.Client) -> tuple[httpx2.Response, bytes]:
         """Send the request once; return the response and its body, cut off after MAX_BODY_BYTES."""
-        timeout_s, content = call.attempt_s(), bytearray()
+        timeout_s, content = call.next_timeout_s(), bytearray()
         end = time.monotonic() + timeout_s
-        request = call.request(http, timeout_s)
+        request = call.build_request(http, timeout_s)
         with call.translate_failures(), closing(http.send(request, **SEND)) as response:
             for chunk in response.iter_bytes():
                 content += chunk

@@ -54,7 +54,7 @@ class Core(Generic[Http]):
     """The base of both clients."""
 
     has_answered = False
-    _connect: type[Http]
+    _http_class: type[Http]
     _pools: dict[Any, Any]
 
     def __init__(  # noqa: PLR0913
@@ -118,8 +118,8 @@ class Core(Generic[Http]):
             raise ValueError(f'The API key has a {wrong[0]!r}: leave out "Bearer" and line ends')
         if max_in_flight < 1:
             raise ValueError("max_in_flight is less than 1: no call would ever get a slot")
-        if not isinstance(http_client, self._connect | None):
-            raise TypeError(f"http_client is a {type(http_client)}, not a {self._connect}")
+        if not isinstance(http_client, self._http_class | None):
+            raise TypeError(f"http_client is a {type(http_client)}, not a {self._http_class}")
         self.headers: dict[str, str] = {
             "Authorization": f"Bearer {api_key}",
             "Accept-Encoding": "identity",  # a small compressed body could unpack to a huge one
@@ -153,7 +153,7 @@ class Core(Generic[Http]):
 
     def _open(self) -> Http:
         host = self._pets.host
-        return self._connect(
+        return self._http_class(
             verify=self._tls,
             # For a service on this machine, a proxy would get the key unencrypted.
             trust_env=host not in _LOOPBACK and not proxy_bypass(host),
@@ -162,7 +162,7 @@ class Core(Generic[Http]):
 
     def _pages(self, status: AnyStatus, size: int, cursor: str | None) -> Iterator["Call[Page]"]:
         """Yield a call for each page; the result of a call has the next page's URL."""
-        query = _without_none(limit=size, status=status, cursor=cursor)
+        query = _drop_none(limit=size, status=status, cursor=cursor)
         url: httpx2.URL | None = self._pets.copy_merge_params(query)
         visited: set[str] = set()
 
@@ -175,7 +175,7 @@ class Core(Generic[Http]):
                 raise errors.InvalidResponseError("The next page is a page that was already read")
             pets = tuple(read_pet(response, pet) for pet in value)
             cursor = url.params["cursor"] if url else None
-            return Page(pets, cursor, errors.request_id(response))
+            return Page(pets, cursor, errors.read_request_id(response))
 
         while url:
             visited.add(str(url))
@@ -185,7 +185,7 @@ class Core(Generic[Http]):
         key = str(uuid.uuid4()) if key is None else key
         if not re.fullmatch("[!-~]{1,255}", key):
             raise ValueError(f"idempotency_key {key!r} is not 1 to 255 visible ASCII characters")
-        body = _without_none(name=name, categoryId=category, status=status)
+        body = _drop_none(name=name, categoryId=category, status=status)
         return Call(self, "POST", self._pets, read_pet, body, key)
 
     def _get(self, pet_id: int) -> "Call[Pet]":
@@ -225,10 +225,10 @@ def _pets_url(base_url: str) -> httpx2.URL:
 def read_pet(response: httpx2.Response, value: Any) -> Pet:
     """Return the animal in a response's JSON."""
     replayed = "Idempotency-Replayed" in response.headers
-    return Pet.from_json(value, replayed=replayed, request_id=errors.request_id(response))
+    return Pet.from_json(value, replayed=replayed, request_id=errors.read_request_id(response))
 
 
-def _without_none(**members: Any) -> dict[str, Any]:
+def _drop_none(**members: Any) -> dict[str, Any]:
     """Return the members that have a value."""
     return {name: value for name, value in members.items() if value is not None}
 
@@ -249,7 +249,9 @@ class Call(Generic[T]):
         """Start the time limit `deadline_s`."""
         self._deadline = time.monotonic() + self.client.limits["deadline_s"]
 
-    def request(self, http: httpx2.Client | httpx2.AsyncClient, timeout_s: float) -> httpx2.Request:
+    def build_request(
+        self, http: httpx2.Client | httpx2.AsyncClient, timeout_s: float
+    ) -> httpx2.Request:
         """Return the next attempt's request."""
         headers = {**self.client.headers, "Idempotency-Key": self.idempotency_key}
         if self.body is not None:
@@ -257,14 +259,14 @@ class Call(Generic[T]):
         request = http.build_request(
             self.method,
             self.url,
-            headers=_without_none(**headers),
+            headers=_drop_none(**headers),
             json=self.body,
             timeout=timeout_s,
         )
         request.url = self.url  # the http_client's `params` would replace the cursor
         return request
 
-    def attempt_s(self) -> float:
+    def next_timeout_s(self) -> float:
         """Return how many seconds the next attempt may take."""
         return max(0.001, min(self.client.limits["timeout_s"], self._deadline - time.monotonic()))
 
@@ -280,7 +282,7 @@ class Call(Generic[T]):
             failure.may_pass = self.client.has_answered or not _WRONG_ADDRESS.match(reason)
             raise failure from error
 
-    def result(self, response: httpx2.Response, content: bytes) -> T:
+    def read_result(self, response: httpx2.Response, content: bytes) -> T:
         """Return the result that a response contains, or raise the error that it reports."""
         self.client.has_answered = True
         if not response.is_success:

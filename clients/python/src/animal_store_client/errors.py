@@ -26,7 +26,7 @@ class AnimalStoreError(Exception):
     retry_after_s: float | None = None
 
     def __init__(self, message: str) -> None:
-        super().__init__(printable(message))
+        super().__init__(escape_control_characters(message))
 
 
 class NoResponseError(AnimalStoreError):
@@ -64,7 +64,7 @@ class ApiError(AnimalStoreError):
         members = body if isinstance(body, dict) else {}
         status, code = response.status_code, str(members.get("code") or "")
         message = str(members.get("message") or response.reason_phrase)
-        id_ = request_id(response)
+        id_ = read_request_id(response)
         suffix = f" (request {id_})" if id_ else ""
         error = _CLASSES.get(status, ApiError)(f"{status} {code}: {message}{suffix}")
         error.status, error.code, error.message = status, code, message
@@ -111,14 +111,14 @@ _CLASSES: dict[int, type[ApiError]] = {
 }
 
 
-def printable(text: str) -> str:
+def escape_control_characters(text: str) -> str:
     """Escape control characters, which a terminal would obey."""
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
     )
 
 
-def request_id(response: httpx2.Response) -> str:
+def read_request_id(response: httpx2.Response) -> str:
     """Return the request id; it is empty if the response does not come from API Gateway."""
     return response.headers.get("x-amzn-RequestId", "")
 
