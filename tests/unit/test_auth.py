@@ -26,7 +26,7 @@ def look_ups(store: FaultyStore) -> int:
 
 
 def test_revoked_key_is_refused_like_no_key_and_logged_without_its_label() -> None:
-    # Any value revokes the key, even one written by hand.
+    # Any value revokes the key, even a text that an operator wrote by hand.
     handlers.add_key(EXAMPLE_KEY, revoked={"S": "yesterday"})
 
     response = handlers.send("get-200")

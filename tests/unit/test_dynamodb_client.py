@@ -1,4 +1,4 @@
-"""Calls to DynamoDB: the items that they store, the attempts, and the time limits.
+"""Calls to DynamoDB: stored items, attempts and time limits.
 
 tests/reliability/test_faults.py has every failure of every call.
 """
@@ -73,7 +73,7 @@ def test_transient_error_in_all_three_attempts_is_503(
         (LOST_REQUEST, 3.499, 0, []),
         (LOST_REQUEST, 3.5, 1, []),
         (LOST_REQUEST, 5.499, 1, []),
-        (LOST_REQUEST, 5.5, 2, [0.025]),  # the SDK may pause for 2 seconds
+        (LOST_REQUEST, 5.5, 2, [0.025]),  # 3.5 s and a pause of up to 2 s
         (RETRY_AFTER_1500_MS, 6.999, 1, []),
         (RETRY_AFTER_1500_MS, 7, 2, [1.5]),
     ],

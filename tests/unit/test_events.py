@@ -8,12 +8,12 @@ from tests.support.handlers import EVENTS, SUCCESSES, function_of
 
 pytestmark = pytest.mark.usefixtures("store")
 
-# A 413 is too large for a file; API Gateway itself answers the others.
+# The request for a 413 is too large for a file; API Gateway itself sends the other statuses.
 STATUSES_WITHOUT_EVENT = {"413", "429", "502", "504", "default"}
 
 
 @openapi.each_operation
-def test_events_and_failures_show_each_status_and_example(
+def test_events_and_store_failures_cover_each_status_and_example(
     operation: openapi.Operation, store: FaultyStore
 ) -> None:
     function = f"{operation.block}Function"

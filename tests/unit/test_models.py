@@ -1,4 +1,4 @@
-"""The compilation of the models."""
+"""Compiles models that cannot be compiled."""
 
 from typing import Annotated, NotRequired
 
@@ -11,19 +11,19 @@ NO_CONTROL = Field(pattern=r"^[^\x00-\x1f]*$")
 
 
 class Required(TypedDict):
-    """A member with a second pattern."""
+    """A model whose member has two patterns."""
 
     name: Annotated[Name, NO_CONTROL]
 
 
 class Optional(TypedDict):
-    """The same member, optional, with the pattern in pydantic's other form."""
+    """A model whose optional member has two patterns, the second in another notation."""
 
     name: NotRequired[Annotated[Name, StringConstraints(pattern="^[a-z]*$")]]
 
 
 @pytest.mark.parametrize("model", [Required, Optional])
 def test_second_pattern_of_a_member_is_refused(model: type) -> None:
-    """Pydantic would drop the first one silently."""
+    """Without this check, pydantic would silently ignore the first pattern."""
     with pytest.raises(TypeError, match="has two patterns"):
         compile_core_schema(model)

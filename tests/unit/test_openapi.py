@@ -1,4 +1,4 @@
-"""Limits, hours and codes in openapi.yaml, compared with template and layer.
+"""Compares limits and other promises in openapi.yaml with template and layer.
 
 The contract suite compares the members of a new animal, and Spectral (`make check`) checks that
 the examples are valid.
@@ -14,7 +14,7 @@ WORDS = " ".join((ROOT / "openapi.yaml").read_text().split())
 
 
 def test_page_has_20_animals_by_default_and_at_most_100() -> None:
-    # The contract suite compares the function's bounds with these.
+    # The contract suite compares the bounds of the function with those of the document.
     assert openapi.SCHEMAS["Pets"]["maxItems"] == 100
     assert openapi.LIMIT["maximum"] == 100
     assert openapi.LIMIT["default"] == 20

@@ -1,4 +1,4 @@
-"""The responses and log lines of all operations."""
+"""Responses and log lines that all operations have in common."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +22,7 @@ from tools.key_table import EXAMPLE_KEY
 UNKNOWN_KEY = api_key.generate("live")
 SECRETS = ("Confidential", "76543210", "Bearer ", EXAMPLE_KEY[12:], UNKNOWN_KEY[12:])
 CUT_OFF = answering(400, b'{"__type": "ConditionalCheckFailed", "Item": {"Confidential')
-# Written by hand: the key must not count as one that never expires.
+# An operator wrote the date by hand. The key must not count as a key that never expires.
 EXPIRES_AS_TEXT = answering(
     200, b'{"Item": {"label": {"S": "x"}, "expires": {"S": "Confidential"}}}'
 )

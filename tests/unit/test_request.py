@@ -25,7 +25,7 @@ def test_message_says_what_is_wrong_with_each_member() -> None:
         ("https", "443", HOST, "/v1/pets/7", f"https://{HOST}/v1/pets"),
         ("HTTP", "80", "localhost", "/v1/pets/7", "http://localhost/v1/pets"),
         ("http", "4200", "[::1]:4200", "/v1/pets/7", "http://[::1]:4200/v1/pets"),
-        # The last of several values counts.
+        # The last of several values counts, because API Gateway appends it.
         (
             "https, http",
             "443, 80",

@@ -1,4 +1,4 @@
-"""Roles and heartbeats of template.yaml, compared with what the functions do."""
+"""Compares the roles and heartbeats in template.yaml with the calls that the functions make."""
 
 import json
 from typing import Any
@@ -21,8 +21,8 @@ def add_call(rights: Rights, operation: str, parameters: dict[str, Any]) -> None
     """Add the rights that IAM requires for a call to DynamoDB."""
     if operation == "TransactWriteItems":
         for part in parameters["TransactItems"]:
-            ((kind, write),) = part.items()
-            add_call(rights, f"{kind}Item", write)
+            ((action, write),) = part.items()
+            add_call(rights, f"{action}Item", write)
         return
     table, index = parameters["TableName"], parameters.get("IndexName")
     arn = f"{ARNS[table]}/index/{index}" if index else ARNS[table]
@@ -34,14 +34,14 @@ def add_call(rights: Rights, operation: str, parameters: dict[str, Any]) -> None
         # The condition of a Query has one string, the partition key.
         values = parameters["ExpressionAttributeValues"].values()
         (key,) = [{"pk": value} for value in values if "S" in value]
-    partition, mark, _ = key["pk"]["S"].partition("#")
-    conditions.add(f"{partition}#*" if mark else partition)
+    partition, separator, _ = key["pk"]["S"].partition("#")
+    conditions.add(f"{partition}#*" if separator else partition)
     if operation not in {"GetItem", "Query"}:
         conditions.update(key, parameters.get("ExpressionAttributeNames", {}).values())
 
 
 def granted_rights(function: str) -> Rights:
-    """Return the rights that template.yaml gives a function."""
+    """Return the rights that a function's role has in template.yaml."""
     name = RESOURCES[function]["Properties"]["Role"].removesuffix(".Arn")
     role = RESOURCES[name]["Properties"]
     assert "ManagedPolicyArns" not in role
@@ -51,11 +51,13 @@ def granted_rights(function: str) -> Rights:
         assert statement["Effect"] == "Allow"
         conditions: set[str] = set()
         for operator, keys in statement.get("Condition", {}).items():
-            kind = "Like" if "*" in str(keys) else "Equals"
-            assert operator == f"ForAllValues:String{kind}"
+            comparison = "StringLike" if "*" in str(keys) else "StringEquals"
+            assert operator == f"ForAllValues:{comparison}"
             conditions.update(*keys.values())
         actions = statement["Action"]
-        for action in [actions] if isinstance(actions, str) else actions:
+        if isinstance(actions, str):
+            actions = [actions]
+        for action in actions:
             right = action, statement["Resource"]
             assert right not in rights, (
                 "the second statement undoes the first's condition"
@@ -65,7 +67,7 @@ def granted_rights(function: str) -> Rights:
 
 
 @pytest.mark.parametrize("function", TEMPLATE.functions)
-def test_role_allows_what_its_function_does_and_no_more(
+def test_role_allows_exactly_the_calls_of_its_function(
     function: str, store: FaultyStore
 ) -> None:
     pet = {}
@@ -85,12 +87,12 @@ def test_role_allows_what_its_function_does_and_no_more(
     for call in store.calls:
         add_call(required, *call)
     assert granted_rights(function) == required, (
-        f"template.yaml: let the role of {function} do what the function does, and no more (unless "
-        "models.py lacks a member). Name the partitions in dynamodb:LeadingKeys, and for a write "
-        "the attributes in dynamodb:Attributes. (Left: what it may do. Right: what it does.)"
+        f"template.yaml: the role of {function} (left) must allow exactly the calls that the "
+        "function makes (right). Name the partitions in dynamodb:LeadingKeys, and for a write the "
+        "attributes in dynamodb:Attributes. (If the role is right, models.py lacks a member.)"
     )
     assert {name for name, _ in store.calls} <= set(OPERATIONS), (
-        "The built layer lacks the description of a call to DynamoDB that the function makes: see "
+        "The function makes a call to DynamoDB that the built layer does not support. Add it to "
         "OPERATIONS in tools/packaging/sdk_data.py."
     )
 

@@ -33,7 +33,7 @@ def test_log_line_of_a_failed_call_has_its_fields_and_metrics(
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_VERSION", "7")
     nameless = {"pk": {"S": "pet"}, "id": {"N": "1"}}
     handlers.ask("PutItem", handlers.ANIMALS, Item=nameless)
-    store.fail("GetItem", LOST_REQUEST)  # repeated after 25 ms
+    store.fail("GetItem", LOST_REQUEST)  # the SDK repeats the request after 25 ms
 
     _, line = handlers.send("get-200").lines
 
@@ -91,7 +91,7 @@ def test_queries_of_the_runbook_name_members_of_log_lines(store: FaultyStore) ->
     runbook = (ROOT / "docs/runbook.md").read_text()
     queries = re.findall(r"(?m)^    (?:fields|filter|\|) .*", runbook)
     names = set(re.findall(r"[A-Za-z]*[a-z][A-Z_]\w+", " ".join(queries)))
-    # The template has the format of API Gateway's access log.
+    # The format of API Gateway's access log is in the template.
     lines = (ROOT / "template.yaml").read_text()
     for name in handlers.EVENTS:
         lines += handlers.send(name).log
@@ -101,4 +101,4 @@ def test_queries_of_the_runbook_name_members_of_log_lines(store: FaultyStore) ->
     unknown = {name for name in names if f'"{name}"' not in lines}
 
     assert "StoreCalls" in names
-    assert unknown <= {"ColdStart"}  # only in the first line of an environment
+    assert unknown <= {"ColdStart"}  # only the first line of an environment has it
