@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -21,39 +20,36 @@ RESOURCES = FILTERS | properties_by_name(STACK, "AWS::CloudWatch::Alarm")
 RESOURCES |= properties_by_name(STACK, "AWS::CloudWatch::CompositeAlarm")
 
 
-def rows_by_name() -> dict[str, Any]:
-    """Read alarms.yaml, with each operation's names in the place of BLOCK and the others."""
+def read_rows(operation: openapi.Operation) -> Any:
+    """Read alarms.yaml, with an operation's names in the place of BLOCK and the others."""
     text = (FOLDER / "alarms.yaml").read_text()
-    rows: dict[str, Any] = yaml.safe_load(text)["Stage"]
-    rules: dict[str, list[str]] = defaultdict(list)
-    for operation in openapi.OPERATIONS:
-        names = text.replace("BLOCK", operation.block).replace(
-            "OPERATION", operation.id
-        )
-        names = names.replace("METHOD", operation.method)
-        tables = yaml.safe_load(names.replace("RESOURCE", f"/v1{operation.path}"))
-        for kind, row in tables["Operation"].items():
-            rows[operation.block + kind] = row
-        for composite, part in tables["Composite"].items():
-            rules[composite].append(part)
-    for composite, parts in rules.items():
-        rows[composite]["AlarmRule"] = " OR ".join(parts)
-    return rows
+    text = text.replace("BLOCK", operation.block).replace("OPERATION", operation.id)
+    text = text.replace("METHOD", operation.method)
+    return yaml.safe_load(text.replace("RESOURCE", f"/v1{operation.path}"))
 
 
-ROWS = rows_by_name()
+ROWS: dict[str, Any] = read_rows(openapi.OPERATIONS[0])["Stage"]
+for operation in openapi.OPERATIONS:
+    for kind, row in read_rows(operation)["Operation"].items():
+        ROWS[operation.block + kind] = row
 
 
 @pytest.mark.parametrize("name", ROWS)
 def test_alarm_or_filter_is_as_its_row_says(name: str) -> None:
-    """An operation that a composite alarm's rule lacks is to be added in openapi.yaml's order."""
     assert name in RESOURCES, f"template.yaml lacks {name}: copy an operation's block"
     members = RESOURCES[name].items()
     properties = {key: value for key, value in members if value != "AWS::NoValue"}
-    for text in ("AlarmDescription", "FilterPattern"):
+    for text in ("AlarmDescription", "AlarmRule", "FilterPattern"):
         properties.pop(text, None)
 
     assert properties == ROWS[name]
+
+
+@pytest.mark.parametrize("alarm", ["ObjectiveAlarm", "HeartbeatAlarm"])
+def test_composite_alarm_combines_the_alarms_of_all_operations(alarm: str) -> None:
+    """Add an operation to the rule in openapi.yaml's order."""
+    parts = [read_rows(each)["Composite"][alarm] for each in openapi.OPERATIONS]
+    assert RESOURCES[alarm]["AlarmRule"] == " OR ".join(parts)
 
 
 def test_each_alarm_and_filter_has_a_row() -> None:
