@@ -11,7 +11,6 @@ import pytest
 from botocore.awsrequest import AWSResponse
 
 from tests.support import handlers
-from tests.support.clock import install_clock
 from tests.support.fault_injection import (
     DENIED,
     LOST_REQUEST,
@@ -27,11 +26,6 @@ from tests.support.handlers import SUCCESSES, Response
 
 FAULTS = TRANSIENT | UNREADABLE
 ALL_ATTEMPTS = 3
-
-
-@pytest.fixture(autouse=True)
-def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    install_clock(monkeypatch)
 
 
 def outcome(name: str, call: int, *faults: Fault) -> tuple[Response, list[str], Any]:

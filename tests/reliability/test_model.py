@@ -8,7 +8,7 @@ import pytest
 from botocore.awsrequest import AWSResponse
 
 from tests.support import handlers
-from tests.support.clock import Clock, install_clock
+from tests.support.clock import Clock
 from tests.support.fault_injection import (
     LOST_REQUEST,
     LOST_RESPONSE,
@@ -18,6 +18,7 @@ from tests.support.fault_injection import (
     Fault,
     after,
     cancelled,
+    die,
     error,
 )
 
@@ -32,11 +33,6 @@ def conflict(attempt: Attempt) -> AWSResponse | None:
     if attempt.event_name.endswith("TransactWriteItems"):
         return cancelled("TransactionConflict")(attempt)
     return error(400, "TransactionConflictException")(attempt)
-
-
-def die(_: Attempt) -> AWSResponse:
-    """End the process that sent a request."""
-    raise SystemExit
 
 
 # The faults of a call's attempts. Most calls succeed: otherwise few histories would get far.
@@ -137,8 +133,7 @@ class History:
 
 
 @pytest.fixture
-def history(seed: int, monkeypatch: pytest.MonkeyPatch) -> History:
-    clock = install_clock(monkeypatch)
+def history(seed: int, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> History:
     monkeypatch.setattr(time, "sleep", lambda _: None)  # nothing expires in a pause
     return History(clock, seed)
 

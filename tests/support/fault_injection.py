@@ -74,6 +74,11 @@ def after(fault: Fault) -> Fault:
     return fail_late
 
 
+def die(_: Attempt) -> AWSResponse:
+    """End the process that sent the request."""
+    raise SystemExit
+
+
 LOST_REQUEST: Fault = close_connection
 LOST_RESPONSE = after(time_out)
 THROTTLED = error(400, "ProvisionedThroughputExceededException")
