@@ -75,14 +75,11 @@ def build(
 ) -> Path:
     """Build HEAD for AWS, by default for the processors of the stages; return the artifact."""
     require_python()
-    artifact = artifact_path(architecture)
-    # Delete the last artifact, so that it is not deployed if this build fails.
-    artifact.unlink(missing_ok=True)
     commit = git(ROOT, "rev-parse", "HEAD").decode().strip()
     with copy_of_head() as folder:
         command = [sys.executable, "-m", __name__, architecture, commit]
         subprocess.run(command, cwd=folder, check=True)
-    return artifact
+    return artifact_path(architecture)
 
 
 if __name__ == "__main__":
