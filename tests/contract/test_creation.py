@@ -14,7 +14,7 @@ VALID_MEMBERS = {
     "a name of 256 characters": {"name": PAW * 256},
     "a name with white space around it": {"name": " \t\r\n x \N{LINE SEPARATOR}\ufeff"},
     "a name of control characters": {"name": "\0\x01\x08\x1b\x1f\x7f\x80\x9f"},
-    "a name with escapes": {
+    "a name with the syntax of other languages": {
         "name": "\"'`\\/\\u0041\\n%41&amp;<b>{{7*7}}${7*7}%s%n'; --"
     },
     # Unicode normalization would change these characters.

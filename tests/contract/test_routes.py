@@ -41,7 +41,7 @@ def test_head_is_not_found(client: Client, path: str) -> None:
 
 
 @pytest.mark.smoke_read_only
-def test_slash_at_the_end_of_a_list_is_ignored(client: Client) -> None:
+def test_slash_at_the_end_of_the_list_path_is_ignored(client: Client) -> None:
     assert client.get("/pets/?limit=1").json() == client.get("/pets?limit=1").json()
 
 
