@@ -23,9 +23,9 @@ def test_cold_start_takes_at_most_three_quarters_of_the_tuned_handler(
     from tools.benchmarks.__main__ import measure, prepare
 
     run("make", "build", f"ARCH={HOST_ARCHITECTURE}", cwd=ROOT)
-    prepare(tmp_path)
+    folder = prepare(tmp_path)
 
-    service = measure(tmp_path, "this service", "cold start")
-    tuned_handler = measure(tmp_path, "tuned handler", "cold start")
+    service = measure(folder, "this service", "cold start")
+    tuned_handler = measure(folder, "tuned handler", "cold start")
 
     assert service <= 0.75 * tuned_handler

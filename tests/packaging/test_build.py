@@ -59,11 +59,7 @@ def built_layer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_layer_has_bytecode_licences_and_both_libraries(built_layer: Path) -> None:
-    modules = list(built_layer.rglob("*.py"))
-    assert len(modules) > 200
-    for module in modules:
-        assert Path(cache_from_source(str(module))).exists()
+def test_layer_has_libraries_licences_and_certificates(built_layer: Path) -> None:
     assert sorted(library.name for library in built_layer.rglob("*.so")) == [
         "_pydantic_core.cpython-313-aarch64-linux-gnu.so",
         "_pydantic_core.cpython-313-x86_64-linux-gnu.so",

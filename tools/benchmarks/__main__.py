@@ -29,11 +29,14 @@ CASES = {
 }
 
 
-def prepare(folder: Path) -> None:
-    """Put the compiled code of all variants into a folder, and animals into the store."""
+def prepare(environment: Path) -> Path:
+    """Install the compiled code of all variants, and put animals into the store.
+
+    Returns:
+        The folder of the code, which has the libraries, too.
+    """
+    folder = install(environment, HOST_ARCHITECTURE, "--group=benchmark")
     shutil.copytree(HERE / "peers", folder, dirs_exist_ok=True)
-    libraries = install(folder / "env", HOST_ARCHITECTURE, "--group=benchmark")
-    (folder / "libraries").symlink_to(libraries)
     compile_tree(folder, "/var/task")
     shutil.copytree(BUILD, folder, dirs_exist_ok=True)
     authority = trustme.CA(key_type=trustme.KeyType.RSA)
@@ -43,6 +46,7 @@ def prepare(folder: Path) -> None:
     certificate.private_key_and_cert_chain_pem.write_to_path(folder / "store.pem")
     empty_store()
     measure(folder, OURS, "create")
+    return folder
 
 
 def measure(folder: Path, variant: str, case: str) -> float:
@@ -50,8 +54,7 @@ def measure(folder: Path, variant: str, case: str) -> float:
     event = EVENTS[CASES[case]]
     task = folder / PEERS.get(variant, function_of(event))
     layer = f"{folder}/CommonLayer/python:" if variant == OURS else ""
-    path = f"{layer}{folder}:{folder}/libraries"
-    instructions_of = partial(count, task, path, event)
+    instructions_of = partial(count, task, f"{layer}{folder}", event)
     if case == "cold start":
         return instructions_of(1) / 1e6
     # The first 20 invocations fill caches, so they are not counted.
@@ -69,8 +72,7 @@ def main() -> None:
         "| --- | ---: | ---: | ---: | ---: |",
     ]
     with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor() as pool:
-        folder = Path(name)
-        prepare(folder)
+        folder = prepare(Path(name))
         for variant in (OURS, *PEERS):
             # The load of the machine does not change the counts, so all cases run at once.
             counts = pool.map(partial(measure, folder, variant), CASES)
