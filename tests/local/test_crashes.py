@@ -20,7 +20,10 @@ KILLS, CLIENTS = 10, 32
 
 
 def create_until_killed(http: httpx2.Client, ids: dict[str, int], name: str) -> str:
-    """Create animals, the first with this name, and note their ids; return the unanswered name."""
+    """Create animals until the service is killed, the first with this name.
+
+    Add the id of each animal to `ids`, and return the name in the request without a response.
+    """
     while True:
         pet = {"name": name, "categoryId": 1}
         headers = {"Idempotency-Key": name}
@@ -33,21 +36,21 @@ def create_until_killed(http: httpx2.Client, ids: dict[str, int], name: str) -> 
 
 
 @pytest.mark.slow
-def test_killed_service_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    answered: dict[str, int] = {}
+def test_killed_service_loses_and_duplicates_no_animal(tmp_path: Path) -> None:
+    created_ids: dict[str, int] = {}
     unanswered = [uuid.uuid4().hex for _ in range(CLIENTS)]
     for _ in range(KILLS):
         with run_service(tmp_path) as service, ThreadPoolExecutor(CLIENTS) as pool:
-            create = partial(create_until_killed, service.http, answered)
+            create = partial(create_until_killed, service.http, created_ids)
             writing = pool.map(create, unanswered)
             time.sleep(random.uniform(0.3, 1))
             service.process.kill()
             unanswered = list(writing)
     with closing(Database(DataFolder(tmp_path).database)) as database:
-        listed = pets(database)
+        listing = pets(database)
 
-    stored = {pet["name"]: pet["id"] for pet in listed}
-    assert len({*stored.values()}) == len(stored) == len(listed)
-    assert len(answered) > KILLS
-    assert answered.items() <= stored.items()
-    assert stored.keys() <= {*answered, *unanswered}
+    stored = {pet["name"]: pet["id"] for pet in listing}
+    assert len({*stored.values()}) == len(stored) == len(listing)
+    assert len(created_ids) > KILLS
+    assert created_ids.items() <= stored.items()
+    assert stored.keys() <= {*created_ids, *unanswered}

@@ -2,7 +2,6 @@
 
 import json
 import time
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -12,19 +11,10 @@ import pytest
 from starlette.routing import request_response
 from starlette.testclient import TestClient
 
-from tests.support import dynamodb_local
-from tests.support.in_process import layer_copy
-from tests.support.processes import check_contract
 from tools import ROOT, CommandError
 from tools.key_table import EXAMPLE_KEY
-from tools.local import service
-from tools.local.app import application
-from tools.local.folder import DataFolder
 from tools.local.gateway import Gateway
-from tools.local.listener import listen
 from tools.local.service import load_template
-from tools.local.store import Database
-from tools.local.store_server import serve
 from tools.local.template import load, read
 
 
@@ -78,7 +68,9 @@ def test_function_gets_the_event_of_a_rest_api(gateway: Gateway) -> None:
     }
 
 
-def test_fixed_segment_of_a_route_comes_before_a_parameter(tmp_path: Path) -> None:
+def test_route_with_a_fixed_segment_precedes_one_with_a_parameter(
+    tmp_path: Path,
+) -> None:
     document = read(ROOT / "template.yaml")
     events = document["Resources"]["GetPetFunction"]["Properties"]["Events"]
     events["Api"]["Properties"]["Path"] = "/{version}/pets"
@@ -101,33 +93,30 @@ def test_intrinsic_function_other_than_ref_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("result", "status", "logged"),
+    ("error", "logged"),
     [
-        (ValueError("secret detail"), 502, "\nValueError: secret detail\n"),
-        (SystemExit, 502, "\nSystemExit\n"),
-        (TimeoutError, 502, "\nTimeoutError\n"),
-        (lambda *_: time.sleep(0.2), 504, " Task timed out after 0.05 seconds\n"),
+        (ValueError("secret detail"), "\nValueError: secret detail\n"),
+        (SystemExit, "\nSystemExit\n"),
     ],
 )
-def test_failure_of_a_function_is_logged_and_gets_a_gateway_response(
+def test_failed_function_is_logged_and_answered_with_502(
     gateway: Gateway,
     capsys: pytest.CaptureFixture[str],
-    result: Any,
-    status: int,
+    error: Any,
     logged: str,
 ) -> None:
-    gateway.handlers["GetPetFunction"] = mock.Mock(side_effect=result)
-    gateway.template.functions["GetPetFunction"].timeout_s = 0.05
+    gateway.handlers["GetPetFunction"] = mock.Mock(side_effect=error)
 
     response = get(gateway, "/v1/pets/1")
 
-    assert response.status_code == response.json()["status"] == status
+    assert response.status_code == 502
+    assert response.json()["code"] == "internal_error"
     log = capsys.readouterr().err
     assert log.startswith(response.headers["x-amzn-RequestId"])
     assert logged in log
 
 
-def test_firewall_refuses_two_keys_on_any_path(gateway: Gateway) -> None:
+def test_firewall_blocks_two_keys_even_on_an_unknown_path(gateway: Gateway) -> None:
     gateway.template.firewall = load_template(Waf="true").firewall
 
     headers = [("Authorization", f"Bearer {EXAMPLE_KEY}")] * 2
@@ -141,7 +130,7 @@ def test_firewall_refuses_two_keys_on_any_path(gateway: Gateway) -> None:
     [
         ("Basic x", 'the request has no single header "Authorization: Bearer KEY"'),
         ("Bearer animal_test_...", "the key is misspelled or cut off"),
-        (f"bearer  {EXAMPLE_KEY} ", "the key is unknown to this store, expired or"),
+        (f"bearer  {EXAMPLE_KEY} ", "this store does not have the key, or"),
     ],
 )
 def test_log_says_why_a_request_is_unauthorized(
@@ -167,19 +156,3 @@ def test_9000_parameters_take_less_than_half_a_second(gateway: Gateway) -> None:
     get(gateway, f"/v1/pets?{query}")
 
     assert time.process_time() - started < 0.5
-
-
-@pytest.mark.slow
-def test_contract_holds_if_dynamodb_local_takes_the_stores_place(
-    tmp_path: Path,
-) -> None:
-    with (
-        dynamodb_local.serve() as endpoint,
-        layer_copy(),
-        mock.patch.dict(service._SETTINGS, AWS_ENDPOINT_URL=endpoint),
-        mock.patch.object(Database, "answer_new_clients", nullcontext),
-        service.open_store(DataFolder(tmp_path), load_template()) as store,
-        serve(application(store.gateway()), listen("127.0.0.1", 0)) as port,
-    ):
-        assert store.dynamodb.meta.endpoint_url == endpoint
-        check_contract(f"http://127.0.0.1:{port}/v1", store.api_key())

@@ -1,4 +1,4 @@
-"""The Makefile's recipes, whatever the shell that calls make has set."""
+"""The Makefile: which settings of the caller reach its recipes, and when it installs."""
 
 import os
 import re
@@ -9,7 +9,7 @@ import pytest
 from tests.support.processes import run
 from tools import ROOT
 
-STAY_OUT = {
+BLOCKED = {
     "GIT_DIR",
     "PIP_TARGET",
     "POSIXLY_CORRECT",
@@ -19,7 +19,7 @@ STAY_OUT = {
     "SAM_TEMPLATE_FILE",
     "UV_PROJECT",
 }
-ARRIVE = {
+PASSED_ON = {
     "AWS_PROFILE",
     "CI",
     "GIT_AUTHOR_NAME",
@@ -36,22 +36,22 @@ ARRIVE = {
 
 
 def run_recipe(folder: Path, command: str, **variables: str) -> str:
-    """Return the output of a recipe that has this command and the Makefile's settings."""
+    """Run a command as a recipe of the Makefile, and return its output."""
     (folder / "more.mk").write_text(f"more:\n\t@{command}\n")
     make = ("make", "-s", "-f", "Makefile", "-f", folder / "more.mk", "more")
     return run(*make, cwd=ROOT, timeout_s=60, **variables)
 
 
-def test_only_network_and_identity_reach_a_recipe(tmp_path: Path) -> None:
-    variables = {name: os.environ.get(name, "1") for name in STAY_OUT | ARRIVE}
+def test_recipe_gets_only_variables_for_network_and_identity(tmp_path: Path) -> None:
+    variables = {name: os.environ.get(name, "1") for name in BLOCKED | PASSED_ON}
 
     output = run_recipe(tmp_path, "env", **variables)
 
     names = set(re.findall(r"(?m)^(\w+)=", output))
-    assert names & variables.keys() == ARRIVE
+    assert names & variables.keys() == PASSED_ON
 
 
-def test_settings_of_the_shell_do_not_reach_a_recipe(tmp_path: Path) -> None:
+def test_recipe_gets_no_settings_of_the_shell(tmp_path: Path) -> None:
     (tmp_path / "more.sh").write_text("echo of a file\n")
     settings = {
         "BASH_ENV": f"{tmp_path}/more.sh",
@@ -64,7 +64,7 @@ def test_settings_of_the_shell_do_not_reach_a_recipe(tmp_path: Path) -> None:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A folder in which the environment is installed; its Python is a script."""
+    """A folder with an installed environment, whose Python is a script."""
     for name in ("Makefile", "pyproject.toml", "tools", "uv.lock"):
         (tmp_path / name).symlink_to(ROOT / name)
     for name in (".tools/uv/bin/uv", ".venv/bin/python", ".venv/.installed"):
@@ -74,8 +74,8 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_installed_environment_is_used_as_it_is(checkout: Path) -> None:
-    run("make", "-q", "install", cwd=checkout)  # fails if there is something to do
+def test_install_does_nothing_in_an_installed_environment(checkout: Path) -> None:
+    run("make", "-q", "install", cwd=checkout)  # -q fails if make would do anything
 
 
 @pytest.mark.parametrize("interpreter", ["sh", "python-that-was-removed"])

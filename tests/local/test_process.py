@@ -1,4 +1,4 @@
-"""`animal-store` started by a shell or script that has set something for its process."""
+"""`animal-store` with a closed pipe, and with variables and signals that its caller has set."""
 
 import os
 import signal
@@ -15,7 +15,9 @@ from tests.support.processes import environment
 from tools import ROOT
 
 
-def test_requests_are_answered_though_nobody_reads_the_output(tmp_path: Path) -> None:
+def test_run_answers_requests_after_the_reader_of_its_output_has_ended(
+    tmp_path: Path,
+) -> None:
     with subprocess.Popen(
         ["bash", "-c", '"$PYTHON" -m ops run | head -1'],
         cwd=ROOT,
@@ -34,14 +36,16 @@ def test_requests_are_answered_though_nobody_reads_the_output(tmp_path: Path) ->
     assert statuses == [401, 401, 401]
 
 
-def test_programs_get_no_settings_of_python_and_their_failure_is_noticed(
+def test_child_programs_get_no_python_variables_and_their_failure_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def app(**_: str) -> None:
         assert "PYTHONSAFEPATH" not in os.environ
+        assert os.environ["SAM_CLI_TELEMETRY"] == "0"
         subprocess.run(["false"], check=True)
 
     monkeypatch.setenv("PYTHONSAFEPATH", "1")
+    monkeypatch.setenv("SAM_CLI_TELEMETRY", "1")
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # as the caller may have set it
 
     with mock.patch("ops.cli.app", app), pytest.raises(SystemExit, match="false"):

@@ -4,25 +4,27 @@ import json
 import os
 import signal
 import socket
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import httpx2
 import pytest
-from botocore.config import Config
-from botocore.exceptions import EndpointConnectionError
 from botocore.session import Session
 from typer.testing import CliRunner, Result
 
 from ops.cli import app
+from tests.support import dynamodb_local
 from tests.support.in_process import layer_copy
-from tests.support.processes import RunningService, run_service
+from tests.support.processes import RunningService, check_contract, run_service
 from tests.support.waiting import wait_for
 from tools import ROOT
+from tools.local.app import application
 from tools.local.folder import DataFolder
-from tools.local.listener import listen_on_port
+from tools.local.listener import listen, listen_on_port
 from tools.local.service import load_template, open_store
+from tools.local.store_server import serve
 
 
 def command(data: Path, *arguments: str, **variables: str) -> Result:
@@ -32,22 +34,24 @@ def command(data: Path, *arguments: str, **variables: str) -> Result:
         return CliRunner().invoke(app, arguments, env=variables)
 
 
-def test_console_names_the_page_and_each_request(service: RunningService) -> None:
+def test_console_shows_the_url_of_the_docs_and_each_request(
+    service: RunningService,
+) -> None:
     service.http.get("/pets?limit=17", headers={"X-Forwarded-For": "192.0.2.1"})
 
     line = '"GET /v1/pets?limit=17 HTTP/1.1" 200'
     wait_for(lambda: line in service.console.read_text())
     console = service.console.read_text()
-    assert "192.0.2.1" not in console  # the client does not choose its address
-    # No server sees what follows #.
+    assert "192.0.2.1" not in console  # a client cannot choose its address
+    # A browser keeps the part of a URL after # to itself.
     assert f"Docs: {service.origin}/docs#key={service.api_key}\n" in console
     assert '"Operation":"listPets"' in (service.data / "functions.log").read_text()
 
 
-def test_target_in_absolute_form_is_answered_for_hosts_of_this_machine(
+def test_request_target_in_absolute_form_may_name_only_this_machine(
     service: RunningService,
 ) -> None:
-    # An HTTP client sends such a target to its proxy: here, to the service.
+    # A client sends such a target to its proxy, and here the proxy is the service.
     with httpx2.Client(proxy=service.origin, headers=service.http.headers) as http:
         responses = [
             http.get("http://localhost:3000/v1/pets"),
@@ -57,13 +61,13 @@ def test_target_in_absolute_form_is_answered_for_hosts_of_this_machine(
     assert [response.status_code for response in responses] == [200, 400]
 
 
-def test_document_names_this_server(service: RunningService) -> None:
+def test_served_document_names_this_server(service: RunningService) -> None:
     document = service.http.get(f"{service.origin}/openapi.yaml").text
 
     assert f"\nservers:\n- url: {service.base_url}\n" in document
 
 
-def test_only_the_loopback_address_is_answered_and_without_delay(
+def test_listener_has_the_loopback_address_and_tcp_nodelay(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PORT", "0")
@@ -73,7 +77,7 @@ def test_only_the_loopback_address_is_answered_and_without_delay(
         assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
 
 
-def test_invoke_has_a_store_with_six_animals_of_its_own(tmp_path: Path) -> None:
+def test_invoke_uses_its_own_store_with_six_animals(tmp_path: Path) -> None:
     result = command(tmp_path, "invoke", f"{ROOT}/events/list-200.json")
 
     pets = json.loads(json.loads(result.stdout)["body"])
@@ -82,7 +86,7 @@ def test_invoke_has_a_store_with_six_animals_of_its_own(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["events"]
 
 
-def test_invoke_ends_with_status_1_if_the_service_fails(tmp_path: Path) -> None:
+def test_invoke_exits_with_1_if_the_response_is_500(tmp_path: Path) -> None:
     responses = [{}, {"statusCode": 500}]
     with mock.patch("ops.cli.events.Gateway.invoke", side_effect=responses):
         result = command(tmp_path, "invoke", f"{ROOT}/events/list-200.json")
@@ -100,7 +104,9 @@ def test_invoke_ends_with_status_1_if_the_service_fails(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_broken_event_is_explained(tmp_path: Path, content: str, reason: str) -> None:
+def test_invoke_says_why_a_file_is_not_an_event(
+    tmp_path: Path, content: str, reason: str
+) -> None:
     file = tmp_path / "event.json"
     file.write_text(content)
 
@@ -124,7 +130,7 @@ def test_store_of_another_version_is_refused_until_reset_renames_it(
     assert command(tmp_path, "run").exit_code == 0
 
 
-def test_settings_of_the_user_do_not_lead_to_aws(tmp_path: Path) -> None:
+def test_settings_of_the_user_cannot_send_requests_to_aws(tmp_path: Path) -> None:
     (tmp_path / ".aws").mkdir()
     config = "[default]\nignore_configured_endpoint_urls = true\n"
     (tmp_path / ".aws/config").write_text(config)
@@ -139,16 +145,17 @@ def test_settings_of_the_user_do_not_lead_to_aws(tmp_path: Path) -> None:
 
     with layer_copy():
         os.environ.update(variables)
-        with open_store(DataFolder(tmp_path), load_template()):
-            once = Config(retries={"total_max_attempts": 1})
-            sqs: Any = Session().create_client("sqs", config=once)
+        with open_store(DataFolder(tmp_path), load_template()) as service:
+            service.gateway()
+            sqs: Any = Session().create_client("sqs")
 
+            assert sqs.meta.endpoint_url == "http://127.0.0.1:9"
             assert os.environ["AWS_ACCESS_KEY_ID"] == "local"
-            with pytest.raises(EndpointConnectionError, match=r"http://127\.0\.0\.1:9"):
-                sqs.list_queues()
+            assert os.environ["no_proxy"] == "*"
+            assert "AWS_CA_BUNDLE" not in os.environ
 
 
-def test_key_of_this_machine_stays_until_it_is_revoked(tmp_path: Path) -> None:
+def test_run_keeps_its_api_key_until_the_key_is_revoked(tmp_path: Path) -> None:
     file = tmp_path / "api-key"
     command(tmp_path, "run")
     key = file.read_text()
@@ -161,7 +168,21 @@ def test_key_of_this_machine_stays_until_it_is_revoked(tmp_path: Path) -> None:
     assert file.read_text() != key
 
 
-def test_data_stays_when_the_service_stops_and_starts_again(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_contract_holds_on_dynamodb_local(tmp_path: Path) -> None:
+    with (
+        dynamodb_local.serve() as endpoint,
+        layer_copy(),
+        mock.patch.dict("tools.local.service._SETTINGS", AWS_ENDPOINT_URL=endpoint),
+        # Without the embedded store, requests reach the endpoint.
+        mock.patch("tools.local.store.Database.answer_new_clients", nullcontext),
+        open_store(DataFolder(tmp_path), load_template()) as store,
+        serve(application(store.gateway()), listen("127.0.0.1", 0)) as port,
+    ):
+        check_contract(f"http://127.0.0.1:{port}/v1", store.api_key())
+
+
+def test_animals_survive_a_restart_of_the_service(tmp_path: Path) -> None:
     with run_service(tmp_path) as service:
         pet = service.http.post("/pets", json={"name": "Mia", "categoryId": 1}).json()
         service.process.send_signal(signal.SIGINT)
@@ -180,7 +201,7 @@ def test_data_stays_when_the_service_stops_and_starts_again(tmp_path: Path) -> N
         ("DATA", f"{ROOT}/README.md", f"DATA={ROOT}/README.md cannot be used: "),
     ],
 )
-def test_setting_that_cannot_be_used_is_named(
+def test_run_names_a_setting_that_it_cannot_use(
     tmp_path: Path, name: str, value: str, reason: str
 ) -> None:
     message = str(command(tmp_path, "run", **{name: value}).exception)
@@ -189,27 +210,34 @@ def test_setting_that_cannot_be_used_is_named(
 
 
 @pytest.mark.parametrize("name", ["run", "reset"])
-def test_folder_in_use_is_left_alone(service: RunningService, name: str) -> None:
+def test_run_and_reset_refuse_a_folder_that_is_in_use(
+    service: RunningService, name: str
+) -> None:
     message = str(command(service.data, name).exception)
 
     assert message.startswith(f"DATA={service.data} is in use by `make run` or")
     assert (service.data / "store").exists()
 
 
-def test_data_folder_is_its_owners_and_ignored_by_git(tmp_path: Path) -> None:
+def test_new_data_folder_is_ignored_by_git_and_only_its_owner_can_read_it(
+    tmp_path: Path,
+) -> None:
     command(Path("~/x"), "run", HOME=str(tmp_path))
 
-    assert oct((tmp_path / "x/api-key").stat().st_mode) == "0o100600"
-    assert (tmp_path / "x/.gitignore").read_text() == "*\n"
+    folder = tmp_path / "x"
+    assert (folder / ".gitignore").read_text() == "*\n"
+    assert oct(folder.stat().st_mode) == "0o40700"
+    for name in ("api-key", "functions.log", "store/dynamodb-3.sqlite"):
+        assert oct((folder / name).stat().st_mode) == "0o100600"
 
 
 @pytest.mark.slow
-def test_service_restarts_when_a_file_changes(tmp_path: Path) -> None:
+def test_service_restarts_each_time_a_file_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
     (tmp_path / "layers").mkdir()
     template, new = tmp_path / "template.yaml", tmp_path / "new"
     template.touch()
-    # A change within the same second is not noticed.
+    # A change within a second of the last one would not be noticed.
     os.utime(template, (0, 0))
     (tmp_path / ".venv").symlink_to(ROOT / ".venv")
     make = ["make", "-f", f"{ROOT}/Makefile", "-C", f"{tmp_path}", "-o", "install"]
@@ -217,7 +245,7 @@ def test_service_restarts_when_a_file_changes(tmp_path: Path) -> None:
     with run_service(tmp_path, *make, "run", "RELOAD=1") as service:
         for _ in range(2):
             service.console.write_text("")
-            # As an editor saves: another file takes the place of the old one.
+            # An editor, too, replaces the old file by a new one.
             new.touch()
             new.replace(template)
             wait_for(lambda: "Try it" in service.console.read_text())

@@ -31,23 +31,19 @@ def application(gateway: Gateway) -> Starlette:
     # Refuse requests of other sites' pages whose host name leads to this machine (DNS rebinding).
     hosts = ["127.0.0.1", "localhost"]
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts)
-    app.add_middleware(OriginForm)
+    app.add_middleware(accept_absolute_form)
     app.router.default = request_response(gateway.handle)
     return app
 
 
-class OriginForm:
-    """Middleware that accepts request targets in absolute form (RFC 9112, section 3.2.2).
+def accept_absolute_form(app: ASGIApp) -> ASGIApp:
+    """Make middleware that accepts request targets in absolute form (RFC 9112, section 3.2.2).
 
     A client that has a proxy sends such a target: `GET http://127.0.0.1:3000/v1/pets`. The host in
     the target replaces the header `Host`.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Replace a target in absolute form by its path, and pass the request on."""
+    async def call(scope: Scope, receive: Receive, send: Send) -> None:
         target: bytes = scope.get("raw_path", b"/")
         if b"://" in target and not target.startswith(b"/"):
             host, _, path = target.partition(b"://")[2].partition(b"/")
@@ -57,7 +53,9 @@ class OriginForm:
                 "path": "/" + unquote(path.decode("ascii")),
                 "headers": [(b"host", host), *headers],
             }
-        await self._app(scope, receive, send)
+        await app(scope, receive, send)
+
+    return call
 
 
 def _openapi(request: Request) -> Response:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
 _ANIMALS = 5
-# A function gets more time than its timeout, because somebody may be debugging it.
-_SECONDS = 15 * 60
 
 
 def add_pets(dynamodb: "DynamoDBClient", table: str) -> None:
@@ -58,7 +56,7 @@ def add_examples(gateway: Gateway, service: LocalService) -> None:
     # create-422.json needs one of these: it repeats their Idempotency-Key with another animal.
     for creation in ROOT.glob("events/*-201-idempotency-key.json"):
         with redirect_stdout(io.StringIO()):
-            gateway.invoke(*read_event(gateway.template, creation), _SECONDS)
+            gateway.invoke(*read_event(gateway.template, creation))
 
 
 def read_event(template: Template, path: Path) -> tuple[str, dict[str, Any]]:
@@ -84,6 +82,6 @@ def invoke(event: Path) -> None:
     with redirect_stdout(sys.stderr), open_store(events_folder(), template) as service:
         gateway = service.gateway()
         add_examples(gateway, service)
-        response = gateway.invoke(function, content, _SECONDS)
+        response = gateway.invoke(function, content)
     print(json.dumps(response, indent=2, ensure_ascii=False))
     raise typer.Exit(response["statusCode"] >= HTTPStatus.INTERNAL_SERVER_ERROR)

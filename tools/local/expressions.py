@@ -40,7 +40,9 @@ class Expressions:
         names = request.get("ExpressionAttributeNames", {})
         values = request.get("ExpressionAttributeValues", {})
         self._expressions = {
-            name: text for name, text in request.items() if name.endswith("Expression")
+            name: value
+            for name, value in request.items()
+            if name.endswith("Expression")
         }
         self._placeholders = names | values
         used = {*re.findall(r"[#:]\w+", " ".join(self._expressions.values()))}
@@ -56,13 +58,13 @@ class Expressions:
             return True
         # Evaluate every comparison, so that one with a mistake is always reported.
         alternatives = [
-            [self._comparison_holds(item, test) for test in text.split(" AND ")]
-            for text in self._expressions["ConditionExpression"].split(" OR ")
+            [self._comparison_holds(item, part) for part in alternative.split(" AND ")]
+            for alternative in self._expressions["ConditionExpression"].split(" OR ")
         ]
         return any(map(all, alternatives))
 
-    def _comparison_holds(self, item: Item, text: str) -> bool:
-        match self._tokens(text):
+    def _comparison_holds(self, item: Item, comparison: str) -> bool:
+        match self._tokens(comparison):
             case ["attribute_not_exists", "(", name, ")"]:
                 return name not in item
             case [name, "=", dict(value)]:
@@ -70,17 +72,17 @@ class Expressions:
             case [name, "<=", {"N": number}]:
                 value = item.get(name, {})
                 return "N" in value and int(value["N"]) <= int(number)
-        raise unsupported(f"the condition {text!r}")
+        raise unsupported(f"the condition {comparison!r}")
 
     def key_condition(self) -> Item:
         """Return the hash key of a query, and the range key after which it starts, if any."""
-        tests = self._expressions["KeyConditionExpression"].split(" AND ")
-        match [self._tokens(test) for test in tests]:
-            case [[name, "=", dict(value)]]:
-                return {name: value}
-            case [[name, "=", dict(value)], [other, ">", dict(after)]]:
-                return {name: value, other: after}
-        raise unsupported(f"the condition {tests}")
+        comparisons = self._expressions["KeyConditionExpression"].split(" AND ")
+        match [self._tokens(comparison) for comparison in comparisons]:
+            case [[hash_key, "=", dict(value)]]:
+                return {hash_key: value}
+            case [[hash_key, "=", dict(value)], [range_key, ">", dict(after)]]:
+                return {hash_key: value, range_key: after}
+        raise unsupported(f"the condition {comparisons}")
 
     def changes(self, item: Item) -> Item:
         """Return the new values of the attributes that the request's update changes."""

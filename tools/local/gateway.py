@@ -10,30 +10,29 @@ Differences from AWS:
 - The names of headers are in lower case, as in ASGI.
 - `requestContext` has only `domainName`, `identity.sourceIp`, `path` (without the stage, as behind
   a custom domain), `requestId` and `stage`.
-- A handler's context has only `get_remaining_time_in_millis`.
+- A handler's context has only `get_remaining_time_in_millis`, which is always 15 minutes, so that a
+  pause in a debugger ends no request.
 - The size of a body is not limited.
-- The response of a function that runs out of time is 504, not 502.
+- No function times out.
 - If `Host` is not a name of this machine, the response is 400 with a plain text, not an Error.
 - A path with an encoded letter in a fixed segment (`/v1/%70ets`) gets 404, and so does a path with
   two slashes in a row. An empty line before a request gets 400.
 - The terminal says why a request got 401.
 """
 
-import asyncio
 import base64
 import logging
 import os
 import runpy
 import sys
-import time
 import traceback
 import uuid
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
 from animal_store import api_key
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -42,6 +41,7 @@ from tools import CommandError
 from tools.local.template import Template
 
 Handler = Callable[[dict[str, Any], Any], Any]
+_CONTEXT = SimpleNamespace(get_remaining_time_in_millis=lambda: 15 * 60 * 1000)
 _UNAUTHORIZED = 401
 _log = logging.getLogger(__name__)
 
@@ -70,7 +70,6 @@ class Gateway:
 
     def __init__(self, template: Template, handlers: dict[str, Handler]) -> None:
         self.template, self.handlers = template, handlers
-        self._executor = ThreadPoolExecutor(64)
 
     async def handle(self, request: Request) -> Response:
         """Answer a request as API Gateway would, even if the function or the client fails."""
@@ -95,43 +94,26 @@ class Gateway:
         event["requestContext"] |= {"requestId": request_id, "stage": template.stage}
         response = await self._run(route.function, event)
         if response.status_code == _UNAUTHORIZED:
-            _log.info("401: %s", _why_unauthorized(request.headers))
+            _log.info("401: %s", _explain_401(request.headers))
         return response
 
     async def _run(self, function: str, event: dict[str, Any]) -> Response:
-        """Run a function within its timeout; if it fails, log why and answer in its place."""
-        seconds = self.template.functions[function].timeout_s
-        loop = asyncio.get_running_loop()
+        """Run a function; if it fails, log the traceback and answer in its place."""
         try:
-            async with asyncio.timeout(seconds) as limit:
-                result = await loop.run_in_executor(
-                    self._executor, self.invoke, function, event, seconds
-                )
-                return Response(result["body"], result["statusCode"], result["headers"])
+            result = await run_in_threadpool(self.invoke, function, event)
+            return Response(result["body"], result["statusCode"], result["headers"])
         except (Exception, SystemExit):
-            # After a timeout, the function's thread goes on, because Python cannot stop a thread.
-            # `limit` tells it from a TimeoutError that the function itself raised.
-            if limit.expired():
-                kind = "INTEGRATION_TIMEOUT"
-                why = f"Task timed out after {seconds:.2f} seconds"
-            else:
-                kind, why = "DEFAULT_5XX", traceback.format_exc()
-            print(event["requestContext"]["requestId"], why, file=sys.stderr)
-            return self._gateway_response(kind)
+            request_id = event["requestContext"]["requestId"]
+            print(request_id, traceback.format_exc(), file=sys.stderr)
+            return self._gateway_response("DEFAULT_5XX")
 
-    def invoke(self, function: str, event: dict[str, Any], seconds: float) -> Any:
-        """Call a function's handler in this thread."""
-        deadline = time.monotonic() + seconds
-        context = SimpleNamespace(
-            get_remaining_time_in_millis=lambda: int(
-                (deadline - time.monotonic()) * 1000
-            )
-        )
-        return self.handlers[function](event, context)
+    def invoke(self, function: str, event: dict[str, Any]) -> Any:
+        """Call a function's handler, and return its result."""
+        return self.handlers[function](event, _CONTEXT)
 
-    def _gateway_response(self, kind: str) -> Response:
+    def _gateway_response(self, response_type: str) -> Response:
         """Return one of the template's gateway responses, such as DEFAULT_5XX."""
-        declared = self.template.gateway_responses[kind]
+        declared = self.template.gateway_responses[response_type]
         # DEFAULT_5XX declares no status. It is used only if a function failed, which is a 502.
         status = declared.get("StatusCode", 502)
         headers = {
@@ -184,7 +166,7 @@ def _values(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     return values
 
 
-def _why_unauthorized(headers: Headers) -> str:
+def _explain_401(headers: Headers) -> str:
     """Return the reason of a 401, which the client is not told."""
     values = headers.getlist("authorization")
     scheme, _, key = "".join(values).strip().partition(" ")
@@ -192,4 +174,4 @@ def _why_unauthorized(headers: Headers) -> str:
         return 'the request has no single header "Authorization: Bearer KEY"'
     if not api_key.is_well_formed(key.strip()):
         return "the key is misspelled or cut off: its checksum does not fit"
-    return "the key is unknown to this store, expired or revoked"
+    return "this store does not have the key, or the key is expired or revoked"

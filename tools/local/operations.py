@@ -94,8 +94,8 @@ class _Call:
                 return {}
             case "UPDATED_NEW":
                 return {"Attributes": changes}
-            case other:
-                raise unsupported(f"the value {other} of ReturnValues")
+            case value:
+                raise unsupported(f"the value {value} of ReturnValues")
 
     def transact_write_items(self) -> Response:
         insert = "INSERT OR IGNORE INTO tokens VALUES (?)"

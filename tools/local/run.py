@@ -37,24 +37,24 @@ def run() -> None:
         app = application(service.gateway())
         port, key = listener.getsockname()[1], service.api_key()
         # A browser keeps the part of a URL after # to itself.
-        more = f"""
+        details = f"""
 Docs: http://127.0.0.1:{port}/docs#key={key}
 Log of the functions: {folder.log}"""
-        _log.info(greeting(port, key, more))
+        _log.info(greeting(port, key, details))
         config = uvicorn.Config(
             app, log_config=None, proxy_headers=False, timeout_graceful_shutdown=1
         )
         uvicorn.Server(config).run([listener])
 
 
-def greeting(port: int, key: str, more: str = "") -> str:
+def greeting(port: int, key: str, details: str = "") -> str:
     """Return a text that names a service's URL and key, and shows how to call it."""
     url = f"http://127.0.0.1:{port}/v1"
     header = f'-H "Authorization: Bearer {key}"'
     body = json.dumps(examples()[0])
     return f"""\
 Base URL: {url}
-API key: {key}{more}
+API key: {key}{details}
 
 Try it (Ctrl-C stops the service; data survives restarts):
   curl -i {url}/pets {header} -H 'Content-Type: application/json' -d '{body}'

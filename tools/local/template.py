@@ -38,11 +38,10 @@ class Route(NamedTuple):
 
 @dataclass
 class Function:
-    """An AWS::Serverless::Function: the folder of its code, its handler and its timeout."""
+    """An AWS::Serverless::Function: the folder of its code, and its handler."""
 
     code: Path
     handler: str
-    timeout_s: float
 
 
 @dataclass
@@ -108,12 +107,12 @@ def load(path: Path, parameters: Mapping[str, str]) -> Template:
     references |= {"AWS::Region": REGION, "AWS::StackName": _STACK, **parameters}
     resolve = partial(_resolve, references)
 
-    def properties(kind: str) -> dict[str, dict[str, Any]]:
+    def properties(resource_type: str) -> dict[str, dict[str, Any]]:
         """Return the properties of each resource of a type, by its logical id."""
         return {
             name: resource["Properties"]
             for name, resource in document["Resources"].items()
-            if resource["Type"] == kind
+            if resource["Type"] == resource_type
         }
 
     shared = document["Globals"]["Function"]
@@ -125,7 +124,6 @@ def load(path: Path, parameters: Mapping[str, str]) -> Template:
         functions[name] = Function(
             folder / resolve(function["CodeUri"]),
             resolve(function["Handler"]),
-            float(resolve(function["Timeout"])),
         )
         for event in function["Events"].values():
             if event["Type"] == "Api":
