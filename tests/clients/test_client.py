@@ -223,10 +223,9 @@ def test_response_that_is_not_a_page_of_animals_is_refused(content: str) -> None
 )
 def test_link_to_another_origin_or_back_to_a_page_is_refused(url: str) -> None:
     link = {"Link": f'<{url}>; rel="next"'}
-    network = Mock(return_value=httpx2.Response(200, json=[], headers=link))
+    network = Mock(side_effect=[httpx2.Response(200, json=[], headers=link)])
     with pytest.raises(store.InvalidResponseError, match="The next page is"):
         next(client_without_network(network).pets(cursor="2"))
-    network.assert_called_once()
 
 
 def test_body_of_64_megabytes_is_refused_before_half_of_it_is_sent(
