@@ -269,6 +269,7 @@ def test_retry_after_is_seconds_or_a_date_in_utc(
 UNKNOWN_HOST = httpx2.ConnectError(f"[Errno {socket.EAI_NONAME}] Name not known")
 NO_TLS = httpx2.ConnectError("[SSL: WRONG_VERSION_NUMBER] wrong version number")
 CUT_HANDSHAKE = httpx2.ConnectError("[SSL: UNEXPECTED_EOF_WHILE_READING] EOF occurred")
+BROKEN_GZIP = httpx2.DecodingError("incorrect header check")
 
 
 @pytest.mark.usefixtures("pauses")
@@ -277,7 +278,7 @@ CUT_HANDSHAKE = httpx2.ConnectError("[SSL: UNEXPECTED_EOF_WHILE_READING] EOF occ
     [
         [UNKNOWN_HOST],
         [NO_TLS],
-        [CUT_HANDSHAKE, CUT_HANDSHAKE, CUT_HANDSHAKE],
+        [CUT_HANDSHAKE, BROKEN_GZIP, BROKEN_GZIP],
         [httpx2.Response(503), UNKNOWN_HOST, UNKNOWN_HOST],
     ],
 )
