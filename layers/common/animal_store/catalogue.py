@@ -193,8 +193,8 @@ def _attributes(resource: Mapping[str, object]) -> Item:
 def _put(item: Item) -> None:
     """Write an item under an unused id.
 
-    If the response is lost, the SDK's retry finds that its own first attempt has taken the id. The
-    item has a random token, which shows that no other request has taken it.
+    If the response is lost, the SDK repeats the request and finds the id taken. Each item has a
+    random token: if the stored item has this request's token, the first attempt succeeded.
     """
     token = secrets.token_hex(16)
     try:
@@ -248,7 +248,7 @@ def _put_with_record(item: Item, new: Mapping[str, object], record_key: str) -> 
     reasons = _write([{"Put": put_record}, {"Put": put_item}])
     if not reasons:
         return int(item["id"]["N"])
-    # The first reason is the record's, the second the item's.
+    # The first reason belongs to the record, the second reason belongs to the item.
     if reasons[0]["Code"] != _CONDITION_FAILED:
         raise _id_taken_error(item)
     record = reasons[0]["Item"]
