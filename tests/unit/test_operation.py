@@ -34,7 +34,13 @@ THROTTLED_TABLE = error(
 THROTTLED_TRANSACTION = error(
     400,
     "TransactionCanceledException",
-    CancellationReasons=[{"Code": "ThrottlingError", "Message": "exceeds its limit"}],
+    CancellationReasons=[
+        {
+            "Code": "ThrottlingError",
+            "Message": "exceeds its limit",
+            "Item": {"name": {"S": "Confidential"}},
+        }
+    ],
 )
 
 pytestmark = pytest.mark.usefixtures("store")
