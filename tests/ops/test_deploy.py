@@ -49,6 +49,16 @@ def test_deployed_tables_cannot_be_replaced_or_deleted(live: Account) -> None:
     }
 
 
+def test_deployed_stack_is_protected_from_deletion(account: Account) -> None:
+    protections = []
+    account.client("cloudformation").meta.events.register(
+        "provide-client-params.cloudformation.UpdateTerminationProtection",
+        lambda params, **_: protections.append(params["EnableTerminationProtection"]),
+    )
+    deploy(account.stage, pack("zebra"))
+    assert protections == [True]
+
+
 def test_functions_get_the_time_of_their_deployment(live: Account) -> None:
     stack = live.client("cloudformation").get_template(StackName=live.stage.stack)
     variables = stack["TemplateBody"]["Globals"]["Function"]["Environment"]["Variables"]
