@@ -72,14 +72,18 @@ def test_route_with_a_fixed_segment_precedes_one_with_a_parameter(
     tmp_path: Path,
 ) -> None:
     document = read(ROOT / "template.yaml")
-    events = document["Resources"]["GetPetFunction"]["Properties"]["Events"]
-    events["Api"]["Properties"]["Path"] = "/{version}/pets"
+    for name, resource in (
+        ("ListPetsFunction", "/{version}/pets"),
+        ("GetPetFunction", "/v1/pets"),
+    ):
+        events = document["Resources"][name]["Properties"]["Events"]
+        events["Api"]["Properties"]["Path"] = resource
     file = tmp_path / "template.json"
     file.write_text(json.dumps(document))
 
     route, _ = load(file, {}).find("GET", "/v1/pets")
 
-    assert route.function == "ListPetsFunction"
+    assert route.function == "GetPetFunction"
 
 
 def test_intrinsic_function_other_than_ref_is_refused(tmp_path: Path) -> None:

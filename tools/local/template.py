@@ -149,9 +149,8 @@ def load(path: Path, parameters: Mapping[str, str]) -> Template:
         # In an OpenAPI document, "~1" stands for a slash.
         [name.replace("~1", "/") for name in resolve(api["BinaryMediaTypes"])],
         functions,
-        sorted(
-            routes
-        ),  # so fixed segments come first, because "{" is after every letter
+        # In this order, fixed segments come first, because "{" is after every letter.
+        sorted(routes),
         [folder / resolve(layer["ContentUri"]) for layer in layers],
         tables,
         firewall,
