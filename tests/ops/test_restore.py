@@ -18,8 +18,8 @@ from tests.support.aws_cli import parse
 
 COPIED_AT = 1_000_000
 COUNTER: dict[str, Any] = {"pk": "counter", "id": 0, "value": 5}
-RECORD = {"pk": "idempotency#a", "id": 0, "createdId": 1, "expires": 1_086_405}
-# The clock of the function that created Mia was five seconds fast.
+RECORD = {"pk": "idempotency#a", "id": 0, "createdId": 1, "expires": 1_086_406}
+# The clock of the function that created Mia, and a second later her record, was 5 s fast.
 MIA: dict[str, Any] = {"pk": "pet", "id": 1, "name": "Mia", "createdAt": 1_000_005}
 DAMAGED = MIA | {"createdAt": 1, "hash": [b"\xfe"], "revoked": 1}
 # Another client's items: after the copy, the id and the key were assigned again.
@@ -137,7 +137,7 @@ def test_items_created_by_other_clients_go_into_a_separate_plan(stage: Stage) ->
 
 def test_expired_idempotency_record_is_not_planned(stage: Stage, clock: Mock) -> None:
     put("animals", COUNTER, MIA)
-    clock.time.return_value = 1_086_405
+    clock.time.return_value = 1_086_406
 
     plan(stage, "copy")
 
@@ -172,7 +172,7 @@ def test_printed_command_raises_the_counter_above_each_id_and_never_lowers_it(
     stage: Stage, planned: Any, later: Any, raised: int
 ) -> None:
     damaged_id = 10**12
-    put("animals", MIA | {"id": 17}, MIA | {"id": damaged_id})
+    put("animals", MIA, MIA | {"id": 17}, MIA | {"id": damaged_id})
     put("animals", COUNTER | {"value": planned})
     with pytest.raises(DeploymentError) as error:
         plan(stage, "copy")
