@@ -160,11 +160,12 @@ format: .venv/.installed ## format and auto-fix
 quick: install .tools/sam/.installed ## say what is still missing while you add an operation or a field
 	@$(PYTEST_CMD) -q -n auto --show-capture=no @tests/quick.txt
 
-# In CI, the tests must also cover every branch of the functions and the layer.
+# In CI, the tests must also cover every branch of the functions and the layer. A test that hangs fails after two minutes.
+END_OF_HANG := -o faulthandler_timeout=120 -o faulthandler_exit_on_timeout=true
 .PHONY: test
 test: install .tools/sam/.installed $(if $(NPM),.tools/iam/.installed) ## run every test that is not slow
 	@echo "make test: about a minute on two idle cores"
-	@SECONDS=0; $(PYTEST_CMD) -n auto -m "not slow" $(if $(CI),--cov); echo "make test: $$SECONDS s"
+	@SECONDS=0; $(PYTEST_CMD) $(END_OF_HANG) -n auto -m "not slow" $(if $(CI),--cov); echo "make test: $$SECONDS s"
 
 # make installs these tools before the tests, whose two processes would otherwise install them at the same time.
 SLOW_TOOLS := .tools/sam/.installed
