@@ -42,7 +42,7 @@ def test_invalid_authorization_header_is_refused_with_401(
 
 
 @openapi.each_operation
-def test_missing_key_is_refused_with_401(
+def test_request_without_an_api_key_is_refused_with_401(
     client: Client, operation: openapi.Operation
 ) -> None:
     response = client.request(operation.method, operation.with_id("1"), auth=None)
@@ -50,7 +50,7 @@ def test_missing_key_is_refused_with_401(
 
 
 @openapi.each_operation
-def test_unknown_key_is_refused_with_401_before_any_other_error(
+def test_unknown_api_key_gets_401_even_if_the_rest_of_the_request_is_invalid(
     client: Client, operation: openapi.Operation
 ) -> None:
     """Path, parameters, headers and body of this request are invalid, too."""
@@ -73,7 +73,7 @@ def test_repeated_authorization_header_is_refused_with_401(
     assert_error(client.get("/pets", headers=headers), 401)
 
 
-def test_key_in_the_query_or_another_header_is_refused_with_401(
+def test_api_key_in_the_query_or_in_another_header_is_refused_with_401(
     client: Client, api_key: str
 ) -> None:
     """A key in the query would get into logs."""
@@ -87,7 +87,7 @@ def test_key_in_the_query_or_another_header_is_refused_with_401(
 
 
 @pytest.mark.parametrize("scheme", ["bearer ", "bEaReR   "])
-def test_bearer_is_accepted_in_any_case_and_before_several_spaces(
+def test_bearer_scheme_is_accepted_in_any_case_and_with_several_spaces_after_it(
     client: Client, api_key: str, scheme: str
 ) -> None:
     """RFC 9110 says so in sections 5.1, 11.1 and 11.4."""

@@ -55,7 +55,7 @@ def test_created_animal_is_returned_exactly_as_it_was_sent(
 @pytest.mark.parametrize(
     ("member", "value"), INVALID_MEMBERS.values(), ids=INVALID_MEMBERS
 )
-def test_invalid_value_is_refused_with_400(
+def test_creation_with_an_invalid_value_is_refused_with_400(
     client: Client, member: str, value: object
 ) -> None:
     pet = new_pet(**{member: value})
@@ -72,7 +72,7 @@ def test_creation_without_a_required_member_is_refused_with_400(
     assert_error(client.post("/pets", json=pet), 400, naming=f"{member}: ")
 
 
-def test_unknown_members_are_ignored(client: Client) -> None:
+def test_unknown_members_of_a_new_animal_are_ignored(client: Client) -> None:
     """`id` is one of them, so a client cannot choose the id."""
     unknown = {
         "id": -1,

@@ -53,7 +53,9 @@ def pages(client: Client, url: str) -> Iterator[Response]:
 
 @pytest.mark.smoke_read_only
 @pytest.mark.parametrize("query", INVALID_QUERIES)
-def test_invalid_parameter_is_refused_with_400(client: Client, query: str) -> None:
+def test_invalid_query_parameter_is_refused_with_400(
+    client: Client, query: str
+) -> None:
     """The parameter is unknown, is sent twice, or has a value that is not allowed."""
     name = query.partition("=")[0]
     assert_error(client.get("/pets?" + query), 400, naming=name)
@@ -61,7 +63,7 @@ def test_invalid_parameter_is_refused_with_400(client: Client, query: str) -> No
 
 @pytest.mark.smoke_read_only
 @pytest.mark.parametrize("query", FILTERS)
-def test_page_has_ascending_ids_and_only_the_status_of_the_filter(
+def test_page_has_ids_in_ascending_order_and_only_the_requested_status(
     client: Client, query: str
 ) -> None:
     pets = client.get(f"/pets?{query}").json()
@@ -73,7 +75,7 @@ def test_page_has_ascending_ids_and_only_the_status_of_the_filter(
 
 @pytest.mark.parametrize("query", FILTERS)
 @pytest.mark.parametrize("limit", [2, LIMIT["maximum"]])
-def test_list_has_each_animal_once_for_any_limit(
+def test_pages_together_list_each_animal_once_whatever_the_limit(
     client: Client, query: str, limit: int
 ) -> None:
     """Ids ascend, and all pages except the last are full."""
@@ -114,7 +116,9 @@ def test_page_links_to_the_next_page_with_the_same_limit_and_filter(
     assert SCHEMA.is_valid(URL(url).params["cursor"])
 
 
-def test_changed_cursor_is_refused_with_400(client: Client) -> None:
+def test_altered_cursor_or_cursor_with_another_filter_is_refused_with_400(
+    client: Client,
+) -> None:
     """So is a cursor with a character before or after it, or with another filter."""
     for _ in range(2):
         create(client, new_pet())

@@ -28,30 +28,32 @@ def test_unknown_route_is_not_found(client: Client, route: str) -> None:
     assert_error(client.request(*route.split()), 404)
 
 
-def test_unknown_route_without_a_key_is_not_found(client: Client) -> None:
+def test_unknown_route_without_an_api_key_is_not_found(client: Client) -> None:
     assert_error(client.get("/store/orders", auth=None), 404)
 
 
 @pytest.mark.smoke_read_only
 @pytest.mark.parametrize("path", ["/pets", "/store/orders"])
-def test_head_is_not_found(client: Client, path: str) -> None:
+def test_head_request_gets_404_without_a_body(client: Client, path: str) -> None:
     """The response has no body, because HTTP forbids it."""
     response = client.head(path)
     assert (response.status_code, response.content) == (404, b"")
 
 
 @pytest.mark.smoke_read_only
-def test_slash_at_the_end_of_the_list_path_is_ignored(client: Client) -> None:
+def test_trailing_slash_in_the_list_url_is_ignored(client: Client) -> None:
     assert client.get("/pets/?limit=1").json() == client.get("/pets?limit=1").json()
 
 
-def test_slash_at_the_end_of_other_paths_is_ignored(client: Client) -> None:
+def test_trailing_slash_in_the_urls_of_get_pet_and_create_pet_is_ignored(
+    client: Client,
+) -> None:
     pet = create(client, new_pet())
     assert client.get(f"/pets/{pet['id']}/").json() == pet
     assert client.post("/pets/", json=new_pet()).status_code == 201
 
 
 @pytest.mark.parametrize("path", ["//pets", "/pets//"])
-def test_empty_segment_is_not_found(client: Client, path: str) -> None:
+def test_path_with_an_empty_segment_is_not_found(client: Client, path: str) -> None:
     base_url = str(client.base_url).removesuffix("/")
     assert_error(client.get(base_url + path), 404)
