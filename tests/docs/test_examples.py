@@ -26,12 +26,12 @@ ruff check .
 mypy
 python -m pytest -q -n 2 -m 'not slow' tests/unit tests/contract tests/reliability \
     tests/template tests/docs tests/clients \
-    --deselect tests/unit/test_descriptions.py::test_worked_example_applies
+    --deselect tests/unit/test_descriptions.py::test_patch_of_the_worked_example_applies
 """
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.info)
-def test_example_prints_its_output_when_it_is_run_twice(
+def test_client_example_prints_its_documented_output_when_run_twice(
     example: Token, tmp_path: Path, service: RunningService
 ) -> None:
     folder = tmp_path / "build/clients"
@@ -78,7 +78,7 @@ def test_new_animals_mjs_prints_each_animal_once_even_one_that_appears_late(
 @pytest.mark.parametrize(
     "retry_after", ["2", "%a, %d %b %Y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"]
 )
-def test_animals_mjs_waits_for_the_seconds_or_until_the_date_in_retry_after(
+def test_animals_mjs_waits_as_long_as_the_retry_after_header_says(
     tmp_path: Path, retry_after: str
 ) -> None:
     start = time.time()
@@ -90,7 +90,9 @@ def test_animals_mjs_waits_for_the_seconds_or_until_the_date_in_retry_after(
     assert time.time() - start >= 1
 
 
-def test_animals_mjs_refuses_to_send_the_key_to_another_address(tmp_path: Path) -> None:
+def test_animals_mjs_refuses_to_send_the_api_key_to_another_address(
+    tmp_path: Path,
+) -> None:
     link = {"Link": '<http://127.0.0.1:1/v1/pets?cursor=x>; rel="next"'}
     with (
         serve(reply([], 200, link)) as server,
@@ -109,7 +111,9 @@ def test_api_page_works_in_a_browser(service: RunningService, tmp_path: Path) ->
     run("node", "page.mjs", url, chromium, service.api_key, cwd=tmp_path)
 
 
-def test_checks_pass_with_the_worked_example(tmp_path: Path) -> None:
+def test_checks_and_tests_pass_after_the_worked_example_is_applied(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "clone"
     run("git", "clone", "--quiet", ROOT, folder, cwd=ROOT)
     for name in (".venv", ".tools"):

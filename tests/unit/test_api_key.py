@@ -6,7 +6,7 @@ from animal_store import api_key
 from tools.key_table import EXAMPLE_KEY
 
 
-def test_generated_keys_are_well_formed_and_use_the_whole_alphabet() -> None:
+def test_generated_keys_are_well_formed_and_use_all_62_characters() -> None:
     characters = set()
     for _ in range(200):
         key = api_key.generate("live")
@@ -32,7 +32,7 @@ def test_key_with_a_wrong_checksum_or_format_is_not_well_formed(key: str) -> Non
     assert not api_key.is_well_formed(key)
 
 
-def test_hash_and_checksum_of_issued_keys_stay_the_same() -> None:
+def test_digest_and_checksum_of_fixed_texts_have_not_changed() -> None:
     digest = "2c70e12b7a0646f92279f427c7b38e7334d8e5389cff167a1dc30e73f826b683"
 
     assert api_key.digest("key") == digest

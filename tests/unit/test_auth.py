@@ -20,12 +20,12 @@ def is_accepted(key: str) -> bool:
     return response.status == 200
 
 
-def look_ups(store: FaultyStore) -> int:
+def count_key_lookups(store: FaultyStore) -> int:
     """Count the reads of the key table."""
     return [operation for operation, _ in store.calls].count("GetItem")
 
 
-def test_revoked_key_is_refused_like_no_key_and_logged_without_its_label() -> None:
+def test_revoked_key_gets_the_401_of_a_missing_key_and_no_label_in_the_log() -> None:
     # Any value revokes the key, even a text that an operator wrote by hand.
     handlers.add_key(EXAMPLE_KEY, revoked={"S": "yesterday"})
 
@@ -38,7 +38,7 @@ def test_revoked_key_is_refused_like_no_key_and_logged_without_its_label() -> No
     assert line.keys().isdisjoint({"KeyLabel", "DeprecatedCalls", "Version"})
 
 
-def test_cached_key_is_refused_when_it_has_expired(clock: Clock) -> None:
+def test_cached_key_is_refused_as_soon_as_it_expires(clock: Clock) -> None:
     handlers.add_key(EXAMPLE_KEY, expires={"N": str(int(clock.wall) + 50)})
     clock.advance(49)
     assert is_accepted(EXAMPLE_KEY)
@@ -48,7 +48,7 @@ def test_cached_key_is_refused_when_it_has_expired(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize(("age_s", "expected"), [(59.9, 1), (60, 2), (-1, 2)])
-def test_look_up_is_cached_for_60_seconds_from_its_start(
+def test_key_lookup_is_cached_for_60_seconds_from_its_start(
     age_s: float, expected: int, clock: Clock, store: FaultyStore
 ) -> None:
     def answer_after_two_seconds(attempt: Attempt) -> Any:
@@ -63,10 +63,10 @@ def test_look_up_is_cached_for_60_seconds_from_its_start(
     clock.wall = start + age_s
 
     assert is_accepted(EXAMPLE_KEY)
-    assert look_ups(store) == expected
+    assert count_key_lookups(store) == expected
 
 
-def test_flood_of_unknown_keys_evicts_only_the_oldest_unknown_key(
+def test_flood_of_unknown_keys_evicts_only_the_oldest_of_them_from_the_cache(
     store: FaultyStore,
 ) -> None:
     flood = [api_key.generate("test") for _ in range(1025)]
@@ -76,13 +76,15 @@ def test_flood_of_unknown_keys_evicts_only_the_oldest_unknown_key(
 
     assert is_accepted(EXAMPLE_KEY)
     assert not is_accepted(flood[1])
-    assert look_ups(store) == 0
+    assert count_key_lookups(store) == 0
 
     assert not is_accepted(flood[0])
-    assert look_ups(store) == 1
+    assert count_key_lookups(store) == 1
 
 
-def test_failed_look_up_is_503_and_not_cached(clock: Clock, store: FaultyStore) -> None:
+def test_request_gets_503_if_the_key_lookup_fails_and_the_failure_is_not_cached(
+    clock: Clock, store: FaultyStore
+) -> None:
     assert is_accepted(EXAMPLE_KEY)
     clock.advance(60)
     store.fail("GetItem", THROTTLED, THROTTLED, THROTTLED)

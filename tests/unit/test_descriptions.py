@@ -37,14 +37,14 @@ def arguments(function: object) -> str:
     return " ".join((function.__doc__ or "").partition("Args:")[2].split())
 
 
-def test_new_animal_has_the_members_and_bounds_of_the_document() -> None:
+def test_new_pet_model_and_openapi_have_the_same_members_and_bounds() -> None:
     model = TypeAdapter(models.NewPet).json_schema()
 
     assert model["required"] == NEW_PET["required"]
     assert bounds(model["properties"]) == bounds(NEW_PET["properties"])
 
 
-def test_layer_document_and_client_have_the_same_statuses() -> None:
+def test_pet_statuses_are_the_same_in_layer_openapi_and_client() -> None:
     assert (
         list(PET_STATUSES)
         == openapi.SCHEMAS["PetStatus"]["enum"]
@@ -52,7 +52,7 @@ def test_layer_document_and_client_have_the_same_statuses() -> None:
     )
 
 
-def test_document_lists_the_characters_that_are_refused_as_a_name() -> None:
+def test_openapi_lists_each_character_that_is_refused_as_a_one_character_name() -> None:
     refused = set()
     for code in (*range(0xD800), 0xFEFF):
         try:
@@ -68,7 +68,7 @@ def test_document_lists_the_characters_that_are_refused_as_a_name() -> None:
     assert documented == refused
 
 
-def test_document_and_client_state_the_bounds_of_a_name() -> None:
+def test_openapi_and_client_docstring_state_the_length_limits_of_a_name() -> None:
     bounds = f"{NAME['minLength']} to {NAME['maxLength']} characters"
     sentence = f"{bounds}, at least one of them not white space."
 
@@ -76,13 +76,13 @@ def test_document_and_client_state_the_bounds_of_a_name() -> None:
     assert f"name: {sentence}" in arguments(Client.create)
 
 
-def test_client_docstring_gives_the_limits_of_page_size() -> None:
+def test_client_docstring_states_the_limits_of_page_size() -> None:
     bounds = f"{openapi.LIMIT['minimum']} to {openapi.LIMIT['maximum']}."
 
     sentence = f"page_size: The maximum number of animals in a page, {bounds}"
     assert sentence in arguments(Client.pages)
 
 
-def test_worked_example_applies() -> None:
+def test_patch_of_the_worked_example_applies() -> None:
     git = ["git", "apply", "--check", "-C1", "docs/examples/color.patch"]
     subprocess.run(git, cwd=ROOT, check=True)

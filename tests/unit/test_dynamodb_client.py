@@ -59,7 +59,7 @@ def set_counter(last_id: int) -> None:
         error(500, "SomethingNewException"),
     ],
 )
-def test_transient_error_in_all_three_attempts_is_503(
+def test_transient_error_in_all_three_attempts_leads_to_503(
     transient: Fault, store: FaultyStore
 ) -> None:
     store.fail("Query", transient, transient, transient)
@@ -78,7 +78,7 @@ def test_transient_error_in_all_three_attempts_is_503(
         (RETRY_AFTER_1500_MS, 7, 2, [1.5]),
     ],
 )
-def test_attempt_is_made_only_if_it_can_end_within_the_invocation(
+def test_dynamodb_attempt_is_made_only_if_it_can_end_within_the_invocation(
     fault: Fault,
     seconds_left: float,
     attempts: int,
@@ -95,7 +95,7 @@ def test_attempt_is_made_only_if_it_can_end_within_the_invocation(
     assert (len(store.calls), clock.pauses) == (attempts, pauses)
 
 
-def test_client_waits_one_second_to_connect_and_two_seconds_to_read() -> None:
+def test_dynamodb_client_has_timeouts_of_1_s_to_connect_and_2_s_to_read() -> None:
     with layer_copy(), mock.patch.object(URLLib3Session, "__init__") as init:
         init.return_value = None
         load_handlers(handlers.TEMPLATE)
@@ -104,7 +104,7 @@ def test_client_waits_one_second_to_connect_and_two_seconds_to_read() -> None:
 
 
 @pytest.mark.parametrize("name", ["get-200", "list-200"])
-def test_key_and_animals_are_read_consistently_in_one_call_each(
+def test_api_key_and_animals_are_each_read_in_one_strongly_consistent_call(
     name: str, store: FaultyStore
 ) -> None:
     handlers.send(name)
@@ -112,7 +112,7 @@ def test_key_and_animals_are_read_consistently_in_one_call_each(
     assert [call["ConsistentRead"] for _, call in store.calls] == [True, True]
 
 
-def test_creation_stores_its_caller_and_an_idempotency_record_for_a_day(
+def test_creation_stores_who_created_the_animal_and_a_one_day_idempotency_record(
     clock: Clock,
 ) -> None:
     caller = api_key.digest(EXAMPLE_KEY)
@@ -140,7 +140,9 @@ def test_creation_stores_its_caller_and_an_idempotency_record_for_a_day(
     ]
 
 
-def test_idempotency_key_can_be_used_again_after_a_day(clock: Clock) -> None:
+def test_idempotency_key_can_be_reused_for_another_animal_after_a_day(
+    clock: Clock,
+) -> None:
     create("order-17")
     clock.advance(DAY_S - 1)
     assert create("order-17").body == {"id": 6, **MIA}
@@ -153,7 +155,7 @@ def test_idempotency_key_can_be_used_again_after_a_day(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("last_id", [-1, 2**63 - 1])
-def test_counter_out_of_range_is_500_and_adds_no_animal(last_id: int) -> None:
+def test_id_counter_out_of_range_leads_to_500_and_adds_no_animal(last_id: int) -> None:
     set_counter(last_id)
 
     assert create().status == 500
@@ -161,7 +163,7 @@ def test_counter_out_of_range_is_500_and_adds_no_animal(last_id: int) -> None:
 
 
 @pytest.mark.parametrize("idempotency_key", [None, "order-17"])
-def test_animal_under_the_same_id_is_never_overwritten(
+def test_existing_animal_with_the_same_id_is_not_overwritten(
     idempotency_key: str | None,
 ) -> None:
     set_counter(4)
@@ -189,7 +191,7 @@ def test_cancelled_transaction_is_sent_six_times_with_growing_pauses(
         assert 0 < pause < longest
 
 
-def test_retry_with_a_new_sdk_token_is_not_reported_as_replayed(
+def test_sdk_retry_with_a_new_client_request_token_is_not_reported_as_a_replay(
     store: FaultyStore,
 ) -> None:
     def carry_out_with_two_tokens(attempt: Attempt) -> AWSResponse:

@@ -13,7 +13,7 @@ STATUSES_WITHOUT_EVENT = {"413", "429", "502", "504", "default"}
 
 
 @openapi.each_operation
-def test_events_and_store_failures_cover_each_status_and_example(
+def test_events_and_dynamodb_failures_cover_each_documented_status_and_example(
     operation: openapi.Operation, store: FaultyStore
 ) -> None:
     function = f"{operation.block}Function"
@@ -45,7 +45,7 @@ def test_events_and_store_failures_cover_each_status_and_example(
             )
 
 
-def test_status_stored_by_a_newer_version_is_returned() -> None:
+def test_pet_status_stored_by_a_newer_version_is_returned_unchanged() -> None:
     pet = handlers.items("pet")[0] | {"status": {"S": "adopted"}}
     handlers.ask("PutItem", handlers.ANIMALS, Item=pet)
 

@@ -23,7 +23,7 @@ class Optional(TypedDict):
 
 
 @pytest.mark.parametrize("model", [Required, Optional])
-def test_second_pattern_of_a_member_is_refused(model: type) -> None:
+def test_compiling_a_model_whose_member_has_two_patterns_fails(model: type) -> None:
     """Without this check, pydantic would silently ignore the first pattern."""
     with pytest.raises(TypeError, match="has two patterns"):
         compile_core_schema(model)

@@ -10,7 +10,7 @@ from tests.support import handlers, openapi, stack
 from tests.support.clock import Clock
 from tools import ROOT
 
-WORDS = " ".join((ROOT / "openapi.yaml").read_text().split())
+OPENAPI_TEXT = " ".join((ROOT / "openapi.yaml").read_text().split())
 
 
 def test_page_has_20_animals_by_default_and_at_most_100() -> None:
@@ -18,10 +18,10 @@ def test_page_has_20_animals_by_default_and_at_most_100() -> None:
     assert openapi.SCHEMAS["Pets"]["maxItems"] == 100
     assert openapi.LIMIT["maximum"] == 100
     assert openapi.LIMIT["default"] == 20
-    assert "| animals per page | 100 | 100 |" in WORDS
+    assert "| animals per page | 100 | 100 |" in OPENAPI_TEXT
 
 
-def test_base_url_of_each_server_ends_in_v1() -> None:
+def test_servers_are_the_local_service_and_both_stages_under_v1() -> None:
     assert [server["url"] for server in openapi.DOCUMENT["servers"]] == [
         "http://127.0.0.1:3000/v1",
         "https://{apiId}.execute-api.{region}.amazonaws.com/production/v1",
@@ -29,54 +29,56 @@ def test_base_url_of_each_server_ends_in_v1() -> None:
     ]
 
 
-def test_every_operation_requires_the_api_key() -> None:
+def test_every_operation_requires_an_api_key() -> None:
     assert openapi.DOCUMENT["security"] == [{"bearerAuth": []}]
     assert "'security':" not in str(openapi.DOCUMENT["paths"])
 
 
-def test_get_pet_is_deprecated() -> None:
+def test_get_pet_is_marked_as_deprecated() -> None:
     assert openapi.DOCUMENT["paths"]["/pets/{petId}"]["get"]["deprecated"]
 
 
-def test_integers_have_64_bits_and_ids_are_positive() -> None:
+def test_id_and_category_id_are_64_bit_integers_and_ids_are_positive() -> None:
     pet_id, new_pet = openapi.SCHEMAS["Pet"]["allOf"]
     assert pet_id["properties"]["id"]["format"] == "int64"
     assert pet_id["properties"]["id"]["minimum"] == 1
     assert new_pet["properties"]["categoryId"]["format"] == "int64"
 
 
-def test_newer_members_and_codes_are_allowed() -> None:
+def test_schemas_allow_members_and_error_codes_that_are_added_later() -> None:
     pet, error = openapi.SCHEMAS["Pet"], openapi.SCHEMAS["Error"]
     assert "enum" not in error["properties"]["code"]
     assert "Properties" not in f"{pet}{error}"  # additional and unevaluated ones
 
 
-def test_throttling_of_the_stages_is_documented() -> None:
+def test_throttling_limits_of_both_stages_are_documented() -> None:
     production, staging = stack.parameters("production"), stack.parameters("staging")
     assert (production["ThrottlingRate"], staging["ThrottlingRate"]) == ("500", "50")
-    assert "for each operation, all clients together | 500 | 50 |" in WORDS
+    assert "for each operation, all clients together | 500 | 50 |" in OPENAPI_TEXT
     assert (production["ThrottlingBurst"], staging["ThrottlingBurst"]) == (
         "1000",
         "100",
     )
-    assert "all clients together (burst) | 1,000 | 100 |" in WORDS
+    assert "all clients together (burst) | 1,000 | 100 |" in OPENAPI_TEXT
 
 
-def test_limits_of_the_firewall_are_documented() -> None:
+def test_rate_limits_of_the_firewall_are_documented() -> None:
     web_acl = stack.read_stage()["Resources"]["WebAcl"]["Properties"]
     per_address, per_key, _ = [rule["Statement"] for rule in web_acl["Rules"]]
     assert per_address["RateBasedStatement"]["Limit"] == 3000
     assert per_address["RateBasedStatement"]["EvaluationWindowSec"] == 60
-    assert "requests per minute from one address | 3,000 | no limit |" in WORDS
+    assert "requests per minute from one address | 3,000 | no limit |" in OPENAPI_TEXT
     assert per_key["RateBasedStatement"]["Limit"] == 6000
     assert per_key["RateBasedStatement"]["EvaluationWindowSec"] == 60
-    assert "requests per minute with one API key | 6,000 | no limit |" in WORDS
+    assert "requests per minute with one API key | 6,000 | no limit |" in OPENAPI_TEXT
 
 
 @pytest.mark.usefixtures("store")
-def test_idempotency_keys_are_kept_as_long_as_documented(clock: Clock) -> None:
+def test_idempotency_keys_are_kept_for_24_hours_as_documented(clock: Clock) -> None:
     handlers.send("create-201-idempotency-key")
 
     (record,) = handlers.items("idempotency")
     assert int(record["expires"]["N"]) - int(clock.wall) == 24 * 60 * 60
-    assert WORDS.count("kept for ") == WORDS.count("kept for 24 hours") == 2
+    assert (
+        OPENAPI_TEXT.count("kept for ") == OPENAPI_TEXT.count("kept for 24 hours") == 2
+    )

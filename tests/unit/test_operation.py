@@ -46,7 +46,7 @@ THROTTLED_TRANSACTION = error(
 pytestmark = pytest.mark.usefixtures("store")
 
 
-def test_response_without_content_has_neither_body_nor_media_type() -> None:
+def test_204_response_has_an_empty_body_and_no_content_type() -> None:
     context = SimpleNamespace(get_remaining_time_in_millis=lambda: 10_000)
     delete_pet = operation("deletePet")(lambda _: Response(204))
 
@@ -66,7 +66,7 @@ def test_response_without_content_has_neither_body_nor_media_type() -> None:
         ("TransactWriteItems", CUT_OFF, "WARNING", "truncated or corrupt"),
     ],
 )
-def test_cause_of_a_failure_is_logged_without_secrets_and_not_sent(
+def test_cause_of_a_failure_is_logged_without_secrets_and_hidden_from_clients(
     call: str, fault: Fault, level: str, cause: str, store: FaultyStore
 ) -> None:
     store.fail(call, *[fault] * 6)

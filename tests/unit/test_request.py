@@ -8,7 +8,7 @@ HOST = "a1.execute-api.eu-central-1.amazonaws.com"
 
 
 @pytest.mark.usefixtures("store")
-def test_message_says_what_is_wrong_with_each_member() -> None:
+def test_error_message_says_what_is_wrong_with_each_invalid_member() -> None:
     body = '{"name": " ", "categoryId": -9223372036854775809}'
 
     response = handlers.send("create-201", body=body)
@@ -44,7 +44,7 @@ def test_message_says_what_is_wrong_with_each_member() -> None:
         ),
     ],
 )
-def test_collection_url_has_origin_and_base_path_of_the_request(
+def test_link_to_the_list_has_the_origin_and_base_path_of_the_request(
     scheme: str, port: str, domain: str, path: str, expected: str
 ) -> None:
     context = handlers.EVENTS["get-401"]["requestContext"]

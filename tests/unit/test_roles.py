@@ -67,7 +67,7 @@ def granted_rights(function: str) -> Rights:
 
 
 @pytest.mark.parametrize("function", TEMPLATE.functions)
-def test_role_allows_exactly_the_calls_of_its_function(
+def test_function_role_allows_exactly_the_aws_calls_that_the_function_makes(
     function: str, store: FaultyStore
 ) -> None:
     pet = {}
@@ -98,7 +98,9 @@ def test_role_allows_exactly_the_calls_of_its_function(
 
 
 @pytest.mark.parametrize("function", TEMPLATE.functions)
-def test_boundary_allows_the_calls_of_each_function(function: str) -> None:
+def test_permissions_boundary_allows_every_action_of_each_function_role(
+    function: str,
+) -> None:
     stack = read_stack("ops/bootstrap.yaml", Stage="production")
     policy = stack["Resources"]["Boundary"]["Properties"]["PolicyDocument"]
     allowed = [action for each in policy["Statement"] for action in each["Action"]]
@@ -109,7 +111,7 @@ def test_boundary_allows_the_calls_of_each_function(function: str) -> None:
 
 
 @openapi.each_operation
-def test_heartbeat_reads_the_key_table_and_is_counted_as_its_alarm_expects(
+def test_heartbeat_reads_only_the_key_table_and_is_logged_as_unauthorized(
     operation: openapi.Operation, store: FaultyStore
 ) -> None:
     function = f"{operation.block}Function"
