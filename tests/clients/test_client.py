@@ -89,7 +89,7 @@ def client_without_network(network: Mock, **options: Any) -> store.Client:
 # -- the operations ----------------------------------------------------------------------
 
 
-def test_service_creates_replays_returns_and_lists_animals(
+def test_client_creates_replays_reads_and_lists_animals(
     connect: Any, service: RunningService
 ) -> None:
     with closing(connect(service.base_url, service.api_key)) as client:
@@ -119,18 +119,18 @@ def test_both_clients_have_a_method_for_each_operation(
         assert hasattr(client, method), f"clients/python: {client.__name__}.{method}"
 
 
-def test_pet_has_every_member_of_the_document() -> None:
+def test_pet_class_has_every_member_of_the_openapi_schema() -> None:
     documented = ["id", *map(xform_name, openapi.SCHEMAS["NewPet"]["properties"])]
     members = [field.name for field in fields(store.Pet) if field.compare]
     assert sorted(members) == sorted(documented)
 
 
-def test_pet_keeps_a_status_and_a_member_that_the_client_does_not_know() -> None:
+def test_pet_keeps_unknown_statuses_and_members_of_a_response() -> None:
     pet = store.Pet.from_json({**REX, "status": "lost", "species": "dog"})
     assert (pet.status, pet.raw["species"]) == ("lost", "dog")
 
 
-def test_failed_list_resumes_at_the_cursor_of_the_error(connect: Any) -> None:
+def test_failed_listing_can_be_resumed_at_the_cursor_in_the_error(connect: Any) -> None:
     with serve([page(next_cursor=2), reply({}, 404), page(3, 4)]) as server:
         # There is one slot: the second call can use it only after the failed call returns it.
         client = connect(server.base_url, "key", max_in_flight=1, max_wait_s=5)
@@ -184,7 +184,7 @@ def test_new_pets_outlasts_an_outage_and_yields_each_animal_once_until_a_401(
         (599, store.ServerError, 2),
     ],
 )
-def test_only_temporary_failures_are_retried_with_the_same_idempotency_key(
+def test_create_retries_only_temporary_failures_with_the_same_idempotency_key(
     connect: Any, status: int, error: type[store.ApiError], requests: int
 ) -> None:
     not_json = "[" * 10**5
@@ -194,7 +194,7 @@ def test_only_temporary_failures_are_retried_with_the_same_idempotency_key(
     assert keys == [failure.value.idempotency_key] * requests
 
 
-def test_error_has_code_message_and_id_and_escapes_them_in_its_text() -> None:
+def test_error_has_code_message_and_request_id_and_escapes_control_characters() -> None:
     body = b'{"code": "\\u001b[2J", "message": "Sorry."}'
     response = httpx2.Response(404, headers={"x-amzn-RequestId": "42"})
     error = store.ApiError.from_response(response, body)
@@ -221,14 +221,14 @@ def test_response_that_is_not_a_page_of_animals_is_refused(content: str) -> None
         "/v1/pets?limit=100&cursor=2",  # this page
     ],
 )
-def test_link_to_another_origin_or_back_to_a_page_is_refused(url: str) -> None:
+def test_next_link_that_leaves_the_origin_or_leads_back_is_refused(url: str) -> None:
     link = {"Link": f'<{url}>; rel="next"'}
     network = Mock(side_effect=[httpx2.Response(200, json=[], headers=link)])
     with pytest.raises(store.InvalidResponseError, match="The next page is"):
         next(client_without_network(network).pets(cursor="2"))
 
 
-def test_body_of_64_megabytes_is_refused_before_half_of_it_is_sent(
+def test_response_of_64_megabytes_is_refused_before_half_of_it_is_sent(
     connect: Any,
 ) -> None:
     megabytes = iter([b" " * 2**20] * 64)
@@ -258,7 +258,7 @@ def test_page_of_half_a_megabyte_is_accepted(connect: Any) -> None:
         ("1 Jan 99999 0:00", None),
     ],
 )
-def test_retry_after_is_seconds_or_a_date_in_utc(
+def test_retry_after_header_is_read_as_seconds_or_as_a_date_in_utc(
     retry_after: str, seconds: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     response = httpx2.Response(503, headers={"Retry-After": retry_after})
@@ -282,7 +282,7 @@ BROKEN_GZIP = httpx2.DecodingError("incorrect header check")
         [httpx2.Response(503), UNKNOWN_HOST, UNKNOWN_HOST],
     ],
 )
-def test_wrong_address_is_retried_only_after_the_service_has_responded(
+def test_failed_connection_is_retried_only_if_the_address_may_be_right(
     responses: list[Any],
 ) -> None:
     network = Mock(side_effect=responses)
@@ -291,7 +291,7 @@ def test_wrong_address_is_retried_only_after_the_service_has_responded(
     assert network.call_count == len(responses)
 
 
-def test_interrupted_call_is_not_retried() -> None:
+def test_call_interrupted_by_ctrl_c_is_not_retried() -> None:
     network = Mock(side_effect=KeyboardInterrupt)
     with pytest.raises(KeyboardInterrupt):
         client_without_network(network).create("Rex", 3)
@@ -301,7 +301,7 @@ def test_interrupted_call_is_not_retried() -> None:
 # -- options -----------------------------------------------------------------------------
 
 
-def test_options_have_these_defaults() -> None:
+def test_client_options_have_the_expected_defaults() -> None:
     assert store.Client.__init__.__kwdefaults__ == {
         "timeout_s": 35,
         "deadline_s": 120,
@@ -314,7 +314,7 @@ def test_options_have_these_defaults() -> None:
 
 
 @pytest.mark.parametrize("limit", ["timeout_s", "deadline_s"])
-def test_slow_response_is_given_up_after_timeout_s_or_deadline_s(
+def test_call_with_a_slow_response_fails_after_timeout_s_or_deadline_s(
     connect: Any, limit: str
 ) -> None:
     def slow_body() -> Iterator[bytes]:
@@ -334,7 +334,7 @@ def test_slow_response_is_given_up_after_timeout_s_or_deadline_s(
         ({"deadline_s": 10}, [3.2, 3.4]),  # the third would end after 10.4 seconds
     ],
 )
-def test_throttled_call_fails_at_the_first_limit_that_it_reaches(
+def test_throttled_call_fails_at_the_first_retry_limit_that_it_reaches(
     connect: Any,
     options: dict[str, Any],
     expected_pauses: list[float],
@@ -384,7 +384,7 @@ def test_call_over_max_in_flight_fails_after_max_wait_s(
     assert len(server.received) == max_in_flight + 1
 
 
-def test_call_keeps_its_slot_across_retries_and_its_deadline_starts_with_the_slot(
+def test_second_call_and_its_deadline_start_after_the_retries_of_the_first(
     connect: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("random.uniform", lambda *_: 0.1)  # a pause's seconds
@@ -415,7 +415,7 @@ def test_with_options_returns_another_client_that_shares_the_connections(
         client.create("Rex", 3)
 
 
-def test_http_client_of_the_caller_changes_no_request_and_stays_open(
+def test_defaults_of_a_passed_http_client_are_ignored_and_it_is_left_open(
     connect: Any,
 ) -> None:
     redirect = httpx2.Response(302, headers={"Location": "/v1/elsewhere"})
@@ -445,7 +445,7 @@ def test_http_client_of_the_caller_changes_no_request_and_stays_open(
 # -- connections -------------------------------------------------------------------------
 
 
-def test_async_with_closes_the_connections() -> None:
+def test_async_with_block_closes_the_connections_of_the_client() -> None:
     async def open_connections() -> None:
         async with store.AsyncClient("http://127.0.0.1:1/v1", "key") as client:
             pool = await client._pool()
@@ -484,7 +484,7 @@ def test_threads_that_open_connections_at_the_same_time_share_one_pool(
     assert len({pool.writes for pool in pools}) == 1
 
 
-def test_proxy_is_used_except_for_this_machine_and_never_gets_the_key(
+def test_proxy_is_used_only_for_remote_hosts_and_never_gets_the_api_key(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with serve(reply(REX)) as server, serve(hang_up) as proxy:
@@ -502,7 +502,7 @@ def test_proxy_is_used_except_for_this_machine_and_never_gets_the_key(
     ("name", "value"),
     [("all_proxy", "socks5://127.0.0.1:9"), ("SSL_CERT_FILE", "/nonexistent")],
 )
-def test_unusable_environment_variable_is_named_when_the_client_is_made(
+def test_error_names_the_environment_variable_that_the_client_cannot_use(
     name: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SSL_CERT_DIR", raising=False)
@@ -547,7 +547,7 @@ def test_invalid_argument_is_named_in_the_error(
 
 
 @pytest.mark.parametrize("key", ["", "a b", "ä", "x" * 256])
-def test_idempotency_key_that_cannot_be_a_header_is_refused(key: str) -> None:
+def test_invalid_idempotency_key_is_refused_before_it_is_sent(key: str) -> None:
     client = store.Client("http://127.0.0.1:1/v1", "key")
     with pytest.raises(ValueError, match="is not 1 to 255 visible ASCII characters"):
         client.create("Rex", 3, idempotency_key=key)
