@@ -15,9 +15,7 @@ from tools import ROOT
 TRUST = yaml.safe_load(Path(__file__).with_name("trust.yaml").read_text())
 
 
-def test_only_trusted_principals_can_assume_the_roles_and_no_role_can_change_one() -> (
-    None
-):
+def test_bootstrap_roles_have_the_expected_path_and_trusted_principals() -> None:
     stack = read_stack(
         "ops/bootstrap.yaml", Stage="production", CreateOidcProvider="false"
     )
@@ -46,7 +44,7 @@ def sam(monkeypatch: pytest.MonkeyPatch) -> Mock:
     return sam
 
 
-def test_bootstrap_passes_the_names_and_numbers_of_the_repository_to_sam(
+def test_bootstrap_passes_names_and_ids_of_the_owner_and_repository_to_sam(
     account: Account, sam: Mock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bootstrap.bootstrap(account.stage, "octo/animals", ["CreateOidcProvider=false"])
@@ -68,7 +66,7 @@ def test_bootstrap_passes_the_names_and_numbers_of_the_repository_to_sam(
     assert "ArtifactBucketName artifacts\n" in capsys.readouterr().out
 
 
-def test_production_without_a_required_reviewer_is_refused(
+def test_bootstrap_of_production_without_a_required_reviewer_is_refused(
     account: Account, sam: Mock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environment = "repos/octo/animals/environments/production"
@@ -78,7 +76,7 @@ def test_production_without_a_required_reviewer_is_refused(
     sam.assert_not_called()
 
 
-def test_failed_bootstrap_names_the_state_of_its_stack(
+def test_failed_bootstrap_reports_the_state_of_the_bootstrap_stack(
     account: Account, sam: Mock
 ) -> None:
     sam.return_value.wait = lambda: 1

@@ -28,7 +28,7 @@ def test_unknown_stage_is_refused() -> None:
         ("eu-central-1", "bootstrap staging octo/animals", NO_SAM),
     ],
 )
-def test_missing_region_or_sam_is_reported_before_a_build(
+def test_missing_region_or_missing_sam_is_reported_before_anything_is_built(
     monkeypatch: pytest.MonkeyPatch, region: str | None, command: str, message: str
 ) -> None:
     monkeypatch.setattr("boto3.Session", lambda: Mock(region_name=region))
@@ -37,7 +37,7 @@ def test_missing_region_or_sam_is_reported_before_a_build(
     assert str(CliRunner().invoke(app, command).exception) == message
 
 
-def test_rollback_takes_the_first_digits_of_a_commit(
+def test_rollback_to_a_commit_prefix_without_an_artifact_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")

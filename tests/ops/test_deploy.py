@@ -30,13 +30,15 @@ SAM = [
 SUITE = ["suite", "zebra", "-rfE", "-m", "smoke_read_only"]
 
 
-def test_deployment_that_passes_its_check_is_last_good(account: Account) -> None:
+def test_deployment_that_passes_the_contract_suite_is_marked_as_last_good(
+    account: Account,
+) -> None:
     deploy(account.stage, pack("zebra"))
     assert account.calls == [SAM, SUITE]
     assert account.runs() == ("zebra", "zebra")
 
 
-def test_deployed_tables_cannot_be_replaced_or_deleted(live: Account) -> None:
+def test_stack_policy_denies_replacing_or_deleting_the_tables(live: Account) -> None:
     policy = live.client("cloudformation").get_stack_policy(StackName=live.stage.stack)
     assert json.loads(policy["StackPolicyBody"])["Statement"][1] == {
         "Effect": "Deny",
@@ -59,13 +61,15 @@ def test_deployed_stack_is_protected_from_deletion(account: Account) -> None:
     assert protections == [True]
 
 
-def test_functions_get_the_time_of_their_deployment(live: Account) -> None:
+def test_functions_get_the_deployment_time_as_an_environment_variable(
+    live: Account,
+) -> None:
     stack = live.client("cloudformation").get_template(StackName=live.stage.stack)
     variables = stack["TemplateBody"]["Globals"]["Function"]["Environment"]["Variables"]
     assert variables == {"DEPLOYMENT": live.stage.outputs()["Deployed"]}
 
 
-def test_staging_runs_the_whole_suite(
+def test_check_of_staging_runs_the_whole_contract_suite(
     live: Account, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(Stage, "stack", live.stage.stack)
@@ -74,7 +78,7 @@ def test_staging_runs_the_whole_suite(
     assert live.calls == [["suite", "zebra", "-rfE"]]
 
 
-def test_key_of_a_check_is_masked_and_expires_within_an_hour(
+def test_api_key_for_the_check_is_masked_in_the_log_and_expires_within_an_hour(
     account: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
     deploy(account.stage, pack("zebra"))
@@ -83,7 +87,9 @@ def test_key_of_a_check_is_masked_and_expires_within_an_hour(
     assert 0 < (record.expires or 0) - record.created <= 3600
 
 
-def test_deployment_that_fails_its_check_is_rolled_back_at_once(live: Account) -> None:
+def test_deployment_that_fails_its_check_is_rolled_back_without_a_canary(
+    live: Account,
+) -> None:
     live.failing.add("newer")
     with pytest.raises(DeploymentError) as error:
         deploy(live.stage, pack("newer"))
@@ -109,7 +115,7 @@ def test_failed_rollback_reports_the_running_commit_and_the_next_command(
     )
 
 
-def test_rollback_that_fails_its_check_stays_but_is_not_last_good(
+def test_rollback_that_fails_its_check_stays_live_but_is_not_last_good(
     live: Account,
 ) -> None:
     deploy(live.stage, pack("newer"))
@@ -130,7 +136,7 @@ def test_failed_redeployment_of_the_running_commit_is_not_rolled_back(
     assert live.calls == [SAM, SUITE]
 
 
-def test_canary_gets_read_only_requests_whose_failures_are_ignored(
+def test_canary_gets_read_only_contract_tests_whose_failures_are_ignored(
     live: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     suites = Mock(side_effect=[MemoryError, 1, 0])
@@ -144,7 +150,7 @@ def test_canary_gets_read_only_requests_whose_failures_are_ignored(
     assert live.runs() == ("newer", "newer")
 
 
-def test_older_commit_is_refused_and_changes_nothing(live: Account) -> None:
+def test_older_commit_is_deployed_only_if_allow_older_is_set(live: Account) -> None:
     live.is_older.return_value = True
     with pytest.raises(DeploymentError, match="newer is older than zebra"):
         deploy(live.stage, pack("newer"))
@@ -154,7 +160,7 @@ def test_older_commit_is_refused_and_changes_nothing(live: Account) -> None:
     assert live.runs() == ("newer", "newer")
 
 
-def test_failed_sam_deploy_keeps_previous_version_and_allows_retry(
+def test_failed_sam_deploy_leaves_the_old_commit_running_and_can_be_retried(
     live: Account,
 ) -> None:
     live.process.wait.return_value = 1
@@ -169,7 +175,7 @@ def test_failed_sam_deploy_keeps_previous_version_and_allows_retry(
     assert live.runs() == ("newer", "newer")
 
 
-def test_rollback_by_another_person_during_a_check_is_kept(
+def test_rollback_by_another_operator_during_the_check_is_not_undone(
     live: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_suite = live.run_suite
@@ -185,7 +191,7 @@ def test_rollback_by_another_person_during_a_check_is_kept(
     assert live.runs() == ("zebra", "zebra")
 
 
-def test_deployment_is_not_last_good_if_the_alias_points_to_another_version(
+def test_deployment_is_not_last_good_if_an_alias_points_to_another_version(
     live: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Stage, "misrouted_aliases", lambda _: ["live points to 6"])
@@ -194,7 +200,7 @@ def test_deployment_is_not_last_good_if_the_alias_points_to_another_version(
     assert live.runs() == ("newer", "zebra")
 
 
-def test_artifact_is_never_replaced_by_other_bytes(live: Account) -> None:
+def test_different_artifact_of_a_stored_commit_is_refused(live: Account) -> None:
     artifact = pack("zebra")
     artifact.write_bytes(b"others" + artifact.read_bytes())
     with pytest.raises(DeploymentError, match="a different artifact of zebra"):
@@ -203,7 +209,7 @@ def test_artifact_is_never_replaced_by_other_bytes(live: Account) -> None:
     deploy(live.stage, pack("zebra"))  # the same bytes
 
 
-def test_rollback_lists_the_newest_artifact_first_and_refuses_ambiguous_digits(
+def test_rollback_lists_artifacts_newest_first_and_refuses_an_ambiguous_commit(
     live: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monday = datetime(2026, 11, 2, tzinfo=UTC)

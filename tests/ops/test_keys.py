@@ -34,13 +34,15 @@ def test_only_the_hash_of_an_issued_key_is_stored(keys: KeyTable) -> None:
 
 
 @pytest.mark.parametrize("label", [" a", "a" * 65, "\x1b[31m", "tests"])
-def test_refused_label_leaves_no_key(label: str, keys: KeyTable) -> None:
+def test_key_with_an_invalid_or_used_label_is_not_issued(
+    label: str, keys: KeyTable
+) -> None:
     with pytest.raises(KeyAdministrationError):
         keys.issue(label, "test")
     assert len(keys.all()) == 1
 
 
-def test_label_that_another_call_stores_first_is_refused(
+def test_label_that_a_concurrent_call_stores_first_is_refused(
     keys: KeyTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put = KeyTable.put
@@ -55,7 +57,7 @@ def test_label_that_another_call_stores_first_is_refused(
     assert [key.label for key in keys.all()] == ["bob", "tests"]
 
 
-def test_only_hashes_of_keys_for_checks_begin_with_00(
+def test_only_hashes_of_check_keys_begin_with_00(
     keys: KeyTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for_check, record = keys.issue("check", "test", is_check=True)
@@ -68,7 +70,9 @@ def test_only_hashes_of_keys_for_checks_begin_with_00(
 
 
 @pytest.mark.parametrize("identifier", [EXAMPLE_KEY, EXAMPLE_ID])
-def test_key_is_revoked_by_its_text_or_its_id(identifier: str, keys: KeyTable) -> None:
+def test_key_can_be_revoked_by_the_key_itself_or_by_its_id(
+    identifier: str, keys: KeyTable
+) -> None:
     keys.put(BOB)
 
     keys.revoke(identifier)
@@ -79,7 +83,7 @@ def test_key_is_revoked_by_its_text_or_its_id(identifier: str, keys: KeyTable) -
     keys.issue(example.label, "test")
 
 
-def test_second_revocation_changes_nothing(keys: KeyTable) -> None:
+def test_revoking_a_revoked_key_again_changes_nothing(keys: KeyTable) -> None:
     revoked = replace(BOB, revoked=2, revokedBy="carol")
     keys.put(revoked)
 
@@ -93,7 +97,7 @@ def test_revoking_an_unknown_key_is_refused(identifier: str, keys: KeyTable) -> 
         keys.revoke(identifier)
 
 
-def test_keys_of_production_begin_with_animal_live_and_keys_expire_after_a_year(
+def test_issued_key_has_the_prefix_of_its_stage_and_expires_after_a_year(
     keys: KeyTable, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command.issue(label="bob", stage=Stage("production"))
@@ -117,7 +121,7 @@ issued by an unknown user
 """
 
 
-def test_list_escapes_control_characters_and_hides_expired_keys_of_checks(
+def test_keys_list_escapes_control_characters_and_omits_expired_check_keys(
     keys: KeyTable, capsys: pytest.CaptureFixture[str]
 ) -> None:
     keys.put(replace(BOB, label="\x1b[2J\u202e", expires=2, issuedBy="\x07"))

@@ -13,7 +13,9 @@ from tests.support.processes import install_npm_packages
 from tests.support.stack import read_stack
 
 PROGRAM = Path(__file__).with_name("evaluate_policies.mjs")
-TABLES = yaml.safe_load(Path(__file__).with_name("permissions.yaml").read_text())
+EXPECTED_PERMISSIONS = yaml.safe_load(
+    Path(__file__).with_name("permissions.yaml").read_text()
+)
 NAMES = {
     "AWS::AccountId": "123456789012",
     "AWS::Partition": "aws",
@@ -42,7 +44,7 @@ def check(statements: list[dict[str, Any]], table: dict[str, Any]) -> None:
     expected = []
     for verb in ("may", "may not"):
         for name, actions in table[verb].items():
-            service, resource, context = TABLES["resources"][name]
+            service, resource, context = EXPECTED_PERMISSIONS["resources"][name]
             for action in actions:
                 request = {"action": f"{service}:{action}", "resource": resource}
                 expected += [request | {"context": context, "allowed": verb == "may"}]
@@ -55,15 +57,17 @@ def check(statements: list[dict[str, Any]], table: dict[str, Any]) -> None:
         assert verdict == row, f"tests/ops/permissions.yaml says {row}"
 
 
-@pytest.mark.parametrize("role", TABLES["roles"])
-def test_role_may_do_what_its_table_says(role: str) -> None:
-    check(statements(role), TABLES["roles"][role])
+@pytest.mark.parametrize("role", EXPECTED_PERMISSIONS["roles"])
+def test_role_allows_and_denies_the_actions_listed_in_permissions_yaml(
+    role: str,
+) -> None:
+    check(statements(role), EXPECTED_PERMISSIONS["roles"][role])
 
 
-def test_bucket_refuses_to_overwrite_an_artifact() -> None:
+def test_bucket_policy_denies_overwriting_artifacts_and_unencrypted_reads() -> None:
     # The program does not evaluate bucket policies, so add the refusals to a role that may do all.
     refusals = statements("ArtifactBucketPolicy")
     for statement in refusals:
         del statement["Principal"]
     everything = {"Effect": "Allow", "Action": "*", "Resource": "*"}
-    check([everything, *refusals], TABLES["bucket"])
+    check([everything, *refusals], EXPECTED_PERMISSIONS["bucket"])

@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "unpacked"
 
 
-def test_packed_suite_runs_without_the_checkout_and_without_credentials(
+def test_packed_contract_suite_runs_without_the_checkout_and_aws_credentials(
     folder: Path, service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "suite/conftest.py").write_text(RECORDER)
@@ -56,7 +56,7 @@ def test_packed_suite_runs_without_the_checkout_and_without_credentials(
     assert "AWS_ACCESS_KEY_ID" not in record["variables"]
 
 
-def test_packed_suite_reports_that_no_service_answers(
+def test_packed_contract_suite_reports_a_service_that_does_not_respond(
     folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert programs.run_suite(folder, "http://127.0.0.1:1/v1", "any", "-q") == 2
@@ -64,7 +64,7 @@ def test_packed_suite_reports_that_no_service_answers(
     assert message in capfd.readouterr().out
 
 
-def test_git_says_which_commit_is_older_and_fails_for_an_unknown_commit(
+def test_is_older_compares_two_commits_and_fails_for_an_unknown_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     git(tmp_path, "init", "-q")
@@ -80,7 +80,7 @@ def test_git_says_which_commit_is_older_and_fails_for_an_unknown_commit(
         programs.is_older("f" * 40, "HEAD")
 
 
-def test_sam_runs_in_a_folder_and_prints_to_the_terminal(
+def test_sam_runs_in_the_given_folder_and_prints_to_the_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(programs, "SAM", "/bin/sh")

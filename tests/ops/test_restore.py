@@ -69,7 +69,7 @@ def stage(live: Account) -> Stage:
     return live.stage
 
 
-def test_plan_has_a_line_for_each_missing_item(
+def test_plan_lists_and_prints_each_item_that_is_missing_from_the_table(
     stage: Stage, clock: Mock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put("animals", COUNTER | {"value": 6}, RECORD)
@@ -89,7 +89,7 @@ def test_plan_has_a_line_for_each_missing_item(
     clock.sleep.assert_called_with(10 / 1500)
 
 
-def test_changed_animal_and_then_its_missing_record_are_restored(
+def test_changed_animal_and_its_missing_idempotency_record_are_restored(
     stage: Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put("animals", COUNTER, DAMAGED)
@@ -102,7 +102,7 @@ def test_changed_animal_and_then_its_missing_record_are_restored(
     assert "aws dynamodb delete-table --table-name copy\n" in capsys.readouterr().out
 
 
-def test_items_that_changed_since_the_plan_are_skipped(stage: Stage) -> None:
+def test_items_that_changed_after_the_plan_was_made_are_skipped(stage: Stage) -> None:
     put("animals", COUNTER, RECORD | {"name": "damaged"})
     plan(stage, "copy")
     later = [COUNTER, RECORD | {"name": "changed"}, MIA | {"name": "Zoe"}]
@@ -114,7 +114,7 @@ def test_items_that_changed_since_the_plan_are_skipped(stage: Stage) -> None:
     assert items("animals") == later
 
 
-def test_record_without_its_animal_is_skipped(stage: Stage) -> None:
+def test_idempotency_record_without_its_animal_is_skipped(stage: Stage) -> None:
     put("animals", COUNTER, ZOE)
     plan(stage, "copy")
 
@@ -124,7 +124,9 @@ def test_record_without_its_animal_is_skipped(stage: Stage) -> None:
     assert items("animals") == [COUNTER, ZOE]
 
 
-def test_items_created_by_other_clients_go_into_a_separate_plan(stage: Stage) -> None:
+def test_items_that_other_clients_created_after_the_copy_get_a_separate_plan(
+    stage: Stage,
+) -> None:
     put("animals", COUNTER, RECORD_OF_ZOE, ZOE)
     plan(stage, "copy")
 
@@ -135,7 +137,7 @@ def test_items_created_by_other_clients_go_into_a_separate_plan(stage: Stage) ->
     assert items("animals") == [COUNTER, RECORD, MIA]
 
 
-def test_expired_idempotency_record_is_not_planned(stage: Stage, clock: Mock) -> None:
+def test_plan_leaves_out_expired_idempotency_records(stage: Stage, clock: Mock) -> None:
     put("animals", COUNTER, MIA)
     clock.time.return_value = 1_086_406
 
@@ -144,7 +146,7 @@ def test_expired_idempotency_record_is_not_planned(stage: Stage, clock: Mock) ->
     assert PLAN.read_text() == ""
 
 
-def test_revocation_before_or_after_the_plan_is_not_undone(live: Account) -> None:
+def test_key_revocation_before_or_after_the_plan_is_not_undone(live: Account) -> None:
     make_copy(live, "keys", {"hash": "a"}, {"hash": "b"})
     revoked = [{"hash": "a", "revoked": 1}, {"hash": "b", "revoked": 1, "pk": 1}]
     put("keys", revoked[0], {"hash": "b", "pk": 1})
@@ -168,7 +170,7 @@ def test_revocation_before_or_after_the_plan_is_not_undone(live: Account) -> Non
         (0, 20_000, 20_000),
     ],
 )
-def test_printed_command_raises_the_counter_above_each_id_and_never_lowers_it(
+def test_printed_aws_command_raises_the_id_counter_and_never_lowers_it(
     stage: Stage, planned: Any, later: Any, raised: int
 ) -> None:
     damaged_id = 10**12
@@ -185,7 +187,7 @@ def test_printed_command_raises_the_counter_above_each_id_and_never_lowers_it(
     plan(stage, "copy")
 
 
-def test_plan_that_exists_is_not_replaced(stage: Stage) -> None:
+def test_existing_plan_is_not_overwritten(stage: Stage) -> None:
     put("animals", COUNTER)
     plan(stage, "copy")
 
@@ -193,7 +195,7 @@ def test_plan_that_exists_is_not_replaced(stage: Stage) -> None:
         plan(stage, "copy")
 
 
-def test_table_that_is_no_copy_is_refused(live: Account) -> None:
+def test_plan_from_a_table_that_is_not_a_copy_is_refused(live: Account) -> None:
     with pytest.raises(DeploymentError, match="animals is not a copy of a table"):
         plan(live.stage, "animals")
 
@@ -201,7 +203,7 @@ def test_table_that_is_no_copy_is_refused(live: Account) -> None:
 @pytest.mark.parametrize(
     "line", ['{"table": "others", "current": {}, "copied": {}}', '{"table": "anim']
 )
-def test_damaged_line_is_refused_before_anything_is_written(
+def test_plan_with_an_invalid_line_is_refused_before_anything_is_written(
     stage: Stage, line: str
 ) -> None:
     put("animals", COUNTER)

@@ -20,12 +20,12 @@ SETTINGS = read(Path(__file__).with_name("settings.yaml"))
 
 
 @pytest.mark.parametrize("file", SETTINGS)
-def test_file_has_order_rights_and_conditions(file: str) -> None:
+def test_file_has_the_settings_listed_in_settings_yaml(file: str) -> None:
     document, expected = read(ROOT / file), SETTINGS[file]
     assert {each: jmespath.search(each, document) for each in expected} == expected
 
 
-def test_weekly_scan_reads_each_lock_file() -> None:
+def test_weekly_scan_covers_every_lock_file() -> None:
     workflow = (ROOT / ".github/workflows/weekly.yml").read_text()
     commands = [line for line in workflow.splitlines() if "git ls-files" in line]
 
@@ -39,6 +39,6 @@ def test_weekly_scan_reads_each_lock_file() -> None:
     assert sorted(scanned) == sorted(str(file.relative_to(ROOT)) for file in files)
 
 
-def test_ci_asks_for_coverage() -> None:
+def test_makefile_measures_coverage_in_ci() -> None:
     makefile = (ROOT / "Makefile").read_text()
     assert '-m "not slow" $(if $(CI),--cov)' in makefile

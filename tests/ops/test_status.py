@@ -22,7 +22,7 @@ def sound(live: Account) -> Account:
     return live
 
 
-def test_sound_stage_passes_the_suite_of_the_commit_that_it_runs(
+def test_check_of_a_healthy_stage_runs_the_contract_suite_of_the_live_commit(
     sound: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
     check_stage(sound.stage)
@@ -32,7 +32,7 @@ def test_sound_stage_passes_the_suite_of_the_commit_that_it_runs(
 
 
 @pytest.mark.parametrize("fault", CASES["faults"], ids=lambda fault: fault["line"])
-def test_fault_is_reported_in_one_line(
+def test_fault_of_a_stage_is_reported_in_one_line(
     sound: Account, fault: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sound.answers |= fault
@@ -40,7 +40,7 @@ def test_fault_is_reported_in_one_line(
     assert fault["line"] in capsys.readouterr().out.splitlines()
 
 
-def test_commit_that_has_not_passed_its_check_is_reported(
+def test_running_commit_that_has_not_passed_its_check_is_reported(
     sound: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_last_good(sound.stage, "ape")
@@ -49,7 +49,7 @@ def test_commit_that_has_not_passed_its_check_is_reported(
     assert line in capsys.readouterr().out
 
 
-def test_client_key_that_expires_soon_is_reported(
+def test_api_key_that_expires_soon_is_reported(
     sound: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tomorrow = int(time.time()) + 86_400
@@ -58,7 +58,7 @@ def test_client_key_that_expires_soon_is_reported(
     assert f" (bob) expires on {time.ctime(tomorrow)}\n" in capsys.readouterr().out
 
 
-def test_drift_and_a_failed_detection_fail_the_check(
+def test_stack_drift_and_failed_drift_detection_are_reported_as_problems(
     sound: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sound.answers |= CASES["drift"]
@@ -78,7 +78,7 @@ def test_drift_and_a_failed_detection_fail_the_check(
     assert filters == [["MODIFIED", "DELETED"]]
 
 
-def test_failing_check_is_named_and_the_other_checks_still_run(
+def test_check_that_raises_an_error_is_reported_and_the_others_still_run(
     sound: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sound.client("dynamodb").delete_table(TableName="keys")
@@ -95,7 +95,7 @@ def test_missing_stack_is_reported(account: Account) -> None:
         status(account.stage)
 
 
-def test_stack_that_blocks_deployments_is_reported_with_the_next_command(
+def test_stack_that_blocks_deployments_is_reported_with_the_command_to_run(
     sound: Account,
 ) -> None:
     stack = {"StackStatus": "UPDATE_ROLLBACK_FAILED"}

@@ -24,7 +24,7 @@ from tests.rehearsal.conftest import IS_ON_AWS, STAGE, remove_stack, tables
 from tools import ROOT
 from tools.packaging.targets import artifact_path
 
-BUILT = artifact_path("arm64" if IS_ON_AWS else "x86_64")
+ARTIFACT = artifact_path("arm64" if IS_ON_AWS else "x86_64")
 # No name on GitHub begins with a hyphen, so the roles trust no repository.
 REPOSITORY = [
     "Owner=-",
@@ -51,7 +51,7 @@ WORD = "requested"
 
 def deploy_as(stage: Stage, folder: Path, commit: str, **changes: str) -> None:
     """Deploy the built artifact as a commit, after replacing texts in its template."""
-    shutil.unpack_archive(BUILT, folder)
+    shutil.unpack_archive(ARTIFACT, folder)
     (folder / "COMMIT").write_text(commit)
     template = folder / "template.yaml"
     text = template.read_text()
@@ -82,7 +82,7 @@ def last_good_and_memory(stage: Stage) -> tuple[str, int]:
 
 @plain_sam
 @pytest.mark.role("administrator")
-def test_plain_sam_deploy_makes_a_stage_that_lists_no_animals(
+def test_plain_sam_deploy_creates_a_working_stage_without_animals(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # sam looks for the functions' Python on PATH.
@@ -94,13 +94,13 @@ def test_plain_sam_deploy_makes_a_stage_that_lists_no_animals(
 
 
 @pytest.mark.role("administrator")
-def test_bootstrap_prepares_the_account_for_the_stage(stage: Stage) -> None:
+def test_bootstrap_stack_can_be_created(stage: Stage) -> None:
     bootstrap.create(stage, REPOSITORY)
 
 
 @plain_sam
 @pytest.mark.role("administrator")
-def test_stack_with_a_permissions_boundary_refuses_a_plain_sam_deploy(
+def test_plain_sam_deploy_fails_on_a_stack_with_a_permissions_boundary(
     stage: Stage,
 ) -> None:
     boundary = f"PermissionsBoundary={stage.account['PermissionsBoundaryArn']}"
@@ -126,12 +126,14 @@ Outputs:
     assert last_good_and_memory(stage) == ("", 1024)
 
 
-def test_deployed_commit_is_the_last_good_one(stage: Stage, tmp_path: Path) -> None:
+def test_first_deployed_commit_becomes_the_last_good_one(
+    stage: Stage, tmp_path: Path
+) -> None:
     deploy_as(stage, tmp_path, "first")
     assert last_good_and_memory(stage) == ("first", 1024)
 
 
-def test_next_commit_goes_live_with_its_message_and_its_memory(
+def test_second_commit_goes_live_with_its_own_message_and_memory_size(
     stage: Stage, tmp_path: Path
 ) -> None:
     changes = {"Default: 1024": "Default: 512", WORD: "desired"}
@@ -139,7 +141,7 @@ def test_next_commit_goes_live_with_its_message_and_its_memory(
     assert last_good_and_memory(stage) == ("second", 512)
 
 
-def test_deployment_that_fails_its_check_is_rolled_back(
+def test_deployment_that_fails_the_contract_suite_is_rolled_back(
     stage: Stage, tmp_path: Path
 ) -> None:
     with pytest.raises(DeploymentError, match=r"third failed: .*\n.* runs second$"):
@@ -149,7 +151,7 @@ def test_deployment_that_fails_its_check_is_rolled_back(
     assert last_good_and_memory(stage) == ("second", 512)
 
 
-def test_rollback_deploys_the_older_commit_again(stage: Stage) -> None:
+def test_rollback_deploys_the_first_commit_again(stage: Stage) -> None:
     rollback(stage, "fir")
     assert last_good_and_memory(stage) == ("first", 1024)
 
@@ -185,14 +187,16 @@ def test_repair_restores_a_deleted_animal_while_clients_add_others(
 
 
 @pytest.mark.role("CheckRole")
-def test_check_finds_only_the_unconfirmed_subscription_on_aws(stage: Stage) -> None:
-    unconfirmed = pytest.raises(DeploymentError, match=r"^1 problems")
-    with unconfirmed if IS_ON_AWS else nullcontext():
+def test_check_finds_no_problem_except_the_unconfirmed_subscription_on_aws(
+    stage: Stage,
+) -> None:
+    raises_one_problem = pytest.raises(DeploymentError, match=r"^1 problems")
+    with raises_one_problem if IS_ON_AWS else nullcontext():
         check_stage(stage)
 
 
 @pytest.mark.role("administrator")
-def test_check_finds_three_changes_that_nobody_deployed(stage: Stage) -> None:
+def test_check_finds_three_changes_made_outside_of_a_deployment(stage: Stage) -> None:
     stage.client("dynamodb").update_table(
         TableName=stage.outputs()["AnimalsTableName"],
         DeletionProtectionEnabled=False,
@@ -208,7 +212,7 @@ def test_check_finds_three_changes_that_nobody_deployed(stage: Stage) -> None:
 
 
 @pytest.mark.role("OperatorRole")
-def test_operator_may_change_the_throttling_of_the_stage(stage: Stage) -> None:
+def test_operator_role_can_change_the_throttling_of_the_stage(stage: Stage) -> None:
     rate = {"op": "replace", "path": "/*/*/throttling/rateLimit", "value": "499"}
     stage.client("apigateway").update_stage(
         restApiId=physical_id(stage, "Api"),
@@ -218,7 +222,9 @@ def test_operator_may_change_the_throttling_of_the_stage(stage: Stage) -> None:
 
 
 @pytest.mark.role("administrator")
-def test_tables_outlast_the_protected_stack_when_it_is_deleted(stage: Stage) -> None:
+def test_stack_is_protected_from_deletion_and_its_tables_outlast_it(
+    stage: Stage,
+) -> None:
     with pytest.raises(ClientError, match=r"(?i)protect"):
         stage.client("cloudformation").delete_stack(StackName=stage.stack)
     remove_stack(stage.stack)
