@@ -33,7 +33,7 @@ SDK = Session()
 
 
 @pytest.mark.parametrize("file", sorted(FILES), ids=lambda file: file.name)
-def test_commands_and_linked_files_of_a_document_exist(file: Path) -> None:
+def test_commands_and_files_that_a_document_refers_to_exist(file: Path) -> None:
     text = file.read_text()
     # A command follows a backtick or begins a line; elsewhere, "make" is an English word.
     pattern = r"(?:`|^ *)(?:\S*/)?(make|animal-store) ([a-z][a-z-]+)"
@@ -68,7 +68,7 @@ def test_readme_shows_the_commands_that_make_run_prints_and_their_responses(
             assert subprocess.getoutput(command).splitlines()[-1] == response
 
 
-def test_editor_starts_a_module_that_can_be_run() -> None:
+def test_vscode_launch_configurations_start_an_existing_module() -> None:
     text = (ROOT / ".vscode/launch.json").read_text()
     configurations = json.loads(text)["configurations"]
     (module,) = {configuration["module"] for configuration in configurations}

@@ -47,7 +47,7 @@ def import_file(
         (" Status, Category_ID , Name\n sold , 3 , Œdipe\n\n,,\n", "utf-8"),
     ],
 )
-def test_files_of_spreadsheets_and_shells_are_imported(
+def test_csv_files_written_by_spreadsheets_or_shells_are_imported(
     import_file: Any, content: str, encoding: str
 ) -> None:
     with serve(reply(REX)) as server:
@@ -57,7 +57,7 @@ def test_files_of_spreadsheets_and_shells_are_imported(
     assert request.json == {"name": "Œdipe", "categoryId": 3, "status": "sold"}
 
 
-def test_rows_of_a_file_are_added_once_and_those_of_a_changed_file_again(
+def test_rows_are_added_once_but_all_rows_of_a_changed_file_are_added_again(
     import_file: Any, service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("API_KEY", service.api_key)
@@ -71,7 +71,7 @@ def test_rows_of_a_file_are_added_once_and_those_of_a_changed_file_again(
     )
 
 
-def test_wrong_cells_are_named_with_their_rows_and_nothing_is_added(
+def test_invalid_cells_are_reported_with_their_row_and_nothing_is_added(
     import_file: Any,
 ) -> None:
     with serve(reply(REX)) as server:
@@ -91,7 +91,7 @@ def test_wrong_cells_are_named_with_their_rows_and_nothing_is_added(
     assert server.received == []
 
 
-def test_import_outlasts_a_minute_without_the_service(
+def test_import_retries_for_more_than_a_minute_while_the_service_is_down(
     import_file: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []

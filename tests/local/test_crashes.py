@@ -36,7 +36,9 @@ def create_until_killed(http: httpx2.Client, ids: dict[str, int], name: str) -> 
 
 
 @pytest.mark.slow
-def test_killed_service_loses_and_duplicates_no_animal(tmp_path: Path) -> None:
+def test_service_that_is_killed_neither_loses_nor_duplicates_animals(
+    tmp_path: Path,
+) -> None:
     created_ids: dict[str, int] = {}
     unanswered = [uuid.uuid4().hex for _ in range(CLIENTS)]
     for _ in range(KILLS):

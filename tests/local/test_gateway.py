@@ -36,7 +36,7 @@ def get(gateway: Gateway, path: str, **request: Any) -> httpx2.Response:
     return client.request("GET", path, **request)
 
 
-def test_function_gets_the_event_of_a_rest_api(gateway: Gateway) -> None:
+def test_function_gets_the_event_that_a_rest_api_would_send(gateway: Gateway) -> None:
     headers = [("X-Forwarded-For", "6.6.6.6"), ("A", "1"), ("A", "2")]
     headers.append(("Content-Type", "Application/JSON; q=1"))
 
@@ -68,7 +68,7 @@ def test_function_gets_the_event_of_a_rest_api(gateway: Gateway) -> None:
     }
 
 
-def test_route_with_a_fixed_segment_precedes_one_with_a_parameter(
+def test_route_with_a_fixed_segment_takes_precedence_over_a_path_parameter(
     tmp_path: Path,
 ) -> None:
     document = read(ROOT / "template.yaml")
@@ -86,7 +86,9 @@ def test_route_with_a_fixed_segment_precedes_one_with_a_parameter(
     assert route.function == "GetPetFunction"
 
 
-def test_intrinsic_function_other_than_ref_is_refused(tmp_path: Path) -> None:
+def test_intrinsic_function_other_than_ref_in_the_template_is_refused(
+    tmp_path: Path,
+) -> None:
     document = read(ROOT / "template.yaml")
     document["Globals"]["Function"]["Handler"] = {"Fn::Sub": "app.handler"}
     file = tmp_path / "template.json"
@@ -103,7 +105,7 @@ def test_intrinsic_function_other_than_ref_is_refused(tmp_path: Path) -> None:
         (SystemExit, "\nSystemExit\n"),
     ],
 )
-def test_failed_function_is_logged_and_answered_with_502(
+def test_failure_of_a_function_is_logged_and_leads_to_a_502_response(
     gateway: Gateway,
     capsys: pytest.CaptureFixture[str],
     error: Any,
@@ -120,7 +122,9 @@ def test_failed_function_is_logged_and_answered_with_502(
     assert logged in log
 
 
-def test_firewall_blocks_two_keys_even_on_an_unknown_path(gateway: Gateway) -> None:
+def test_firewall_blocks_two_authorization_headers_even_on_an_unknown_path(
+    gateway: Gateway,
+) -> None:
     gateway.template.firewall = load_template(Waf="true").firewall
 
     headers = [("Authorization", f"Bearer {EXAMPLE_KEY}")] * 2
@@ -137,7 +141,7 @@ def test_firewall_blocks_two_keys_even_on_an_unknown_path(gateway: Gateway) -> N
         (f"bearer  {EXAMPLE_KEY} ", "this store does not have the key, or"),
     ],
 )
-def test_log_says_why_a_request_is_unauthorized(
+def test_log_message_says_why_a_request_is_unauthorized(
     gateway: Gateway,
     caplog: pytest.LogCaptureFixture,
     authorization: str,
@@ -153,7 +157,9 @@ def test_log_says_why_a_request_is_unauthorized(
     assert message.startswith(f"401: {reason}")
 
 
-def test_9000_parameters_take_less_than_half_a_second(gateway: Gateway) -> None:
+def test_request_with_9000_parameters_is_handled_within_half_a_second(
+    gateway: Gateway,
+) -> None:
     query = "&".join(f"n{number}" for number in range(9000))
 
     started = time.process_time()

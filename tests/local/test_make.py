@@ -42,7 +42,7 @@ def run_recipe(folder: Path, command: str, **variables: str) -> str:
     return run(*make, cwd=ROOT, timeout_s=60, **variables)
 
 
-def test_recipe_gets_only_variables_for_network_and_identity(tmp_path: Path) -> None:
+def test_make_recipe_gets_only_allowed_environment_variables(tmp_path: Path) -> None:
     variables = {name: os.environ.get(name, "1") for name in BLOCKED | PASSED_ON}
 
     output = run_recipe(tmp_path, "env", **variables)
@@ -51,7 +51,7 @@ def test_recipe_gets_only_variables_for_network_and_identity(tmp_path: Path) -> 
     assert names & variables.keys() == PASSED_ON
 
 
-def test_recipe_gets_no_settings_of_the_shell(tmp_path: Path) -> None:
+def test_make_recipe_ignores_bash_settings_of_the_caller(tmp_path: Path) -> None:
     (tmp_path / "more.sh").write_text("echo of a file\n")
     settings = {
         "BASH_ENV": f"{tmp_path}/more.sh",
@@ -74,12 +74,14 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_install_does_nothing_in_an_installed_environment(checkout: Path) -> None:
+def test_make_install_does_nothing_if_the_environment_is_installed(
+    checkout: Path,
+) -> None:
     run("make", "-q", "install", cwd=checkout)  # -q fails if make would do anything
 
 
 @pytest.mark.parametrize("interpreter", ["sh", "python-that-was-removed"])
-def test_environment_of_another_folder_is_installed_again(
+def test_environment_made_for_another_folder_is_reinstalled(
     checkout: Path, interpreter: str
 ) -> None:
     program = checkout / ".venv/bin/python"

@@ -15,7 +15,7 @@ from tests.support.processes import environment
 from tools import ROOT
 
 
-def test_run_answers_requests_after_the_reader_of_its_output_has_ended(
+def test_run_still_answers_requests_after_the_reader_of_its_output_exits(
     tmp_path: Path,
 ) -> None:
     with subprocess.Popen(
@@ -36,7 +36,7 @@ def test_run_answers_requests_after_the_reader_of_its_output_has_ended(
     assert statuses == [401, 401, 401]
 
 
-def test_child_programs_get_no_python_variables_and_their_failure_is_reported(
+def test_child_process_gets_no_python_variables_and_its_failure_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def app(**_: str) -> None:

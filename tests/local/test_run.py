@@ -48,7 +48,7 @@ def test_console_shows_the_url_of_the_docs_and_each_request(
     assert '"Operation":"listPets"' in (service.data / "functions.log").read_text()
 
 
-def test_request_target_in_absolute_form_may_name_only_this_machine(
+def test_absolute_request_target_is_accepted_only_with_a_local_host_name(
     service: RunningService,
 ) -> None:
     # A client sends such a target to its proxy, and here the proxy is the service.
@@ -61,13 +61,15 @@ def test_request_target_in_absolute_form_may_name_only_this_machine(
     assert [response.status_code for response in responses] == [200, 400]
 
 
-def test_served_document_names_this_server(service: RunningService) -> None:
+def test_served_openapi_document_has_the_url_of_this_server(
+    service: RunningService,
+) -> None:
     document = service.http.get(f"{service.origin}/openapi.yaml").text
 
     assert f"\nservers:\n- url: {service.base_url}\n" in document
 
 
-def test_listener_has_the_loopback_address_and_tcp_nodelay(
+def test_listener_uses_the_loopback_address_and_tcp_nodelay(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PORT", "0")
@@ -86,7 +88,7 @@ def test_invoke_uses_its_own_store_with_six_animals(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["events"]
 
 
-def test_invoke_exits_with_1_if_the_response_is_500(tmp_path: Path) -> None:
+def test_invoke_exits_with_status_1_if_the_response_is_500(tmp_path: Path) -> None:
     responses = [{}, {"statusCode": 500}]
     with mock.patch("ops.cli.events.Gateway.invoke", side_effect=responses):
         result = command(tmp_path, "invoke", f"{ROOT}/events/list-200.json")
@@ -115,7 +117,7 @@ def test_invoke_says_why_a_file_is_not_an_event(
     assert message.startswith(f"{file} is not an event of API Gateway: {reason}")
 
 
-def test_store_of_another_version_is_refused_until_reset_renames_it(
+def test_local_store_of_another_version_is_refused_until_reset_renames_it(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "store").mkdir()
@@ -130,7 +132,7 @@ def test_store_of_another_version_is_refused_until_reset_renames_it(
     assert command(tmp_path, "run").exit_code == 0
 
 
-def test_settings_of_the_user_cannot_send_requests_to_aws(tmp_path: Path) -> None:
+def test_aws_settings_of_the_user_cannot_direct_requests_to_aws(tmp_path: Path) -> None:
     (tmp_path / ".aws").mkdir()
     config = "[default]\nignore_configured_endpoint_urls = true\n"
     (tmp_path / ".aws/config").write_text(config)
@@ -169,7 +171,7 @@ def test_run_keeps_its_api_key_until_the_key_is_revoked(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_contract_holds_on_dynamodb_local(tmp_path: Path) -> None:
+def test_service_on_dynamodb_local_passes_the_contract_suite(tmp_path: Path) -> None:
     with (
         dynamodb_local.serve() as endpoint,
         layer_copy(),
@@ -201,7 +203,7 @@ def test_animals_survive_a_restart_of_the_service(tmp_path: Path) -> None:
         ("DATA", f"{ROOT}/README.md", f"DATA={ROOT}/README.md cannot be used: "),
     ],
 )
-def test_run_names_a_setting_that_it_cannot_use(
+def test_run_reports_an_unusable_port_or_data_folder(
     tmp_path: Path, name: str, value: str, reason: str
 ) -> None:
     message = str(command(tmp_path, "run", **{name: value}).exception)
@@ -210,7 +212,7 @@ def test_run_names_a_setting_that_it_cannot_use(
 
 
 @pytest.mark.parametrize("name", ["run", "reset"])
-def test_run_and_reset_refuse_a_folder_that_is_in_use(
+def test_run_and_reset_refuse_a_data_folder_that_is_in_use(
     service: RunningService, name: str
 ) -> None:
     message = str(command(service.data, name).exception)
@@ -219,7 +221,7 @@ def test_run_and_reset_refuse_a_folder_that_is_in_use(
     assert (service.data / "store").exists()
 
 
-def test_new_data_folder_is_ignored_by_git_and_only_its_owner_can_read_it(
+def test_new_data_folder_is_ignored_by_git_and_readable_only_by_its_owner(
     tmp_path: Path,
 ) -> None:
     command(Path("~/x"), "run", HOME=str(tmp_path))
@@ -232,7 +234,9 @@ def test_new_data_folder_is_ignored_by_git_and_only_its_owner_can_read_it(
 
 
 @pytest.mark.slow
-def test_service_restarts_each_time_a_file_is_replaced(tmp_path: Path) -> None:
+def test_service_with_reload_restarts_each_time_the_template_is_replaced(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "functions").mkdir()
     (tmp_path / "layers").mkdir()
     template, new = tmp_path / "template.yaml", tmp_path / "new"

@@ -20,7 +20,7 @@ def _empty_store() -> None:
     empty_store()
 
 
-def test_increments_through_two_connections_to_one_file_are_all_counted(
+def test_concurrent_increments_through_two_connections_are_all_counted(
     tmp_path: Path,
 ) -> None:
     def count(store: Database) -> int:
@@ -42,7 +42,7 @@ def test_increments_through_two_connections_to_one_file_are_all_counted(
     assert sorted(numbers) == [*range(1, 51)]
 
 
-def test_file_that_is_no_database_is_refused_and_not_changed(tmp_path: Path) -> None:
+def test_file_that_is_not_a_database_is_refused_and_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "store"
     path.write_text("animals")
 
@@ -111,7 +111,7 @@ def test_file_that_is_no_database_is_refused_and_not_changed(tmp_path: Path) -> 
         ),
     ],
 )
-def test_refused_request_is_explained_and_changes_nothing(
+def test_refused_request_gets_an_explanation_and_changes_nothing(
     operation: str, parameters: dict[str, Any], message: str
 ) -> None:
     before = items()
@@ -143,14 +143,14 @@ def test_transaction_writes_nothing_if_one_of_its_conditions_fails() -> None:
     assert items("new") == []
 
 
-def test_repeated_transaction_with_the_same_token_succeeds() -> None:
+def test_transaction_repeated_with_the_same_token_succeeds() -> None:
     transaction: Any = {"ClientRequestToken": "1", "TransactItems": [put_new("new")]}
 
     for _ in range(2):
         assert ask("TransactWriteItems", ANIMALS, **transaction) == {}
 
 
-def test_query_of_an_index_returns_a_sorted_page_and_its_last_key() -> None:
+def test_index_query_returns_a_sorted_page_and_the_last_evaluated_key() -> None:
     for partition, number in [("other", "10"), ("pet", "-3"), ("pet", "-30")]:
         key = {"pk": {"S": partition}, "id": {"N": number}}
         item = key | {"status": {"S": "new"}}

@@ -31,11 +31,11 @@ pytestmark = pytest.mark.skipif(
 )
 
 TEMPLATE = load_template()
-BUNDLE = TEMPLATE.environment["AWS_CA_BUNDLE"].removeprefix("/opt/")
+CERTIFICATE_BUNDLE = TEMPLATE.environment["AWS_CA_BUNDLE"].removeprefix("/opt/")
 UNCHECKED_HASH = b"\1\0\0\0"  # PEP 552: Python does not compare the source
 
 # Calls a handler with an event, prints its response, and then loads the logger for failures.
-CALL = """
+HANDLER_CALL = """
 import json, logging, sys, types
 logging.basicConfig(level=logging.INFO)  # as Lambda's runtime does for JSON logs, to stderr here
 function, layer, event = sys.argv[1:]
@@ -59,7 +59,9 @@ def built_layer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_layer_has_libraries_licences_and_certificates(built_layer: Path) -> None:
+def test_layer_has_licences_certificates_and_pydantic_core_for_arm64_and_x86_64(
+    built_layer: Path,
+) -> None:
     assert sorted(library.name for library in built_layer.rglob("*.so")) == [
         "_pydantic_core.cpython-313-aarch64-linux-gnu.so",
         "_pydantic_core.cpython-313-x86_64-linux-gnu.so",
@@ -68,7 +70,7 @@ def test_layer_has_libraries_licences_and_certificates(built_layer: Path) -> Non
     assert len(packages) == 8
     for package in packages:
         assert list(package.rglob("LICEN*"))
-    assert (built_layer / BUNDLE).exists()
+    assert (built_layer / CERTIFICATE_BUNDLE).exists()
 
 
 @pytest.mark.slow
@@ -79,8 +81,18 @@ def test_function_needs_only_the_layer_and_the_standard_library(
     """Python finds no other packages, because it runs with -I and -S."""
     code = TEMPLATE.functions[function].code
     event = ROOT / "events/list-401.json"  # has no key
-    command = (sys.executable, "-ISBc", CALL, code, built_layer / "python", event)
-    variables = {"AWS_CA_BUNDLE": f"{built_layer}/{BUNDLE}", "AWS_DEFAULT_REGION": "x"}
+    command = (
+        sys.executable,
+        "-ISBc",
+        HANDLER_CALL,
+        code,
+        built_layer / "python",
+        event,
+    )
+    variables = {
+        "AWS_CA_BUNDLE": f"{built_layer}/{CERTIFICATE_BUNDLE}",
+        "AWS_DEFAULT_REGION": "x",
+    }
 
     output = run(*command, cwd=ROOT, timeout_s=60, **TEMPLATE.environment | variables)
 
@@ -103,7 +115,9 @@ ENDPOINTS = [
 ]
 
 
-def test_reduced_sdk_has_the_endpoints_of_all_regions(tmp_path: Path) -> None:
+def test_reduced_sdk_data_still_gives_the_dynamodb_endpoint_of_each_region(
+    tmp_path: Path,
+) -> None:
     sdk_data_folder = Path(botocore.__file__).with_name("data")
     shutil.copytree(sdk_data_folder / "dynamodb", tmp_path / "dynamodb")
     for file in sdk_data_folder.glob("*.json"):
@@ -119,7 +133,9 @@ def test_reduced_sdk_has_the_endpoints_of_all_regions(tmp_path: Path) -> None:
         assert client.meta.endpoint_url == f"https://{host}"
 
 
-def test_layer_has_the_five_certificates_of_amazon(tmp_path: Path) -> None:
+def test_certificate_bundle_has_the_five_amazon_root_certificates(
+    tmp_path: Path,
+) -> None:
     bundle = Path(botocore.__file__).with_name("cacert.pem")
 
     layer.write_amazon_roots(bundle, tmp_path / "roots.pem")
@@ -128,7 +144,7 @@ def test_layer_has_the_five_certificates_of_amazon(tmp_path: Path) -> None:
     assert len(context.get_ca_certs()) == 5
 
 
-def test_libraries_are_locked_wheels_for_the_architecture(
+def test_layer_installs_only_locked_wheels_for_the_target_architecture(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commands = []
@@ -178,7 +194,7 @@ def test_build_leaves_out_uncommitted_changes_and_prints_them(
     assert "changes:\n M app.py\n" in capsys.readouterr().out
 
 
-def test_bytecode_is_loaded_without_a_check_of_its_source(tmp_path: Path) -> None:
+def test_compiled_bytecode_tells_python_not_to_check_the_source(tmp_path: Path) -> None:
     module = tmp_path / "app.py"
     module.touch()
 
@@ -188,7 +204,9 @@ def test_bytecode_is_loaded_without_a_check_of_its_source(tmp_path: Path) -> Non
     assert compiled[4:8] == UNCHECKED_HASH
 
 
-def test_artifact_has_its_commit_architecture_and_code(tmp_path: Path) -> None:
+def test_artifact_contains_commit_architecture_code_and_contract_suite(
+    tmp_path: Path,
+) -> None:
     function = {"Type": "AWS::Serverless::Function", "Properties": {"CodeUri": "Code"}}
     template = {"Parameters": {"Architecture": {}}, "Resources": {"Code": function}}
     (tmp_path / "template.yaml").write_text(json.dumps(template))
@@ -217,5 +235,7 @@ def test_artifact_has_its_commit_architecture_and_code(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stage", ["staging", "production"])
-def test_stage_does_not_override_the_architecture_of_an_artifact(stage: str) -> None:
+def test_stage_settings_do_not_override_the_architecture_of_an_artifact(
+    stage: str,
+) -> None:
     assert "Architecture" not in parameters(stage)

@@ -6,6 +6,6 @@ from tests.support.processes import run
 from tools import ROOT
 
 
-def test_missing_python_of_the_variable_is_not_replaced_by_another() -> None:
+def test_python_variable_with_a_missing_interpreter_is_an_error() -> None:
     with pytest.raises(AssertionError, match="No usable Python found"):
         run(ROOT / "tools/find-python", cwd=ROOT, PYTHON="/usr/bin/none")

@@ -17,7 +17,9 @@ PLACES = [
 
 
 @pytest.mark.parametrize(("file", "pattern"), PLACES)
-def test_file_has_the_version_in_dot_python_version(file: str, pattern: str) -> None:
+def test_file_and_dot_python_version_have_the_same_python_version(
+    file: str, pattern: str
+) -> None:
     versions = re.findall(pattern, (ROOT / file).read_text())
 
     assert set(versions) == {PYTHON}

@@ -54,7 +54,7 @@ cached_outcome = cache(outcome)
 @pytest.mark.parametrize("attempts", [1, ALL_ATTEMPTS])
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("name", SUCCESSES)
-def test_operation_succeeds_or_answers_503_and_is_atomic(
+def test_operation_is_atomic_and_returns_success_or_503_if_dynamodb_fails(
     name: str, fault: str, attempts: int
 ) -> None:
     expected, items_after, calls = cached_outcome(name, 0)
@@ -84,7 +84,9 @@ REFUSALS[503] = (
 
 @pytest.mark.parametrize("status", REFUSALS)
 @pytest.mark.parametrize("name", SUCCESSES)
-def test_refusal_answers_500_or_503_and_writes_nothing(name: str, status: int) -> None:
+def test_call_refused_by_dynamodb_leads_to_500_or_503_and_writes_nothing(
+    name: str, status: int
+) -> None:
     _, _, calls = cached_outcome(name, 0)
     _, items_before, _ = cached_outcome(name, 0, *[LOST_REQUEST] * ALL_ATTEMPTS)
     for call, (operation, _) in enumerate(calls):

@@ -139,6 +139,6 @@ def history(seed: int, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> History
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_random_creations_are_neither_lost_nor_doubled(history: History) -> None:
+def test_random_creations_are_neither_lost_nor_duplicated(history: History) -> None:
     for _ in range(20):
         history.chance.choice([history.create, history.create, history.wait])()

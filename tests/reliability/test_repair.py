@@ -141,7 +141,7 @@ def history(
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_repairs_restore_each_item_of_a_copy_and_change_no_other(
+def test_repairs_restore_every_copied_item_and_leave_newer_items_unchanged(
     history: History,
 ) -> None:
     for _ in range(12):

@@ -22,13 +22,15 @@ program = false
 
 
 @pytest.mark.slow
-def test_starter_with_the_longest_name_passes_every_check(tmp_path: Path) -> None:
+def test_starter_with_the_longest_name_passes_make_check_and_make_test(
+    tmp_path: Path,
+) -> None:
     run("make", "starter", "NAME=encyclopedia", f"DEST={tmp_path}/service", cwd=ROOT)
 
     run("make", "check", "test", cwd=tmp_path / "service", timeout_s=1800)
 
 
-def test_first_commit_uses_only_the_author_of_personal_git_settings(
+def test_first_commit_takes_only_the_author_from_personal_git_settings(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -44,7 +46,7 @@ def test_first_commit_uses_only_the_author_of_personal_git_settings(
     assert b"pyproject.toml\n" in git(tmp_path / "service", "ls-files")
 
 
-def test_failed_formatting_leaves_no_folder(
+def test_no_folder_is_left_if_formatting_the_starter_fails(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("sys.prefix", str(tmp_path))
@@ -66,12 +68,14 @@ def test_failed_formatting_leaves_no_folder(
         ("response", "the code uses this name in functions"),
     ],
 )
-def test_unusable_name_is_refused(tmp_path: Path, name: str, message: str) -> None:
+def test_starter_with_an_unusable_name_is_refused(
+    tmp_path: Path, name: str, message: str
+) -> None:
     with pytest.raises(SystemExit, match=message):
         create_starter(name, tmp_path / "service")
 
 
-def test_existing_folder_is_refused(tmp_path: Path) -> None:
+def test_existing_destination_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="exists already"):
         create_starter("planet", tmp_path)
 
@@ -86,7 +90,7 @@ def test_renamed_words_keep_their_case_and_get_the_right_article() -> None:
     assert rename(r"\banimal_live \npets", "book") == r"\bbook_live \nbooks"
 
 
-def test_example_cursor_is_the_cursor_of_the_event() -> None:
+def test_computed_example_cursor_is_the_one_in_the_example_event() -> None:
     event = (ROOT / "events/list-200-cursor.json").read_text()
 
     assert example_cursor("pet") in event

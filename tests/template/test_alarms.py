@@ -35,7 +35,7 @@ for operation in openapi.OPERATIONS:
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_alarm_or_filter_is_as_its_row_says(name: str) -> None:
+def test_alarm_or_metric_filter_has_the_properties_in_alarms_yaml(name: str) -> None:
     assert name in RESOURCES, f"template.yaml lacks {name}: copy an operation's block"
     members = RESOURCES[name].items()
     properties = {key: value for key, value in members if value != "AWS::NoValue"}
@@ -52,7 +52,7 @@ def test_composite_alarm_combines_the_alarms_of_all_operations(alarm: str) -> No
     assert RESOURCES[alarm]["AlarmRule"] == " OR ".join(parts)
 
 
-def test_each_alarm_and_filter_has_a_row() -> None:
+def test_alarms_yaml_has_every_alarm_and_metric_filter() -> None:
     assert RESOURCES.keys() == ROWS.keys()
 
 
@@ -75,7 +75,7 @@ def matches(pattern: str, line: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("case", ACCESS_LOG["cases"])
-def test_line_of_the_access_log_is_counted_by_its_filters(case: str) -> None:
+def test_access_log_line_is_counted_by_the_expected_metric_filters(case: str) -> None:
     expected, members = ACCESS_LOG["cases"][case]
     line = ACCESS_LOG["line"] | members
 
@@ -86,7 +86,7 @@ def test_line_of_the_access_log_is_counted_by_its_filters(case: str) -> None:
     assert counting == expected
 
 
-def test_sample_lines_have_the_members_of_the_access_log() -> None:
+def test_sample_log_line_has_the_same_fields_as_the_access_log_format() -> None:
     api = STACK["Resources"]["Api"]["Properties"]
     numbers = re.sub(r":(\$[\w.]+)", r":0", api["AccessLogSetting"]["Format"])
     assert json.loads(numbers).keys() == ACCESS_LOG["line"].keys()

@@ -28,7 +28,9 @@ SAFEGUARDS = yaml.safe_load((ROOT / "tests/template/safeguards.yaml").read_text(
 
 
 @pytest.mark.parametrize("name_or_type", SAFEGUARDS)
-def test_resource_has_its_safeguards(name_or_type: str) -> None:
+def test_resource_has_the_properties_listed_in_safeguards_yaml(
+    name_or_type: str,
+) -> None:
     resources = []
     for stack in (PRODUCTION, STAGING):
         for name, resource in stack["Resources"].items():
@@ -40,12 +42,12 @@ def test_resource_has_its_safeguards(name_or_type: str) -> None:
             assert resource.get(member) == value
 
 
-def test_plain_sam_deploy_has_the_parameters_of_staging() -> None:
+def test_plain_sam_deploy_uses_the_parameters_of_staging_and_a_logging_role() -> None:
     role = {"ApiGatewayLoggingRole": "true"}
     assert parameters("default") == parameters("staging") | role
 
 
-def test_plain_sam_deploy_sets_the_role_for_access_logs_before_the_api() -> None:
+def test_plain_sam_deploy_sets_the_access_log_role_before_it_creates_the_api() -> None:
     resources = read_stage("default")["Resources"]
     account = resources["ApiGatewayAccount"]
     assert account["Properties"] == {"CloudWatchRoleArn": "LoggingRole.Arn"}
@@ -54,7 +56,7 @@ def test_plain_sam_deploy_sets_the_role_for_access_logs_before_the_api() -> None
     assert "After: !If [HasApiGatewayLoggingRole, !Ref ApiGatewayAccount," in TEXT
 
 
-def test_functions_time_out_before_the_gateway_and_start_with_a_canary() -> None:
+def test_functions_time_out_before_api_gateway_and_are_deployed_as_a_canary() -> None:
     functions = PRODUCTION["Globals"]["Function"]
     assert functions["Timeout"] < 29
     assert functions["DeploymentPreference"] == {
@@ -70,7 +72,7 @@ def test_production_without_an_alarm_email_is_refused() -> None:
     assert rule["Assertions"][0]["Assert"] is False
 
 
-def test_both_stages_replace_uploads_of_the_same_name() -> None:
+def test_sam_replaces_uploaded_files_of_the_same_name_in_both_stages() -> None:
     assert (ROOT / "samconfig.toml").read_text().count("\nforce_upload = true\n") == 2
 
 
@@ -97,7 +99,7 @@ def test_template_has_nothing_that_undoes_a_safeguard(text: str) -> None:
     assert text not in TEXT
 
 
-def test_access_log_quotes_nothing_that_may_hold_a_key() -> None:
+def test_access_log_has_no_field_that_may_contain_an_api_key() -> None:
     for name in (".path", "Override", ".authorizer", ".error.m", "userAgent", "Key"):
         assert name not in API["AccessLogSetting"]["Format"]
 
@@ -118,7 +120,7 @@ def test_operation_has_its_own_resources_and_alarms(
     assert alarm["AlarmActions"] == alarm["OKActions"] == ["AlarmTopic"]
 
 
-def test_version_description_names_every_parameter_that_the_settings_use() -> None:
+def test_version_description_names_every_parameter_of_the_function_settings() -> None:
     """A changed description makes a new version, which `live` then leads to."""
     settings = dict(TEMPLATE["Globals"]["Function"])
     del settings["DeploymentPreference"], settings["ReservedConcurrentExecutions"]
@@ -134,7 +136,7 @@ def test_version_description_names_every_parameter_that_the_settings_use() -> No
 
 
 @pytest.mark.parametrize("kind", API["GatewayResponses"])
-def test_gateway_answers_with_the_error_object(kind: str) -> None:
+def test_gateway_response_has_the_error_format_of_openapi(kind: str) -> None:
     response = API["GatewayResponses"][kind]
     text = response["ResponseTemplates"]["application/json"]
     headers = {"Content-Type": "application/json"}
@@ -149,7 +151,7 @@ def test_gateway_answers_with_the_error_object(kind: str) -> None:
     assert response.get("StatusCode") == own_status
 
 
-def test_firewall_limits_addresses_and_keys_before_it_allows_a_key() -> None:
+def test_firewall_applies_rate_limits_before_it_allows_an_api_key() -> None:
     per_address, per_key, allowed = FIREWALL["Rules"]
     assert [rule["Priority"] for rule in FIREWALL["Rules"]] == [0, 1, 2]
     # However often the scheme's case and spaces change, it is one key.
@@ -161,7 +163,7 @@ def test_firewall_limits_addresses_and_keys_before_it_allows_a_key() -> None:
     assert per_address["Action"] == per_key["Action"]
 
 
-def test_firewall_answers_above_a_limit_with_429() -> None:
+def test_firewall_answers_429_when_a_rate_limit_is_exceeded() -> None:
     response = FIREWALL["Rules"][0]["Action"]["Block"]["CustomResponse"]
     assert response == {
         "ResponseCode": 429,
