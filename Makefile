@@ -23,7 +23,7 @@ UV := .tools/uv/bin/uv
 export UV_PYTHON_DOWNLOADS := never
 export UV_PROJECT_ENVIRONMENT := .venv
 # A private authority may have signed a package registry's certificate, so uv trusts the authorities that this machine
-# trusts, as pip does.
+# trusts, as pip does since its version 24.2.
 export UV_SYSTEM_CERTS ?= true
 export NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
 export PYTHON

@@ -91,7 +91,7 @@ def _commit(tree: Path) -> None:
 
 
 def rename(text: str, name: str) -> str:
-    """Replace each "animal" or "pet" in a text; keep its case, and correct "a" and "an"."""
+    """Replace each "animal" or "pet", keep its case, and set "a" or "an" by the first letter."""
     for pattern, case in _WORDS:
         text = re.sub(pattern, case(name), text)
     article = r"\1n\2" if name[0] in "aeiou" else r"\1\2"

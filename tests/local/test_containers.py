@@ -36,13 +36,9 @@ def test_sam_local_passes_the_contract_suite_and_invoke_sees_its_animals(
     with run_service(tmp_path, "setsid", *ANIMAL_STORE, "sam-local") as service:
         pet = service.http.post("/pets", json={"name": "Rex", "categoryId": 1}).json()
         # This command is in events/README.md.
-        command = "sam local invoke ListPetsFunction -e events/list-200.json"
-        output = subprocess.check_output(
-            command.split(),
-            executable=ROOT / ".tools/sam/bin/sam",
-            cwd=ROOT,
-            env=environment(),
-        )
+        sam = ".tools/sam/bin/sam"
+        command = f"{sam} local invoke ListPetsFunction -e events/list-200.json"
+        output = subprocess.check_output(command.split(), cwd=ROOT, env=environment())
         assert json.loads(json.loads(output)["body"])[-1] == pet
         expected_failures = "tests/contract/expected_failures/sam-local.yaml"
         check_contract(service.base_url, service.api_key, expected_failures)
