@@ -149,7 +149,7 @@ def test_failed_listing_can_be_resumed_at_the_cursor_in_the_error(connect: Any) 
 # -- new animals -------------------------------------------------------------------------
 
 
-def test_new_pets_outlasts_an_outage_and_yields_each_animal_once_until_a_401(
+def test_new_pets_retries_during_an_outage_and_yields_each_animal_once(
     connect: Any, pauses: list[float], caplog: pytest.LogCaptureFixture
 ) -> None:
     outage = [reply({}, 503)] * 8

@@ -5,20 +5,20 @@ from httpx2 import Client
 
 from tests.contract.client import assert_error
 
-VALID = b'{"name": "x", "categoryId": 1}'
+VALID_BODY = b'{"name": "x", "categoryId": 1}'
 MAX_BYTES = 16 * 1024
-JSON = {"Content-Type": "application/json"}
+JSON_HEADERS = {"Content-Type": "application/json"}
 
 INVALID_BODIES = {
     "empty": b"",
-    "an array": b"[" + VALID + b"]",
-    "two objects": VALID + VALID,
+    "an array": b"[" + VALID_BODY + b"]",
+    "two objects": VALID_BODY + VALID_BODY,
     "a comma at the end": b'{"name": "x", "categoryId": 1,}',
     "a member twice": rb'{"name": "x", "n\u0061me": "y", "categoryId": 1}',
-    "a byte order mark": b"\xef\xbb\xbf" + VALID,
-    "UTF-16": VALID.decode().encode("utf-16"),
-    "bytes that are not UTF-8": VALID.replace(b"x", b"\xff\xfe"),
-    "a surrogate in UTF-8": VALID.replace(b"x", b"\xed\xa0\xbd"),
+    "a byte order mark": b"\xef\xbb\xbf" + VALID_BODY,
+    "UTF-16": VALID_BODY.decode().encode("utf-16"),
+    "bytes that are not UTF-8": VALID_BODY.replace(b"x", b"\xff\xfe"),
+    "a surrogate in UTF-8": VALID_BODY.replace(b"x", b"\xed\xa0\xbd"),
     "half of a surrogate pair": rb'{"name": "\ud83d", "categoryId": 1}',
     "a control character": b'{"name": "a\0", "categoryId": 1}',
     "16,000 nested arrays": b"[" * 16_000,
@@ -30,42 +30,42 @@ INVALID_BODIES = {
     "categoryId with an exponent": b'{"name": "x", "categoryId": 1e2}',
 }
 VALID_BODIES = {
-    "white space around the object": b" \r\n\t" + VALID + b"\n\n",
+    "white space around the object": b" \r\n\t" + VALID_BODY + b"\n\n",
     "escaped characters": rb'{"n\u0061me": "\u0078", "categoryId": 1}',
-    "50 nested arrays": VALID[:-1] + b', "y": ' + b"[" * 50 + b"]" * 50 + b"}",
-    "16 KB": VALID.ljust(MAX_BYTES),
+    "50 nested arrays": VALID_BODY[:-1] + b', "y": ' + b"[" * 50 + b"]" * 50 + b"}",
+    "16 KB": VALID_BODY.ljust(MAX_BYTES),
 }
 # They are padded to one byte more than 16 KB.
 LARGE_BODIES = {
-    "16 KB in characters but not in bytes": VALID.replace(b"x", "é".encode()),
+    "16 KB in characters but not in bytes": VALID_BODY.replace(b"x", "é".encode()),
     "not UTF-8": b"\xff",
 }
 
 
 @pytest.mark.parametrize("body", INVALID_BODIES.values(), ids=INVALID_BODIES)
 def test_invalid_body_is_refused_with_400(client: Client, body: bytes) -> None:
-    assert_error(client.post("/pets", content=body, headers=JSON), 400)
+    assert_error(client.post("/pets", content=body, headers=JSON_HEADERS), 400)
 
 
 @pytest.mark.parametrize("body", VALID_BODIES.values(), ids=VALID_BODIES)
 def test_json_with_white_space_escapes_or_nested_arrays_is_accepted(
     client: Client, body: bytes
 ) -> None:
-    pet = client.post("/pets", content=body, headers=JSON).json()
+    pet = client.post("/pets", content=body, headers=JSON_HEADERS).json()
     assert pet == {"id": pet["id"], "name": "x", "categoryId": 1}
 
 
 @pytest.mark.parametrize("body", LARGE_BODIES.values(), ids=LARGE_BODIES)
 def test_body_over_16_kb_is_refused_with_413(client: Client, body: bytes) -> None:
     content = body.ljust(MAX_BYTES + 1)
-    assert_error(client.post("/pets", content=content, headers=JSON), 413)
+    assert_error(client.post("/pets", content=content, headers=JSON_HEADERS), 413)
 
 
 @pytest.mark.parametrize("coding", ["GZIP", "identity, gzip"])
 def test_compressed_body_is_refused_with_415(client: Client, coding: str) -> None:
     """The response names the coding that is accepted (RFC 9110, section 12.5.3)."""
     headers = {"Content-Encoding": coding}
-    response = client.post("/pets", content=VALID, headers=headers)
+    response = client.post("/pets", content=VALID_BODY, headers=headers)
     assert_error(response, 415)
     assert response.headers["Accept-Encoding"] == "identity"
 
@@ -77,7 +77,7 @@ def test_media_type_other_than_json_is_refused_with_415(
     client: Client, media_type: str
 ) -> None:
     headers = {"Content-Type": media_type}
-    assert_error(client.post("/pets", content=VALID, headers=headers), 415)
+    assert_error(client.post("/pets", content=VALID_BODY, headers=headers), 415)
 
 
 @pytest.mark.parametrize(
@@ -92,5 +92,5 @@ def test_media_type_other_than_json_is_refused_with_415(
 def test_equivalent_content_type_and_content_encoding_headers_are_accepted(
     client: Client, name: str, value: str
 ) -> None:
-    response = client.post("/pets", content=VALID, headers={name: value})
+    response = client.post("/pets", content=VALID_BODY, headers={name: value})
     assert response.status_code == 201

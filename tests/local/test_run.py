@@ -34,7 +34,7 @@ def command(data: Path, *arguments: str, **variables: str) -> Result:
         return CliRunner().invoke(app, arguments, env=variables)
 
 
-def test_console_shows_the_url_of_the_docs_and_each_request(
+def test_console_shows_each_request_and_the_url_of_the_docs(
     service: RunningService,
 ) -> None:
     service.http.get("/pets?limit=17", headers={"X-Forwarded-For": "192.0.2.1"})
@@ -255,7 +255,9 @@ def test_service_with_reload_restarts_each_time_the_template_is_replaced(
             wait_for(lambda: "Try it" in service.console.read_text())
 
 
-def test_missing_container_engine_is_reported_with_advice(tmp_path: Path) -> None:
+def test_sam_local_without_a_container_engine_advises_to_start_docker(
+    tmp_path: Path,
+) -> None:
     message = str(command(tmp_path, "sam-local", PATH="/nonexistent").exception)
 
     assert "Start Docker" in message

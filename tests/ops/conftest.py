@@ -21,7 +21,7 @@ def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account
 
 
 @pytest.fixture
-def live(account: Account) -> Account:
+def deployed(account: Account) -> Account:
     """Deploy the commit `zebra`."""
     deploy(account.stage, pack("zebra"))
     account.calls.clear()

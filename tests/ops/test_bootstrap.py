@@ -12,7 +12,7 @@ from tests.support.aws import Account
 from tests.support.stack import properties_by_name, read_stack
 from tools import ROOT
 
-TRUST = yaml.safe_load(Path(__file__).with_name("trust.yaml").read_text())
+EXPECTED_TRUST = yaml.safe_load(Path(__file__).with_name("trust.yaml").read_text())
 
 
 def test_bootstrap_roles_have_the_expected_path_and_trusted_principals() -> None:
@@ -25,11 +25,11 @@ def test_bootstrap_roles_have_the_expected_path_and_trusted_principals() -> None
         assert role["Path"] == "/animal-store-bootstrap/"
         [statement] = role["AssumeRolePolicyDocument"]["Statement"]
         trusted[name] = [statement["Principal"], statement.get("Condition")]
-    assert trusted == TRUST
+    assert trusted == EXPECTED_TRUST
 
 
 # GitHub's responses for a repository whose environment `production` has a reviewer.
-GITHUB = {
+GITHUB_RESPONSES = {
     "repos/octo/animals": '{"id": 7, "name": "animals", "owner": {"id": 5, "login": "octo"}}',
     "repos/octo/animals/environments/production": '{"type": "required_reviewers"}',
 }
@@ -38,7 +38,7 @@ GITHUB = {
 @pytest.fixture
 def sam(monkeypatch: pytest.MonkeyPatch) -> Mock:
     """Replace GitHub by its responses, and sam by a program that changes nothing and succeeds."""
-    monkeypatch.setattr(bootstrap, "ask_github", GITHUB.get)
+    monkeypatch.setattr(bootstrap, "ask_github", GITHUB_RESPONSES.get)
     sam = Mock(return_value=Mock(wait=lambda: 0))
     monkeypatch.setattr(programs, "sam", sam)
     return sam
@@ -70,7 +70,7 @@ def test_bootstrap_of_production_without_a_required_reviewer_is_refused(
     account: Account, sam: Mock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environment = "repos/octo/animals/environments/production"
-    monkeypatch.setitem(GITHUB, environment, '{"protection_rules": []}')
+    monkeypatch.setitem(GITHUB_RESPONSES, environment, '{"protection_rules": []}')
     with pytest.raises(DeploymentError, match="required reviewer"):
         bootstrap.bootstrap(account.stage, "octo/animals", [])
     sam.assert_not_called()

@@ -38,8 +38,12 @@ def test_deployment_that_passes_the_contract_suite_is_marked_as_last_good(
     assert account.runs() == ("zebra", "zebra")
 
 
-def test_stack_policy_denies_replacing_or_deleting_the_tables(live: Account) -> None:
-    policy = live.client("cloudformation").get_stack_policy(StackName=live.stage.stack)
+def test_stack_policy_denies_replacing_or_deleting_the_tables(
+    deployed: Account,
+) -> None:
+    policy = deployed.client("cloudformation").get_stack_policy(
+        StackName=deployed.stage.stack
+    )
     assert json.loads(policy["StackPolicyBody"])["Statement"][1] == {
         "Effect": "Deny",
         "Principal": "*",
@@ -62,20 +66,22 @@ def test_deployed_stack_is_protected_from_deletion(account: Account) -> None:
 
 
 def test_functions_get_the_deployment_time_as_an_environment_variable(
-    live: Account,
+    deployed: Account,
 ) -> None:
-    stack = live.client("cloudformation").get_template(StackName=live.stage.stack)
+    stack = deployed.client("cloudformation").get_template(
+        StackName=deployed.stage.stack
+    )
     variables = stack["TemplateBody"]["Globals"]["Function"]["Environment"]["Variables"]
-    assert variables == {"DEPLOYMENT": live.stage.outputs()["Deployed"]}
+    assert variables == {"DEPLOYMENT": deployed.stage.outputs()["Deployed"]}
 
 
 def test_check_of_staging_runs_the_whole_contract_suite(
-    live: Account, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    deployed: Account, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(Stage, "stack", live.stage.stack)
+    monkeypatch.setattr(Stage, "stack", deployed.stage.stack)
     (tmp_path / "COMMIT").write_text("zebra")
-    check_contract(replace(live.stage, name="staging"), tmp_path)
-    assert live.calls == [["suite", "zebra", "-rfE"]]
+    check_contract(replace(deployed.stage, name="staging"), tmp_path)
+    assert deployed.calls == [["suite", "zebra", "-rfE"]]
 
 
 def test_api_key_for_the_check_is_masked_in_the_log_and_expires_within_an_hour(
@@ -88,25 +94,25 @@ def test_api_key_for_the_check_is_masked_in_the_log_and_expires_within_an_hour(
 
 
 def test_deployment_that_fails_its_check_is_rolled_back_without_a_canary(
-    live: Account,
+    deployed: Account,
 ) -> None:
-    live.failing.add("newer")
+    deployed.failing.add("newer")
     with pytest.raises(DeploymentError) as error:
-        deploy(live.stage, pack("newer"))
+        deploy(deployed.stage, pack("newer"))
     assert str(error.value) == (
         "newer failed: the contract suite failed (pytest's status 1): see above\n"
         "production runs zebra"
     )
-    assert live.calls[-2:] == [[*SAM, "Canary=false"], SUITE]
-    assert live.runs() == ("zebra", "zebra")
+    assert deployed.calls[-2:] == [[*SAM, "Canary=false"], SUITE]
+    assert deployed.runs() == ("zebra", "zebra")
 
 
 def test_failed_rollback_reports_the_running_commit_and_the_next_command(
-    live: Account,
+    deployed: Account,
 ) -> None:
-    live.failing |= {"newer", "zebra"}
+    deployed.failing |= {"newer", "zebra"}
     with pytest.raises(DeploymentError) as error:
-        deploy(live.stage, pack("newer"))
+        deploy(deployed.stage, pack("newer"))
     assert str(error.value) == (
         "newer failed: the contract suite failed (pytest's status 1): see above\n"
         "the rollback failed: "
@@ -116,112 +122,112 @@ def test_failed_rollback_reports_the_running_commit_and_the_next_command(
 
 
 def test_rollback_that_fails_its_check_stays_live_but_is_not_last_good(
-    live: Account,
+    deployed: Account,
 ) -> None:
-    deploy(live.stage, pack("newer"))
-    live.failing.add("zebra")
+    deploy(deployed.stage, pack("newer"))
+    deployed.failing.add("zebra")
     with pytest.raises(DeploymentError, match=r"status 1\).*\nproduction runs zebra$"):
-        rollback(live.stage, "zebra")
-    assert live.runs() == ("zebra", "newer")
+        rollback(deployed.stage, "zebra")
+    assert deployed.runs() == ("zebra", "newer")
 
 
 @pytest.mark.parametrize("last_good", ["zebra", "older"])
 def test_failed_redeployment_of_the_running_commit_is_not_rolled_back(
-    live: Account, last_good: str
+    deployed: Account, last_good: str
 ) -> None:
-    write_last_good(live.stage, last_good)
-    live.failing.add("zebra")
+    write_last_good(deployed.stage, last_good)
+    deployed.failing.add("zebra")
     with pytest.raises(DeploymentError, match=r"production runs zebra$"):
-        deploy(live.stage, pack("zebra"))
-    assert live.calls == [SAM, SUITE]
+        deploy(deployed.stage, pack("zebra"))
+    assert deployed.calls == [SAM, SUITE]
 
 
 def test_canary_gets_read_only_contract_tests_whose_failures_are_ignored(
-    live: Account, monkeypatch: pytest.MonkeyPatch
+    deployed: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     suites = Mock(side_effect=[MemoryError, 1, 0])
     monkeypatch.setattr("ops.programs.run_suite", suites)
     monkeypatch.setattr("time.sleep", lambda _: None)
-    live.process.poll.side_effect = [None, None, 0]
-    deploy(live.stage, pack("newer"))
+    deployed.process.poll.side_effect = [None, None, 0]
+    deploy(deployed.stage, pack("newer"))
     canary = ("-qq", "--no-summary", "-m", "smoke_read_only")
     check = ("-rfE", "-m", "smoke_read_only")
     assert [call.args[3:] for call in suites.mock_calls] == [canary, canary, check]
-    assert live.runs() == ("newer", "newer")
+    assert deployed.runs() == ("newer", "newer")
 
 
-def test_older_commit_is_deployed_only_if_allow_older_is_set(live: Account) -> None:
-    live.is_older.return_value = True
+def test_older_commit_is_deployed_only_if_allow_older_is_set(deployed: Account) -> None:
+    deployed.is_older.return_value = True
     with pytest.raises(DeploymentError, match="newer is older than zebra"):
-        deploy(live.stage, pack("newer"))
-    live.is_older.assert_called_with("newer", "zebra")
-    assert live.calls == []
-    deploy(live.stage, pack("newer"), allow_older=True)
-    assert live.runs() == ("newer", "newer")
+        deploy(deployed.stage, pack("newer"))
+    deployed.is_older.assert_called_with("newer", "zebra")
+    assert deployed.calls == []
+    deploy(deployed.stage, pack("newer"), allow_older=True)
+    assert deployed.runs() == ("newer", "newer")
 
 
 def test_failed_sam_deploy_leaves_the_old_commit_running_and_can_be_retried(
-    live: Account,
+    deployed: Account,
 ) -> None:
-    live.process.wait.return_value = 1
+    deployed.process.wait.return_value = 1
     with pytest.raises(DeploymentError) as error:
-        deploy(live.stage, pack("newer"))
+        deploy(deployed.stage, pack("newer"))
     assert str(error.value) == (
         "newer failed: sam deploy failed: animal-store-production is CREATE_COMPLETE\n"
         "production runs zebra"
     )
-    live.process.wait.return_value = 0
-    rollback(live.stage, "new")  # the first digits are enough
-    assert live.runs() == ("newer", "newer")
+    deployed.process.wait.return_value = 0
+    rollback(deployed.stage, "new")  # the first digits are enough
+    assert deployed.runs() == ("newer", "newer")
 
 
 def test_rollback_by_another_operator_during_the_check_is_not_undone(
-    live: Account, monkeypatch: pytest.MonkeyPatch
+    deployed: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_suite = live.run_suite
+    run_suite = deployed.run_suite
 
     def roll_back_meanwhile(*_: Any) -> int:
         monkeypatch.setattr("ops.programs.run_suite", run_suite)
-        rollback(live.stage, "zebra")
+        rollback(deployed.stage, "zebra")
         return 0
 
     monkeypatch.setattr("ops.programs.run_suite", roll_back_meanwhile)
     with pytest.raises(DeploymentError, match="production runs zebra"):
-        deploy(live.stage, pack("newer"))
-    assert live.runs() == ("zebra", "zebra")
+        deploy(deployed.stage, pack("newer"))
+    assert deployed.runs() == ("zebra", "zebra")
 
 
 def test_deployment_is_not_last_good_if_an_alias_points_to_another_version(
-    live: Account, monkeypatch: pytest.MonkeyPatch
+    deployed: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Stage, "misrouted_aliases", lambda _: ["live points to 6"])
     with pytest.raises(DeploymentError, match="live points to 6"):
-        deploy(live.stage, pack("newer"))
-    assert live.runs() == ("newer", "zebra")
+        deploy(deployed.stage, pack("newer"))
+    assert deployed.runs() == ("newer", "zebra")
 
 
-def test_different_artifact_of_a_stored_commit_is_refused(live: Account) -> None:
+def test_different_artifact_of_a_stored_commit_is_refused(deployed: Account) -> None:
     artifact = pack("zebra")
     artifact.write_bytes(b"others" + artifact.read_bytes())
     with pytest.raises(DeploymentError, match="a different artifact of zebra"):
-        deploy(live.stage, artifact)
-    assert live.calls == []
-    deploy(live.stage, pack("zebra"))  # the same bytes
+        deploy(deployed.stage, artifact)
+    assert deployed.calls == []
+    deploy(deployed.stage, pack("zebra"))  # the same bytes
 
 
 def test_rollback_lists_artifacts_newest_first_and_refuses_an_ambiguous_commit(
-    live: Account, capsys: pytest.CaptureFixture[str]
+    deployed: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monday = datetime(2026, 11, 2, tzinfo=UTC)
-    live.answers["ListObjectsV2"] = {
+    deployed.answers["ListObjectsV2"] = {
         "Contents": [
             {"Key": "artifacts/ant.zip", "LastModified": monday},
             {"Key": "artifacts/ape.zip", "LastModified": monday.replace(day=3)},
         ]
     }
-    rollback(live.stage)
+    rollback(deployed.stage)
     assert capsys.readouterr().out.endswith(
         "2026-11-03 00:00 UTC ape\n2026-11-02 00:00 UTC ant\n"
     )
     with pytest.raises(DeploymentError, match="2 stored artifacts have a commit"):
-        rollback(live.stage, "a")
+        rollback(deployed.stage, "a")

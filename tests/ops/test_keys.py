@@ -13,7 +13,7 @@ from tools.key_table import EXAMPLE_KEY, KeyAdministrationError, KeyRecord, KeyT
 
 EXAMPLE_ID = api_key.digest(EXAMPLE_KEY)[:12]
 ARN = "arn:aws:sts::123456789012:user/alice"
-BOB = KeyRecord("a" * 64, "bob", created=1)
+BOBS_KEY = KeyRecord("a" * 64, "bob", created=1)
 
 
 @pytest.fixture
@@ -48,16 +48,16 @@ def test_label_that_a_concurrent_call_stores_first_is_refused(
     put = KeyTable.put
 
     def put_after_another_call(table: KeyTable, record: KeyRecord) -> None:
-        put(table, BOB)
+        put(table, BOBS_KEY)
         put(table, record)
 
     monkeypatch.setattr(KeyTable, "put", put_after_another_call)
-    with pytest.raises(KeyAdministrationError, match=BOB.id):
+    with pytest.raises(KeyAdministrationError, match=BOBS_KEY.id):
         keys.issue("bob", "test")
     assert [key.label for key in keys.all()] == ["bob", "tests"]
 
 
-def test_only_hashes_of_check_keys_begin_with_00(
+def test_hash_begins_with_00_only_for_keys_that_are_issued_for_a_check(
     keys: KeyTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for_check, record = keys.issue("check", "test", is_check=True)
@@ -73,26 +73,26 @@ def test_only_hashes_of_check_keys_begin_with_00(
 def test_key_can_be_revoked_by_the_key_itself_or_by_its_id(
     identifier: str, keys: KeyTable
 ) -> None:
-    keys.put(BOB)
+    keys.put(BOBS_KEY)
 
     keys.revoke(identifier)
 
     bob, example = keys.all()
-    assert bob == BOB
+    assert bob == BOBS_KEY
     assert (example.state, example.revokedBy) == ("revoked", ARN)
     keys.issue(example.label, "test")
 
 
 def test_revoking_a_revoked_key_again_changes_nothing(keys: KeyTable) -> None:
-    revoked = replace(BOB, revoked=2, revokedBy="carol")
+    revoked = replace(BOBS_KEY, revoked=2, revokedBy="carol")
     keys.put(revoked)
 
-    assert keys.revoke(BOB.id) == revoked
+    assert keys.revoke(BOBS_KEY.id) == revoked
 
 
 @pytest.mark.parametrize("identifier", ["bob", "a" * 11, "animal_test_x", "b" * 12])
 def test_revoking_an_unknown_key_is_refused(identifier: str, keys: KeyTable) -> None:
-    keys.put(BOB)
+    keys.put(BOBS_KEY)
     with pytest.raises(KeyAdministrationError, match="`list`"):
         keys.revoke(identifier)
 
@@ -110,7 +110,7 @@ def test_issued_key_has_the_prefix_of_its_stage_and_expires_after_a_year(
     assert (carol.expires or 0) - carol.created == pytest.approx(365 * 86_400, abs=5)
 
 
-LISTING = f"""\
+EXPECTED_LISTING = f"""\
 Id            Created           Expires           State    Label
 aaaaaaaaaaaa  1970-01-01 00:00  1970-01-01 00:00  expired  \\x1b[2J\\u202e                 \
 issued by \\x07
@@ -124,10 +124,10 @@ issued by an unknown user
 def test_keys_list_escapes_control_characters_and_omits_expired_check_keys(
     keys: KeyTable, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    keys.put(replace(BOB, label="\x1b[2J\u202e", expires=2, issuedBy="\x07"))
+    keys.put(replace(BOBS_KEY, label="\x1b[2J\u202e", expires=2, issuedBy="\x07"))
     keys.put(KeyRecord("00" + "a" * 62, "check", created=1, expires=2))
     keys.put(KeyRecord("00" + "b" * 62, "check", created=3, revoked=4, revokedBy="me"))
 
     command.list_(stage=Stage("production"))
 
-    assert capsys.readouterr().out == LISTING
+    assert capsys.readouterr().out == EXPECTED_LISTING

@@ -16,7 +16,7 @@ PROGRAM = Path(__file__).with_name("evaluate_policies.mjs")
 EXPECTED_PERMISSIONS = yaml.safe_load(
     Path(__file__).with_name("permissions.yaml").read_text()
 )
-NAMES = {
+PARAMETERS = {
     "AWS::AccountId": "123456789012",
     "AWS::Partition": "aws",
     "AWS::Region": "eu-west-1",
@@ -24,7 +24,9 @@ NAMES = {
     "ArtifactBucket.Arn": "arn:aws:s3:::bucket",
     "ExecutionRole.Arn": "arn:aws:iam::123456789012:role/animal-store-bootstrap/execution",
 }
-RESOURCES = read_stack("ops/bootstrap.yaml", Stage="production", **NAMES)["Resources"]
+RESOURCES = read_stack("ops/bootstrap.yaml", Stage="production", **PARAMETERS)[
+    "Resources"
+]
 
 
 def statements(name: str) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from tools.git import git
 from tools.packaging import artifact
 
 # A conftest.py that records what the suite can import and read.
-RECORDER = """
+RECORDING_CONFTEST = """
 import importlib.util, json, os, pathlib
 
 def pytest_sessionfinish():
@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 def test_packed_contract_suite_runs_without_the_checkout_and_aws_credentials(
     folder: Path, service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (folder / "suite/conftest.py").write_text(RECORDER)
+    (folder / "suite/conftest.py").write_text(RECORDING_CONFTEST)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIA")
 
     status = programs.run_suite(

@@ -18,14 +18,14 @@ from tests.support.aws_cli import parse
 
 COPIED_AT = 1_000_000
 COUNTER: dict[str, Any] = {"pk": "counter", "id": 0, "value": 5}
-RECORD = {"pk": "idempotency#a", "id": 0, "createdId": 1, "expires": 1_086_406}
+RECORD_OF_MIA = {"pk": "idempotency#a", "id": 0, "createdId": 1, "expires": 1_086_406}
 # The clock of the function that created Mia, and a second later her record, was 5 s fast.
 MIA: dict[str, Any] = {"pk": "pet", "id": 1, "name": "Mia", "createdAt": 1_000_005}
-DAMAGED = MIA | {"createdAt": 1, "hash": [b"\xfe"], "revoked": 1}
+DAMAGED_MIA = MIA | {"createdAt": 1, "hash": [b"\xfe"], "revoked": 1}
 # Another client's items: after the copy, the id and the key were assigned again.
 ZOE = MIA | {"name": "Zoe", "createdAt": 1_000_000}
-RECORD_OF_ZOE = RECORD | {"expires": 1_086_400}
-PLAN, OTHERS = Path("copy/plan.jsonl"), Path("copy/others.jsonl")
+RECORD_OF_ZOE = RECORD_OF_MIA | {"expires": 1_086_400}
+PLAN, OTHERS_PLAN = Path("copy/plan.jsonl"), Path("copy/others.jsonl")
 
 
 @pytest.fixture(autouse=True)
@@ -63,16 +63,16 @@ def make_copy(account: Account, table: str, *items: dict[str, Any]) -> None:
 
 
 @pytest.fixture
-def stage(live: Account) -> Stage:
+def stage(deployed: Account) -> Stage:
     """A stage with an empty table of animals, and a copy of the table as it was."""
-    make_copy(live, "animals", COUNTER, RECORD, MIA)
-    return live.stage
+    make_copy(deployed, "animals", COUNTER, RECORD_OF_MIA, MIA)
+    return deployed.stage
 
 
 def test_plan_lists_and_prints_each_item_that_is_missing_from_the_table(
     stage: Stage, clock: Mock, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    put("animals", COUNTER | {"value": 6}, RECORD)
+    put("animals", COUNTER | {"value": 6}, RECORD_OF_MIA)
 
     plan(stage, "copy")
 
@@ -92,20 +92,20 @@ def test_plan_lists_and_prints_each_item_that_is_missing_from_the_table(
 def test_changed_animal_and_its_missing_idempotency_record_are_restored(
     stage: Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    put("animals", COUNTER, DAMAGED)
+    put("animals", COUNTER, DAMAGED_MIA)
     plan(stage, "copy")
 
     apply(stage, PLAN)
     apply(stage, PLAN)
 
-    assert items("animals") == [COUNTER, RECORD, MIA]
+    assert items("animals") == [COUNTER, RECORD_OF_MIA, MIA]
     assert "aws dynamodb delete-table --table-name copy\n" in capsys.readouterr().out
 
 
 def test_items_that_changed_after_the_plan_was_made_are_skipped(stage: Stage) -> None:
-    put("animals", COUNTER, RECORD | {"name": "damaged"})
+    put("animals", COUNTER, RECORD_OF_MIA | {"name": "damaged"})
     plan(stage, "copy")
-    later = [COUNTER, RECORD | {"name": "changed"}, MIA | {"name": "Zoe"}]
+    later = [COUNTER, RECORD_OF_MIA | {"name": "changed"}, MIA | {"name": "Zoe"}]
     put("animals", *later)
 
     with pytest.raises(DeploymentError, match="2 items were skipped"):
@@ -133,8 +133,8 @@ def test_items_that_other_clients_created_after_the_copy_get_a_separate_plan(
     apply(stage, PLAN)
     assert items("animals") == [COUNTER, RECORD_OF_ZOE, ZOE]
 
-    apply(stage, OTHERS)
-    assert items("animals") == [COUNTER, RECORD, MIA]
+    apply(stage, OTHERS_PLAN)
+    assert items("animals") == [COUNTER, RECORD_OF_MIA, MIA]
 
 
 def test_plan_leaves_out_expired_idempotency_records(stage: Stage, clock: Mock) -> None:
@@ -146,15 +146,17 @@ def test_plan_leaves_out_expired_idempotency_records(stage: Stage, clock: Mock) 
     assert PLAN.read_text() == ""
 
 
-def test_key_revocation_before_or_after_the_plan_is_not_undone(live: Account) -> None:
-    make_copy(live, "keys", {"hash": "a"}, {"hash": "b"})
+def test_api_key_revocation_before_or_after_the_plan_is_not_undone(
+    deployed: Account,
+) -> None:
+    make_copy(deployed, "keys", {"hash": "a"}, {"hash": "b"})
     revoked = [{"hash": "a", "revoked": 1}, {"hash": "b", "revoked": 1, "pk": 1}]
     put("keys", revoked[0], {"hash": "b", "pk": 1})
-    plan(live.stage, "copy")
+    plan(deployed.stage, "copy")
     put("keys", revoked[1])
 
     with pytest.raises(DeploymentError, match="1 items were skipped"):
-        apply(live.stage, PLAN)
+        apply(deployed.stage, PLAN)
 
     _key_of_the_check, *keys = items("keys")
     assert keys == revoked
@@ -195,9 +197,9 @@ def test_existing_plan_is_not_overwritten(stage: Stage) -> None:
         plan(stage, "copy")
 
 
-def test_plan_from_a_table_that_is_not_a_copy_is_refused(live: Account) -> None:
+def test_plan_from_a_table_that_is_not_a_copy_is_refused(deployed: Account) -> None:
     with pytest.raises(DeploymentError, match="animals is not a copy of a table"):
-        plan(live.stage, "animals")
+        plan(deployed.stage, "animals")
 
 
 @pytest.mark.parametrize(

@@ -16,59 +16,59 @@ CASES = yaml.safe_load(Path(__file__).with_name("faults.yaml").read_text())
 
 
 @pytest.fixture
-def sound(live: Account) -> Account:
+def healthy(deployed: Account) -> Account:
     """Deploy a stage without any problem."""
-    live.answers |= CASES["sound"]
-    return live
+    deployed.answers |= CASES["sound"]
+    return deployed
 
 
 def test_check_of_a_healthy_stage_runs_the_contract_suite_of_the_live_commit(
-    sound: Account, capsys: pytest.CaptureFixture[str]
+    healthy: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    check_stage(sound.stage)
+    check_stage(healthy.stage)
     lines = capsys.readouterr().out.splitlines()
     assert "GET /v1/pets: 0.100% of its requests failed in 30 days" in lines
-    assert sound.calls == [["suite", "zebra", "-rfE", "-m", "smoke_read_only"]]
+    assert healthy.calls == [["suite", "zebra", "-rfE", "-m", "smoke_read_only"]]
 
 
 @pytest.mark.parametrize("fault", CASES["faults"], ids=lambda fault: fault["line"])
 def test_fault_of_a_stage_is_reported_in_one_line(
-    sound: Account, fault: Any, capsys: pytest.CaptureFixture[str]
+    healthy: Account, fault: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sound.answers |= fault
-    assert status(sound.stage) == 1
+    healthy.answers |= fault
+    assert status(healthy.stage) == 1
     assert fault["line"] in capsys.readouterr().out.splitlines()
 
 
 def test_running_commit_that_has_not_passed_its_check_is_reported(
-    sound: Account, capsys: pytest.CaptureFixture[str]
+    healthy: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_last_good(sound.stage, "ape")
-    assert status(sound.stage) == 1
+    write_last_good(healthy.stage, "ape")
+    assert status(healthy.stage) == 1
     line = "! it has not passed its check; the last commit that did: ape\n"
     assert line in capsys.readouterr().out
 
 
 def test_api_key_that_expires_soon_is_reported(
-    sound: Account, capsys: pytest.CaptureFixture[str]
+    healthy: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tomorrow = int(time.time()) + 86_400
-    sound.stage.keys().issue("bob", "live", tomorrow)
-    assert status(sound.stage) == 1
+    healthy.stage.keys().issue("bob", "live", tomorrow)
+    assert status(healthy.stage) == 1
     assert f" (bob) expires on {time.ctime(tomorrow)}\n" in capsys.readouterr().out
 
 
 def test_stack_drift_and_failed_drift_detection_are_reported_as_problems(
-    sound: Account, capsys: pytest.CaptureFixture[str]
+    healthy: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sound.answers |= CASES["drift"]
+    healthy.answers |= CASES["drift"]
     filters = []
-    sound.client("cloudformation").meta.events.register(
+    healthy.client("cloudformation").meta.events.register(
         "provide-client-params.cloudformation.DescribeStackResourceDrifts",
         lambda params, **_: filters.append(params["StackResourceDriftStatusFilters"]),
     )
     with pytest.raises(DeploymentError, match="3 problems were found"):
-        check_stage(sound.stage)
+        check_stage(healthy.stage)
     assert (
         "! drift detection failed: Rate exceeded\n"
         "! AnimalsTable is DELETED\n"
@@ -79,10 +79,10 @@ def test_stack_drift_and_failed_drift_detection_are_reported_as_problems(
 
 
 def test_check_that_raises_an_error_is_reported_and_the_others_still_run(
-    sound: Account, capsys: pytest.CaptureFixture[str]
+    healthy: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sound.client("dynamodb").delete_table(TableName="keys")
-    assert status(sound.stage) == 1
+    healthy.client("dynamodb").delete_table(TableName="keys")
+    assert status(healthy.stage) == 1
     printed = capsys.readouterr().out
     assert "! keys cannot be checked: An error occurred" in printed
     assert "GET /v1/pets: 0.100%" in printed
@@ -96,13 +96,13 @@ def test_missing_stack_is_reported(account: Account) -> None:
 
 
 def test_stack_that_blocks_deployments_is_reported_with_the_command_to_run(
-    sound: Account,
+    healthy: Account,
 ) -> None:
     stack = {"StackStatus": "UPDATE_ROLLBACK_FAILED"}
-    sound.answers["DescribeStacks"] = {"Stacks": [stack]}
+    healthy.answers["DescribeStacks"] = {"Stacks": [stack]}
 
     with pytest.raises(DeploymentError) as error:
-        status(sound.stage)
+        status(healthy.stage)
 
     assert str(error.value) == (
         "animal-store-production is UPDATE_ROLLBACK_FAILED; next: aws cloudformation"

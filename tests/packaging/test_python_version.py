@@ -7,7 +7,7 @@ import pytest
 from tools import ROOT
 from tools.packaging.targets import PYTHON
 
-PLACES = [
+VERSION_PATTERNS = [
     ("template.yaml", r"Runtime: python(.*)"),
     ("template.yaml", r"CompatibleRuntimes: \[python(.*)\]"),
     ("tools/find-python", r"set -- python([\d.]+) "),
@@ -16,7 +16,7 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize(("file", "pattern"), PLACES)
+@pytest.mark.parametrize(("file", "pattern"), VERSION_PATTERNS)
 def test_file_and_dot_python_version_have_the_same_python_version(
     file: str, pattern: str
 ) -> None:

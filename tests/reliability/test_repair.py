@@ -61,7 +61,7 @@ class History:
 
     def __init__(self, seed: int) -> None:
         self.chance = Random(seed)
-        self.copied, self.expected = items(), items()
+        self.items_in_copy, self.expected = items(), items()
         self.operators = 0
         self.trouble = 0.05
 
@@ -93,7 +93,7 @@ class History:
         for name, item in items().items():
             if self.chance.random() < 0.5:
                 continue
-            if self.expected.get(name) != self.copied.get(name):
+            if self.expected.get(name) != self.items_in_copy.get(name):
                 # The item was created after the copy.
                 self.expected.pop(name, None)
             if attributes:

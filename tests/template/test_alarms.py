@@ -28,13 +28,13 @@ def read_rows(operation: openapi.Operation) -> Any:
     return yaml.safe_load(text.replace("RESOURCE", f"/v1{operation.path}"))
 
 
-ROWS: dict[str, Any] = read_rows(openapi.OPERATIONS[0])["Stage"]
+EXPECTED_ALARMS_AND_FILTERS: dict[str, Any] = read_rows(openapi.OPERATIONS[0])["Stage"]
 for operation in openapi.OPERATIONS:
     for kind, row in read_rows(operation)["Operation"].items():
-        ROWS[operation.block + kind] = row
+        EXPECTED_ALARMS_AND_FILTERS[operation.block + kind] = row
 
 
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", EXPECTED_ALARMS_AND_FILTERS)
 def test_alarm_or_metric_filter_has_the_properties_in_alarms_yaml(name: str) -> None:
     assert name in RESOURCES, f"template.yaml lacks {name}: copy an operation's block"
     members = RESOURCES[name].items()
@@ -42,7 +42,7 @@ def test_alarm_or_metric_filter_has_the_properties_in_alarms_yaml(name: str) -> 
     for text in ("AlarmDescription", "AlarmRule", "FilterPattern"):
         properties.pop(text, None)
 
-    assert properties == ROWS[name]
+    assert properties == EXPECTED_ALARMS_AND_FILTERS[name]
 
 
 @pytest.mark.parametrize("alarm", ["ObjectiveAlarm", "HeartbeatAlarm"])
@@ -53,12 +53,12 @@ def test_composite_alarm_combines_the_alarms_of_all_operations(alarm: str) -> No
 
 
 def test_alarms_yaml_has_every_alarm_and_metric_filter() -> None:
-    assert RESOURCES.keys() == ROWS.keys()
+    assert RESOURCES.keys() == EXPECTED_ALARMS_AND_FILTERS.keys()
 
 
 def test_runbook_explains_each_alarm_that_sends_mail() -> None:
     runbook = (ROOT / "docs/runbook.md").read_text()
-    for name, row in ROWS.items():
+    for name, row in EXPECTED_ALARMS_AND_FILTERS.items():
         if "AlarmActions" in row:
             assert f"\n### {name}" in runbook
 

@@ -21,7 +21,9 @@ from tools.key_table import EXAMPLE_KEY
 
 UNKNOWN_KEY = api_key.generate("live")
 SECRETS = ("Confidential", "76543210", "Bearer ", EXAMPLE_KEY[12:], UNKNOWN_KEY[12:])
-CUT_OFF = answering(400, b'{"__type": "ConditionalCheckFailed", "Item": {"Confidential')
+CUT_OFF_RESPONSE = answering(
+    400, b'{"__type": "ConditionalCheckFailed", "Item": {"Confidential'
+)
 # An operator wrote the date by hand. The key must not count as a key that never expires.
 EXPIRES_AS_TEXT = answering(
     200, b'{"Item": {"label": {"S": "x"}, "expires": {"S": "Confidential"}}}'
@@ -63,7 +65,7 @@ def test_204_response_has_an_empty_body_and_no_content_type() -> None:
         ("UpdateItem", THROTTLED_TABLE, "WARNING", "TableWriteMaxOnDemandThroughput"),
         ("TransactWriteItems", THROTTLED_TRANSACTION, "WARNING", "exceeds its limit"),
         ("TransactWriteItems", DENIED, "ERROR", "AccessDenied"),
-        ("TransactWriteItems", CUT_OFF, "WARNING", "truncated or corrupt"),
+        ("TransactWriteItems", CUT_OFF_RESPONSE, "WARNING", "truncated or corrupt"),
     ],
 )
 def test_cause_of_a_failure_is_logged_without_secrets_and_hidden_from_clients(
