@@ -26,17 +26,18 @@ def test_file_has_the_settings_listed_in_settings_yaml(file: str) -> None:
 
 
 def test_weekly_scan_covers_every_lock_file() -> None:
-    workflow = (ROOT / ".github/workflows/weekly.yml").read_text()
-    commands = [line for line in workflow.splitlines() if "git ls-files" in line]
+    job = read(ROOT / ".github/workflows/weekly.yml")["jobs"]["vulnerabilities"]
+    listing, _, _ = job["steps"][1]["run"].partition("| xargs")
 
-    scanned = []
-    for command in commands:
-        listing, _, _ = command.partition("|")
-        scanned += subprocess.getoutput(f"cd '{ROOT}' && {listing}").split()
+    arguments = subprocess.check_output(["bash", "-c", listing], cwd=ROOT, text=True)
 
     locks = ROOT / "tools/locks"
-    files = [*locks.glob("*.txt"), *locks.glob("*/package-lock.json"), ROOT / "uv.lock"]
-    assert sorted(scanned) == sorted(str(file.relative_to(ROOT)) for file in files)
+    expected = {"--lockfile=uv.lock"}
+    for file in locks.glob("*/package-lock.json"):
+        expected.add(f"--lockfile={file.relative_to(ROOT)}")
+    for file in locks.glob("*.txt"):
+        expected.add(f"--lockfile=requirements.txt:{file.relative_to(ROOT)}")
+    assert {*arguments.split()} == expected
 
 
 def test_makefile_measures_coverage_in_ci() -> None:
