@@ -221,7 +221,9 @@ def test_response_that_is_not_a_page_of_animals_is_refused(content: str) -> None
         "/v1/pets?limit=100&cursor=2",  # this page
     ],
 )
-def test_next_link_that_leaves_the_origin_or_leads_back_is_refused(url: str) -> None:
+def test_next_page_link_is_refused_if_it_leaves_the_origin_or_leads_back(
+    url: str,
+) -> None:
     link = {"Link": f'<{url}>; rel="next"'}
     network = Mock(side_effect=[httpx2.Response(200, json=[], headers=link)])
     with pytest.raises(store.InvalidResponseError, match="The next page is"):
@@ -384,7 +386,7 @@ def test_call_over_max_in_flight_fails_after_max_wait_s(
     assert len(server.received) == max_in_flight + 1
 
 
-def test_second_call_and_its_deadline_start_after_the_retries_of_the_first(
+def test_queued_call_and_its_deadline_start_after_the_running_calls_retries(
     connect: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("random.uniform", lambda *_: 0.1)  # a pause's seconds

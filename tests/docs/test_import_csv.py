@@ -57,7 +57,7 @@ def test_csv_files_written_by_spreadsheets_or_shells_are_imported(
     assert request.json == {"name": "Œdipe", "categoryId": 3, "status": "sold"}
 
 
-def test_rows_are_added_once_but_all_rows_of_a_changed_file_are_added_again(
+def test_rows_are_added_once_but_rows_of_a_changed_file_are_added_again(
     import_file: Any, service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("API_KEY", service.api_key)

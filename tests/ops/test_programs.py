@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "unpacked"
 
 
-def test_packed_contract_suite_runs_without_the_checkout_and_aws_credentials(
+def test_packed_contract_suite_runs_without_the_checkout_or_aws_credentials(
     folder: Path, service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "suite/conftest.py").write_text(RECORDING_CONFTEST)

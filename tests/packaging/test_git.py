@@ -8,7 +8,7 @@ import pytest
 from tools.git import git
 
 
-def test_index_file_set_by_a_surrounding_git_hook_is_ignored(
+def test_git_index_file_set_by_a_surrounding_hook_is_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     git(tmp_path, "init", "--quiet")

@@ -52,11 +52,11 @@ def test_composite_alarm_combines_the_alarms_of_all_operations(alarm: str) -> No
     assert RESOURCES[alarm]["AlarmRule"] == " OR ".join(parts)
 
 
-def test_alarms_yaml_has_every_alarm_and_metric_filter() -> None:
+def test_alarms_yaml_lists_exactly_the_alarms_and_filters_of_the_template() -> None:
     assert RESOURCES.keys() == EXPECTED_ALARMS_AND_FILTERS.keys()
 
 
-def test_runbook_explains_each_alarm_that_sends_mail() -> None:
+def test_runbook_has_a_section_for_each_alarm_that_sends_mail() -> None:
     runbook = (ROOT / "docs/runbook.md").read_text()
     for name, row in EXPECTED_ALARMS_AND_FILTERS.items():
         if "AlarmActions" in row:

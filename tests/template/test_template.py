@@ -95,7 +95,7 @@ def test_sam_replaces_uploaded_files_of_the_same_name_in_both_stages() -> None:
         "ApplicationLogLevel",
     ],
 )
-def test_template_has_nothing_that_undoes_a_safeguard(text: str) -> None:
+def test_template_has_no_setting_that_would_undo_a_safeguard(text: str) -> None:
     assert text not in TEXT
 
 
@@ -120,7 +120,9 @@ def test_operation_has_its_own_resources_and_alarms(
     assert alarm["AlarmActions"] == alarm["OKActions"] == ["AlarmTopic"]
 
 
-def test_version_description_names_every_parameter_of_the_function_settings() -> None:
+def test_version_description_has_every_parameter_used_by_the_function_settings() -> (
+    None
+):
     """A changed description makes a new version, which `live` then leads to."""
     settings = dict(TEMPLATE["Globals"]["Function"])
     del settings["DeploymentPreference"], settings["ReservedConcurrentExecutions"]

@@ -83,6 +83,6 @@ def test_client_docstring_states_the_limits_of_page_size() -> None:
     assert sentence in arguments(Client.pages)
 
 
-def test_patch_of_the_worked_example_applies() -> None:
+def test_patch_of_the_worked_example_applies_cleanly() -> None:
     git = ["git", "apply", "--check", "-C1", "docs/examples/color.patch"]
     subprocess.run(git, cwd=ROOT, check=True)

@@ -21,7 +21,7 @@ def test_page_has_20_animals_by_default_and_at_most_100() -> None:
     assert "| animals per page | 100 | 100 |" in OPENAPI_TEXT
 
 
-def test_servers_are_the_local_service_and_both_stages_under_v1() -> None:
+def test_openapi_servers_are_the_local_service_and_both_stages_under_v1() -> None:
     assert [server["url"] for server in openapi.DOCUMENT["servers"]] == [
         "http://127.0.0.1:3000/v1",
         "https://{apiId}.execute-api.{region}.amazonaws.com/production/v1",
