@@ -1,4 +1,4 @@
-"""createPet, `POST /v1/pets`: add an animal under a new id."""
+"""`POST /v1/pets`: createPet adds an animal under a new id."""
 
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ _NEW_PET: "Validator[NewPet]" = Validator("NewPet")
 
 @operation("createPet")
 def handler(request: Request) -> Response:
-    """Add the animal in the body and return it; a repeated Idempotency-Key adds nothing."""
+    """Add the animal in the body and return it. A repeated Idempotency-Key adds nothing."""
     idempotency_key = request.idempotency_key()
     new_pet = request.body(_NEW_PET)
     pet, is_replayed = PETS.create(new_pet, request.key_hash, idempotency_key)

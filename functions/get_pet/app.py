@@ -1,4 +1,4 @@
-"""getPet, `GET /v1/pets/{petId}`: read an animal. Deprecated: use `GET /v1/pets?status=...`."""
+"""`GET /v1/pets/{petId}`: getPet reads an animal. It is deprecated: use the list."""
 
 from animal_store.operation import Deprecation, operation
 from animal_store.pets import PETS

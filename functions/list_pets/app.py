@@ -1,4 +1,4 @@
-"""listPets, `GET /v1/pets`: list a page of animals by ascending id."""
+"""`GET /v1/pets`: listPets lists a page of animals by ascending id."""
 
 from animal_store import paging
 from animal_store.constraints import PET_STATUSES
