@@ -155,7 +155,7 @@ def test_new_pets_retries_during_an_outage_and_yields_each_animal_once(
     outage = [reply({}, 503)] * 8
     responses = [*outage, *rounds_with_a_late_animal(), reply({}, 401)]
     with serve(responses) as server:
-        pets = connect(server.base_url, "key").new_pets()
+        pets = connect(server.base_url, "key").follow_pets()
         assert [next(pets).id for _ in range(5)] == [1, 3, 4, 2, 5]
         with pytest.raises(store.AuthenticationError):
             next(pets)
@@ -409,11 +409,11 @@ def test_with_options_returns_another_client_that_shares_the_connections(
 ) -> None:
     with serve([reply({}, 503), reply({}, 503), reply(REX)]) as server:
         client = connect(server.base_url, "key")
-        derived = client.with_options(attempts=1)
+        derived_client = client.with_options(attempts=1)
         with pytest.raises(store.ServerError):
-            derived.create("Rex", 3)
-        assert derived._pool() is client._pool()
-        derived.close()
+            derived_client.create("Rex", 3)
+        assert derived_client._pool() is client._pool()
+        derived_client.close()
         client.create("Rex", 3)
 
 

@@ -58,20 +58,20 @@ class AsyncClient(Core[httpx2.AsyncClient]):
             for pet in page.pets:
                 yield pet
 
-    async def new_pets(self) -> AsyncGenerator[Pet]:
-        """Yield each animal once, then new animals as they appear, as `Client.new_pets` does."""
+    async def follow_pets(self) -> AsyncGenerator[Pet]:
+        """Yield each animal once, then new animals as they appear, as `Client.follow_pets` does."""
         start = next_start = None
         known: set[int] = set()
         while True:
-            last = start
+            last_cursor = start
             try:
                 async for page in self.pages(cursor=start):
                     for pet in page.pets:
                         if pet.id not in known:
                             known.add(pet.id)
                             yield pet
-                    last = page.cursor or last
-                start, next_start = next_start, last
+                    last_cursor = page.cursor or last_cursor
+                start, next_start = next_start, last_cursor
             except AnimalStoreError as error:
                 if not error.may_pass:
                     raise
@@ -107,7 +107,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
 
     @asynccontextmanager
     async def _slot(self, call: Call[Any], pool: Pool) -> AsyncGenerator[None]:
-        # A call that waits here costs nothing; httpx2's pool scans its waiting calls at each event.
+        # Calls wait here and not in httpx2's pool, which scans all its waiting calls at each event.
         slots = pool.reads if call.method == "GET" else pool.writes
         try:
             async with asyncio.timeout(self.limits["max_wait_s"]):
@@ -138,14 +138,14 @@ class AsyncClient(Core[httpx2.AsyncClient]):
 
     async def _pool(self) -> Pool:
         """Return this event loop's connections; those of another loop cannot be used in it."""
-        running = asyncio.get_running_loop()
-        if running not in self._pools:
+        event_loop = asyncio.get_running_loop()
+        if event_loop not in self._pools:
             for closed in [loop for loop in self._pools if loop.is_closed()]:
                 del self._pools[closed]
             lifetime = self._connections()
             reads, writes = (asyncio.Semaphore(self._max_in_flight) for _ in range(2))
-            self._pools[running] = Pool(await anext(lifetime), reads, writes, lifetime)
-        return self._pools[running]
+            self._pools[event_loop] = Pool(await anext(lifetime), reads, writes, lifetime)
+        return self._pools[event_loop]
 
     async def _connections(self) -> AsyncGenerator[httpx2.AsyncClient]:
         """Yield a client; close it when the event loop ends and closes its generators."""

@@ -60,26 +60,26 @@ class Client(Core[httpx2.Client]):
         for page in self.pages(status=status, page_size=page_size, cursor=cursor):
             yield from page.pets
 
-    def new_pets(self) -> Generator[Pet]:
+    def follow_pets(self) -> Generator[Pet]:
         """Yield each animal once: those in the list, then new animals as they appear, without end.
 
-        It reads the end of the list every 30 seconds. It logs temporary errors and continues. The
-        ids are kept in memory, so a restarted program gets all animals again.
+        The client reads the end of the list every 30 seconds, and logs temporary errors. The ids
+        are kept in memory, so a restarted program gets all animals again.
         """
         # An animal can appear up to 30 seconds later than an animal with a higher id. So each round
         # rereads the pages that were new to the round before it.
         start = next_start = None
         known: set[int] = set()
         while True:
-            last = start
+            last_cursor = start
             try:
                 for page in self.pages(cursor=start):
                     for pet in page.pets:
                         if pet.id not in known:
                             known.add(pet.id)
                             yield pet
-                    last = page.cursor or last
-                start, next_start = next_start, last
+                    last_cursor = page.cursor or last_cursor
+                start, next_start = next_start, last_cursor
             except AnimalStoreError as error:
                 if not error.may_pass:
                     raise
@@ -102,7 +102,7 @@ class Client(Core[httpx2.Client]):
         Args:
             name: 1 to 256 characters, at least one of them not white space.
             category_id: A 64-bit integer.
-            status: None for an animal without one.
+            status: None for an animal without a status.
             idempotency_key: The key of a failed call, to repeat that call within 24 hours.
         """
         return self._send(self._create(name, category_id, status, idempotency_key))

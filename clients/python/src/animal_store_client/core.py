@@ -73,25 +73,27 @@ class Core(Generic[Http]):
         """Make a client, which connects at its first call.
 
         Args:
-            base_url: It starts with `https://` and ends with `/v1`. If the host is this machine
-                (`127.0.0.1`, `[::1]`, `localhost`), `http://` is allowed, and no proxy is used.
-            api_key: The client sends it only to the origin of `base_url`.
-            timeout_s: The time limit of an attempt, in seconds. API Gateway answers within 29.
+            base_url: The URL of the service, which starts with `https://` and ends with `/v1`. If
+                the host is this machine (`127.0.0.1`, `[::1]`, `localhost`), `http://` is allowed,
+                and no proxy is used.
+            api_key: The API key, which the client sends only to the origin of `base_url`.
+            timeout_s: The time limit of an attempt, in seconds. API Gateway answers within 29 s.
                 `Client` applies the limit to each step separately: connecting to an address, the
                 TLS handshake, each read of the headers, the body. No limit applies to the look-up
                 of the host name.
             deadline_s: The time limit of a call with all its attempts and pauses, in seconds. Each
-                page of a list is a call of its own. The time that a call waits for a slot does not
-                count.
+                page of a list is a call of its own. The time before the call gets one of the
+                slots of `max_in_flight` does not count.
             attempts: The maximum number of times that a request is sent. The pauses between seven
                 attempts take at least 11 seconds.
             max_retry_after_s: The longest `Retry-After` that the client waits for, in seconds. A
-                call that gets a longer one fails at once.
-            max_wait_s: The number of seconds that a call waits for a slot; None for no limit.
-            max_in_flight: The number of slots for creations, and the number of slots for reads, in
-                a process (`Client`) or an event loop (`AsyncClient`). Each call needs a slot. It
-                keeps the slot while it pauses between attempts: if other calls used it, a throttled
-                service would get even more requests.
+                call that gets a longer `Retry-After` fails at once.
+            max_wait_s: How many seconds a call waits for one of the slots of `max_in_flight`; None
+                for no limit.
+            max_in_flight: How many creations may be in flight at once, and separately how many
+                reads, per process (`Client`) or per event loop (`AsyncClient`). Each call occupies
+                one of these slots while it runs, even while it pauses between attempts: if another
+                call used the slot then, a throttled service would get even more requests.
             http_client: An httpx2 client of your own, for instance with certificates or a proxy.
                 Its `auth`, `params` and `follow_redirects` are not used. Close it yourself, and use
                 it in one process and one event loop only.
@@ -134,10 +136,10 @@ class Core(Generic[Http]):
 
     def with_options(self, **limits: Unpack[Limits]) -> Self:
         """Return a client with other limits, which shares this client's connections."""
-        other = copy.copy(self)
-        other._may_close = False  # noqa: SLF001
-        other.limits = {**self.limits, **limits}
-        return other
+        client = copy.copy(self)
+        client._may_close = False  # noqa: SLF001
+        client.limits = {**self.limits, **limits}
+        return client
 
     def _read_environment(self) -> None:
         """Load the certificates; raise ValueError if the environment's settings cannot be used."""
@@ -192,7 +194,7 @@ class Core(Generic[Http]):
         return Call(self, "GET", httpx2.URL(f"{self._pets}/{pet_id}"), read_pet)
 
     def _next_url(self, response: httpx2.Response) -> httpx2.URL | None:
-        """Return the URL of the next page; raise InvalidResponseError if its origin is another."""
+        """Return the URL of the next page; raise InvalidResponseError if it has another origin."""
         link = response.links.get("next")
         if not link:
             return None
@@ -229,7 +231,7 @@ def read_pet(response: httpx2.Response, value: Any) -> Pet:
 
 
 def _drop_none(**members: Any) -> dict[str, Any]:
-    """Return the members that have a value."""
+    """Return the arguments that are not None."""
     return {name: value for name, value in members.items() if value is not None}
 
 
@@ -295,7 +297,7 @@ class Call(Generic[T]):
         return self.read(response, value)
 
     def no_slot_error(self) -> errors.AnimalStoreError:
-        """Return the error of a call that got no slot in time."""
+        """Return the error of a call that got no slot (`max_in_flight`) in time."""
         message = f"{self.method} {self.url} was not sent: it got no slot within max_wait_s"
         return self._add_key_and_cursor(errors.NoResponseError(message))
 
@@ -309,8 +311,8 @@ class Call(Generic[T]):
         """Return the pause before the next attempt, in seconds; raise the error if it is final."""
         limits, retry_after_s = self.client.limits, error.retry_after_s or 0.0
         step_s = min(10.0, 0.2 * 2**self.attempt)
-        # The pause is random, so that clients that failed together retry at different times.
-        # It is at least half of the step, so that all attempts outlast a restart of the service.
+        # The pause is random, so that clients that failed together retry at different times. The
+        # pause is at least half of the step, so that all attempts outlast a restart of the service.
         pause_s = retry_after_s + random.uniform(step_s / 2, step_s)  # noqa: S311
         is_late = time.monotonic() + pause_s > self._deadline
         is_too_long = retry_after_s > limits["max_retry_after_s"]
