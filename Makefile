@@ -2,8 +2,8 @@
 # They need make 3.81 or newer, git, and CPython 3.11 or newer with venv. They install Python and npm packages from lock
 # files into .venv and .tools.
 
-# The options are not in .SHELLFLAGS, because make 3.81 (macOS) ignores it: a recipe would continue after a failure.
-# With -p, bash reads no BASH_ENV, and takes no functions, options or CDPATH from its environment.
+# The options are not in .SHELLFLAGS, because make 3.81 (macOS) ignores that variable: a recipe would continue after a
+# failure. With -p, bash reads no BASH_ENV, and takes no functions, options or CDPATH from its environment.
 SHELL := /bin/bash -p -eu -o pipefail
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
@@ -19,7 +19,7 @@ unexport $(filter-out $(PASSED_ON),$(filter \
   COVERAGE_% GIT_% HYPOTHESIS_% MYPY% PIP_% POSIXLY_CORRECT PYTEST_% PYTHON% RUFF_% SAM_% UV_% VIRTUAL_ENV,$(.VARIABLES)))
 
 UV := .tools/uv/bin/uv
-# uv must not download an interpreter: every environment uses the one that `tools/find-python` prints.
+# uv must not download an interpreter: every virtual environment uses the one that `tools/find-python` prints.
 export UV_PYTHON_DOWNLOADS := never
 export UV_PROJECT_ENVIRONMENT := .venv
 # A private authority may have signed a package registry's certificate, so uv trusts the authorities that this machine
@@ -46,7 +46,7 @@ help:
 # -- environments ------------------------------------------------------------------------------------------------------
 
 # In a copied folder, .venv would run the code of the original folder. In a renamed folder, or without its interpreter,
-# it would not run at all. In these cases, install all Python environments again.
+# .venv would not run at all. In these cases, install all Python environments again.
 ifeq ($(MAKELEVEL),0)
 ifneq ($(wildcard .venv/.installed),)
 ifneq ($(shell .venv/bin/python -I -c 'import tools; print(tools.ROOT)' 2>&1),$(CURDIR))
@@ -93,7 +93,7 @@ $(NPM_TOOLS:%=.tools/%/.installed): .tools/%/.installed: tools/locks/%/package.j
 .PHONY: run
 run: install ## serve the API (PORT=3000 DATA=.local; RELOAD=1 restarts it when code changes)
 ifeq ($(RELOAD),1)
-	@# Without polling, the watch of template.yaml would end when an editor saves by replacing the file.
+	@# An editor may save by replacing a file: without polling, template.yaml would then no longer be watched.
 	@WATCHFILES_FORCE_POLLING=1 exec .venv/bin/watchfiles '$(ANIMAL_STORE) run' functions layers template.yaml
 else
 	@exec $(ANIMAL_STORE) run
