@@ -21,7 +21,7 @@ _EXPECTED_ERRORS = (
     CommandError,
     OSError,
 )
-# Variables of Python that this program and its children inherit; others are removed.
+# This program and its children inherit these environment variables of Python; others are removed.
 _INHERITED_VARIABLES = {"PYTHONBREAKPOINT", "PYTHONUNBUFFERED"}
 
 
@@ -48,8 +48,9 @@ def _serve() -> None:
 def _run_command() -> None:
     from ops.cli import app
 
-    # Let both signals raise KeyboardInterrupt, so that child processes are stopped. Python does
-    # that for SIGINT only if it is not ignored, and a shell ignores it for background processes.
+    # Let both signals raise KeyboardInterrupt, so that child processes are stopped. By itself,
+    # Python does that only for SIGINT, and not in a background process, for which a shell ignores
+    # the signal.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     # Print each line at once, so that it precedes the output of child processes. A workflow must

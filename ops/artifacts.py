@@ -34,7 +34,7 @@ def store(stage: Stage, commit: str, content: bytes) -> None:
 
 
 @contextmanager
-def unpacked(stage: Stage, commit: str) -> Iterator[Path]:
+def unpack(stage: Stage, commit: str) -> Iterator[Path]:
     """Unpack the stored artifact of a commit into a temporary folder."""
     with TemporaryDirectory() as folder:
         artifact = BytesIO(_read(stage, f"artifacts/{commit}.zip"))

@@ -31,7 +31,7 @@ STACK_POLICY = {
         },
     ]
 }
-_READ_ONLY = ("-m", "smoke_read_only")
+_READ_ONLY_CASES = ("-m", "smoke_read_only")
 
 
 def deploy(
@@ -66,17 +66,17 @@ def rollback(
     commit: Annotated[str, typer.Argument(help="Its first digits are enough.")] = "",
 ) -> None:
     """Redeploy a stored artifact without a canary, and check it; without COMMIT, list all."""
-    stored = artifacts.list_stored(stage, commit)
+    stored_artifacts = artifacts.list_stored(stage, commit)
     if not commit:
-        for artifact in stored:
+        for artifact in stored_artifacts:
             print(*artifact)
         return
-    if len(stored) != 1:
+    if len(stored_artifacts) != 1:
         raise DeploymentError(
-            f"{len(stored)} stored artifacts have a commit that begins with {commit}; "
+            f"{len(stored_artifacts)} stored artifacts have a commit that begins with {commit}; "
             f"to list all: animal-store rollback {stage.name}"
         )
-    _release(stage, stored[0][1])
+    _release(stage, stored_artifacts[0][1])
 
 
 def check_contract(stage: Stage, folder: Path) -> None:
@@ -84,7 +84,7 @@ def check_contract(stage: Stage, folder: Path) -> None:
 
     In production, only the read-only cases are run.
     """
-    selection = _READ_ONLY if stage.name == "production" else ()
+    selection = _READ_ONLY_CASES if stage.name == "production" else ()
     base_url, key = stage.outputs()["BaseUrl"], check_key(stage)
     status = programs.run_suite(folder, base_url, key, "-rfE", *selection)
     if status:
@@ -112,7 +112,7 @@ def _release(
     the stage runs then.
     """
     try:
-        with artifacts.unpacked(stage, commit) as folder:
+        with artifacts.unpack(stage, commit) as folder:
             _install(stage, folder, commit, canary=canary)
     except Exception as error:
         message = f"{commit} failed: {error}\n"
@@ -149,7 +149,7 @@ def _install(stage: Stage, folder: Path, commit: str, *, canary: bool) -> None:
         # CodeDeploy judges the canary by its requests, so send some. Ignore their results here.
         with suppress(Exception):
             key = key or check_key(stage)
-            suite = ("-qq", "--no-summary", *_READ_ONLY)
+            suite = ("-qq", "--no-summary", *_READ_ONLY_CASES)
             programs.run_suite(folder, base_url, key, *suite)
         time.sleep(1)
     if sam.wait():

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from animal_store_client.errors import escape_control_characters
 
-from ops.stage import Stage, stage_named
+from ops.stage import Stage, find_stage
 from tools.key_table import CHECK_HASH, KeyTable
 from tools.local.folder import DataFolder
 from tools.local.service import load_template, open_store
@@ -18,7 +18,7 @@ app = typer.Typer(help="Issue, list and revoke API keys.", no_args_is_help=True)
 StageOption = Annotated[
     Stage | None,
     typer.Option(
-        parser=stage_named,
+        parser=find_stage,
         metavar="STAGE",
         help="A deployed stage (samconfig.toml); by default, the local store.",
     ),
@@ -82,7 +82,7 @@ def revoke(
     *,
     stage: StageOption = None,
 ) -> None:
-    """Revoke a key. Functions that have cached it accept it for up to 60 seconds more."""
+    """Revoke a key. A function that has cached the key accepts it for up to 60 seconds."""
     with _table(stage) as keys:
         record = keys.revoke(key)
     print(escape_control_characters(f"Revoked {record.id} ({record.label})."))

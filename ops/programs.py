@@ -11,8 +11,8 @@ from tools import ROOT
 from tools.git import git
 from tools.packaging.build import SAM
 
-# The contract suite may need these variables to reach a stage, some of them in lower case. It gets
-# no other variables, and so no credentials.
+# The contract suite may need these variables to reach a stage, some of them in lower case. The
+# suite gets no other variables, and so no credentials.
 _NETWORK = {"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_DIR", "SSL_CERT_FILE"}
 EXPECTED_FAILURES = "tests/contract/expected_failures/aws.yaml"
 """The contract cases that AWS may fail."""
@@ -39,8 +39,8 @@ def run_suite(folder: Path, base_url: str, key: str, *arguments: str) -> int:
     """Run an unpacked artifact's contract suite against a stage; return pytest's exit status.
 
     The suite uses this checkout's locked libraries, but none of its code: with -S, Python reads no
-    .pth files, which would add the checkout to its path. It cannot find credentials, neither in
-    the environment nor in the home folder.
+    .pth files, which would add the checkout to its path. The suite finds no credentials, in
+    environment variables or in the home folder.
     """
     suite = folder / "suite"
     network = {

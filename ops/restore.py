@@ -32,7 +32,7 @@ _IDS_PER_SECOND = 1_000
 # A number with more digits is damaged: the service would take thirty years to reach such an id.
 _MAX_DIGITS = 12
 _RECORD_SECONDS = 24 * 60 * 60
-_EXAMPLES = 10
+_PRINTED_EXAMPLES = 10
 """The number of differences that are printed for each category."""
 _RAISE_COUNTER = r"""
 aws dynamodb update-item --table-name TABLE --key '{"pk": {"S": "counter"}, "id": {"N": "0"}}' \
@@ -55,8 +55,9 @@ class Difference(NamedTuple):
 def plan(stage: StageName, copy: str) -> None:
     """Write to COPY/plan.jsonl each item of COPY that is missing or different in its table.
 
-    If the table's item was created after the copy, the id or key was assigned twice. The newer
-    item belongs to another client, so the difference is written to COPY/others.jsonl instead.
+    If the table's item was created after the copy was taken, its id (or key) was already used in
+    the copy, that is, assigned twice. The newer item belongs to another client, so the difference
+    is written to COPY/others.jsonl instead.
     """
     outputs, client = stage.outputs(), stage.client("dynamodb")
     summary = client.describe_table(TableName=copy)["Table"].get("RestoreSummary", {})
@@ -80,16 +81,16 @@ def plan(stage: StageName, copy: str) -> None:
         for difference in _differences(client, table, copy, key_names):
             file = plan_file
             category = "changed" if difference.current else "missing"
-            created = _creation_time(difference.current)
-            is_newer = created >= copied_at.timestamp()
-            if is_newer and created != _creation_time(difference.copied):
+            created_at = _creation_time(difference.current)
+            is_newer = created_at >= copied_at.timestamp()
+            if is_newer and created_at != _creation_time(difference.copied):
                 file, category = others_file, "another client's"
             line = json.dumps(
                 difference._asdict(), default=lambda value: b64encode(value).decode()
             )
             print(line, file=file)
             counts[category] += 1
-            if counts[category] <= _EXAMPLES:
+            if counts[category] <= _PRINTED_EXAMPLES:
                 print(f"{category}: {line[:500]}")
     print(f"{copy}: {counts.total()} items differ: {dict(counts)}")
 
@@ -121,19 +122,22 @@ def apply(stage: StageName, file: Path) -> None:
 def _check_counter(client: Any, table: str, copy: str, copied_at: float) -> None:
     """Raise if the counter could assign an id twice; the message has the command that fixes it."""
     key = {"pk": {"S": "counter"}, "id": {"N": "0"}}
-    # Read the ids before the counter: a creation in between raises both.
+    # Read the ids before the counter: if an animal is created in between, the counter is then newer
+    # than the ids, never older.
     highest = max(_highest_id(client, name) for name in (table, copy))
     counter = _read_number(_get_item(client, table, key), "value")
-    copied = _read_number(_get_item(client, copy, key), "value")
+    counter_in_copy = _read_number(_get_item(client, copy, key), "value")
     print(
-        f"The counter is {counter}, in the copy {copied}; the highest id is {highest}."
+        f"The counter is {counter}, in the copy {counter_in_copy}; the highest id is {highest}."
     )
-    new = max(counter, copied, highest)
-    if counter < copied:
+    new_counter = max(counter, counter_in_copy, highest)
+    if counter < counter_in_copy:
         # Skip the ids that may have been assigned between the copy and the damage.
-        new += _IDS_PER_SECOND * int(time.time() - copied_at + 1)
-    if new != counter:
-        command = _RAISE_COUNTER.replace("TABLE", table).replace("NEW", str(new))
+        new_counter += _IDS_PER_SECOND * int(time.time() - copied_at + 1)
+    if new_counter != counter:
+        command = _RAISE_COUNTER.replace("TABLE", table).replace(
+            "NEW", str(new_counter)
+        )
         raise DeploymentError(
             f"Ids may be assigned twice. Run this command, then plan again:{command}"
         )

@@ -97,7 +97,7 @@ class Stage:
         return self.account["ArtifactBucketName"]
 
     def keys(self) -> KeyTable:
-        """Open the stage's table of API keys; it records the ARN of who issues or revokes a key."""
+        """Open the table of API keys; its records name the ARN of who issues or revokes a key."""
         return KeyTable(
             self.client("dynamodb"),
             self.outputs()["ApiKeysTableName"],
@@ -120,7 +120,7 @@ class Stage:
                 yield f"version {version} of {function} was deployed, live points to {targets}"
 
 
-def stage_named(name: str) -> Stage:
+def find_stage(name: str) -> Stage:
     """Return the stage with a name from the command line, which must be in samconfig.toml.
 
     The section `default` is not a stage: it has the parameters of a plain `sam deploy`.
@@ -134,4 +134,4 @@ def stage_named(name: str) -> Stage:
     return Stage(name)
 
 
-StageName = Annotated[Stage, typer.Argument(parser=stage_named, metavar="STAGE")]
+StageName = Annotated[Stage, typer.Argument(parser=find_stage, metavar="STAGE")]

@@ -13,7 +13,10 @@ _OBJECTIVE = 0.001  # at most this share of an operation's requests may fail in 
 
 
 def status(stage: StageName) -> int:
-    """Print what a stage runs, and each problem after `!`; return the number of problems."""
+    """Print what a stage runs, then its problems, each on a line that begins with `!`.
+
+    Return the number of problems.
+    """
     outputs = stage.outputs()
     print(stage.state())
     print("runs", stage.commit() or "no artifact", "since", outputs.get("Deployed"))
@@ -24,7 +27,7 @@ def status(stage: StageName) -> int:
 def check_stage(stage: StageName) -> None:
     """Print the status, look for drift, and run the contract suite; fail if there is a problem."""
     problems = status(stage) + _report(stage, _drift)
-    with artifacts.unpacked(stage, stage.commit()) as folder:
+    with artifacts.unpack(stage, stage.commit()) as folder:
         check_contract(stage, folder)
     if problems:
         raise DeploymentError(f"{problems} problems were found: see above")

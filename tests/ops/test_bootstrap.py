@@ -19,13 +19,13 @@ def test_bootstrap_roles_have_the_expected_path_and_trusted_principals() -> None
     stack = read_stack(
         "ops/bootstrap.yaml", Stage="production", CreateOidcProvider="false"
     )
-    trusted = {}
+    trust_by_role = {}
     for name, role in properties_by_name(stack, "AWS::IAM::Role").items():
         # ExecutionRole can change only roles named role/animal-store-production-*, without a path.
         assert role["Path"] == "/animal-store-bootstrap/"
         [statement] = role["AssumeRolePolicyDocument"]["Statement"]
-        trusted[name] = [statement["Principal"], statement.get("Condition")]
-    assert trusted == EXPECTED_TRUST
+        trust_by_role[name] = [statement["Principal"], statement.get("Condition")]
+    assert trust_by_role == EXPECTED_TRUST
 
 
 # GitHub's responses for a repository whose environment `production` has a reviewer.

@@ -84,10 +84,10 @@ def test_key_can_be_revoked_by_the_key_itself_or_by_its_id(
 
 
 def test_revoking_a_revoked_key_again_changes_nothing(keys: KeyTable) -> None:
-    revoked = replace(BOBS_KEY, revoked=2, revokedBy="carol")
-    keys.put(revoked)
+    revoked_record = replace(BOBS_KEY, revoked=2, revokedBy="carol")
+    keys.put(revoked_record)
 
-    assert keys.revoke(BOBS_KEY.id) == revoked
+    assert keys.revoke(BOBS_KEY.id) == revoked_record
 
 
 @pytest.mark.parametrize("identifier", ["bob", "a" * 11, "animal_test_x", "b" * 12])

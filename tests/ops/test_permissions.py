@@ -71,5 +71,5 @@ def test_bucket_policy_denies_overwriting_artifacts_and_unencrypted_reads() -> N
     refusals = statements("ArtifactBucketPolicy")
     for statement in refusals:
         del statement["Principal"]
-    everything = {"Effect": "Allow", "Action": "*", "Resource": "*"}
-    check([everything, *refusals], EXPECTED_PERMISSIONS["bucket"])
+    allow_everything = {"Effect": "Allow", "Action": "*", "Resource": "*"}
+    check([allow_everything, *refusals], EXPECTED_PERMISSIONS["bucket"])

@@ -83,9 +83,9 @@ def test_check_that_raises_an_error_is_reported_and_the_others_still_run(
 ) -> None:
     healthy.client("dynamodb").delete_table(TableName="keys")
     assert status(healthy.stage) == 1
-    printed = capsys.readouterr().out
-    assert "! keys cannot be checked: An error occurred" in printed
-    assert "GET /v1/pets: 0.100%" in printed
+    printed_lines = capsys.readouterr().out
+    assert "! keys cannot be checked: An error occurred" in printed_lines
+    assert "GET /v1/pets: 0.100%" in printed_lines
 
 
 def test_missing_stack_is_reported(account: Account) -> None:
