@@ -24,14 +24,14 @@ def git(folder: Path, *arguments: str, **variables: str) -> bytes:
     Raises:
         subprocess.CalledProcessError: git failed; it printed the reason to stderr.
     """
-    inherited = {
+    inherited_variables = {
         name: value for name, value in os.environ.items() if not name.startswith("GIT_")
     }
     repository = {"GIT_DIR": str(folder / ".git"), "GIT_WORK_TREE": str(folder)}
     return subprocess.run(
         ["git", *_OPTIONS, *arguments],
         cwd=folder,
-        env=inherited | _NO_SETTINGS | repository | variables,
+        env=inherited_variables | _NO_SETTINGS | repository | variables,
         stdout=subprocess.PIPE,
         check=True,
     ).stdout

@@ -82,13 +82,13 @@ def test_pages_together_list_each_animal_once_whatever_the_limit(
     # The store may have any number of animals before these.
     *_, last_page = pages(client, f"/pets?limit=100&{query}")
     pets = [create(client, new_pet(**members)) for members in MEMBERS]
-    expected = [pet for pet in pets if query in f"status={pet.get('status')}"]
+    expected_pets = [pet for pet in pets if query in f"status={pet.get('status')}"]
     start = last_page.url.copy_set_param("limit", limit)
 
     def is_listed() -> bool:
         *full, last = [page.json() for page in pages(client, str(start))]
         assert {len(page) for page in full} <= {limit}
-        return [pet for pet in [*chain(*full), *last] if pet in pets] == expected
+        return [pet for pet in [*chain(*full), *last] if pet in pets] == expected_pets
 
     # A filtered list may have the animals a moment later.
     wait_for(is_listed, 3)
@@ -124,9 +124,9 @@ def test_altered_cursor_or_cursor_with_another_filter_is_refused_with_400(
         create(client, new_pet())
     url = client.get("/pets?limit=1").links["next"]["url"]
     cursor = URL(url).params["cursor"]
-    other_end = cursor[:-1] + ("B" if cursor.endswith("A") else "A")
+    altered_cursor = cursor[:-1] + ("B" if cursor.endswith("A") else "A")
     for changed in (
-        other_end,
+        altered_cursor,
         cursor.swapcase(),
         f"{cursor}A",
         f"{cursor}%0A",

@@ -37,14 +37,14 @@ def test_known_id_with_extra_characters_is_not_found(
 
 def test_percent_encoded_id_is_found(client: Client) -> None:
     pet = create(client, new_pet())
-    encoded = "".join(f"%3{digit}" for digit in str(pet["id"]))
-    assert client.get(f"/pets/{encoded}").json() == pet
+    encoded_id = "".join(f"%3{digit}" for digit in str(pet["id"]))
+    assert client.get(f"/pets/{encoded_id}").json() == pet
 
 
 def test_doubly_percent_encoded_id_is_not_found(client: Client) -> None:
     pet_id = create(client, new_pet())["id"]
-    encoded = "".join(f"%253{digit}" for digit in str(pet_id))
-    assert_error(client.get(f"/pets/{encoded}"), 404)
+    encoded_id = "".join(f"%253{digit}" for digit in str(pet_id))
+    assert_error(client.get(f"/pets/{encoded_id}"), 404)
 
 
 def test_query_parameters_and_unused_headers_are_ignored(client: Client) -> None:

@@ -62,8 +62,8 @@ def test_readme_shows_the_commands_that_make_run_prints_and_their_responses(
         readme = readme.replace("animal_test_...", service.api_key).replace("\\\n", "")
         shown = re.findall(r"\$ (curl .*)\n(?:.*\n)+?    ([{[].*)", readme)
 
-        printed = re.findall(r"(?m)^  (curl .*)", service.console.read_text())
-        assert [" ".join(command.split()) for command, _ in shown] == printed
+        printed_commands = re.findall(r"(?m)^  (curl .*)", service.console.read_text())
+        assert [" ".join(command.split()) for command, _ in shown] == printed_commands
         for command, response in shown:
             assert subprocess.getoutput(command).splitlines()[-1] == response
 

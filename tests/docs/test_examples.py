@@ -16,9 +16,11 @@ from tools import ROOT
 
 pytestmark = pytest.mark.slow
 
-TEXT = (ROOT / "docs/clients.md").read_text()
-TEXT += (ROOT / "clients/python/README.md").read_text()
-EXAMPLES = [block for block in MarkdownIt().parse(TEXT) if " prints " in block.info]
+CLIENT_GUIDES = (ROOT / "docs/clients.md").read_text()
+CLIENT_GUIDES += (ROOT / "clients/python/README.md").read_text()
+EXAMPLES = [
+    block for block in MarkdownIt().parse(CLIENT_GUIDES) if " prints " in block.info
+]
 # `make check` and `make test`, without the templates and the tests that need a complete checkout.
 CHECKS = """
 ruff format --check .
@@ -83,8 +85,8 @@ def test_animals_mjs_waits_as_long_as_the_retry_after_header_says(
 ) -> None:
     start = time.time()
     header = time.strftime(retry_after, time.gmtime(start + 2))
-    throttled = reply([], 429, {"Retry-After": header})
-    with serve([throttled, reply([]), reply([])]) as server:
+    throttled_reply = reply([], 429, {"Retry-After": header})
+    with serve([throttled_reply, reply([]), reply([])]) as server:
         run_example(tmp_path, "animals.mjs", server.base_url)
     # A date has no fraction of a second.
     assert time.time() - start >= 1

@@ -64,8 +64,8 @@ def test_rows_are_added_once_but_rows_of_a_changed_file_are_added_again(
     url, file = service.base_url, "name,category_id\nRex,8002\nRex,8002\n"
     assert import_file(url, file) == "2 added, 0 added before, 0 refused\n"
     assert import_file(url, file) == "0 added, 2 added before, 0 refused\n"
-    changed = f"name,category_id\nRex,8002\nMia,{2**63}\n"
-    assert import_file(url, changed) == (
+    changed_file = f"name,category_id\nRex,8002\nMia,{2**63}\n"
+    assert import_file(url, changed_file) == (
         "1 added, 0 added before, 1 refused\n"
         "Put the refused rows, corrected, into a file of their own, and import that.\n"
     )

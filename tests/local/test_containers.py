@@ -32,7 +32,7 @@ def test_sam_local_passes_the_contract_suite_and_sam_invoke_sees_its_animals(
     tmp_path: Path,
 ) -> None:
     run("make", ".aws-sam/local/.layer", cwd=ROOT, timeout_s=300)
-    before = list_containers()
+    containers_before = list_containers()
     with run_service(tmp_path, "setsid", *ANIMAL_STORE, "sam-local") as service:
         pet = service.http.post("/pets", json={"name": "Rex", "categoryId": 1}).json()
         # This command is in events/README.md.
@@ -43,10 +43,10 @@ def test_sam_local_passes_the_contract_suite_and_sam_invoke_sees_its_animals(
         expected_failures = "tests/contract/expected_failures/sam-local.yaml"
         check_contract(service.base_url, service.api_key, expected_failures)
         # Until now, sam may have printed tracebacks: it prints one for each HEAD request.
-        running = service.console.read_text()
+        console_text = service.console.read_text()
         # Ctrl-C in a terminal sends this signal to each process of the group.
         os.killpg(service.process.pid, signal.SIGINT)
         service.process.wait(30)
 
-    assert list_containers() == before
-    assert "Traceback" not in service.console.read_text().removeprefix(running)
+    assert list_containers() == containers_before
+    assert "Traceback" not in service.console.read_text().removeprefix(console_text)

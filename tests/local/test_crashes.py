@@ -40,19 +40,19 @@ def test_service_that_is_killed_neither_loses_nor_duplicates_animals(
     tmp_path: Path,
 ) -> None:
     created_ids: dict[str, int] = {}
-    unanswered = [uuid.uuid4().hex for _ in range(CLIENTS)]
+    unanswered_names = [uuid.uuid4().hex for _ in range(CLIENTS)]
     for _ in range(KILLS):
         with run_service(tmp_path) as service, ThreadPoolExecutor(CLIENTS) as pool:
             create = partial(create_until_killed, service.http, created_ids)
-            writing = pool.map(create, unanswered)
+            writing = pool.map(create, unanswered_names)
             time.sleep(random.uniform(0.3, 1))
             service.process.kill()
-            unanswered = list(writing)
+            unanswered_names = list(writing)
     with closing(Database(DataFolder(tmp_path).database)) as database:
         listing = pets(database)
 
-    stored = {pet["name"]: pet["id"] for pet in listing}
-    assert len({*stored.values()}) == len(stored) == len(listing)
+    stored_ids = {pet["name"]: pet["id"] for pet in listing}
+    assert len({*stored_ids.values()}) == len(stored_ids) == len(listing)
     assert len(created_ids) > KILLS
-    assert created_ids.items() <= stored.items()
-    assert stored.keys() <= {*created_ids, *unanswered}
+    assert created_ids.items() <= stored_ids.items()
+    assert stored_ids.keys() <= {*created_ids, *unanswered_names}

@@ -213,9 +213,13 @@ def test_artifact_contains_commit_architecture_code_and_contract_suite(
     (tmp_path / "Code").mkdir()
     (tmp_path / "Code/app.py").touch()
 
-    packed = ZipFile(BytesIO(artifact.pack(tmp_path, "x86_64", "a" * 40)))
+    packed_artifact = ZipFile(BytesIO(artifact.pack(tmp_path, "x86_64", "a" * 40)))
 
-    files = [name for name in packed.namelist() if "suite/tests/contract" not in name]
+    files = [
+        name
+        for name in packed_artifact.namelist()
+        if "suite/tests/contract" not in name
+    ]
     assert files == [
         "COMMIT",
         "Code.zip",
@@ -226,11 +230,11 @@ def test_artifact_contains_commit_architecture_code_and_contract_suite(
         "suite/tests/support/waiting.py",
         "template.yaml",
     ]
-    assert packed.read("COMMIT") == b"a" * 40
-    template = yaml.safe_load(packed.read("template.yaml"))
+    assert packed_artifact.read("COMMIT") == b"a" * 40
+    template = yaml.safe_load(packed_artifact.read("template.yaml"))
     assert template["Resources"]["Code"]["Properties"] == {"CodeUri": "Code.zip"}
     assert template["Parameters"]["Architecture"] == {"Default": "x86_64"}
-    (code,) = ZipFile(packed.open("Code.zip")).infolist()
+    (code,) = ZipFile(packed_artifact.open("Code.zip")).infolist()
     assert oct(code.external_attr >> 16) == "0o644"  # Lambda runs as another user
 
 

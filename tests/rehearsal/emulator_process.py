@@ -20,10 +20,10 @@ from ministack.core import iam_evaluator
 from ministack.services import apigateway_v1, dynamodb
 from ministack.services.cloudformation import changesets
 
-HERE = Path(__file__)
+SCRIPT = Path(__file__)
 # The emulator expands SAM templates with the translator of the sam command.
-sys.path += map(str, HERE.parents[2].glob(".tools/sam/lib/*/site-packages"))
-DIFFERENCES = yaml.safe_load(HERE.with_name("emulator.yaml").read_text())
+sys.path += map(str, SCRIPT.parents[2].glob(".tools/sam/lib/*/site-packages"))
+DIFFERENCES = yaml.safe_load(SCRIPT.with_name("emulator.yaml").read_text())
 REMOVED_TYPES = tuple(DIFFERENCES["Left out, because it cannot be on the emulator"])
 ALLOWED_ACTIONS = DIFFERENCES["Allowed, although the emulator refuses it"]
 PORT = os.environ["GATEWAY_PORT"]
@@ -32,8 +32,8 @@ GATEWAY = "/_aws/execute-api/"
 
 def replaces(module, name):
     """Replace a function of the emulator by one whose first argument is the original function."""
-    original = getattr(module, name)
-    return lambda function: setattr(module, name, partial(function, original))
+    original_function = getattr(module, name)
+    return lambda function: setattr(module, name, partial(function, original_function))
 
 
 @replaces(apigateway_v1, "_build_lambda_event_v1")

@@ -61,8 +61,8 @@ def deploy_as(stage: Stage, folder: Path, commit: str, **changes: str) -> None:
     template.write_text(text)
     case = folder / "suite/tests/contract/test_feature.py"
     case.write_text(FEATURE.replace("WORD", changes.get(WORD, WORD)))
-    packed = shutil.make_archive(f"{folder}-packed", "zip", folder)
-    deploy(stage, Path(packed), allow_older=True)
+    packed_artifact = shutil.make_archive(f"{folder}-packed", "zip", folder)
+    deploy(stage, Path(packed_artifact), allow_older=True)
 
 
 def physical_id(stage: Stage, logical_id: str) -> str:
@@ -115,14 +115,14 @@ def test_plain_sam_deploy_fails_on_a_stack_with_a_permissions_boundary(
 def test_deployment_of_a_broken_template_is_rolled_back(
     stage: Stage, tmp_path: Path
 ) -> None:
-    broken = """
+    broken_handler = """
   Broken:
     Type: AWS::Lambda::Url
     Properties: {TargetFunctionArn: no-function, AuthType: AWS_IAM}
 Outputs:
 """
     with pytest.raises(DeploymentError, match="is UPDATE_ROLLBACK_COMPLETE"):
-        deploy_as(stage, tmp_path, "broken", **{"\nOutputs:\n": broken})
+        deploy_as(stage, tmp_path, "broken", **{"\nOutputs:\n": broken_handler})
     assert last_good_and_memory(stage) == ("", 1024)
 
 

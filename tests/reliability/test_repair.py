@@ -79,12 +79,12 @@ class History:
 
     def create(self) -> None:
         """Add an animal, perhaps with a key; expect its items."""
-        before = items()
+        items_before = items()
         headers = self.chance.choice([{}, {"Idempotency-Key": ["retry"]}])
         response = handlers.send("create-201", headers)
         assert response.status == 201 or headers  # the key's record may be damaged
         for name, item in items().items():
-            if name not in before:
+            if name not in items_before:
                 self.expected[name] = item
 
     def damage(self) -> None:
@@ -149,5 +149,5 @@ def test_repairs_restore_every_copied_item_and_leave_newer_items_unchanged(
     history.trouble = 0
     history.repair()
 
-    repaired = items()
-    assert repaired | history.expected == repaired
+    repaired_items = items()
+    assert repaired_items | history.expected == repaired_items

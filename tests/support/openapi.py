@@ -97,21 +97,21 @@ def check(
         ValidationError: A header or the body does not have the declared schema.
         ValueError: The body is not JSON.
     """
-    declared = operation.responses.get(str(status))
-    assert declared, f"{status} is not declared: {body!r:.500}"
-    received = httpx2.Headers(headers)
-    for name, header in declared.get("headers", {}).items():
-        if name not in received:
+    declared_response = operation.responses.get(str(status))
+    assert declared_response, f"{status} is not declared: {body!r:.500}"
+    received_headers = httpx2.Headers(headers)
+    for name, header in declared_response.get("headers", {}).items():
+        if name not in received_headers:
             assert not header.get("required"), f"the header {name} is missing"
             continue
-        value = received[name]
+        value = received_headers[name]
         number_or_text = int(value) if value.isdecimal() else value
         Draft202012Validator(header["schema"]).validate(number_or_text)
-    if "content" not in declared:
+    if "content" not in declared_response:
         assert not body
         return
     content = from_json(body, allow_inf_nan=False)
-    schema = declared["content"][received["content-type"]]["schema"]
+    schema = declared_response["content"][received_headers["content-type"]]["schema"]
     Draft202012Validator(schema).validate(content)
     if status >= 400:
         assert content.keys() == {"code", "message", "status"}

@@ -37,12 +37,12 @@ class RunningService:
 
 def environment(**variables: str) -> dict[str, str]:
     """Return this process's environment without the settings of AWS and make, plus variables."""
-    inherited = {
+    inherited_variables = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("AWS_", "MAKE"))
     }
-    return inherited | variables
+    return inherited_variables | variables
 
 
 @contextmanager

@@ -79,11 +79,11 @@ def test_access_log_line_is_counted_by_the_expected_metric_filters(case: str) ->
     expected, members = ACCESS_LOG["cases"][case]
     line = ACCESS_LOG["line"] | members
 
-    counting = [
+    counting_filters = [
         name for name in FILTERS if matches(FILTERS[name]["FilterPattern"], line)
     ]
 
-    assert counting == expected
+    assert counting_filters == expected
 
 
 def test_sample_log_line_has_the_same_fields_as_the_access_log_format() -> None:

@@ -29,8 +29,8 @@ def test_example_events_and_failures_cover_each_documented_status_and_example(
     for name, response in responses.items():
         assert f"-{response.status}" in name, f"events/{name}.json: {response}"
         openapi.check(operation, response.status, response.headers, response.text)
-        declared = operation.responses[str(response.status)]["headers"]
-        assert response.headers.keys() <= {*declared, "Content-Type"}
+        declared_headers = operation.responses[str(response.status)]["headers"]
+        assert response.headers.keys() <= {*declared_headers, "Content-Type"}
         messages += response.text
 
     statuses = {str(response.status) for response in responses.values()}

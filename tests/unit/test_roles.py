@@ -103,9 +103,11 @@ def test_permissions_boundary_allows_every_action_of_each_function_role(
 ) -> None:
     stack = read_stack("ops/bootstrap.yaml", Stage="production")
     policy = stack["Resources"]["Boundary"]["Properties"]["PolicyDocument"]
-    allowed = [action for each in policy["Statement"] for action in each["Action"]]
+    allowed_actions = [
+        action for each in policy["Statement"] for action in each["Action"]
+    ]
 
-    missing = {action for action, _ in granted_rights(function)} - {*allowed}
+    missing = {action for action, _ in granted_rights(function)} - {*allowed_actions}
 
     assert not missing, f"ops/bootstrap.yaml: let Boundary allow {missing}"
 

@@ -31,8 +31,8 @@ def test_log_line_of_a_failed_request_has_all_fields_and_metrics(
 ) -> None:
     handlers.send("list-401")  # the next request is not the environment's first
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_VERSION", "7")
-    nameless = {"pk": {"S": "pet"}, "id": {"N": "1"}}
-    handlers.ask("PutItem", handlers.ANIMALS, Item=nameless)
+    nameless_pet = {"pk": {"S": "pet"}, "id": {"N": "1"}}
+    handlers.ask("PutItem", handlers.ANIMALS, Item=nameless_pet)
     store.fail("GetItem", LOST_REQUEST)  # the SDK repeats the request after 25 ms
 
     _, line = handlers.send("get-200").lines
@@ -112,7 +112,9 @@ def test_log_queries_in_the_runbook_use_only_fields_that_are_logged(
     store.fail("Query", LOST_REQUEST, LOST_REQUEST, LOST_REQUEST)
     lines += handlers.send("list-200").log
 
-    unknown = {name for name in names if f'"{name}"' not in lines}
+    unknown_names = {name for name in names if f'"{name}"' not in lines}
 
     assert "StoreCalls" in names
-    assert unknown <= {"ColdStart"}  # only the first line of an environment has it
+    assert unknown_names <= {
+        "ColdStart"
+    }  # only the first line of an environment has it

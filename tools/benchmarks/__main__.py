@@ -17,8 +17,8 @@ from tools.packaging.bytecode import compile_tree
 from tools.packaging.layer import install
 from tools.packaging.targets import BUILD, HOST_ARCHITECTURE
 
-HERE = ROOT / "tools/benchmarks"
-OURS = "this service"
+FOLDER = ROOT / "tools/benchmarks"
+THIS_SERVICE = "this service"
 PEERS = {"tuned handler": "bare", "tuned Powertools": "powertools"}
 # Maps each measurement to its event.
 CASES = {
@@ -36,7 +36,7 @@ def prepare(environment: Path) -> Path:
         The folder of the code, which has the libraries, too.
     """
     folder = install(environment, HOST_ARCHITECTURE, "--group=benchmark")
-    shutil.copytree(HERE / "peers", folder, dirs_exist_ok=True)
+    shutil.copytree(FOLDER / "peers", folder, dirs_exist_ok=True)
     compile_tree(folder, "/var/task")
     shutil.copytree(BUILD, folder, dirs_exist_ok=True)
     authority = trustme.CA(key_type=trustme.KeyType.RSA)
@@ -45,7 +45,7 @@ def prepare(environment: Path) -> Path:
     certificate = authority.issue_cert("127.0.0.1", key_type=trustme.KeyType.RSA)
     certificate.private_key_and_cert_chain_pem.write_to_path(folder / "store.pem")
     empty_store()
-    measure(folder, OURS, "create")
+    measure(folder, THIS_SERVICE, "create")
     return folder
 
 
@@ -53,7 +53,7 @@ def measure(folder: Path, variant: str, case: str) -> float:
     """Return the instructions of a cold start, or of one later invocation, in millions."""
     event = EVENTS[CASES[case]]
     task = folder / PEERS.get(variant, function_of(event))
-    layer = f"{folder}/CommonLayer/python:" if variant == OURS else ""
+    layer = f"{folder}/CommonLayer/python:" if variant == THIS_SERVICE else ""
     instructions_of = partial(count, task, f"{layer}{folder}", event)
     if case == "cold start":
         return instructions_of(1) / 1e6
@@ -73,12 +73,12 @@ def main() -> None:
     ]
     with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor() as pool:
         folder = prepare(Path(name))
-        for variant in (OURS, *PEERS):
+        for variant in (THIS_SERVICE, *PEERS):
             # The load of the machine does not change the counts, so all cases run at once.
             counts = pool.map(partial(measure, folder, variant), CASES)
             cells = [f"{millions:.2f}" for millions in counts]
             lines.append(f"| {variant} | {' | '.join(cells)} |")
-    (HERE / "RESULTS.md").write_text("\n".join(lines) + "\n")
+    (FOLDER / "RESULTS.md").write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ from tests.support.scripted_server import reply, serve
 from tools.local.store_server import serve_store
 
 # setarch -R switches off the randomization of addresses, because the counts would vary.
-_COUNT = ["setarch", "-R", "valgrind", "--tool=cachegrind", "--cache-sim=no"]
-_COUNT += ["--cachegrind-out-file=/dev/null"]
+_VALGRIND = ["setarch", "-R", "valgrind", "--tool=cachegrind", "--cache-sim=no"]
+_VALGRIND += ["--cachegrind-out-file=/dev/null"]
 # -S leaves out the libraries of this interpreter.
 _RUNTIME = [os.path.realpath(sys.executable), "-S", "-m", "awslambdaric", "app.handler"]
 
@@ -34,7 +34,7 @@ _VARIABLES = {
 }
 _INVOCATION = {
     "Lambda-Runtime-Aws-Request-Id": "8476a536-e9f4-11e8-9739-2dfe598c3fcd",
-    "Lambda-Runtime-Deadline-Ms": "4102444800000",  # in 2100, because Valgrind is slow
+    "Lambda-Runtime-Deadline-Ms": "4102444800000",  # a deadline in 2100, because Valgrind is slow
 }
 
 
@@ -75,7 +75,7 @@ def count(task: Path, python_path: str, event: Event, invocations: int) -> int:
             "PYTHONPATH": python_path,
         }
         process = subprocess.Popen(
-            _COUNT + _RUNTIME,
+            _VALGRIND + _RUNTIME,
             cwd=task,
             env=TEMPLATE.environment | _VARIABLES | variables,
             stdout=subprocess.PIPE,

@@ -24,19 +24,21 @@ from tools.local.template import Template
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
-_ANIMALS = 5
+_ANIMAL_COUNT = 5
 
 
 def add_pets(dynamodb: "DynamoDBClient", table: str) -> None:
     """Add five animals like the examples in openapi.yaml, unless the store has a counter."""
-    items = [{"pk": "counter", "id": 0, "value": _ANIMALS}]
-    for number, example in zip(range(_ANIMALS), cycle(examples()), strict=False):
+    items = [{"pk": "counter", "id": 0, "value": _ANIMAL_COUNT}]
+    for number, example in zip(range(_ANIMAL_COUNT), cycle(examples()), strict=False):
         items.append({"pk": "pet", "id": number + 1, **example})
     with suppress(dynamodb.exceptions.ConditionalCheckFailedException):
         for item in items:
-            typed = TypeSerializer().serialize(item)["M"]
-            new = "attribute_not_exists(pk)"
-            dynamodb.put_item(TableName=table, Item=typed, ConditionExpression=new)
+            typed_item = TypeSerializer().serialize(item)["M"]
+            condition = "attribute_not_exists(pk)"
+            dynamodb.put_item(
+                TableName=table, Item=typed_item, ConditionExpression=condition
+            )
 
 
 def events_folder() -> DataFolder:
@@ -53,7 +55,7 @@ def add_examples(gateway: Gateway, service: LocalService) -> None:
     service.keys().put(key)
     tables = service.template.tables
     add_pets(service.dynamodb, tables["AnimalsTable"]["TableName"])
-    # create-422.json needs one of these: it repeats their Idempotency-Key with another animal.
+    # create-422.json repeats the Idempotency-Key of one of these creations, with another animal.
     for creation in ROOT.glob("events/*-201-idempotency-key.json"):
         with redirect_stdout(io.StringIO()):
             gateway.invoke(*read_event(gateway.template, creation))

@@ -22,7 +22,7 @@ class DataFolder:
         self.database = self.store / "dynamodb-3.sqlite"
 
     @contextmanager
-    def held_by_service(self) -> Iterator[None]:
+    def lock_for_service(self) -> Iterator[None]:
         """Create the folder if it does not exist, and lock it until the end of the block.
 
         CommandError: The folder cannot be used, or another service has locked it.

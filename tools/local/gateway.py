@@ -53,7 +53,8 @@ def load_handlers(template: Template) -> dict[str, Handler]:
         if not name.startswith("AWS_"):
             os.environ[name] = value
     sys.path[:0] = map(str, template.layers)
-    # Import the layer again if the tools have imported it: it reads the environment only then.
+    # The layer reads environment variables only when it is imported. So if the tools have imported
+    # it, import it again.
     for name in [*sys.modules]:
         if name.partition(".")[0] == "animal_store":
             del sys.modules[name]

@@ -24,10 +24,10 @@ def run() -> None:
     for name in (__package__, "uvicorn.access"):
         logging.getLogger(name).setLevel(logging.INFO)
     # Ignore `breakpoint()`, which would wait for stdin for ever in the thread of a request. A
-    # debugger that needs it has set this variable.
+    # debugger that needs `breakpoint()` has set this variable.
     os.environ.setdefault("PYTHONBREAKPOINT", "0")
     with (
-        folder.held_by_service(),
+        folder.lock_for_service(),
         listen_on_port() as listener,
         folder.log.open("w", buffering=1, encoding="utf-8", errors="replace") as log,
         redirect_stdout(log),
@@ -66,7 +66,9 @@ Try it (Ctrl-C stops the service; data survives restarts):
 def reset() -> None:
     """Empty the local store (DATA): rename it, so that the next start has an empty one."""
     folder = DataFolder()
-    old = folder.path / f"store.{datetime.now(UTC):%Y%m%d-%H%M%S.%fZ}.old"
-    with folder.held_by_service():
-        folder.store.rename(old)
-    print(f"{folder.path}: the store is now {old}; the next start has an empty one.")
+    old_folder = folder.path / f"store.{datetime.now(UTC):%Y%m%d-%H%M%S.%fZ}.old"
+    with folder.lock_for_service():
+        folder.store.rename(old_folder)
+    print(
+        f"{folder.path}: the store is now {old_folder}; the next start has an empty one."
+    )

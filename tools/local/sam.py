@@ -44,7 +44,7 @@ def sam_local() -> None:
     folder = events_folder()
     with (
         suppress(KeyboardInterrupt),
-        folder.held_by_service(),
+        folder.lock_for_service(),
         open_store(folder, load_template("staging")) as service,
     ):
         # Check that the port is free, and close it: sam itself listens there.

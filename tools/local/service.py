@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
 # The settings of the SDK in this process.
-_SETTINGS = {
+_SDK_SETTINGS = {
     "AWS_ACCESS_KEY_ID": "local",
     "AWS_SECRET_ACCESS_KEY": "local",
     "AWS_DEFAULT_REGION": REGION,
@@ -103,7 +103,7 @@ def open_store(folder: DataFolder, template: Template) -> Iterator[LocalService]
     for name in [*os.environ]:
         if name.startswith("AWS_"):
             del os.environ[name]
-    os.environ |= _SETTINGS
+    os.environ |= _SDK_SETTINGS
     folder.refuse_other_version()
     with closing(Database(folder.database)) as database:
         with database.answer_new_clients():

@@ -101,8 +101,10 @@ def read(path: Path) -> Any:
 def load(path: Path, parameters: Mapping[str, str]) -> Template:
     """Read a SAM template with values of its parameters; the others have their defaults."""
     folder, document = path.parent, read(path)
-    declared = document["Parameters"]
-    references = {name: declared[name].get("Default") for name in declared}
+    declared_parameters = document["Parameters"]
+    references = {
+        name: declared_parameters[name].get("Default") for name in declared_parameters
+    }
     references |= {name: f"{_STACK}-{name}" for name in document["Resources"]}
     references |= {"AWS::Region": REGION, "AWS::StackName": _STACK, **parameters}
     resolve = partial(_resolve, references)
@@ -115,12 +117,12 @@ def load(path: Path, parameters: Mapping[str, str]) -> Template:
             if resource["Type"] == resource_type
         }
 
-    shared = document["Globals"]["Function"]
+    shared_properties = document["Globals"]["Function"]
     (api,) = properties("AWS::Serverless::Api").values()
     functions: dict[str, Function] = {}
     routes: list[Route] = []
     for name, function_properties in properties(FUNCTION).items():
-        function = shared | function_properties
+        function = shared_properties | function_properties
         functions[name] = Function(
             folder / resolve(function["CodeUri"]),
             resolve(function["Handler"]),
@@ -144,7 +146,7 @@ def load(path: Path, parameters: Mapping[str, str]) -> Template:
     layers = properties(LAYER).values()
     return Template(
         resolve(api["StageName"]),
-        resolve(shared["Environment"]["Variables"]),
+        resolve(shared_properties["Environment"]["Variables"]),
         resolve(api["GatewayResponses"]),
         # In an OpenAPI document, "~1" stands for a slash.
         [name.replace("~1", "/") for name in resolve(api["BinaryMediaTypes"])],

@@ -38,21 +38,23 @@ STUBS = {
 }
 """Replacements for modules that every cold start imports but never uses.
 
-They define only the names that other modules import. Of a cold start's 720 M instructions, they
-save 93 M for the types of schemas, 28 M for the texts of `help()`, and 17 M for HTTP/2, for which
-urllib3 would import a reader of package metadata.
+They define only the names that other modules import. Of a cold start's 720 million instructions,
+they save 93 million for the types of schemas, 28 million for the texts of `help()`, and 17 million
+for HTTP/2, for which urllib3 would import a reader of package metadata.
 """
 
 SHIPPED_MATCHES = {
-    # A cold start lists the descriptions of 439 services (27 of 40 MB): 44 M instructions.
+    # A cold start lists the SDK's descriptions of 439 services (27 of its 40 MB), which takes 44
+    # million instructions.
     "botocore/data/*/": "dynamodb",
-    # Dropping the older API version, 2011-12-05, saves 4 M instructions.
+    # Dropping the older API version, 2011-12-05, saves 4 million instructions.
     "botocore/data/dynamodb/*/": "2012-08-10",
     # API Gateway does the routing, and the Logger imports no other utility: saves 3 MB.
     "aws_lambda_powertools/event_handler": "",
     "aws_lambda_powertools/utilities/*/": "jmespath_utils",
     "animal_store/models.py": "",  # its models ship as compiled schemas
-    # It lists scripts that contain the interpreter's path, so it differs between machines.
+    # This file lists scripts that contain the interpreter's path, so the file differs between
+    # machines.
     "*.dist-info/RECORD": "",
     # These are replaced below.
     **dict.fromkeys(STUBS, ""),
@@ -66,7 +68,7 @@ _AMAZON_LABEL = re.compile('# Label: "(Amazon Root CA|Starfield Services Root)')
 def write_amazon_roots(bundle: Path, output: Path) -> None:
     """Write the certificates of Amazon's authorities, which are 5 of the 126 in the SDK's bundle.
 
-    OpenSSL parses a whole bundle, so this saves 37 M instructions of a cold start.
+    OpenSSL parses a whole bundle, so this saves 37 million instructions of a cold start.
     """
     certificates = bundle.read_text().split("\n\n")
     amazon_certificates = filter(_AMAZON_LABEL.search, certificates)
@@ -113,10 +115,12 @@ def build(output: Path, *architectures: str) -> None:
             shutil.copytree(libraries, python, dirs_exist_ok=True)
     package = python / "animal_store"
     # Leave out bytecode beside the sources, because it contains their modification times.
-    compiled = shutil.ignore_patterns("__pycache__", "*.pyc")
-    shutil.copytree(ROOT / "layers/common/animal_store", package, ignore=compiled)
-    # `validators` imports these schemas, so that no function imports pydantic (348 M of a cold
-    # start).
+    ignore_bytecode = shutil.ignore_patterns("__pycache__", "*.pyc")
+    shutil.copytree(
+        ROOT / "layers/common/animal_store", package, ignore=ignore_bytecode
+    )
+    # `validators` imports these schemas, so that no function imports pydantic (348 million
+    # instructions of a cold start).
     schemas = f"# Generated from models.py.\nCORE_SCHEMAS = {compile_core_schemas()}\n"
     (package / "core_schemas.py").write_text(schemas)
     for pattern, shipped_name in SHIPPED_MATCHES.items():

@@ -1,8 +1,8 @@
 """Reduces the SDK's description of DynamoDB, which it parses at each cold start.
 
-Of a cold start's 720 M instructions, leaving out unused operations saves 44 M, and precomputing
-the endpoints saves 144 M. The files keep the SDK's format, and regions, FIPS and VPC endpoints
-still work.
+Of a cold start's 720 million instructions, leaving out unused operations saves 44 million, and
+precomputing the endpoints saves 144 million. The files keep the SDK's format, and regions, FIPS and
+VPC endpoints still work.
 """
 
 import gzip
