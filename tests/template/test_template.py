@@ -120,9 +120,7 @@ def test_operation_has_its_own_resources_and_alarms(
     assert alarm["AlarmActions"] == alarm["OKActions"] == ["AlarmTopic"]
 
 
-def test_version_description_has_every_parameter_used_by_the_function_settings() -> (
-    None
-):
+def test_version_description_names_every_parameter_that_functions_use() -> None:
     """A changed description makes a new version, which `live` then leads to."""
     settings = dict(TEMPLATE["Globals"]["Function"])
     del settings["DeploymentPreference"], settings["ReservedConcurrentExecutions"]
