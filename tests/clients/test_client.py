@@ -11,7 +11,8 @@ from contextlib import closing
 from dataclasses import dataclass, fields
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import AsyncMock, Mock
+from unittest.mock import AsyncMock, Mock, patch
+from weakref import ref
 
 import animal_store_client as store
 import httpx2
@@ -189,7 +190,7 @@ def test_create_retries_only_temporary_failures_with_the_same_idempotency_key(
 ) -> None:
     not_json = "[" * 10**5
     with serve(Response(not_json, status)) as server, pytest.raises(error) as failure:
-        connect(server.base_url, "key", attempts=2).create("Rex", 3)
+        create(connect(server.base_url, "key", attempts=2))
     keys = [request.headers["Idempotency-Key"] for request in server.received]
     assert keys == [failure.value.idempotency_key] * requests
 
@@ -289,14 +290,14 @@ def test_failed_connection_is_retried_only_if_the_address_may_be_right(
 ) -> None:
     network = Mock(side_effect=responses)
     with pytest.raises(store.NoResponseError):
-        client_without_network(network, attempts=3).create("Rex", 3)
+        create(client_without_network(network, attempts=3))
     assert network.call_count == len(responses)
 
 
 def test_call_interrupted_by_ctrl_c_is_not_retried() -> None:
     network = Mock(side_effect=KeyboardInterrupt)
     with pytest.raises(KeyboardInterrupt):
-        client_without_network(network).create("Rex", 3)
+        create(client_without_network(network))
     network.assert_called_once()
 
 
@@ -325,7 +326,7 @@ def test_call_with_a_slow_response_fails_after_timeout_s_or_deadline_s(
             time.sleep(0.05)
 
     with serve(Response(slow_body())) as server, pytest.raises(store.NoResponseError):
-        connect(server.base_url, "key", attempts=1, **{limit: 0.1}).create("Rex", 3)
+        create(connect(server.base_url, "key", attempts=1, **{limit: 0.1}))
 
 
 @pytest.mark.parametrize(
@@ -346,12 +347,15 @@ def test_throttled_call_fails_at_the_first_retry_limit_that_it_reaches(
         serve(reply({}, 429, {"Retry-After": "3"})) as server,
         pytest.raises(store.TooManyRequestsError),
     ):
-        connect(server.base_url, "key", **options).create("Rex", 3)
+        create(connect(server.base_url, "key", **options))
     assert pauses == expected_pauses
 
 
-def create(client: Any) -> None:
-    client.create("Rex", 3)
+CLOSED = pytest.raises(RuntimeError, match="closed")  # httpx2's error
+
+
+def create(client: Any) -> Any:
+    return client.create("Rex", 3)
 
 
 def read_page(client: Any) -> None:
@@ -411,10 +415,12 @@ def test_with_options_returns_another_client_that_shares_the_connections(
         client = connect(server.base_url, "key")
         derived_client = client.with_options(attempts=1)
         with pytest.raises(store.ServerError):
-            derived_client.create("Rex", 3)
-        assert derived_client._pool() is client._pool()
+            create(derived_client)
         derived_client.close()
-        client.create("Rex", 3)
+        create(client)
+    client.close()
+    with CLOSED:
+        create(derived_client)
 
 
 def test_defaults_of_a_passed_http_client_are_ignored_and_it_is_left_open(
@@ -447,33 +453,42 @@ def test_defaults_of_a_passed_http_client_are_ignored_and_it_is_left_open(
 # -- connections -------------------------------------------------------------------------
 
 
-def test_async_with_block_closes_the_connections_of_the_client() -> None:
-    async def open_connections() -> None:
-        async with store.AsyncClient("http://127.0.0.1:1/v1", "key") as client:
-            pool = await client._pool()
-        assert pool.http.is_closed
+def test_async_with_block_closes_the_connections_of_the_client(
+    service: RunningService,
+) -> None:
+    async def create_twice() -> None:
+        async with store.AsyncClient(service.base_url, service.api_key) as client:
+            await create(client)
+        await create(client)
 
-    asyncio.run(open_connections())
+    with CLOSED:
+        asyncio.run(create_twice())
 
 
 def test_connections_are_closed_when_their_event_loop_ends(
     service: RunningService,
 ) -> None:
     client = store.AsyncClient(service.base_url, service.api_key)
-    asyncio.run(client.with_options().create("Rex", 3))
-    asyncio.run(client.create("Rex", 3))
-    assert len(client._pools) == 1
+
+    async def create_in_a_loop(client: Any) -> Any:
+        await create(client)
+        return ref(asyncio.get_running_loop())
+
+    first_loop = asyncio.run(create_in_a_loop(client.with_options()))
+    asyncio.run(create_in_a_loop(client))
     gc.collect()  # an open connection causes a ResourceWarning, which fails the test
+    assert first_loop() is None
 
 
-def test_close_in_a_forked_process_leaves_the_parents_connections_open(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    client = store.Client("http://127.0.0.1:1/v1", "key")
-    parent = client._pool().http
-    monkeypatch.setattr("os.getpid", lambda: 0)  # as in a forked process
-    client.close()
-    assert (parent.is_closed, client._pool().http.is_closed) == (False, True)
+def test_close_in_a_forked_process_leaves_the_parents_connections_open() -> None:
+    with serve(reply(REX)) as server:
+        client = store.Client(server.base_url, "key")
+        create(client)
+        with patch("os.getpid", return_value=0):  # as in a forked process
+            client.close()
+            with CLOSED:
+                create(client)
+        create(client)
 
 
 def test_threads_that_open_connections_at_the_same_time_share_one_pool(
@@ -493,9 +508,9 @@ def test_proxy_is_used_only_for_remote_hosts_and_never_gets_the_api_key(
         monkeypatch.setenv("http_proxy", proxy.origin)
         monkeypatch.setenv("https_proxy", proxy.origin)
         monkeypatch.setenv("no_proxy", "")
-        store.Client(server.base_url, "key").create("Rex", 3)
+        create(store.Client(server.base_url, "key"))
         with pytest.raises(store.NoResponseError):
-            store.Client("https://x.invalid/v1", "key", attempts=1).create("Rex", 3)
+            create(store.Client("https://x.invalid/v1", "key", attempts=1))
     [request] = proxy.received
     assert (request.method, request.authorization) == ("CONNECT", None)
 
