@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _IDEMPOTENCY_SECONDS = 24 * 60 * 60
 _TRANSACTION_ATTEMPTS = 6
-_FIRST_PAUSE_SECONDS = 0.05  # at most; each further pause may take twice as long
+_FIRST_PAUSE_SECONDS = 0.05  # the longest; for each further pause it is doubled
 _CONDITION_FAILED = "ConditionalCheckFailed"
 # A transaction that was cancelled for one of these reasons may succeed when it is repeated
 # (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html).
@@ -138,8 +138,7 @@ class Catalogue(Generic[NewResource, Resource]):
 
         Args:
             new: The resource, as the client sent it.
-            key_hash: The hash of the caller's API key. The item also gets that key's id and the
-                time of the creation, which no response contains.
+            key_hash: The hash of the caller's API key, whose id is stored with the resource.
             idempotency_key: The request's Idempotency-Key; None if the client sent none. A second
                 creation by the same caller with the same key adds nothing.
 

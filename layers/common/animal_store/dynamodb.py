@@ -35,7 +35,7 @@ _MARGIN_SECONDS = 0.5
 _ATTEMPT_SECONDS = _CONNECT_SECONDS + _READ_SECONDS + _MARGIN_SECONDS
 # The longest pause that the SDK's standard mode makes before a third attempt.
 _BACKOFF_SECONDS = 2
-# The most that the SDK adds to its pause when DynamoDB asks for a longer pause.
+# When DynamoDB asks for a longer pause, the SDK prolongs its own by at most this.
 _RETRY_AFTER_SECONDS = 5
 
 _TRANSIENT_CODES = frozenset(
@@ -96,13 +96,13 @@ def new_client() -> DynamoDBClient:
     )
     # After each attempt the SDK asks the handlers of `needs-retry` in turn, and obeys the first
     # that does not return None.
-    client.meta.events.register_first("needs-retry.dynamodb", _count_and_stop_in_time)
+    client.meta.events.register_first("needs-retry.dynamodb", _count_and_limit_retries)
     for operation in _RAW_OPERATIONS:
         client.meta.events.register(f"before-parse.dynamodb.{operation}", _keep_raw)
     return cast("DynamoDBClient", client)
 
 
-def _count_and_stop_in_time(response: tuple[Any, Any] | None, **_: object) -> bool | None:
+def _count_and_limit_retries(response: tuple[Any, Any] | None, **_: object) -> bool | None:
     """Count an attempt, and prevent a retry that could outlast the invocation.
 
     Args:

@@ -19,7 +19,7 @@ class Invocation:
         self.store_calls = 0
         """Calls to DynamoDB so far, the SDK's own retries included."""
         self.key_id: str | None = None
-        """The id of the key that was sent, valid or not; None unless it is well formed."""
+        """The id of a well-formed key, valid or not; None if there is none."""
         self.key_label: str | None = None
         """The operator's name for the caller's key; None until the key is known to be valid."""
 

@@ -17,7 +17,7 @@ _cold_start = True
 
 
 class Deprecation(NamedTuple):
-    """The headers of a deprecated operation. `Link` names the list of its resource as successor.
+    """The headers of a deprecated operation. `Link` leads to its successor, the list.
 
     Args:
         since: When it was deprecated, in seconds since 1970 (RFC 9745).

@@ -33,8 +33,8 @@ _IDEMPOTENCY_KEY = re.compile(r'"(?P<quoted>[!-~]{1,255})"|(?P<bare>[!#-~]([!-~]
 _DEFAULT_PORT = {"http": "80", "https": "443"}
 _PORT = re.compile(r"[1-9][0-9]{0,4}")
 _MAX_NAMES_LENGTH = 200
-# The limit is five times the largest animal, 3.2 KB: its name has 256 characters, and JSON may
-# write each as twelve (`\ud83d\ude00`).
+# Five times the 3.2 KB of the largest animal: a name of 256 characters, each of which is written as
+# twelve (`\ud83d\ude00`).
 _MAX_BODY_BYTES = 16 * 1024
 
 
@@ -232,8 +232,8 @@ class Request:
         authority = re.sub(r":[0-9]*$", "", self.context["domainName"])
         if ports and _PORT.fullmatch(ports[0]) and ports[0] != _DEFAULT_PORT[scheme]:
             authority += f":{ports[0]}"
-        # The path is percent-encoded, as the client wrote it. It begins with the stage, or with the
-        # base path of a custom domain; the segments of the resource follow.
+        # The segments of the resource follow those of the prefix: the stage, or a custom domain's
+        # base path. (A slash within an id is still encoded, as `%2F`.)
         resource = self._event["resource"]
         segments = [segment for segment in self.context["path"].split("/") if segment]
         prefix = "".join(f"/{segment}" for segment in segments[: -resource.count("/")])
