@@ -40,18 +40,19 @@ def deploy(
         Path | None, typer.Argument(help="The artifact; by default, HEAD is built.")
     ] = None,
     *,
-    allow_older: bool = False,
+    allow_older: Annotated[
+        bool,
+        typer.Option("--allow-older", help="Deploy even an older commit."),
+    ] = False,
 ) -> None:
-    """Deploy an artifact and check it; if it fails, deploy the last one that passed its check.
-
-    A commit that is older than the one that the stage runs is refused without --allow-older.
-    """
+    """Deploy an artifact and check it; if it fails, deploy the last one that passed its check."""
     programs.require_sam()
     file = file or build()
     commit = zipfile.Path(file, "COMMIT").read_text("utf-8")
     running, last_good = stage.commit(), artifacts.last_good(stage)
     # A commit approved late may be older than the one deployed since: refuse it.
-    if running and not allow_older and programs.is_older(commit, running):
+    is_new = running not in {"", commit}
+    if is_new and not allow_older and programs.is_older(commit, running):
         raise DeploymentError(
             f"{commit} is older than {running}, which {stage.name} runs"
         )

@@ -70,9 +70,10 @@ def plan(stage: StageName, copy: str) -> None:
     if table == outputs["AnimalsTableName"]:
         key_names = ["pk", "id"]
         _check_counter(client, table, copy, copied_at.timestamp())
-    # An earlier plan is not replaced: mkdir raises FileExistsError.
     folder = Path(copy)
-    folder.mkdir()
+    if folder.exists():
+        raise DeploymentError(f"{copy} has an earlier plan; first: rm -r {copy}")
+    folder.mkdir(0o700)
     paths = folder / "plan.jsonl", folder / "others.jsonl"
     for path in paths:
         path.touch(0o600)

@@ -4,7 +4,8 @@ import os
 import re
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -141,16 +142,19 @@ class KeyTable:
         if record.state == "revoked":
             return record
         now, actor = int(time.time()), self.actor()
-        self.dynamodb.update_item(
-            TableName=self.name,
-            Key={"hash": {"S": record.hash}},
-            UpdateExpression="SET revoked = :now, revokedBy = :actor",
-            ExpressionAttributeValues={
-                ":now": {"N": str(now)},
-                ":actor": {"S": actor},
-            },
-        )
-        return replace(record, revoked=now, revokedBy=actor)
+        # Another call that revokes the key at the same time may be first.
+        with suppress(self.dynamodb.exceptions.ConditionalCheckFailedException):
+            self.dynamodb.update_item(
+                TableName=self.name,
+                Key={"hash": {"S": record.hash}},
+                UpdateExpression="SET revoked = :now, revokedBy = :actor",
+                ConditionExpression="attribute_not_exists(revoked)",
+                ExpressionAttributeValues={
+                    ":now": {"N": str(now)},
+                    ":actor": {"S": actor},
+                },
+            )
+        return self.revoke(record.hash)
 
 
 def _record(item: Any) -> KeyRecord:

@@ -54,8 +54,8 @@ def _write(tree: Path, name: str) -> None:
     """Write the files that git tracks, with the new name in them."""
     clash = re.compile(rf"(?m)((def|class) |^from (\S+\.)?|import (.*, )?){name}s?\b")
     # The new service has no measurements yet.
-    files = git(ROOT, "ls-files", ":!tools/benchmarks/RESULTS.md").decode()
-    for file in files.splitlines():
+    files = git(ROOT, "ls-files", "-z", ":!tools/benchmarks/RESULTS.md").decode()
+    for file in files.rstrip("\0").split("\0"):
         target = tree / rename(file, name)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / file, target)

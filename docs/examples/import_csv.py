@@ -56,7 +56,8 @@ def read_rows(text: str) -> dict[int, dict[str, str]]:
         if not any(cells):
             continue
         row = dict.fromkeys(COLUMNS, "") | dict(zip(header, cells, strict=False))
-        row["surplus cell"] = "".join(cells[len(header) :])
+        # A column without a name in the header holds nothing that is imported.
+        row["surplus cell"] = row.get("", "") + "".join(cells[len(header) :])
         for name, (pattern, rule) in COLUMNS.items():
             if not re.fullmatch(pattern, row[name]):
                 errors.append(

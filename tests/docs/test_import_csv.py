@@ -77,8 +77,8 @@ def test_invalid_cells_are_reported_with_their_row_and_nothing_is_added(
     with serve(reply(REX)) as server:
         output = import_file(
             server.base_url,
-            "name,category_id,status\nRex,3,\nMia,,sold\n\n,3,\n"
-            "Leo,9E+15,Sold\nKim,3,sold,surplus,\n",
+            "name,category_id,status,\nRex,3,\nMia,,sold\n\n,3,\n"
+            "Leo,9E+15,Sold\nKim,3,sold,surplus,\nTom,3,sold,,lost\n",
         )
     assert output == (
         "row 3: category_id is ''; it must be an integer of at most 19 digits\n"
@@ -86,6 +86,7 @@ def test_invalid_cells_are_reported_with_their_row_and_nothing_is_added(
         "row 6: category_id is '9E+15'; it must be an integer of at most 19 digits\n"
         "row 6: status is 'Sold'; it must be available, pending, sold or empty\n"
         "row 7: surplus cell is 'surplus'; it must be empty\n"
+        "row 8: surplus cell is 'lost'; it must be empty\n"
         "Nothing was added: correct these rows first.\n"
     )
     assert server.received == []

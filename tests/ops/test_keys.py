@@ -90,6 +90,18 @@ def test_revoking_a_revoked_key_again_changes_nothing(keys: KeyTable) -> None:
     assert keys.revoke(BOBS_KEY.id) == revoked_record
 
 
+def test_revocation_that_a_concurrent_call_stores_first_stays(keys: KeyTable) -> None:
+    carols = replace(BOBS_KEY, revoked=2, revokedBy="carol")
+
+    def revoke_as_carol() -> str:
+        keys.put(carols)
+        return ARN
+
+    keys.put(BOBS_KEY)
+    assert replace(keys, actor=revoke_as_carol).revoke(BOBS_KEY.id) == carols
+    assert keys.all()[0] == carols
+
+
 @pytest.mark.parametrize("identifier", ["bob", "a" * 11, "animal_test_x", "b" * 12])
 def test_revoking_an_unknown_key_is_refused(identifier: str, keys: KeyTable) -> None:
     keys.put(BOBS_KEY)

@@ -193,7 +193,7 @@ def test_existing_plan_is_not_overwritten(stage: Stage) -> None:
     put("animals", COUNTER)
     plan(stage, "copy")
 
-    with pytest.raises(FileExistsError, match="copy"):
+    with pytest.raises(DeploymentError, match="first: rm -r copy"):
         plan(stage, "copy")
 
 

@@ -7,6 +7,7 @@ import sys
 from importlib.util import cache_from_source
 from io import BytesIO
 from pathlib import Path
+from platform import machine
 from zipfile import ZipFile
 
 import botocore
@@ -176,6 +177,10 @@ def test_two_builds_of_a_commit_give_the_same_bytes(tmp_path: Path) -> None:
     )
 
     assert artifact == other_artifact
+    libraries = (tmp_path / "a/.aws-sam/build/CommonLayer").rglob("*.so")
+    assert [library.name for library in libraries] == [
+        f"_pydantic_core.cpython-313-{machine()}-linux-gnu.so"
+    ]
 
 
 def test_build_leaves_out_uncommitted_changes_and_prints_them(

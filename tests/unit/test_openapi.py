@@ -62,6 +62,21 @@ def test_throttling_limits_of_both_stages_are_documented() -> None:
     assert "all clients together (burst) | 1,000 | 100 |" in OPENAPI_TEXT
 
 
+def test_document_lists_only_the_codes_of_the_layer_and_the_gateway() -> None:
+    assert openapi.CODES == {
+        "invalid_request": "400",
+        "unauthorized": "401",
+        "not_found": "404",
+        "payload_too_large": "413",
+        "unsupported_media_type": "415",
+        "idempotency_key_reused": "422",
+        "too_many_requests": "429",
+        "internal_error": "500, 502",
+        "service_unavailable": "503",
+        "timeout": "504",
+    }
+
+
 def test_rate_limits_of_the_firewall_are_documented() -> None:
     web_acl = stack.read_stage()["Resources"]["WebAcl"]["Properties"]
     per_address, per_key, _ = [rule["Statement"] for rule in web_acl["Rules"]]

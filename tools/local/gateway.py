@@ -13,7 +13,7 @@ Differences from AWS:
 - A handler's context has only `get_remaining_time_in_millis`, which is always 15 minutes, so that a
   pause in a debugger ends no request.
 - The size of a body is not limited.
-- No function times out.
+- No function times out. While 40 requests hang, others wait.
 - If `Host` is not a name of this machine, the response is 400 with a plain text, not an Error.
 - A path with an encoded letter in a fixed segment (`/v1/%70ets`) gets 404, and so does a path with
   two slashes in a row. An empty line before a request gets 400.
