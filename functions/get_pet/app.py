@@ -1,4 +1,4 @@
-"""`GET /v1/pets/{petId}`: getPet reads an animal. It is deprecated: use the list."""
+"""`GET /v1/pets/{petId}`: getPet reads an animal. The operation is deprecated: use listPets."""
 
 from animal_store.operation import Deprecation, operation
 from animal_store.pets import PETS

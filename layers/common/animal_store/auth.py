@@ -25,7 +25,7 @@ class Unauthorized(Exception):
 
 
 _Cache = dict[str, "tuple[float, ApiKey | None]"]
-"""Maps a key's hash to the time of its look-up and its record, which is None for an unknown key."""
+"""Maps a key's hash to the time of the look-up and to the record (None for an unknown key)."""
 
 # There are two caches, so that a flood of unknown keys cannot push known keys out.
 _known_keys: _Cache = {}
@@ -39,7 +39,8 @@ def authenticate(authorization: list[str]) -> str:
         authorization: Every value of the request's Authorization header.
 
     Raises:
-        Unauthorized: There is not exactly one key, or it is malformed, unknown, expired or revoked.
+        Unauthorized: There is not exactly one key, or the key is malformed, unknown, expired or
+            revoked.
         StoreUnavailable: The key store does not answer.
     """
     match = _BEARER.fullmatch(authorization[0]) if len(authorization) == 1 else None
@@ -59,9 +60,9 @@ def authenticate(authorization: list[str]) -> str:
 
 def _look_up(key_hash: str) -> ApiKey | None:
     """Return a key's record from the caches or the store; None for an unknown key."""
-    # The 60 seconds begin before the read, so that a slow read does not extend them. Use the wall
-    # clock: the monotonic clock may stop while Lambda freezes the environment, and a revoked key
-    # would then be accepted for longer.
+    # A cached record counts for 60 seconds from before the read, so that a slow read does not
+    # extend the time. Use the wall clock: the monotonic clock may stop while Lambda freezes the
+    # environment, and a revoked key would then be accepted for longer.
     now = time.time()
     for cache in (_known_keys, _unknown_keys):
         entry = cache.get(key_hash)
@@ -71,7 +72,7 @@ def _look_up(key_hash: str) -> ApiKey | None:
     cache = _unknown_keys if record is None else _known_keys
     cache.pop(key_hash, None)
     while len(cache) >= _CACHE_ENTRIES:
-        # Another thread may have removed the oldest entry; only the local gateway has threads.
+        # In the local gateway, another thread may just have removed the oldest entry.
         cache.pop(next(iter(cache)), None)
     cache[key_hash] = now, record
     return record
@@ -93,5 +94,6 @@ def _read(key_hash: str) -> ApiKey | None:
             ConsistentRead=True,
         ).get("Item")
     except ValueError as error:
-        # Nobody knows whether the key is valid, so the caller gets 503, and nothing is cached.
+        # Without the record, nobody knows whether the key is valid: the caller gets 503, and
+        # nothing is cached.
         raise StoreUnavailable("the record of the key cannot be read") from error

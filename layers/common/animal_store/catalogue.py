@@ -1,7 +1,7 @@
 """Lists, reads and creates resources in DynamoDB, for the functions.
 
 A list takes one Query, a read takes one GetItem, and a creation takes two writes. All items are in
-one table, so that a backup has animals, counter and idempotency records of the same time:
+one table, so that a backup has animals, counter and idempotency records of the same moment:
 
     pk                  id       content
     pet                 1, 2...  an animal; if it has a status, it is also in the index `by-status`
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _IDEMPOTENCY_SECONDS = 24 * 60 * 60
 _TRANSACTION_ATTEMPTS = 6
-_FIRST_PAUSE_SECONDS = 0.05  # the longest; for each further pause it is doubled
+_FIRST_PAUSE_SECONDS = 0.05  # the longest first pause; each further pause may take twice as long
 _CONDITION_FAILED = "ConditionalCheckFailed"
 # A transaction that was cancelled for one of these reasons may succeed when it is repeated
 # (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html).
@@ -80,8 +80,8 @@ class Catalogue(Generic[NewResource, Resource]):
         Args:
             limit: The maximum number of resources on the page, 1 to 100.
             after: The id after which the page begins.
-            filters: The value that an attribute must have. The attribute needs an index
-                `by-<attribute>`. There is at most one filter.
+            filters: Maps an attribute to the value that the attribute must have. The attribute
+                needs an index `by-<attribute>`. There is at most one filter.
 
         Returns:
             The resources, and whether another page follows.
@@ -103,8 +103,9 @@ class Catalogue(Generic[NewResource, Resource]):
             KeyConditionExpression="#attribute = :value AND id > :after",
             ExpressionAttributeNames={"#attribute": attribute},
             ExpressionAttributeValues={":value": {"S": value}, ":after": {"N": str(after)}},
-            # Ask for one resource more than fits on the page: it shows that another page follows.
-            # 101 of the largest animals stay far below the 1 MB at which DynamoDB ends a response
+            # Ask for one resource more than the limit: if DynamoDB returns that resource, another
+            # page follows. 101 of the largest animals stay far below the 1 MB at which DynamoDB
+            # ends a response
             # (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Query.html).
             Limit=limit + 1,
             **options,
@@ -133,8 +134,8 @@ class Catalogue(Generic[NewResource, Resource]):
 
         With an idempotency key, one transaction writes the resource and a record of the key, so a
         crash at any point leaves both or neither. A repeated request takes another id, which stays
-        unused: its transaction fails because the record exists. The error contains the record, and
-        the record contains the id of the resource that the first request added.
+        unused, because the transaction fails when the record exists already. The error contains the
+        record, and the record contains the id of the resource that the first request added.
 
         Args:
             new: The resource, as the client sent it.
@@ -160,11 +161,12 @@ class Catalogue(Generic[NewResource, Resource]):
             scope = f"{key_hash}#{self.partition}#{idempotency_key}"
             record_key = hashlib.sha256(scope.encode()).hexdigest()
             created_id = _put_with_record(item, new, record_key)
-        # An earlier request with this Idempotency-Key had the same body, so only the id may differ.
+        # If an earlier request with this Idempotency-Key added the resource, that request had the
+        # same body, so the two resources would differ only in the id.
         return cast("Resource", {"id": created_id, **new}), created_id != new_id
 
     def _next_id(self) -> int:
-        """Take the next id from the counter; a lost response leaves a gap in the ids."""
+        """Take the next id from the counter; an id whose response is lost stays unused."""
         response = dynamodb.read(
             dynamodb.client.update_item,
             _COUNTER_RESPONSE,
@@ -247,14 +249,16 @@ def _put_with_record(item: Item, new: Mapping[str, object], record_key: str) -> 
     reasons = _write([{"Put": put_record}, {"Put": put_item}])
     if not reasons:
         return int(item["id"]["N"])
-    # The first reason belongs to the record, the second reason belongs to the item.
+    # DynamoDB gives one reason for each item: the first for the record, the second for the
+    # resource.
     if reasons[0]["Code"] != _CONDITION_FAILED:
         raise _id_taken_error(item)
     record = reasons[0]["Item"]
     if record["fingerprint"]["S"] != fingerprint:
         raise IdempotencyKeyReused
-    # The record may be this request's own: an attempt whose response was lost may have succeeded,
-    # and for DynamoDB the next attempt of `_write` is another transaction.
+    # The record may be this request's own: an attempt may have succeeded although its response was
+    # lost. The next attempt of `_write` then finds the record, because DynamoDB takes each attempt
+    # for another transaction.
     return int(record["createdId"]["N"])
 
 
@@ -271,7 +275,8 @@ def _write(transaction: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """
     for attempt in range(_TRANSACTION_ATTEMPTS):
         if attempt:
-            # Another request with this key may be writing the record: give it time to finish.
+            # Another request with this Idempotency-Key may be writing the record: give that request
+            # time to finish.
             longest = _FIRST_PAUSE_SECONDS * 2 ** (attempt - 1)
             time.sleep(random.uniform(0, longest))  # noqa: S311 - only spreads retries
         try:
@@ -283,7 +288,7 @@ def _write(transaction: list[dict[str, Any]]) -> list[dict[str, Any]]:
             reasons: list[dict[str, Any]] = response.get("CancellationReasons", [])
             if any(reason["Code"] == _CONDITION_FAILED for reason in reasons):
                 return reasons
-            # The `Item` of a reason holds what clients sent: keep it out of the log.
+            # The `Item` of a reason holds what clients sent: keep such items out of the log.
             causes = [
                 f"{reason['Code']}: {reason.get('Message')}"
                 for reason in reasons

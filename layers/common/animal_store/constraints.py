@@ -1,6 +1,7 @@
 """Constraints on what clients send: allowed values, regular expressions and messages.
 
-Functions import this module. It is apart from `models.py`, which imports all of pydantic.
+The Lambda functions import this module. To keep cold starts short, no function imports `models.py`,
+which imports all of pydantic.
 """
 
 from typing import Literal, get_args

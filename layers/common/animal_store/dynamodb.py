@@ -30,7 +30,8 @@ Output = TypeVar("Output")
 
 _CONNECT_SECONDS = 1
 _READ_SECONDS = 2
-# The time that an invocation needs after its last attempt: to decode, to respond and to log.
+# The time that an invocation needs after its last attempt to call DynamoDB: to decode DynamoDB's
+# response, to answer the client and to log.
 _MARGIN_SECONDS = 0.5
 _ATTEMPT_SECONDS = _CONNECT_SECONDS + _READ_SECONDS + _MARGIN_SECONDS
 # The longest pause that the SDK's standard mode makes before a third attempt.
@@ -68,17 +69,20 @@ _last_response_is_corrupt: ContextVar[bool] = ContextVar("last_response_is_corru
 
 def new_client() -> DynamoDBClient:
     """Create a client with the SDK's standard retries, none of which outlasts the invocation."""
-    # Numbers in parentheses are instructions saved (M: million). A cold start takes about 720 M, a
-    # get takes 4 M (tools/benchmarks/RESULTS.md). Use botocore's own session: boto3 adds resources
-    # and S3 transfers, which nothing here uses (108 M of a cold start).
+    # The numbers in parentheses are the processor instructions that a choice saves (M: million). A
+    # cold start takes about 720 M instructions, and a call of getPet takes 4 M
+    # (tools/benchmarks/RESULTS.md). Use botocore's own session: boto3 adds resources and S3
+    # transfers, which nothing here uses (108 M of a cold start).
     session = Session(include_builtin_handlers=False)
     for event, handler, *_ in BUILTIN_HANDLERS:
-        # Leave out the SDK's handlers that are specific to one service. They have a dot in the
-        # event's name, such as `before-call.s3`, and never run here (54 M of a cold start).
+        # Leave out the SDK's handlers that are specific to one service. The names of their events
+        # have a dot, such as `before-call.s3`. No such handler ever runs here (54 M of a cold
+        # start).
         if "." not in event:
             session.register(event, handler)
-    # At each cold start the SDK would log where its credentials come from, and that it has no
-    # endpoint rules. Both are intended: the built layer has a list of endpoints instead.
+    # Keep two messages out of the log, which the SDK would write at each cold start: where its
+    # credentials come from, and that it has no endpoint rules. The built layer has a list of
+    # endpoints instead of these rules.
     logging.getLogger("botocore").setLevel(logging.WARNING)
     client: Any = session.create_client(
         "dynamodb",
@@ -87,15 +91,16 @@ def new_client() -> DynamoDBClient:
             read_timeout=_READ_SECONDS,
             retries={"mode": "standard", "total_max_attempts": 3},
             tcp_keepalive=True,
-            # Build the user agent once: the SDK would build a longer one for each call (1.0 M).
+            # Build the user agent once: for each call, the SDK would build a longer one (1.0 M).
             user_agent=f"{session.user_agent()} app/animal-store",
-            # Do not validate requests (0.3 M a call): the tests do. For an invalid request, which
-            # is a bug, DynamoDB's error leads to a 500; the SDK's own error would lead to a 503.
+            # Do not validate requests (0.3 M a call), because the tests validate them. For an
+            # invalid request, which is a bug, DynamoDB's error leads to a 500; the SDK's own error
+            # would lead to a 503.
             parameter_validation=False,
         ),
     )
     # After each attempt the SDK asks the handlers of `needs-retry` in turn, and obeys the first
-    # that does not return None.
+    # handler that does not return None. So this handler must be the first.
     client.meta.events.register_first("needs-retry.dynamodb", _count_and_limit_retries)
     for operation in _RAW_OPERATIONS:
         client.meta.events.register(f"before-parse.dynamodb.{operation}", _keep_raw)
@@ -143,10 +148,10 @@ def _keep_raw(
 ) -> None:
     """Keep the raw body of a successful response for `read`: the SDK does not parse it.
 
-    This saves 4.3 M instructions for a list of 20 and 20.8 M for a list of 100. The SDK's event
-    `before-parse` supports this: the SDK parses the body that a handler leaves in `response_dict`,
-    and adds `customized_response_dict` to the result. It still parses errors, and still checks the
-    body's CRC-32.
+    This saves 4.3 M instructions for a list of 20 animals and 20.8 M for a list of 100 animals (M:
+    million). The SDK's event `before-parse` supports this: the SDK parses the body that a handler
+    leaves in `response_dict`, and adds `customized_response_dict` to the result. The SDK still
+    parses errors, and still checks the body's CRC-32 checksum.
     """
     if response_dict["status_code"] in _SUCCESS:
         customized_response_dict["Raw"] = response_dict["body"]
@@ -164,10 +169,10 @@ def call(method: Callable[..., Any], **parameters: Any) -> Any:
         parameters: The method's parameters, in DynamoDB's own JSON.
 
     Raises:
-        StoreUnavailable: DynamoDB is throttled or out of reach, its response is corrupt, or no time
-            is left for an attempt.
-        ClientError: DynamoDB refused the request: a condition that does not hold, a missing table
-            or right, or a bug.
+        StoreUnavailable: DynamoDB throttles the call or is out of reach, its response is corrupt,
+            or no time is left for an attempt.
+        ClientError: DynamoDB refused the request, because a condition does not hold, the table or a
+            permission is missing, or the request is invalid (a bug).
     """
     if not invocation.current.get().has_time_for(_ATTEMPT_SECONDS):
         raise StoreUnavailable("no time is left to call DynamoDB")
@@ -198,8 +203,9 @@ def _raise_if_transient(error: ClientError) -> None:
     response: Any = error.response
     code = response["Error"]["Code"]
     if code.isdigit():
-        # The SDK puts the HTTP status here when the body is truncated or corrupt. Its message is
-        # then the body, which may hold what clients sent: keep it out of the log.
+        # If the body of an error is truncated or corrupt, the SDK puts the HTTP status here, and
+        # the body into the message. Keep the message out of the log: the body may hold what clients
+        # sent.
         message = f"an error of DynamoDB is truncated or corrupt: HTTP {code}"
         raise StoreUnavailable(message) from None
     status = response["ResponseMetadata"]["HTTPStatusCode"]

@@ -81,7 +81,8 @@ _BUG_OR_MISCONFIGURATION = _ErrorContents(
 def response_to(error: Exception) -> Response:
     """Return the response to a request that failed with this exception.
 
-    An exception that `_ERRORS` lacks becomes an `internal_error`; its text is for the log only.
+    An exception that `_ERRORS` lacks becomes an `internal_error`; the exception's text is for the
+    log only.
     """
     contents = _ERRORS.get(type(error), _BUG_OR_MISCONFIGURATION)
     body: Error = {

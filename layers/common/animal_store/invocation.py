@@ -1,6 +1,6 @@
 """Holds the invocation that runs in this thread: its deadline, and facts for its log line.
 
-`operation` creates it, `auth` and `dynamodb` add facts, and `telemetry` logs them.
+`operation` creates the invocation, `auth` and `dynamodb` add facts, and `telemetry` logs the facts.
 """
 
 import time
@@ -11,7 +11,7 @@ class Invocation:
     """One run of a function.
 
     Args:
-        deadline: When Lambda stops it, in seconds on the clock `time.monotonic()`.
+        deadline: When Lambda stops the run, in seconds on the clock `time.monotonic()`.
     """
 
     def __init__(self, deadline: float) -> None:
@@ -19,7 +19,7 @@ class Invocation:
         self.store_calls = 0
         """Calls to DynamoDB so far, the SDK's own retries included."""
         self.key_id: str | None = None
-        """The id of a well-formed key, valid or not; None if there is none."""
+        """The id of the key that was sent, valid or not; None unless the key is well formed."""
         self.key_label: str | None = None
         """The operator's name for the caller's key; None until the key is known to be valid."""
 

@@ -1,6 +1,6 @@
 """Models of the interface's resources and of DynamoDB's responses, for `validators` to compile.
 
-They are typed dictionaries: a validated value can be written as JSON as it is, and an absent
+The models are typed dictionaries: a validated value can be written as JSON as it is, and an absent
 `status` has no entry. Nothing that runs in AWS imports this module.
 """
 
@@ -28,8 +28,9 @@ class NewPet(TypedDict):
 class Pet(TypedDict):
     """An animal as the service returns it.
 
-    The validation aliases are paths into DynamoDB's JSON (`{"id": {"N": "7"}, ...}`). So a response
-    of the store becomes animals in one step, and the SDK does not decode its numbers to `Decimal`.
+    The validation aliases are paths into DynamoDB's JSON (`{"id": {"N": "7"}, ...}`). So pydantic
+    turns a response of DynamoDB into animals in one step, and the SDK does not first decode the
+    numbers to `Decimal`.
     """
 
     id: Annotated[Int64, Field(validation_alias=AliasPath("id", "N"))]
@@ -119,7 +120,7 @@ def compile_core_schema(model: Any) -> Any:
     """Compile a model into pydantic_core's schema, which is plain data.
 
     Raises:
-        TypeError: A member has two patterns: pydantic would drop the first.
+        TypeError: A member has two patterns, of which pydantic would drop the first.
     """
     for name, hint in get_type_hints(model, include_extras=True).items():
         if len(_patterns(hint)) > 1:

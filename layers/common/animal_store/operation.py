@@ -17,11 +17,11 @@ _cold_start = True
 
 
 class Deprecation(NamedTuple):
-    """The headers of a deprecated operation. `Link` leads to its successor, the list.
+    """The headers of a deprecated operation. `Link` names the list operation as successor.
 
     Args:
-        since: When it was deprecated, in seconds since 1970 (RFC 9745).
-        sunset: When it is removed, as an HTTP date (RFC 8594).
+        since: When the operation was deprecated, in seconds since 1970 (RFC 9745).
+        sunset: When the operation will be removed, as an HTTP date (RFC 8594).
     """
 
     since: int
@@ -55,8 +55,9 @@ def operation(
 
     Args:
         name: The operation's name in the interface (`listPets`).
-        query: Its query parameters. Others are refused before the function is called.
-        deprecation: Set when the operation is deprecated.
+        query: The operation's query parameters. A request with other parameters is refused before
+            the function is called.
+        deprecation: The headers to add if the operation is deprecated; else None.
     """
 
     def decorate(function: Implementation) -> Handler:

@@ -33,8 +33,8 @@ _IDEMPOTENCY_KEY = re.compile(r'"(?P<quoted>[!-~]{1,255})"|(?P<bare>[!#-~]([!-~]
 _DEFAULT_PORT = {"http": "80", "https": "443"}
 _PORT = re.compile(r"[1-9][0-9]{0,4}")
 _MAX_NAMES_LENGTH = 200
-# Five times the 3.2 KB of the largest animal: a name of 256 characters, each of which is written as
-# twelve (`\ud83d\ude00`).
+# The largest animal takes 3.2 KB: its name has 256 characters, and JSON may escape each of these as
+# twelve characters (`\ud83d\ude00`). The limit is five times as large.
 _MAX_BODY_BYTES = 16 * 1024
 
 
@@ -97,7 +97,7 @@ class Request:
     def path_parameter(self, name: str) -> str:
         """Return a path parameter, percent-decoded.
 
-        API Gateway's REST APIs leave it percent-encoded, as the client wrote it
+        API Gateway's REST APIs leave the parameter percent-encoded, as the client wrote it
         (https://github.com/aws/aws-sam-cli/issues/771).
         """
         return unquote(self._event["pathParameters"][name])
@@ -106,7 +106,7 @@ class Request:
         """Return a path parameter that is the id of a resource, 1 to 2^63 - 1.
 
         Raises:
-            NotFound: It is anything else, such as a number with a leading zero.
+            NotFound: The parameter is anything else, such as a number with a leading zero.
         """
         text = self.path_parameter(name)
         if not _IDENTIFIER.fullmatch(text) or int(text) > _INT64_MAX:
@@ -117,7 +117,7 @@ class Request:
         """Return a query parameter, or None if it is not given.
 
         Raises:
-            InvalidRequest: It is given more than once.
+            InvalidRequest: The parameter is given more than once.
         """
         values = self._query.get(name)
         if not values:
@@ -130,7 +130,8 @@ class Request:
         """Return an integer query parameter: decimal digits only, no sign, space or point.
 
         Raises:
-            InvalidRequest: It is given more than once, is not an integer, or is out of bounds.
+            InvalidRequest: The parameter is given more than once, is not an integer, or is out of
+                bounds.
         """
         text = self.parameter(name)
         if text is None:
@@ -143,7 +144,7 @@ class Request:
         """Return a query parameter that is one of the choices, or None if it is not given.
 
         Raises:
-            InvalidRequest: It is given more than once, or is something else.
+            InvalidRequest: The parameter is given more than once, or is not one of the choices.
         """
         text = self.parameter(name)
         if text is None:
@@ -154,7 +155,7 @@ class Request:
         raise InvalidRequest(f"{name}: must be one of {', '.join(choices)}.")
 
     def refuse_other_parameters(self, names: Collection[str]) -> None:
-        """Refuse query parameters other than these; case matters.
+        """Refuse a request with query parameters other than these; case matters.
 
         If a misspelled filter were ignored, the client would get resources that it did not want.
 
@@ -174,8 +175,8 @@ class Request:
         Raises:
             UnsupportedMediaType: There is a Content-Type, and it is not `application/json`.
             UnsupportedContentCoding: The body is compressed.
-            PayloadTooLarge: The body is larger than 16 KB. It is not parsed, because parsing 6 MB,
-                the most that Lambda passes on, would take a second.
+            PayloadTooLarge: The body is larger than 16 KB. Such a body is not parsed, because
+                parsing 6 MB, the most that Lambda passes on, would take a second.
             InvalidRequest: The body is missing or not JSON, or members are missing or invalid.
         """
         content_types = self.header("Content-Type")
@@ -197,8 +198,8 @@ class Request:
     def idempotency_key(self) -> str | None:
         """Return the Idempotency-Key, or None if the client sent none.
 
-        The IETF's draft requires quotes around the key. Here they are optional, and are removed:
-        https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
+        The IETF's draft requires quotes around the key. Here the quotes are optional, and are
+        removed: https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
 
         Raises:
             InvalidRequest: The key is given twice, is empty or too long, has invisible characters,
@@ -224,11 +225,13 @@ class Request:
         Args:
             parameters: The URL's query parameters.
         """
-        # API Gateway appends its own element to those that the client sent.
+        # Clients may send these headers, too. API Gateway appends its own element, so only the last
+        # element counts.
         schemes = self.header_elements("X-Forwarded-Proto")[-1:]
         scheme = schemes[0] if schemes and schemes[0] in _DEFAULT_PORT else "https"
         ports = self.header_elements("X-Forwarded-Port")[-1:]
-        # Remove the port that `sam local` appends to the name. (An IPv6 address ends in a bracket.)
+        # `sam local` appends the port to the domain name: remove this port. (An IPv6 address ends
+        # in a bracket, so it stays whole.)
         authority = re.sub(r":[0-9]*$", "", self.context["domainName"])
         if ports and _PORT.fullmatch(ports[0]) and ports[0] != _DEFAULT_PORT[scheme]:
             authority += f":{ports[0]}"

@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 @cache
 def logger() -> Logger:
-    """Return the logger for failures. Never give it a key, an Authorization header or a body.
+    """Return the logger for failures. Never log a key, an Authorization header or a body.
 
-    Powertools is imported only when something goes wrong: it would add 24 M instructions to every
-    cold start.
+    Powertools is imported only when something goes wrong: otherwise, the import would add 24
+    million processor instructions to every cold start.
     """
     from aws_lambda_powertools import Logger
 
-    # Use RFC 3339 times: Lambda ignores the level of a line if it cannot read the time.
+    # Use RFC 3339 times: Lambda ignores the level of a line whose time has another format.
     return Logger(use_rfc3339=True, utc=True)
 
 
@@ -61,10 +61,11 @@ _DIRECTIVES = {
     "Version": _directive("Errors", "Version"),
     "DeprecatedCalls": _directive("DeprecatedCalls", "KeyLabel"),
 }
-"""Maps a member to a directive; each line with the member gets the directive."""
+"""Maps a member of a log line to a directive; each line with that member gets the directive."""
 
 # The deployment alarms in template.yaml count these errors of a version. A version that cannot
-# reach the store (no certificate authorities, a wrong address) is as broken as one that crashes.
+# reach the store (no certificate authorities, a wrong address) is as broken as a version that
+# crashes.
 _FAULTS = {"internal_error", "service_unavailable"}
 
 
@@ -103,7 +104,7 @@ def write_line(  # noqa: PLR0913 - each argument is a fact of the line
         operation: The operation's name in the interface.
         response: The response.
         request_context: The event's `requestContext`. The heartbeat's context has a stage of its
-            own, so that CloudWatch does not count it among the clients' requests.
+            own, so that CloudWatch does not count heartbeats among the clients' requests.
         invocation: The invocation that answered the request.
         latency_ms: The time from the event to the response, in milliseconds.
         cold_start: Whether the request is the first of this execution environment.
@@ -138,5 +139,6 @@ def write_line(  # noqa: PLR0913 - each argument is a fact of the line
     if directives:
         milliseconds = int(now.timestamp() * 1000)
         line["_aws"] = {"Timestamp": milliseconds, "CloudWatchMetrics": directives}
-    # The logger would be slower. Write the line in one piece: the local gateway runs threads.
+    # Do not use the logger, which is slower. Write the line in one piece, because several threads
+    # of the local gateway may write at the same time.
     sys.stdout.write(to_json(line).decode() + "\n")

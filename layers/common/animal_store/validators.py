@@ -1,8 +1,8 @@
 """Validates data from outside: clients' bodies and the store's responses.
 
 Compiling a model needs pydantic, whose import would make a cold start 1.5 times as long. So
-`make build` puts the compiled schemas next to this module. A checkout does not have them: there,
-this module compiles them when it is imported.
+`make build` puts the compiled schemas next to this module. A checkout does not have the compiled
+schemas: there, this module compiles the models when it is imported.
 """
 
 from typing import Generic, TypeVar, cast
@@ -35,7 +35,7 @@ class Validator(Generic[Model]):
         """Validate a Python value; return it as the model.
 
         Raises:
-            ValidationError: It is not valid (pydantic_core's exception).
+            ValidationError: The value is not valid (pydantic_core's exception).
         """
         return cast("Model", self._validator.validate_python(value))
 
@@ -43,6 +43,6 @@ class Validator(Generic[Model]):
         """Validate JSON; return it as the model.
 
         Raises:
-            ValidationError: It is not valid, or is not JSON (pydantic_core's exception).
+            ValidationError: The text is not JSON, or is not valid (pydantic_core's exception).
         """
         return cast("Model", self._validator.validate_json(text))
