@@ -150,10 +150,10 @@ def test_failed_listing_can_be_resumed_at_the_cursor_in_the_error(connect: Any) 
 # -- new animals -------------------------------------------------------------------------
 
 
-def test_new_pets_retries_during_an_outage_and_yields_each_animal_once(
+def test_follow_pets_retries_during_an_outage_and_yields_each_animal_once(
     connect: Any, pauses: list[float], caplog: pytest.LogCaptureFixture
 ) -> None:
-    outage = [reply({}, 503)] * 8
+    outage = [reply({}, 503)] * 8  # seven attempts, and the first of the next round
     responses = [*outage, *rounds_with_a_late_animal(), reply({}, 401)]
     with serve(responses) as server:
         pets = connect(server.base_url, "key").follow_pets()
@@ -226,9 +226,10 @@ def test_next_page_link_is_refused_if_it_leaves_the_origin_or_leads_back(
     url: str,
 ) -> None:
     link = {"Link": f'<{url}>; rel="next"'}
-    network = Mock(side_effect=[httpx2.Response(200, json=[], headers=link)])
+    pages = [httpx2.Response(200, json=[], headers=link), httpx2.Response(200, json=[])]
+    network = Mock(side_effect=pages)
     with pytest.raises(store.InvalidResponseError, match="The next page is"):
-        next(client_without_network(network).pets(cursor="2"))
+        list(client_without_network(network).pets(cursor="2"))
 
 
 def test_response_of_64_megabytes_is_refused_before_half_of_it_is_sent(

@@ -37,9 +37,9 @@ def test_concurrent_increments_through_two_connections_are_all_counted(
     ):
         table = TEMPLATE.tables["AnimalsTable"]
         ask("CreateTable", ANIMALS, database=store, **table)
-        numbers = threads.map(count, [store, other] * 25)
+        numbers = threads.map(count, [store, other] * 100)
 
-    assert sorted(numbers) == [*range(1, 51)]
+    assert sorted(numbers) == [*range(1, 201)]
 
 
 def test_file_that_is_not_a_database_is_refused_and_not_changed(tmp_path: Path) -> None:

@@ -23,8 +23,8 @@ RECORD_OF_MIA = {"pk": "idempotency#a", "id": 0, "createdId": 1, "expires": 1_08
 MIA: dict[str, Any] = {"pk": "pet", "id": 1, "name": "Mia", "createdAt": 1_000_005}
 DAMAGED_MIA = MIA | {"createdAt": 1, "hash": [b"\xfe"], "revoked": 1}
 # Another client's items: after the copy, the id and the key were assigned again.
-ZOE = MIA | {"name": "Zoe", "createdAt": 1_000_000}
-RECORD_OF_ZOE = RECORD_OF_MIA | {"expires": 1_086_400}
+ZOE_WITH_MIAS_ID = MIA | {"name": "Zoe", "createdAt": 1_000_000}
+RECORD_OF_ZOE_WITH_MIAS_KEY = RECORD_OF_MIA | {"expires": 1_086_400}
 PLAN, OTHERS_PLAN = Path("copy/plan.jsonl"), Path("copy/others.jsonl")
 
 
@@ -115,23 +115,23 @@ def test_items_that_changed_after_the_plan_was_made_are_skipped(stage: Stage) ->
 
 
 def test_idempotency_record_without_its_animal_is_skipped(stage: Stage) -> None:
-    put("animals", COUNTER, ZOE)
+    put("animals", COUNTER, ZOE_WITH_MIAS_ID)
     plan(stage, "copy")
 
     with pytest.raises(DeploymentError, match="1 items were skipped"):
         apply(stage, PLAN)
 
-    assert items("animals") == [COUNTER, ZOE]
+    assert items("animals") == [COUNTER, ZOE_WITH_MIAS_ID]
 
 
 def test_items_that_other_clients_created_after_the_copy_get_a_separate_plan(
     stage: Stage,
 ) -> None:
-    put("animals", COUNTER, RECORD_OF_ZOE, ZOE)
+    put("animals", COUNTER, RECORD_OF_ZOE_WITH_MIAS_KEY, ZOE_WITH_MIAS_ID)
     plan(stage, "copy")
 
     apply(stage, PLAN)
-    assert items("animals") == [COUNTER, RECORD_OF_ZOE, ZOE]
+    assert items("animals") == [COUNTER, RECORD_OF_ZOE_WITH_MIAS_KEY, ZOE_WITH_MIAS_ID]
 
     apply(stage, OTHERS_PLAN)
     assert items("animals") == [COUNTER, RECORD_OF_MIA, MIA]
@@ -150,26 +150,29 @@ def test_api_key_revocation_before_or_after_the_plan_is_not_undone(
     deployed: Account,
 ) -> None:
     make_copy(deployed, "keys", {"hash": "a"}, {"hash": "b"})
-    revoked = [{"hash": "a", "revoked": 1}, {"hash": "b", "revoked": 1, "pk": 1}]
-    put("keys", revoked[0], {"hash": "b", "pk": 1})
+    revoked_a = {"hash": "a", "revoked": 1}
+    damaged_b = {"hash": "b", "pk": 1}
+    revoked_b = damaged_b | {"revoked": 1}
+    put("keys", revoked_a, damaged_b)
     plan(deployed.stage, "copy")
-    put("keys", revoked[1])
+    put("keys", revoked_b)
 
     with pytest.raises(DeploymentError, match="1 items were skipped"):
         apply(deployed.stage, PLAN)
 
     _key_of_the_check, *keys = items("keys")
-    assert keys == revoked
+    assert keys == [revoked_a, revoked_b]
 
 
 @pytest.mark.parametrize(
     ("planned", "later", "raised"),
     [
-        (5, 5, 17),
-        (Decimal("4.5"), 5, 11_017),  # 1,000 ids for each second since the copy
+        (5, 5, 17),  # below the highest id
+        # Damaged, or below the copy's 5: skip 1,000 ids for each of the 11 s since the copy.
+        (Decimal("4.5"), 5, 11_017),
         ("five", "five", 11_017),
         (10**12, 10**12 + 1, 11_017),
-        (0, 20_000, 20_000),
+        (0, 20_000, 20_000),  # the service has raised it meanwhile
     ],
 )
 def test_printed_aws_command_raises_the_id_counter_and_never_lowers_it(
