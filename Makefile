@@ -1,6 +1,5 @@
-# The animal store's commands. `make` alone lists them.
-# They need make 3.81 or newer, git, and CPython 3.11 or newer with venv. They install Python and npm packages from lock
-# files into .venv and .tools.
+# The animal store's commands. `make` alone lists the commands. The commands need make 3.81 or newer, git, and CPython
+# 3.11 or newer with venv. The commands install Python and npm packages from lock files into .venv and .tools.
 
 # Bash's options are in SHELL, not in .SHELLFLAGS, because make 3.81 (macOS) ignores .SHELLFLAGS: without the options, a
 # recipe would continue after a failure. With -p, bash reads no BASH_ENV, and takes no functions, options or CDPATH from
@@ -30,7 +29,8 @@ export UV_SYSTEM_CERTS ?= true
 export NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
 export PYTHON
 export SAM_CLI_TELEMETRY := 0
-# Python does not buffer its output, so that the output comes before that of the commands that Python starts next.
+# Python must not buffer its output: otherwise, this output would come after the output of commands that Python starts
+# later.
 export PYTHONUNBUFFERED := 1
 # With LC_ALL=C, Python before 3.13 reads the paths of its packages as ASCII, and does not start in a folder such as `Café`.
 ifneq ($(filter C POSIX,$(LC_ALL)),)

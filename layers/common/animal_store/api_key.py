@@ -34,7 +34,7 @@ def generate(environment: Literal["live", "test"]) -> str:
 
 
 def is_well_formed(key: str) -> bool:
-    """Return whether a key has the right format and checksum; it may still be unknown."""
+    """Return whether a key has the right format and checksum; such a key may still be unknown."""
     match = _FORMAT.fullmatch(key)
     return match is not None and checksum(match[1]) == match[2]
 

@@ -27,7 +27,7 @@ class Unauthorized(Exception):
 _Cache = dict[str, "tuple[float, ApiKey | None]"]
 """Maps a key's hash to the time of the look-up and to the record (None for an unknown key)."""
 
-# There are two caches, so that a flood of unknown keys cannot push known keys out.
+# There are two caches, so that a flood of unknown keys cannot push known keys out of their cache.
 _known_keys: _Cache = {}
 _unknown_keys: _Cache = {}
 
@@ -60,9 +60,9 @@ def authenticate(authorization: list[str]) -> str:
 
 def _look_up(key_hash: str) -> ApiKey | None:
     """Return a key's record from the caches or the store; None for an unknown key."""
-    # A cached record counts for 60 seconds from before the read, so that a slow read does not
-    # extend the time. Use the wall clock: the monotonic clock may stop while Lambda freezes the
-    # environment, and a revoked key would then be accepted for longer.
+    # The 60 seconds of a cached record begin before the record is read, so that a slow read does
+    # not extend this time. Use the wall clock: the monotonic clock may stop while Lambda freezes
+    # the environment, and a revoked key would then be accepted for longer.
     now = time.time()
     for cache in (_known_keys, _unknown_keys):
         entry = cache.get(key_hash)
@@ -83,7 +83,7 @@ def _read(key_hash: str) -> ApiKey | None:
 
     Raises:
         StoreUnavailable: The key store does not answer, or its response cannot be read.
-        ClientError: The key store refuses the request: the service is misconfigured.
+        ClientError: The key store refuses the request, because the service is misconfigured.
     """
     try:
         return dynamodb.read(

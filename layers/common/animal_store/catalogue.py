@@ -162,7 +162,7 @@ class Catalogue(Generic[NewResource, Resource]):
             record_key = hashlib.sha256(scope.encode()).hexdigest()
             created_id = _put_with_record(item, new, record_key)
         # If an earlier request with this Idempotency-Key added the resource, that request had the
-        # same body, so the two resources would differ only in the id.
+        # same body, so its resource differs only in the id.
         return cast("Resource", {"id": created_id, **new}), created_id != new_id
 
     def _next_id(self) -> int:
@@ -195,7 +195,8 @@ def _put(item: Item) -> None:
     """Write an item under an unused id.
 
     If the response is lost, the SDK repeats the request and finds the id taken. Each item has a
-    random token: if the stored item has this request's token, the first attempt succeeded.
+    random token: if the stored item has this request's token, an earlier attempt of this request
+    succeeded.
     """
     token = secrets.token_hex(16)
     try:
@@ -302,5 +303,5 @@ def _write(transaction: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _id_taken_error(item: Item) -> RuntimeError:
-    """Return the error to log for a taken id: an operator must raise the counter."""
+    """Return the error to log for a taken id: an operator must then raise the counter."""
     return RuntimeError(f"the counter gave id {item['id']['N']}, which is taken")

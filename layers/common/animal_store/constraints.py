@@ -11,8 +11,8 @@ PetStatus = Literal["available", "pending", "sold"]
 PET_STATUSES: tuple[PetStatus, ...] = get_args(PetStatus)
 
 # White space is any character that Unicode, ECMAScript or Python calls white space. The characters
-# are listed, because `\s` differs between regular expression engines. The pattern in openapi.yaml
-# is less strict.
+# are listed, because regular expression engines differ in what `\s` matches. The pattern in
+# openapi.yaml is less strict.
 NOT_BLANK = (
     r"^[\s\S]*[^"
     r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"

@@ -36,7 +36,7 @@ _MARGIN_SECONDS = 0.5
 _ATTEMPT_SECONDS = _CONNECT_SECONDS + _READ_SECONDS + _MARGIN_SECONDS
 # The longest pause that the SDK's standard mode makes before a third attempt.
 _BACKOFF_SECONDS = 2
-# When DynamoDB asks for a longer pause, the SDK prolongs its own by at most this.
+# When DynamoDB asks for a longer pause, the SDK prolongs its own by at most this many seconds.
 _RETRY_AFTER_SECONDS = 5
 
 _TRANSIENT_CODES = frozenset(
@@ -57,9 +57,9 @@ _RAW_OPERATIONS = ("GetItem", "Query", "UpdateItem")
 
 
 class StoreUnavailable(Exception):
-    """DynamoDB throttles or is out of reach; the same call may succeed a moment later.
+    """DynamoDB throttles the call or is out of reach; the same call may succeed a moment later.
 
-    The text gives the reason, for the log. It must not contain what clients sent.
+    The text gives the reason for the log, and must not contain what clients sent.
     """
 
 
@@ -69,8 +69,8 @@ _last_response_is_corrupt: ContextVar[bool] = ContextVar("last_response_is_corru
 
 def new_client() -> DynamoDBClient:
     """Create a client with the SDK's standard retries, none of which outlasts the invocation."""
-    # The numbers in parentheses are the processor instructions that a choice saves (M: million). A
-    # cold start takes about 720 M instructions, and a call of getPet takes 4 M
+    # The numbers in parentheses are the processor instructions that each choice saves (M: million).
+    # A cold start takes about 720 M instructions, and a call of getPet takes 4 M
     # (tools/benchmarks/RESULTS.md). Use botocore's own session: boto3 adds resources and S3
     # transfers, which nothing here uses (108 M of a cold start).
     session = Session(include_builtin_handlers=False)
@@ -100,7 +100,7 @@ def new_client() -> DynamoDBClient:
         ),
     )
     # After each attempt the SDK asks the handlers of `needs-retry` in turn, and obeys the first
-    # handler that does not return None. So this handler must be the first.
+    # handler that does not return None. So `_count_and_limit_retries` is the first.
     client.meta.events.register_first("needs-retry.dynamodb", _count_and_limit_retries)
     for operation in _RAW_OPERATIONS:
         client.meta.events.register(f"before-parse.dynamodb.{operation}", _keep_raw)
@@ -146,7 +146,7 @@ def _longest_pause(response: tuple[Any, Any] | None) -> float:
 def _keep_raw(
     response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: object
 ) -> None:
-    """Keep the raw body of a successful response for `read`: the SDK does not parse it.
+    """Keep the raw body of a successful response for `read`: the SDK does not parse this body.
 
     This saves 4.3 M instructions for a list of 20 animals and 20.8 M for a list of 100 animals (M:
     million). The SDK's event `before-parse` supports this: the SDK parses the body that a handler
@@ -192,7 +192,7 @@ def call(method: Callable[..., Any], **parameters: Any) -> Any:
 def _raise_if_corrupt() -> None:
     """Raise StoreUnavailable if the last response does not match its checksum.
 
-    The SDK repeats such a call, but accepts the response to its last attempt.
+    The SDK repeats a call with such a response, but accepts the response to its last attempt.
     """
     if _last_response_is_corrupt.get():
         raise StoreUnavailable("the response of DynamoDB does not match its checksum")

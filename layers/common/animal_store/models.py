@@ -7,7 +7,7 @@ The models are typed dictionaries: a validated value can be written as JSON as i
 from typing import Annotated, Any, NotRequired, get_args, get_type_hints
 
 from pydantic import AliasPath, ConfigDict, Field, TypeAdapter, with_config
-from typing_extensions import TypedDict  # pydantic needs it before Python 3.12
+from typing_extensions import TypedDict  # before Python 3.12, pydantic needs this one
 
 from animal_store.constraints import NOT_BLANK, PetStatus
 
@@ -18,7 +18,7 @@ Name = Annotated[str, Field(min_length=1, max_length=256, pattern=NOT_BLANK)]
 
 @with_config(ConfigDict(strict=True))
 class NewPet(TypedDict):
-    """An animal as a client sends it. Strings, booleans and fractions are not integers."""
+    """An animal as a client sends it. Strings, booleans and fractions do not count as integers."""
 
     name: Name
     categoryId: Int64

@@ -155,7 +155,7 @@ class Request:
         raise InvalidRequest(f"{name}: must be one of {', '.join(choices)}.")
 
     def refuse_other_parameters(self, names: Collection[str]) -> None:
-        """Refuse a request with query parameters other than these; case matters.
+        """Refuse a request with query parameters other than these; their names are case-sensitive.
 
         If a misspelled filter were ignored, the client would get resources that it did not want.
 

@@ -49,7 +49,8 @@ class Response(NamedTuple):
         """Return the response in API Gateway's format.
 
         Args:
-            more_headers: Headers of the operation. The response's own headers override them.
+            more_headers: Headers of the operation. A header of the response itself replaces a
+                header of the same name.
         """
         body, common_headers = "", _HEADERS
         if self.body is not None:

@@ -2,7 +2,8 @@
 
 import os
 
-# Powertools' metrics would read this variable too, but `telemetry` writes the metrics itself.
+# Powertools reads this variable if it writes metrics. But here `telemetry` writes the metrics
+# itself.
 METRICS_NAMESPACE = os.environ["POWERTOOLS_METRICS_NAMESPACE"]
 STAGE = os.environ["STAGE"]
 ANIMALS_TABLE = os.environ["ANIMALS_TABLE"]
