@@ -1,4 +1,6 @@
-"""Commands that deploy, check and repair a stage on AWS, or manage its keys.
+"""Commands that deploy, check and repair a stage on AWS, and commands for API keys.
+
+A stage is one installation of the service, such as staging or production.
 
 `tools` never imports this package.
 """

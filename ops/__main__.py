@@ -11,8 +11,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tools import CommandError
 
-# The user can act on these errors, so they are printed without a traceback. A full disk, for
-# instance, raises OSError.
+# The user can act on these errors, so the program prints them without a traceback. OSError, for
+# instance, is the error of a full disk.
 _EXPECTED_ERRORS = (
     BadZipFile,
     BotoCoreError,
@@ -21,7 +21,7 @@ _EXPECTED_ERRORS = (
     CommandError,
     OSError,
 )
-# This program and its children inherit these environment variables of Python; others are removed.
+# Of Python's environment variables, this program and its child processes keep only these.
 _INHERITED_VARIABLES = {"PYTHONBREAKPOINT", "PYTHONUNBUFFERED"}
 
 
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def _serve() -> None:
-    """Run the service; do not import the command-line library, which takes half a second."""
+    """Run the service; do not import the command-line library, which would take half a second."""
     _exit_on_signals()
     from tools.local.run import run
 
@@ -48,34 +48,35 @@ def _serve() -> None:
 def _run_command() -> None:
     from ops.cli import app
 
-    # Let both signals raise KeyboardInterrupt, so that child processes are stopped. By itself,
-    # Python does that only for SIGINT, and not in a background process, for which a shell ignores
-    # the signal.
+    # Let SIGINT and SIGTERM raise KeyboardInterrupt, so that child processes are stopped. By
+    # default, SIGTERM raises no exception, and neither does SIGINT in a background process, which a
+    # shell starts with SIGINT ignored.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
-    # Print each line at once, so that it precedes the output of child processes. A workflow must
-    # read the command that masks a key before it reads the key.
+    # Print each line at once, so that the line precedes the output of child processes. A GitHub
+    # workflow must read the command `::add-mask::` for a key before any output that has the key.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)
     app(prog_name="animal-store")
 
 
 def _reset_inherited_state() -> None:
-    # Child processes must not inherit these variables. With PYTHONSAFEPATH, for example, a build
-    # would import and pack the checkout's code instead of the commit's.
+    # Child processes must not inherit other variables of Python. With PYTHONSAFEPATH, for example,
+    # a build would import and pack the checkout's code instead of the commit's.
     for name in [*os.environ]:
         if name.startswith("PYTHON") and name not in _INHERITED_VARIABLES:
             del os.environ[name]
-    os.environ["SAM_CLI_TELEMETRY"] = "0"  # sam sends no usage data
-    # If SIGCHLD is ignored, Python cannot read a child's exit status and reports success.
+    os.environ["SAM_CLI_TELEMETRY"] = "0"  # keeps sam from sending usage data
+    # The parent process may ignore SIGCHLD. If this process inherited that, Python could not read
+    # the exit status of a child process, and would report success.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 def _exit_on_signals() -> None:
-    # Exit at once, which is safe because every acknowledged write is on disk. An exception
-    # would make Python wait for the thread of a hanging handler.
+    # Exit at once, which is safe because every acknowledged write is on disk. After an exception,
+    # Python would wait for the threads of all handlers, even of one that hangs.
     numbers = [signal.SIGINT, signal.SIGTERM]
-    # nohup ignores SIGHUP so that the service outlives its terminal.
+    # If nohup has made this process ignore SIGHUP, the service must outlive its terminal.
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         numbers.append(signal.SIGHUP)
     for number in numbers:

@@ -1,7 +1,8 @@
 """Stores artifacts in the account's bucket, and lists and unpacks the stored ones.
 
-An artifact is stored once, as `artifacts/COMMIT.zip`: the bucket's policy refuses to replace it.
-The object `last-good` contains the last commit that passed its check.
+An artifact is a ZIP file with the build of a commit. Each artifact is stored once, as
+`artifacts/COMMIT.zip`: the bucket's policy refuses to replace the object. The object `last-good`
+contains the last commit that passed the contract suite after its deployment.
 """
 
 from collections.abc import Iterator
@@ -54,7 +55,7 @@ def list_stored(stage: Stage, prefix: str) -> list[tuple[str, str]]:
 
 
 def last_good(stage: Stage) -> str:
-    """Return the last commit that passed its check; empty if there is none."""
+    """Return the last deployed commit that passed the contract suite; empty if none has."""
     try:
         return _read(stage, "last-good").decode()
     except stage.client("s3").exceptions.NoSuchKey:
@@ -62,7 +63,7 @@ def last_good(stage: Stage) -> str:
 
 
 def write_last_good(stage: Stage, commit: str) -> None:
-    """Record that a commit passed its check."""
+    """Record that a deployed commit passed the contract suite."""
     stage.client("s3").put_object(Bucket=stage.bucket, Key="last-good", Body=commit)
 
 

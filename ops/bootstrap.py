@@ -1,4 +1,4 @@
-"""Prepare an account and region for a stage: an administrator deploys ops/bootstrap.yaml once."""
+"""Prepare an AWS account for a stage: an administrator deploys ops/bootstrap.yaml once."""
 
 import json
 import subprocess
@@ -16,9 +16,10 @@ def bootstrap(
     repository: str,
     parameters: Annotated[list[str], typer.Argument(default_factory=list)],
 ) -> None:
-    """Prepare the account for a stage of OWNER/REPOSITORY; PARAMETERS are NAME=VALUE.
+    """Prepare an AWS account for a stage; REPOSITORY is OWNER/NAME on GitHub.
 
-    GitHub must have an environment with the stage's name; production's needs a reviewer:
+    PARAMETERS are parameters of ops/bootstrap.yaml, each as NAME=VALUE. The repository must have a
+    GitHub environment with the stage's name; the environment production must require a reviewer:
     https://docs.github.com/en/rest/deployments/environments
     """
     programs.require_sam()
@@ -28,7 +29,8 @@ def bootstrap(
             "add a required reviewer to the environment production on GitHub"
         )
     details = json.loads(ask_github(f"repos/{repository}"))
-    # The roles trust the ids as well as the names, because another repository could take a name.
+    # The roles check the ids as well as the names of the owner and the repository, because a name
+    # that becomes free could be taken by someone else.
     identity = [
         f"Owner={details['owner']['login']}",
         f"OwnerId={details['owner']['id']}",

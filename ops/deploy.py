@@ -1,4 +1,4 @@
-"""Deploy an artifact to a stage, check it, and roll back if it fails or on request."""
+"""Deploy an artifact to a stage and run the contract suite; roll back on failure or request."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from ops import artifacts, programs
 from ops.stage import DeploymentError, Stage, StageName
 from tools.packaging.build import build
 
-# CloudFormation must never replace or delete a table, because the stage would lose its items.
+# CloudFormation must never replace or delete a table, because the table's items would be lost.
 STACK_POLICY = {
     "Statement": [
         {"Effect": "Allow", "Principal": "*", "Action": "Update:*", "Resource": "*"},
@@ -45,12 +45,15 @@ def deploy(
         typer.Option("--allow-older", help="Deploy even an older commit."),
     ] = False,
 ) -> None:
-    """Deploy an artifact and check it; if it fails, deploy the last one that passed its check."""
+    """Deploy an artifact and run the contract suite on the stage.
+
+    If the artifact or the suite fails, deploy the last artifact that passed the suite.
+    """
     programs.require_sam()
     file = file or build()
     commit = zipfile.Path(file, "COMMIT").read_text("utf-8")
     running, last_good = stage.commit(), artifacts.last_good(stage)
-    # A commit approved late may be older than the one deployed since: refuse it.
+    # If a deployment was approved late, a newer commit may have been deployed in the meantime.
     is_new = running not in {"", commit}
     if is_new and not allow_older and programs.is_older(commit, running):
         raise DeploymentError(
@@ -66,7 +69,10 @@ def rollback(
     stage: StageName,
     commit: Annotated[str, typer.Argument(help="Its first digits are enough.")] = "",
 ) -> None:
-    """Redeploy a stored artifact without a canary, and check it; without COMMIT, list all."""
+    """Redeploy the stored artifact of COMMIT without a canary, and run the contract suite.
+
+    Without COMMIT, list the stored artifacts.
+    """
     stored_artifacts = artifacts.list_stored(stage, commit)
     if not commit:
         for artifact in stored_artifacts:
@@ -81,9 +87,9 @@ def rollback(
 
 
 def check_contract(stage: Stage, folder: Path) -> None:
-    """Raise unless a stage passes the contract suite in the folder of an unpacked artifact.
+    """Run an unpacked artifact's contract suite on a stage; raise DeploymentError if a case fails.
 
-    In production, only the read-only cases are run.
+    In production, run only the cases that write nothing.
     """
     selection = _READ_ONLY_CASES if stage.name == "production" else ()
     base_url, key = stage.outputs()["BaseUrl"], check_key(stage)
@@ -96,7 +102,7 @@ def check_contract(stage: Stage, folder: Path) -> None:
 
 
 def check_key(stage: Stage) -> str:
-    """Issue a key for a stage; the key expires in an hour."""
+    """Issue an API key for the contract suite; the key expires in an hour."""
     expires = int(time.time()) + 3600
     key, _ = stage.keys().issue("check", "test", expires, is_check=True)
     if "GITHUB_ACTIONS" in os.environ:
@@ -107,10 +113,11 @@ def check_key(stage: Stage) -> str:
 def _release(
     stage: Stage, commit: str, *, fallback: str = "", canary: bool = False
 ) -> None:
-    """Install a stored artifact, and record it as `last-good`.
+    """Install a stored artifact, and record its commit as `last-good`.
 
-    If its check fails, roll back to `fallback`. The last line of the error names the commit that
-    the stage runs then.
+    If the artifact or its contract suite fails, roll back to the commit `fallback`. The last line
+    of the error's message names the commit that the stage then runs, or says that the rollback
+    failed.
     """
     try:
         with artifacts.unpack(stage, commit) as folder:
@@ -118,7 +125,7 @@ def _release(
     except Exception as error:
         message = f"{commit} failed: {error}\n"
         try:
-            # If the stage runs another commit, sam failed, or someone else has deployed since:
+            # If the stage runs another commit, sam failed, or someone else has deployed since. Then
             # there is nothing to roll back.
             if fallback and stage.commit() == commit:
                 rollback(stage, fallback)
@@ -139,15 +146,15 @@ def _release(
 
 
 def _install(stage: Stage, folder: Path, commit: str, *, canary: bool) -> None:
-    """Create or update the stack from an unpacked artifact, protect it, and check it."""
+    """Create or update the stack from an unpacked artifact, protect the stack, and test it."""
     arguments = _prepare_deployment(stage, folder, commit, canary=canary)
-    # Only an update has a canary, so read the URL before `sam` can create the stack.
+    # Only an update has a canary: look for the URL before `sam` may create the stack.
     base_url = stage.outputs()["BaseUrl"] if canary and stage.commit() else ""
     print(f"deploying {commit}; CloudFormation continues if this is interrupted")
     sam = programs.sam(*arguments, folder=folder)
     key = ""
     while base_url and sam.poll() is None:
-        # CodeDeploy judges the canary by its requests, so send some. Ignore their results here.
+        # CodeDeploy judges the canary by its requests, so send requests; ignore the results.
         with suppress(Exception):
             key = key or check_key(stage)
             suite = ("-qq", "--no-summary", *_READ_ONLY_CASES)
@@ -169,23 +176,24 @@ def _install(stage: Stage, folder: Path, commit: str, *, canary: bool) -> None:
 def _prepare_deployment(
     stage: Stage, folder: Path, commit: str, *, canary: bool
 ) -> list[str]:
-    """Write commit and time into an unpacked artifact's template; return the arguments for sam.
+    """Write the commit and time into an unpacked artifact's template; return the arguments for sam.
 
-    The arguments set each parameter for which the artifact has a value, so that a rollback reverts
-    changed parameters.
+    The arguments set each parameter for which the artifact has a value, so that a rollback also
+    reverts parameters that have changed since.
     """
     account = stage.account
     file = folder / "template.yaml"
     template = yaml.safe_load(file.read_text("utf-8"))
-    # Lambda publishes no version that is identical to the newest one, even if that one was rolled
-    # back. The time makes each version different, so that a commit can be deployed again.
+    # Lambda publishes no version that is identical to a function's newest version, even if the
+    # newest version was rolled back. The time makes each version different, so that the same commit
+    # can be deployed again.
     now = time.strftime("%c %Z")
     template["Globals"]["Function"]["Environment"]["Variables"]["DEPLOYMENT"] = now
     template["Outputs"]["Deployed"] = {"Value": now}
     template["Outputs"]["Commit"] = {"Value": commit}
     file.write_text(json.dumps(template), "utf-8")
-    # A parameter with an empty default belongs to the account. It keeps its value unless it is
-    # set below.
+    # A parameter with an empty default differs between accounts. Such a parameter keeps its value
+    # in the stack unless it is set below.
     parameters = [
         f'{name}="{parameter["Default"]}"'
         for name, parameter in template["Parameters"].items()

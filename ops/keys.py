@@ -30,7 +30,7 @@ def _table(stage: Stage | None) -> Iterator[KeyTable]:
     if stage:
         yield stage.keys()
         return
-    # This is the store in DATA, which a running service may also use.
+    # This is the local store in the folder DATA; a running `make run` may use the store, too.
     with open_store(DataFolder(), load_template()) as service:
         yield service.keys()
 
@@ -46,7 +46,7 @@ def issue(
     ] = 365,
     stage: StageOption = None,
 ) -> None:
-    """Issue a key. It is shown only once, because only its hash is stored."""
+    """Issue a key. The key is shown only once, because only its hash is stored."""
     is_live = stage and stage.name == "production"
     expires = int(time.time()) + days * 86_400
     with _table(stage) as keys:
@@ -59,9 +59,9 @@ def issue(
 
 @app.command("list")
 def list_(*, stage: StageOption = None) -> None:
-    """List the records of all keys, never the keys themselves; times are UTC.
+    """List the records of all keys, never the keys themselves; times are in UTC.
 
-    Expired keys that checks issued are left out: each deployment adds some.
+    Expired keys of the contract suite are left out, because each deployment issues such keys.
     """
     print("Id            Created           Expires           State    Label")
     with _table(stage) as keys:
@@ -82,7 +82,7 @@ def revoke(
     *,
     stage: StageOption = None,
 ) -> None:
-    """Revoke a key. A function that has cached the key accepts it for up to 60 seconds."""
+    """Revoke a key. A function that has cached the key accepts it for up to 60 s more."""
     with _table(stage) as keys:
         record = keys.revoke(key)
     print(escape_control_characters(f"Revoked {record.id} ({record.label})."))

@@ -1,4 +1,4 @@
-"""Starts programs for the commands of a stage: sam, git and the contract suite."""
+"""Starts the programs that the commands for a stage need: sam, git and the contract suite."""
 
 import os
 import subprocess
@@ -11,26 +11,26 @@ from tools import ROOT
 from tools.git import git
 from tools.packaging.build import SAM
 
-# The contract suite may need these variables to reach a stage, some of them in lower case. The
-# suite gets no other variables, and so no credentials.
+# The contract suite may need these environment variables, in upper or lower case, to reach a stage.
+# The suite inherits no other variables, and so no credentials.
 _NETWORK = {"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_DIR", "SSL_CERT_FILE"}
 EXPECTED_FAILURES = "tests/contract/expected_failures/aws.yaml"
-"""The contract cases that AWS may fail."""
+"""The file that lists the cases of the contract suite that may fail on AWS."""
 
 
 def require_sam() -> None:
-    """Raise if sam is not installed, because a deployment needs it only after minutes."""
+    """Raise DeploymentError if sam is missing, before a deployment has taken minutes."""
     if not SAM.exists():
         raise DeploymentError("sam is not installed: make .tools/sam/.installed")
 
 
 def sam(*arguments: str, folder: Path) -> subprocess.Popen[bytes]:
-    """Start sam in a folder; its output goes to the terminal."""
+    """Start sam in a folder; the output of sam goes to the terminal."""
     return subprocess.Popen([SAM, *arguments], cwd=folder)
 
 
 def is_older(commit: str, other: str) -> bool:
-    """Return whether another commit descends from this one; fail if git does not have both."""
+    """Return whether `other` descends from `commit`; fail if git lacks one of the commits."""
     descendants = git(ROOT, "rev-list", "--ancestry-path", f"{commit}..{other}")
     return descendants != b""
 
@@ -38,9 +38,9 @@ def is_older(commit: str, other: str) -> bool:
 def run_suite(folder: Path, base_url: str, key: str, *arguments: str) -> int:
     """Run an unpacked artifact's contract suite against a stage; return pytest's exit status.
 
-    The suite uses this checkout's locked libraries, but none of its code: with -S, Python reads no
-    .pth files, which would add the checkout to its path. The suite finds no credentials, in
-    environment variables or in the home folder.
+    The suite uses this checkout's locked libraries, but not this checkout's code: with -S, Python
+    reads no .pth files, one of which would add the code to Python's path. The suite finds no
+    credentials, neither in environment variables nor in the home folder.
     """
     suite = folder / "suite"
     network = {

@@ -1,8 +1,10 @@
 """Restore damaged items of a stage's table from an older copy of the table.
 
-`plan` writes the items that are missing or different in the table, for a person to read and edit;
-`apply` restores the items in a plan. The service writes each item once, and its ids only rise. So
-each item can be restored by itself while the service runs, if it has not changed since the plan.
+The command `plan` writes a file, the plan, with each item of the copy that is missing or different
+in the table. A person reads and edits the plan. The command `apply` restores the items in the plan.
+
+The service writes each item once, and the ids that it assigns only rise. So an item can be restored
+by itself while the service runs, if the item has not changed since the plan was written.
 """
 
 import json
@@ -21,10 +23,11 @@ from ops.stage import DeploymentError, StageName
 app = typer.Typer(help="Restore damaged items of a table.", no_args_is_help=True)
 
 Item = dict[str, dict[str, Any]]
-"""An item in DynamoDB's own JSON; empty if there is none."""
+"""An item in DynamoDB's own JSON format; empty if the table has no such item."""
 
-# The SDK's client keeps ten connections. Together they read at most 1,500 items a second, half
-# of what one partition serves. One item, the counter, takes 1,000 writes a second
+# The SDK's client keeps ten connections, so ten threads read. Each thread pauses before each item,
+# so that the ten threads together read at most 1,500 items a second, half of what one partition
+# serves. The counter assigns at most 1,000 ids a second, because one item takes 1,000 writes
 # (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html).
 _READERS = 10
 _PAUSE_SECONDS = _READERS / 1_500
@@ -44,7 +47,7 @@ aws dynamodb update-item --table-name TABLE --key '{"pk": {"S": "counter"}, "id"
 
 
 class Difference(NamedTuple):
-    """One line of a plan: an item as it is in the table now, and as it is in the copy."""
+    """One line of a plan: an item as it was in the table at that time, and as it is in the copy."""
 
     table: str
     current: Item
@@ -55,9 +58,9 @@ class Difference(NamedTuple):
 def plan(stage: StageName, copy: str) -> None:
     """Write to COPY/plan.jsonl each item of COPY that is missing or different in its table.
 
-    If the table's item was created after the copy was taken, its id (or key) was already used in
-    the copy, that is, assigned twice. The newer item belongs to another client, so the difference
-    is written to COPY/others.jsonl instead.
+    Sometimes the table's item was created after the copy was taken, but the copy has an older item
+    with the same id or Idempotency-Key. Then the id or key was assigned twice, and the newer item
+    belongs to another client: the difference is written to COPY/others.jsonl instead.
     """
     outputs, client = stage.outputs(), stage.client("dynamodb")
     summary = client.describe_table(TableName=copy)["Table"].get("RestoreSummary", {})
@@ -98,7 +101,7 @@ def plan(stage: StageName, copy: str) -> None:
 
 @app.command()
 def apply(stage: StageName, file: Path) -> None:
-    """Restore each item in FILE, a plan, unless it has changed since the plan."""
+    """Restore each item in the plan FILE, unless the item has changed since the plan."""
     tables, client = {*stage.outputs().values()}, stage.client("dynamodb")
     for _ in _read_plan(file, tables):
         pass  # A damaged line raises an error before anything is written.
@@ -121,7 +124,7 @@ def apply(stage: StageName, file: Path) -> None:
 
 
 def _check_counter(client: Any, table: str, copy: str, copied_at: float) -> None:
-    """Raise if the counter could assign an id twice; the message has the command that fixes it."""
+    """Raise DeploymentError, with a command to run, if the counter could assign an id twice."""
     key = {"pk": {"S": "counter"}, "id": {"N": "0"}}
     # Read the ids before the counter: if an animal is created in between, the counter is then newer
     # than the ids, never older.
@@ -133,7 +136,8 @@ def _check_counter(client: Any, table: str, copy: str, copied_at: float) -> None
     )
     new_counter = max(counter, counter_in_copy, highest)
     if counter < counter_in_copy:
-        # Skip the ids that may have been assigned between the copy and the damage.
+        # Between the copy and the damage, ids may have been assigned that neither table has: skip
+        # as many ids as the counter can assign in that time.
         new_counter += _IDS_PER_SECOND * int(time.time() - copied_at + 1)
     if new_counter != counter:
         command = _RAISE_COUNTER.replace("TABLE", table).replace(
@@ -166,8 +170,8 @@ def _differences(
 ) -> Iterator[Difference]:
     """Yield each item of a copy that is missing or different in its table.
 
-    The counter, expired records of Idempotency-Keys, and API keys that have been revoked are
-    left out.
+    Left out are the counter, expired records of Idempotency-Keys, and API keys that are revoked
+    in the table.
     """
 
     def compare(copied: Item) -> Difference:
@@ -208,15 +212,16 @@ def _read_plan(file: Path, tables: set[str]) -> Iterator[Difference]:
 
 
 def _restore_item(client: Any, table: str, current: Item, copied: Item) -> bool:
-    """Restore an item unless it has changed since the plan; return whether it equals the copy."""
+    """Restore an item unless it has changed since the plan; return whether it is restored."""
     if _is_idempotency_record(copied):
         created_id = {"N": str(_read_number(copied, "createdId"))}
         animal = _get_item(client, table, {"pk": {"S": "pet"}, "id": created_id})
-        # The service reads the clock for the animal, and then for its record: up to 1 s later.
+        # The service reads the clock for the animal, and up to 1 s later again for its idempotency
+        # record. If the times differ more, the record is of another creation.
         if not 0 <= _creation_time(copied) - _creation_time(animal) <= 1:
             return False
     names, values, conditions = {}, {}, []
-    # Expressions have at most 300 operators and 4 KB, so only 120 attributes are compared.
+    # An expression has at most 300 operators and 4 KB, so compare only 120 attributes.
     attributes = [*dict.fromkeys([*copied, "revoked", *current])][:120]
     for number, name in enumerate(attributes):
         names[f"#{number}"] = name
@@ -240,7 +245,7 @@ def _restore_item(client: Any, table: str, current: Item, copied: Item) -> bool:
 
 
 def _creation_time(item: Item) -> int:
-    """Return when an item was created, in seconds since 1970; 0 or less if that is unknown."""
+    """Return when an item was created, in seconds since 1970; 0 or less if the time is unknown."""
     if _is_idempotency_record(item):
         return _read_number(item, "expires") - _RECORD_SECONDS
     return _read_number(item, "createdAt")

@@ -1,4 +1,4 @@
-"""A stage: its stack on AWS, and its account."""
+"""A stage, such as staging or production: its stack on AWS, and its account."""
 
 import tomllib
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 from tools import ROOT, CommandError
 from tools.key_table import KeyTable
 
-# The next step for each stack state that blocks a deployment. `{}` is the stack's name.
+# The next step for each stack state that blocks a deployment. `{}` stands for the stack's name.
 _DELETE = "; next: an administrator: aws cloudformation delete-stack --stack-name {}"
 _NEXT_STEPS = {
     "CREATE_FAILED": _DELETE,
@@ -39,8 +39,8 @@ class Stage:
     """A stage of the service on AWS.
 
     Args:
-        name: Its name in samconfig.toml.
-        client: Creates the SDK's client for an AWS service, by the service's name.
+        name: The stage's name in samconfig.toml.
+        client: A function that returns the SDK's client for the AWS service with a name.
     """
 
     name: str
@@ -52,12 +52,12 @@ class Stage:
         return f"animal-store-{self.name}"
 
     def describe(self, stack: str = "") -> Any:
-        """Return the description of the stage's stack, or of the named one; empty if missing."""
+        """Return the description of the stage's stack, or of the named stack; empty if missing."""
         cloudformation = self.client("cloudformation")
         try:
             stacks = cloudformation.describe_stacks(StackName=stack or self.stack)
         except ClientError as error:
-            # A missing stack has no error code of its own, so read the message.
+            # No error code is only for a missing stack, so read the error's message.
             if "does not exist" in str(error):
                 return {}
             raise
@@ -70,10 +70,10 @@ class Stage:
         return f"{name} is {status}{_NEXT_STEPS.get(status, '').format(name)}"
 
     def outputs(self, stack: str = "") -> dict[str, str]:
-        """Return the outputs of the stage's stack, or of the named one.
+        """Return the outputs of the stage's stack, or of the named stack.
 
         Raises:
-            DeploymentError: The stack has no outputs; the message describes its state.
+            DeploymentError: The stack has no outputs; the message describes the stack's state.
         """
         pairs = self.describe(stack).get("Outputs")
         if not pairs:
@@ -97,7 +97,7 @@ class Stage:
         return self.account["ArtifactBucketName"]
 
     def keys(self) -> KeyTable:
-        """Open the table of API keys; its records name the ARN of who issues or revokes a key."""
+        """Return the table of API keys, whose records name by ARN who issued or revoked a key."""
         return KeyTable(
             self.client("dynamodb"),
             self.outputs()["ApiKeysTableName"],
@@ -105,7 +105,7 @@ class Stage:
         )
 
     def misrouted_aliases(self) -> Iterator[str]:
-        """Describe each alias `live` that sends requests to another version than was deployed."""
+        """Describe each alias `live` that does not send all requests to the deployed version."""
         pages = self.client("cloudformation").get_paginator("list_stack_resources")
         versions = (
             "StackResourceSummaries[?ResourceType=='AWS::Lambda::Version']"
@@ -121,9 +121,10 @@ class Stage:
 
 
 def find_stage(name: str) -> Stage:
-    """Return the stage with a name from the command line, which must be in samconfig.toml.
+    """Return the stage with a name from the command line; samconfig.toml must have the name.
 
-    The section `default` is not a stage: it has the parameters of a plain `sam deploy`.
+    The section `default` of samconfig.toml is not a stage: this section has the parameters of a
+    plain `sam deploy`.
     """
     config = tomllib.loads((ROOT / "samconfig.toml").read_text("utf-8"))
     names = [section for section in config if section not in {"version", "default"}]

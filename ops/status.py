@@ -1,4 +1,7 @@
-"""Report what a stage runs, whether it is healthy, and what has drifted."""
+"""Report which commit a stage runs, whether the stage is healthy, and what has drifted.
+
+A resource has drifted if it was changed otherwise than through the template.
+"""
 
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +16,7 @@ _OBJECTIVE = 0.001  # at most this share of an operation's requests may fail in 
 
 
 def status(stage: StageName) -> int:
-    """Print what a stage runs, then its problems, each on a line that begins with `!`.
+    """Print a stage's state and commit, then each problem on a line that begins with `!`.
 
     Return the number of problems.
     """
@@ -61,7 +64,7 @@ def _topic(stage: Stage) -> Iterator[str]:
 
 
 def _keys(stage: Stage) -> Iterator[str]:
-    """Yield each key that expires within 30 days, except those of checks, which last an hour."""
+    """Yield each key that expires within 30 days, except the contract suite's one-hour keys."""
     for key in stage.keys().all():
         is_check = key.hash.startswith(CHECK_HASH)
         expires_soon = key.expires and key.expires < time.time() + _MONTH_S
@@ -70,10 +73,13 @@ def _keys(stage: Stage) -> Iterator[str]:
 
 
 def _failures(stage: Stage) -> Iterator[str]:
-    """Print each operation's share of failed requests; alarms fire only above 0.6 %."""
+    """Yield the share of failed requests of an operation if it is too large, otherwise print it.
+
+    This check finds failures that no alarm reports: alarms fire only above 0.6 %.
+    """
     cloudwatch = stage.client("cloudwatch")
-    # CloudWatch rounds an old start time to five minutes. Without the same rounding here, the
-    # response would have a second data point.
+    # CloudWatch rounds an old start time down to five minutes. The range would then be longer than
+    # one period, and the response would have two data points. So round the times here, too.
     end = time.time() // 300 * 300
     metrics = cloudwatch.list_metrics(Namespace="AnimalStore", MetricName="Failed")
     for metric in metrics["Metrics"]:
@@ -113,7 +119,7 @@ def _drift(stage: Stage) -> Iterator[str]:
     drifts = client.describe_stack_resource_drifts(
         StackName=stage.stack,
         StackResourceDriftStatusFilters=["MODIFIED", "DELETED"],
-        MaxResults=100,  # the stack has fewer
+        MaxResults=100,  # the stack has fewer resources
     )
     for drift in drifts["StackResourceDrifts"]:
         yield f"{drift['LogicalResourceId']} is {drift['StackResourceDriftStatus']}"

@@ -1,8 +1,8 @@
 """Runs git on the repository of one folder, without hooks, personal settings or GIT_ variables.
 
-The repository is given explicitly. Otherwise git would look for one in the parent folders, and
-refuse one that belongs to another user. Personal settings could sign commits, convert line ends,
-run hooks or ignore more files.
+The variable GIT_DIR names the repository. Without it, git would also look for a repository in the
+parent folders, and refuse a repository that belongs to another user. With personal settings, git
+could sign commits, convert line ends, run hooks or ignore more files.
 """
 
 import os
@@ -22,7 +22,7 @@ def git(folder: Path, *arguments: str, **variables: str) -> bytes:
     """Run git and return its output.
 
     Raises:
-        subprocess.CalledProcessError: git failed; it printed the reason to stderr.
+        subprocess.CalledProcessError: git failed, and has printed the reason to stderr.
     """
     inherited_variables = {
         name: value for name, value in os.environ.items() if not name.startswith("GIT_")

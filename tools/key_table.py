@@ -1,4 +1,4 @@
-"""Issues, lists and revokes API keys in their table."""
+"""Issues, lists and revokes API keys in their DynamoDB table."""
 
 import os
 import re
@@ -16,12 +16,13 @@ from tools import CommandError
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
-# The hash of a key for a check, and of no other key, begins with 00. So IAM can let CheckRole
-# write only the records of such keys (LeadingKeys in ops/bootstrap.yaml).
+# Keys that are issued for the contract suite on a stage are the only keys whose hash begins with
+# 00. So IAM can let CheckRole, which runs the suite, write only the records of such keys
+# (LeadingKeys in ops/bootstrap.yaml).
 CHECK_HASH = "00"
 
 EXAMPLE_KEY = "animal_test_AnExampleKeyThatOpensNothingHere0iR7H8"
-"""The key in the files of `events/`; only the local store of commands that run them accepts it."""
+"""The key in the files of `events/`. It is valid only in the local store for these files."""
 
 
 class KeyAdministrationError(CommandError):
@@ -30,7 +31,7 @@ class KeyAdministrationError(CommandError):
 
 @dataclass(frozen=True, slots=True)
 class KeyRecord:
-    """The record of a key; times are seconds since 1970."""
+    """The record of an API key; times are in seconds since 1970."""
 
     hash: str  # SHA-256 of the key, in hexadecimal
     label: str
@@ -42,7 +43,7 @@ class KeyRecord:
 
     @property
     def id(self) -> str:
-        """The short id that lists and logs show."""
+        """The key's short id, which lists and logs show."""
         return self.hash[: api_key.ID_LENGTH]
 
     @property
@@ -56,13 +57,13 @@ class KeyRecord:
 
 
 def local_user() -> str:
-    """Return the name of this machine's user, or the uid if a container has no name for it."""
+    """Return the user's name on this machine, or the uid in a container without such a name."""
     return os.environ.get("USER", f"uid {os.getuid()}")
 
 
 @dataclass(frozen=True, slots=True)
 class KeyTable:
-    """The table of keys. Records contain the `actor` who issued or revoked the key."""
+    """The table of API keys. `actor` returns who issues or revokes a key, for the key's record."""
 
     dynamodb: "DynamoDBClient"
     name: str
@@ -94,14 +95,16 @@ class KeyTable:
         *,
         is_check: bool = False,
     ) -> tuple[str, KeyRecord]:
-        """Issue a key and store its hash; return the key, which is not stored, and its record.
+        """Issue a key and store its record; return the key, which is not stored, and the record.
 
         Args:
-            label: The owner's name. Only keys for checks may share a label. If two calls use the
-                same label at the same time, at most one of them succeeds.
-            environment: The second word of the key's prefix.
+            label: The name of the key's owner. Active keys must have different labels, except keys
+                for the contract suite. If two calls use the same label at the same time, at most
+                one of the two calls succeeds.
+            environment: The second word of the key, as in `animal_test_...`.
             expires: When the key expires, in seconds since 1970.
-            is_check: Whether the key is for a check; then its hash begins with CHECK_HASH.
+            is_check: Whether the key is for the contract suite. The hash of such a key begins with
+                CHECK_HASH.
         """
         if not re.fullmatch(r"[!-~]([ -~]{0,62}[!-~])?", label):
             raise KeyAdministrationError(
@@ -113,7 +116,7 @@ class KeyTable:
         digest, now = api_key.digest(key), int(time.time())
         record = KeyRecord(digest, label, now, expires, issuedBy=self.actor())
         self.put(record)
-        # Look for the label after the write, so that two calls at the same time see each other.
+        # Look for the label after the write, so that simultaneous calls see each other's keys.
         for other in [] if is_check else self.all():
             has_label = (other.label, other.state) == (label, "active")
             if has_label and other.hash != digest:
@@ -158,7 +161,7 @@ class KeyTable:
 
 
 def _record(item: Any) -> KeyRecord:
-    """Return an item's record, without attributes that a newer version may have added."""
+    """Return an item's record, without attributes that newer code may have added."""
     values: dict[str, Any] = {}
     for name in KeyRecord.__annotations__.keys() & item:
         value = item[name]

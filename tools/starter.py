@@ -21,7 +21,7 @@ _WORDS = (
     ("(Animal|Pet)(?=s?(?![a-z]))", str.capitalize),
     ("(ANIMAL|(?<![A-Z])PET)(?=S?(?![A-Z]))", str.upper),
 )
-# ruff sorts the imports of modules by the new names, but not those in README.
+# ruff sorts the imports in Python files by the new names. This pattern finds imports in README.md.
 _IMPORTS = re.compile(r"(?m)^(from \w+_store\.\w+ import [^(\n]*\n)+")
 
 
@@ -30,7 +30,7 @@ def create_starter(name: str, folder: Path) -> None:
 
     Args:
         name: The singular of the resource's name, such as book; an "s" is added for the plural.
-        folder: The new folder.
+        folder: The folder to create.
     """
     is_reserved = keyword.iskeyword(name) or hasattr(builtins, name)
     if is_reserved or not re.fullmatch("[a-z]{2,12}", name):
@@ -53,7 +53,7 @@ def create_starter(name: str, folder: Path) -> None:
 def _write(tree: Path, name: str) -> None:
     """Write the files that git tracks, with the new name in them."""
     clash = re.compile(rf"(?m)((def|class) |^from (\S+\.)?|import (.*, )?){name}s?\b")
-    # The new service has no measurements yet.
+    # Leave out RESULTS.md, because the new service has no measurements yet.
     files = git(ROOT, "ls-files", "-z", ":!tools/benchmarks/RESULTS.md").decode()
     for file in files.rstrip("\0").split("\0"):
         target = tree / rename(file, name)
@@ -64,7 +64,7 @@ def _write(tree: Path, name: str) -> None:
         text = target.read_text("utf-8")
         if file.endswith(".py") and clash.search(text):
             sys.exit(f"{name}: the code uses this name in {file}.")
-        # With a name of twelve letters, lines exceed this project's limit.
+        # A name of up to twelve letters makes lines longer than this project's limit.
         text = text.replace("max-line-length = 100", "max-line-length = 160")
         text = text.replace(example_cursor("pet"), example_cursor(name))
         target.write_text(_IMPORTS.sub(_sort_lines, rename(text, name)), "utf-8")

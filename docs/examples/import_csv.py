@@ -1,9 +1,9 @@
 """Adds an animal for each row of a CSV file: python import_csv.py animals.csv.
 
 The first row names the columns: name, category_id and, optionally, status. If a cell of any row is
-wrong, nothing is added. A row that only the service refuses is named. The same file can be imported
-again within 24 hours: each row is added once. A changed file is another import: put later rows into
-a file of their own.
+wrong, nothing is added. If only the service refuses a row, the program prints the row's number and
+goes on. Within 24 hours, the same file can be imported again: no row is added twice. In a changed
+file, all rows count as new, so put later rows into a file of their own.
 """
 
 import codecs
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from animal_store_client import AnimalStoreError, Client, InvalidRequestError
 
-# For each column, a pattern of its cells and a description of the pattern.
+# For each column: a pattern that its cells must match, and a description of the pattern.
 COLUMNS = {
     "name": ("(?s:.{1,256})", "1 to 256 characters"),
     "category_id": ("-?[0-9]{1,19}", "an integer of at most 19 digits"),
@@ -29,7 +29,7 @@ COLUMNS = {
 
 
 def decode(content: bytes) -> str:
-    """Decode UTF-8, UTF-16 with a byte order mark, or Windows-1252, Excel's plain CSV."""
+    """Decode UTF-8, UTF-16 with a byte order mark, or Windows-1252 (Excel's format CSV)."""
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return content.decode("utf-16")
     try:
@@ -40,7 +40,7 @@ def decode(content: bytes) -> str:
 
 
 def read_rows(text: str) -> dict[int, dict[str, str]]:
-    """Return the rows by their spreadsheet numbers; raise ValueError if a cell is wrong."""
+    """Return each row by its number in the spreadsheet; raise ValueError if a cell is wrong."""
     first_line = text.partition("\n")[0]
     delimiter = max(",;\t", key=first_line.count)
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
@@ -86,7 +86,7 @@ def main(path: str) -> None:
             return "refused"
         return "added before" if pet.replayed else "added"
 
-    # 20 attempts outlast more than a minute without the service.
+    # With 20 attempts, the import survives a minute in which the service is down.
     client = Client(
         os.environ["BASE_URL"], os.environ["API_KEY"], attempts=20, deadline_s=300
     )

@@ -1,4 +1,4 @@
-"""Counts the instructions of this service and of two others, and writes RESULTS.md."""
+"""Counts the CPU instructions of this service and of two simpler ones; writes RESULTS.md."""
 
 import platform
 import shutil
@@ -12,7 +12,7 @@ import trustme
 
 from tests.support.handlers import EVENTS, empty_store, function_of
 from tools import ROOT
-from tools.benchmarks.execution import count
+from tools.benchmarks.execution import count_instructions
 from tools.packaging.bytecode import compile_tree
 from tools.packaging.layer import install
 from tools.packaging.targets import BUILD, HOST_ARCHITECTURE
@@ -20,7 +20,7 @@ from tools.packaging.targets import BUILD, HOST_ARCHITECTURE
 FOLDER = ROOT / "tools/benchmarks"
 THIS_SERVICE = "this service"
 PEERS = {"tuned handler": "bare", "tuned Powertools": "powertools"}
-# Maps each measurement to its event.
+# Maps each measurement to the name of its event in `events/`.
 CASES = {
     "cold start": "list-200",
     "list of 20": "list-200",
@@ -30,10 +30,10 @@ CASES = {
 
 
 def prepare(environment: Path) -> Path:
-    """Install the compiled code of all variants, and put animals into the store.
+    """Install the compiled code of the three services, and put animals into the store.
 
     Returns:
-        The folder of the code, which has the libraries, too.
+        The folder of the code and of the libraries.
     """
     folder = install(environment, HOST_ARCHITECTURE, "--group=benchmark")
     shutil.copytree(FOLDER / "peers", folder, dirs_exist_ok=True)
@@ -50,11 +50,11 @@ def prepare(environment: Path) -> Path:
 
 
 def measure(folder: Path, variant: str, case: str) -> float:
-    """Return the instructions of a cold start, or of one later invocation, in millions."""
+    """Return the millions of instructions of a cold start, or of one later invocation."""
     event = EVENTS[CASES[case]]
     task = folder / PEERS.get(variant, function_of(event))
     layer = f"{folder}/CommonLayer/python:" if variant == THIS_SERVICE else ""
-    instructions_of = partial(count, task, f"{layer}{folder}", event)
+    instructions_of = partial(count_instructions, task, f"{layer}{folder}", event)
     if case == "cold start":
         return instructions_of(1) / 1e6
     # The first 20 invocations fill caches, so they are not counted.
@@ -62,7 +62,7 @@ def measure(folder: Path, variant: str, case: str) -> float:
 
 
 def main() -> None:
-    """Measure every case with every variant, and write RESULTS.md."""
+    """Measure every case of CASES with each service, and write RESULTS.md."""
     describe = ["git", "log", "-1", "--format=commit %h of %cs"]
     commit = subprocess.check_output(describe, cwd=ROOT, text=True).strip()
     lines = [

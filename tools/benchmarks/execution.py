@@ -1,4 +1,4 @@
-"""Runs a function under Lambda's runtime client, and counts the instructions of its process.
+"""Runs a function under Lambda's runtime client, and counts the instructions of the process.
 
 Runtime API: https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
 """
@@ -15,20 +15,21 @@ from tests.support.handlers import DATABASE, TEMPLATE, Event
 from tests.support.scripted_server import reply, serve
 from tools.local.store_server import serve_store
 
-# setarch -R switches off the randomization of addresses, because the counts would vary.
+# With random addresses, the counts would vary: `setarch -R` switches the randomization off.
 _VALGRIND = ["setarch", "-R", "valgrind", "--tool=cachegrind", "--cache-sim=no"]
 _VALGRIND += ["--cachegrind-out-file=/dev/null"]
-# -S leaves out the libraries of this interpreter.
+# -S keeps this interpreter's own libraries off the path.
 _RUNTIME = [os.path.realpath(sys.executable), "-S", "-m", "awslambdaric", "app.handler"]
 
-# Lambda sets these: https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html
+# Set by Lambda: https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html
 _VARIABLES = {
     "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
     "AWS_SESSION_TOKEN": "benchmark" * 40,  # Lambda's tokens have about this length
     "AWS_DEFAULT_REGION": "eu-central-1",
     "AWS_LAMBDA_LOG_FORMAT": "JSON",
     "PATH": os.defpath,
-    # Lambda does not set these two. They keep the packages unchanged and the order of sets fixed.
+    # Lambda does not set the next two variables. The first keeps the packages unchanged, and the
+    # second keeps the order of sets fixed.
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONHASHSEED": "0",
 }
@@ -38,18 +39,21 @@ _INVOCATION = {
 }
 
 
-def count(task: Path, python_path: str, event: Event, invocations: int) -> int:
-    """Start a function, invoke it repeatedly, check its responses, and terminate it.
+def count_instructions(
+    task: Path, python_path: str, event: Event, invocations: int
+) -> int:
+    """Run a function for some invocations, check its responses, and count its instructions.
 
     Args:
-        task: The folder of its `app.py`. The parent folder contains the store's certificate, and
-            the authorities that the function trusts.
-        python_path: The value of PYTHONPATH.
+        task: The folder of the function's `app.py`. The parent folder contains the certificate of
+            the store (`store.pem`), and those of the authorities that the function trusts
+            (`authorities.pem`).
+        python_path: The value of the environment variable PYTHONPATH.
         event: The event of each invocation.
         invocations: The number of invocations.
 
     Returns:
-        The instructions of the process since its start, without those of the kernel.
+        The number of instructions of the process since its start, without the kernel's.
     """
     responses: list[Any] = []
 

@@ -1,4 +1,4 @@
-"""The ASGI application of `make run`: the API, its document, and a page that shows it."""
+"""The ASGI application of `make run`: the API, openapi.yaml, and a page that shows openapi.yaml."""
 
 from pathlib import Path
 from urllib.parse import unquote
@@ -28,7 +28,8 @@ def application(gateway: Gateway) -> Starlette:
         Route("/openapi.yaml", _openapi),
     ]
     app = Starlette(routes=routes)
-    # Refuse requests of other sites' pages whose host name leads to this machine (DNS rebinding).
+    # If the host name of another site led to this machine, the site's pages could send requests
+    # here (DNS rebinding). So accept only requests for these hosts.
     hosts = ["127.0.0.1", "localhost"]
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts)
     app.add_middleware(accept_absolute_form)
@@ -39,7 +40,7 @@ def application(gateway: Gateway) -> Starlette:
 def accept_absolute_form(app: ASGIApp) -> ASGIApp:
     """Make middleware that accepts request targets in absolute form (RFC 9112, section 3.2.2).
 
-    A client that has a proxy sends such a target: `GET http://127.0.0.1:3000/v1/pets`. The host in
+    A client that uses a proxy sends such a target: `GET http://127.0.0.1:3000/v1/pets`. The host in
     the target replaces the header `Host`.
     """
 
@@ -59,7 +60,7 @@ def accept_absolute_form(app: ASGIApp) -> ASGIApp:
 
 
 def _openapi(request: Request) -> Response:
-    """Answer with openapi.yaml, in which this server is the only one."""
+    """Return openapi.yaml, changed so that this server is the only server in it."""
     servers = [{"url": f"http://{request.headers['host']}/v1"}]
     text = yaml.safe_dump(load_openapi() | {"servers": servers}, sort_keys=False)
     return Response(text, media_type="application/yaml")

@@ -1,4 +1,4 @@
-"""`animal-store invoke` and the store for the events in `events/`."""
+"""The command `animal-store invoke`, and the store for the events in `events/`."""
 
 import io
 import json
@@ -28,7 +28,7 @@ _ANIMAL_COUNT = 5
 
 
 def add_pets(dynamodb: "DynamoDBClient", table: str) -> None:
-    """Add five animals like the examples in openapi.yaml, unless the store has a counter."""
+    """Add five animals like openapi.yaml's examples, unless the store already has a counter."""
     items = [{"pk": "counter", "id": 0, "value": _ANIMAL_COUNT}]
     for number, example in zip(range(_ANIMAL_COUNT), cycle(examples()), strict=False):
         items.append({"pk": "pet", "id": number + 1, **example})
@@ -42,14 +42,14 @@ def add_pets(dynamodb: "DynamoDBClient", table: str) -> None:
 
 
 def events_folder() -> DataFolder:
-    """Return the folder of the store for events, in which the example key is valid."""
+    """Return the folder of the separate store for events: there, the example key is valid."""
     return DataFolder(DataFolder().path / "events")
 
 
 def add_examples(gateway: Gateway, service: LocalService) -> None:
-    """Add the API key, animals and creations without which events get other responses.
+    """Add to the store what the events need: an API key, animals, and earlier creations.
 
-    Each file in `events/` then gets the response that its name announces.
+    Then each file in `events/` gets the response that the file's name announces.
     """
     key = KeyRecord(api_key.digest(EXAMPLE_KEY), "events", int(time.time()))
     service.keys().put(key)
@@ -75,10 +75,10 @@ def read_event(template: Template, path: Path) -> tuple[str, dict[str, Any]]:
 def invoke(event: Path) -> None:
     """Run a function with an event of API Gateway, on a store that only events use (DATA).
 
-    The response goes to stdout, the function's log to stderr. The exit status is 1 if the response
-    is a failure of the service.
+    The response goes to stdout, the function's log to stderr. The exit status is 1 if the
+    response's status is 500 or higher.
     """
-    # A cursor is valid in one stage, and those in the events are staging's.
+    # A cursor is valid in only one stage, and the cursors in `events/` are for staging.
     template = load_template("staging")
     function, content = read_event(template, event)
     with redirect_stdout(sys.stderr), open_store(events_folder(), template) as service:

@@ -1,4 +1,4 @@
-"""Evaluates the forms of DynamoDB's expressions that this service uses, and refuses others."""
+"""Evaluates the forms of DynamoDB's expressions that this service uses; refuses all other forms."""
 
 import re
 from pathlib import Path
@@ -28,13 +28,17 @@ class ConditionFailed(DynamoDBError):
 
 
 def unsupported(feature: str) -> DynamoDBError:
-    """Return the error for a feature of DynamoDB that this store lacks."""
+    """Return the error for a feature of DynamoDB that the local store lacks."""
     message = f"The local store does not support {feature}: tools/local/operations.py"
     return DynamoDBError(message)
 
 
 class Expressions:
-    """The expressions of one request. DynamoDBError: a placeholder is missing or unused."""
+    """The expressions of one request.
+
+    Raises:
+        DynamoDBError: A placeholder is missing or unused.
+    """
 
     def __init__(self, request: dict[str, Any]) -> None:
         names = request.get("ExpressionAttributeNames", {})
@@ -56,7 +60,7 @@ class Expressions:
         """Return whether an item meets the request's condition, if there is one."""
         if "ConditionExpression" not in self._expressions:
             return True
-        # Evaluate every comparison, so that one with a mistake is always reported.
+        # Evaluate every comparison, so that a comparison with a mistake is always reported.
         alternatives = [
             [self._comparison_holds(item, part) for part in alternative.split(" AND ")]
             for alternative in self._expressions["ConditionExpression"].split(" OR ")
@@ -75,7 +79,7 @@ class Expressions:
         raise unsupported(f"the condition {comparison!r}")
 
     def key_condition(self) -> Item:
-        """Return the hash key of a query, and the range key after which it starts, if any."""
+        """Return a query's hash key, and the range key, if any, after which the query starts."""
         comparisons = self._expressions["KeyConditionExpression"].split(" AND ")
         match [self._tokens(comparison) for comparison in comparisons]:
             case [[hash_key, "=", dict(value)]]:
@@ -102,7 +106,7 @@ class Expressions:
         return changes
 
     def _tokens(self, text: str) -> list[Any]:
-        """Split an expression into tokens; replace placeholders by their names and values."""
+        """Split an expression into tokens; replace each placeholder by its name or value."""
         tokens = re.findall(r"[#:]?\w+|<=|\S", text)
         for token in tokens:
             if token.upper() in RESERVED_WORDS:

@@ -1,6 +1,7 @@
-"""Applies the firewall's rule for API keys, which the web ACL in template.yaml defines.
+"""Applies the firewall's rule for API keys; the web ACL in template.yaml defines the rule.
 
-AWS WAF applies it before API Gateway looks for a route. The two rate-based rules are left out.
+AWS WAF applies the rule before API Gateway looks for a route. This module leaves out the two
+rate-based rules of the web ACL.
 """
 
 import re
@@ -29,7 +30,7 @@ class Firewall:
         self._body = web_acl["CustomResponseBodies"][key]
 
     def allows(self, headers: Headers) -> bool:
-        """Return whether a request is allowed. The values of a repeated header are joined."""
+        """Return whether a request is allowed. Commas join the values of a repeated header."""
         value = ",".join(headers.getlist(self._header))
         return re.search(self._pattern, value) is not None
 

@@ -1,4 +1,4 @@
-"""The folder that holds the data of `make run` (DATA). Only one service at a time may use it."""
+"""The folder with the data of `make run` (DATA); only one service at a time may use the folder."""
 
 import fcntl
 import os
@@ -10,26 +10,28 @@ from tools import CommandError
 
 
 class DataFolder:
-    """A folder, by default the one that DATA names. Only its owner can read the data in it."""
+    """A data folder, by default the one that DATA names; only its owner can read its data."""
 
     def __init__(self, path: Path | None = None) -> None:
-        # The shell does not expand the ~ in `make run DATA=~/x`.
+        # Expand the ~ in `make run DATA=~/x`, because the shell does not.
         self.path = (path or Path(os.environ.get("DATA") or ".local")).expanduser()
         self.api_key = self.path / "api-key"
         self.log = self.path / "functions.log"
         self.store = self.path / "store"
-        # The number is the version of the file's format.
+        # The number in the name is the version of the file's format.
         self.database = self.store / "dynamodb-3.sqlite"
 
     @contextmanager
     def lock_for_service(self) -> Iterator[None]:
         """Create the folder if it does not exist, and lock it until the end of the block.
 
-        CommandError: The folder cannot be used, or another service has locked it.
+        Raises:
+            CommandError: The folder cannot be used, or another service has locked the folder.
         """
         try:
             self.path.mkdir(0o700, parents=True, exist_ok=True)
-            # Keep the API key and the animals out of git, but do not hide files that were there.
+            # Keep the API key and the animals out of git. If the folder already has files, do not
+            # hide those files from git.
             if not any(self.path.iterdir()):
                 (self.path / ".gitignore").write_text("*\n", "utf-8")
             self.log.touch(0o600)
@@ -50,7 +52,7 @@ class DataFolder:
             yield
 
     def refuse_other_version(self) -> None:
-        """Raise CommandError if the folder has only the store of another version."""
+        """Raise CommandError if the folder has a store, but only of another version."""
         if any(self.store.glob("*")) and not self.database.exists():
             raise CommandError(
                 f"{self.store} has the store of another version of this program. Use another"

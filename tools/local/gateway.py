@@ -1,9 +1,10 @@
-"""A local API Gateway: finds the route of a request, and invokes the function that answers it.
+"""A local API Gateway: finds the route of each request, and invokes the route's function.
 
-The handlers are imported into this process, with one copy of the layer for all of them. Threads run
-them at the same time, so a handler must not keep the state of a request in a global variable.
+This process imports all handlers, and one copy of the layer for all of them. Several threads run
+the handlers at the same time, so a handler must not keep the state of a request in a global
+variable.
 
-Proxy events have payload version 1.0:
+The handlers get proxy events, which have payload version 1.0:
 https://docs.aws.amazon.com/apigateway/latest/developerguide/set-up-lambda-proxy-integrations.html
 
 Differences from AWS:
@@ -13,8 +14,9 @@ Differences from AWS:
 - A handler's context has only `get_remaining_time_in_millis`, which is always 15 minutes, so that a
   pause in a debugger ends no request.
 - The size of a body is not limited.
-- No function times out. While 40 requests hang, others wait.
-- If `Host` is not a name of this machine, the response is 400 with a plain text, not an Error.
+- No function times out. While 40 requests hang, other requests wait.
+- If `Host` is not a name of this machine, the response is 400 with plain text, not an Error object
+  of the API.
 - A path with an encoded letter in a fixed segment (`/v1/%70ets`) gets 404, and so does a path with
   two slashes in a row. An empty line before a request gets 400.
 - The terminal says why a request got 401.
@@ -47,14 +49,14 @@ _log = logging.getLogger(__name__)
 
 
 def load_handlers(template: Template) -> dict[str, Handler]:
-    """Import the layer and each function's handler; return the handlers by logical id."""
+    """Import the layer and each function's handler; return the handlers by the functions' ids."""
     for name, value in template.environment.items():
-        # This process has settings of its own for the SDK.
+        # Skip the SDK's variables, because this process has its own settings for the SDK.
         if not name.startswith("AWS_"):
             os.environ[name] = value
     sys.path[:0] = map(str, template.layers)
-    # The layer reads environment variables only when it is imported. So if the tools have imported
-    # it, import it again.
+    # The layer reads environment variables only when it is imported, and the tools may have
+    # imported the layer before these variables were set. So make Python import the layer again.
     for name in [*sys.modules]:
         if name.partition(".")[0] == "animal_store":
             del sys.modules[name]
@@ -73,7 +75,7 @@ class Gateway:
         self.template, self.handlers = template, handlers
 
     async def handle(self, request: Request) -> Response:
-        """Answer a request as API Gateway would, even if the function or the client fails."""
+        """Answer a request as API Gateway does, even if the function fails or the client leaves."""
         request_id = str(uuid.uuid4())
         response = await self._answer(request, request_id)
         response.headers["x-amzn-RequestId"] = request_id
@@ -87,7 +89,7 @@ class Gateway:
         try:
             body = await request.body()
             route, parameters = template.find(request.method, path)
-        # After ClientDisconnect, nobody reads the response.
+        # After ClientDisconnect, nobody reads the response, so any response will do.
         except (ClientDisconnect, CommandError):
             return self._gateway_response("MISSING_AUTHENTICATION_TOKEN")
         event = _proxy_event(request, path, body, template.binary_media_types)
@@ -99,7 +101,7 @@ class Gateway:
         return response
 
     async def _run(self, function: str, event: dict[str, Any]) -> Response:
-        """Run a function; if it fails, log the traceback and answer in its place."""
+        """Return a function's response; if the function fails, print why, and return a 502."""
         try:
             result = await run_in_threadpool(self.invoke, function, event)
             return Response(result["body"], result["statusCode"], result["headers"])
@@ -115,7 +117,8 @@ class Gateway:
     def _gateway_response(self, response_type: str) -> Response:
         """Return one of the template's gateway responses, such as DEFAULT_5XX."""
         declared = self.template.gateway_responses[response_type]
-        # DEFAULT_5XX declares no status. It is used only if a function failed, which is a 502.
+        # DEFAULT_5XX declares no status. This module uses it only if a function failed, for which
+        # API Gateway answers 502.
         status = declared.get("StatusCode", 502)
         headers = {
             name: quoted.strip("'")
@@ -128,7 +131,7 @@ class Gateway:
 def _proxy_event(
     request: Request, path: str, body: bytes, binary_media_types: list[str]
 ) -> dict[str, Any]:
-    """Return the event of a request, without the members that depend on its route."""
+    """Return the event of a request, without the members that depend on the route."""
     client = request.scope["client"][0]
     headers = _values(request.headers.items())
     headers |= {
@@ -160,7 +163,7 @@ def _proxy_event(
 
 
 def _values(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Collect the values of each name in one pass, because a request may have thousands."""
+    """Collect the values of each name in one pass, because there may be thousands of values."""
     values: dict[str, list[str]] = {}
     for name, value in pairs:
         values.setdefault(name, []).append(value)
@@ -168,7 +171,7 @@ def _values(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def _explain_401(headers: Headers) -> str:
-    """Return the reason of a 401, which the client is not told."""
+    """Return why a request got 401; the response does not tell the client."""
     values = headers.getlist("authorization")
     scheme, _, key = "".join(values).strip().partition(" ")
     if len(values) != 1 or scheme.lower() != "bearer":

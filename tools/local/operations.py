@@ -1,7 +1,7 @@
 """Performs the operations of the local DynamoDB, each within one SQLite transaction.
 
-The hash key of a table is a string. Its range key, if it has one, is a 64-bit integer and also the
-range key of its indexes.
+The hash key of a table must be a string. If a table has a range key, this range key must be a
+64-bit integer, and must also be the range key of the table's indexes.
 """
 
 import json
@@ -100,7 +100,7 @@ class _Call:
     def transact_write_items(self) -> Response:
         insert = "INSERT OR IGNORE INTO tokens VALUES (?)"
         # A transaction whose token is stored was performed before. DynamoDB forgets a token after
-        # ten minutes; this store never does.
+        # ten minutes; this store never forgets one.
         if not self.execute(insert, (self.request["ClientRequestToken"],)).rowcount:
             return {}
         reasons = []
@@ -120,7 +120,7 @@ class _Call:
         return {}
 
     def query(self) -> Response:
-        """Return at most `Limit` items. DynamoDB would also end a page at 1 MB."""
+        """Return at most `Limit` items. DynamoDB also ends a page at 1 MB; this store does not."""
         index, limit = self.request.get("IndexName", ""), self.request.get("Limit", -1)
         if index and self.request.get("ConsistentRead"):
             raise DynamoDBError("Consistent reads are not supported on global indexes")
@@ -149,7 +149,7 @@ class _Call:
         return str(self.request["TableName"])
 
     def _key_attributes(self, index: str = "") -> list[str]:
-        """Return the names of the key attributes of the request's table, or of its index."""
+        """Return the names of the key attributes of the request's table, or of one of its indexes."""
         select = "SELECT attributes FROM keys WHERE (table_name, index_name) = (?, ?)"
         row = self.execute(select, (self._table, index)).fetchone()
         if row is None:

@@ -1,4 +1,4 @@
-"""`make run` serves the API in this process until Ctrl-C; `make reset` empties its store."""
+"""`make run` serves the API in this process until Ctrl-C; `make reset` empties the store."""
 
 import json
 import logging
@@ -24,7 +24,7 @@ def run() -> None:
     for name in (__package__, "uvicorn.access"):
         logging.getLogger(name).setLevel(logging.INFO)
     # Ignore `breakpoint()`, which would wait for stdin for ever in the thread of a request. A
-    # debugger that needs `breakpoint()` has set this variable.
+    # debugger that needs `breakpoint()` has already set this variable.
     os.environ.setdefault("PYTHONBREAKPOINT", "0")
     with (
         folder.lock_for_service(),
@@ -36,7 +36,7 @@ def run() -> None:
     ):
         app = application(service.gateway())
         port, key = listener.getsockname()[1], service.api_key()
-        # A browser keeps the part of a URL after # to itself.
+        # The key follows #, because a browser sends no server the part of a URL after #.
         details = f"""
 Docs: http://127.0.0.1:{port}/docs#key={key}
 Log of the functions: {folder.log}"""
@@ -64,7 +64,7 @@ Try it (Ctrl-C stops the service; data survives restarts):
 
 
 def reset() -> None:
-    """Empty the local store (DATA): rename it, so that the next start has an empty one."""
+    """Empty the local store (DATA): rename its folder, so that the next start makes a new one."""
     folder = DataFolder()
     old_folder = folder.path / f"store.{datetime.now(UTC):%Y%m%d-%H%M%S.%fZ}.old"
     with folder.lock_for_service():

@@ -19,12 +19,13 @@ from tools.local.template import LAYER, Template, read
 from tools.packaging.targets import HOST_ARCHITECTURE
 
 BUILD = ROOT / ".aws-sam/local"
-"""The folder of the files that samconfig.toml names for `sam local`, and of the layer."""
-# The name by which containers reach the store. A function that cannot reach it logs this name.
+"""The folder of the layer, and of the files that samconfig.toml names for `sam local`."""
+# The name by which containers reach the store. A function that cannot reach the store logs this
+# name.
 STORE_HOST = "store-of-make-sam-local"
 _IMAGE = f"public.ecr.aws/lambda/python:3.13-{HOST_ARCHITECTURE}"
-# When sam ends, it leaves responses of the container engine open. Python 3.13 would print a
-# traceback for each.
+# When sam ends, it leaves responses of the container engine open. Without this hook, Python 3.13
+# would print a traceback for each of these responses.
 _SAM = """\
 import sys
 from samcli.cli.main import cli
@@ -52,10 +53,11 @@ def sam_local() -> None:
             port = listener.getsockname()[1]
         add_examples(service.gateway(), service)
         with serve_store(service.database, address) as (store_port, access_key_id):
-            _write_files(service.template, store_port, access_key_id)
+            _write_template_and_variables(service.template, store_port, access_key_id)
             with _start_api(port) as process:
                 try:
-                    # Wait until sam listens. A request would already start a container.
+                    # Wait until sam listens. Only open a connection: a request would start a
+                    # container.
                     while process.poll() is None:
                         with (
                             suppress(ConnectionRefusedError),
@@ -66,7 +68,7 @@ def sam_local() -> None:
                     print(greeting(port, service.api_key()), flush=True)
                     process.wait()
                 finally:
-                    # After SIGINT, sam removes its containers. After SIGTERM, it would print
+                    # After SIGINT, sam removes its containers. After SIGTERM, sam would print
                     # tracebacks.
                     process.send_signal(signal.SIGINT)
                     process.wait()
@@ -85,11 +87,13 @@ def host_address() -> str:
     return str(address)
 
 
-def _write_files(template: Template, port: int, access_key_id: str) -> None:
+def _write_template_and_variables(
+    template: Template, port: int, access_key_id: str
+) -> None:
     """Write the template and the variables for `sam local`.
 
-    The template leads to the functions' sources, so that the next request runs what was changed,
-    and to the layer for this machine's processor.
+    The template names the source folder of each function, so that the next request runs changed
+    code. The template also names the layer for this machine's processor.
     """
     variables = template.environment | {
         "AWS_ENDPOINT_URL_DYNAMODB": f"http://{STORE_HOST}:{port}",
@@ -97,7 +101,7 @@ def _write_files(template: Template, port: int, access_key_id: str) -> None:
         "AWS_SECRET_ACCESS_KEY": "none",
         "AWS_SESSION_TOKEN": "",
     }
-    # sam passes only those variables to a function that its template declares.
+    # Declare the variables in the template, because sam passes no others to a function.
     document = read(ROOT / "template.yaml")
     document["Parameters"]["Architecture"]["Default"] = HOST_ARCHITECTURE
     document["Globals"]["Function"]["Environment"]["Variables"] = variables
@@ -113,17 +117,17 @@ def _write_files(template: Template, port: int, access_key_id: str) -> None:
 
 def _start_api(port: int) -> subprocess.Popen[bytes]:
     """Start `sam local start-api`."""
-    # With credentials, sam would ask AWS whose they are.
+    # If sam had credentials, sam would ask AWS whose credentials they are.
     environment = dict(os.environ)
     del environment["AWS_ACCESS_KEY_ID"]
-    # With EAGER, sam starts all containers at once, and sometimes leaves one behind.
+    # With EAGER, sam starts all containers at once, and sometimes leaves a container behind.
     options = [f"--port={port}", "--warm-containers=LAZY"]
     return subprocess.Popen(
         [ROOT / ".tools/sam/bin/python", "-c", _SAM, "local", "start-api", *options],
         cwd=ROOT,
         env=environment,
         stdin=subprocess.DEVNULL,
-        # In the terminal's session, each Ctrl-C would reach sam, and a second one makes it leave
-        # containers behind.
+        # Start sam in a new session: in the terminal's session, each Ctrl-C would reach sam, and a
+        # second Ctrl-C would make sam leave containers behind.
         start_new_session=True,
     )

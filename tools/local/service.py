@@ -29,7 +29,8 @@ _SDK_SETTINGS = {
     "AWS_DEFAULT_REGION": REGION,
     "AWS_CONFIG_FILE": os.devnull,
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-    # Nothing answers at this address. The store answers the requests to DynamoDB.
+    # Nothing answers at this address, so no request can reach AWS. Requests to DynamoDB are
+    # answered by the store, before they are sent.
     "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
     "no_proxy": "*",
 }
@@ -53,13 +54,13 @@ def examples() -> list[dict[str, Any]]:
 
 
 def client() -> "DynamoDBClient":
-    """Make a DynamoDB client, not one of the handlers' own."""
+    """Make a DynamoDB client for the tools; the handlers make their own clients."""
     return cast("DynamoDBClient", Session().create_client("dynamodb"))
 
 
 @dataclass(frozen=True)
 class LocalService:
-    """A template with an open store, and a client for it."""
+    """The service's data folder and template, and its open store with a DynamoDB client for it."""
 
     folder: DataFolder
     template: Template
@@ -77,7 +78,7 @@ class LocalService:
         return KeyTable(self.dynamodb, table["TableName"])
 
     def api_key(self) -> str:
-        """Return this machine's API key. Issue it first if the file has no valid one."""
+        """Return this machine's API key; issue a new key first if the key file has no valid key."""
         path, keys = self.folder.api_key, self.keys()
         path.touch(0o600)
         key = path.read_text("utf-8").strip()
@@ -94,11 +95,13 @@ class LocalService:
 
 @contextmanager
 def open_store(folder: DataFolder, template: Template) -> Iterator[LocalService]:
-    """Open the store in a folder, which other processes may also use; create missing tables.
+    """Open the store in a folder, and create the tables that the store lacks.
 
-    In this process, the SDK ignores the user's own settings, so that no request reaches AWS.
+    Other processes may use the store at the same time. In this process, the SDK ignores the user's
+    own settings, so that no request reaches AWS.
 
-    CommandError: The folder's store cannot be used.
+    Raises:
+        CommandError: The folder's store cannot be used.
     """
     for name in [*os.environ]:
         if name.startswith("AWS_"):

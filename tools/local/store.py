@@ -1,8 +1,8 @@
 """A local DynamoDB: an SQLite database that answers an SDK client in the client's process.
 
 Each request is one SQLite transaction, which is on disk before the response is returned. The module
-`operations` lists the operations and parameters that the store supports. A request with any other
-gets an error that names it.
+`operations` lists the operations and parameters that the store supports. A request with any
+other operation or parameter gets an error that names this operation or parameter.
 """
 
 import json
@@ -55,7 +55,7 @@ class Database:
     def answer_new_clients(self) -> "Iterator[None]":
         """Answer the requests of DynamoDB clients that are created inside the block.
 
-        Their requests never reach the network.
+        The requests of these clients never reach the network.
         """
 
         def attach(session: "Session") -> None:
@@ -75,7 +75,8 @@ class Database:
         body: Any = request.body
         operation, execute = event_name.rpartition(".")[2], self._connection.execute
         try:
-            # The connection commits at the end of the block, or rolls back after an exception.
+            # The connection commits the transaction at the end of the block, or undoes the
+            # transaction after an exception.
             with self._lock, self._connection:
                 execute("BEGIN IMMEDIATE")
                 status, answer = 200, perform(execute, operation, json.loads(body))
@@ -91,6 +92,6 @@ class Database:
 
 
 def create_tables(client: "DynamoDBClient", tables: "Iterable[dict[str, Any]]") -> None:
-    """Create the tables that do not exist, without the deletion of expired items."""
+    """Create the tables that do not exist; the local store never deletes expired items."""
     for table in tables:
         client.create_table(**table)

@@ -1,4 +1,4 @@
-"""Serves ASGI applications in a thread, such as the local store for functions in containers."""
+"""Serves the local store, or another ASGI application, over HTTP in a thread of this process."""
 
 import secrets
 from collections.abc import Iterator
@@ -23,11 +23,12 @@ from tools.local.store import Database
 def serve(
     application: Starlette, listener: socket, certificate: str | None = None
 ) -> Iterator[int]:
-    """Serve an application on a socket until the end of the block; yield its port.
+    """Serve an application on a socket until the end of the block; yield the port.
 
-    With the path of a certificate and its private key, it is served over HTTPS.
+    If `certificate` is the path of a file with a certificate and its private key, the application
+    is served over HTTPS.
     """
-    # Keep a container's connection while it is idle between two calls, for up to ten minutes.
+    # Keep a container's connection open between two calls, for up to ten minutes.
     config = uvicorn.Config(
         application, log_config=None, timeout_keep_alive=600, ssl_certfile=certificate
     )
@@ -64,8 +65,8 @@ def serve_store(
 
     try:
         listener = listen(address, 0)
-    # If the container engine runs in a virtual machine, the address is not one of this machine's.
-    # The virtual machine forwards it to the loopback address.
+    # If the container engine runs in a virtual machine, the address belongs to the virtual machine,
+    # which forwards connections to the loopback address of this machine.
     except OSError:
         listener = listen("127.0.0.1", 0)
     application = Starlette(routes=[Route("/", answer, methods=["POST"])])

@@ -1,6 +1,7 @@
 """Reads the parts of template.yaml that run on one machine, and ignores the rest.
 
-The only intrinsic function in these parts is `Ref`. Any other raises CommandError.
+The only intrinsic function in these parts is `Ref`. Any other intrinsic function raises
+CommandError.
 """
 
 from collections.abc import Mapping
@@ -28,7 +29,7 @@ _CREATE_TABLE = (
 
 
 class Route(NamedTuple):
-    """A method of a resource, and the logical id of the function that answers it."""
+    """A resource and an HTTP method, and the logical id of the function that answers requests."""
 
     resource: str  # such as /v1/pets/{petId}
     method: str
@@ -48,7 +49,8 @@ class Function:
 class Template:
     """The parts of a template that run on one machine.
 
-    Functions and tables are by logical id. Each table has the form of a CreateTable request.
+    The keys of `functions` and `tables` are logical ids. Each value of `tables` has the members of
+    a CreateTable request.
     """
 
     stage: str
@@ -62,10 +64,10 @@ class Template:
     firewall: Firewall | None
 
     def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
-        """Return the route of a path, and its path parameters; CommandError if there is none.
+        """Return a request's route and path parameters; raise CommandError if no route matches.
 
-        As in a REST API, path parameters stay percent-encoded, and a slash at the end of the path
-        is ignored:
+        As in API Gateway's REST APIs, path parameters stay percent-encoded, and a slash at the end
+        of the path is ignored:
         https://github.com/aws/aws-sam-cli/issues/771
         https://github.com/aws-powertools/powertools-lambda-python/issues/1552
         """
@@ -77,7 +79,7 @@ class Template:
         raise CommandError(f"no function answers {method} {path}")
 
 
-# The Python loader, yaml.SafeLoader, would take ten times as long.
+# PyYAML's loader in Python, yaml.SafeLoader, would take ten times as long.
 class _Loader(yaml.CSafeLoader):
     """A YAML loader that accepts the short forms of intrinsic functions, such as `!Ref`."""
 
@@ -99,7 +101,7 @@ def read(path: Path) -> Any:
 
 
 def load(path: Path, parameters: Mapping[str, str]) -> Template:
-    """Read a SAM template with values of its parameters; the others have their defaults."""
+    """Read a SAM template; each parameter that is not in `parameters` has its default."""
     folder, document = path.parent, read(path)
     declared_parameters = document["Parameters"]
     references = {
@@ -148,10 +150,10 @@ def load(path: Path, parameters: Mapping[str, str]) -> Template:
         resolve(api["StageName"]),
         resolve(shared_properties["Environment"]["Variables"]),
         resolve(api["GatewayResponses"]),
-        # In an OpenAPI document, "~1" stands for a slash.
+        # The template writes "~1" for the slash in a media type, as JSON pointers do.
         [name.replace("~1", "/") for name in resolve(api["BinaryMediaTypes"])],
         functions,
-        # In this order, fixed segments come first, because "{" is after every letter.
+        # In this order, a fixed segment comes before a parameter: "{" sorts after letters.
         sorted(routes),
         [folder / resolve(layer["ContentUri"]) for layer in layers],
         tables,

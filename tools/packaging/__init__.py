@@ -1,1 +1,1 @@
-"""Builds the service for AWS: the layer, the compiled functions, and the artifact of both."""
+"""Builds the service for AWS: the layer, the compiled functions, and the artifact with both."""

@@ -1,4 +1,4 @@
-"""Packs a build into one file, with the parameters of every stage and the contract suite.
+"""Packs a build, the parameters of every stage and the contract suite into one ZIP file.
 
 The same build always gives the same bytes, so artifacts can be compared by their digest.
 """
@@ -11,8 +11,9 @@ import yaml
 
 from tools import ROOT
 
-# The contract suite and the files that it reads. An artifact contains them, so that a stage is
-# tested against the contract of its own commit (tests/ops/test_programs.py).
+# The contract suite and the files that it reads. An artifact contains these files, so that a
+# stage is tested against the contract of the commit that the stage runs
+# (tests/ops/test_programs.py).
 SUITE = (
     "openapi.yaml",
     "pyproject.toml",  # pytest's settings
@@ -28,7 +29,7 @@ def _zip(entries: dict[str, bytes]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in sorted(entries.items()):
-            entry = zipfile.ZipInfo(name)  # dated 1980
+            entry = zipfile.ZipInfo(name)  # every entry is dated 1980
             entry.external_attr = 0o644 << 16  # Lambda's user must be able to read it
             archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
     return buffer.getvalue()
@@ -45,9 +46,9 @@ def _files(folder: Path, *patterns: str) -> dict[str, bytes]:
 
 
 def pack(build: Path, architecture: str, commit: str) -> bytes:
-    """Return the artifact of a build by `sam build`.
+    """Return the artifact with the output of `sam build`.
 
-    The architecture becomes the default of the template's parameter.
+    The architecture becomes the default of the template's parameter `Architecture`.
     """
     template = yaml.safe_load((build / "template.yaml").read_text("utf-8"))
     template["Parameters"]["Architecture"]["Default"] = architecture

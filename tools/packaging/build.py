@@ -55,8 +55,8 @@ def _build(architecture: str, commit: str) -> None:
 def copy_of_head(root: Path = ROOT) -> Iterator[Path]:
     """Copy the files of HEAD into a temporary folder, because `sam build` packs every file.
 
-    The copy shares `.venv`, `.tools` and `.aws-sam` with the checkout. It leaves out uncommitted
-    changes, and prints them.
+    The copy shares `.venv`, `.tools` and `.aws-sam` with the checkout. Uncommitted changes are
+    printed, and are not copied.
     """
     if changes := git(root, "status", "--porcelain", "--untracked-files").decode():
         print(f"The build leaves out uncommitted changes:\n{changes}", flush=True)
@@ -73,7 +73,7 @@ def copy_of_head(root: Path = ROOT) -> Iterator[Path]:
 def build(
     architecture: Annotated[Literal["arm64", "x86_64"], typer.Argument()] = "arm64",
 ) -> Path:
-    """Build HEAD for AWS, by default for the processors of the stages; return the artifact."""
+    """Build HEAD for AWS, by default for the stages' processors; return the artifact's path."""
     require_python()
     commit = git(ROOT, "rev-parse", "HEAD").decode().strip()
     with copy_of_head() as folder:

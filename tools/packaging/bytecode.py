@@ -8,7 +8,7 @@ from tools.packaging.targets import PYTHON
 
 
 def require_python() -> None:
-    """Exit unless this interpreter has the version of Lambda's, which loads the bytecode."""
+    """Exit unless this interpreter has the same version as Lambda's, which loads the bytecode."""
     if not sys.version.startswith(PYTHON):
         raise SystemExit(
             f"The layer's bytecode must be compiled by CPython {PYTHON}. Install it, then: "
@@ -17,12 +17,13 @@ def require_python() -> None:
 
 
 def compile_tree(directory: Path, deployed_at: str) -> None:
-    """Compile every module below a directory that has no bytecode yet.
+    """Compile each module below a directory, unless the module already has bytecode.
 
-    Tracebacks show paths below `deployed_at`. The bytecode is `unchecked-hash` (PEP 552): Python
-    loads it without a look at the modification time of the source, which packing changes.
+    Tracebacks show paths below `deployed_at`. Packing changes the modification times of sources, so
+    the bytecode is `unchecked-hash` (PEP 552): Python loads such bytecode without comparing times.
     """
-    # Use a new process, because the bytecode depends on the modules that the compiler has loaded.
+    # Use a new process, because the bytecode depends on the modules that the compiling process has
+    # loaded.
     command = [
         sys.executable,
         "-I",

@@ -1,7 +1,8 @@
 """Builds the shared layer: the locked libraries and our package, compiled, without unused parts.
 
-`layers/common/Makefile` runs it: `python -m tools.packaging.layer FOLDER arm64`. With two
-architectures, the layer has the libraries of both. Every build of a commit has the same bytes.
+`layers/common/Makefile` runs this module: `python -m tools.packaging.layer FOLDER arm64`. With two
+architectures, the layer has the libraries for both architectures. Every build of a commit has the
+same bytes.
 """
 
 import os
@@ -18,11 +19,12 @@ from tools.packaging.bytecode import compile_tree, require_python
 from tools.packaging.targets import PLATFORMS, PYTHON
 
 INSTALL_OPTIONS = (
-    # Only models.py imports these, and its models ship as compiled schemas.
+    # Only models.py imports these three libraries, and models.py ships as compiled schemas.
     "--no-install-package=annotated-types",
     "--no-install-package=pydantic",
     "--no-install-package=typing-inspection",
-    # The layer creates its only client with botocore. boto3 adds resources and S3 transfers.
+    # The layer creates its only client with botocore, and does not use what boto3 adds to botocore:
+    # resources and S3 transfers.
     "--no-install-package=boto3",
     "--no-install-package=s3transfer",
 )
@@ -38,37 +40,40 @@ STUBS = {
 }
 """Replacements for modules that every cold start imports but never uses.
 
-They define only the names that other modules import. Of a cold start's 720 million instructions,
-they save 93 million for the types of schemas, 28 million for the texts of `help()`, and 17 million
-for HTTP/2, for which urllib3 would import a reader of package metadata.
+The replacements define only the names that other modules import. Of a cold start's 720 million
+instructions, the replacements save 93 million for the types of schemas, 28 million for the texts of
+`help()`, and 17 million for HTTP/2, for which urllib3 would import a reader of package metadata.
 """
 
 SHIPPED_MATCHES = {
-    # A cold start lists the SDK's descriptions of 439 services (27 of its 40 MB), which takes 44
-    # million instructions.
+    # A cold start lists the folders of all services that the SDK describes. With all 439 services
+    # (27 of the SDK's 40 MB), the list would take 44 million instructions.
     "botocore/data/*/": "dynamodb",
     # Dropping the older API version, 2011-12-05, saves 4 million instructions.
     "botocore/data/dynamodb/*/": "2012-08-10",
-    # API Gateway does the routing, and the Logger imports no other utility: saves 3 MB.
+    # Of Powertools, the layer needs only the Logger, because API Gateway does the routing. The
+    # Logger imports only this utility. This saves 3 MB.
     "aws_lambda_powertools/event_handler": "",
     "aws_lambda_powertools/utilities/*/": "jmespath_utils",
     "animal_store/models.py": "",  # its models ship as compiled schemas
-    # This file lists scripts that contain the interpreter's path, so the file differs between
-    # machines.
+    # RECORD has digests of scripts that contain the interpreter's path, so the digests differ
+    # between machines.
     "*.dist-info/RECORD": "",
-    # These are replaced below.
+    # `build` writes STUBS in the place of these modules.
     **dict.fromkeys(STUBS, ""),
 }
-"""Maps globs below `python` to the only name among their matches that ships; "" for none."""
+"""Maps each glob below `python` to the only name among its matches that ships; "" for none."""
 
-# The labels of Amazon's five roots (https://www.amazontrust.com/repository/) in the SDK's bundle.
+# Matches the labels of Amazon's five root certificates in the SDK's bundle
+# (https://www.amazontrust.com/repository/).
 _AMAZON_LABEL = re.compile('# Label: "(Amazon Root CA|Starfield Services Root)')
 
 
 def write_amazon_roots(bundle: Path, output: Path) -> None:
-    """Write the certificates of Amazon's authorities, which are 5 of the 126 in the SDK's bundle.
+    """Write only Amazon's root certificates, which are 5 of the 126 in the SDK's bundle.
 
-    OpenSSL parses a whole bundle, so this saves 37 million instructions of a cold start.
+    OpenSSL parses every certificate of a bundle, so the smaller bundle saves 37 million
+    instructions of a cold start.
     """
     certificates = bundle.read_text().split("\n\n")
     amazon_certificates = filter(_AMAZON_LABEL.search, certificates)
@@ -102,19 +107,20 @@ def install(environment: Path, architecture: str, *options: str) -> Path:
 
 
 def build(output: Path, *architectures: str) -> None:
-    """Replace a folder by the layer; on Lambda, it becomes `/opt`."""
+    """Build the layer in place of a folder; on Lambda, the folder becomes `/opt`."""
     from animal_store.models import compile_core_schemas
 
     require_python()
     shutil.rmtree(output, ignore_errors=True)
     python = output / "python"
     for architecture in architectures:
-        # Compiled libraries have the architecture in their names, so no file is overwritten.
+        # Compiled libraries have the architecture in their file names, so none is overwritten.
         with TemporaryDirectory() as folder:
             libraries = install(Path(folder), architecture, *INSTALL_OPTIONS)
             shutil.copytree(libraries, python, dirs_exist_ok=True)
     package = python / "animal_store"
-    # Leave out bytecode beside the sources, because it contains their modification times.
+    # Leave out bytecode beside the sources, because such bytecode contains the modification times
+    # of the sources, which differ between checkouts.
     ignore_bytecode = shutil.ignore_patterns("__pycache__", "*.pyc")
     shutil.copytree(
         ROOT / "layers/common/animal_store", package, ignore=ignore_bytecode

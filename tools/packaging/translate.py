@@ -24,7 +24,7 @@ def _main() -> None:
         for name in {"CodeUri", "ContentUri"} & resource.get("Properties", {}).keys():
             resource["Properties"][name] = "s3://local/path"
     logging.disable()  # the translator warns that it cannot call AWS
-    # The translator uses only the partition of the session.
+    # The translator uses the session only to find the partition, which is `aws` here.
     session = boto3.Session(region_name="us-east-1")
     translator = Translator({}, Parser(), boto_session=session)
     print(json.dumps(translator.translate(source, {"Stage": "production"})))

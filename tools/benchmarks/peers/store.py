@@ -1,4 +1,4 @@
-"""Reads and writes the table with botocore's client, tuned only by its public options."""
+"""Reads and writes the table with a client of botocore, which only public options tune."""
 
 import os
 

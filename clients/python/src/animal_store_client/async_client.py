@@ -14,7 +14,7 @@ from animal_store_client.pet import AnyStatus, Page, Pet
 
 
 class Pool(NamedTuple):
-    """An event loop's connections, and the semaphores that limit its concurrent calls."""
+    """An event loop's connections, and the semaphores that limit how many calls run at once."""
 
     http: httpx2.AsyncClient
     reads: asyncio.Semaphore
@@ -23,9 +23,10 @@ class Pool(NamedTuple):
 
 
 class AsyncClient(Core[httpx2.AsyncClient]):
-    """Calls the API from asyncio as `Client` does. A cancelled call sends nothing more.
+    """Calls the API from asyncio, like `Client`. A cancelled call sends nothing more.
 
-    Each event loop opens connections of its own; `asyncio.run` closes them when it ends.
+    The client opens separate connections in each event loop; `asyncio.run` closes the connections
+    of its loop when it ends.
     """
 
     _http_class = httpx2.AsyncClient
@@ -46,7 +47,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
     async def pages(
         self, *, status: AnyStatus = None, page_size: int = 100, cursor: str | None = None
     ) -> AsyncGenerator[Page]:
-        """Yield the list page by page; arguments and errors are those of `Client.pages`."""
+        """Yield the list page by page, with the arguments and errors of `Client.pages`."""
         for call in self._pages(status, page_size, cursor):
             yield await self._send(call)
 
@@ -59,7 +60,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
                 yield pet
 
     async def follow_pets(self) -> AsyncGenerator[Pet]:
-        """Yield each animal once, then new animals as they appear, as `Client.follow_pets` does."""
+        """Yield each animal once, then each new one as it appears, like `Client.follow_pets`."""
         start = next_start = None
         known: set[int] = set()
         while True:
@@ -86,12 +87,12 @@ class AsyncClient(Core[httpx2.AsyncClient]):
         *,
         idempotency_key: str | None = None,
     ) -> Pet:
-        """Add an animal as `Client.create` does; pass a key if the task may be cancelled."""
+        """Add an animal like `Client.create`; pass a key if the task may be cancelled."""
         return await self._send(self._create(name, category_id, status, idempotency_key))
 
     @deprecated("GET /pets/{petId} will be removed on 5 December 2030: use pets()")
     async def get(self, pet_id: int) -> Pet:
-        """Return one animal; raise NotFoundError if there is none."""
+        """Return the animal with this id; raise NotFoundError if no animal has the id."""
         return await self._send(self._get(pet_id))
 
     async def _send(self, call: Call[T]) -> T:
@@ -107,7 +108,8 @@ class AsyncClient(Core[httpx2.AsyncClient]):
 
     @asynccontextmanager
     async def _slot(self, call: Call[Any], pool: Pool) -> AsyncGenerator[None]:
-        # Calls wait here and not in httpx2's pool, which scans all its waiting calls at each event.
+        # Calls wait here. If they waited in httpx2's connection pool, the pool would scan all the
+        # waiting calls whenever one starts or ends.
         slots = pool.reads if call.method == "GET" else pool.writes
         try:
             async with asyncio.timeout(self.limits["max_wait_s"]):
@@ -122,7 +124,10 @@ class AsyncClient(Core[httpx2.AsyncClient]):
     async def _send_once(
         self, call: Call[Any], http: httpx2.AsyncClient
     ) -> tuple[httpx2.Response, bytes]:
-        """Send the request once; return the response and its body, cut off after MAX_BODY_BYTES."""
+        """Send the request once; return the response and its body.
+
+        Reading stops when the body exceeds MAX_BODY_BYTES.
+        """
         timeout_s, content = call.next_timeout_s(), bytearray()
         request = call.build_request(http, timeout_s)
         with call.translate_failures():
@@ -137,7 +142,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
         return response, bytes(content)
 
     async def _pool(self) -> Pool:
-        """Return this event loop's connections; those of another loop cannot be used in it."""
+        """Return this event loop's pool, because a loop cannot use another loop's connections."""
         event_loop = asyncio.get_running_loop()
         if event_loop not in self._pools:
             for closed in [loop for loop in self._pools if loop.is_closed()]:
@@ -148,7 +153,11 @@ class AsyncClient(Core[httpx2.AsyncClient]):
         return self._pools[event_loop]
 
     async def _connections(self) -> AsyncGenerator[httpx2.AsyncClient]:
-        """Yield a client; close it when the event loop ends and closes its generators."""
+        """Yield the httpx2 client.
+
+        `close`, or the end of the event loop, closes this generator. Then the generator closes the
+        httpx2 client, unless the client is the caller's own.
+        """
         http = self._http_client or self._open()
         try:
             yield http

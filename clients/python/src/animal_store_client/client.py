@@ -16,7 +16,7 @@ from animal_store_client.pet import AnyStatus, Page, Pet
 
 
 class Pool(NamedTuple):
-    """A process's connections, and the semaphores that limit its concurrent calls."""
+    """A process's connections, and the semaphores that limit how many calls run at once."""
 
     http: httpx2.Client
     reads: threading.Semaphore
@@ -24,7 +24,10 @@ class Pool(NamedTuple):
 
 
 class Client(Core[httpx2.Client]):
-    """Calls the API. Threads and forked processes may share it. Use it in a `with` statement."""
+    """Calls the API. Threads and forked processes may share one client.
+
+    Use the client in a `with` statement, which closes its connections.
+    """
 
     _http_class = httpx2.Client
     _pools: dict[int, Pool]
@@ -46,9 +49,10 @@ class Client(Core[httpx2.Client]):
         """Yield the list page by page.
 
         Args:
-            status: Only animals with this status.
+            status: The status of the animals to list; None for all animals.
             page_size: The maximum number of animals in a page, 1 to 100.
-            cursor: The cursor of a page or an error, to resume the list with the same status.
+            cursor: The `cursor` of a `Page` or of an error, to resume the list there with the same
+                `status` as in the earlier call; None for the start of the list.
         """
         for call in self._pages(status, page_size, cursor):
             yield self._send(call)
@@ -56,18 +60,20 @@ class Client(Core[httpx2.Client]):
     def pets(
         self, *, status: AnyStatus = None, page_size: int = 100, cursor: str | None = None
     ) -> Generator[Pet]:
-        """Yield the animals in ascending id order; arguments and errors are those of `pages`."""
+        """Yield the animals in ascending id order, with the arguments and errors of `pages`."""
         for page in self.pages(status=status, page_size=page_size, cursor=cursor):
             yield from page.pets
 
     def follow_pets(self) -> Generator[Pet]:
-        """Yield each animal once: those in the list, then new animals as they appear, without end.
+        """Yield each animal once: those in the list, then each new one as it appears, without end.
 
-        The client reads the end of the list every 30 seconds, and logs temporary errors. The ids
-        are kept in memory, so a restarted program gets all animals again.
+        The client reads the end of the list every 30 seconds, and logs temporary errors. The client
+        remembers only in memory which animals it has yielded, so a restarted program gets all
+        animals again.
         """
-        # An animal can appear up to 30 seconds later than an animal with a higher id. So each round
-        # rereads the pages that were new to the round before it.
+        # An animal can appear up to 30 seconds later than an animal with a higher id, and so on a
+        # page that was already read. Each round therefore rereads the pages that were new to the
+        # previous round.
         start = next_start = None
         known: set[int] = set()
         while True:
@@ -94,22 +100,23 @@ class Client(Core[httpx2.Client]):
         *,
         idempotency_key: str | None = None,
     ) -> Pet:
-        """Add an animal. Retries do not add it twice, but an interrupted call may have added it.
+        """Add an animal. Retries never add it twice, but an interrupted call may have added it.
 
-        An interrupted call (Ctrl-C, a cancelled task) raises no error that has the key: to repeat
-        such a call, pass a key of your own.
+        An interrupted call (Ctrl-C, a cancelled task) raises no error that has its idempotency key.
+        To be able to repeat such a call safely, pass an idempotency key of your own.
 
         Args:
             name: 1 to 256 characters, at least one of them not white space.
-            category_id: A 64-bit integer.
-            status: None for an animal without a status.
-            idempotency_key: The key of a failed call, to repeat that call within 24 hours.
+            category_id: The number of the animal's category, a 64-bit integer.
+            status: The animal's availability; None for an animal without a status.
+            idempotency_key: A text that identifies this creation for 24 hours; by default, the
+                client makes one. To repeat a failed call, pass the key in the call's error.
         """
         return self._send(self._create(name, category_id, status, idempotency_key))
 
     @deprecated("GET /pets/{petId} will be removed on 5 December 2030: use pets()")
     def get(self, pet_id: int) -> Pet:
-        """Return one animal; raise NotFoundError if there is none."""
+        """Return the animal with this id; raise NotFoundError if no animal has the id."""
         return self._send(self._get(pet_id))
 
     def _send(self, call: Call[T]) -> T:
@@ -134,7 +141,10 @@ class Client(Core[httpx2.Client]):
             slots.release()
 
     def _send_once(self, call: Call[Any], http: httpx2.Client) -> tuple[httpx2.Response, bytes]:
-        """Send the request once; return the response and its body, cut off after MAX_BODY_BYTES."""
+        """Send the request once; return the response and its body.
+
+        Reading stops when the body exceeds MAX_BODY_BYTES.
+        """
         timeout_s, content = call.next_timeout_s(), bytearray()
         end = time.monotonic() + timeout_s
         request = call.build_request(http, timeout_s)
@@ -148,10 +158,10 @@ class Client(Core[httpx2.Client]):
         return response, bytes(content)
 
     def _pool(self) -> Pool:
-        """Return this process's connections; a forked process does not use those of its parent."""
+        """Return this process's pool: a forked process must not use its parent's connections."""
         pid = os.getpid()
         if pid not in self._pools:
             reads, writes = (threading.Semaphore(self._max_in_flight) for _ in range(2))
-            # Threads that race here all end up with the first one's pool.
+            # If several threads make a pool at once, all of them get the pool of the first thread.
             self._pools.setdefault(pid, Pool(self._http_client or self._open(), reads, writes))
         return self._pools[pid]

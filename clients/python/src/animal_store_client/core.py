@@ -1,4 +1,4 @@
-"""The part that both clients share: making requests, reading responses, and retrying."""
+"""The part that `Client` and `AsyncClient` share: requests, responses and retries."""
 
 import copy
 import json
@@ -24,15 +24,17 @@ from animal_store_client.pet import AnyStatus, Page, Pet
 
 try:
     __version__ = version("animal-store-client")
-except PackageNotFoundError:  # the checkout is imported without being installed
+except PackageNotFoundError:  # the package is in a checkout, not installed
     __version__ = "0"
 
 MAX_BODY_BYTES = 2**20  # about ten times the largest page
 MAX_CREATION_S = 30.0
-# A caller's http_client could replace the key, and a redirect could send it to another host.
+# With `auth: None`, a caller's http_client cannot replace the API key. Because no redirect is
+# followed, the key is never sent to another host.
 SEND: dict[str, Any] = {"stream": True, "auth": None, "follow_redirects": False}
 _BASE_URL = re.compile(r"https?://[^\s/\\?#@]+(/[^\s\\?#]+)?/v1/?")
-# The host name is unknown, the host does not use TLS, or its certificate is invalid.
+# Errors of a wrong base URL, for which a retry does not help: the host name is unknown, the host
+# does not use TLS, or the host's certificate is invalid.
 _WRONG_ADDRESS = re.compile(rf"\[Errno {socket.EAI_NONAME}\]|\[SSL: (?!UNEXPECTED_EOF)")
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 log: logging.Logger = logging.getLogger("animal_store_client")
@@ -41,7 +43,7 @@ Http = TypeVar("Http", bound=httpx2.Client | httpx2.AsyncClient)
 
 
 class Limits(TypedDict, total=False):
-    """The options of `with_options`; `Client` describes them."""
+    """The limits that `with_options` can change; `Client` describes each of them."""
 
     timeout_s: float
     deadline_s: float
@@ -51,7 +53,7 @@ class Limits(TypedDict, total=False):
 
 
 class Core(Generic[Http]):
-    """The base of both clients."""
+    """The base class of `Client` and `AsyncClient`."""
 
     has_answered = False
     _http_class: type[Http]
@@ -70,40 +72,42 @@ class Core(Generic[Http]):
         max_in_flight: int = 20,
         http_client: Http | None = None,
     ) -> None:
-        """Make a client, which connects at its first call.
+        """Make a client; the client connects at its first call.
 
         Args:
-            base_url: The URL of the service, which starts with `https://` and ends with `/v1`. If
-                the host is this machine (`127.0.0.1`, `[::1]`, `localhost`), `http://` is allowed,
-                and no proxy is used.
+            base_url: The URL of the service; it starts with `https://` and ends with `/v1`. If the
+                URL's host is this machine (`127.0.0.1`, `[::1]`, `localhost`), `http://` is
+                allowed, and the client uses no proxy.
             api_key: The API key, which the client sends only to the origin of `base_url`.
             timeout_s: The time limit of an attempt, in seconds. API Gateway answers within 29 s.
-                `Client` applies the limit to each step separately: connecting to an address, the
-                TLS handshake, each read of the headers, the body. No limit applies to the look-up
-                of the host name.
+                `AsyncClient` applies the limit to the whole attempt. `Client` applies the limit to
+                each step separately: connecting to an address, the TLS handshake, each read of the
+                headers, and the body. In `Client`, the look-up of the host name has no limit.
             deadline_s: The time limit of a call with all its attempts and pauses, in seconds. Each
-                page of a list is a call of its own. The time before the call gets one of the
-                slots of `max_in_flight` does not count.
-            attempts: The maximum number of times that a request is sent. The pauses between seven
-                attempts take at least 11 seconds.
-            max_retry_after_s: The longest `Retry-After` that the client waits for, in seconds. A
-                call that gets a longer `Retry-After` fails at once.
-            max_wait_s: How many seconds a call waits for one of the slots of `max_in_flight`; None
-                for no limit.
-            max_in_flight: How many creations may be in flight at once, and separately how many
-                reads, per process (`Client`) or per event loop (`AsyncClient`). Each call occupies
-                one of these slots while it runs, even while it pauses between attempts: if another
-                call used the slot then, a throttled service would get even more requests.
+                page of a list is a call of its own. The time that a call
+                waits for a slot of `max_in_flight` does not count.
+            attempts: The maximum number of times that a request is sent. The pauses between
+                seven attempts take at least 11 seconds in total.
+            max_retry_after_s: The longest wait, in seconds, for which a response may ask with
+                `Retry-After`. If a response asks for a longer wait, the call fails at once.
+            max_wait_s: How many seconds a call waits for a slot of `max_in_flight`; None for no
+                limit.
+            max_in_flight: How many slots there are for creations, and how many for reads, in each
+                process (`Client`) or event loop (`AsyncClient`). Each call needs a slot, so this
+                is the number of calls that run at once; further calls wait. A call keeps its slot
+                while it pauses between attempts: if another call used the slot then, a throttled
+                service would get even more requests.
             http_client: An httpx2 client of your own, for instance with certificates or a proxy.
-                Its `auth`, `params` and `follow_redirects` are not used. Close it yourself, and use
-                it in one process and one event loop only.
+                Its `auth`, `params` and `follow_redirects` are not used. Use your httpx2 client
+                in only one process and one event loop, and close it yourself.
 
         Raises:
             TypeError: An argument other than `max_wait_s` and `http_client` is None, or
-                `http_client` is not an httpx2 `Client` or `AsyncClient`, as this class needs.
-            ValueError: `base_url` is malformed or not encrypted, `api_key` cannot be sent as a
-                header, `max_in_flight` is less than 1, or an environment variable names a proxy or
-                certificates that cannot be used.
+                `http_client` has the wrong type: `Client` needs an `httpx2.Client`, and
+                `AsyncClient` needs an `httpx2.AsyncClient`.
+            ValueError: `base_url` is malformed, or uses `http://` for another machine; `api_key`
+                is empty, or has a character that is not visible ASCII; `max_in_flight` is less than
+                1; or an environment variable names a proxy or certificates that cannot be used.
         """
         self.limits: Limits = {
             "timeout_s": timeout_s,
@@ -124,7 +128,7 @@ class Core(Generic[Http]):
             raise TypeError(f"http_client is a {type(http_client)}, not a {self._http_class}")
         self.headers: dict[str, str] = {
             "Authorization": f"Bearer {api_key}",
-            "Accept-Encoding": "identity",  # a small compressed body could unpack to a huge one
+            "Accept-Encoding": "identity",  # a small compressed body could unpack to a huge body
             "User-Agent": f"animal-store-client/{__version__}",
         }
         self._max_in_flight = max_in_flight
@@ -135,14 +139,14 @@ class Core(Generic[Http]):
             self._read_environment()
 
     def with_options(self, **limits: Unpack[Limits]) -> Self:
-        """Return a client with other limits, which shares this client's connections."""
+        """Return a client that has other limits, and shares this client's connections."""
         client = copy.copy(self)
         client._may_close = False  # noqa: SLF001
         client.limits = {**self.limits, **limits}
         return client
 
     def _read_environment(self) -> None:
-        """Load the certificates; raise ValueError if the environment's settings cannot be used."""
+        """Load the certificates; raise ValueError if an environment variable is unusable."""
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         try:
             if self._pets.scheme == "https":
@@ -157,13 +161,13 @@ class Core(Generic[Http]):
         host = self._pets.host
         return self._http_class(
             verify=self._tls,
-            # For a service on this machine, a proxy would get the key unencrypted.
+            # Use no proxy for a service on this machine: the proxy would get the key unencrypted.
             trust_env=host not in _LOOPBACK and not proxy_bypass(host),
             limits=httpx2.Limits(),  # no limits: the semaphores limit the calls
         )
 
     def _pages(self, status: AnyStatus, size: int, cursor: str | None) -> Iterator["Call[Page]"]:
-        """Yield a call for each page; the result of a call has the next page's URL."""
+        """Yield a call for each page; reading the response to a call sets the next call's URL."""
         query = _drop_none(limit=size, status=status, cursor=cursor)
         url: httpx2.URL | None = self._pets.copy_merge_params(query)
         visited: set[str] = set()
@@ -194,7 +198,7 @@ class Core(Generic[Http]):
         return Call(self, "GET", httpx2.URL(f"{self._pets}/{pet_id}"), read_pet)
 
     def _next_url(self, response: httpx2.Response) -> httpx2.URL | None:
-        """Return the URL of the next page; raise InvalidResponseError if it has another origin."""
+        """Return the next page's URL; raise InvalidResponseError if the URL is not this API's."""
         link = response.links.get("next")
         if not link:
             return None
@@ -215,7 +219,7 @@ def _refuse_none(**arguments: Any) -> None:
 
 
 def _pets_url(base_url: str) -> httpx2.URL:
-    """Return the list's URL; raise ValueError if the key must not be sent to the base URL."""
+    """Return the list's URL; raise ValueError if the API key must not be sent to `base_url`."""
     if not _BASE_URL.fullmatch(base_url):
         raise ValueError(f'base URL "{base_url}": it must have the form https://HOST/v1')
     url = httpx2.URL(f"{base_url.rstrip('/')}/pets")
@@ -237,7 +241,7 @@ def _drop_none(**members: Any) -> dict[str, Any]:
 
 @dataclass
 class Call(Generic[T]):
-    """A call of the API. `read` makes the result from the response and the response's JSON."""
+    """A call of the API. The function `read` makes the result from the response and its JSON."""
 
     client: Core[Any]
     method: str
@@ -248,7 +252,7 @@ class Call(Generic[T]):
     attempt: int = 1
 
     def start(self) -> None:
-        """Start the time limit `deadline_s`."""
+        """Start to count the time that `deadline_s` limits."""
         self._deadline = time.monotonic() + self.client.limits["deadline_s"]
 
     def build_request(
@@ -265,7 +269,7 @@ class Call(Generic[T]):
             json=self.body,
             timeout=timeout_s,
         )
-        request.url = self.url  # the http_client's `params` would replace the cursor
+        request.url = self.url  # `params` of a caller's client would replace the cursor
         return request
 
     def next_timeout_s(self) -> float:
@@ -274,7 +278,7 @@ class Call(Generic[T]):
 
     @contextmanager
     def translate_failures(self) -> Iterator[None]:
-        """Raise failures of httpx2 and the network as NoResponseError."""
+        """Raise NoResponseError in place of errors of httpx2 and of timeouts."""
         try:
             yield
         except (httpx2.RequestError, TimeoutError) as error:
@@ -297,22 +301,23 @@ class Call(Generic[T]):
         return self.read(response, value)
 
     def no_slot_error(self) -> errors.AnimalStoreError:
-        """Return the error of a call that got no slot (`max_in_flight`) in time."""
+        """Return the error of a call that got no slot of `max_in_flight` within `max_wait_s`."""
         message = f"{self.method} {self.url} was not sent: it got no slot within max_wait_s"
         return self._add_key_and_cursor(errors.NoResponseError(message))
 
     def _add_key_and_cursor(self, error: errors.AnimalStoreError) -> errors.AnimalStoreError:
-        """Add the idempotency key and the cursor, with which the caller can repeat the call."""
+        """Add to an error the key and the cursor with which the caller can repeat the call."""
         error.idempotency_key = self.idempotency_key
         error.cursor = self.url.params.get("cursor")
         return error
 
     def prepare_retry(self, error: errors.AnimalStoreError) -> float:
-        """Return the pause before the next attempt, in seconds; raise the error if it is final."""
+        """Return the seconds until the next attempt; raise the error if no attempt follows."""
         limits, retry_after_s = self.client.limits, error.retry_after_s or 0.0
         step_s = min(10.0, 0.2 * 2**self.attempt)
         # The pause is random, so that clients that failed together retry at different times. The
-        # pause is at least half of the step, so that all attempts outlast a restart of the service.
+        # pause is at least half of the step, so that the attempts together outlast a restart of the
+        # service.
         pause_s = retry_after_s + random.uniform(step_s / 2, step_s)  # noqa: S311
         is_late = time.monotonic() + pause_s > self._deadline
         is_too_long = retry_after_s > limits["max_retry_after_s"]

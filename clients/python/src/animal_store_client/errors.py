@@ -1,4 +1,4 @@
-"""The errors that the clients raise: one class for each failure that callers treat differently."""
+"""The errors that the clients raise: one class for each kind of failure."""
 
 import json
 import time
@@ -10,14 +10,15 @@ import httpx2
 
 
 class AnimalStoreError(Exception):
-    """The base class of the errors; control characters in its text are escaped.
+    """The base class of the errors; an error escapes the control characters in its text.
 
     Attributes:
-        idempotency_key: The failed creation's key. Repeat the call with it, and the animal is
-            added only once.
-        cursor: The cursor of the page that failed, to resume the list; None for the first page.
+        idempotency_key: The key of the failed creation. If you repeat the call with this key, the
+            animal is added only once.
+        cursor: The cursor of the page that could not be read, to resume the list at this page; None
+            for the first page.
         may_pass: Whether the same request may succeed later.
-        retry_after_s: The wait that the service asked for, in seconds.
+        retry_after_s: The wait that the service asked for, in seconds; None if it asked for none.
     """
 
     idempotency_key: str | None = None
@@ -30,7 +31,7 @@ class AnimalStoreError(Exception):
 
 
 class NoResponseError(AnimalStoreError):
-    """The service was unreachable or too slow, or the call got no slot within `max_wait_s`."""
+    """The service was unreachable or too slow, or the call got no slot of `max_in_flight`."""
 
     may_pass = True
 
@@ -44,9 +45,9 @@ class ApiError(AnimalStoreError):
 
     Attributes:
         status: The HTTP status.
-        code: The Error object's code; empty if the response has none.
-        message: The Error object's message, or HTTP's reason phrase.
-        request_id: The id of the request; quote it to support.
+        code: The Error object's code; empty if the response has no code.
+        message: The Error object's message; HTTP's reason phrase if the response has no message.
+        request_id: The id of the request, to quote to support; empty if the response has no id.
     """
 
     status = 0
@@ -86,7 +87,7 @@ class NotFoundError(ApiError):
 
 
 class IdempotencyKeyReusedError(ApiError):
-    """422: the idempotency key has been used for another animal."""
+    """422: the idempotency key was already used for another animal."""
 
 
 class TooManyRequestsError(ApiError):
@@ -112,7 +113,7 @@ _CLASSES: dict[int, type[ApiError]] = {
 
 
 def escape_control_characters(text: str) -> str:
-    """Escape control characters, which a terminal would obey."""
+    """Escape control characters, so that a terminal does not obey them."""
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
     )
@@ -124,11 +125,11 @@ def read_request_id(response: httpx2.Response) -> str:
 
 
 def _read_retry_after(retry_after: str) -> float | None:
-    """Return the seconds until a Retry-After, a number or a date (RFC 9110, section 10.2.3)."""
+    """Return the seconds to wait; Retry-After is a number or a date (RFC 9110, section 10.2.3)."""
     if retry_after.isdecimal():
         return float(retry_after)
     try:
-        # All dates of HTTP are in UTC, even those that do not say so.
+        # Every date in HTTP is in UTC, even if the date does not say so.
         return max(0.0, timegm(parsedate(retry_after) or ()) - time.time())
     except ValueError:
         return None

@@ -1,4 +1,4 @@
-"""An animal, and a page of them, as the API returns them."""
+"""An animal, and a page of animals, as the API returns them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from animal_store_client.errors import InvalidResponseError
 
 PetStatus = Literal["available", "pending", "sold"]
 AnyStatus = PetStatus | str | None
-"""A status, which may be newer than this client; None for an animal without a status."""
+"""Any text, because a status may be newer than this client; None for an animal without a status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +17,12 @@ class Pet:
 
     Args:
         id: The number that the service gave the animal.
-        name: Exactly as it was created.
-        category_id: Its category.
-        status: Its availability.
-        raw: The JSON object as received, with members that are newer than this client.
-        replayed: True if `create` was answered from an earlier request with the same key.
-        request_id: The id of the response that contained the animal; quote it to support.
+        name: Exactly as it was sent when the animal was created.
+        category_id: The number of the animal's category.
+        status: The animal's availability; None if it was created without a status.
+        raw: The JSON object as received; it may have members that are newer than this client.
+        replayed: True if an earlier request with the same idempotency key added the animal.
+        request_id: The id of the request whose response had the animal, to quote to support.
     """
 
     id: int
@@ -48,9 +48,9 @@ class Page:
     """A page of the list.
 
     Args:
-        pets: The animals.
-        cursor: `pages` takes it to resume after this page; None after the last one.
-        request_id: The id of the response; quote it to support.
+        pets: The animals on the page.
+        cursor: Pass it to `pages` to resume after this page; None on the last page.
+        request_id: The id of the request, to quote to support.
     """
 
     pets: tuple[Pet, ...]
