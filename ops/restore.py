@@ -27,7 +27,8 @@ Item = dict[str, dict[str, Any]]
 
 # The SDK's client keeps ten connections, so ten threads read. Each thread pauses before each item,
 # so that the ten threads together read at most 1,500 items a second, half of what one partition
-# serves. The counter assigns at most 1,000 ids a second, because one item takes 1,000 writes
+# serves. The counter is one item, which takes at most 1,000 writes a second: the service assigns at
+# most 1,000 ids a second
 # (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html).
 _READERS = 10
 _PAUSE_SECONDS = _READERS / 1_500
@@ -47,7 +48,7 @@ aws dynamodb update-item --table-name TABLE --key '{"pk": {"S": "counter"}, "id"
 
 
 class Difference(NamedTuple):
-    """One line of a plan: an item as it was in the table at that time, and as it is in the copy."""
+    """One line of a plan: an item as `plan` found it in the table, and as it is in the copy."""
 
     table: str
     current: Item

@@ -73,7 +73,7 @@ def _keys(stage: Stage) -> Iterator[str]:
 
 
 def _failures(stage: Stage) -> Iterator[str]:
-    """Yield the share of failed requests of an operation if it is too large, otherwise print it.
+    """Yield each share of failed requests that exceeds the objective; print every other share.
 
     This check finds failures that no alarm reports: alarms fire only above 0.6 %.
     """

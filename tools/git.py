@@ -1,8 +1,8 @@
 """Runs git on the repository of one folder, without hooks, personal settings or GIT_ variables.
 
-The variable GIT_DIR names the repository. Without it, git would also look for a repository in the
-parent folders, and refuse a repository that belongs to another user. With personal settings, git
-could sign commits, convert line ends, run hooks or ignore more files.
+The variable GIT_DIR names the repository. Without GIT_DIR, git would also look for a repository in
+the parent folders, and refuse a repository that belongs to another user. With personal settings,
+git could sign commits, convert line ends, run hooks or ignore more files.
 """
 
 import os

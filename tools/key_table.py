@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 CHECK_HASH = "00"
 
 EXAMPLE_KEY = "animal_test_AnExampleKeyThatOpensNothingHere0iR7H8"
-"""The key in the files of `events/`. It is valid only in the local store for these files."""
+"""The key in the files of `events/`; only the local store for these files accepts the key."""
 
 
 class KeyAdministrationError(CommandError):

@@ -75,7 +75,7 @@ class Gateway:
         self.template, self.handlers = template, handlers
 
     async def handle(self, request: Request) -> Response:
-        """Answer a request as API Gateway does, even if the function fails or the client leaves."""
+        """Answer like API Gateway, even if the function fails or the client disconnects."""
         request_id = str(uuid.uuid4())
         response = await self._answer(request, request_id)
         response.headers["x-amzn-RequestId"] = request_id

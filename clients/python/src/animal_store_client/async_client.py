@@ -60,7 +60,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
                 yield pet
 
     async def follow_pets(self) -> AsyncGenerator[Pet]:
-        """Yield each animal once, then each new one as it appears, like `Client.follow_pets`."""
+        """Yield the listed animals, then each new one as it appears, like `Client.follow_pets`."""
         start = next_start = None
         known: set[int] = set()
         while True:

@@ -84,17 +84,17 @@ class Core(Generic[Http]):
                 each step separately: connecting to an address, the TLS handshake, each read of the
                 headers, and the body. In `Client`, the look-up of the host name has no limit.
             deadline_s: The time limit of a call with all its attempts and pauses, in seconds. Each
-                page of a list is a call of its own. The time that a call
-                waits for a slot of `max_in_flight` does not count.
+                page of a list is a call of its own. The time that a call waits for a slot of
+                `max_in_flight` does not count.
             attempts: The maximum number of times that a request is sent. The pauses between
                 seven attempts take at least 11 seconds in total.
             max_retry_after_s: The longest wait, in seconds, for which a response may ask with
                 `Retry-After`. If a response asks for a longer wait, the call fails at once.
             max_wait_s: How many seconds a call waits for a slot of `max_in_flight`; None for no
                 limit.
-            max_in_flight: How many slots there are for creations, and how many for reads, in each
-                process (`Client`) or event loop (`AsyncClient`). Each call needs a slot, so this
-                is the number of calls that run at once; further calls wait. A call keeps its slot
+            max_in_flight: The number of slots for creations, and also the number of slots for
+                reads, in each process (`Client`) or event loop (`AsyncClient`). Each call occupies
+                a slot while it runs; further calls wait for a free slot. A call keeps its slot
                 while it pauses between attempts: if another call used the slot then, a throttled
                 service would get even more requests.
             http_client: An httpx2 client of your own, for instance with certificates or a proxy.

@@ -49,7 +49,7 @@ class Page:
 
     Args:
         pets: The animals on the page.
-        cursor: Pass it to `pages` to resume after this page; None on the last page.
+        cursor: The value to pass to `pages` to resume after this page; None on the last page.
         request_id: The id of the request, to quote to support.
     """
 
