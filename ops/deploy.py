@@ -53,7 +53,8 @@ def deploy(
     file = file or build()
     commit = zipfile.Path(file, "COMMIT").read_text("utf-8")
     running, last_good = stage.commit(), artifacts.last_good(stage)
-    # If a deployment was approved late, a newer commit may have been deployed in the meantime.
+    # If a deployment was approved late, a newer commit may have been deployed in the meantime: then
+    # refuse the older commit.
     is_new = running not in {"", commit}
     if is_new and not allow_older and programs.is_older(commit, running):
         raise DeploymentError(
@@ -148,13 +149,15 @@ def _release(
 def _install(stage: Stage, folder: Path, commit: str, *, canary: bool) -> None:
     """Create or update the stack from an unpacked artifact, protect the stack, and test it."""
     arguments = _prepare_deployment(stage, folder, commit, canary=canary)
-    # Only an update has a canary: look for the URL before `sam` may create the stack.
+    # Only an update has a canary. So look for the stage's URL now: if `sam` creates the stack, the
+    # stage has no URL yet, and the loop below sends no requests.
     base_url = stage.outputs()["BaseUrl"] if canary and stage.commit() else ""
     print(f"deploying {commit}; CloudFormation continues if this is interrupted")
     sam = programs.sam(*arguments, folder=folder)
     key = ""
     while base_url and sam.poll() is None:
-        # CodeDeploy judges the canary by its requests, so send requests; ignore the results.
+        # CodeDeploy judges the canary by its failed requests, so send requests to the stage.
+        # Their results do not matter here.
         with suppress(Exception):
             key = key or check_key(stage)
             suite = ("-qq", "--no-summary", *_READ_ONLY_CASES)

@@ -19,7 +19,7 @@ EXPECTED_FAILURES = "tests/contract/expected_failures/aws.yaml"
 
 
 def require_sam() -> None:
-    """Raise DeploymentError if sam is missing, before a deployment has taken minutes."""
+    """Raise DeploymentError now if sam is missing: a deployment needs sam minutes later."""
     if not SAM.exists():
         raise DeploymentError("sam is not installed: make .tools/sam/.installed")
 

@@ -33,8 +33,8 @@ MAX_CREATION_S = 30.0
 # followed, the key is never sent to another host.
 SEND: dict[str, Any] = {"stream": True, "auth": None, "follow_redirects": False}
 _BASE_URL = re.compile(r"https?://[^\s/\\?#@]+(/[^\s\\?#]+)?/v1/?")
-# Errors of a wrong base URL, for which a retry does not help: the host name is unknown, the host
-# does not use TLS, or the host's certificate is invalid.
+# Matches the errors of a wrong base URL, which a retry does not mend: the host name is unknown, the
+# host does not use TLS, or the host's certificate is invalid.
 _WRONG_ADDRESS = re.compile(rf"\[Errno {socket.EAI_NONAME}\]|\[SSL: (?!UNEXPECTED_EOF)")
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 log: logging.Logger = logging.getLogger("animal_store_client")
