@@ -56,7 +56,7 @@ def read_rows(text: str) -> dict[int, dict[str, str]]:
         if not any(cells):
             continue
         row = dict.fromkeys(COLUMNS, "") | dict(zip(header, cells, strict=False))
-        # A column without a name in the header holds nothing that is imported.
+        # A cell in a column without a name is surplus, and must be empty.
         row["surplus cell"] = row.get("", "") + "".join(cells[len(header) :])
         for name, (pattern, rule) in COLUMNS.items():
             if not re.fullmatch(pattern, row[name]):
