@@ -55,13 +55,13 @@ class Stage:
         """Return the description of the stage's stack, or of the named stack; empty if missing."""
         cloudformation = self.client("cloudformation")
         try:
-            stacks = cloudformation.describe_stacks(StackName=stack or self.stack)
+            response = cloudformation.describe_stacks(StackName=stack or self.stack)
         except ClientError as error:
             # No error code is only for a missing stack, so read the error's message.
             if "does not exist" in str(error):
                 return {}
             raise
-        return stacks["Stacks"][0]
+        return response["Stacks"][0]
 
     def state(self, stack: str = "") -> str:
         """Return a stack's name and state, and the next step if its state blocks a deployment."""
@@ -106,12 +106,12 @@ class Stage:
 
     def misrouted_aliases(self) -> Iterator[str]:
         """Describe each alias `live` that does not send all requests to the deployed version."""
-        pages = self.client("cloudformation").get_paginator("list_stack_resources")
+        paginator = self.client("cloudformation").get_paginator("list_stack_resources")
         versions = (
             "StackResourceSummaries[?ResourceType=='AWS::Lambda::Version']"
             ".PhysicalResourceId"
         )
-        for arn in pages.paginate(StackName=self.stack).search(versions):
+        for arn in paginator.paginate(StackName=self.stack).search(versions):
             function, version = arn.split(":")[-2:]
             alias = self.client("lambda").get_alias(FunctionName=function, Name="live")
             weights = alias.get("RoutingConfig", {}).get("AdditionalVersionWeights", {})

@@ -29,7 +29,7 @@ COMMANDS = {
     "make": re.findall("(?m)^([a-z-]+):", (ROOT / "Makefile").read_text()),
     "animal-store": typer.main.get_group(app).commands,
 }
-SDK = Session()
+BOTOCORE_SESSION = Session()
 
 
 @pytest.mark.parametrize("file", sorted(FILES), ids=lambda file: file.name)
@@ -40,7 +40,7 @@ def test_commands_and_files_that_a_document_refers_to_exist(file: Path) -> None:
     for program, command in re.findall(pattern, text, re.MULTILINE):
         assert command in COMMANDS[program]
     for service, command in re.findall(r"\baws ([a-z0-9-]+) ([a-z-]+)", text):
-        operations = SDK.get_service_model(service).operation_names
+        operations = BOTOCORE_SESSION.get_service_model(service).operation_names
         assert command in ["wait", *(xform_name(name, "-") for name in operations)]
     for name in re.findall(r"\]\(([\w./-]+)[#)]", text):
         assert (file.parent / name).exists()
@@ -54,7 +54,7 @@ def test_readme_shows_the_handler_of_list_pets() -> None:
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
-def test_readme_shows_the_commands_that_make_run_prints_and_their_responses(
+def test_readme_shows_the_printed_commands_and_their_responses(
     tmp_path: Path,
 ) -> None:
     with run_service(tmp_path) as service:

@@ -90,7 +90,7 @@ def test_revoking_a_revoked_key_again_changes_nothing(keys: KeyTable) -> None:
     assert keys.revoke(BOBS_KEY.id) == revoked_record
 
 
-def test_revocation_that_a_concurrent_call_stores_first_stays(keys: KeyTable) -> None:
+def test_earlier_concurrent_revocation_is_not_overwritten(keys: KeyTable) -> None:
     carols = replace(BOBS_KEY, revoked=2, revokedBy="carol")
 
     def revoke_as_carol() -> str:

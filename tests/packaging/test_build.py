@@ -60,7 +60,7 @@ def built_layer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_layer_has_licences_certificates_and_pydantic_core_for_arm64_and_x86_64(
+def test_layer_has_licences_and_certificates_and_both_architectures_libraries(
     built_layer: Path,
 ) -> None:
     assert sorted(library.name for library in built_layer.rglob("*.so")) == [

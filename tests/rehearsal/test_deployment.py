@@ -133,7 +133,7 @@ def test_first_deployed_commit_becomes_the_last_good_one(
     assert last_good_and_memory(stage) == ("first", 1024)
 
 
-def test_second_commit_goes_live_with_its_own_message_and_memory_size(
+def test_second_commit_goes_live_with_its_changed_code_and_memory_size(
     stage: Stage, tmp_path: Path
 ) -> None:
     changes = {"Default: 1024": "Default: 512", WORD: "desired"}

@@ -7,13 +7,13 @@ from animal_store.models import Name, compile_core_schema
 from pydantic import Field, StringConstraints
 from typing_extensions import TypedDict
 
-NO_CONTROL = Field(pattern=r"^[^\x00-\x1f]*$")
+NO_CONTROL_CHARACTERS = Field(pattern=r"^[^\x00-\x1f]*$")
 
 
 class Required(TypedDict):
     """A model whose member has two patterns."""
 
-    name: Annotated[Name, NO_CONTROL]
+    name: Annotated[Name, NO_CONTROL_CHARACTERS]
 
 
 class Optional(TypedDict):

@@ -17,12 +17,14 @@ Rights = dict[tuple[str, str], set[str]]
 """Maps an action and a resource to the partitions and, for a write, the attributes."""
 
 
-def add_call(rights: Rights, operation: str, parameters: dict[str, Any]) -> None:
+def add_rights_for_call(
+    rights: Rights, operation: str, parameters: dict[str, Any]
+) -> None:
     """Add the rights that IAM requires for a call to DynamoDB."""
     if operation == "TransactWriteItems":
         for part in parameters["TransactItems"]:
             ((action, write),) = part.items()
-            add_call(rights, f"{action}Item", write)
+            add_rights_for_call(rights, f"{action}Item", write)
         return
     table, index = parameters["TableName"], parameters.get("IndexName")
     arn = f"{ARNS[table]}/index/{index}" if index else ARNS[table]
@@ -85,7 +87,7 @@ def test_function_role_allows_exactly_the_aws_calls_that_the_function_makes(
         ("logs:PutLogEvents", log_group): set(),
     }
     for call in store.calls:
-        add_call(required, *call)
+        add_rights_for_call(required, *call)
     assert granted_rights(function) == required, (
         f"template.yaml: the role of {function} (left) must allow exactly the calls that the "
         "function makes (right). Name the partitions in dynamodb:LeadingKeys, and for a write the "

@@ -112,9 +112,9 @@ def test_log_queries_in_the_runbook_use_only_fields_that_are_logged(
     store.fail("Query", LOST_REQUEST, LOST_REQUEST, LOST_REQUEST)
     lines += handlers.send("list-200").log
 
-    unknown_names = {name for name in names if f'"{name}"' not in lines}
+    missing_names = {name for name in names if f'"{name}"' not in lines}
 
     assert "StoreCalls" in names
-    assert unknown_names <= {
+    assert missing_names <= {
         "ColdStart"
     }  # only the first line of an environment has it

@@ -247,14 +247,14 @@ def _put_with_record(item: Item, new: Mapping[str, object], record_key: str) -> 
         "Item": item,
         "ConditionExpression": "attribute_not_exists(pk)",
     }
-    reasons = _write([{"Put": put_record}, {"Put": put_item}])
-    if not reasons:
+    cancellation_reasons = _write([{"Put": put_record}, {"Put": put_item}])
+    if not cancellation_reasons:
         return int(item["id"]["N"])
     # DynamoDB gives one reason for each item: the first for the record, the second for the
     # resource.
-    if reasons[0]["Code"] != _CONDITION_FAILED:
+    if cancellation_reasons[0]["Code"] != _CONDITION_FAILED:
         raise _id_taken_error(item)
-    record = reasons[0]["Item"]
+    record = cancellation_reasons[0]["Item"]
     if record["fingerprint"]["S"] != fingerprint:
         raise IdempotencyKeyReused
     # The record may be this request's own: an attempt may have succeeded although its response was

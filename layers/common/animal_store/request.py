@@ -78,7 +78,7 @@ class Request:
 
     @property
     def context(self) -> dict[str, Any]:
-        """The event's `requestContext`, with facts about the request from API Gateway."""
+        """The event's `requestContext`: what API Gateway reports about the request."""
         context: dict[str, Any] = self._event["requestContext"]
         return context
 

@@ -72,8 +72,8 @@ class Client(Core[httpx2.Client]):
         animals again.
         """
         # An animal can appear up to 30 seconds later than an animal with a higher id, and so on a
-        # page that was already read. Each round therefore rereads the pages that were new to the
-        # previous round.
+        # page that was already read. Each round therefore rereads the pages that the previous round
+        # read for the first time.
         start = next_start = None
         known: set[int] = set()
         while True:

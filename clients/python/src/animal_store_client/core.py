@@ -92,11 +92,11 @@ class Core(Generic[Http]):
                 `Retry-After`. If a response asks for a longer wait, the call fails at once.
             max_wait_s: How many seconds a call waits for a slot of `max_in_flight`; None for no
                 limit.
-            max_in_flight: The number of slots for creations, and also the number of slots for
-                reads, in each process (`Client`) or event loop (`AsyncClient`). Each call occupies
-                a slot while it runs; further calls wait for a free slot. A call keeps its slot
-                while it pauses between attempts: if another call used the slot then, a throttled
-                service would get even more requests.
+            max_in_flight: How many creations may run at once, and also how many reads, in each
+                process (`Client`) or event loop (`AsyncClient`). Each call occupies a slot while
+                it runs; further calls wait for a free slot. A call keeps its slot while it pauses
+                between attempts: if another call used the slot then, a throttled service would get
+                even more requests.
             http_client: An httpx2 client of your own, for instance with certificates or a proxy.
                 Its `auth`, `params` and `follow_redirects` are not used. Use your httpx2 client
                 in only one process and one event loop, and close it yourself.
