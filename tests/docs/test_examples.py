@@ -53,7 +53,7 @@ def test_client_example_prints_its_documented_output_when_run_twice(
             API_KEY=service.api_key,
             PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         )
-        assert printed in output
+    assert printed in output
 
 
 def run_example(folder: Path, name: str, base_url: str) -> None:
