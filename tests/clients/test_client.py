@@ -90,7 +90,7 @@ def client_without_network(network: Mock, **options: Any) -> store.Client:
 # -- the operations ----------------------------------------------------------------------
 
 
-def test_client_creates_replays_reads_and_lists_animals(
+def test_client_creates_reads_and_lists_animals_and_replays_a_creation(
     connect: Any, service: RunningService
 ) -> None:
     with closing(connect(service.base_url, service.api_key)) as client:
@@ -391,7 +391,7 @@ def test_call_over_max_in_flight_fails_after_max_wait_s(
     assert len(server.received) == max_in_flight + 1
 
 
-def test_queued_call_and_its_deadline_start_after_the_running_calls_retries(
+def test_queued_call_has_its_full_deadline_after_the_running_call_has_ended(
     connect: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("random.uniform", lambda *_: 0.1)  # a pause's seconds

@@ -48,7 +48,7 @@ def test_invalid_body_is_refused_with_400(client: Client, body: bytes) -> None:
 
 
 @pytest.mark.parametrize("body", VALID_BODIES.values(), ids=VALID_BODIES)
-def test_json_with_white_space_escapes_or_nested_arrays_is_accepted(
+def test_json_with_nested_arrays_or_white_space_or_escapes_is_accepted(
     client: Client, body: bytes
 ) -> None:
     pet = client.post("/pets", content=body, headers=JSON_HEADERS).json()

@@ -62,7 +62,7 @@ def test_throttling_limits_of_both_stages_are_documented() -> None:
     assert "all clients together (burst) | 1,000 | 100 |" in OPENAPI_TEXT
 
 
-def test_document_lists_only_the_codes_of_the_layer_and_the_gateway() -> None:
+def test_openapi_lists_exactly_the_error_codes_of_the_layer_and_the_gateway() -> None:
     assert openapi.CODES == {
         "invalid_request": "400",
         "unauthorized": "401",

@@ -47,7 +47,7 @@ class Function:
 
 @dataclass
 class Template:
-    """The parts of a template that run on one machine.
+    """The parts of a template that the local service uses.
 
     The keys of `functions` and `tables` are logical ids. Each value of `tables` has the members of
     a CreateTable request.
