@@ -177,7 +177,7 @@ def test_service_on_dynamodb_local_passes_the_contract_suite(tmp_path: Path) -> 
         layer_copy(),
         mock.patch.dict("tools.local.service._SDK_SETTINGS", AWS_ENDPOINT_URL=endpoint),
         # Without the embedded store, requests reach the endpoint.
-        mock.patch("tools.local.store.Database.answer_new_clients", nullcontext),
+        mock.patch("tools.local.service.answer_new_clients", nullcontext),
         open_store(DataFolder(tmp_path), load_template()) as store,
         serve(application(store.gateway()), listen("127.0.0.1", 0)) as port,
     ):

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-import botocore
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
 from botocore.validate import ParamValidator
 
 from tests.support import handlers
 from tests.support.clock import CLOCK
+from tools.local.store import answer_new_clients
 
 
 class Attempt(NamedTuple):
@@ -150,14 +150,6 @@ class FaultyStore:
 STORE = FaultyStore()
 """The store of the functions in this process."""
 
-
-def _attach(session: Any) -> None:
-    """Let STORE answer the clients of a session of the SDK."""
-    events = session.get_component("event_emitter")
-    events.register("before-send.dynamodb", STORE.answer)
-
-
 # The functions make their client when they are imported.
-botocore.register_initializer(_attach)
-handlers.load()
-botocore.unregister_initializer(_attach)
+with answer_new_clients(STORE.answer):
+    handlers.load()

@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import runpy
 import sqlite3
 import tempfile
 from collections.abc import Mapping
@@ -21,7 +20,8 @@ from tools import ROOT
 from tools.key_table import EXAMPLE_KEY
 from tools.local import service
 from tools.local.events import add_pets
-from tools.local.store import Database, create_tables
+from tools.local.gateway import import_handlers
+from tools.local.store import Database, answer_new_clients, create_tables
 from tools.local.template import REGION
 
 TEMPLATE = service.load_template(stage="staging")
@@ -76,10 +76,7 @@ def function_of(event: Event) -> str:
 @cache
 def load() -> Mapping[str, Any]:
     """Import the layer and the functions; return each function's handler."""
-    return {
-        name: runpy.run_path(f"{function.code}/app.py")["handler"]
-        for name, function in TEMPLATE.functions.items()
-    }
+    return import_handlers(TEMPLATE)
 
 
 # Every request gets this stdout, because the logger keeps the stdout of the first failure.
@@ -120,7 +117,7 @@ DATABASE = Database(Path(_FOLDER.name) / "store.sqlite")
 @cache
 def client() -> Any:
     """Return a client of the SDK that the store answers."""
-    with DATABASE.answer_new_clients():
+    with answer_new_clients(DATABASE.answer):
         return service.client()
 
 

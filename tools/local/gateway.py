@@ -49,7 +49,11 @@ _log = logging.getLogger(__name__)
 
 
 def load_handlers(template: Template) -> dict[str, Handler]:
-    """Import the layer and each function's handler; return the handlers by the functions' ids."""
+    """Import the layer again and each function's handler, with the template's variables.
+
+    Returns:
+        The handlers, by the logical ids of their functions.
+    """
     for name, value in template.environment.items():
         # Skip the SDK's variables, because this process has its own settings for the SDK.
         if not name.startswith("AWS_"):
@@ -60,6 +64,11 @@ def load_handlers(template: Template) -> dict[str, Handler]:
     for name in [*sys.modules]:
         if name.partition(".")[0] == "animal_store":
             del sys.modules[name]
+    return import_handlers(template)
+
+
+def import_handlers(template: Template) -> dict[str, Handler]:
+    """Import each function's handler; return the handlers by the functions' logical ids."""
     handlers = {}
     for name, function in template.functions.items():
         sys.path.insert(0, str(function.code))

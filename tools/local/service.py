@@ -16,7 +16,7 @@ from tools.key_table import KeyRecord, KeyTable
 from tools.local import template as templates
 from tools.local.folder import DataFolder
 from tools.local.gateway import Gateway, load_handlers
-from tools.local.store import Database, create_tables
+from tools.local.store import Database, answer_new_clients, create_tables
 from tools.local.template import REGION, Template
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class LocalService:
 
     def gateway(self) -> Gateway:
         """Load the handlers, whose DynamoDB clients use the store."""
-        with self.database.answer_new_clients():
+        with answer_new_clients(self.database.answer):
             return Gateway(self.template, load_handlers(self.template))
 
     def keys(self) -> KeyTable:
@@ -109,7 +109,7 @@ def open_store(folder: DataFolder, template: Template) -> Iterator[LocalService]
     os.environ |= _SDK_SETTINGS
     folder.refuse_other_version()
     with closing(Database(folder.database)) as database:
-        with database.answer_new_clients():
+        with answer_new_clients(database.answer):
             dynamodb = client()
         create_tables(dynamodb, template.tables.values())
         yield LocalService(folder, template, dynamodb, database)

@@ -22,7 +22,7 @@ from tools.local.expressions import DynamoDBError
 from tools.local.operations import SCHEMA, perform
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from botocore.session import Session
     from types_boto3_dynamodb import DynamoDBClient
@@ -51,23 +51,6 @@ class Database:
         """Close the file. No request may be in progress."""
         self._connection.close()
 
-    @contextmanager
-    def answer_new_clients(self) -> "Iterator[None]":
-        """Answer the requests of DynamoDB clients that are created inside the block.
-
-        The requests of these clients never reach the network.
-        """
-
-        def attach(session: "Session") -> None:
-            events = session.get_component("event_emitter")
-            events.register("before-send.dynamodb", self.answer)
-
-        botocore.register_initializer(attach)
-        try:
-            yield
-        finally:
-            botocore.unregister_initializer(attach)
-
     def answer(
         self, event_name: str, request: AWSPreparedRequest, **_: object
     ) -> AWSResponse:
@@ -89,6 +72,24 @@ class Database:
         raw: Any = SimpleNamespace(stream=lambda: [content])
         headers: Any = {"x-amz-crc32": str(zlib.crc32(content))}
         return AWSResponse(request.url, status, headers, raw)
+
+
+@contextmanager
+def answer_new_clients(answer: "Callable[..., AWSResponse | None]") -> "Iterator[None]":
+    """Let a function answer the requests of DynamoDB clients that are created inside the block.
+
+    A request for which the function returns a response does not reach the network.
+    """
+
+    def attach(session: "Session") -> None:
+        events = session.get_component("event_emitter")
+        events.register("before-send.dynamodb", answer)
+
+    botocore.register_initializer(attach)
+    try:
+        yield
+    finally:
+        botocore.unregister_initializer(attach)
 
 
 def create_tables(client: "DynamoDBClient", tables: "Iterable[dict[str, Any]]") -> None:
