@@ -22,7 +22,8 @@ def status(stage: StageName) -> int:
     """
     outputs = stage.outputs()
     print(stage.state())
-    print("runs", stage.commit() or "no artifact", "since", outputs.get("Deployed"))
+    commit = outputs.get("Commit", "no artifact")
+    print("runs", commit, "since", outputs.get("Deployed"))
     checks = (_last_good, Stage.misrouted_aliases, _topic, _keys, _failures)
     return sum(_report(stage, check) for check in checks)
 

@@ -4,8 +4,7 @@ import os
 import re
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -142,11 +141,8 @@ class KeyTable:
                 f"{len(records)} keys have this id: see `list`."
             )
         (record,) = records
-        if record.state == "revoked":
-            return record
         now, actor = int(time.time()), self.actor()
-        # Another call that revokes the key at the same time may be first.
-        with suppress(self.dynamodb.exceptions.ConditionalCheckFailedException):
+        try:
             self.dynamodb.update_item(
                 TableName=self.name,
                 Key={"hash": {"S": record.hash}},
@@ -156,8 +152,13 @@ class KeyTable:
                     ":now": {"N": str(now)},
                     ":actor": {"S": actor},
                 },
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
             )
-        return self.revoke(record.hash)
+        except self.dynamodb.exceptions.ConditionalCheckFailedException as error:
+            # The key was revoked earlier, or by another call at the same time.
+            response: Any = error.response
+            return _record(response["Item"])
+        return replace(record, revoked=now, revokedBy=actor)
 
 
 def _record(item: Any) -> KeyRecord:
