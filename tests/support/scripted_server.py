@@ -4,6 +4,7 @@ Its responses lack the headers of API Gateway, which `make run` sends.
 """
 
 import json
+import logging
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -12,6 +13,9 @@ from typing import Any, NamedTuple
 
 from werkzeug import Request, Response
 from werkzeug.serving import make_server
+
+# `received` has the requests, so do not print them, too.
+logging.getLogger("werkzeug").setLevel(logging.WARNING)
 
 REX = {"id": 1, "name": "Rex", "categoryId": 3}
 
