@@ -15,7 +15,7 @@ SCHEMA = Draft202012Validator(PARAMETERS["Cursor"]["schema"])
 FILTERS = ["", "status=available", "status=pending", "status=sold"]
 MEMBERS = [{}, {"status": "available"}, {"status": "pending"}, {"status": "sold"}]
 
-# The message names the first parameter of each query.
+# For each query, the error's message must name the query's first parameter.
 INVALID_QUERIES = [
     "limit=0",
     f"limit={LIMIT['maximum'] + 1}",

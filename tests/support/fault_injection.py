@@ -129,7 +129,7 @@ class FaultyStore:
         self.calls.clear()
 
     def fail(self, operation: str, *faults: Fault) -> None:
-        """Let the next requests of an operation fail, each with one of the faults."""
+        """Let the next requests of an operation fail, with one fault for each request."""
         self.faults[operation] = [*faults]
 
     def answer(

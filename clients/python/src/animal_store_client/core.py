@@ -289,7 +289,7 @@ class Call(Generic[T]):
             raise failure from error
 
     def read_result(self, response: httpx2.Response, content: bytes) -> T:
-        """Return the result that a response contains, or raise the error that it reports."""
+        """Return the result in a response, or raise the error that the response reports."""
         self.client.has_answered = True
         if not response.is_success:
             raise errors.ApiError.from_response(response, content)
