@@ -90,7 +90,7 @@ def client_without_network(network: Mock, **options: Any) -> store.Client:
 # -- the operations ----------------------------------------------------------------------
 
 
-def test_client_creates_reads_and_lists_animals_and_replays_a_creation(
+def test_all_operations_of_the_client_work_with_the_local_service(
     connect: Any, service: RunningService
 ) -> None:
     with closing(connect(service.base_url, service.api_key)) as client:
@@ -150,7 +150,7 @@ def test_failed_listing_can_be_resumed_at_the_cursor_in_the_error(connect: Any) 
 # -- new animals -------------------------------------------------------------------------
 
 
-def test_follow_pets_retries_during_an_outage_and_yields_each_animal_once(
+def test_follow_pets_survives_an_outage_and_yields_each_animal_once(
     connect: Any, pauses: list[float], caplog: pytest.LogCaptureFixture
 ) -> None:
     outage = [reply({}, 503)] * 8  # seven attempts, and the first of the next round
@@ -185,7 +185,7 @@ def test_follow_pets_retries_during_an_outage_and_yields_each_animal_once(
         (599, store.ServerError, 2),
     ],
 )
-def test_create_retries_only_temporary_failures_with_the_same_idempotency_key(
+def test_create_retries_only_temporary_failures_and_keeps_the_idempotency_key(
     connect: Any, status: int, error: type[store.ApiError], requests: int
 ) -> None:
     not_json = "[" * 10**5
@@ -195,7 +195,7 @@ def test_create_retries_only_temporary_failures_with_the_same_idempotency_key(
     assert keys == [failure.value.idempotency_key] * requests
 
 
-def test_error_has_code_message_and_request_id_and_escapes_control_characters() -> None:
+def test_text_of_an_error_has_all_its_fields_and_escapes_control_characters() -> None:
     body = b'{"code": "\\u001b[2J", "message": "Sorry."}'
     response = httpx2.Response(404, headers={"x-amzn-RequestId": "42"})
     error = store.ApiError.from_response(response, body)
@@ -222,7 +222,7 @@ def test_response_that_is_not_a_page_of_animals_is_refused(content: str) -> None
         "/v1/pets?limit=100&cursor=2",  # this page
     ],
 )
-def test_next_page_link_is_refused_if_it_leaves_the_origin_or_leads_back(
+def test_next_page_link_that_leaves_the_api_or_repeats_a_page_is_refused(
     url: str,
 ) -> None:
     link = {"Link": f'<{url}>; rel="next"'}
@@ -391,7 +391,7 @@ def test_call_over_max_in_flight_fails_after_max_wait_s(
     assert len(server.received) == max_in_flight + 1
 
 
-def test_queued_call_has_its_full_deadline_after_the_running_call_has_ended(
+def test_deadline_of_a_queued_call_starts_when_the_call_gets_its_turn(
     connect: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("random.uniform", lambda *_: 0.1)  # a pause's seconds
@@ -409,7 +409,7 @@ def test_queued_call_has_its_full_deadline_after_the_running_call_has_ended(
 
 
 @pytest.mark.usefixtures("pauses")
-def test_with_options_returns_another_client_that_shares_the_connections(
+def test_client_returned_by_with_options_shares_the_connections_of_the_original(
     connect: Any,
 ) -> None:
     with serve([reply({}, 503), reply({}, 503), reply(REX)]) as server:
@@ -424,7 +424,7 @@ def test_with_options_returns_another_client_that_shares_the_connections(
         create(derived_client)
 
 
-def test_defaults_of_a_passed_http_client_are_ignored_and_it_is_left_open(
+def test_passed_http_client_is_left_open_and_its_defaults_are_ignored(
     connect: Any,
 ) -> None:
     redirect = httpx2.Response(302, headers={"Location": "/v1/elsewhere"})
@@ -481,7 +481,7 @@ def test_connections_are_closed_when_their_event_loop_ends(
     assert first_loop() is None
 
 
-def test_close_in_a_forked_process_leaves_the_parents_connections_open() -> None:
+def test_close_in_a_forked_process_leaves_the_connections_of_the_parent_open() -> None:
     with serve(reply(REX)) as server:
         client = store.Client(server.base_url, "key")
         create(client)
@@ -530,7 +530,7 @@ def test_error_names_the_environment_variable_that_the_client_cannot_use(
         store.AsyncClient("https://animals.example/v1", "key")
 
 
-def test_unusable_proxy_is_ignored_for_a_host_in_no_proxy(
+def test_unusable_proxy_is_ignored_for_a_host_that_the_variable_no_proxy_lists(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:9")

@@ -87,7 +87,7 @@ def test_api_key_in_the_query_or_in_another_header_is_refused_with_401(
 
 
 @pytest.mark.parametrize("scheme", ["bearer ", "bEaReR   "])
-def test_bearer_scheme_is_case_insensitive_and_may_precede_several_spaces(
+def test_bearer_scheme_is_case_insensitive_and_may_be_followed_by_several_spaces(
     client: Client, api_key: str, scheme: str
 ) -> None:
     """RFC 9110 says so in sections 5.1, 11.1 and 11.4."""

@@ -48,7 +48,7 @@ def test_invalid_body_is_refused_with_400(client: Client, body: bytes) -> None:
 
 
 @pytest.mark.parametrize("body", VALID_BODIES.values(), ids=VALID_BODIES)
-def test_json_with_nested_arrays_or_white_space_or_escapes_is_accepted(
+def test_valid_json_object_of_at_most_16_kb_is_accepted(
     client: Client, body: bytes
 ) -> None:
     pet = client.post("/pets", content=body, headers=JSON_HEADERS).json()
@@ -89,7 +89,7 @@ def test_media_type_other_than_json_is_refused_with_415(
         ("Content-Encoding", ""),
     ],
 )
-def test_equivalent_content_type_and_content_encoding_headers_are_accepted(
+def test_unusual_spelling_of_content_type_or_content_encoding_is_accepted(
     client: Client, name: str, value: str
 ) -> None:
     response = client.post("/pets", content=VALID_BODY, headers={name: value})

@@ -63,7 +63,7 @@ def test_invalid_query_parameter_is_refused_with_400(
 
 @pytest.mark.smoke_read_only
 @pytest.mark.parametrize("query", FILTERS)
-def test_page_has_ids_in_ascending_order_and_only_the_requested_status(
+def test_page_has_ascending_ids_and_only_animals_with_the_requested_status(
     client: Client, query: str
 ) -> None:
     pets = client.get(f"/pets?{query}").json()
@@ -95,7 +95,7 @@ def test_pages_together_list_each_animal_once_whatever_the_limit(
 
 
 @pytest.mark.parametrize(
-    ("path", "size", "next_page"),
+    ("path", "page_size", "next_page"),
     [
         ("/pets", 20, "pets?limit=20&cursor="),
         ("/pets/?limit=2", 2, "pets?limit=2&cursor="),
@@ -104,22 +104,22 @@ def test_pages_together_list_each_animal_once_whatever_the_limit(
     ],
 )
 def test_page_links_to_the_next_page_with_the_same_limit_and_filter(
-    client: Client, path: str, size: int, next_page: str
+    client: Client, path: str, page_size: int, next_page: str
 ) -> None:
     """The link has the origin of the request, and no slash at the end of its path."""
-    for _ in range(size + 1):
+    for _ in range(page_size + 1):
         create(client, new_pet(status="sold"))
     page = client.get(path)
-    assert len(page.json()) == size
+    assert len(page.json()) == page_size
     url = page.links["next"]["url"]
     assert url.startswith(f"{client.base_url}{next_page}")
     assert SCHEMA.is_valid(URL(url).params["cursor"])
 
 
-def test_altered_cursor_or_cursor_with_another_filter_is_refused_with_400(
+def test_cursor_that_is_altered_or_sent_with_another_filter_is_refused_with_400(
     client: Client,
 ) -> None:
-    """So is a cursor with a character before or after it, or with another filter."""
+    """A character added before or after the cursor alters it."""
     for _ in range(2):
         create(client, new_pet())
     url = client.get("/pets?limit=1").links["next"]["url"]

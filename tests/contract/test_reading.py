@@ -55,7 +55,7 @@ def test_query_parameters_and_unused_headers_are_ignored(client: Client) -> None
 
 
 @pytest.mark.smoke_read_only
-def test_even_a_404_response_has_the_deprecation_sunset_and_link_headers(
+def test_even_a_404_response_announces_the_deprecation_in_its_headers(
     client: Client,
 ) -> None:
     """RFC 9745 and RFC 8594 define these headers. An error has them, too."""

@@ -33,7 +33,7 @@ BOTOCORE_SESSION = Session()
 
 
 @pytest.mark.parametrize("file", sorted(FILES), ids=lambda file: file.name)
-def test_commands_and_files_that_a_document_refers_to_exist(file: Path) -> None:
+def test_every_command_and_file_named_in_a_document_exists(file: Path) -> None:
     text = file.read_text()
     # A command follows a backtick or begins a line; elsewhere, "make" is an English word.
     pattern = r"(?:`|^ *)(?:\S*/)?(make|animal-store) ([a-z][a-z-]+)"
@@ -54,7 +54,7 @@ def test_readme_shows_the_handler_of_list_pets() -> None:
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
-def test_readme_shows_the_printed_commands_and_their_responses(
+def test_readme_shows_the_curl_commands_that_the_service_prints_and_their_responses(
     tmp_path: Path,
 ) -> None:
     with run_service(tmp_path) as service:

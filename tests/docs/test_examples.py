@@ -34,7 +34,7 @@ python -m pytest -q -n 2 -m 'not slow' tests/unit tests/contract tests/reliabili
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.info)
-def test_client_example_prints_its_documented_output_when_run_twice(
+def test_client_example_prints_its_documented_output_even_in_a_second_run(
     example: Token, tmp_path: Path, service: RunningService
 ) -> None:
     folder = tmp_path / "build/clients"
@@ -65,7 +65,7 @@ def run_example(folder: Path, name: str, base_url: str) -> None:
     run("node", name, cwd=folder, BASE_URL=base_url, API_KEY="key")
 
 
-def test_new_animals_mjs_prints_each_animal_once_even_one_that_appears_late(
+def test_new_animals_mjs_prints_each_animal_once_even_if_it_appears_late(
     tmp_path: Path,
 ) -> None:
     responses = [*rounds_with_a_late_animal(), reply({}, 401)]

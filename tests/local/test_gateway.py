@@ -99,7 +99,7 @@ def test_intrinsic_function_other_than_ref_in_the_template_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("error", "logged"),
+    ("error", "expected_log"),
     [
         (ValueError("secret detail"), "\nValueError: secret detail\n"),
         (SystemExit, "\nSystemExit\n"),
@@ -109,7 +109,7 @@ def test_failure_of_a_function_is_logged_and_leads_to_a_502_response(
     gateway: Gateway,
     capsys: pytest.CaptureFixture[str],
     error: Any,
-    logged: str,
+    expected_log: str,
 ) -> None:
     gateway.handlers["GetPetFunction"] = mock.Mock(side_effect=error)
 
@@ -119,7 +119,7 @@ def test_failure_of_a_function_is_logged_and_leads_to_a_502_response(
     assert response.json()["code"] == "internal_error"
     log = capsys.readouterr().err
     assert log.startswith(response.headers["x-amzn-RequestId"])
-    assert logged in log
+    assert expected_log in log
 
 
 def test_firewall_blocks_two_authorization_headers_even_on_an_unknown_path(

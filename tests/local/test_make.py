@@ -81,7 +81,7 @@ def test_make_install_does_nothing_if_the_environment_is_installed(
 
 
 @pytest.mark.parametrize("interpreter", ["sh", "python-that-was-removed"])
-def test_environment_made_for_another_folder_is_reinstalled(
+def test_environment_that_does_not_work_in_this_folder_is_reinstalled(
     checkout: Path, interpreter: str
 ) -> None:
     program = checkout / ".venv/bin/python"

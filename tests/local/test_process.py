@@ -15,7 +15,7 @@ from tests.support.processes import environment
 from tools import ROOT
 
 
-def test_run_still_answers_requests_after_the_reader_of_its_output_exits(
+def test_service_still_answers_requests_after_the_reader_of_its_output_exits(
     tmp_path: Path,
 ) -> None:
     with subprocess.Popen(

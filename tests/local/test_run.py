@@ -48,7 +48,7 @@ def test_console_shows_each_request_and_the_url_of_the_docs(
     assert '"Operation":"listPets"' in (service.data / "functions.log").read_text()
 
 
-def test_absolute_request_target_is_accepted_only_with_a_local_host_name(
+def test_request_for_an_absolute_url_is_accepted_only_if_its_host_is_local(
     service: RunningService,
 ) -> None:
     # A client sends such a target to its proxy, and here the proxy is the service.
@@ -79,7 +79,7 @@ def test_listener_uses_the_loopback_address_and_tcp_nodelay(
         assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
 
 
-def test_invoke_uses_its_own_store_with_six_animals(tmp_path: Path) -> None:
+def test_invoke_command_uses_its_own_store_with_six_animals(tmp_path: Path) -> None:
     result = command(tmp_path, "invoke", f"{ROOT}/events/list-200.json")
 
     pets = json.loads(json.loads(result.stdout)["body"])
@@ -88,7 +88,7 @@ def test_invoke_uses_its_own_store_with_six_animals(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["events"]
 
 
-def test_invoke_exits_with_status_1_if_the_response_is_500(tmp_path: Path) -> None:
+def test_invoke_command_exits_with_status_1_for_a_500_response(tmp_path: Path) -> None:
     responses = [{}, {"statusCode": 500}]
     with mock.patch("ops.cli.events.Gateway.invoke", side_effect=responses):
         result = command(tmp_path, "invoke", f"{ROOT}/events/list-200.json")
@@ -106,7 +106,7 @@ def test_invoke_exits_with_status_1_if_the_response_is_500(tmp_path: Path) -> No
         ),
     ],
 )
-def test_invoke_says_why_a_file_is_not_an_event(
+def test_invoke_command_says_why_a_file_is_not_an_event(
     tmp_path: Path, content: str, reason: str
 ) -> None:
     file = tmp_path / "event.json"
@@ -157,7 +157,7 @@ def test_aws_settings_of_the_user_cannot_direct_requests_to_aws(tmp_path: Path) 
             assert "AWS_CA_BUNDLE" not in os.environ
 
 
-def test_run_keeps_its_api_key_until_the_key_is_revoked(tmp_path: Path) -> None:
+def test_service_keeps_its_api_key_until_the_key_is_revoked(tmp_path: Path) -> None:
     file = tmp_path / "api-key"
     command(tmp_path, "run")
     key = file.read_text()
@@ -203,7 +203,7 @@ def test_animals_survive_a_restart_of_the_service(tmp_path: Path) -> None:
         ("DATA", f"{ROOT}/README.md", f"DATA={ROOT}/README.md cannot be used: "),
     ],
 )
-def test_run_reports_an_unusable_port_or_data_folder(
+def test_unusable_port_or_data_folder_is_reported(
     tmp_path: Path, name: str, value: str, reason: str
 ) -> None:
     message = str(command(tmp_path, "run", **{name: value}).exception)
@@ -212,7 +212,7 @@ def test_run_reports_an_unusable_port_or_data_folder(
 
 
 @pytest.mark.parametrize("name", ["run", "reset"])
-def test_run_and_reset_refuse_a_data_folder_that_is_in_use(
+def test_data_folder_that_is_in_use_is_refused(
     service: RunningService, name: str
 ) -> None:
     message = str(command(service.data, name).exception)
@@ -234,7 +234,7 @@ def test_new_data_folder_is_ignored_by_git_and_readable_only_by_its_owner(
 
 
 @pytest.mark.slow
-def test_service_with_reload_restarts_each_time_the_template_is_replaced(
+def test_service_restarts_each_time_the_template_is_replaced_if_reload_is_set(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "functions").mkdir()
@@ -255,7 +255,7 @@ def test_service_with_reload_restarts_each_time_the_template_is_replaced(
             wait_for(lambda: "Try it" in service.console.read_text())
 
 
-def test_sam_local_without_a_container_engine_advises_to_start_docker(
+def test_sam_local_without_a_container_engine_suggests_starting_docker(
     tmp_path: Path,
 ) -> None:
     message = str(command(tmp_path, "sam-local", PATH="/nonexistent").exception)

@@ -150,7 +150,7 @@ def test_transaction_repeated_with_the_same_token_succeeds() -> None:
         assert ask("TransactWriteItems", ANIMALS, **transaction) == {}
 
 
-def test_index_query_returns_a_sorted_page_and_the_last_evaluated_key() -> None:
+def test_query_of_an_index_returns_a_sorted_page_and_the_last_evaluated_key() -> None:
     for partition, number in [("other", "10"), ("pet", "-3"), ("pet", "-30")]:
         key = {"pk": {"S": partition}, "id": {"N": number}}
         item = key | {"status": {"S": "new"}}

@@ -37,7 +37,7 @@ def test_missing_region_or_missing_sam_is_reported_before_anything_is_built(
     assert str(CliRunner().invoke(app, command).exception) == message
 
 
-def test_rollback_to_a_commit_prefix_without_an_artifact_is_refused(
+def test_rollback_to_a_commit_that_has_no_stored_artifact_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")

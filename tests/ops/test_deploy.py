@@ -84,7 +84,7 @@ def test_check_of_staging_runs_the_whole_contract_suite(
     assert deployed.calls == [["suite", "zebra", "-rfE"]]
 
 
-def test_api_key_for_the_check_is_masked_in_the_log_and_expires_within_an_hour(
+def test_api_key_for_the_contract_suite_is_masked_in_the_log_and_expires_in_an_hour(
     account: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
     deploy(account.stage, pack("zebra"))
@@ -93,7 +93,7 @@ def test_api_key_for_the_check_is_masked_in_the_log_and_expires_within_an_hour(
     assert 0 < (record.expires or 0) - record.created <= 3600
 
 
-def test_deployment_that_fails_its_check_is_rolled_back_without_a_canary(
+def test_deployment_that_fails_the_contract_suite_is_rolled_back_without_a_canary(
     deployed: Account,
 ) -> None:
     deployed.failing.add("newer")
@@ -121,7 +121,7 @@ def test_failed_rollback_reports_the_running_commit_and_the_next_command(
     )
 
 
-def test_rollback_that_fails_its_check_stays_live_but_is_not_last_good(
+def test_commit_that_fails_its_check_after_a_rollback_is_live_but_not_last_good(
     deployed: Account,
 ) -> None:
     deploy(deployed.stage, pack("newer"))
@@ -142,7 +142,7 @@ def test_failed_redeployment_of_the_running_commit_is_not_rolled_back(
     assert deployed.calls == [SAM, SUITE]
 
 
-def test_canary_gets_read_only_contract_tests_whose_failures_are_ignored(
+def test_read_only_contract_tests_run_during_a_canary_and_their_failures_are_ignored(
     deployed: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     suites = Mock(side_effect=[MemoryError, 1, 0])
@@ -197,7 +197,7 @@ def test_rollback_by_another_operator_during_the_check_is_not_undone(
     assert deployed.runs() == ("zebra", "zebra")
 
 
-def test_deployment_is_not_last_good_if_an_alias_points_to_another_version(
+def test_commit_is_not_marked_as_last_good_if_an_alias_points_to_another_version(
     deployed: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Stage, "misrouted_aliases", lambda _: ["live points to 6"])

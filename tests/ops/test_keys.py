@@ -42,7 +42,7 @@ def test_key_with_an_invalid_or_used_label_is_not_issued(
     assert len(keys.all()) == 1
 
 
-def test_label_that_a_concurrent_call_stores_first_is_refused(
+def test_label_that_a_concurrent_call_has_just_taken_is_refused(
     keys: KeyTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put = KeyTable.put
@@ -57,7 +57,7 @@ def test_label_that_a_concurrent_call_stores_first_is_refused(
     assert [key.label for key in keys.all()] == ["bob", "tests"]
 
 
-def test_hash_begins_with_00_only_for_keys_that_are_issued_for_a_check(
+def test_only_keys_issued_to_check_a_stage_have_a_hash_that_begins_with_00(
     keys: KeyTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for_check, record = keys.issue("check", "test", is_check=True)
@@ -70,7 +70,7 @@ def test_hash_begins_with_00_only_for_keys_that_are_issued_for_a_check(
 
 
 @pytest.mark.parametrize("identifier", [EXAMPLE_KEY, EXAMPLE_ID])
-def test_key_can_be_revoked_by_the_key_itself_or_by_its_id(
+def test_revoke_accepts_the_key_itself_or_its_id(
     identifier: str, keys: KeyTable
 ) -> None:
     keys.put(BOBS_KEY)
@@ -133,7 +133,7 @@ issued by an unknown user
 """
 
 
-def test_keys_list_escapes_control_characters_and_omits_expired_check_keys(
+def test_list_of_keys_escapes_control_characters_and_omits_expired_check_keys(
     keys: KeyTable, capsys: pytest.CaptureFixture[str]
 ) -> None:
     keys.put(replace(BOBS_KEY, label="\x1b[2J\u202e", expires=2, issuedBy="\x07"))

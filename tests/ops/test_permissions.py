@@ -60,7 +60,7 @@ def check(statements: list[dict[str, Any]], table: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("role", EXPECTED_PERMISSIONS["roles"])
-def test_role_allows_and_denies_the_actions_listed_in_permissions_yaml(
+def test_each_action_is_allowed_or_denied_to_a_role_as_permissions_yaml_says(
     role: str,
 ) -> None:
     check(statements(role), EXPECTED_PERMISSIONS["roles"][role])

@@ -64,7 +64,7 @@ def test_packed_contract_suite_reports_a_service_that_does_not_respond(
     assert message in capfd.readouterr().out
 
 
-def test_is_older_compares_two_commits_and_fails_for_an_unknown_commit(
+def test_two_commits_are_compared_by_age_and_an_unknown_commit_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     git(tmp_path, "init", "-q")

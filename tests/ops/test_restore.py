@@ -124,7 +124,7 @@ def test_idempotency_record_without_its_animal_is_skipped(stage: Stage) -> None:
     assert items("animals") == [COUNTER, ZOE_WITH_MIAS_ID]
 
 
-def test_items_that_other_clients_created_after_the_copy_get_a_separate_plan(
+def test_items_created_by_other_clients_after_the_copy_go_into_a_separate_plan(
     stage: Stage,
 ) -> None:
     put("animals", COUNTER, RECORD_OF_ZOE_WITH_MIAS_KEY, ZOE_WITH_MIAS_ID)
@@ -146,7 +146,7 @@ def test_plan_leaves_out_expired_idempotency_records(stage: Stage, clock: Mock) 
     assert PLAN.read_text() == ""
 
 
-def test_api_key_revocation_before_or_after_the_plan_is_not_undone(
+def test_repair_does_not_undo_the_revocation_of_an_api_key(
     deployed: Account,
 ) -> None:
     make_copy(deployed, "keys", {"hash": "a"}, {"hash": "b"})
@@ -165,7 +165,7 @@ def test_api_key_revocation_before_or_after_the_plan_is_not_undone(
 
 
 @pytest.mark.parametrize(
-    ("planned", "later", "raised"),
+    ("value_before_plan", "value_after_plan", "expected"),
     [
         (5, 5, 17),  # below the highest id
         # Damaged, or below the copy's 5: skip 1,000 ids for each of the 11 s since the copy.
@@ -176,19 +176,19 @@ def test_api_key_revocation_before_or_after_the_plan_is_not_undone(
     ],
 )
 def test_printed_aws_command_raises_the_id_counter_and_never_lowers_it(
-    stage: Stage, planned: Any, later: Any, raised: int
+    stage: Stage, value_before_plan: Any, value_after_plan: Any, expected: int
 ) -> None:
     damaged_id = 10**12
     put("animals", MIA, MIA | {"id": 17}, MIA | {"id": damaged_id})
-    put("animals", COUNTER | {"value": planned})
+    put("animals", COUNTER | {"value": value_before_plan})
     with pytest.raises(DeploymentError) as error:
         plan(stage, "copy")
-    put("animals", COUNTER | {"value": later})
+    put("animals", COUNTER | {"value": value_after_plan})
 
     with suppress(ClientError):
         stage.client("dynamodb").update_item(**parse(str(error.value)))
 
-    assert COUNTER | {"value": raised} in items("animals")
+    assert COUNTER | {"value": expected} in items("animals")
     plan(stage, "copy")
 
 

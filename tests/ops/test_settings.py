@@ -25,7 +25,7 @@ def test_file_has_the_settings_listed_in_settings_yaml(file: str) -> None:
     assert {each: jmespath.search(each, document) for each in expected} == expected
 
 
-def test_weekly_scan_covers_uv_lock_and_the_lock_files_in_tools_locks() -> None:
+def test_weekly_vulnerability_scan_covers_every_lock_file() -> None:
     job = read(ROOT / ".github/workflows/weekly.yml")["jobs"]["vulnerabilities"]
     listing, _, _ = job["steps"][1]["run"].partition("| xargs")
 

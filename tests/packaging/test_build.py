@@ -60,7 +60,7 @@ def built_layer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_layer_has_licences_and_certificates_and_both_architectures_libraries(
+def test_layer_supports_both_architectures_and_has_all_licences_and_certificates(
     built_layer: Path,
 ) -> None:
     assert sorted(library.name for library in built_layer.rglob("*.so")) == [
@@ -116,7 +116,7 @@ ENDPOINTS = [
 ]
 
 
-def test_reduced_sdk_data_still_gives_the_dynamodb_endpoint_of_each_region(
+def test_botocore_finds_the_dynamodb_endpoint_of_each_region_in_the_reduced_data(
     tmp_path: Path,
 ) -> None:
     sdk_data_folder = Path(botocore.__file__).with_name("data")
@@ -145,7 +145,7 @@ def test_certificate_bundle_has_the_five_amazon_root_certificates(
     assert len(context.get_ca_certs()) == 5
 
 
-def test_layer_installs_only_locked_wheels_for_the_target_architecture(
+def test_only_locked_wheels_for_the_target_architecture_are_installed_in_the_layer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commands = []
@@ -209,7 +209,7 @@ def test_compiled_bytecode_tells_python_not_to_check_the_source(tmp_path: Path) 
     assert compiled[4:8] == UNCHECKED_HASH
 
 
-def test_artifact_contains_commit_architecture_code_and_contract_suite(
+def test_artifact_has_all_files_needed_to_deploy_it_and_to_run_the_contract_suite(
     tmp_path: Path,
 ) -> None:
     function = {"Type": "AWS::Serverless::Function", "Properties": {"CodeUri": "Code"}}

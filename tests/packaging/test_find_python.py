@@ -6,6 +6,6 @@ from tests.support.processes import run
 from tools import ROOT
 
 
-def test_python_variable_with_a_missing_interpreter_is_an_error() -> None:
+def test_interpreter_named_in_the_variable_python_must_exist() -> None:
     with pytest.raises(AssertionError, match="No usable Python found"):
         run(ROOT / "tools/find-python", cwd=ROOT, PYTHON="/usr/bin/none")

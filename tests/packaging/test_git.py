@@ -8,7 +8,7 @@ import pytest
 from tools.git import git
 
 
-def test_git_index_file_set_by_a_surrounding_hook_is_ignored(
+def test_git_ignores_the_variable_git_index_file_that_a_hook_has_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     git(tmp_path, "init", "--quiet")

@@ -17,9 +17,7 @@ VERSION_PATTERNS = [
 
 
 @pytest.mark.parametrize(("file", "pattern"), VERSION_PATTERNS)
-def test_file_and_dot_python_version_have_the_same_python_version(
-    file: str, pattern: str
-) -> None:
+def test_each_file_names_the_same_python_version(file: str, pattern: str) -> None:
     versions = re.findall(pattern, (ROOT / file).read_text())
 
     assert set(versions) == {PYTHON}

@@ -126,7 +126,7 @@ Outputs:
     assert last_good_and_memory(stage) == ("", 1024)
 
 
-def test_first_deployed_commit_becomes_the_last_good_one(
+def test_first_deployed_commit_becomes_the_last_good_commit(
     stage: Stage, tmp_path: Path
 ) -> None:
     deploy_as(stage, tmp_path, "first")
@@ -157,7 +157,7 @@ def test_rollback_deploys_the_first_commit_again(stage: Stage) -> None:
 
 
 @pytest.mark.role("OperatorRole")
-def test_repair_restores_a_deleted_animal_while_clients_add_others(
+def test_repair_restores_a_deleted_animal_while_clients_add_other_animals(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -187,7 +187,7 @@ def test_repair_restores_a_deleted_animal_while_clients_add_others(
 
 
 @pytest.mark.role("CheckRole")
-def test_check_finds_no_problem_except_the_unconfirmed_subscription_on_aws(
+def test_check_finds_no_problem_apart_from_the_unconfirmed_alarm_email_on_aws(
     stage: Stage,
 ) -> None:
     raises_one_problem = pytest.raises(DeploymentError, match=r"^1 problems")

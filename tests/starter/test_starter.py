@@ -90,7 +90,7 @@ def test_renamed_words_keep_their_case_and_get_the_right_article() -> None:
     assert rename(r"\banimal_live \npets", "book") == r"\bbook_live \nbooks"
 
 
-def test_computed_example_cursor_is_the_one_in_the_example_event() -> None:
+def test_computed_example_cursor_equals_the_cursor_in_the_example_event() -> None:
     event = (ROOT / "events/list-200-cursor.json").read_text()
 
     assert example_cursor("pet") in event

@@ -47,7 +47,7 @@ def test_plain_sam_deploy_uses_the_parameters_of_staging_and_a_logging_role() ->
     assert parameters("default") == parameters("staging") | role
 
 
-def test_plain_sam_deploy_sets_the_access_log_role_before_it_creates_the_api() -> None:
+def test_plain_sam_deploy_sets_the_logging_role_before_it_creates_the_api() -> None:
     resources = read_stage("default")["Resources"]
     account = resources["ApiGatewayAccount"]
     assert account["Properties"] == {"CloudWatchRoleArn": "LoggingRole.Arn"}
@@ -56,7 +56,7 @@ def test_plain_sam_deploy_sets_the_access_log_role_before_it_creates_the_api() -
     assert "After: !If [HasApiGatewayLoggingRole, !Ref ApiGatewayAccount," in TEXT
 
 
-def test_functions_time_out_before_api_gateway_and_are_deployed_as_a_canary() -> None:
+def test_functions_time_out_before_api_gateway_and_are_deployed_with_a_canary() -> None:
     functions = PRODUCTION["Globals"]["Function"]
     assert functions["Timeout"] < 29
     assert functions["DeploymentPreference"] == {
@@ -77,7 +77,7 @@ def test_sam_replaces_uploaded_files_of_the_same_name_in_both_stages() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    "setting",
     [
         # other ways in, or who is let in
         "FunctionUrl",
@@ -95,8 +95,8 @@ def test_sam_replaces_uploaded_files_of_the_same_name_in_both_stages() -> None:
         "ApplicationLogLevel",
     ],
 )
-def test_template_has_no_setting_that_would_undo_a_safeguard(text: str) -> None:
-    assert text not in TEXT
+def test_template_has_no_setting_that_would_undo_a_safeguard(setting: str) -> None:
+    assert setting not in TEXT
 
 
 def test_access_log_has_no_field_that_may_contain_an_api_key() -> None:
@@ -135,9 +135,9 @@ def test_version_description_names_every_parameter_that_functions_use() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", API["GatewayResponses"])
-def test_gateway_response_has_the_error_format_of_openapi(kind: str) -> None:
-    response = API["GatewayResponses"][kind]
+@pytest.mark.parametrize("error_type", API["GatewayResponses"])
+def test_gateway_response_has_the_error_format_of_openapi_yaml(error_type: str) -> None:
+    response = API["GatewayResponses"][error_type]
     text = response["ResponseTemplates"]["application/json"]
     headers = {"Content-Type": "application/json"}
     for name, value in response["ResponseParameters"]["Headers"].items():
@@ -147,7 +147,7 @@ def test_gateway_response_has_the_error_format_of_openapi(kind: str) -> None:
 
     openapi.check(openapi.find("POST", path), status, headers, text)
     # A default has no status of its own: it would change that of every other type.
-    own_status = None if kind.startswith("DEFAULT_") else status
+    own_status = None if error_type.startswith("DEFAULT_") else status
     assert response.get("StatusCode") == own_status
 
 

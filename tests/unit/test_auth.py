@@ -82,7 +82,7 @@ def test_flood_of_unknown_keys_evicts_only_the_oldest_of_them_from_the_cache(
     assert count_key_lookups(store) == 1
 
 
-def test_request_gets_503_if_the_key_lookup_fails_and_the_failure_is_not_cached(
+def test_failed_key_lookup_leads_to_503_and_is_not_cached(
     clock: Clock, store: FaultyStore
 ) -> None:
     assert is_accepted(EXAMPLE_KEY)

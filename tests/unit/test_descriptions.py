@@ -44,7 +44,7 @@ def test_new_pet_model_and_openapi_have_the_same_members_and_bounds() -> None:
     assert bounds(model["properties"]) == bounds(NEW_PET["properties"])
 
 
-def test_pet_statuses_are_the_same_in_layer_openapi_and_client() -> None:
+def test_layer_and_openapi_and_client_have_the_same_pet_statuses() -> None:
     assert (
         list(PET_STATUSES)
         == openapi.SCHEMAS["PetStatus"]["enum"]
@@ -52,7 +52,7 @@ def test_pet_statuses_are_the_same_in_layer_openapi_and_client() -> None:
     )
 
 
-def test_openapi_lists_each_character_that_is_refused_as_a_one_character_name() -> None:
+def test_openapi_lists_each_character_that_is_not_a_valid_name_by_itself() -> None:
     refused = set()
     for code in (*range(0xD800), 0xFEFF):
         try:

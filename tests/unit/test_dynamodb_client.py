@@ -78,7 +78,7 @@ def test_transient_error_in_all_three_attempts_leads_to_503(
         (RETRY_AFTER_1500_MS, 7, 2, [1.5]),
     ],
 )
-def test_dynamodb_attempt_is_made_only_if_it_can_end_within_the_invocation(
+def test_dynamodb_is_called_only_if_the_call_can_end_within_the_invocation(
     fault: Fault,
     seconds_left: float,
     attempts: int,
@@ -155,7 +155,7 @@ def test_idempotency_key_can_be_reused_for_another_animal_after_a_day(
 
 
 @pytest.mark.parametrize("last_id", [-1, 2**63 - 1])
-def test_id_counter_out_of_range_leads_to_500_and_adds_no_animal(last_id: int) -> None:
+def test_creation_gets_500_if_the_id_counter_is_out_of_range(last_id: int) -> None:
     set_counter(last_id)
 
     assert create().status == 500

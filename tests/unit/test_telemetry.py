@@ -65,7 +65,7 @@ def test_log_line_of_a_failed_request_has_all_fields_and_metrics(
     }
 
 
-def test_unreachable_store_counts_as_an_error_of_the_version(
+def test_unreachable_store_is_counted_as_an_error_of_the_function_version(
     monkeypatch: pytest.MonkeyPatch, store: FaultyStore
 ) -> None:
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_VERSION", "7")
