@@ -75,7 +75,7 @@ def test_page_has_ascending_ids_and_only_animals_with_the_requested_status(
 
 @pytest.mark.parametrize("query", FILTERS)
 @pytest.mark.parametrize("limit", [2, LIMIT["maximum"]])
-def test_pages_together_list_each_animal_once_whatever_the_limit(
+def test_all_pages_together_list_each_animal_once_whatever_the_limit(
     client: Client, query: str, limit: int
 ) -> None:
     """Ids ascend, and all pages except the last are full."""

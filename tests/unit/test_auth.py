@@ -25,7 +25,7 @@ def count_key_lookups(store: FaultyStore) -> int:
     return [operation for operation, _ in store.calls].count("GetItem")
 
 
-def test_revoked_key_gets_the_same_401_as_no_key_and_its_label_is_not_logged() -> None:
+def test_revoked_key_gets_the_same_401_as_a_missing_key_but_its_id_is_logged() -> None:
     # Any value revokes the key, even a text that an operator wrote by hand.
     handlers.add_key(EXAMPLE_KEY, revoked={"S": "yesterday"})
 
