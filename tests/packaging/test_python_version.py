@@ -12,7 +12,7 @@ VERSION_PATTERNS = [
     ("template.yaml", r"CompatibleRuntimes: \[python(.*)\]"),
     ("tools/find-python", r"set -- python([\d.]+) "),
     ("tools/local/sam.py", r"lambda/python:([\d.]+)-"),
-    (".github/CONTRIBUTING.md", r"; ([\d.]+) to build for AWS"),
+    (".github/CONTRIBUTING.md", r"CPython ([\d.]+) to build for AWS"),
 ]
 
 
