@@ -19,13 +19,16 @@ from tests.support.fault_injection import (
     UNREADABLE,
     Attempt,
     Fault,
+    after,
     cancelled,
+    die,
     error,
 )
 from tests.support.handlers import SUCCESSES, Response
 
 FAULTS = TRANSIENT | UNREADABLE
 ALL_ATTEMPTS = 3
+IDEMPOTENCY_KEY = {"Idempotency-Key": ["order-17"]}
 
 
 def outcome(name: str, call: int, *faults: Fault) -> tuple[Response, list[str], Any]:
@@ -95,3 +98,39 @@ def test_call_refused_by_dynamodb_leads_to_500_or_503_and_writes_nothing(
         response, stored, _ = outcome(name, call, *[fault] * 10)
 
         assert (response.status, stored) == (status, items_before)
+
+
+@pytest.mark.parametrize("crash", [die, after(die)])
+@pytest.mark.parametrize("call", ["GetItem", "UpdateItem", "TransactWriteItems"])
+def test_creation_that_is_repeated_after_a_crash_adds_one_animal(
+    call: str, crash: Fault
+) -> None:
+    STORE.reset()
+    STORE.fail(call, crash)
+    with pytest.raises(SystemExit):
+        handlers.send("create-201", IDEMPOTENCY_KEY)
+
+    response = handlers.send("create-201", IDEMPOTENCY_KEY)
+
+    assert response.status == 201
+    assert handlers.pets()[5:] == [response.body]
+
+
+@pytest.mark.parametrize("call", ["GetItem", "UpdateItem", "TransactWriteItems"])
+def test_simultaneous_creations_with_one_idempotency_key_add_one_animal(
+    call: str,
+) -> None:
+    responses: list[Response] = []
+
+    def create_meanwhile(attempt: Attempt) -> AWSResponse:
+        responses.append(handlers.send("create-201", IDEMPOTENCY_KEY))
+        return attempt.carry_out()
+
+    STORE.reset()
+    STORE.fail(call, create_meanwhile)
+
+    responses.append(handlers.send("create-201", IDEMPOTENCY_KEY))
+
+    assert [response.status for response in responses] == [201, 201]
+    assert handlers.pets()[5:] == [responses[0].body]
+    assert responses[1].body == responses[0].body
