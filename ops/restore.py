@@ -57,7 +57,7 @@ class Difference(NamedTuple):
 
 @app.command()
 def plan(stage: StageName, copy: str) -> None:
-    """Write to COPY/plan.jsonl each item of COPY that is missing or different in its table.
+    """Compare the table COPY with its original; write the differences to the file COPY/plan.jsonl.
 
     Sometimes the table's item was created after the copy was taken, but the copy has an older item
     with the same id or Idempotency-Key. Then the id or key was assigned twice, and the newer item

@@ -409,7 +409,7 @@ def test_deadline_of_a_queued_call_starts_when_the_call_gets_its_turn(
 
 
 @pytest.mark.usefixtures("pauses")
-def test_client_returned_by_with_options_shares_the_connections_of_the_original(
+def test_with_options_returns_a_client_that_shares_the_connections(
     connect: Any,
 ) -> None:
     with serve([reply({}, 503), reply({}, 503), reply(REX)]) as server:

@@ -86,15 +86,15 @@ def test_route_with_a_fixed_segment_takes_precedence_over_a_path_parameter(
     assert route.function == "GetPetFunction"
 
 
-def test_intrinsic_function_other_than_ref_in_the_template_is_refused(
+def test_unsupported_intrinsic_function_in_a_template_is_refused(
     tmp_path: Path,
 ) -> None:
     document = read(ROOT / "template.yaml")
-    document["Globals"]["Function"]["Handler"] = {"Fn::Sub": "app.handler"}
+    document["Globals"]["Function"]["Handler"] = {"Fn::Select": [0, []]}
     file = tmp_path / "template.json"
     file.write_text(json.dumps(document))
 
-    with pytest.raises(CommandError, match="the local service supports only !Ref here"):
+    with pytest.raises(CommandError, match="this intrinsic function is not supported"):
         load(file, {})
 
 

@@ -121,7 +121,7 @@ def test_failed_rollback_reports_the_running_commit_and_the_next_command(
     )
 
 
-def test_commit_that_fails_its_check_after_a_rollback_stays_live_but_is_not_last_good(
+def test_rollback_that_fails_the_contract_suite_leaves_last_good_unchanged(
     deployed: Account,
 ) -> None:
     deploy(deployed.stage, pack("newer"))

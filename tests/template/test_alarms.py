@@ -9,8 +9,9 @@ import pytest
 import yaml
 
 from tests.support import openapi
-from tests.support.stack import properties_by_name, read_stage
+from tests.support.stack import read_stage
 from tools import ROOT
+from tools.local.template import properties_by_name
 
 FOLDER = Path(__file__).parent
 ACCESS_LOG = yaml.safe_load((FOLDER / "access_log.yaml").read_text())

@@ -72,7 +72,7 @@ def test_production_without_an_alarm_email_is_refused() -> None:
     assert rule["Assertions"][0]["Assert"] is False
 
 
-def test_sam_replaces_uploaded_files_of_the_same_name_in_both_stages() -> None:
+def test_both_stages_let_sam_overwrite_files_that_it_uploaded_before() -> None:
     assert (ROOT / "samconfig.toml").read_text().count("\nforce_upload = true\n") == 2
 
 

@@ -77,8 +77,16 @@ def sam_local() -> None:
 
 def host_address() -> str:
     """Return the address by which containers reach this machine."""
-    host = f"--add-host={STORE_HOST}:host-gateway"
-    command = ["docker", "run", "--rm", host, "--entrypoint=cat", _IMAGE, "/etc/hosts"]
+    host_option = f"--add-host={STORE_HOST}:host-gateway"
+    command = [
+        "docker",
+        "run",
+        "--rm",
+        host_option,
+        "--entrypoint=cat",
+        _IMAGE,
+        "/etc/hosts",
+    ]
     try:
         hosts = subprocess.check_output(command, text=True)
         (address,) = re.findall(rf"([0-9.]+)\s+{STORE_HOST}", hosts)

@@ -1,14 +1,9 @@
-"""Reads the parts of template.yaml that run on one machine, and ignores the rest.
+"""Reads templates as CloudFormation does, and finds the parts that run on one machine."""
 
-The only intrinsic function in these parts is `Ref`. Any other intrinsic function raises
-CommandError.
-"""
-
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from re import Pattern
 from typing import Any, NamedTuple
 
 import yaml
@@ -34,7 +29,7 @@ class Route(NamedTuple):
     resource: str  # such as /v1/pets/{petId}
     method: str
     function: str
-    pattern: Pattern[str]  # matches the paths of the resource
+    pattern: re.Pattern[str]  # matches the paths of the resource
 
 
 @dataclass
@@ -100,75 +95,110 @@ def read(path: Path) -> Any:
         return yaml.load(file, _Loader)  # noqa: S506 - is safe
 
 
+def resolve(template: Any, names: Mapping[str, Any]) -> Any:
+    """Return a template as CloudFormation sees it: without conditions and intrinsic functions.
+
+    Args:
+        template: A template from `read`.
+        names: The values of parameters and other names. A parameter that is not among them has its
+            default. A reference to any other name, such as `Role.Arn`, becomes that name.
+
+    Raises:
+        CommandError: The template has an intrinsic function that this module does not support.
+    """
+    values: dict[str, Any] = {}
+    for name, parameter in template["Parameters"].items():
+        values[name] = parameter.get("Default", name)
+    values |= names
+    values |= _resolve(template["Conditions"], values)
+    stack = _resolve(template, values)
+    for name, resource in template["Resources"].items():
+        if not values.get(resource.get("Condition"), True):
+            del stack["Resources"][name]
+    return stack
+
+
+def _resolve(node: Any, values: Mapping[str, Any]) -> Any:
+    """Replace each intrinsic function in a node of a template by its value."""
+    if isinstance(node, list):
+        return [_resolve(element, values) for element in node]
+    if not isinstance(node, dict):
+        return node
+    members = {name: _resolve(member, values) for name, member in node.items()}
+    return _evaluate(members, values)
+
+
+def _evaluate(node: dict[str, Any], values: Mapping[str, Any]) -> Any:
+    """Return the value of an intrinsic function; return any other node unchanged."""
+    result: Any = node
+    match node:
+        case {"Ref": name} | {"Fn::GetAtt": name}:
+            result = values.get(name, name)
+        case {"Fn::Sub": text}:
+            result = re.sub(
+                r"\$\{([\w:.]+)\}",
+                lambda match: str(values.get(match[1], match[1])),
+                text,
+            )
+        case {"Fn::If": [condition, if_true, if_false]}:
+            result = if_true if values[condition] else if_false
+        case {"Fn::Equals": [left, right]}:
+            result = str(left) == right
+        case {"Fn::Not": [condition]}:
+            result = not condition
+        case {"Fn::Join": [separator, parts]}:
+            result = separator.join(parts)
+        case _ if "Fn::" in str(node.keys()):
+            raise CommandError(f"this intrinsic function is not supported: {node}")
+    return result
+
+
+def properties_by_name(stack: Any, resource_type: str) -> dict[str, Any]:
+    """Return the properties of each resource of a type, by the resource's logical id."""
+    return {
+        name: resource.get("Properties", {})
+        for name, resource in stack["Resources"].items()
+        if resource["Type"] == resource_type
+    }
+
+
 def load(path: Path, parameters: Mapping[str, str]) -> Template:
     """Read a SAM template; each parameter that is not in `parameters` has its default."""
-    folder, document = path.parent, read(path)
-    declared_parameters = document["Parameters"]
-    references = {
-        name: declared_parameters[name].get("Default") for name in declared_parameters
-    }
-    references |= {name: f"{_STACK}-{name}" for name in document["Resources"]}
-    references |= {"AWS::Region": REGION, "AWS::StackName": _STACK, **parameters}
-    resolve = partial(_resolve, references)
-
-    def properties(resource_type: str) -> dict[str, dict[str, Any]]:
-        """Return the properties of each resource of a type, by its logical id."""
-        return {
-            name: resource["Properties"]
-            for name, resource in document["Resources"].items()
-            if resource["Type"] == resource_type
-        }
-
-    shared_properties = document["Globals"]["Function"]
-    (api,) = properties("AWS::Serverless::Api").values()
+    folder, template = path.parent, read(path)
+    names = {name: f"{_STACK}-{name}" for name in template["Resources"]}
+    names |= {"AWS::Region": REGION, "AWS::StackName": _STACK, **parameters}
+    stack = resolve(template, names)
+    shared_properties = stack["Globals"]["Function"]
+    (api,) = properties_by_name(stack, "AWS::Serverless::Api").values()
     functions: dict[str, Function] = {}
     routes: list[Route] = []
-    for name, function_properties in properties(FUNCTION).items():
-        function = shared_properties | function_properties
-        functions[name] = Function(
-            folder / resolve(function["CodeUri"]),
-            resolve(function["Handler"]),
-        )
+    for name, properties in properties_by_name(stack, FUNCTION).items():
+        function = shared_properties | properties
+        functions[name] = Function(folder / function["CodeUri"], function["Handler"])
         for event in function["Events"].values():
             if event["Type"] == "Api":
-                route = resolve(event["Properties"])
+                route = event["Properties"]
                 pattern, _, _ = compile_path(route["Path"])
                 method = route["Method"].upper()
                 routes.append(Route(route["Path"], method, name, pattern))
     tables = {}
-    for name, table in properties("AWS::DynamoDB::Table").items():
-        tables[name] = {
-            key: resolve(table[key]) for key in _CREATE_TABLE if key in table
-        }
-        tables[name]["TableName"] = references[name]
+    for name, table in properties_by_name(stack, "AWS::DynamoDB::Table").items():
+        tables[name] = {key: table[key] for key in _CREATE_TABLE if key in table}
+        tables[name]["TableName"] = names[name]
     firewall = None
-    if parameters.get("Waf") == "true":
-        (web_acl,) = properties("AWS::WAFv2::WebACL").values()
-        firewall = Firewall(resolve(web_acl))
-    layers = properties(LAYER).values()
+    for web_acl in properties_by_name(stack, "AWS::WAFv2::WebACL").values():
+        firewall = Firewall(web_acl)
+    layers = properties_by_name(stack, LAYER).values()
     return Template(
-        resolve(api["StageName"]),
-        resolve(shared_properties["Environment"]["Variables"]),
-        resolve(api["GatewayResponses"]),
+        api["StageName"],
+        shared_properties["Environment"]["Variables"],
+        api["GatewayResponses"],
         # The template writes "~1" for the slash in a media type, as JSON pointers do.
-        [name.replace("~1", "/") for name in resolve(api["BinaryMediaTypes"])],
+        [name.replace("~1", "/") for name in api["BinaryMediaTypes"]],
         functions,
         # In this order, a fixed segment comes before a parameter: "{" sorts after letters.
         sorted(routes),
-        [folder / resolve(layer["ContentUri"]) for layer in layers],
+        [folder / layer["ContentUri"] for layer in layers],
         tables,
         firewall,
     )
-
-
-def _resolve(references: Mapping[str, Any], value: Any) -> Any:
-    """Replace each `Ref` in a value by what it refers to; refuse other intrinsic functions."""
-    if isinstance(value, list):
-        return [_resolve(references, item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if "Ref" in value:
-        return references[value["Ref"]]
-    if "Fn::" in str(value.keys()):
-        raise CommandError(f"the local service supports only !Ref here, not {value}")
-    return {name: _resolve(references, member) for name, member in value.items()}

@@ -227,8 +227,8 @@ def read(method: Callable[..., Any], output: Validator[Output], **parameters: An
         parameters: The method's parameters, in DynamoDB's own JSON.
 
     Raises:
-        StoreUnavailable: As for `call`; also if the response is truncated.
-        ClientError: As for `call`.
+        StoreUnavailable: DynamoDB does not answer or throttles, or the response is truncated.
+        ClientError: DynamoDB refuses the request.
         ValueError: The response has an item that this version cannot read.
     """
     response = call(method, **parameters)

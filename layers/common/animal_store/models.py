@@ -1,7 +1,8 @@
 """Models of the interface's resources and of DynamoDB's responses, for `validators` to compile.
 
-The models are typed dictionaries: a validated value can be written as JSON as it is, and an absent
-`status` has no entry. Nothing that runs in AWS imports this module.
+The models are typed dictionaries, so a validated value can be written as JSON without conversion.
+If `status` is absent, the dictionary has no such entry. Nothing that runs in AWS imports this
+module.
 """
 
 from typing import Annotated, Any, NotRequired, get_args, get_type_hints

@@ -74,7 +74,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
                     last_cursor = page.cursor or last_cursor
                 start, next_start = next_start, last_cursor
             except AnimalStoreError as error:
-                if not error.may_pass:
+                if not error.is_temporary:
                     raise
                 log.warning("%s; reading again in %.0f s", error, MAX_CREATION_S)
             await asyncio.sleep(MAX_CREATION_S)

@@ -72,8 +72,8 @@ class Client(Core[httpx2.Client]):
         animals again.
         """
         # An animal can appear up to 30 seconds later than an animal with a higher id, and so on a
-        # page that was already read. Each round therefore rereads the pages that the previous round
-        # read for the first time.
+        # page that was already read. So each pass of this loop starts where the new pages of the
+        # previous pass began.
         start = next_start = None
         known: set[int] = set()
         while True:
@@ -87,7 +87,7 @@ class Client(Core[httpx2.Client]):
                     last_cursor = page.cursor or last_cursor
                 start, next_start = next_start, last_cursor
             except AnimalStoreError as error:
-                if not error.may_pass:
+                if not error.is_temporary:
                     raise
                 log.warning("%s; reading again in %.0f s", error, MAX_CREATION_S)
             time.sleep(MAX_CREATION_S)

@@ -285,7 +285,7 @@ class Call(Generic[T]):
             reason = str(error) or "it took too long"
             message = f"{self.method} {self.url} got no response: {reason}"
             failure = errors.NoResponseError(message)
-            failure.may_pass = self.client.has_answered or not _WRONG_ADDRESS.match(reason)
+            failure.is_temporary = self.client.has_answered or not _WRONG_ADDRESS.match(reason)
             raise failure from error
 
     def read_result(self, response: httpx2.Response, content: bytes) -> T:
@@ -321,7 +321,7 @@ class Call(Generic[T]):
         pause_s = retry_after_s + random.uniform(step_s / 2, step_s)  # noqa: S311
         is_late = time.monotonic() + pause_s > self._deadline
         is_too_long = retry_after_s > limits["max_retry_after_s"]
-        if is_late or is_too_long or not error.may_pass or self.attempt >= limits["attempts"]:
+        if is_late or is_too_long or not error.is_temporary or self.attempt >= limits["attempts"]:
             raise self._add_key_and_cursor(error)
         self.attempt += 1
         log.warning(

@@ -17,13 +17,13 @@ class AnimalStoreError(Exception):
             animal is added only once.
         cursor: The cursor of the page that could not be read, to resume the list at this page; None
             for the first page.
-        may_pass: Whether the same request may succeed later.
+        is_temporary: Whether the same request may succeed later.
         retry_after_s: The wait that the service asked for, in seconds; None if it asked for none.
     """
 
     idempotency_key: str | None = None
     cursor: str | None = None
-    may_pass = False
+    is_temporary = False
     retry_after_s: float | None = None
 
     def __init__(self, message: str) -> None:
@@ -33,7 +33,7 @@ class AnimalStoreError(Exception):
 class NoResponseError(AnimalStoreError):
     """The service was unreachable or too slow, or the call got no slot of `max_in_flight`."""
 
-    may_pass = True
+    is_temporary = True
 
 
 class InvalidResponseError(AnimalStoreError):
@@ -93,13 +93,13 @@ class IdempotencyKeyReusedError(ApiError):
 class TooManyRequestsError(ApiError):
     """429: the caller exceeds a limit."""
 
-    may_pass = True
+    is_temporary = True
 
 
 class ServerError(ApiError):
     """5xx: the service cannot answer now."""
 
-    may_pass = True
+    is_temporary = True
 
 
 _CLASSES: dict[int, type[ApiError]] = {
