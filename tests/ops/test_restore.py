@@ -1,4 +1,4 @@
-"""Plans of repairs, and what they restore; tests/reliability/test_repair.py has random ones."""
+"""Plans of repairs, and what they restore."""
 
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -89,16 +89,19 @@ def test_plan_lists_and_prints_each_item_that_is_missing_from_the_table(
     clock.sleep.assert_called_with(10 / 1500)
 
 
+@pytest.mark.parametrize("mia_created_at", [1_000_005, 1_000_006])
 def test_changed_animal_and_its_missing_idempotency_record_are_restored(
-    stage: Stage, capsys: pytest.CaptureFixture[str]
+    stage: Stage, capsys: pytest.CaptureFixture[str], mia_created_at: int
 ) -> None:
+    mia = MIA | {"createdAt": mia_created_at}
+    put("copy", mia)
     put("animals", COUNTER, DAMAGED_MIA)
     plan(stage, "copy")
 
     apply(stage, PLAN)
     apply(stage, PLAN)
 
-    assert items("animals") == [COUNTER, RECORD_OF_MIA, MIA]
+    assert items("animals") == [COUNTER, RECORD_OF_MIA, mia]
     assert "aws dynamodb delete-table --table-name copy\n" in capsys.readouterr().out
 
 
