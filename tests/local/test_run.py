@@ -158,16 +158,13 @@ def test_aws_settings_of_the_user_cannot_direct_requests_to_aws(tmp_path: Path) 
 
 
 def test_service_keeps_its_api_key_until_the_key_is_revoked(tmp_path: Path) -> None:
-    file = tmp_path / "api-key"
-    command(tmp_path, "run")
-    key = file.read_text()
-    command(tmp_path, "run")
-    assert file.read_text() == key
+    with layer_copy(), open_store(DataFolder(tmp_path), load_template()) as service:
+        key = service.api_key()
+        assert service.api_key() == key
 
-    command(tmp_path, "keys", "revoke", key.strip())
+        command(tmp_path, "keys", "revoke", key)
 
-    command(tmp_path, "run")
-    assert file.read_text() != key
+        assert service.api_key() != key
 
 
 @pytest.mark.slow
