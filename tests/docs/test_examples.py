@@ -27,7 +27,7 @@ CHECKS = """
 ruff format --check .
 ruff check .
 mypy
-python -m pytest -q -n 2 -m 'not slow' tests/unit tests/contract tests/reliability \
+python -m pytest -q -n 2 -m 'not slow' tests/unit tests/contract \
     tests/template tests/docs tests/clients \
     --deselect tests/unit/test_descriptions.py::test_patch_of_the_worked_example_applies_cleanly
 """

@@ -1,6 +1,6 @@
 """Calls to DynamoDB: stored items, attempts and time limits.
 
-tests/reliability/test_faults.py has every failure of every call.
+test_faults.py has every failure of every call.
 """
 
 import hashlib

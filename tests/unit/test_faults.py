@@ -26,6 +26,8 @@ from tests.support.fault_injection import (
 )
 from tests.support.handlers import SUCCESSES, Response
 
+pytestmark = pytest.mark.usefixtures("clock")
+
 FAULTS = TRANSIENT | UNREADABLE
 ALL_ATTEMPTS = 3
 IDEMPOTENCY_KEY = {"Idempotency-Key": ["order-17"]}
