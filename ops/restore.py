@@ -38,12 +38,15 @@ _MAX_DIGITS = 12
 _RECORD_SECONDS = 24 * 60 * 60
 _PRINTED_EXAMPLES = 10
 """The number of differences that are printed for each category."""
-_RAISE_COUNTER = r"""
-aws dynamodb update-item --table-name TABLE --key '{"pk": {"S": "counter"}, "id": {"N": "0"}}' \
-    --update-expression 'SET #value = :new' --expression-attribute-names '{"#value": "value"}' \
-    --condition-expression 'NOT attribute_type(#value, :n) OR #value < :new OR #value >= :end' \
-    --expression-attribute-values \
-    '{":n": {"S": "N"}, ":new": {"N": "NEW"}, ":end": {"N": "1000000000000"}}'
+_RAISE_COUNTER = """
+aws dynamodb update-item --cli-input-json '{
+    "TableName": "TABLE", "Key": {"pk": {"S": "counter"}, "id": {"N": "0"}},
+    "UpdateExpression": "SET #value = :new", "ExpressionAttributeNames": {"#value": "value"},
+    "ConditionExpression": "NOT attribute_type(#value, :n) OR #value < :new OR #value >= :end",
+    "ExpressionAttributeValues": {
+        ":n": {"S": "N"}, ":new": {"N": "NEW"}, ":end": {"N": "1000000000000"}
+    }
+}'
 """
 
 
