@@ -22,7 +22,6 @@ from tests.support.fault_injection import (
     FaultyStore,
     answering,
     cancelled,
-    error,
 )
 from tests.support.handlers import Response
 from tests.support.in_process import layer_copy
@@ -49,22 +48,6 @@ def set_counter(last_id: int) -> None:
     """Set the last id assigned, so that the next creation gets the id after it."""
     counter = {"pk": {"S": "counter"}, "id": {"N": "0"}, "value": {"N": str(last_id)}}
     handlers.ask("PutItem", handlers.ANIMALS, Item=counter)
-
-
-@pytest.mark.parametrize(
-    "transient",
-    [
-        error(400, "RequestLimitExceeded"),
-        error(400, "TransactionInProgressException"),
-        error(500, "SomethingNewException"),
-    ],
-)
-def test_transient_error_in_all_three_attempts_leads_to_503(
-    transient: Fault, store: FaultyStore
-) -> None:
-    store.fail("Query", transient, transient, transient)
-
-    assert handlers.send("list-200").status == 503
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ CUT_OFF_RESPONSE = answering(
 EXPIRES_AS_TEXT = answering(
     200, b'{"Item": {"label": {"S": "x"}, "expires": {"S": "Confidential"}}}'
 )
+TRANSACTION_IN_PROGRESS = error(400, "TransactionInProgressException")
 THROTTLED_TABLE = error(
     400,
     "ThrottlingException",
@@ -63,6 +64,9 @@ def test_204_response_has_an_empty_body_and_no_content_type() -> None:
     [
         ("GetItem", EXPIRES_AS_TEXT, "WARNING", "'expires', 'N'"),
         ("UpdateItem", THROTTLED_TABLE, "WARNING", "TableWriteMaxOnDemandThroughput"),
+        ("UpdateItem", error(400, "RequestLimitExceeded"), "WARNING", "RequestLimit"),
+        ("UpdateItem", error(500, "SomethingNew"), "WARNING", "SomethingNew"),
+        ("TransactWriteItems", TRANSACTION_IN_PROGRESS, "WARNING", "InProgress"),
         ("TransactWriteItems", THROTTLED_TRANSACTION, "WARNING", "exceeds its limit"),
         ("TransactWriteItems", DENIED, "ERROR", "AccessDenied"),
         ("TransactWriteItems", CUT_OFF_RESPONSE, "WARNING", "truncated or corrupt"),
@@ -86,6 +90,8 @@ def test_cause_of_a_failure_is_logged_without_secrets_and_hidden_from_clients(
     assert failure["timestamp"].endswith("+00:00")
     assert failure["request_id"] == request["request_id"]
     assert failure["extended_request_id"] == request["extended_request_id"]
+    # The deployment alarms count the version's errors, also those of an unreachable store.
+    assert request["Version"] == "$LATEST"
     for secret in SECRETS:
         assert secret not in response.text + response.log
 

@@ -65,18 +65,6 @@ def test_log_line_of_a_failed_request_has_all_fields_and_metrics(
     }
 
 
-def test_unreachable_store_is_counted_as_an_error_of_the_function_version(
-    monkeypatch: pytest.MonkeyPatch, store: FaultyStore
-) -> None:
-    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_VERSION", "7")
-    store.fail("Query", LOST_REQUEST, LOST_REQUEST, LOST_REQUEST)
-
-    _, line = handlers.send("list-200").lines
-
-    assert (line["Code"], line["Version"]) == ("service_unavailable", "7")
-    assert metric("Errors", "Version") in line["_aws"]["CloudWatchMetrics"]
-
-
 def test_only_the_first_request_of_an_environment_is_logged_as_a_cold_start(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
