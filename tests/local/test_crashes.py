@@ -4,17 +4,14 @@ import random
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 
 import httpx2
 import pytest
+from animal_store_client import Client
 
-from tests.support.handlers import pets
 from tests.support.processes import run_service
-from tools.local.folder import DataFolder
-from tools.local.store import Database
 
 KILLS, CLIENTS = 10, 32
 
@@ -48,10 +45,13 @@ def test_service_that_is_killed_neither_loses_nor_duplicates_animals(
             time.sleep(random.uniform(0.3, 1))
             service.process.kill()
             unanswered_names = list(writing)
-    with closing(Database(DataFolder(tmp_path).database)) as database:
-        listing = pets(database)
+    with (
+        run_service(tmp_path) as service,
+        Client(service.base_url, service.api_key) as client,
+    ):
+        listing = [*client.pets()]
 
-    stored_ids = {pet["name"]: pet["id"] for pet in listing}
+    stored_ids = {pet.name: pet.id for pet in listing}
     assert len({*stored_ids.values()}) == len(stored_ids) == len(listing)
     assert len(created_ids) > KILLS
     assert created_ids.items() <= stored_ids.items()

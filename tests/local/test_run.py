@@ -172,7 +172,12 @@ def test_service_on_dynamodb_local_passes_the_contract_suite(tmp_path: Path) -> 
     with (
         dynamodb_local.serve() as endpoint,
         layer_copy(),
-        mock.patch.dict("tools.local.service._SDK_SETTINGS", AWS_ENDPOINT_URL=endpoint),
+        # The SDK repeats the first request until DynamoDB Local listens.
+        mock.patch.dict(
+            "tools.local.service._SDK_SETTINGS",
+            AWS_ENDPOINT_URL=endpoint,
+            AWS_MAX_ATTEMPTS="10",
+        ),
         # Without the embedded store, requests reach the endpoint.
         mock.patch("tools.local.service.answer_new_clients", nullcontext),
         open_store(DataFolder(tmp_path), load_template()) as store,

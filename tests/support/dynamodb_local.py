@@ -14,7 +14,7 @@ from tests.support.processes import install_npm_packages
 
 @contextmanager
 def serve() -> Iterator[str]:
-    """Run DynamoDB Local until the end of the block; yield its URL."""
+    """Run DynamoDB Local until the end of the block; yield its URL before it listens there."""
     modules = install_npm_packages("dynamodb-local", "java")
     folder = modules / "amplify-dynamodb-simulator/emulator"
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -31,7 +31,6 @@ def serve() -> Iterator[str]:
     main = ["org.eclipse.jetty.xml.XmlConfiguration", str(configuration)]
     with subprocess.Popen(["java", *options, *main], cwd=folder) as process:
         try:
-            # Do not wait until it listens: the SDK repeats a refused request for 25 seconds.
             yield f"http://127.0.0.1:{port}"
         finally:
             process.kill()

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Mapping
-from contextlib import redirect_stdout
+from contextlib import ExitStack, redirect_stdout
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -18,13 +18,13 @@ from boto3.dynamodb.types import TypeDeserializer
 
 from tools import ROOT
 from tools.key_table import EXAMPLE_KEY
-from tools.local import service
 from tools.local.events import add_pets
-from tools.local.gateway import import_handlers
-from tools.local.store import Database, answer_new_clients, create_tables
-from tools.local.template import REGION
+from tools.local.folder import DataFolder
+from tools.local.gateway import load_handlers
+from tools.local.service import load_template, open_store
+from tools.local.store import Database
 
-TEMPLATE = service.load_template(stage="staging")
+TEMPLATE = load_template("staging")
 ANIMALS = TEMPLATE.tables["AnimalsTable"]["TableName"]
 API_KEYS = TEMPLATE.tables["ApiKeysTable"]["TableName"]
 EVENTS = {
@@ -33,16 +33,13 @@ EVENTS = {
 }
 SUCCESSES = [name for name in EVENTS if "-20" in name]
 
-# The SDK uses no settings of this machine.
-for variable in [name for name in os.environ if name.startswith("AWS_")]:
-    del os.environ[variable]
-os.environ.update(
-    TEMPLATE.environment,
-    AWS_DEFAULT_REGION=REGION,
-    AWS_ACCESS_KEY_ID="testing",
-    AWS_SECRET_ACCESS_KEY="testing",
-)
-del os.environ["AWS_CA_BUNDLE"]  # only the built layer has the file
+_STACK = ExitStack()  # folder and store stay open until the process ends
+_DATA = _STACK.enter_context(tempfile.TemporaryDirectory())
+SERVICE = _STACK.enter_context(open_store(DataFolder(Path(_DATA)), TEMPLATE))
+"""The service of this process, with its one store."""
+DATABASE = SERVICE.database
+# moto answers only requests to AWS's own addresses, and npm may need a proxy.
+del os.environ["AWS_ENDPOINT_URL"], os.environ["no_proxy"]
 
 Event = dict[str, Any]
 
@@ -76,7 +73,7 @@ def function_of(event: Event) -> str:
 @cache
 def load() -> Mapping[str, Any]:
     """Import the layer and the functions; return each function's handler."""
-    return import_handlers(TEMPLATE)
+    return load_handlers(TEMPLATE)
 
 
 # Every request gets this stdout, because the logger keeps the stdout of the first failure.
@@ -109,34 +106,6 @@ def send(
     return invoke(function_of(event), event, seconds)
 
 
-_FOLDER = tempfile.TemporaryDirectory()
-DATABASE = Database(Path(_FOLDER.name) / "store.sqlite")
-"""The one store of this process."""
-
-
-@cache
-def client() -> Any:
-    """Return a client of the SDK that the store answers."""
-    with answer_new_clients(DATABASE.answer):
-        return service.client()
-
-
-@cache
-def _content() -> sqlite3.Connection:
-    """Return a database with the template's tables and the events' key and animals."""
-    create_tables(client(), TEMPLATE.tables.values())
-    add_key(EXAMPLE_KEY)
-    add_pets(client(), ANIMALS)
-    content = sqlite3.connect(":memory:")
-    DATABASE._connection.backup(content)
-    return content
-
-
-def empty_store() -> None:
-    """Reset the store to the template's tables and the events' key and animals."""
-    _content().backup(DATABASE._connection)
-
-
 def ask(
     operation: str, table: str, *, database: Database = DATABASE, **parameters: Any
 ) -> Any:
@@ -158,17 +127,28 @@ def add_key(key: str, **members: Any) -> None:
     ask("PutItem", API_KEYS, Item=item | members)
 
 
-def items(partition: str = "", database: Database = DATABASE) -> list[Any]:
+def items(partition: str = "") -> list[Any]:
     """Return the items of the animals' table whose partition key begins with this text."""
-    response = ask("Scan", ANIMALS, database=database)
+    response = ask("Scan", ANIMALS)
     return [item for item in response["Items"] if item["pk"]["S"].startswith(partition)]
 
 
-def pets(database: Database = DATABASE) -> list[Any]:
+def pets() -> list[Any]:
     """Return every animal as the service should return it."""
     deserialize = TypeDeserializer().deserialize
     animals = []
-    for item in items("pet", database):
+    for item in items("pet"):
         members = item.keys() - {"pk", "createdAt", "createdBy", "token"}
         animals.append({name: deserialize(item[name]) for name in members})
     return animals
+
+
+add_key(EXAMPLE_KEY)
+add_pets(SERVICE.dynamodb, ANIMALS)
+_CONTENT = sqlite3.connect(":memory:")
+DATABASE._connection.backup(_CONTENT)
+
+
+def empty_store() -> None:
+    """Reset the store to the template's tables and the events' key and animals."""
+    _CONTENT.backup(DATABASE._connection)

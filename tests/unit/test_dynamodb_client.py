@@ -26,7 +26,6 @@ from tests.support.fault_injection import (
 from tests.support.handlers import Response
 from tests.support.in_process import layer_copy
 from tools.key_table import EXAMPLE_KEY
-from tools.local.gateway import load_handlers
 
 pytestmark = pytest.mark.usefixtures("store")
 
@@ -81,7 +80,7 @@ def test_dynamodb_is_called_only_if_the_call_can_end_within_the_invocation(
 def test_dynamodb_client_has_timeouts_of_1_s_to_connect_and_2_s_to_read() -> None:
     with layer_copy(), mock.patch.object(URLLib3Session, "__init__") as init:
         init.return_value = None
-        load_handlers(handlers.TEMPLATE)
+        handlers.SERVICE.gateway()
 
     assert init.call_args.kwargs["timeout"] == (1, 2)
 

@@ -3,7 +3,6 @@
 import json
 import re
 from datetime import datetime
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from tests.support.fault_injection import LOST_REQUEST, FaultyStore
 from tests.support.in_process import layer_copy
 from tools import ROOT
 from tools.key_table import EXAMPLE_KEY
-from tools.local.gateway import load_handlers
 
 
 def metric(name: str, dimension: str) -> dict[str, Any]:
@@ -68,11 +66,10 @@ def test_log_line_of_a_failed_request_has_all_fields_and_metrics(
 def test_only_the_first_request_of_an_environment_is_logged_as_a_cold_start(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    context = SimpleNamespace(get_remaining_time_in_millis=lambda: 10_000)
     with layer_copy():
-        list_pets = load_handlers(handlers.TEMPLATE)["ListPetsFunction"]
-        list_pets(handlers.EVENTS["list-401"], context)
-        list_pets(handlers.EVENTS["list-401"], context)
+        gateway = handlers.SERVICE.gateway()
+        gateway.invoke("ListPetsFunction", handlers.EVENTS["list-401"])
+        gateway.invoke("ListPetsFunction", handlers.EVENTS["list-401"])
 
     first, second = map(json.loads, capsys.readouterr().out.splitlines())
     assert first["ColdStart"] == 1

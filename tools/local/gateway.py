@@ -64,11 +64,6 @@ def load_handlers(template: Template) -> dict[str, Handler]:
     for name in [*sys.modules]:
         if name.partition(".")[0] == "animal_store":
             del sys.modules[name]
-    return import_handlers(template)
-
-
-def import_handlers(template: Template) -> dict[str, Handler]:
-    """Import each function's handler; return the handlers by the functions' logical ids."""
     handlers = {}
     for name, function in template.functions.items():
         sys.path.insert(0, str(function.code))
