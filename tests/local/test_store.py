@@ -1,15 +1,18 @@
 """The local store: its file, its responses, and the requests that it refuses."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
-from tests.support.handlers import ANIMALS, TEMPLATE, ask, empty_store, items
+from tests.support.handlers import ANIMALS, SDK, SERVICE, empty_store, items
 from tools import CommandError
-from tools.local.store import Database
+from tools.local.service import client
+from tools.local.store import Database, answer_new_clients
 
 COUNTER: Any = {"pk": {"S": "counter"}, "id": {"N": "0"}}
 VALUES = {"ExpressionAttributeValues": {":one": {"N": "1"}}}
@@ -20,24 +23,24 @@ def _empty_store() -> None:
     empty_store()
 
 
-def test_concurrent_increments_through_two_connections_are_all_counted(
-    tmp_path: Path,
-) -> None:
-    def count(store: Database) -> int:
-        update = {"Key": COUNTER, "UpdateExpression": "ADD n :one", **VALUES}
-        returned = {"ReturnValues": "UPDATED_NEW"}
-        response = ask("UpdateItem", ANIMALS, database=store, **update, **returned)
+def test_concurrent_increments_through_two_connections_are_all_counted() -> None:
+    def count(sdk: Any) -> int:
+        response = sdk.update_item(
+            TableName=ANIMALS,
+            Key=COUNTER,
+            UpdateExpression="ADD n :one",
+            ReturnValues="UPDATED_NEW",
+            **VALUES,
+        )
         return int(response["Attributes"]["n"]["N"])
 
-    path = tmp_path / "new/folder/store"
     with (
-        closing(Database(path)) as store,
-        closing(Database(path)) as other,
+        closing(Database(SERVICE.folder.database)) as database,
         ThreadPoolExecutor(16) as threads,
     ):
-        table = TEMPLATE.tables["AnimalsTable"]
-        ask("CreateTable", ANIMALS, database=store, **table)
-        numbers = threads.map(count, [store, other] * 100)
+        with answer_new_clients(database.answer):
+            other = client()
+        numbers = threads.map(count, [SDK, other] * 100)
 
     assert sorted(numbers) == [*range(1, 201)]
 
@@ -56,42 +59,42 @@ def test_file_that_is_not_a_database_is_refused_and_not_changed(tmp_path: Path) 
     ("operation", "parameters", "message"),
     [
         (
-            "DeleteTable",
+            "delete_table",
             {},
             "The local store does not support the operation DeleteTable: ",
         ),
         (
-            "Query",
+            "query",
             {"ScanIndexForward": False},
             "the parameter ScanIndexForward of Query",
         ),
         (
-            "Query",
+            "query",
             {"IndexName": "by-status", "ConsistentRead": True},
             "Consistent reads are not supported on global indexes",
         ),
         (
-            "Query",
+            "query",
             {"KeyConditionExpression": "id = :one", **VALUES},
             "Query condition missed key schema element: ['pk', 'id']",
         ),
         (
-            "UpdateItem",
+            "update_item",
             {"Key": COUNTER, "UpdateExpression": "SET status = :one", **VALUES},
             "Attribute name is a reserved keyword; reserved keyword: status",
         ),
         (
-            "UpdateItem",
+            "update_item",
             {"Key": COUNTER, "UpdateExpression": "REMOVE n"},
             "the update REMOVE n",
         ),
         (
-            "DeleteItem",
+            "delete_item",
             {"Key": COUNTER, "ConditionExpression": "n < :one", **VALUES},
             "the condition 'n < :one'",
         ),
         (
-            "DeleteItem",
+            "delete_item",
             {
                 "Key": COUNTER,
                 "ConditionExpression": "id <= :one AND id = :one",
@@ -100,12 +103,12 @@ def test_file_that_is_not_a_database_is_refused_and_not_changed(tmp_path: Path) 
             "The conditional request failed",
         ),
         (
-            "DeleteItem",
+            "delete_item",
             {"Key": COUNTER, **VALUES},
             "Names and values must match those used in {}",
         ),
         (
-            "DeleteItem",
+            "delete_item",
             {"Key": COUNTER, "ReturnValues": "ALL_OLD"},
             "the value ALL_OLD of ReturnValues",
         ),
@@ -116,9 +119,9 @@ def test_refused_request_gets_an_explanation_and_changes_nothing(
 ) -> None:
     before = items()
 
-    response = ask(operation, ANIMALS, **parameters)
+    with pytest.raises(ClientError, match=re.escape(message)):
+        getattr(SDK, operation)(TableName=ANIMALS, **parameters)
 
-    assert message in response["message"]
     assert items() == before
 
 
@@ -131,34 +134,30 @@ def put_new(partition: str) -> dict[str, Any]:
 
 
 def test_transaction_writes_nothing_if_one_of_its_conditions_fails() -> None:
-    response = ask(
-        "TransactWriteItems",
-        ANIMALS,
-        ClientRequestToken="1",
-        TransactItems=[put_new("new"), put_new("counter")],
-    )
+    with pytest.raises(SDK.exceptions.TransactionCanceledException) as error:
+        SDK.transact_write_items(
+            ClientRequestToken="1",
+            TransactItems=[put_new("new"), put_new("counter")],
+        )
 
     reasons = [{"Code": "None"}, {"Code": "ConditionalCheckFailed"}]
-    assert response["CancellationReasons"] == reasons
+    assert error.value.response["CancellationReasons"] == reasons
     assert items("new") == []
 
 
 def test_transaction_repeated_with_the_same_token_succeeds() -> None:
-    transaction: Any = {"ClientRequestToken": "1", "TransactItems": [put_new("new")]}
-
     for _ in range(2):
-        assert ask("TransactWriteItems", ANIMALS, **transaction) == {}
+        SDK.transact_write_items(ClientRequestToken="1", TransactItems=[put_new("new")])
 
 
 def test_query_of_an_index_returns_a_sorted_page_and_the_last_evaluated_key() -> None:
     for partition, number in [("other", "10"), ("pet", "-3"), ("pet", "-30")]:
         key = {"pk": {"S": partition}, "id": {"N": number}}
         item = key | {"status": {"S": "new"}}
-        ask("PutItem", ANIMALS, Item=item)
+        SDK.put_item(TableName=ANIMALS, Item=item)
 
-    page = ask(
-        "Query",
-        ANIMALS,
+    page = SDK.query(
+        TableName=ANIMALS,
         IndexName="by-status",
         KeyConditionExpression="#status = :new",
         ExpressionAttributeNames={"#status": "status"},

@@ -8,7 +8,7 @@ from animal_store import api_key
 
 from ops import keys as command
 from ops.stage import Stage
-from tests.support.handlers import API_KEYS, SERVICE, empty_store
+from tests.support.handlers import API_KEYS, SDK, empty_store
 from tools.key_table import EXAMPLE_KEY, KeyAdministrationError, KeyRecord, KeyTable
 
 EXAMPLE_ID = api_key.digest(EXAMPLE_KEY)[:12]
@@ -20,7 +20,7 @@ BOBS_KEY = KeyRecord("a" * 64, "bob", created=1)
 def keys(monkeypatch: pytest.MonkeyPatch) -> KeyTable:
     """Give each stage a table that has only the example key; alice issues and revokes keys."""
     empty_store()
-    table = KeyTable(SERVICE.dynamodb, API_KEYS, lambda: ARN)
+    table = KeyTable(SDK, API_KEYS, lambda: ARN)
     monkeypatch.setattr(Stage, "keys", lambda _: table)
     return table
 

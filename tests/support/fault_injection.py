@@ -139,8 +139,7 @@ class FaultyStore:
         operation = event_name.rpartition(".")[2]
         parameters = json.loads(request.body)  # type: ignore[arg-type]
         self.calls.append((operation, parameters))
-        sdk: Any = handlers.SERVICE.dynamodb.meta.service_model
-        model = sdk.operation_model(operation)
+        model = handlers.SDK.meta.service_model.operation_model(operation)
         report = ParamValidator().validate(parameters, model.input_shape)
         assert not report.has_errors(), report.generate_report()
         faults = self.faults.get(operation)

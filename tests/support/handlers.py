@@ -14,7 +14,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from animal_store import api_key
-from boto3.dynamodb.types import TypeDeserializer
 
 from tools import ROOT
 from tools.key_table import EXAMPLE_KEY
@@ -22,7 +21,6 @@ from tools.local.events import add_pets
 from tools.local.folder import DataFolder
 from tools.local.gateway import load_handlers
 from tools.local.service import load_template, open_store
-from tools.local.store import Database
 
 TEMPLATE = load_template("staging")
 ANIMALS = TEMPLATE.tables["AnimalsTable"]["TableName"]
@@ -38,6 +36,7 @@ _DATA = _STACK.enter_context(tempfile.TemporaryDirectory())
 SERVICE = _STACK.enter_context(open_store(DataFolder(Path(_DATA)), TEMPLATE))
 """The service of this process, with its one store."""
 DATABASE = SERVICE.database
+SDK: Any = SERVICE.dynamodb
 # moto answers only requests to AWS's own addresses, and npm may need a proxy.
 del os.environ["AWS_ENDPOINT_URL"], os.environ["no_proxy"]
 
@@ -106,17 +105,6 @@ def send(
     return invoke(function_of(event), event, seconds)
 
 
-def ask(
-    operation: str, table: str, *, database: Database = DATABASE, **parameters: Any
-) -> Any:
-    """Send a request to a store without the SDK; return the response."""
-    body = json.dumps({"TableName": table, **parameters})
-    request: Any = SimpleNamespace(url="", body=body)
-    return json.loads(
-        database.answer(f"before-send.dynamodb.{operation}", request).text
-    )
-
-
 def add_key(key: str, **members: Any) -> None:
     """Add a key to the key table; `members` are more attributes of its record."""
     item = {
@@ -124,27 +112,17 @@ def add_key(key: str, **members: Any) -> None:
         "label": {"S": "tests"},
         "created": {"N": "1764892800"},
     }
-    ask("PutItem", API_KEYS, Item=item | members)
+    SDK.put_item(TableName=API_KEYS, Item=item | members)
 
 
 def items(partition: str = "") -> list[Any]:
     """Return the items of the animals' table whose partition key begins with this text."""
-    response = ask("Scan", ANIMALS)
-    return [item for item in response["Items"] if item["pk"]["S"].startswith(partition)]
-
-
-def pets() -> list[Any]:
-    """Return every animal as the service should return it."""
-    deserialize = TypeDeserializer().deserialize
-    animals = []
-    for item in items("pet"):
-        members = item.keys() - {"pk", "createdAt", "createdBy", "token"}
-        animals.append({name: deserialize(item[name]) for name in members})
-    return animals
+    items = SDK.scan(TableName=ANIMALS)["Items"]
+    return [item for item in items if item["pk"]["S"].startswith(partition)]
 
 
 add_key(EXAMPLE_KEY)
-add_pets(SERVICE.dynamodb, ANIMALS)
+add_pets(SDK, ANIMALS)
 _CONTENT = sqlite3.connect(":memory:")
 DATABASE._connection.backup(_CONTENT)
 

@@ -47,7 +47,7 @@ def test_events_and_store_failures_produce_each_documented_status_and_example(
 
 def test_pet_status_stored_by_a_newer_version_is_returned_unchanged() -> None:
     pet = handlers.items("pet")[0] | {"status": {"S": "adopted"}}
-    handlers.ask("PutItem", handlers.ANIMALS, Item=pet)
+    handlers.SDK.put_item(TableName=handlers.ANIMALS, Item=pet)
 
     response = handlers.send("list-200")
 
