@@ -122,7 +122,7 @@ def items(partition: str = "") -> list[Any]:
 
 
 add_key(EXAMPLE_KEY)
-add_pets(SDK, ANIMALS)
+add_pets(SERVICE)
 _CONTENT = sqlite3.connect(":memory:")
 DATABASE._connection.backup(_CONTENT)
 

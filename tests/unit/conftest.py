@@ -1,8 +1,13 @@
 """Fixtures for the unit tests: an embedded store with the template's tables, no network."""
 
-import pytest
+import time
+from typing import Any
 
-from tests.support.clock import Clock, install_clock
+import pytest
+from botocore.retries.quota import RetryQuota
+from botocore.retries.standard import ExponentialBackoff, RetryContext
+
+from tests.support.clock import CLOCK, Clock
 from tests.support.fault_injection import STORE, FaultyStore
 
 
@@ -13,8 +18,19 @@ def _no_network(socket_disabled: None) -> None:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The clock of layer and SDK, which only a test or a pause moves."""
-    return install_clock(monkeypatch)
+    """Install the clock; make the SDK's pauses the longest possible, and its retries unlimited."""
+    CLOCK.pauses.clear()
+    for name in ("time", "monotonic", "sleep"):
+        monkeypatch.setattr(time, name, getattr(CLOCK, name))
+    delay_amount = ExponentialBackoff.delay_amount
+
+    def longest(backoff: Any, context: RetryContext) -> float:
+        monkeypatch.setattr(backoff, "_random", lambda: 1.0)
+        return delay_amount(backoff, context)
+
+    monkeypatch.setattr(ExponentialBackoff, "delay_amount", longest)
+    monkeypatch.setattr(RetryQuota, "acquire", lambda *_: True)
+    return CLOCK
 
 
 @pytest.fixture

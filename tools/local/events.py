@@ -8,7 +8,7 @@ from contextlib import redirect_stdout, suppress
 from http import HTTPStatus
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from animal_store import api_key
@@ -21,22 +21,20 @@ from tools.local.gateway import Gateway
 from tools.local.service import LocalService, examples, load_template, open_store
 from tools.local.template import Template
 
-if TYPE_CHECKING:
-    from types_boto3_dynamodb import DynamoDBClient
-
 _ANIMAL_COUNT = 5
 
 
-def add_pets(dynamodb: "DynamoDBClient", table: str) -> None:
+def add_pets(service: LocalService) -> None:
     """Add five animals like openapi.yaml's examples, unless the store already has a counter."""
+    table = service.template.tables["AnimalsTable"]["TableName"]
     items = [{"pk": "counter", "id": 0, "value": _ANIMAL_COUNT}]
     for number, example in zip(range(_ANIMAL_COUNT), cycle(examples()), strict=False):
         items.append({"pk": "pet", "id": number + 1, **example})
-    with suppress(dynamodb.exceptions.ConditionalCheckFailedException):
+    with suppress(service.dynamodb.exceptions.ConditionalCheckFailedException):
         for item in items:
             typed_item = TypeSerializer().serialize(item)["M"]
             condition = "attribute_not_exists(pk)"
-            dynamodb.put_item(
+            service.dynamodb.put_item(
                 TableName=table, Item=typed_item, ConditionExpression=condition
             )
 
@@ -53,8 +51,7 @@ def add_examples(gateway: Gateway, service: LocalService) -> None:
     """
     key = KeyRecord(api_key.digest(EXAMPLE_KEY), "events", int(time.time()))
     service.keys().put(key)
-    tables = service.template.tables
-    add_pets(service.dynamodb, tables["AnimalsTable"]["TableName"])
+    add_pets(service)
     # create-422.json repeats the Idempotency-Key of one of these creations, with another animal.
     for creation in ROOT.glob("events/*-201-idempotency-key.json"):
         with redirect_stdout(io.StringIO()):

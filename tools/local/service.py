@@ -12,11 +12,11 @@ from animal_store import api_key
 from botocore.session import Session
 
 from tools import ROOT
-from tools.key_table import KeyRecord, KeyTable
+from tools.key_table import KeyTable
 from tools.local import template as templates
 from tools.local.folder import DataFolder
 from tools.local.gateway import Gateway, load_handlers
-from tools.local.store import Database, answer_new_clients, create_tables
+from tools.local.store import Database, answer_new_clients
 from tools.local.template import REGION, Template
 
 if TYPE_CHECKING:
@@ -84,12 +84,9 @@ class LocalService:
         key = path.read_text("utf-8").strip()
         active = [record.hash for record in keys.all() if record.state == "active"]
         if api_key.digest(key) not in active:
-            key = api_key.generate("test")
+            # The time tells the label from that of a key whose file was removed.
+            key, _ = keys.issue(f"local {time.time():.0f}", "test")
             path.write_text(f"{key}\n", "utf-8")
-            now = int(time.time())
-            keys.put(
-                KeyRecord(api_key.digest(key), "local", now, issuedBy=keys.actor())
-            )
         return key
 
 
@@ -111,5 +108,6 @@ def open_store(folder: DataFolder, template: Template) -> Iterator[LocalService]
     with closing(Database(folder.database)) as database:
         with answer_new_clients(database.answer):
             dynamodb = client()
-        create_tables(dynamodb, template.tables.values())
+        for table in template.tables.values():
+            dynamodb.create_table(**table)  # an existing table keeps its items
         yield LocalService(folder, template, dynamodb, database)

@@ -2,7 +2,8 @@
 
 Each request is one SQLite transaction, which is on disk before the response is returned. The module
 `operations` lists the operations and parameters that the store supports. A request with any
-other operation or parameter gets an error that names this operation or parameter.
+other operation or parameter gets an error that names this operation or parameter. The store never
+deletes expired items.
 """
 
 import json
@@ -22,10 +23,9 @@ from tools.local.expressions import DynamoDBError
 from tools.local.operations import SCHEMA, perform
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from botocore.session import Session
-    from types_boto3_dynamodb import DynamoDBClient
 
 
 class Database:
@@ -90,9 +90,3 @@ def answer_new_clients(answer: "Callable[..., AWSResponse | None]") -> "Iterator
         yield
     finally:
         botocore.unregister_initializer(attach)
-
-
-def create_tables(client: "DynamoDBClient", tables: "Iterable[dict[str, Any]]") -> None:
-    """Create the tables that do not exist; the local store never deletes expired items."""
-    for table in tables:
-        client.create_table(**table)
