@@ -9,7 +9,8 @@ from animal_store import api_key
 from ops import keys as command
 from ops.stage import Stage
 from tests.support.handlers import API_KEYS, SDK, empty_store
-from tools.key_table import EXAMPLE_KEY, KeyAdministrationError, KeyRecord, KeyTable
+from tools import CommandError
+from tools.key_table import EXAMPLE_KEY, KeyRecord, KeyTable
 
 EXAMPLE_ID = api_key.digest(EXAMPLE_KEY)[:12]
 ARN = "arn:aws:sts::123456789012:user/alice"
@@ -33,28 +34,11 @@ def test_only_the_hash_of_an_issued_key_is_stored(keys: KeyTable) -> None:
     assert key not in str(keys.dynamodb.scan(TableName=API_KEYS)["Items"])
 
 
-@pytest.mark.parametrize("label", [" a", "a" * 65, "\x1b[31m", "tests"])
-def test_key_with_an_invalid_or_used_label_is_not_issued(
-    label: str, keys: KeyTable
-) -> None:
-    with pytest.raises(KeyAdministrationError):
+@pytest.mark.parametrize("label", [" a", "a" * 65, "\x1b[31m"])
+def test_key_with_an_invalid_label_is_not_issued(label: str, keys: KeyTable) -> None:
+    with pytest.raises(CommandError):
         keys.issue(label, "test")
     assert len(keys.all()) == 1
-
-
-def test_label_that_a_concurrent_call_has_just_taken_is_refused(
-    keys: KeyTable, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put = KeyTable.put
-
-    def put_after_another_call(table: KeyTable, record: KeyRecord) -> None:
-        put(table, BOBS_KEY)
-        put(table, record)
-
-    monkeypatch.setattr(KeyTable, "put", put_after_another_call)
-    with pytest.raises(KeyAdministrationError, match=BOBS_KEY.id):
-        keys.issue("bob", "test")
-    assert [key.label for key in keys.all()] == ["bob", "tests"]
 
 
 def test_only_keys_issued_to_check_a_stage_have_a_hash_that_begins_with_00(
@@ -62,7 +46,6 @@ def test_only_keys_issued_to_check_a_stage_have_a_hash_that_begins_with_00(
 ) -> None:
     for_check, record = keys.issue("check", "test", is_check=True)
     assert record.id.startswith("00")
-    keys.issue("check", "test", is_check=True)  # while the other is valid
 
     generate = Mock(side_effect=[for_check, "animal_test_another"])
     monkeypatch.setattr("tools.key_table.api_key.generate", generate)
@@ -80,7 +63,6 @@ def test_revoke_accepts_the_key_itself_or_its_id(
     bob, example = keys.all()
     assert bob == BOBS_KEY
     assert (example.state, example.revokedBy) == ("revoked", ARN)
-    keys.issue(example.label, "test")
 
 
 def test_revoking_a_revoked_key_again_changes_nothing(keys: KeyTable) -> None:
@@ -102,10 +84,10 @@ def test_earlier_concurrent_revocation_is_not_overwritten(keys: KeyTable) -> Non
     assert keys.all()[0] == carols
 
 
-@pytest.mark.parametrize("identifier", ["bob", "a" * 11, "animal_test_x", "b" * 12])
+@pytest.mark.parametrize("identifier", ["a" * 11, "b" * 12])
 def test_revoking_an_unknown_key_is_refused(identifier: str, keys: KeyTable) -> None:
     keys.put(BOBS_KEY)
-    with pytest.raises(KeyAdministrationError, match="`list`"):
+    with pytest.raises(CommandError, match="`list`"):
         keys.revoke(identifier)
 
 

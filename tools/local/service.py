@@ -1,7 +1,6 @@
 """The service in this process: its store, its handlers, and an API key for this machine."""
 
 import os
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -75,7 +74,7 @@ class LocalService:
     def keys(self) -> KeyTable:
         """Return the table of API keys."""
         table = self.template.tables["ApiKeysTable"]
-        return KeyTable(self.dynamodb, table["TableName"])
+        return KeyTable(self.dynamodb, table["TableName"], lambda: "a local user")
 
     def api_key(self) -> str:
         """Return this machine's API key; issue a new key first if the key file has no valid key."""
@@ -84,8 +83,7 @@ class LocalService:
         key = path.read_text("utf-8").strip()
         active = [record.hash for record in keys.all() if record.state == "active"]
         if api_key.digest(key) not in active:
-            # The time tells the label from that of a key whose file was removed.
-            key, _ = keys.issue(f"local {time.time():.0f}", "test")
+            key, _ = keys.issue("local", "test")
             path.write_text(f"{key}\n", "utf-8")
         return key
 
