@@ -5,7 +5,7 @@ from unittest.mock import Mock
 import pytest
 from typer.testing import CliRunner
 
-from ops import artifacts, deploy, programs
+from ops import deploy, programs
 from ops.cli import app
 from tools import ROOT
 
@@ -35,15 +35,3 @@ def test_missing_region_or_missing_sam_is_reported_before_anything_is_built(
     monkeypatch.setattr(programs, "SAM", ROOT / "no-sam")
     monkeypatch.delattr(deploy, "build")  # calling it would be an error
     assert str(CliRunner().invoke(app, command).exception) == message
-
-
-def test_rollback_to_a_commit_that_has_no_stored_artifact_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
-    monkeypatch.setattr(artifacts, "list_stored", lambda *_: [])
-    result = CliRunner().invoke(app, "rollback staging 1a2b")
-    assert str(result.exception) == (
-        "0 stored artifacts have a commit that begins with 1a2b; "
-        "to list all: animal-store rollback staging"
-    )

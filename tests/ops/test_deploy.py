@@ -9,7 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from ops.artifacts import write_last_good
+from ops.artifacts import store, write_last_good
 from ops.deploy import check_contract, deploy, rollback
 from ops.stage import DeploymentError, Stage
 from tests.support.aws import Account, pack
@@ -215,7 +215,7 @@ def test_different_artifact_of_a_stored_commit_is_refused(deployed: Account) -> 
     deploy(deployed.stage, pack("zebra"))  # the same bytes
 
 
-def test_rollback_lists_artifacts_newest_first_and_refuses_an_ambiguous_commit(
+def test_rollback_without_a_commit_lists_the_stored_artifacts_newest_first(
     deployed: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monday = datetime(2026, 11, 2, tzinfo=UTC)
@@ -229,5 +229,13 @@ def test_rollback_lists_artifacts_newest_first_and_refuses_an_ambiguous_commit(
     assert capsys.readouterr().out.endswith(
         "2026-11-03 00:00 UTC ape\n2026-11-02 00:00 UTC ant\n"
     )
+
+
+def test_rollback_to_an_unknown_or_ambiguous_commit_is_refused(
+    deployed: Account,
+) -> None:
+    with pytest.raises(DeploymentError, match="0 stored artifacts have a commit"):
+        rollback(deployed.stage, "1a2b")
+    store(deployed.stage, "zoo", b"")
     with pytest.raises(DeploymentError, match="2 stored artifacts have a commit"):
-        rollback(deployed.stage, "a")
+        rollback(deployed.stage, "z")
