@@ -11,7 +11,6 @@ VERSION_PATTERNS = [
     ("template.yaml", r"Runtime: python(.*)"),
     ("template.yaml", r"CompatibleRuntimes: \[python(.*)\]"),
     ("tools/find-python", r"set -- python([\d.]+) "),
-    ("tools/local/sam.py", r"lambda/python:([\d.]+)-"),
     (".github/CONTRIBUTING.md", r"CPython ([\d.]+) to build for AWS"),
 ]
 

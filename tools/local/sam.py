@@ -16,14 +16,14 @@ from tools.local.run import greeting
 from tools.local.service import load_template, open_store
 from tools.local.store_server import serve_store
 from tools.local.template import LAYER, Template, read
-from tools.packaging.targets import HOST_ARCHITECTURE
+from tools.packaging.targets import HOST_ARCHITECTURE, PYTHON
 
 BUILD = ROOT / ".aws-sam/local"
 """The folder of the layer, and of the files that samconfig.toml names for `sam local`."""
 # The name by which containers reach the store. A function that cannot reach the store logs this
 # name.
 STORE_HOST = "store-of-make-sam-local"
-_IMAGE = f"public.ecr.aws/lambda/python:3.13-{HOST_ARCHITECTURE}"
+_IMAGE = f"public.ecr.aws/lambda/python:{PYTHON}-{HOST_ARCHITECTURE}"
 # When sam ends, it leaves responses of the container engine open. Without this hook, Python 3.13
 # would print a traceback for each of these responses.
 _SAM = """\
