@@ -21,8 +21,6 @@ _WORDS = (
     ("(Animal|Pet)(?=s?(?![a-z]))", str.capitalize),
     ("(ANIMAL|(?<![A-Z])PET)(?=S?(?![A-Z]))", str.upper),
 )
-# ruff sorts the imports in Python files by the new names. This pattern finds imports in README.md.
-_IMPORTS = re.compile(r"(?m)^(from \w+_store\.\w+ import [^(\n]*\n)+")
 
 
 def create_starter(name: str, folder: Path) -> None:
@@ -67,7 +65,7 @@ def _write(tree: Path, name: str) -> None:
         # A name of up to twelve letters makes lines longer than this project's limit.
         text = text.replace("max-line-length = 100", "max-line-length = 160")
         text = text.replace(example_cursor("pet"), example_cursor(name))
-        target.write_text(_IMPORTS.sub(_sort_lines, rename(text, name)), "utf-8")
+        target.write_text(rename(text, name), "utf-8")
 
 
 def example_cursor(partition: str) -> str:
@@ -96,11 +94,6 @@ def rename(text: str, name: str) -> str:
         text = re.sub(pattern, case(name), text)
     article = r"\1n\2" if name[0] in "aeiou" else r"\1\2"
     return re.sub(rf"(?i)\b(a)n?( [`*]*{name})", article, text)
-
-
-def _sort_lines(imports: re.Match[str]) -> str:
-    """Sort the lines of an import block."""
-    return "".join(sorted(imports[0].splitlines(keepends=True)))
 
 
 if __name__ == "__main__":
