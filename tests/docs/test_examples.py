@@ -11,7 +11,12 @@ from animal_store_client import Client
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from tests.support.processes import RunningService, link_node_modules, run
+from tests.support.processes import (
+    RunningService,
+    clone_checkout,
+    link_node_modules,
+    run,
+)
 from tests.support.scripted_server import reply, rounds_with_a_late_animal, serve
 from tools import ROOT
 
@@ -120,9 +125,7 @@ def test_checks_and_tests_pass_after_the_worked_example_is_applied(
     tmp_path: Path,
 ) -> None:
     folder = tmp_path / "clone"
-    run("git", "clone", "--quiet", ROOT, folder, cwd=ROOT)
-    for name in (".venv", ".tools"):
-        (folder / name).symlink_to(ROOT / name)
+    clone_checkout(folder)
     # The tests search the files that git tracks.
     patch = "docs/examples/color.patch"
     run("git", "apply", "-C1", "--index", patch, cwd=folder)

@@ -114,6 +114,13 @@ def run(
     return result.stdout
 
 
+def clone_checkout(folder: Path) -> None:
+    """Clone the commit into a folder that shares `.venv` and `.tools` with this checkout."""
+    run("git", "clone", "--quiet", ROOT, folder, cwd=ROOT)
+    for name in (".venv", ".tools"):
+        (folder / name).symlink_to(ROOT / name)
+
+
 def install_npm_packages(name: str, *programs: str) -> Path:
     """Install the packages of a folder of `tools/locks/`; return their `node_modules`.
 
