@@ -3,7 +3,8 @@
 import re
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -111,7 +112,7 @@ class KeyTable:
         return key, record
 
     def revoke(self, identifier: str) -> KeyRecord:
-        """Revoke a key for good, given the key itself or its id."""
+        """Revoke a key for good, given the key itself or its id; return its record until then."""
         if api_key.is_well_formed(identifier):
             identifier = api_key.digest(identifier)
         records = [key for key in self.all() if identifier in {key.id, key.hash}]
@@ -120,24 +121,19 @@ class KeyTable:
                 f"{len(records)} keys match: give the key, or its id from `list`."
             )
         (record,) = records
-        now, actor = int(time.time()), self.actor()
-        try:
+        # An earlier revocation, even one by another call at the same time, is not overwritten.
+        with suppress(self.dynamodb.exceptions.ConditionalCheckFailedException):
             self.dynamodb.update_item(
                 TableName=self.name,
                 Key={"hash": {"S": record.hash}},
                 UpdateExpression="SET revoked = :now, revokedBy = :actor",
                 ConditionExpression="attribute_not_exists(revoked)",
                 ExpressionAttributeValues={
-                    ":now": {"N": str(now)},
-                    ":actor": {"S": actor},
+                    ":now": {"N": str(int(time.time()))},
+                    ":actor": {"S": self.actor()},
                 },
-                ReturnValuesOnConditionCheckFailure="ALL_OLD",
             )
-        except self.dynamodb.exceptions.ConditionalCheckFailedException as error:
-            # The key was revoked earlier, or by another call at the same time.
-            response: Any = error.response
-            return _record(response["Item"])
-        return replace(record, revoked=now, revokedBy=actor)
+        return record
 
 
 def _record(item: Any) -> KeyRecord:
