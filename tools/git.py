@@ -18,7 +18,7 @@ _NO_SETTINGS = {
 _OPTIONS = ("-c", "core.autocrlf=false", "-c", "core.hooksPath=/dev/null")
 
 
-def git(folder: Path, *arguments: str, **variables: str) -> bytes:
+def git(folder: Path, *arguments: str) -> bytes:
     """Run git and return its output.
 
     Raises:
@@ -31,7 +31,7 @@ def git(folder: Path, *arguments: str, **variables: str) -> bytes:
     return subprocess.run(
         ["git", *_OPTIONS, *arguments],
         cwd=folder,
-        env=inherited_variables | _NO_SETTINGS | repository | variables,
+        env=inherited_variables | _NO_SETTINGS | repository,
         stdout=subprocess.PIPE,
         check=True,
     ).stdout
