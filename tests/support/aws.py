@@ -4,7 +4,6 @@ Methods of `Account` replace the programs that `ops` starts. tests/ops/test_prog
 rehearsal start the real programs.
 """
 
-import zipfile
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,14 +14,15 @@ import pytest
 
 from ops import artifacts, programs
 from ops.stage import Stage
+from tools.packaging.artifact import zip_files
 
 # Moto replaces boto3's default session for each test, and the new session would read the services'
 # models again. So the tests share this session.
 SESSION = boto3.Session(region_name="eu-central-1")
 # These small templates replace ops/bootstrap.yaml and the template.yaml of an artifact.
 BOOTSTRAP = Path(__file__).with_name("aws_account.yaml").read_text()
-TEMPLATE = Path(__file__).with_name("aws_stage.yaml").read_text()
-CONFIG = """
+TEMPLATE = Path(__file__).with_name("aws_stage.yaml").read_bytes()
+CONFIG = b"""
 [production.deploy.parameters]
 parameter_overrides = ["Stage=production", "MemorySize=1024"]
 """
@@ -34,10 +34,15 @@ ANSWERS: dict[str, Any] = {}
 def pack(commit: str) -> Path:
     """Write an artifact of a commit as `<commit>.zip`, always with the same bytes."""
     path = Path(f"{commit}.zip")
-    files = {"COMMIT": commit, "template.yaml": TEMPLATE, "samconfig.toml": CONFIG}
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, text in files.items():
-            archive.writestr(zipfile.ZipInfo(name), text)  # dated 1980
+    path.write_bytes(
+        zip_files(
+            {
+                "COMMIT": commit.encode(),
+                "template.yaml": TEMPLATE,
+                "samconfig.toml": CONFIG,
+            }
+        )
+    )
     return path
 
 

@@ -24,7 +24,7 @@ SUITE = (
 )
 
 
-def _zip(entries: dict[str, bytes]) -> bytes:
+def zip_files(entries: dict[str, bytes]) -> bytes:
     """Return a ZIP file; the same entries always give the same bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
@@ -59,11 +59,11 @@ def pack(build: Path, architecture: str, commit: str) -> bytes:
     # Each folder is named after its function or layer.
     for folder in build.glob("*/"):
         code = f"{folder.name}.zip"
-        entries[code] = _zip(_files(folder, "**/*"))
+        entries[code] = zip_files(_files(folder, "**/*"))
         resource = template["Resources"][folder.name]
         is_layer = resource["Type"] == "AWS::Serverless::LayerVersion"
         resource["Properties"]["ContentUri" if is_layer else "CodeUri"] = code
     entries["template.yaml"] = yaml.safe_dump(template, sort_keys=False).encode()
     for name, content in _files(ROOT, *SUITE).items():
         entries[f"suite/{name}"] = content
-    return _zip(entries)
+    return zip_files(entries)
