@@ -1,7 +1,7 @@
 """Generates, checks and hashes API keys, for `auth` and for the commands that issue keys.
 
-A key is the prefix `animal_live_` or `animal_test_`, then 32 random characters, then a checksum of
-6 characters. The checksum reveals a mistyped or invented key without a database read, and the
+A key consists of the prefix `animal_live_` or `animal_test_`, 32 random characters, and a checksum
+of 6 characters. The checksum reveals a mistyped or invented key without a database read, and the
 prefix lets secret scanners find a leaked key. The format follows GitHub's tokens:
 https://github.blog/engineering/platform-security/behind-githubs-new-authentication-token-formats/
 """
@@ -13,8 +13,8 @@ import zlib
 from typing import Literal
 
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_RANDOM_LENGTH = 32  # 62 ** 32 possible keys: 190 bits
-_CHECKSUM_LENGTH = 6  # enough for 32 bits: 62 ** 6 > 2 ** 32
+_RANDOM_LENGTH = 32  # there are 62 ** 32 such texts, which is 190 bits of randomness
+_CHECKSUM_LENGTH = 6  # enough for the 32 bits of a CRC32: 62 ** 6 > 2 ** 32
 ID_LENGTH = 12
 """A key's id is the first 12 digits (48 bits) of its hash. Two keys hardly ever share an id."""
 
@@ -40,7 +40,7 @@ def is_well_formed(key: str) -> bool:
 
 
 def digest(key: str) -> str:
-    """Compute the SHA-256 of a key in hexadecimal, which is stored in place of the key.
+    """Compute the SHA-256 hash of a key in hexadecimal. The hash is stored instead of the key.
 
     The hash needs no salt, because a key is random and too long to guess.
     """

@@ -1,4 +1,4 @@
-"""Authenticates callers by the API key in the Authorization header (RFC 6750), for `operation`."""
+"""Authenticates callers by the API key in the Authorization header (RFC 6750)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Unauthorized(Exception):
 
 
 _Cache = dict[str, "tuple[float, ApiKey | None]"]
-"""Maps a key's hash to the time of the look-up and to the record (None for an unknown key)."""
+"""Maps a key's hash to a pair: when the key was looked up, and its record (None if unknown)."""
 
 # There are two caches, so that a flood of unknown keys cannot push known keys out of their cache.
 _known_keys: _Cache = {}
@@ -33,14 +33,14 @@ _unknown_keys: _Cache = {}
 
 
 def authenticate(authorization: list[str]) -> str:
-    """Return the hash of the caller's key, and put the key's id and label into the invocation.
+    """Return the hash of the caller's key, and record the key's id and label for the log.
 
     Args:
         authorization: Every value of the request's Authorization header.
 
     Raises:
-        Unauthorized: There is not exactly one key, or the key is malformed, unknown, expired or
-            revoked.
+        Unauthorized: The request has no API key or several, or its key is malformed, unknown,
+            expired or revoked.
         StoreUnavailable: The key store does not answer.
     """
     match = _BEARER.fullmatch(authorization[0]) if len(authorization) == 1 else None
@@ -60,9 +60,11 @@ def authenticate(authorization: list[str]) -> str:
 
 def _look_up(key_hash: str) -> ApiKey | None:
     """Return a key's record from the caches or the store; None for an unknown key."""
-    # The 60 seconds of a cached record begin before the record is read, so that a slow read does
-    # not extend this time. Use the wall clock: the monotonic clock may stop while Lambda freezes
-    # the environment, and a revoked key would then be accepted for longer.
+    # A record is cached for 60 seconds. These seconds begin before the record is read, so that a
+    # slow read does not add to them.
+    #
+    # Use the wall clock. The monotonic clock may stop while Lambda freezes the environment, and a
+    # revoked key would then be accepted for longer.
     now = time.time()
     for cache in (_known_keys, _unknown_keys):
         entry = cache.get(key_hash)
@@ -72,7 +74,8 @@ def _look_up(key_hash: str) -> ApiKey | None:
     cache = _unknown_keys if record is None else _known_keys
     cache.pop(key_hash, None)
     while len(cache) >= _CACHE_ENTRIES:
-        # In the local gateway, another thread may just have removed the oldest entry.
+        # In the local gateway, several threads share the cache: another thread may already have
+        # removed the oldest entry.
         cache.pop(next(iter(cache)), None)
     cache[key_hash] = now, record
     return record
@@ -94,6 +97,6 @@ def _read(key_hash: str) -> ApiKey | None:
             ConsistentRead=True,
         ).get("Item")
     except ValueError as error:
-        # Without the record, nobody knows whether the key is valid: the caller gets 503, and
+        # Without the record, nobody knows whether the key is valid. So the caller gets 503, and
         # nothing is cached.
         raise StoreUnavailable("the record of the key cannot be read") from error

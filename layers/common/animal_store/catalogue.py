@@ -1,7 +1,7 @@
-"""Lists, reads and creates resources in DynamoDB, for the functions.
+"""Lists, reads and creates resources in DynamoDB.
 
 A list takes one Query, a read takes one GetItem, and a creation takes two writes. All items are in
-one table, so that a backup has animals, counter and idempotency records of the same moment:
+one table, so that a backup contains the state of all items at the same moment. The items are:
 
     pk                  id       content
     pet                 1, 2...  an animal; if it has a status, it is also in the index `by-status`
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _IDEMPOTENCY_SECONDS = 24 * 60 * 60
 _TRANSACTION_ATTEMPTS = 6
-_FIRST_PAUSE_SECONDS = 0.05  # the longest first pause; each further pause may take twice as long
+_FIRST_PAUSE_SECONDS = 0.05  # the longest first pause; the maximum then doubles each time
 _CONDITION_FAILED = "ConditionalCheckFailed"
 # A transaction that was cancelled for one of these reasons may succeed when it is repeated
 # (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html).
@@ -55,7 +55,7 @@ class IdempotencyKeyReused(Exception):
 
 @dataclass(frozen=True)
 class Catalogue(Generic[NewResource, Resource]):
-    """The catalogue of one kind of resource.
+    """Lists, reads and creates resources of one kind, such as animals.
 
     Args:
         partition: The partition key of the resources' items.
@@ -74,7 +74,7 @@ class Catalogue(Generic[NewResource, Resource]):
     ) -> tuple[list[Resource], bool]:
         """List a page of resources by ascending id.
 
-        The list without a filter is strongly consistent. A filtered list comes from an index, which
+        An unfiltered list is strongly consistent. A filtered list comes from an index, which
         DynamoDB updates a moment after the table.
 
         Args:
@@ -113,7 +113,9 @@ class Catalogue(Generic[NewResource, Resource]):
         return resources[:limit], len(resources) > limit
 
     def get(self, resource_id: int) -> Resource | None:
-        """Return the resource with this id, read with strong consistency; None if there is none.
+        """Return the resource with this id, or None if no resource has the id.
+
+        The read is strongly consistent.
 
         Raises:
             StoreUnavailable: DynamoDB does not answer.
@@ -132,14 +134,16 @@ class Catalogue(Generic[NewResource, Resource]):
     ) -> tuple[Resource, bool]:
         """Add a resource under a new id.
 
-        With an idempotency key, one transaction writes the resource and a record of the key, so a
-        crash at any point leaves both or neither. A repeated request takes another id, which stays
-        unused, because the transaction fails when the record exists already. The error contains the
-        record, and the record contains the id of the resource that the first request added.
+        If there is an idempotency key, one transaction writes the resource and a record of the key.
+        So a crash at any point leaves both of them or neither.
+
+        A repeated request also takes a new id from the counter. But its transaction fails, because
+        the record exists already, so the new id stays unused. DynamoDB's error contains the record,
+        and the record contains the id of the resource that the first request added.
 
         Args:
             new: The resource, as the client sent it.
-            key_hash: The hash of the caller's API key, whose id is stored with the resource.
+            key_hash: The hash of the caller's API key. The key's id is stored with the resource.
             idempotency_key: The request's Idempotency-Key; None if the client sent none. A second
                 creation by the same caller with the same key adds nothing.
 
@@ -162,11 +166,11 @@ class Catalogue(Generic[NewResource, Resource]):
             record_key = hashlib.sha256(scope.encode()).hexdigest()
             created_id = _put_with_record(item, new, record_key)
         # If an earlier request with this Idempotency-Key added the resource, that request had the
-        # same body, so its resource differs only in the id.
+        # same body as this one. So only the id has to come from the stored record.
         return cast("Resource", {"id": created_id, **new}), created_id != new_id
 
     def _next_id(self) -> int:
-        """Take the next id from the counter; an id whose response is lost stays unused."""
+        """Take the next id from the counter. If the response is lost, the id stays unused."""
         response = dynamodb.read(
             dynamodb.client.update_item,
             _COUNTER_RESPONSE,
@@ -194,7 +198,7 @@ def _attributes(resource: Mapping[str, object]) -> Item:
 def _put(item: Item) -> None:
     """Write an item under an unused id.
 
-    If the response is lost, the SDK repeats the request and finds the id taken. Each item has a
+    If the response is lost, the SDK repeats the request and finds the id taken. So each item has a
     random token: if the stored item has this request's token, an earlier attempt of this request
     succeeded.
     """
@@ -221,7 +225,7 @@ def _put_with_record(item: Item, new: Mapping[str, object], record_key: str) -> 
     Args:
         item: The item.
         new: The resource that the item contains, as the client sent it.
-        record_key: The hash of the caller's API key, the catalogue and the Idempotency-Key.
+        record_key: A hash that stands for the caller, the kind of resource and the Idempotency-Key.
 
     Returns:
         The id of the resource that this request or an earlier one added.
@@ -257,18 +261,18 @@ def _put_with_record(item: Item, new: Mapping[str, object], record_key: str) -> 
     record = cancellation_reasons[0]["Item"]
     if record["fingerprint"]["S"] != fingerprint:
         raise IdempotencyKeyReused
-    # The record may be this request's own: an attempt may have succeeded although its response was
-    # lost. The next attempt of `_write` then finds the record, because DynamoDB takes each attempt
-    # for another transaction.
+    # This request itself may have written the record: if an attempt of `_write` succeeded but its
+    # response was lost, the next attempt finds the record. DynamoDB treats each attempt as a new
+    # transaction.
     return int(record["createdId"]["N"])
 
 
 def _write(transaction: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Write all items of a transaction or none; repeat it while it conflicts or is throttled.
+    """Write all items of a transaction or none. Retry after conflicts and throttling.
 
     Returns:
-        The cancellation reasons, one for each item in order, if a condition does not hold; else an
-        empty list.
+        An empty list if the items were written. If a condition does not hold: one cancellation
+        reason for each item, in the order of the items.
 
     Raises:
         StoreUnavailable: All attempts conflict with other transactions or are throttled.
@@ -289,7 +293,7 @@ def _write(transaction: list[dict[str, Any]]) -> list[dict[str, Any]]:
             reasons: list[dict[str, Any]] = response.get("CancellationReasons", [])
             if any(reason["Code"] == _CONDITION_FAILED for reason in reasons):
                 return reasons
-            # The `Item` of a reason holds what clients sent: keep such items out of the log.
+            # The `Item` of a reason contains what a client sent: keep it out of the log.
             causes = [
                 f"{reason['Code']}: {reason.get('Message')}"
                 for reason in reasons
@@ -303,5 +307,5 @@ def _write(transaction: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _id_taken_error(item: Item) -> RuntimeError:
-    """Return the error to log for a taken id: an operator must then raise the counter."""
+    """Return the error for an id that is already taken. An operator must then raise the counter."""
     return RuntimeError(f"the counter gave id {item['id']['N']}, which is taken")

@@ -1,7 +1,7 @@
 """Constraints on what clients send: allowed values, regular expressions and messages.
 
-The Lambda functions import this module. To keep cold starts short, no function imports `models.py`,
-which imports all of pydantic.
+The Lambda functions import this module, but not `models.py`. That module imports all of pydantic,
+which would make cold starts longer.
 """
 
 from typing import Literal, get_args
@@ -10,8 +10,9 @@ PetStatus = Literal["available", "pending", "sold"]
 """The availability of an animal."""
 PET_STATUSES: tuple[PetStatus, ...] = get_args(PetStatus)
 
-# White space is any character that Unicode, ECMAScript or Python calls white space. The characters
-# are listed, because regular expression engines differ in what `\s` matches. The pattern in
+# Matches a text with at least one character that is not white space. Here, white space is any
+# character that Unicode, ECMAScript or Python calls white space. The pattern lists these
+# characters, because regular expression engines differ in what `\s` matches. The pattern in
 # openapi.yaml is less strict.
 NOT_BLANK = (
     r"^[\s\S]*[^"
@@ -33,6 +34,6 @@ REASONS = {
 }
 """The messages for invalid members.
 
-A key is the pattern that a member does not match, or else pydantic's type of the error:
+Each key is either a pattern that a member does not match, or the type of a pydantic error:
 https://docs.pydantic.dev/latest/errors/validation_errors/
 """

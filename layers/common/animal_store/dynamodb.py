@@ -1,4 +1,4 @@
-"""Calls DynamoDB for `catalogue` and `auth`, with one SDK client per execution environment.
+"""Calls DynamoDB, with one SDK client per execution environment.
 
 An attempt is made only if it can end before Lambda ends the invocation. A response that is cut off
 or does not match its checksum counts as a failure.
@@ -30,13 +30,13 @@ Output = TypeVar("Output")
 
 _CONNECT_SECONDS = 1
 _READ_SECONDS = 2
-# The time that an invocation needs after its last attempt to call DynamoDB: to decode DynamoDB's
+# After its last attempt to call DynamoDB, an invocation needs this time to decode DynamoDB's
 # response, to answer the client and to log.
 _MARGIN_SECONDS = 0.5
 _ATTEMPT_SECONDS = _CONNECT_SECONDS + _READ_SECONDS + _MARGIN_SECONDS
-# The longest pause that the SDK's standard mode makes before a third attempt.
+# In its standard mode, the SDK pauses for at most this time before a third attempt.
 _BACKOFF_SECONDS = 2
-# When DynamoDB asks for a longer pause, the SDK prolongs its own by at most this many seconds.
+# When DynamoDB asks for a longer pause, the SDK adds at most this many seconds to its own.
 _RETRY_AFTER_SECONDS = 5
 
 _TRANSIENT_CODES = frozenset(
@@ -59,31 +59,32 @@ _RAW_OPERATIONS = ("GetItem", "Query", "UpdateItem")
 class StoreUnavailable(Exception):
     """DynamoDB throttles the call or is out of reach; the same call may succeed a moment later.
 
-    The text gives the reason for the log, and must not contain what clients sent.
+    The exception's text is logged. It gives the reason, and must not contain what clients sent.
     """
 
 
 _last_response_is_corrupt: ContextVar[bool] = ContextVar("last_response_is_corrupt", default=False)
-"""Whether the last response in this thread does not match its checksum."""
+"""Whether the last response in this thread failed its checksum."""
 
 
 def new_client() -> DynamoDBClient:
-    """Create a client with the SDK's standard retries, none of which outlasts the invocation."""
-    # Some comments say how many processor instructions a choice saves. For comparison, a cold start
-    # takes about 720 million, and a call of getPet 4 million (tools/benchmarks/RESULTS.md).
+    """Create a client with the SDK's standard retries; no retry outlasts the invocation."""
+    # Some comments below say how many processor instructions a choice saves. For comparison, a cold
+    # start takes about 720 million instructions, and a call of getPet takes 4 million
+    # (tools/benchmarks/RESULTS.md).
     #
     # Use botocore's own session: boto3 adds resources and S3 transfers, which nothing here uses.
     # This saves 108 million instructions of a cold start.
     session = Session(include_builtin_handlers=False)
     for event, handler, *_ in BUILTIN_HANDLERS:
-        # Leave out the SDK's handlers that are specific to one service. The names of their events
-        # have a dot, such as `before-call.s3`. No such handler ever runs here. This saves 54
-        # million instructions of a cold start.
+        # Leave out the SDK's handlers for single services, because none of them would ever run
+        # here. Such a handler belongs to an event with a dot in its name, such as `before-call.s3`.
+        # This saves 54 million instructions of a cold start.
         if "." not in event:
             session.register(event, handler)
-    # Keep two messages out of the log, which the SDK would write at each cold start: where its
-    # credentials come from, and that it has no endpoint rules. The built layer has a list of
-    # endpoints instead of these rules.
+    # At each cold start, the SDK would log where its credentials come from, and that it has no
+    # endpoint rules. Keep both messages out of the log. (Instead of endpoint rules, the built layer
+    # has a list of endpoints.)
     logging.getLogger("botocore").setLevel(logging.WARNING)
     client: Any = session.create_client(
         "dynamodb",
@@ -92,17 +93,17 @@ def new_client() -> DynamoDBClient:
             read_timeout=_READ_SECONDS,
             retries={"mode": "standard", "total_max_attempts": 3},
             tcp_keepalive=True,
-            # Build the user agent once: for each call, the SDK would build a longer one. This saves
-            # 1.0 million instructions of a call.
+            # Build the user agent once: the SDK would build a longer text again for each call. This
+            # saves 1.0 million instructions of a call.
             user_agent=f"{session.user_agent()} app/animal-store",
-            # Do not validate requests, because the tests validate them. This saves 0.3 million
-            # instructions of a call. For an invalid request, which is a bug, DynamoDB's error leads
-            # to a 500; the SDK's own error would lead to a 503.
+            # Do not validate the requests to DynamoDB, because the tests validate them. This saves
+            # 0.3 million instructions of a call. An invalid request is a bug. For such a request,
+            # the client gets 500 because of DynamoDB's error; the SDK's error would lead to 503.
             parameter_validation=False,
         ),
     )
-    # After each attempt the SDK asks the handlers of `needs-retry` in turn, and obeys the first
-    # handler that does not return None. So `_count_and_limit_retries` is the first.
+    # After each attempt, the SDK asks the handlers of `needs-retry` in turn, and obeys the first
+    # handler that does not return None. So register `_count_and_limit_retries` first.
     client.meta.events.register_first("needs-retry.dynamodb", _count_and_limit_retries)
     for operation in _RAW_OPERATIONS:
         client.meta.events.register(f"before-parse.dynamodb.{operation}", _keep_raw)
@@ -148,12 +149,12 @@ def _longest_pause(response: tuple[Any, Any] | None) -> float:
 def _keep_raw(
     response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: object
 ) -> None:
-    """Keep the raw body of a successful response for `read`: the SDK does not parse this body.
+    """Keep the raw body of a successful response, so that `read` can parse it instead of the SDK.
 
     This saves 4.3 million processor instructions for a list of 20 animals, and 20.8 million for a
-    list of 100 animals. The SDK's event `before-parse` supports this: the SDK parses the body that
-    a handler leaves in `response_dict`, and adds `customized_response_dict` to the result. The SDK
-    still parses errors, and still checks the body's CRC-32 checksum.
+    list of 100 animals. The SDK calls this function before it parses the body. The SDK then parses
+    the body that this function leaves in `response_dict`, and adds `customized_response_dict` to
+    the result. The SDK still parses errors, and still checks the body's CRC-32 checksum.
     """
     if response_dict["status_code"] in _SUCCESS:
         customized_response_dict["Raw"] = response_dict["body"]
@@ -194,7 +195,8 @@ def call(method: Callable[..., Any], **parameters: Any) -> Any:
 def _raise_if_corrupt() -> None:
     """Raise StoreUnavailable if the last response does not match its checksum.
 
-    The SDK repeats a call with such a response, but accepts the response to its last attempt.
+    The SDK repeats the call after such a response. But after its last attempt, the SDK returns
+    even such a response.
     """
     if _last_response_is_corrupt.get():
         raise StoreUnavailable("the response of DynamoDB does not match its checksum")
@@ -205,14 +207,14 @@ def _raise_if_transient(error: ClientError) -> None:
     response: Any = error.response
     code = response["Error"]["Code"]
     if code.isdigit():
-        # If the body of an error is truncated or corrupt, the SDK puts the HTTP status here, and
-        # the body into the message. Keep the message out of the log: the body may hold what clients
-        # sent.
+        # If the body of an error is truncated or corrupt, the SDK uses the HTTP status as the
+        # error's code, and the body as the error's message. Keep the message out of the log: the
+        # body may contain what clients sent.
         message = f"an error of DynamoDB is truncated or corrupt: HTTP {code}"
         raise StoreUnavailable(message) from None
     status = response["ResponseMetadata"]["HTTPStatusCode"]
     if code in _TRANSIENT_CODES or status >= _SERVER_ERROR:
-        # Each reason names the limit that was reached, and its table or index:
+        # Each reason names the limit that was reached, and the table or index that has this limit:
         # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ThrottlingReason.html
         reasons = response.get("ThrottlingReasons") or response.get("throttlingReasons") or []
         raise StoreUnavailable(f"{code} {reasons}") from error
@@ -223,11 +225,11 @@ def read(method: Callable[..., Any], output: Validator[Output], **parameters: An
 
     Args:
         method: A method of `client`.
-        output: Validates the response.
+        output: The validator of DynamoDB's response.
         parameters: The method's parameters, in DynamoDB's own JSON.
 
     Raises:
-        StoreUnavailable: DynamoDB does not answer or throttles, or the response is truncated.
+        StoreUnavailable: DynamoDB does not answer, throttles the call, or truncates the response.
         ClientError: DynamoDB refuses the request.
         ValueError: The response has an item that this version cannot read.
     """
@@ -235,7 +237,7 @@ def read(method: Callable[..., Any], output: Validator[Output], **parameters: An
     try:
         return output.validate_json(response["Raw"])
     except ValidationError as error:
-        # Leave out the input: what clients sent does not belong in the log.
+        # Leave out the input: it contains what clients sent, which must not get into the log.
         details = error.errors(include_url=False, include_context=False, include_input=False)
         if details[0]["type"] == "json_invalid":
             raise StoreUnavailable("the response of DynamoDB is truncated or corrupt") from None

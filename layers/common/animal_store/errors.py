@@ -1,4 +1,4 @@
-"""Turns exceptions into the error responses that clients receive, for `operation`."""
+"""Turns exceptions into the error responses that clients receive."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _ErrorContents(NamedTuple):
     Args:
         status: The HTTP status.
         code: The Error's `code`.
-        message: The Error's `message`; None for the text of the exception.
+        message: The Error's `message`; None to use the exception's text.
         headers: Headers of the response.
     """
 
@@ -81,8 +81,7 @@ _BUG_OR_MISCONFIGURATION = _ErrorContents(
 def response_to(error: Exception) -> Response:
     """Return the response to a request that failed with this exception.
 
-    An exception that `_ERRORS` lacks becomes an `internal_error`; the exception's text is for the
-    log only.
+    An exception that is not in `_ERRORS` becomes an `internal_error`. Clients do not get its text.
     """
     contents = _ERRORS.get(type(error), _BUG_OR_MISCONFIGURATION)
     body: Error = {

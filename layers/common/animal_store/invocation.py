@@ -11,15 +11,15 @@ class Invocation:
     """One run of a function.
 
     Args:
-        deadline: When Lambda stops the run, in seconds on the clock `time.monotonic()`.
+        deadline: When Lambda stops the run, as a value of `time.monotonic()` in seconds.
     """
 
     def __init__(self, deadline: float) -> None:
         self.deadline = deadline
         self.store_calls = 0
-        """Calls to DynamoDB so far, the SDK's own retries included."""
+        """The number of calls to DynamoDB so far, including the SDK's own retries."""
         self.key_id: str | None = None
-        """The id of the key that was sent, valid or not; None unless the key is well formed."""
+        """The id of the request's API key, valid or not; None if it is missing or malformed."""
         self.key_label: str | None = None
         """The operator's name for the caller's key; None until the key is known to be valid."""
 

@@ -1,14 +1,14 @@
 """Models of the interface's resources and of DynamoDB's responses, for `validators` to compile.
 
 The models are typed dictionaries, so a validated value can be written as JSON without conversion.
-If `status` is absent, the dictionary has no such entry. Nothing that runs in AWS imports this
-module.
+The dictionary of an animal without a status has no entry `status`. No code that runs in AWS imports
+this module.
 """
 
 from typing import Annotated, Any, NotRequired, get_args, get_type_hints
 
 from pydantic import AliasPath, ConfigDict, Field, TypeAdapter, with_config
-from typing_extensions import TypedDict  # before Python 3.12, pydantic needs this one
+from typing_extensions import TypedDict  # before Python 3.12, pydantic needs this TypedDict
 
 from animal_store.constraints import NOT_BLANK, PetStatus
 
@@ -63,8 +63,8 @@ class ApiKey(TypedDict):
     """The attributes of an API key's record that functions read. Times are seconds since 1970.
 
     `expires` and `revoked` have no alias path. With a path, a value of another type would count as
-    absent: a key whose `expires` is `{"S": "2026-01-01"}`, written by hand, would never expire. Any
-    value of `revoked` revokes the key.
+    absent. For instance, if somebody set `expires` to `{"S": "2026-01-01"}` by hand, the key would
+    never expire. Any value of `revoked` revokes the key.
     """
 
     label: Annotated[str, Field(validation_alias=AliasPath("label", "S"))]
@@ -121,7 +121,7 @@ def compile_core_schema(model: Any) -> Any:
     """Compile a model into pydantic_core's schema, which is plain data.
 
     Raises:
-        TypeError: A member has two patterns, of which pydantic would drop the first.
+        TypeError: A member has two patterns: pydantic would ignore the first pattern.
     """
     for name, hint in get_type_hints(model, include_extras=True).items():
         if len(_patterns(hint)) > 1:

@@ -17,7 +17,7 @@ _cold_start = True
 
 
 class Deprecation(NamedTuple):
-    """The headers of a deprecated operation. `Link` names the list operation as successor.
+    """The headers of a deprecated operation. The header `Link` names the list as its successor.
 
     Args:
         since: When the operation was deprecated, in seconds since 1970 (RFC 9745).
@@ -40,7 +40,7 @@ Implementation = Callable[[Request], Response]
 """A function that implements an operation; it gets only requests of authenticated callers."""
 
 QueryParameters = Sequence[str] | Literal["ignored"]
-"""The names of an operation's query parameters; "ignored" if it has none and accepts any."""
+"""The names of an operation's query parameters, or "ignored" to accept and ignore any."""
 
 Handler = Callable[[Event, Any], dict[str, Any]]
 """The function that Lambda calls."""
@@ -107,7 +107,7 @@ def _respond(
 
 
 def _log_failure(error: Exception, response: Response, request: Request) -> None:
-    """Log the exception behind a response, unless the client caused it."""
+    """Log the exception behind a response, unless the client caused the exception."""
     ids = telemetry.request_ids(request.context)
     if isinstance(error, StoreUnavailable):
         telemetry.logger().warning("The store did not answer.", exc_info=error, extra=ids)

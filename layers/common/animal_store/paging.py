@@ -1,9 +1,9 @@
 """Returns lists page by page, for the functions that list a catalogue.
 
 A cursor is 18 bytes in base64url. The first 8 bytes are the last id of the previous page (int64,
-big endian). The other 10 bytes are a checksum of that id, the stage, the catalogue and the filter,
-which shows whether a cursor is corrupt or belongs to another list. The checksum needs no secret: a
-forged cursor only leads to another page of a list that its sender may read anyway.
+big endian). The other 10 bytes are a checksum of that id, the stage, the catalogue and the filter.
+The checksum shows whether a cursor is corrupt or belongs to another list. The checksum needs no
+secret: a forged cursor only leads to another page of a list that its sender may read anyway.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _FORMAT = re.compile(r"[0-9A-Za-z_-]{24}")  # 18 bytes in base64url need no padd
 def page(request: Request, catalogue: Catalogue[Any, Any], **filters: str | None) -> Response:
     """Return the page of a list that a request's parameters select.
 
-    A `Link` header (RFC 8288) leads to the next page; the last page has none.
+    A `Link` header (RFC 8288) leads to the next page; the last page has no such header.
 
     Args:
         request: The request, with the optional parameters `limit` and `cursor`.
         catalogue: The resources to list, by ascending id.
-        filters: The value that each filter's attribute must have; None for any value. At most one
-            filter may have a value.
+        filters: For each filter, the name of an attribute and the value that the attribute must
+            have; None for any value. At most one filter may have a value.
 
     Raises:
         InvalidRequest: `limit` is out of bounds, or `cursor` is not a cursor of this list.
@@ -72,10 +72,10 @@ def _encode(after: int, scope: bytes) -> str:
 
 
 def _decode(cursor: str, scope: bytes) -> int:
-    """Return the id after which a cursor's page begins; the opposite of `_encode`.
+    """Return the id after which a cursor's page begins; the inverse of `_encode`.
 
     Raises:
-        InvalidRequest: The text is not a cursor of a list of this scope.
+        InvalidRequest: The text is not a cursor of the list with this scope.
     """
     # Check the format first: the decoder would skip unknown characters, or raise its own errors.
     if _FORMAT.fullmatch(cursor):

@@ -1,4 +1,4 @@
-"""Reads requests from API Gateway's REST proxy events, for `operation` and the functions.
+"""Reads requests from API Gateway's REST proxy events.
 
 https://docs.aws.amazon.com/lambda/latest/dg/services-apigateway.html#apigateway-example-event
 """
@@ -33,17 +33,17 @@ _IDEMPOTENCY_KEY = re.compile(r'"(?P<quoted>[!-~]{1,255})"|(?P<bare>[!#-~]([!-~]
 _DEFAULT_PORT = {"http": "80", "https": "443"}
 _PORT = re.compile(r"[1-9][0-9]{0,4}")
 _MAX_NAMES_LENGTH = 200
-# The largest animal takes 3.2 KB: its name has 256 characters, and JSON may escape each of these as
-# twelve characters (`\ud83d\ude00`). The limit is five times as large.
+# The largest animal takes 3.2 KB: its name has 256 characters, and JSON may write each character of
+# the name as twelve (`\ud83d\ude00`). The limit is five times as large.
 _MAX_BODY_BYTES = 16 * 1024
 
 
 class InvalidRequest(Exception):
-    """The body, a parameter or a header is invalid; the text says why."""
+    """The body, a parameter or a header is invalid; the exception's text says why."""
 
 
 class NotFound(Exception):
-    """The path names no resource that exists."""
+    """No resource exists under the path."""
 
 
 class PayloadTooLarge(Exception):
@@ -62,7 +62,7 @@ class Request:
     """One request.
 
     Args:
-        event: The event of the request.
+        event: API Gateway's event for the request.
     """
 
     key_hash: str
@@ -87,7 +87,7 @@ class Request:
         return self._headers.get(name.lower(), [])
 
     def header_elements(self, name: str) -> list[str]:
-        """Return the elements of a header that is a comma-separated list, in lower case.
+        """Return the elements of a comma-separated header, in lower case.
 
         Empty elements do not count (RFC 9110, section 5.6.1).
         """
@@ -103,7 +103,7 @@ class Request:
         return unquote(self._event["pathParameters"][name])
 
     def identifier(self, name: str) -> int:
-        """Return a path parameter that is the id of a resource, 1 to 2^63 - 1.
+        """Return a path parameter as the id of a resource: an integer from 1 to 2^63 - 1.
 
         Raises:
             NotFound: The parameter is anything else, such as a number with a leading zero.
@@ -127,7 +127,9 @@ class Request:
         return values[0]
 
     def integer(self, name: str, minimum: int, maximum: int, default: int) -> int:
-        """Return an integer query parameter: decimal digits only, no sign, space or point.
+        """Return an integer query parameter, or the default if the parameter is not given.
+
+        The parameter may contain only decimal digits: no sign, no space and no point.
 
         Raises:
             InvalidRequest: The parameter is given more than once, is not an integer, or is out of
@@ -155,7 +157,7 @@ class Request:
         raise InvalidRequest(f"{name}: must be one of {', '.join(choices)}.")
 
     def refuse_other_parameters(self, names: Collection[str]) -> None:
-        """Refuse a request with query parameters other than these; their names are case-sensitive.
+        """Refuse a request that has a query parameter whose name is not in `names`; case matters.
 
         If a misspelled filter were ignored, the client would get resources that it did not want.
 
@@ -167,16 +169,16 @@ class Request:
             raise InvalidRequest(f"Unknown query parameters: {unknown[:_MAX_NAMES_LENGTH]}.")
 
     def body(self, model: Validator[Model]) -> Model:
-        """Parse and validate a JSON body (RFC 8259). Members that the model lacks are ignored.
+        """Parse and validate a JSON body (RFC 8259). Members that are not in the model are ignored.
 
         Args:
             model: The model to validate the body against.
 
         Raises:
-            UnsupportedMediaType: There is a Content-Type, and it is not `application/json`.
+            UnsupportedMediaType: There is a Content-Type other than `application/json`.
             UnsupportedContentCoding: The body is compressed.
-            PayloadTooLarge: The body is larger than 16 KB. Such a body is not parsed, because
-                parsing 6 MB, the most that Lambda passes on, would take a second.
+            PayloadTooLarge: The body is larger than 16 KB. It is not parsed, because 6 MB, the most
+                that Lambda accepts, would take a second to parse.
             InvalidRequest: The body is missing or not JSON, or members are missing or invalid.
         """
         content_types = self.header("Content-Type")
@@ -198,8 +200,9 @@ class Request:
     def idempotency_key(self) -> str | None:
         """Return the Idempotency-Key, or None if the client sent none.
 
-        The IETF's draft requires quotes around the key. Here the quotes are optional, and are
-        removed: https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
+        The IETF's draft requires quotes around the key. Here the quotes are optional; this method
+        removes them.
+        https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
 
         Raises:
             InvalidRequest: The key is given twice, is empty or too long, has invisible characters,
@@ -219,24 +222,25 @@ class Request:
     def collection_url(self, **parameters: str | int) -> str:
         """Return the absolute URL of the resource's collection: `.../pets` for `/pets/{petId}`.
 
-        Host and path are those of the request. Scheme and port come from the headers that API
-        Gateway adds, unless they are malformed. Slashes that API Gateway ignores are left out.
+        The host and the path are those of the request. The scheme and the port come from headers
+        that API Gateway adds; malformed headers are ignored. Superfluous slashes in the path, which
+        API Gateway ignores, are left out.
 
         Args:
             parameters: The URL's query parameters.
         """
-        # Clients may send these headers, too. API Gateway appends its own element, so only the last
-        # element counts.
+        # A client may send X-Forwarded headers, too. API Gateway appends its own element to each of
+        # them, so use only the last element.
         schemes = self.header_elements("X-Forwarded-Proto")[-1:]
         scheme = schemes[0] if schemes and schemes[0] in _DEFAULT_PORT else "https"
         ports = self.header_elements("X-Forwarded-Port")[-1:]
-        # `sam local` appends the port to the domain name: remove this port. (An IPv6 address ends
-        # in a bracket, so it stays whole.)
+        # `sam local` appends the port to the domain name: remove the port. (An IPv6 address ends in
+        # a bracket, so the expression matches no part of the address.)
         authority = re.sub(r":[0-9]*$", "", self.context["domainName"])
         if ports and _PORT.fullmatch(ports[0]) and ports[0] != _DEFAULT_PORT[scheme]:
             authority += f":{ports[0]}"
-        # The segments of the resource follow those of the prefix: the stage, or a custom domain's
-        # base path. (A slash within an id is still encoded, as `%2F`.)
+        # The path begins with a prefix: the stage, or a custom domain's base path. The resource's
+        # segments follow. (A slash in an id does not separate segments: it is encoded as `%2F`.)
         resource = self._event["resource"]
         segments = [segment for segment in self.context["path"].split("/") if segment]
         prefix = "".join(f"/{segment}" for segment in segments[: -resource.count("/")])
@@ -288,7 +292,10 @@ def _validate(model: Validator[Model], value: object) -> Model:
 
 
 def _message(location: tuple[int | str, ...], error_type: str, context: dict[str, Any]) -> str:
-    """Say which member is invalid and why, without its value or pydantic's own message."""
+    """Return a message that says which member is invalid and why.
+
+    The message contains neither the member's value nor pydantic's own message.
+    """
     if not location:
         return "The body must be a JSON object."
     reason = REASONS.get(context.get("pattern", error_type), "is not valid")

@@ -26,7 +26,7 @@ class Response(NamedTuple):
         status: The HTTP status.
         body: The resource or resources to return, or an Error; None for a response without
             content (204).
-        headers: Headers in addition to those of every response.
+        headers: Headers to send in addition to those that every response has.
     """
 
     status: int
@@ -49,8 +49,8 @@ class Response(NamedTuple):
         """Return the response in API Gateway's format.
 
         Args:
-            more_headers: Headers of the operation. A header of the response itself replaces a
-                header of the same name.
+            more_headers: Headers of the operation. If the response itself has a header of the same
+                name, the response's header is sent.
         """
         body, common_headers = "", _HEADERS
         if self.body is not None:

@@ -2,8 +2,8 @@
 
 import os
 
-# Powertools reads this variable if it writes metrics. But here `telemetry` writes the metrics
-# itself.
+# The variable has the name that Powertools uses. But Powertools writes no metrics here: `telemetry`
+# writes them.
 METRICS_NAMESPACE = os.environ["POWERTOOLS_METRICS_NAMESPACE"]
 STAGE = os.environ["STAGE"]
 ANIMALS_TABLE = os.environ["ANIMALS_TABLE"]

@@ -1,7 +1,7 @@
-"""Writes one log line per request for `operation`; the line also contains the metrics.
+"""Writes one log line for each request; the line also contains the request's metrics.
 
-CloudWatch reads the metrics from the log, in the embedded metric format (EMF). The format allows
-other members in a line:
+CloudWatch reads the metrics from the log, in the embedded metric format (EMF). A line in
+this format may have other members, too:
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/
 CloudWatch_Embedded_Metric_Format_Specification.html
 """
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 def logger() -> Logger:
     """Return the logger for failures. Never log a key, an Authorization header or a body.
 
-    Powertools is imported only when something goes wrong: otherwise, the import would add 24
-    million processor instructions to every cold start.
+    Powertools is imported only when the first failure is logged. At each cold start, the import
+    would take 24 million processor instructions.
     """
     from aws_lambda_powertools import Logger
 
@@ -63,9 +63,9 @@ _DIRECTIVES = {
 }
 """Maps a member of a log line to a directive; each line with that member gets the directive."""
 
-# The deployment alarms in template.yaml count these errors of a version. A version that cannot
-# reach the store (no certificate authorities, a wrong address) is as broken as a version that
-# crashes.
+# For each version, the deployment alarms in template.yaml count the responses with these codes. The
+# code `service_unavailable` counts, too: a version that cannot reach the store, for instance
+# because of a wrong address, is as broken as a version that crashes.
 _FAULTS = {"internal_error", "service_unavailable"}
 
 
@@ -79,7 +79,7 @@ def request_ids(request_context: Mapping[str, Any]) -> dict[str, str]:
         request_context: The event's `requestContext`.
     """
     ids = {"request_id": request_context["requestId"]}
-    # Events of the heartbeat and of the local gateway have no extended id.
+    # The events of the scheduled heartbeat and of the local gateway have no extended id.
     extended_request_id = request_context.get("extendedRequestId")
     if extended_request_id:
         ids["extended_request_id"] = extended_request_id
@@ -96,7 +96,7 @@ def write_line(  # noqa: PLR0913 - each argument is a fact of the line
     cold_start: bool,
     deprecated: bool,
 ) -> None:
-    """Write the line of a request.
+    """Write the log line of a request.
 
     Members without a value are left out, because AWS bills the log by its bytes.
 

@@ -1,4 +1,4 @@
-"""A typed client of the animal store's API that pages and retries by itself."""
+"""A typed client for the animal store's API. It follows pages and retries failed calls."""
 
 from animal_store_client.async_client import AsyncClient
 from animal_store_client.client import Client

@@ -23,7 +23,7 @@ class Pool(NamedTuple):
 
 
 class AsyncClient(Core[httpx2.AsyncClient]):
-    """Calls the API from asyncio, like `Client`. A cancelled call sends nothing more.
+    """Calls the API from asyncio, like `Client`. A cancelled call sends no further request.
 
     The client opens separate connections in each event loop; `asyncio.run` closes the connections
     of its loop when it ends.
@@ -60,7 +60,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
                 yield pet
 
     async def follow_pets(self) -> AsyncGenerator[Pet]:
-        """Yield the listed animals, then each new one as it appears, like `Client.follow_pets`."""
+        """Yield all animals, then each new animal as it appears, like `Client.follow_pets`."""
         start = next_start = None
         known: set[int] = set()
         while True:
@@ -87,7 +87,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
         *,
         idempotency_key: str | None = None,
     ) -> Pet:
-        """Add an animal like `Client.create`; pass a key if the task may be cancelled."""
+        """Add an animal, like `Client.create`. Pass a key if the task may be cancelled."""
         return await self._send(self._create(name, category_id, status, idempotency_key))
 
     @deprecated("GET /pets/{petId} will be removed on 5 December 2030: use pets()")
@@ -109,7 +109,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
     @asynccontextmanager
     async def _slot(self, call: Call[Any], pool: Pool) -> AsyncGenerator[None]:
         # Calls wait here. If they waited in httpx2's connection pool, the pool would scan all the
-        # waiting calls whenever one starts or ends.
+        # waiting calls whenever a call starts or ends.
         slots = pool.reads if call.method == "GET" else pool.writes
         try:
             async with asyncio.timeout(self.limits["max_wait_s"]):
@@ -142,7 +142,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
         return response, bytes(content)
 
     async def _pool(self) -> Pool:
-        """Return this event loop's pool, because a loop cannot use another loop's connections."""
+        """Return this event loop's own pool: a loop cannot use another loop's connections."""
         event_loop = asyncio.get_running_loop()
         if event_loop not in self._pools:
             for closed in [loop for loop in self._pools if loop.is_closed()]:
@@ -156,7 +156,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
         """Yield the httpx2 client.
 
         `close`, or the end of the event loop, closes this generator. Then the generator closes the
-        httpx2 client, unless the client is the caller's own.
+        httpx2 client, unless the caller passed it as `http_client`.
         """
         http = self._http_client or self._open()
         try:

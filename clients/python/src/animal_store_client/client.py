@@ -51,8 +51,8 @@ class Client(Core[httpx2.Client]):
         Args:
             status: The status of the animals to list; None for all animals.
             page_size: The maximum number of animals in a page, 1 to 100.
-            cursor: The `cursor` of a `Page` or of an error, to resume the list there with the same
-                `status` as in the earlier call; None for the start of the list.
+            cursor: The `cursor` of a `Page` or of an error, to resume the list there; None for the
+                start of the list. Pass the same `status` as in the earlier call.
         """
         for call in self._pages(status, page_size, cursor):
             yield self._send(call)
@@ -65,14 +65,14 @@ class Client(Core[httpx2.Client]):
             yield from page.pets
 
     def follow_pets(self) -> Generator[Pet]:
-        """Yield each animal once: those in the list, then each new one as it appears, without end.
+        """Yield each animal in the list once, then each new animal as it appears, without end.
 
         The client reads the end of the list every 30 seconds, and logs temporary errors. The client
         remembers only in memory which animals it has yielded, so a restarted program gets all
         animals again.
         """
-        # An animal can appear up to 30 seconds later than an animal with a higher id, and so on a
-        # page that was already read. So each pass of this loop starts where the new pages of the
+        # An animal may appear up to 30 seconds later than an animal with a higher id, on a page
+        # that was already read. So each pass of this loop starts where the new pages of the
         # previous pass began.
         start = next_start = None
         known: set[int] = set()
@@ -102,15 +102,15 @@ class Client(Core[httpx2.Client]):
     ) -> Pet:
         """Add an animal. Retries never add it twice, but an interrupted call may have added it.
 
-        An interrupted call (Ctrl-C, a cancelled task) raises no error that has its idempotency key.
-        To be able to repeat such a call safely, pass an idempotency key of your own.
+        After an interruption (Ctrl-C, a cancelled task), no error tells you the idempotency key of
+        the call. To be able to repeat the call safely, pass an idempotency key of your own.
 
         Args:
             name: 1 to 256 characters, at least one of them not white space.
             category_id: The number of the animal's category, a 64-bit integer.
             status: The animal's availability; None for an animal without a status.
-            idempotency_key: A text that identifies this creation for 24 hours; by default, the
-                client makes one. To repeat a failed call, pass the key in the call's error.
+            idempotency_key: A text that identifies this creation for 24 hours; by default, a random
+                text. To repeat a failed call, pass the `idempotency_key` of the call's error.
         """
         return self._send(self._create(name, category_id, status, idempotency_key))
 

@@ -27,13 +27,13 @@ try:
 except PackageNotFoundError:  # the package is in a checkout, not installed
     __version__ = "0"
 
-MAX_BODY_BYTES = 2**20  # about ten times the largest page
+MAX_BODY_BYTES = 2**20  # about ten times the size of the largest page
 MAX_CREATION_S = 30.0
 # With `auth: None`, a caller's http_client cannot replace the API key. Because no redirect is
 # followed, the key is never sent to another host.
 SEND: dict[str, Any] = {"stream": True, "auth": None, "follow_redirects": False}
 _BASE_URL = re.compile(r"https?://[^\s/\\?#@]+(/[^\s\\?#]+)?/v1/?")
-# Matches the errors of a wrong base URL, which a retry does not mend: the host name is unknown, the
+# Matches the errors of a wrong base URL, which a retry cannot solve: the host name is unknown, the
 # host does not use TLS, or the host's certificate is invalid.
 _WRONG_ADDRESS = re.compile(rf"\[Errno {socket.EAI_NONAME}\]|\[SSL: (?!UNEXPECTED_EOF)")
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
@@ -43,7 +43,7 @@ Http = TypeVar("Http", bound=httpx2.Client | httpx2.AsyncClient)
 
 
 class Limits(TypedDict, total=False):
-    """The limits that `with_options` can change; `Client` describes each of them."""
+    """The limits that `with_options` can change; `Client` describes each limit."""
 
     timeout_s: float
     deadline_s: float
@@ -88,15 +88,15 @@ class Core(Generic[Http]):
                 `max_in_flight` does not count.
             attempts: The maximum number of times that a request is sent. The pauses between
                 seven attempts take at least 11 seconds in total.
-            max_retry_after_s: The longest wait, in seconds, for which a response may ask with
+            max_retry_after_s: The longest wait, in seconds, that a response may ask for with
                 `Retry-After`. If a response asks for a longer wait, the call fails at once.
-            max_wait_s: How many seconds a call waits for a slot of `max_in_flight`; None for no
-                limit.
-            max_in_flight: How many creations may run at once, and also how many reads, in each
-                process (`Client`) or event loop (`AsyncClient`). Each call occupies a slot while
-                it runs; further calls wait for a free slot. A call keeps its slot while it pauses
-                between attempts: if another call used the slot then, a throttled service would get
-                even more requests.
+            max_wait_s: The longest time, in seconds, that a call waits for a slot of
+                `max_in_flight`; None for no limit.
+            max_in_flight: The maximum number of creations that run at once. The same limit holds
+                for reads, which are counted separately. The limit is for each process (`Client`) or
+                event loop (`AsyncClient`). Each call occupies a slot while it runs; further calls
+                wait for a free slot. A call keeps its slot while it pauses between attempts: if
+                another call used the slot then, a throttled service would get even more requests.
             http_client: An httpx2 client of your own, for instance with certificates or a proxy.
                 Its `auth`, `params` and `follow_redirects` are not used. Use your httpx2 client
                 in only one process and one event loop, and close it yourself.
@@ -269,7 +269,7 @@ class Call(Generic[T]):
             json=self.body,
             timeout=timeout_s,
         )
-        request.url = self.url  # `params` of a caller's client would replace the cursor
+        request.url = self.url  # else `params` of a caller's http_client would replace the cursor
         return request
 
     def next_timeout_s(self) -> float:
@@ -278,7 +278,7 @@ class Call(Generic[T]):
 
     @contextmanager
     def translate_failures(self) -> Iterator[None]:
-        """Raise NoResponseError in place of errors of httpx2 and of timeouts."""
+        """Raise NoResponseError instead of an error of httpx2 or a timeout."""
         try:
             yield
         except (httpx2.RequestError, TimeoutError) as error:
@@ -306,7 +306,7 @@ class Call(Generic[T]):
         return self._add_key_and_cursor(errors.NoResponseError(message))
 
     def _add_key_and_cursor(self, error: errors.AnimalStoreError) -> errors.AnimalStoreError:
-        """Add to an error the key and the cursor with which the caller can repeat the call."""
+        """Give an error the key and the cursor that the caller needs to repeat the call."""
         error.idempotency_key = self.idempotency_key
         error.cursor = self.url.params.get("cursor")
         return error

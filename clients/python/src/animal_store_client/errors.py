@@ -10,7 +10,7 @@ import httpx2
 
 
 class AnimalStoreError(Exception):
-    """The base class of the errors; an error escapes the control characters in its text.
+    """The base class of the client's errors. Control characters in an error's text are escaped.
 
     Attributes:
         idempotency_key: The key of the failed creation. If you repeat the call with this key, the
@@ -47,7 +47,7 @@ class ApiError(AnimalStoreError):
         status: The HTTP status.
         code: The Error object's code; empty if the response has no code.
         message: The Error object's message; HTTP's reason phrase if the response has no message.
-        request_id: The id of the request, to quote to support; empty if the response has no id.
+        request_id: The id of the request, for questions to support; empty if there is no id.
     """
 
     status = 0
@@ -75,7 +75,7 @@ class ApiError(AnimalStoreError):
 
 
 class InvalidRequestError(ApiError):
-    """400, 413, 415: a parameter or the body is invalid; the message says which."""
+    """400, 413, 415: a parameter, a header or the body is invalid; the message says why."""
 
 
 class AuthenticationError(ApiError):

@@ -17,12 +17,12 @@ class Pet:
 
     Args:
         id: The number that the service gave the animal.
-        name: Exactly as it was sent when the animal was created.
+        name: The name, exactly as it was sent when the animal was created.
         category_id: The number of the animal's category.
         status: The animal's availability; None if it was created without a status.
         raw: The JSON object as received; it may have members that are newer than this client.
         replayed: True if an earlier request with the same idempotency key added the animal.
-        request_id: The id of the request whose response had the animal, to quote to support.
+        request_id: The id of the request that returned the animal, for questions to support.
     """
 
     id: int
@@ -50,7 +50,7 @@ class Page:
     Args:
         pets: The animals on the page.
         cursor: The value to pass to `pages` to resume after this page; None on the last page.
-        request_id: The id of the request, to quote to support.
+        request_id: The id of the request, for questions to support.
     """
 
     pets: tuple[Pet, ...]
