@@ -1,4 +1,4 @@
-"""The command `animal-store`, or `python -m ops`."""
+"""Runs the command `animal-store`, which is also `python -m ops`."""
 
 import io
 import os
@@ -11,8 +11,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tools import CommandError
 
-# The user can act on these errors, so the program prints them without a traceback. OSError, for
-# instance, is the error of a full disk.
+# The user can act on these errors, so the program prints them without a traceback. For instance,
+# Python raises OSError if the disk is full.
 _EXPECTED_ERRORS = (
     BadZipFile,
     BotoCoreError,
@@ -21,12 +21,12 @@ _EXPECTED_ERRORS = (
     CommandError,
     OSError,
 )
-# Of Python's environment variables, this program and its child processes keep only these.
+# This program and its child processes keep only these of Python's environment variables.
 _INHERITED_VARIABLES = {"PYTHONBREAKPOINT", "PYTHONUNBUFFERED"}
 
 
 def main() -> None:
-    """Run the command that the arguments name."""
+    """Run the command that the command line names."""
     _reset_inherited_state()
     try:
         if sys.argv[1:] == ["run"]:
@@ -49,8 +49,8 @@ def _run_command() -> None:
     from ops.cli import app
 
     # Let SIGINT and SIGTERM raise KeyboardInterrupt, so that child processes are stopped. By
-    # default, SIGTERM raises no exception, and neither does SIGINT in a background process, which a
-    # shell starts with SIGINT ignored.
+    # default, SIGTERM raises no exception. In a background process, SIGINT raises none either,
+    # because the shell starts such a process with SIGINT ignored.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     # Print each line at once, so that the line precedes the output of child processes. A GitHub
@@ -61,8 +61,8 @@ def _run_command() -> None:
 
 
 def _reset_inherited_state() -> None:
-    # Child processes must not inherit other variables of Python. With PYTHONSAFEPATH, for example,
-    # a build would import and pack the checkout's code instead of the commit's.
+    # Child processes must not inherit Python's other variables. With PYTHONSAFEPATH, for example, a
+    # build would import and pack the checkout's code instead of the commit's code.
     for name in [*os.environ]:
         if name.startswith("PYTHON") and name not in _INHERITED_VARIABLES:
             del os.environ[name]
@@ -73,8 +73,8 @@ def _reset_inherited_state() -> None:
 
 
 def _exit_on_signals() -> None:
-    # Exit at once, which is safe because every acknowledged write is on disk. After an exception,
-    # Python would wait for the threads of all handlers, even of one that hangs.
+    # Exit at once. This is safe, because every acknowledged write is on disk. After an exception,
+    # Python would wait for the threads of all handlers, even for a thread that hangs.
     numbers = [signal.SIGINT, signal.SIGTERM]
     # If nohup has made this process ignore SIGHUP, the service must outlive its terminal.
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:

@@ -1,4 +1,4 @@
-"""Stores artifacts in the account's bucket, and lists and unpacks the stored ones.
+"""Stores, lists and unpacks the artifacts in the account's bucket.
 
 An artifact is a ZIP file with the build of a commit. Each artifact is stored once, as
 `artifacts/COMMIT.zip`: the bucket's policy refuses to replace the object. The object `last-good`
@@ -55,7 +55,7 @@ def list_stored(stage: Stage, prefix: str) -> list[tuple[str, str]]:
 
 
 def last_good(stage: Stage) -> str:
-    """Return the last deployed commit that passed the contract suite; empty if none has."""
+    """Return the last deployed commit that passed the contract suite; empty if no commit has."""
     try:
         return _read(stage, "last-good").decode()
     except stage.client("s3").exceptions.NoSuchKey:

@@ -126,8 +126,8 @@ def _release(
     except Exception as error:
         message = f"{commit} failed: {error}\n"
         try:
-            # If the stage runs another commit, sam failed, or someone else has deployed since. Then
-            # there is nothing to roll back.
+            # Roll back only if the stage runs this commit. If the stage runs another commit, either
+            # sam failed, or someone else has deployed since.
             if fallback and stage.commit() == commit:
                 rollback(stage, fallback)
             message += f"{stage.name} runs {stage.commit() or 'no known commit'}"
@@ -156,8 +156,8 @@ def _install(stage: Stage, folder: Path, commit: str, *, canary: bool) -> None:
     sam = programs.sam(*arguments, folder=folder)
     key = ""
     while base_url and sam.poll() is None:
-        # CodeDeploy judges the canary by its failed requests, so send requests to the stage.
-        # Their results do not matter here.
+        # CodeDeploy judges the new version by its failed requests, so send requests to the stage.
+        # The results of this run of the suite do not matter.
         with suppress(Exception):
             key = key or check_key(stage)
             suite = ("-qq", "--no-summary", *_READ_ONLY_CASES)

@@ -30,7 +30,8 @@ def _table(stage: Stage | None) -> Iterator[KeyTable]:
     if stage:
         yield stage.keys()
         return
-    # This is the local store in the folder DATA; a running `make run` may use the store, too.
+    # Without a stage, use the local store in the folder DATA. A running `make run` may use the same
+    # store at the same time.
     with open_store(DataFolder(), load_template()) as service:
         yield service.keys()
 

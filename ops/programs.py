@@ -19,7 +19,7 @@ EXPECTED_FAILURES = "tests/contract/expected_failures/aws.yaml"
 
 
 def require_sam() -> None:
-    """Raise DeploymentError now if sam is missing: a deployment needs sam minutes later."""
+    """Raise DeploymentError if sam is missing; a deployment would notice only minutes later."""
     if not SAM.exists():
         raise DeploymentError("sam is not installed: make .tools/sam/.installed")
 
@@ -38,8 +38,8 @@ def is_older(commit: str, other: str) -> bool:
 def run_suite(folder: Path, base_url: str, key: str, *arguments: str) -> int:
     """Run an unpacked artifact's contract suite against a stage; return pytest's exit status.
 
-    The suite uses this checkout's locked libraries, but not this checkout's code: with -S, Python
-    reads no .pth files, one of which would add the code to Python's path. The suite finds no
+    The suite uses this checkout's locked libraries, but not this checkout's code. A .pth file would
+    add the code to Python's path; with -S, Python reads no .pth files. The suite finds no
     credentials, neither in environment variables nor in the home folder.
     """
     suite = folder / "suite"

@@ -3,8 +3,8 @@
 The command `plan` writes a file, the plan, with each item of the copy that is missing or different
 in the table. A person reads and edits the plan. The command `apply` restores the items in the plan.
 
-The service writes each item once, and the ids that it assigns only rise. So an item can be restored
-by itself while the service runs, if the item has not changed since the plan was written.
+The service writes each item once, and the ids that it assigns only rise. So single items can be
+restored while the service runs. An item that has changed since the plan was written is skipped.
 """
 
 import json
@@ -26,14 +26,14 @@ Item = dict[str, dict[str, Any]]
 """An item in DynamoDB's own JSON format; empty if the table has no such item."""
 
 # The SDK's client keeps ten connections, so ten threads read. Each thread pauses before each item,
-# so that the ten threads together read at most 1,500 items a second, half of what one partition
-# serves. The counter is one item, which takes at most 1,000 writes a second: the service assigns at
-# most 1,000 ids a second
-# (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html).
+# so that the ten threads together read at most 1,500 items a second. One partition can serve twice
+# as many. An item accepts at most 1,000 writes a second. The counter is one item, so the service
+# assigns at most 1,000 ids a second.
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html
 _READERS = 10
 _PAUSE_SECONDS = _READERS / 1_500
 _IDS_PER_SECOND = 1_000
-# A number with more digits is damaged: the service would take thirty years to reach such an id.
+# A number with more digits must be damaged: to reach such an id would take thirty years.
 _MAX_DIGITS = 12
 _RECORD_SECONDS = 24 * 60 * 60
 _PRINTED_EXAMPLES = 10
@@ -64,7 +64,7 @@ def plan(stage: StageName, copy: str) -> None:
 
     Sometimes the table's item was created after the copy was taken, but the copy has an older item
     with the same id or Idempotency-Key. Then the id or key was assigned twice, and the newer item
-    belongs to another client: the difference is written to COPY/others.jsonl instead.
+    belongs to another client. Such a difference is written to COPY/others.jsonl instead.
     """
     outputs, client = stage.outputs(), stage.client("dynamodb")
     summary = client.describe_table(TableName=copy)["Table"].get("RestoreSummary", {})
@@ -140,8 +140,8 @@ def _check_counter(client: Any, table: str, copy: str, copied_at: float) -> None
     )
     new_counter = max(counter, counter_in_copy, highest)
     if counter < counter_in_copy:
-        # Between the copy and the damage, ids may have been assigned that neither table has: skip
-        # as many ids as the counter can assign in that time.
+        # After the copy was taken, the service may have assigned ids that neither table has. Skip
+        # as many ids as the counter can have assigned since then.
         new_counter += _IDS_PER_SECOND * int(time.time() - copied_at + 1)
     if new_counter != counter:
         command = _RAISE_COUNTER.replace("TABLE", table).replace(
@@ -153,7 +153,7 @@ def _check_counter(client: Any, table: str, copy: str, copied_at: float) -> None
 
 
 def _highest_id(client: Any, table: str) -> int:
-    """Return the highest id of the animals in a table, apart from damaged ids."""
+    """Return the highest id of the animals in a table; ignore damaged ids."""
     response = client.query(
         TableName=table,
         KeyConditionExpression="pk = :pk AND id < :end",
@@ -174,7 +174,7 @@ def _differences(
 ) -> Iterator[Difference]:
     """Yield each item of a copy that is missing or different in its table.
 
-    Left out are the counter, expired records of Idempotency-Keys, and API keys that are revoked
+    This leaves out the counter, expired records of Idempotency-Keys, and API keys that are revoked
     in the table.
     """
 
@@ -196,7 +196,7 @@ def _differences(
 
 
 def _get_item(client: Any, table: str, key: Item) -> Any:
-    """Read an item, after a pause that leaves half of a partition's capacity to the service."""
+    """Read an item after a pause, which leaves half of a partition's capacity to the service."""
     time.sleep(_PAUSE_SECONDS)
     response = client.get_item(TableName=table, Key=key, ConsistentRead=True)
     return response.get("Item", {})
@@ -220,12 +220,12 @@ def _restore_item(client: Any, table: str, current: Item, copied: Item) -> bool:
     if _is_idempotency_record(copied):
         created_id = {"N": str(_read_number(copied, "createdId"))}
         animal = _get_item(client, table, {"pk": {"S": "pet"}, "id": created_id})
-        # The service reads the clock for the animal, and up to 1 s later again for its idempotency
-        # record. If the times differ more, the record is of another creation.
+        # The service reads the clock twice: for the animal, and up to 1 s later for its idempotency
+        # record. If the two times differ by more, the record belongs to another creation.
         if not 0 <= _creation_time(copied) - _creation_time(animal) <= 1:
             return False
     names, values, conditions = {}, {}, []
-    # An expression has at most 300 operators and 4 KB, so compare only 120 attributes.
+    # An expression may have at most 300 operators and 4 KB, so compare at most 120 attributes.
     attributes = [*dict.fromkeys([*copied, "revoked", *current])][:120]
     for number, name in enumerate(attributes):
         names[f"#{number}"] = name
@@ -266,5 +266,5 @@ def _is_idempotency_record(item: Item) -> bool:
 
 
 def _decode_binary(value: dict[str, Any]) -> dict[str, Any]:
-    """Decode a binary value, which is Base64 in a plan."""
+    """Decode a binary value; a plan contains such values in Base64."""
     return {"B": b64decode(value["B"])} if isinstance(value.get("B"), str) else value

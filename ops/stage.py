@@ -40,7 +40,7 @@ class Stage:
 
     Args:
         name: The stage's name in samconfig.toml.
-        client: A function that returns the SDK's client for the AWS service with a name.
+        client: A function that takes the name of an AWS service and returns the SDK's client.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Stage:
         try:
             response = cloudformation.describe_stacks(StackName=stack or self.stack)
         except ClientError as error:
-            # No error code is only for a missing stack, so read the error's message.
+            # A missing stack has no error code of its own, so read the error's message.
             if "does not exist" in str(error):
                 return {}
             raise
@@ -97,7 +97,7 @@ class Stage:
         return self.account["ArtifactBucketName"]
 
     def keys(self) -> KeyTable:
-        """Return the table of API keys, whose records name by ARN who issued or revoked a key."""
+        """Return the table of API keys; a record has the ARN of who issued or revoked the key."""
         return KeyTable(
             self.client("dynamodb"),
             self.outputs()["ApiKeysTableName"],

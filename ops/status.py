@@ -1,6 +1,6 @@
 """Report which commit a stage runs, whether the stage is healthy, and what has drifted.
 
-A resource has drifted if it was changed otherwise than through the template.
+A resource has drifted if someone has changed it without deploying a template.
 """
 
 import time
@@ -74,13 +74,13 @@ def _keys(stage: Stage) -> Iterator[str]:
 
 
 def _failures(stage: Stage) -> Iterator[str]:
-    """Yield each share of failed requests that exceeds the objective; print every other share.
+    """Yield the shares of failed requests that exceed the objective; print the other shares.
 
-    This check finds failures that no alarm reports: alarms fire only above 0.6 %.
+    This check finds failures that no alarm reports, because alarms fire only above 0.6 %.
     """
     cloudwatch = stage.client("cloudwatch")
     # CloudWatch rounds an old start time down to five minutes. The range would then be longer than
-    # one period, and the response would have two data points. So round the times here, too.
+    # one period, and the response would have two data points. So round both times here.
     end = time.time() // 300 * 300
     metrics = cloudwatch.list_metrics(Namespace="AnimalStore", MetricName="Failed")
     for metric in metrics["Metrics"]:

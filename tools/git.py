@@ -1,7 +1,7 @@
 """Runs git on the repository of one folder, without hooks, personal settings or GIT_ variables.
 
-The variable GIT_DIR names the repository. Without GIT_DIR, git would also look for a repository in
-the parent folders, and refuse a repository that belongs to another user. With personal settings,
+This module itself sets GIT_DIR. Without GIT_DIR, git would also look for a repository in the parent
+folders, and would refuse a repository that belongs to another user. With personal settings,
 git could sign commits, convert line ends, run hooks or ignore more files.
 """
 

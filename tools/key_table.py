@@ -15,9 +15,9 @@ from tools import CommandError
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
-# Keys that are issued for the contract suite on a stage are the only keys whose hash begins with
-# 00. So IAM can let CheckRole, which runs the suite, write only the records of such keys
-# (LeadingKeys in ops/bootstrap.yaml).
+# Only the keys that are issued for the contract suite have a hash that begins with 00. So IAM can
+# let CheckRole, which runs the suite, write only the records of these keys (LeadingKeys in
+# ops/bootstrap.yaml).
 CHECK_HASH = "00"
 
 EXAMPLE_KEY = "animal_test_AnExampleKeyThatOpensNothingHere0iR7H8"
@@ -85,7 +85,7 @@ class KeyTable:
         *,
         is_check: bool = False,
     ) -> tuple[str, KeyRecord]:
-        """Issue a key and store its record; return the key, which is not stored, and the record.
+        """Issue a key and store its record. Return the key, which is not stored, and the record.
 
         Args:
             label: The name of the key's owner. Several keys may have the same label.

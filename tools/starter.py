@@ -1,4 +1,4 @@
-"""Copies this project as a new service with another resource than animals: `make starter`."""
+"""Copies this project as a new service for another resource, such as books: `make starter`."""
 
 import base64
 import builtins
@@ -62,14 +62,14 @@ def _write(tree: Path, name: str) -> None:
         text = target.read_text("utf-8")
         if file.endswith(".py") and clash.search(text):
             sys.exit(f"{name}: the code uses this name in {file}.")
-        # A name of up to twelve letters makes lines longer than this project's limit.
+        # A name of up to twelve letters may make lines longer than this project's limit.
         text = text.replace("max-line-length = 100", "max-line-length = 160")
         text = text.replace(example_cursor("pet"), example_cursor(name))
         target.write_text(rename(text, name), "utf-8")
 
 
 def example_cursor(partition: str) -> str:
-    """Return the cursor of events/list-200-cursor.json, whose checksum covers the partition key."""
+    """Return the cursor of events/list-200-cursor.json; it depends on the partition key."""
     position = (2).to_bytes(8)
     scope = f"staging/{partition}?".encode()
     checksum = hashlib.blake2b(position + scope, digest_size=10).digest()
@@ -83,13 +83,13 @@ def _commit(tree: Path) -> None:
     subprocess.run([ruff, "format", "--quiet"], cwd=tree, check=True)
     git(tree, "init", "--quiet", "--initial-branch", "main")
     git(tree, "add", "--all")
-    # The function `git` ignores personal settings, but the commit needs the author in them.
+    # Call git itself, because the function `git` ignores personal settings, such as the author.
     commit = ["git", "commit", "--quiet", "--no-verify", "--no-gpg-sign"]
     subprocess.run([*commit, "-m", "Start the service"], cwd=tree, check=True)
 
 
 def rename(text: str, name: str) -> str:
-    """Replace each "animal" or "pet", keep its case, and set "a" or "an" by the first letter."""
+    """Replace each "animal" or "pet" in the same case; correct "a" or "an" before the new name."""
     for pattern, case in _WORDS:
         text = re.sub(pattern, case(name), text)
     article = r"\1n\2" if name[0] in "aeiou" else r"\1\2"

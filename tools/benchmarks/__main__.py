@@ -50,7 +50,7 @@ def prepare(environment: Path) -> Path:
 
 
 def measure(folder: Path, variant: str, case: str) -> float:
-    """Return the millions of instructions of a cold start, or of one later invocation."""
+    """Return how many million instructions a cold start, or a later invocation, takes."""
     event = EVENTS[CASES[case]]
     task = folder / PEERS.get(variant, function_of(event))
     layer = f"{folder}/CommonLayer/python:" if variant == THIS_SERVICE else ""

@@ -18,18 +18,19 @@ from tools.local.store_server import serve_store
 # With random addresses, the counts would vary: `setarch -R` switches the randomization off.
 _VALGRIND = ["setarch", "-R", "valgrind", "--tool=cachegrind", "--cache-sim=no"]
 _VALGRIND += ["--cachegrind-out-file=/dev/null"]
-# -S keeps this interpreter's own libraries off the path.
+# With -S, Python does not import this environment's own libraries.
 _RUNTIME = [os.path.realpath(sys.executable), "-S", "-m", "awslambdaric", "app.handler"]
 
-# Set by Lambda: https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html
+# Lambda sets these variables:
+# https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html
 _VARIABLES = {
     "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
     "AWS_SESSION_TOKEN": "benchmark" * 40,  # Lambda's tokens have about this length
     "AWS_DEFAULT_REGION": "eu-central-1",
     "AWS_LAMBDA_LOG_FORMAT": "JSON",
     "PATH": os.defpath,
-    # Lambda does not set the next two variables. The first keeps the packages unchanged, and the
-    # second keeps the order of sets fixed.
+    # Lambda does not set the next two variables. With the first, Python writes no bytecode into the
+    # packages. The second keeps the order of sets fixed.
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONHASHSEED": "0",
 }
@@ -42,18 +43,18 @@ _INVOCATION = {
 def count_instructions(
     task: Path, python_path: str, event: Event, invocations: int
 ) -> int:
-    """Run a function for some invocations, check its responses, and count its instructions.
+    """Invoke a function several times, check its responses, and count its instructions.
 
     Args:
         task: The folder of the function's `app.py`. The parent folder contains the certificate of
-            the store (`store.pem`), and those of the authorities that the function trusts
-            (`authorities.pem`).
+            the store (`store.pem`), and the certificates of the authorities that the function
+            trusts (`authorities.pem`).
         python_path: The value of the environment variable PYTHONPATH.
         event: The event of each invocation.
         invocations: The number of invocations.
 
     Returns:
-        The number of instructions of the process since its start, without the kernel's.
+        The number of instructions that the process has executed, without those of the kernel.
     """
     responses: list[Any] = []
 

@@ -60,7 +60,7 @@ def accept_absolute_form(app: ASGIApp) -> ASGIApp:
 
 
 def _openapi(request: Request) -> Response:
-    """Return openapi.yaml, changed so that this server is the only server in it."""
+    """Return openapi.yaml with this server as its only server."""
     servers = [{"url": f"http://{request.headers['host']}/v1"}]
     text = yaml.safe_dump(load_openapi() | {"servers": servers}, sort_keys=False)
     return Response(text, media_type="application/yaml")

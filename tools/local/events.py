@@ -40,19 +40,20 @@ def add_pets(service: LocalService) -> None:
 
 
 def events_folder() -> DataFolder:
-    """Return the folder of the separate store for events: there, the example key is valid."""
+    """Return the folder of a separate store for events, in which the example key is valid."""
     return DataFolder(DataFolder().path / "events")
 
 
 def add_examples(gateway: Gateway, service: LocalService) -> None:
-    """Add to the store what the events need: an API key, animals, and earlier creations.
+    """Fill the store with the API key, the animals and the creations that the events need.
 
     Then each file in `events/` gets the response that the file's name announces.
     """
     key = KeyRecord(api_key.digest(EXAMPLE_KEY), "events", int(time.time()))
     service.keys().put(key)
     add_pets(service)
-    # create-422.json repeats the Idempotency-Key of one of these creations, with another animal.
+    # The event create-422.json sends another animal with the Idempotency-Key of one of these
+    # creations.
     for creation in ROOT.glob("events/*-201-idempotency-key.json"):
         with redirect_stdout(io.StringIO()):
             gateway.invoke(*read_event(gateway.template, creation))
@@ -70,7 +71,7 @@ def read_event(template: Template, path: Path) -> tuple[str, dict[str, Any]]:
 
 
 def invoke(event: Path) -> None:
-    """Run a function with an event of API Gateway, on a store that only events use (DATA).
+    """Run a function with an event of API Gateway, on a separate store in the folder DATA.
 
     The response goes to stdout, the function's log to stderr. The exit status is 1 if the
     response's status is 500 or higher.

@@ -30,7 +30,7 @@ class Firewall:
         self._body = web_acl["CustomResponseBodies"][key]
 
     def allows(self, headers: Headers) -> bool:
-        """Return whether a request is allowed. Commas join the values of a repeated header."""
+        """Return whether a request is allowed; commas join the values of a repeated header."""
         value = ",".join(headers.getlist(self._header))
         return re.search(self._pattern, value) is not None
 

@@ -49,7 +49,7 @@ _log = logging.getLogger(__name__)
 
 
 def load_handlers(template: Template) -> dict[str, Handler]:
-    """Import the layer again and each function's handler, with the template's variables.
+    """Set the template's variables, import the layer again, and import each function's handler.
 
     Returns:
         The handlers, by the logical ids of their functions.
@@ -73,7 +73,7 @@ def load_handlers(template: Template) -> dict[str, Handler]:
 
 
 class Gateway:
-    """A local API Gateway for a template, with the functions' handlers by logical id."""
+    """A local API Gateway for a template; `handlers` has the handlers by their functions' ids."""
 
     def __init__(self, template: Template, handlers: dict[str, Handler]) -> None:
         self.template, self.handlers = template, handlers
@@ -121,8 +121,8 @@ class Gateway:
     def _gateway_response(self, response_type: str) -> Response:
         """Return one of the template's gateway responses, such as DEFAULT_5XX."""
         declared = self.template.gateway_responses[response_type]
-        # DEFAULT_5XX declares no status. This module uses it only if a function failed, for which
-        # API Gateway answers 502.
+        # The gateway response DEFAULT_5XX declares no status. This module uses it only if a
+        # function failed. API Gateway then answers 502.
         status = declared.get("StatusCode", 502)
         headers = {
             name: quoted.strip("'")
@@ -175,7 +175,7 @@ def _values(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def _explain_401(headers: Headers) -> str:
-    """Return why a request got 401; the response does not tell the client."""
+    """Return why a request got 401; the client does not get this reason."""
     values = headers.getlist("authorization")
     scheme, _, key = "".join(values).strip().partition(" ")
     if len(values) != 1 or scheme.lower() != "bearer":

@@ -99,8 +99,8 @@ class _Call:
 
     def transact_write_items(self) -> Response:
         insert = "INSERT OR IGNORE INTO tokens VALUES (?)"
-        # A transaction whose token is stored was performed before. DynamoDB forgets a token after
-        # ten minutes; this store never forgets one.
+        # If the token is stored, the transaction was performed before. DynamoDB forgets a token
+        # after ten minutes; this store keeps every token.
         if not self.execute(insert, (self.request["ClientRequestToken"],)).rowcount:
             return {}
         reasons = []
@@ -149,7 +149,7 @@ class _Call:
         return str(self.request["TableName"])
 
     def _key_attributes(self, index: str = "") -> list[str]:
-        """Return the names of the key attributes of the request's table, or of an index of it."""
+        """Return the names of the key attributes of the request's table, or of its index."""
         select = "SELECT attributes FROM keys WHERE (table_name, index_name) = (?, ?)"
         row = self.execute(select, (self._table, index)).fetchone()
         if row is None:
@@ -159,7 +159,7 @@ class _Call:
         return keys
 
     def _primary_key(self, item: Item) -> tuple[str, str, int]:
-        """Return an item's table, hash key and range key (0 if the table has none)."""
+        """Return an item's table, hash key and range key (0 if the table has no range key)."""
         match [item.get(name) for name in self._key_attributes()]:
             case [{"S": text}]:
                 return self._table, text, 0
@@ -168,7 +168,7 @@ class _Call:
         raise DynamoDBError(f"{item} lacks a key of {self._key_attributes()}")
 
     def _read(self, primary_key: tuple[str, str, int]) -> Item:
-        """Return the item with a key, or `{}` if there is none."""
+        """Return the item with a key, or `{}` if no item has the key."""
         select = "SELECT item FROM items WHERE (table_name, hash, range) = (?, ?, ?)"
         row = self.execute(select, primary_key).fetchone()
         item: Item = json.loads(row[0]) if row else {}

@@ -36,7 +36,7 @@ def run() -> None:
     ):
         app = application(service.gateway())
         port, key = listener.getsockname()[1], service.api_key()
-        # The key follows #, because a browser sends no server the part of a URL after #.
+        # The key follows #, because a browser never sends the part of a URL after # to a server.
         details = f"""
 Docs: http://127.0.0.1:{port}/docs#key={key}
 Log of the functions: {folder.log}"""
@@ -48,7 +48,7 @@ Log of the functions: {folder.log}"""
 
 
 def greeting(port: int, key: str, details: str = "") -> str:
-    """Return a text that names a service's URL and key, and shows how to call it."""
+    """Return a text that names a service's URL and key, and shows how to call the service."""
     url = f"http://127.0.0.1:{port}/v1"
     header = f'-H "Authorization: Bearer {key}"'
     body = json.dumps(examples()[0])
@@ -64,7 +64,7 @@ Try it (Ctrl-C stops the service; data survives restarts):
 
 
 def reset() -> None:
-    """Empty the local store (DATA): rename its folder, so that the next start makes a new one."""
+    """Empty the local store (DATA): rename its folder; the next start makes a new folder."""
     folder = DataFolder()
     old_folder = folder.path / f"store.{datetime.now(UTC):%Y%m%d-%H%M%S.%fZ}.old"
     with folder.lock_for_service():

@@ -20,8 +20,8 @@ from tools.packaging.targets import HOST_ARCHITECTURE, PYTHON
 
 BUILD = ROOT / ".aws-sam/local"
 """The folder of the layer, and of the files that samconfig.toml names for `sam local`."""
-# The name by which containers reach the store. A function that cannot reach the store logs this
-# name.
+# Containers reach the store by this host name. The log of a function that cannot reach the store
+# contains this name.
 STORE_HOST = "store-of-make-sam-local"
 _IMAGE = f"public.ecr.aws/lambda/python:{PYTHON}-{HOST_ARCHITECTURE}"
 # When sam ends, it leaves responses of the container engine open. Without this hook, Python 3.13
@@ -109,7 +109,7 @@ def _write_template_and_variables(
         "AWS_SECRET_ACCESS_KEY": "none",
         "AWS_SESSION_TOKEN": "",
     }
-    # Declare the variables in the template, because sam passes no others to a function.
+    # Declare the variables in the template, because sam passes only declared variables.
     document = read(ROOT / "template.yaml")
     document["Parameters"]["Architecture"]["Default"] = HOST_ARCHITECTURE
     document["Globals"]["Function"]["Environment"]["Variables"] = variables
@@ -125,7 +125,7 @@ def _write_template_and_variables(
 
 def _start_api(port: int) -> subprocess.Popen[bytes]:
     """Start `sam local start-api`."""
-    # If sam had credentials, sam would ask AWS whose credentials they are.
+    # Remove the credentials. Otherwise, sam would ask AWS whose credentials they are.
     environment = dict(os.environ)
     del environment["AWS_ACCESS_KEY_ID"]
     # With EAGER, sam starts all containers at once, and sometimes leaves a container behind.

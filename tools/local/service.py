@@ -28,8 +28,8 @@ _SDK_SETTINGS = {
     "AWS_DEFAULT_REGION": REGION,
     "AWS_CONFIG_FILE": os.devnull,
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-    # Nothing answers at this address, so no request can reach AWS. Requests to DynamoDB are
-    # answered by the store, before they are sent.
+    # Nothing answers at this address, so no request can reach AWS. The store answers requests to
+    # DynamoDB before they are sent.
     "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
     "no_proxy": "*",
 }
@@ -59,7 +59,7 @@ def client() -> "DynamoDBClient":
 
 @dataclass(frozen=True)
 class LocalService:
-    """The service's data folder and template, and its open store with a DynamoDB client for it."""
+    """The service's folder and template, its open store, and a DynamoDB client for the store."""
 
     folder: DataFolder
     template: Template
@@ -67,7 +67,7 @@ class LocalService:
     database: Database
 
     def gateway(self) -> Gateway:
-        """Load the handlers, whose DynamoDB clients use the store."""
+        """Load the handlers, and let their DynamoDB clients use the store."""
         with answer_new_clients(self.database.answer):
             return Gateway(self.template, load_handlers(self.template))
 

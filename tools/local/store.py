@@ -78,7 +78,7 @@ class Database:
 def answer_new_clients(answer: "Callable[..., AWSResponse | None]") -> "Iterator[None]":
     """Let a function answer the requests of DynamoDB clients that are created inside the block.
 
-    A request for which the function returns a response does not reach the network.
+    If the function returns a response, the request does not reach the network.
     """
 
     def attach(session: "Session") -> None:

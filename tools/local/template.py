@@ -24,7 +24,7 @@ _CREATE_TABLE = (
 
 
 class Route(NamedTuple):
-    """A resource and an HTTP method, and the logical id of the function that answers requests."""
+    """Names the function that answers requests for a resource with an HTTP method."""
 
     resource: str  # such as /v1/pets/{petId}
     method: str
@@ -74,7 +74,7 @@ class Template:
         raise CommandError(f"no function answers {method} {path}")
 
 
-# PyYAML's loader in Python, yaml.SafeLoader, would take ten times as long.
+# PyYAML's loader that is written in Python, yaml.SafeLoader, would take ten times as long.
 class _Loader(yaml.CSafeLoader):
     """A YAML loader that accepts the short forms of intrinsic functions, such as `!Ref`."""
 
@@ -96,12 +96,12 @@ def read(path: Path) -> Any:
 
 
 def resolve(template: Any, names: Mapping[str, Any]) -> Any:
-    """Return a template as CloudFormation sees it: without conditions and intrinsic functions.
+    """Return a template after its conditions and intrinsic functions have been evaluated.
 
     Args:
         template: A template from `read`.
-        names: The values of parameters and other names. A parameter that is not among them has its
-            default. A reference to any other name, such as `Role.Arn`, becomes that name.
+        names: The values of parameters and other names. A parameter that is not in `names` has its
+            default. A reference to any other name, such as `Role.Arn`, becomes the name itself.
 
     Raises:
         CommandError: The template has an intrinsic function that this module does not support.

@@ -53,7 +53,7 @@ def _build(architecture: str, commit: str) -> None:
 
 @contextmanager
 def copy_of_head(root: Path = ROOT) -> Iterator[Path]:
-    """Copy HEAD's files into a temporary folder: `sam build` would also pack uncommitted files.
+    """Copy HEAD's files into a temporary folder, to build there without uncommitted changes.
 
     The copy shares `.venv`, `.tools` and `.aws-sam` with the checkout. Uncommitted changes are
     printed, and are not copied.

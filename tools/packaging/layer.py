@@ -28,7 +28,7 @@ INSTALL_OPTIONS = (
     "--no-install-package=boto3",
     "--no-install-package=s3transfer",
 )
-"""Options of `uv sync` that leave out libraries that do not ship."""
+"""Options for `uv sync`: leave out the libraries that do not ship."""
 
 STUBS = {
     "pydantic_core/core_schema.py": "CoreConfig = CoreSchema = CoreSchemaType = ErrorType = None",
@@ -42,27 +42,27 @@ STUBS = {
 
 The replacements define only the names that other modules import. Of a cold start's 720 million
 instructions, the replacements save 93 million for the types of schemas, 28 million for the texts of
-`help()`, and 17 million for HTTP/2, for which urllib3 would import a reader of package metadata.
+`help()`, and 17 million for HTTP/2. (With HTTP/2, urllib3 imports a reader of package metadata.)
 """
 
 SHIPPED_MATCHES = {
-    # A cold start lists the folders of all services that the SDK describes. To list all 439
-    # services (27 MB of the SDK's 40 MB) takes 44 million processor instructions.
+    # A cold start lists the folders of all services that the SDK describes. For all 439 services,
+    # this takes 44 million processor instructions. Their folders take 27 MB of the SDK's 40 MB.
     "botocore/data/*/": "dynamodb",
     # Dropping the older API version, 2011-12-05, saves 4 million instructions.
     "botocore/data/dynamodb/*/": "2012-08-10",
-    # Of Powertools, the layer needs only the Logger, because API Gateway does the routing. The
-    # Logger imports only this utility. This saves 3 MB.
+    # The layer needs only the Logger of Powertools, because API Gateway does the routing. The
+    # Logger imports only the utility `jmespath_utils`. Leaving out the rest saves 3 MB.
     "aws_lambda_powertools/event_handler": "",
     "aws_lambda_powertools/utilities/*/": "jmespath_utils",
     "animal_store/models.py": "",  # its models ship as compiled schemas
     # RECORD has digests of scripts that contain the interpreter's path, so the digests differ
     # between machines.
     "*.dist-info/RECORD": "",
-    # `build` writes STUBS in the place of these modules.
+    # `build` replaces these modules with STUBS.
     **dict.fromkeys(STUBS, ""),
 }
-"""Maps each glob below `python` to the only name among its matches that ships; "" for none."""
+"""Maps a glob below `python` to the name of the one match that ships; "" if none ships."""
 
 # Matches the labels of Amazon's five root certificates in the SDK's bundle
 # (https://www.amazontrust.com/repository/).
@@ -107,7 +107,7 @@ def install(environment: Path, architecture: str, *options: str) -> Path:
 
 
 def build(output: Path, *architectures: str) -> None:
-    """Build the layer in place of a folder; on Lambda, the folder becomes `/opt`."""
+    """Build the layer in a folder, and delete the folder first; on Lambda, it becomes `/opt`."""
     from animal_store.models import compile_core_schemas
 
     require_python()
@@ -125,8 +125,8 @@ def build(output: Path, *architectures: str) -> None:
     shutil.copytree(
         ROOT / "layers/common/animal_store", package, ignore=ignore_bytecode
     )
-    # `validators` imports these schemas, so that no function imports pydantic (348 million
-    # instructions of a cold start).
+    # `validators` imports these schemas, so that no function imports pydantic. That import would
+    # take 348 million instructions of a cold start.
     schemas = f"# Generated from models.py.\nCORE_SCHEMAS = {compile_core_schemas()}\n"
     (package / "core_schemas.py").write_text(schemas)
     for pattern, shipped_name in SHIPPED_MATCHES.items():

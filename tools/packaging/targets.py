@@ -7,8 +7,8 @@ from tools import ROOT
 
 PYTHON = (ROOT / ".python-version").read_text().strip()
 
-# uv's names of the architectures. Libraries for manylinux2014 require glibc 2.17, and Lambda's
-# Amazon Linux 2023 has glibc 2.34.
+# The names that uv uses for the architectures. Libraries for manylinux2014 require glibc 2.17 or
+# newer. Lambda runs on Amazon Linux 2023, which has glibc 2.34.
 PLATFORMS = {"arm64": "aarch64-manylinux2014", "x86_64": "x86_64-manylinux2014"}
 
 HOST_ARCHITECTURE = platform.machine().replace("aarch64", "arm64")

@@ -1,7 +1,7 @@
-"""Prints production's CloudFormation template, which SAM makes of template.yaml.
+"""Prints production's CloudFormation template, which SAM makes from template.yaml.
 
-The translator is AWS's own (aws-sam-translator). The Python of the sam command's environment runs
-this module: in the project's environment, the translator would limit the version of pydantic.
+The translator is AWS's own (aws-sam-translator). This module runs in the environment of the command
+`sam`: in the project's environment, the translator would limit the version of pydantic.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Reads and writes the table with a client of botocore, which only public options tune."""
+"""Reads and writes the table with a botocore client that is tuned only by public options."""
 
 import os
 
