@@ -211,16 +211,6 @@ def test_check_finds_three_changes_made_outside_of_a_deployment(stage: Stage) ->
         check_stage(stage)
 
 
-@pytest.mark.role("OperatorRole")
-def test_operator_role_can_change_the_throttling_of_the_stage(stage: Stage) -> None:
-    rate = {"op": "replace", "path": "/*/*/throttling/rateLimit", "value": "499"}
-    stage.client("apigateway").update_stage(
-        restApiId=physical_id(stage, "Api"),
-        stageName=stage.name,
-        patchOperations=[rate],
-    )
-
-
 @pytest.mark.role("administrator")
 def test_stack_is_protected_from_deletion_and_its_tables_outlast_it(
     stage: Stage,
