@@ -1,28 +1,24 @@
-"""The layer and the artifact that `make build` makes for AWS."""
+"""The layer and the compiled functions that `make build` makes for AWS."""
 
 import json
 import shutil
 import ssl
 import sys
 from importlib.util import cache_from_source
-from io import BytesIO
 from pathlib import Path
 from platform import machine
-from zipfile import ZipFile
 
 import botocore
 import pytest
-import yaml
 from botocore.config import Config
 from botocore.loaders import Loader
 from botocore.session import Session
 
 from tests.support.processes import clone_checkout, run
-from tests.support.stack import parameters
 from tools import ROOT
 from tools.git import git
 from tools.local.service import load_template
-from tools.packaging import artifact, build, layer, sdk_data
+from tools.packaging import build, layer, sdk_data
 from tools.packaging.bytecode import compile_tree
 from tools.packaging.targets import HOST_ARCHITECTURE, PYTHON
 
@@ -205,34 +201,3 @@ def test_compiled_bytecode_tells_python_not_to_check_the_source(tmp_path: Path) 
 
     compiled = Path(cache_from_source(str(module))).read_bytes()
     assert compiled[4:8] == UNCHECKED_HASH
-
-
-def test_artifact_has_the_commit_the_settings_of_stages_and_a_template_with_its_code(
-    tmp_path: Path,
-) -> None:
-    """tests/ops/test_programs.py runs the contract suite of an artifact."""
-    function = {"Type": "AWS::Serverless::Function", "Properties": {"CodeUri": "Code"}}
-    template = {"Parameters": {"Architecture": {}}, "Resources": {"Code": function}}
-    (tmp_path / "template.yaml").write_text(json.dumps(template))
-    (tmp_path / "Code").mkdir()
-    (tmp_path / "Code/app.py").touch()
-
-    packed_artifact = ZipFile(BytesIO(artifact.pack(tmp_path, "x86_64", "a" * 40)))
-
-    assert packed_artifact.read("COMMIT") == b"a" * 40
-    settings = (ROOT / "samconfig.toml").read_bytes()
-    assert packed_artifact.read("samconfig.toml") == settings
-    # Without pytest's settings, the contract suite would run less strictly.
-    assert "suite/pyproject.toml" in packed_artifact.namelist()
-    template = yaml.safe_load(packed_artifact.read("template.yaml"))
-    assert template["Resources"]["Code"]["Properties"] == {"CodeUri": "Code.zip"}
-    assert template["Parameters"]["Architecture"] == {"Default": "x86_64"}
-    (code,) = ZipFile(packed_artifact.open("Code.zip")).infolist()
-    assert oct(code.external_attr >> 16) == "0o644"  # Lambda runs as another user
-
-
-@pytest.mark.parametrize("stage", ["staging", "production"])
-def test_stage_settings_do_not_override_the_architecture_of_an_artifact(
-    stage: str,
-) -> None:
-    assert "Architecture" not in parameters(stage)

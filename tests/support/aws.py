@@ -1,7 +1,7 @@
 """A simulated AWS account (moto) that is prepared for a stage.
 
-Methods of `Account` replace the programs that `ops` starts. tests/ops/test_programs.py and the
-rehearsal start the real programs.
+Methods of `Account` replace the programs that `ops` starts. tests/ops/test_programs.py,
+tests/packaging/test_artifact.py and the rehearsal start the real programs.
 """
 
 from functools import cache

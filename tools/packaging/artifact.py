@@ -13,7 +13,7 @@ from tools import ROOT
 
 # The contract suite and the files that it reads. An artifact contains these files, so that a
 # stage is tested against the contract of the commit that the stage runs
-# (tests/ops/test_programs.py).
+# (tests/packaging/test_artifact.py).
 SUITE = (
     "openapi.yaml",
     "pyproject.toml",  # pytest's settings
