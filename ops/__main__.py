@@ -21,12 +21,12 @@ _EXPECTED_ERRORS = (
     CommandError,
     OSError,
 )
-# This program and its child processes keep only these of Python's environment variables.
+# The only environment variables of Python that this program and its child processes keep.
 _INHERITED_VARIABLES = {"PYTHONBREAKPOINT", "PYTHONUNBUFFERED"}
 
 
 def main() -> None:
-    """Run the command that the command line names."""
+    """Run the command that the program's arguments name."""
     _reset_inherited_state()
     try:
         if sys.argv[1:] == ["run"]:

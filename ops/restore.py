@@ -105,7 +105,7 @@ def plan(stage: StageName, copy: str) -> None:
 
 @app.command()
 def apply(stage: StageName, file: Path) -> None:
-    """Restore each item in the plan FILE, unless the item has changed since the plan."""
+    """Restore each item in the plan FILE, unless the item has changed since `plan` ran."""
     tables, client = {*stage.outputs().values()}, stage.client("dynamodb")
     for _ in _read_plan(file, tables):
         pass  # A damaged line raises an error before anything is written.
@@ -216,7 +216,7 @@ def _read_plan(file: Path, tables: set[str]) -> Iterator[Difference]:
 
 
 def _restore_item(client: Any, table: str, current: Item, copied: Item) -> bool:
-    """Restore an item unless it has changed since the plan; return whether it is restored."""
+    """Restore an item unless it has changed since `plan` ran; return whether it is restored."""
     if _is_idempotency_record(copied):
         created_id = {"N": str(_read_number(copied, "createdId"))}
         animal = _get_item(client, table, {"pk": {"S": "pet"}, "id": created_id})

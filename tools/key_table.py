@@ -112,7 +112,7 @@ class KeyTable:
         return key, record
 
     def revoke(self, identifier: str) -> KeyRecord:
-        """Revoke a key for good, given the key itself or its id; return its record until then."""
+        """Revoke a key for good, given the key or its id; return the record from before."""
         if api_key.is_well_formed(identifier):
             identifier = api_key.digest(identifier)
         records = [key for key in self.all() if identifier in {key.id, key.hash}]
@@ -121,7 +121,7 @@ class KeyTable:
                 f"{len(records)} keys match: give the key, or its id from `list`."
             )
         (record,) = records
-        # An earlier revocation, even one by another call at the same time, is not overwritten.
+        # Do not overwrite an earlier revocation, not even that of a simultaneous call.
         with suppress(self.dynamodb.exceptions.ConditionalCheckFailedException):
             self.dynamodb.update_item(
                 TableName=self.name,

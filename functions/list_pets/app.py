@@ -10,6 +10,6 @@ from animal_store.response import Response
 
 @operation("listPets", query=(*paging.PARAMETERS, "status"))
 def handler(request: Request) -> Response:
-    """Return a page of animals; a `Link` header (RFC 8288) leads to the next one, if any."""
+    """Return a page of animals; a `Link` header (RFC 8288) leads to the next page, if any."""
     status = request.choice("status", PET_STATUSES)
     return paging.page(request, PETS, status=status)

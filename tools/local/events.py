@@ -47,7 +47,7 @@ def events_folder() -> DataFolder:
 def add_examples(gateway: Gateway, service: LocalService) -> None:
     """Fill the store with the API key, the animals and the creations that the events need.
 
-    Then each file in `events/` gets the response that the file's name announces.
+    Then the event in each file of `events/` gets the response that the file's name announces.
     """
     key = KeyRecord(api_key.digest(EXAMPLE_KEY), "events", int(time.time()))
     service.keys().put(key)

@@ -73,7 +73,7 @@ def load_handlers(template: Template) -> dict[str, Handler]:
 
 
 class Gateway:
-    """A local API Gateway for a template; `handlers` has the handlers by their functions' ids."""
+    """A local API Gateway for a template; `handlers` maps a function's id to its handler."""
 
     def __init__(self, template: Template, handlers: dict[str, Handler]) -> None:
         self.template, self.handlers = template, handlers

@@ -149,7 +149,7 @@ class _Call:
         return str(self.request["TableName"])
 
     def _key_attributes(self, index: str = "") -> list[str]:
-        """Return the names of the key attributes of the request's table, or of its index."""
+        """Return the names of the keys of the request's table, or of one of the table's indexes."""
         select = "SELECT attributes FROM keys WHERE (table_name, index_name) = (?, ?)"
         row = self.execute(select, (self._table, index)).fetchone()
         if row is None:

@@ -30,7 +30,7 @@ def zip_files(entries: dict[str, bytes]) -> bytes:
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in sorted(entries.items()):
             entry = zipfile.ZipInfo(name)  # every entry is dated 1980
-            entry.external_attr = 0o644 << 16  # Lambda's user must read the file
+            entry.external_attr = 0o644 << 16  # so that Lambda can read it
             archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
     return buffer.getvalue()
 

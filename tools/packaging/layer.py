@@ -107,7 +107,7 @@ def install(environment: Path, architecture: str, *options: str) -> Path:
 
 
 def build(output: Path, *architectures: str) -> None:
-    """Build the layer in a folder, and delete the folder first; on Lambda, it becomes `/opt`."""
+    """Empty a folder and build the layer in it; on Lambda, the folder becomes `/opt`."""
     from animal_store.models import compile_core_schemas
 
     require_python()

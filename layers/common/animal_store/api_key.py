@@ -13,7 +13,7 @@ import zlib
 from typing import Literal
 
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_RANDOM_LENGTH = 32  # there are 62 ** 32 such texts, which is 190 bits of randomness
+_RANDOM_LENGTH = 32  # 190 bits of randomness: there are 62 ** 32 such texts
 _CHECKSUM_LENGTH = 6  # enough for the 32 bits of a CRC32: 62 ** 6 > 2 ** 32
 ID_LENGTH = 12
 """A key's id is the first 12 digits (48 bits) of its hash. Two keys hardly ever share an id."""

@@ -149,7 +149,7 @@ def _longest_pause(response: tuple[Any, Any] | None) -> float:
 def _keep_raw(
     response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: object
 ) -> None:
-    """Keep the raw body of a successful response, so that `read` can parse it instead of the SDK.
+    """Keep the raw body of a successful response, so that `read` parses it and not the SDK.
 
     This saves 4.3 million processor instructions for a list of 20 animals, and 20.8 million for a
     list of 100 animals. The SDK calls this function before it parses the body. The SDK then parses

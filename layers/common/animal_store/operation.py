@@ -17,7 +17,7 @@ _cold_start = True
 
 
 class Deprecation(NamedTuple):
-    """The headers of a deprecated operation. The header `Link` names the list as its successor.
+    """The headers of a deprecated operation. The header `Link` names the list as the successor.
 
     Args:
         since: When the operation was deprecated, in seconds since 1970 (RFC 9745).

@@ -87,7 +87,10 @@ class AsyncClient(Core[httpx2.AsyncClient]):
         *,
         idempotency_key: str | None = None,
     ) -> Pet:
-        """Add an animal, like `Client.create`. Pass a key if the task may be cancelled."""
+        """Add an animal, like `Client.create`.
+
+        Pass an idempotency key if the task may be cancelled.
+        """
         return await self._send(self._create(name, category_id, status, idempotency_key))
 
     @deprecated("GET /pets/{petId} will be removed on 5 December 2030: use pets()")

@@ -100,10 +100,11 @@ class Client(Core[httpx2.Client]):
         *,
         idempotency_key: str | None = None,
     ) -> Pet:
-        """Add an animal. Retries never add it twice, but an interrupted call may have added it.
+        """Add an animal; retries never add the animal twice.
 
-        After an interruption (Ctrl-C, a cancelled task), no error tells you the idempotency key of
-        the call. To be able to repeat the call safely, pass an idempotency key of your own.
+        An interrupted call (Ctrl-C, a cancelled task) may have added the animal, but no error tells
+        you the idempotency key of the call. To be able to repeat such a call safely, pass an
+        idempotency key of your own.
 
         Args:
             name: 1 to 256 characters, at least one of them not white space.
