@@ -8,7 +8,7 @@ from animal_store import api_key
 
 from ops import keys as command
 from ops.stage import Stage
-from tests.support.handlers import API_KEYS, SDK, empty_store
+from tests.support.handlers import KEYS, empty_store
 from tools import CommandError
 from tools.key_table import EXAMPLE_KEY, KeyRecord, KeyTable
 
@@ -21,7 +21,7 @@ BOBS_KEY = KeyRecord("a" * 64, "bob", created=1)
 def keys(monkeypatch: pytest.MonkeyPatch) -> KeyTable:
     """Give each stage a table that has only the example key; alice issues and revokes keys."""
     empty_store()
-    table = KeyTable(SDK, API_KEYS, lambda: ARN)
+    table = replace(KEYS, actor=lambda: ARN)
     monkeypatch.setattr(Stage, "keys", lambda _: table)
     return table
 
@@ -31,7 +31,7 @@ def test_only_the_hash_of_an_issued_key_is_stored(keys: KeyTable) -> None:
 
     assert keys.all()[-1] == record
     assert (record.hash, record.issuedBy) == (api_key.digest(key), ARN)
-    assert key not in str(keys.dynamodb.scan(TableName=API_KEYS)["Items"])
+    assert key not in str(keys.dynamodb.scan(TableName=keys.name)["Items"])
 
 
 @pytest.mark.parametrize("label", [" a", "a" * 65, "\x1b[31m"])

@@ -29,8 +29,8 @@ class Attempt(NamedTuple):
         return handlers.DATABASE.answer(self.event_name, self.request)
 
 
-Fault = Callable[[Attempt], AWSResponse | None]
-"""Responds instead of the store; after None the SDK sends the request to the network."""
+Fault = Callable[[Attempt], AWSResponse]
+"""Responds instead of the store."""
 
 
 def close_connection(_: Attempt) -> AWSResponse:
@@ -67,7 +67,7 @@ def cancelled(*codes: str) -> Fault:
 def after(fault: Fault) -> Fault:
     """Return a fault that occurs after the store has carried out the request."""
 
-    def fail_late(attempt: Attempt) -> AWSResponse | None:
+    def fail_late(attempt: Attempt) -> AWSResponse:
         attempt.carry_out()
         return fault(attempt)
 
@@ -134,7 +134,7 @@ class FaultyStore:
 
     def answer(
         self, event_name: str, request: AWSPreparedRequest, **_: object
-    ) -> AWSResponse | None:
+    ) -> AWSResponse:
         """Answer a request in place of the network."""
         operation = event_name.rpartition(".")[2]
         parameters = json.loads(request.body)  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from typing import Any
 from animal_store import api_key
 
 from tools import ROOT
-from tools.key_table import EXAMPLE_KEY
+from tools.key_table import EXAMPLE_KEY, KeyRecord
 from tools.local.events import add_pets
 from tools.local.folder import DataFolder
 from tools.local.gateway import load_handlers
@@ -24,7 +24,6 @@ from tools.local.service import load_template, open_store
 
 TEMPLATE = load_template("staging")
 ANIMALS = TEMPLATE.tables["AnimalsTable"]["TableName"]
-API_KEYS = TEMPLATE.tables["ApiKeysTable"]["TableName"]
 EVENTS = {
     path.stem: json.loads(path.read_text())
     for path in sorted((ROOT / "events").glob("*.json"))
@@ -37,6 +36,8 @@ SERVICE = _STACK.enter_context(open_store(DataFolder(Path(_DATA)), TEMPLATE))
 """The service of this process, with its one store."""
 DATABASE = SERVICE.database
 SDK: Any = SERVICE.dynamodb
+KEYS = SERVICE.keys()
+EXAMPLE_RECORD = KeyRecord(api_key.digest(EXAMPLE_KEY), "tests", created=1764892800)
 # moto answers only requests to AWS's own addresses, and npm may need a proxy.
 del os.environ["AWS_ENDPOINT_URL"], os.environ["no_proxy"]
 
@@ -54,8 +55,8 @@ class Response:
 
     @property
     def body(self) -> Any:
-        """The text as JSON; None if it is empty."""
-        return json.loads(self.text) if self.text else None
+        """The text as JSON."""
+        return json.loads(self.text)
 
     @property
     def lines(self) -> list[Any]:
@@ -105,23 +106,13 @@ def send(
     return invoke(function_of(event), event, seconds)
 
 
-def add_key(key: str, **members: Any) -> None:
-    """Add a key to the key table; `members` are more attributes of its record."""
-    item = {
-        "hash": {"S": api_key.digest(key)},
-        "label": {"S": "tests"},
-        "created": {"N": "1764892800"},
-    }
-    SDK.put_item(TableName=API_KEYS, Item=item | members)
-
-
 def items(partition: str = "") -> list[Any]:
     """Return the items of the animals' table whose partition key begins with this text."""
     items = SDK.scan(TableName=ANIMALS)["Items"]
     return [item for item in items if item["pk"]["S"].startswith(partition)]
 
 
-add_key(EXAMPLE_KEY)
+KEYS.put(EXAMPLE_RECORD)
 add_pets(SERVICE)
 _CONTENT = sqlite3.connect(":memory:")
 DATABASE._connection.backup(_CONTENT)

@@ -1,5 +1,6 @@
 """Look-ups of API keys: results, caching and failures."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from animal_store import api_key
 from tests.support import handlers
 from tests.support.clock import Clock
 from tests.support.fault_injection import THROTTLED, Attempt, FaultyStore
+from tests.support.handlers import EXAMPLE_RECORD
 from tools.key_table import EXAMPLE_KEY
 
 pytestmark = pytest.mark.usefixtures("store")
@@ -27,7 +29,8 @@ def count_key_lookups(store: FaultyStore) -> int:
 
 def test_revoked_key_gets_the_same_401_as_a_missing_key_but_its_id_is_logged() -> None:
     # Any value revokes the key, even a text that an operator wrote by hand.
-    handlers.add_key(EXAMPLE_KEY, revoked={"S": "yesterday"})
+    record = replace(EXAMPLE_RECORD, revoked="yesterday")  # type: ignore[arg-type]
+    handlers.KEYS.put(record)
 
     response = handlers.send("get-200")
 
@@ -39,7 +42,7 @@ def test_revoked_key_gets_the_same_401_as_a_missing_key_but_its_id_is_logged() -
 
 
 def test_cached_key_is_refused_as_soon_as_it_expires(clock: Clock) -> None:
-    handlers.add_key(EXAMPLE_KEY, expires={"N": str(int(clock.wall) + 50)})
+    handlers.KEYS.put(replace(EXAMPLE_RECORD, expires=int(clock.wall) + 50))
     clock.advance(49)
     assert is_accepted(EXAMPLE_KEY)
     clock.advance(1)

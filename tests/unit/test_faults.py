@@ -41,7 +41,7 @@ def outcome(name: str, call: int, *faults: Fault) -> tuple[Response, list[str], 
     """
     plan = iter([Attempt.carry_out] * call + [*faults])
 
-    def meet(attempt: Attempt) -> AWSResponse | None:
+    def meet(attempt: Attempt) -> AWSResponse:
         return next(plan, Attempt.carry_out)(attempt)
 
     STORE.reset(meet)

@@ -125,6 +125,6 @@ def test_heartbeat_reads_only_the_key_table_and_is_logged_as_unauthorized(
 
     assert heartbeat["Schedule"] == "rate(5 minutes)"
     (line,) = response.lines
-    assert [call["TableName"] for _, call in store.calls] == [handlers.API_KEYS]
+    assert [call["TableName"] for _, call in store.calls] == [handlers.KEYS.name]
     assert (line["Stage"], line["Operation"]) == ("heartbeat-production", operation.id)
     assert line["Code"] == "unauthorized"

@@ -75,10 +75,10 @@ class Database:
 
 
 @contextmanager
-def answer_new_clients(answer: "Callable[..., AWSResponse | None]") -> "Iterator[None]":
+def answer_new_clients(answer: "Callable[..., AWSResponse]") -> "Iterator[None]":
     """Let a function answer the requests of DynamoDB clients that are created inside the block.
 
-    If the function returns a response, the request does not reach the network.
+    So none of their requests reaches the network.
     """
 
     def attach(session: "Session") -> None:
