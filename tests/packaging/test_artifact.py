@@ -87,3 +87,9 @@ def test_packed_contract_suite_reports_a_service_that_does_not_respond(
     assert programs.run_suite(folder, "http://127.0.0.1:1/v1", "any", "-q") == 2
     message = "http://127.0.0.1:1/v1 lists no animals with API_KEY"
     assert message in capfd.readouterr().out
+
+
+def test_packed_bytes_do_not_depend_on_the_order_in_which_files_are_listed() -> None:
+    files = {"a": b"1", "b": b"2"}
+    files_in_other_order = {"b": b"2", "a": b"1"}
+    assert artifact.zip_files(files) == artifact.zip_files(files_in_other_order)
