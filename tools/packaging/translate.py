@@ -18,7 +18,8 @@ from tools import ROOT
 
 def _main() -> None:
     template = yaml_parse((ROOT / "template.yaml").read_text("utf-8"))
-    # A round trip through JSON copies the nodes that YAML aliases share, as sam's upload does.
+    # A round trip through JSON gives each YAML alias its own copy of the node, as in the template
+    # that sam uploads.
     source = json.loads(json.dumps(template))
     logging.disable()  # the translator warns that it cannot call AWS
     validator = SamTemplateValidator(
