@@ -125,6 +125,31 @@ def test_refused_request_gets_an_explanation_and_changes_nothing(
     assert items() == before
 
 
+def put_new(partition: str) -> dict[str, Any]:
+    """Return an action of a transaction: put an item, if no other has its key."""
+    item = COUNTER | {"pk": {"S": partition}}
+    condition = "attribute_not_exists(pk)"
+    put = {"TableName": ANIMALS, "Item": item, "ConditionExpression": condition}
+    return {"Put": put}
+
+
+def test_transaction_writes_nothing_if_one_of_its_conditions_fails() -> None:
+    with pytest.raises(SDK.exceptions.TransactionCanceledException) as error:
+        SDK.transact_write_items(
+            ClientRequestToken="1",
+            TransactItems=[put_new("new"), put_new("counter")],
+        )
+
+    reasons = [{"Code": "None"}, {"Code": "ConditionalCheckFailed"}]
+    assert error.value.response["CancellationReasons"] == reasons
+    assert items("new") == []
+
+
+def test_transaction_repeated_with_the_same_token_succeeds() -> None:
+    for _ in range(2):
+        SDK.transact_write_items(ClientRequestToken="1", TransactItems=[put_new("new")])
+
+
 def test_query_of_an_index_returns_a_sorted_page_and_the_last_evaluated_key() -> None:
     for partition, number in [("other", "10"), ("pet", "-3"), ("pet", "-30")]:
         key = {"pk": {"S": partition}, "id": {"N": number}}

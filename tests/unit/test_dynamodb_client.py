@@ -5,16 +5,19 @@ test_faults.py has every failure of every call.
 
 import hashlib
 import json
+from typing import Any
 from unittest import mock
 
 import pytest
 from animal_store import api_key
+from botocore.awsrequest import AWSResponse
 from botocore.httpsession import URLLib3Session
 
 from tests.support import handlers
 from tests.support.clock import Clock
 from tests.support.fault_injection import (
     LOST_REQUEST,
+    Attempt,
     Fault,
     FaultyStore,
     answering,
@@ -168,3 +171,20 @@ def test_cancelled_transaction_is_sent_six_times_with_growing_pauses(
     assert [name for name, _ in store.calls[2:]] == ["TransactWriteItems"] * 6
     for pause, longest in zip(clock.pauses, [0.05, 0.1, 0.2, 0.4, 0.8], strict=True):
         assert 0 < pause < longest
+
+
+def test_sdk_retry_with_a_new_client_request_token_is_not_reported_as_a_replay(
+    store: FaultyStore,
+) -> None:
+    def carry_out_with_two_tokens(attempt: Attempt) -> AWSResponse:
+        attempt.carry_out()
+        request: Any = attempt.request
+        request.body = request.body.replace(b'Token": "', b'Token": "another')
+        return attempt.carry_out()
+
+    store.fail("TransactWriteItems", carry_out_with_two_tokens)
+
+    response = create("order-17")
+
+    assert response.body == {"id": 6, **MIA}
+    assert "Idempotency-Replayed" not in response.headers

@@ -31,6 +31,7 @@ CREATE TABLE IF NOT EXISTS items (
     table_name TEXT, hash TEXT, range INTEGER, item TEXT,
     PRIMARY KEY (table_name, hash, range)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS tokens (token TEXT PRIMARY KEY) STRICT;
 """
 # With this index in SQLite, a query reads only the items that it returns.
 _CREATE_INDEX = """
@@ -97,11 +98,11 @@ class _Call:
                 raise unsupported(f"the value {value} of ReturnValues")
 
     def transact_write_items(self) -> Response:
-        """Perform all actions or none.
-
-        A request whose ClientRequestToken was used before is another transaction. In DynamoDB this
-        is so only after ten minutes; until then, the request succeeds and writes nothing.
-        """
+        insert = "INSERT OR IGNORE INTO tokens VALUES (?)"
+        # If the token is stored, the transaction was performed before. DynamoDB forgets a token
+        # after ten minutes; this store keeps every token.
+        if not self.execute(insert, (self.request["ClientRequestToken"],)).rowcount:
+            return {}
         reasons = []
         for action in self.request["TransactItems"]:
             ((name, request),) = action.items()
