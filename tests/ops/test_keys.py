@@ -65,7 +65,7 @@ def test_revoke_accepts_the_key_itself_or_its_id(
     assert (example.state, example.revokedBy) == ("revoked", ARN)
 
 
-def test_earlier_revocation_is_not_overwritten_even_if_it_was_concurrent(
+def test_concurrent_revocation_by_another_administrator_is_not_overwritten(
     keys: KeyTable,
 ) -> None:
     carols = replace(BOBS_KEY, revoked=2, revokedBy="carol")

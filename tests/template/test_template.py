@@ -42,7 +42,9 @@ def test_resource_has_the_properties_listed_in_safeguards_yaml(
             assert resource.get(member) == value
 
 
-def test_plain_sam_deploy_uses_the_parameters_of_staging_and_a_logging_role() -> None:
+def test_plain_sam_deploy_has_the_parameters_of_staging_and_creates_a_logging_role() -> (
+    None
+):
     role = {"ApiGatewayLoggingRole": "true"}
     assert parameters("default") == parameters("staging") | role
 

@@ -20,7 +20,7 @@ OPERATIONS = ("GetItem", "PutItem", "Query", "TransactWriteItems", "UpdateItem")
 
 
 def reduce(data: Path) -> None:
-    """Rewrite the descriptions in a layer's folder `botocore/data`."""
+    """Reduce the data of DynamoDB and of its endpoints in a layer's folder `botocore/data`."""
     dynamodb = data / "dynamodb/2012-08-10"
     model = _unpack(dynamodb / "service-2.json.gz")
     model["operations"] = {name: model["operations"][name] for name in OPERATIONS}

@@ -188,7 +188,7 @@ class Catalogue(Generic[NewResource, Resource]):
 
 
 def _attributes(resource: Mapping[str, object]) -> Item:
-    """Return a resource's members in DynamoDB's JSON; the aliases in `models` read them back."""
+    """Return a resource's members in DynamoDB's JSON, from which the models read them back."""
     return {
         name: {"N": str(value)} if isinstance(value, int) else {"S": str(value)}
         for name, value in resource.items()
