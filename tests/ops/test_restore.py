@@ -128,7 +128,7 @@ def test_idempotency_record_without_its_animal_is_skipped(stage: Stage) -> None:
     assert items("animals") == [COUNTER, ZOE_WITH_MIAS_ID]
 
 
-def test_items_created_by_other_clients_after_the_copy_go_into_a_separate_plan(
+def test_items_of_another_client_who_got_a_taken_id_later_go_into_a_separate_plan(
     stage: Stage,
 ) -> None:
     put("animals", COUNTER, RECORD_OF_ZOE_WITH_MIAS_KEY, ZOE_WITH_MIAS_ID)

@@ -72,7 +72,7 @@ def test_stack_drift_and_failed_drift_detection_are_reported_as_problems(
     ) in capsys.readouterr().out
 
 
-def test_check_that_raises_an_error_is_reported_and_other_checks_still_run(
+def test_failing_check_is_reported_and_the_other_checks_still_run(
     healthy: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
     healthy.client("dynamodb").delete_table(TableName="keys")
