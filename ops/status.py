@@ -119,12 +119,11 @@ def _drift(stage: Stage) -> Iterator[str]:
         yield f"drift detection failed: {detection.get('DetectionStatusReason')}"
     drifts = client.describe_stack_resource_drifts(
         StackName=stage.stack,
+        StackResourceDriftStatusFilters=["MODIFIED", "DELETED"],
         MaxResults=100,  # the stack has fewer resources
     )
     for drift in drifts["StackResourceDrifts"]:
-        state = drift["StackResourceDriftStatus"]
-        if state in {"MODIFIED", "DELETED"}:
-            yield f"{drift['LogicalResourceId']} is {state}"
+        yield f"{drift['LogicalResourceId']} is {drift['StackResourceDriftStatus']}"
         for difference in drift.get("PropertyDifferences", []):
             print(
                 f"  {difference['PropertyPath']} is {difference['ActualValue']}, "

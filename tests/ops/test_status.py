@@ -62,6 +62,11 @@ def test_stack_drift_and_failed_drift_detection_are_reported_as_problems(
     healthy: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
     healthy.answers |= CASES["drift"]
+    filters = []
+    healthy.client("cloudformation").meta.events.register(
+        "provide-client-params.cloudformation.DescribeStackResourceDrifts",
+        lambda params, **_: filters.append(params["StackResourceDriftStatusFilters"]),
+    )
     with pytest.raises(DeploymentError, match="3 problems were found"):
         check_stage(healthy.stage)
     assert (
@@ -70,6 +75,7 @@ def test_stack_drift_and_failed_drift_detection_are_reported_as_problems(
         "! GetPetLogGroup is MODIFIED\n"
         "  /RetentionInDays is null, not 90\n"
     ) in capsys.readouterr().out
+    assert filters == [["MODIFIED", "DELETED"]]
 
 
 def test_failing_check_is_reported_and_the_other_checks_still_run(
