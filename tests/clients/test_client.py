@@ -368,7 +368,7 @@ def read_page(client: Any) -> None:
     # httpx2 limits a pool to 100 connections by default.
     [(create, read_page, 101), (read_page, create, 2)],
 )
-def test_call_over_max_in_flight_fails_after_max_wait_s(
+def test_call_that_exceeds_the_max_in_flight_limit_fails_after_max_wait_s_seconds(
     connect: Any,
     call: Callable[[Any], None],
     other_call: Callable[[Any], None],
@@ -409,7 +409,7 @@ def test_deadline_of_a_queued_call_starts_when_the_call_gets_its_turn(
 
 
 @pytest.mark.usefixtures("pauses")
-def test_with_options_returns_a_client_that_shares_the_connections(
+def test_client_from_with_options_shares_the_connections_of_the_original(
     connect: Any,
 ) -> None:
     with serve([reply({}, 503), reply({}, 503), reply(REX)]) as server:
@@ -481,7 +481,9 @@ def test_connections_are_closed_when_their_event_loop_ends(
     assert first_loop() is None
 
 
-def test_close_in_a_forked_process_leaves_the_connections_of_the_parent_open() -> None:
+def test_closing_a_client_in_a_forked_process_keeps_the_connections_of_the_parent_open() -> (
+    None
+):
     with serve(reply(REX)) as server:
         client = store.Client(server.base_url, "key")
         create(client)
@@ -530,7 +532,7 @@ def test_error_names_the_environment_variable_that_the_client_cannot_use(
         store.AsyncClient("https://animals.example/v1", "key")
 
 
-def test_unusable_proxy_is_ignored_for_a_host_that_the_variable_no_proxy_lists(
+def test_unusable_proxy_is_ignored_for_a_host_listed_in_the_no_proxy_variable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:9")

@@ -67,7 +67,9 @@ def test_invalid_idempotency_key_is_refused_with_400(client: Client, key: str) -
     assert_error(post(client, new_pet(), key), 400, naming="Idempotency-Key")
 
 
-def test_request_with_two_idempotency_key_headers_is_refused_with_400(client: Client) -> None:
+def test_request_with_two_idempotency_key_headers_is_refused_with_400(
+    client: Client,
+) -> None:
     headers = [("Idempotency-Key", "x"), ("Idempotency-Key", "x")]
     response = client.post("/pets", json=new_pet(), headers=headers)
     assert_error(response, 400, naming="Idempotency-Key")

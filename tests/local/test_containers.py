@@ -28,7 +28,7 @@ def list_containers() -> str:
     return subprocess.getoutput("docker ps --all --quiet")
 
 
-def test_sam_local_passes_the_contract_suite_and_sam_local_invoke_sees_its_animals(
+def test_sam_local_passes_the_contract_suite_and_shares_animals_with_sam_local_invoke(
     tmp_path: Path,
 ) -> None:
     run("make", ".aws-sam/local/.layer", cwd=ROOT, timeout_s=300)

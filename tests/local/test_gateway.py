@@ -94,7 +94,9 @@ def test_unsupported_intrinsic_function_in_a_template_is_refused(
     file = tmp_path / "template.json"
     file.write_text(json.dumps(document))
 
-    with pytest.raises(CommandError, match="this intrinsic function is not supported"):
+    with pytest.raises(
+        CommandError, match="the local service does not support Fn::Select"
+    ):
         load(file, {})
 
 

@@ -42,7 +42,9 @@ def run_recipe(folder: Path, command: str, **variables: str) -> str:
     return run(*make, cwd=ROOT, timeout_s=60, **variables)
 
 
-def test_make_recipe_gets_only_allowed_environment_variables(tmp_path: Path) -> None:
+def test_only_the_allowed_environment_variables_are_passed_to_a_make_recipe(
+    tmp_path: Path,
+) -> None:
     variables = {name: os.environ.get(name, "1") for name in BLOCKED | PASSED_ON}
 
     output = run_recipe(tmp_path, "env", **variables)

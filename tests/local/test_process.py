@@ -36,7 +36,7 @@ def test_service_still_answers_requests_after_the_reader_of_its_output_exits(
     assert statuses == [401, 401, 401]
 
 
-def test_child_process_inherits_no_pythonsafepath_and_its_failure_is_reported(
+def test_pythonsafepath_variable_is_removed_and_failure_of_a_child_process_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def app(**_: str) -> None:

@@ -117,7 +117,7 @@ def test_invoke_command_says_why_a_file_is_not_an_event(
     assert message.startswith(f"{file} is not an event of API Gateway: {reason}")
 
 
-def test_local_store_of_another_version_is_refused_until_reset_renames_it(
+def test_local_store_of_another_version_is_refused_until_the_reset_command_renames_it(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "store").mkdir()
@@ -160,6 +160,7 @@ def test_aws_settings_of_the_user_cannot_direct_requests_to_aws(tmp_path: Path) 
 def test_service_keeps_its_api_key_until_the_key_is_revoked(tmp_path: Path) -> None:
     with layer_copy(), open_store(DataFolder(tmp_path), load_template()) as service:
         key = service.api_key()
+        assert key.startswith("animal_test_")
         assert service.api_key() == key
 
         command(tmp_path, "keys", "revoke", key)
@@ -236,7 +237,7 @@ def test_new_data_folder_is_ignored_by_git_and_readable_only_by_its_owner(
 
 
 @pytest.mark.slow
-def test_service_restarts_each_time_the_template_is_replaced_if_reload_is_set(
+def test_service_run_with_reload_1_restarts_each_time_the_template_is_replaced(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "functions").mkdir()

@@ -75,7 +75,7 @@ def test_functions_get_the_deployment_time_as_an_environment_variable(
     assert variables == {"DEPLOYMENT": deployed.stage.outputs()["Deployed"]}
 
 
-def test_check_of_staging_runs_the_whole_contract_suite(
+def test_staging_is_checked_with_the_whole_contract_suite(
     deployed: Account, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(Stage, "stack", deployed.stage.stack)
@@ -121,7 +121,7 @@ def test_failed_rollback_reports_the_running_commit_and_the_next_command(
     )
 
 
-def test_rollback_that_fails_the_contract_suite_leaves_last_good_unchanged(
+def test_rollback_that_fails_the_contract_suite_does_not_change_the_last_good_commit(
     deployed: Account,
 ) -> None:
     deploy(deployed.stage, pack("newer"))
@@ -156,7 +156,9 @@ def test_read_only_contract_tests_run_during_a_canary_and_their_failures_are_ign
     assert deployed.runs() == ("newer", "newer")
 
 
-def test_older_commit_is_deployed_only_if_allow_older_is_set(deployed: Account) -> None:
+def test_older_commit_is_deployed_only_with_the_allow_older_option(
+    deployed: Account,
+) -> None:
     deployed.is_older.return_value = True
     with pytest.raises(DeploymentError, match="newer is older than zebra"):
         deploy(deployed.stage, pack("newer"))
@@ -166,7 +168,7 @@ def test_older_commit_is_deployed_only_if_allow_older_is_set(deployed: Account) 
     assert deployed.runs() == ("newer", "newer")
 
 
-def test_failed_sam_deploy_leaves_the_old_commit_running_and_can_be_retried(
+def test_commit_whose_sam_deploy_failed_is_not_running_and_can_be_deployed_by_rollback(
     deployed: Account,
 ) -> None:
     deployed.process.wait.return_value = 1
@@ -181,7 +183,7 @@ def test_failed_sam_deploy_leaves_the_old_commit_running_and_can_be_retried(
     assert deployed.runs() == ("newer", "newer")
 
 
-def test_rollback_by_another_operator_during_the_check_is_not_undone(
+def test_rollback_by_another_operator_while_the_contract_suite_runs_is_not_undone(
     deployed: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_suite = deployed.run_suite

@@ -118,7 +118,9 @@ def test_items_that_changed_after_the_plan_was_made_are_skipped(stage: Stage) ->
     assert items("animals") == later
 
 
-def test_idempotency_record_without_its_animal_is_skipped(stage: Stage) -> None:
+def test_idempotency_record_is_skipped_if_its_id_now_belongs_to_another_animal(
+    stage: Stage,
+) -> None:
     put("animals", COUNTER, ZOE_WITH_MIAS_ID)
     plan(stage, "copy")
 
@@ -128,7 +130,7 @@ def test_idempotency_record_without_its_animal_is_skipped(stage: Stage) -> None:
     assert items("animals") == [COUNTER, ZOE_WITH_MIAS_ID]
 
 
-def test_items_of_another_client_who_got_a_taken_id_later_go_into_a_separate_plan(
+def test_repairs_that_overwrite_another_clients_items_go_into_a_separate_plan(
     stage: Stage,
 ) -> None:
     put("animals", COUNTER, RECORD_OF_ZOE_WITH_MIAS_KEY, ZOE_WITH_MIAS_ID)
@@ -169,19 +171,25 @@ def test_repair_does_not_undo_the_revocation_of_an_api_key(
 
 
 @pytest.mark.parametrize(
-    ("value_before_plan", "value_after_plan", "expected"),
+    ("value_in_copy", "value_before_plan", "value_after_plan", "expected"),
     [
-        (5, 5, 17),  # below the highest id
-        # Damaged, or below the copy's 5: skip 1,000 ids for each of the 11 s since the copy.
-        (Decimal("4.5"), 5, 11_017),
-        ("five", "five", 11_017),
-        (10**12, 10**12 + 1, 11_017),
-        (0, 20_000, 20_000),  # the service has raised it meanwhile
+        (5, 5, 5, 17),  # below the highest id
+        # Damaged, or below the copy's: skip 1,000 ids for each of the 11 s since the copy.
+        (5, Decimal("4.5"), 5, 11_017),
+        (5, "five", "five", 11_017),
+        (5, 10**12, 10**12 + 1, 11_017),
+        (30, 5, 5, 11_030),
+        (5, 0, 20_000, 20_000),  # the service has raised it meanwhile
     ],
 )
 def test_printed_aws_command_raises_the_id_counter_and_never_lowers_it(
-    stage: Stage, value_before_plan: Any, value_after_plan: Any, expected: int
+    stage: Stage,
+    value_in_copy: int,
+    value_before_plan: Any,
+    value_after_plan: Any,
+    expected: int,
 ) -> None:
+    put("copy", COUNTER | {"value": value_in_copy})
     damaged_id = 10**12
     put("animals", MIA, MIA | {"id": 17}, MIA | {"id": damaged_id})
     put("animals", COUNTER | {"value": value_before_plan})
@@ -189,7 +197,8 @@ def test_printed_aws_command_raises_the_id_counter_and_never_lowers_it(
         plan(stage, "copy")
     put("animals", COUNTER | {"value": value_after_plan})
 
-    *_, parameters = shlex.split(str(error.value).partition("\naws ")[2])
+    *command, parameters = shlex.split(str(error.value).partition("\naws ")[2])
+    assert command == ["dynamodb", "update-item", "--cli-input-json"]
     with suppress(ClientError):
         stage.client("dynamodb").update_item(**json.loads(parameters))
 

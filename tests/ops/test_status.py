@@ -40,7 +40,7 @@ def test_fault_of_a_stage_is_reported_in_one_line(
     assert fault["line"] in capsys.readouterr().out.splitlines()
 
 
-def test_running_commit_that_has_not_passed_its_check_is_reported(
+def test_status_reports_a_live_commit_that_is_not_the_last_good_one(
     healthy: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_last_good(healthy.stage, "ape")
@@ -78,7 +78,7 @@ def test_stack_drift_and_failed_drift_detection_are_reported_as_problems(
     assert filters == [["MODIFIED", "DELETED"]]
 
 
-def test_failing_check_is_reported_and_the_other_checks_still_run(
+def test_error_during_one_check_is_reported_and_the_other_checks_still_run(
     healthy: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
     healthy.client("dynamodb").delete_table(TableName="keys")

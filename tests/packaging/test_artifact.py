@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "unpacked"
 
 
-def test_artifact_has_the_commit_the_settings_of_stages_and_a_template_with_its_code(
+def test_artifact_has_the_commit_and_stage_settings_and_a_template_with_zipped_code(
     folder: Path,
 ) -> None:
     assert (folder / "COMMIT").read_text() == "a" * 40

@@ -187,7 +187,7 @@ def test_repair_restores_a_deleted_animal_while_clients_add_other_animals(
 
 
 @pytest.mark.role("CheckRole")
-def test_check_of_a_good_stage_finds_at_most_the_unconfirmed_alarm_email(
+def test_check_of_a_good_stage_finds_no_problem_except_the_unconfirmed_alarm_email(
     stage: Stage,
 ) -> None:
     raises_one_problem = pytest.raises(DeploymentError, match=r"^1 problems")

@@ -38,8 +38,7 @@ for operation in openapi.OPERATIONS:
 @pytest.mark.parametrize("name", EXPECTED_ALARMS_AND_FILTERS)
 def test_alarm_or_metric_filter_has_the_properties_in_alarms_yaml(name: str) -> None:
     assert name in RESOURCES, f"template.yaml lacks {name}: copy an operation's block"
-    members = RESOURCES[name].items()
-    properties = {key: value for key, value in members if value != "AWS::NoValue"}
+    properties = dict(RESOURCES[name])
     for text in ("AlarmDescription", "AlarmRule", "FilterPattern"):
         properties.pop(text, None)
 

@@ -94,7 +94,7 @@ def test_api_key_and_animals_are_each_read_in_one_strongly_consistent_call(
     assert [call["ConsistentRead"] for _, call in store.calls] == [True, True]
 
 
-def test_creation_stores_who_created_the_animal_and_a_one_day_idempotency_record(
+def test_new_animal_names_its_creator_and_its_idempotency_record_expires_after_one_day(
     clock: Clock,
 ) -> None:
     caller = api_key.digest(EXAMPLE_KEY)
@@ -145,7 +145,7 @@ def test_creation_gets_500_if_the_id_counter_is_out_of_range(last_id: int) -> No
 
 
 @pytest.mark.parametrize("idempotency_key", [None, "order-17"])
-def test_existing_animal_with_the_same_id_is_not_overwritten(
+def test_creation_gets_500_and_overwrites_nothing_if_the_counter_gives_a_taken_id(
     idempotency_key: str | None,
 ) -> None:
     set_counter(4)
@@ -157,7 +157,7 @@ def test_existing_animal_with_the_same_id_is_not_overwritten(
     assert handlers.items("pet")[4]["name"] != {"S": "Mia"}
 
 
-def test_cancelled_transaction_is_sent_six_times_with_growing_pauses(
+def test_cancelled_transaction_is_sent_six_times_with_pauses_below_growing_limits(
     store: FaultyStore, clock: Clock
 ) -> None:
     store.fail(
@@ -173,7 +173,7 @@ def test_cancelled_transaction_is_sent_six_times_with_growing_pauses(
         assert 0 < pause < longest
 
 
-def test_sdk_retry_with_a_new_client_request_token_is_not_reported_as_a_replay(
+def test_sdk_retry_with_a_different_token_is_not_reported_as_an_idempotent_replay(
     store: FaultyStore,
 ) -> None:
     def carry_out_with_two_tokens(attempt: Attempt) -> AWSResponse:

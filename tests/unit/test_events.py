@@ -13,7 +13,7 @@ STATUSES_WITHOUT_EVENT = {"413", "429", "502", "504", "default"}
 
 
 @openapi.each_operation
-def test_sample_events_and_store_failures_get_each_documented_status_and_example(
+def test_events_and_store_failures_together_give_every_documented_status_and_example(
     operation: openapi.Operation, store: FaultyStore
 ) -> None:
     function = f"{operation.block}Function"

@@ -1,4 +1,8 @@
-"""Reads templates as CloudFormation does, and finds the parts that run on one machine."""
+"""Reads templates like CloudFormation, and finds the parts that run on one machine.
+
+Intrinsic functions that `_evaluate` lacks stay as they are. The local service refuses a template
+with such a function in a part that it uses.
+"""
 
 import re
 from collections.abc import Mapping
@@ -102,15 +106,12 @@ def resolve(template: Any, names: Mapping[str, Any]) -> Any:
         template: A template from `read`.
         names: The values of parameters and other names. A parameter that is not in `names` has its
             default. A reference to any other name, such as `Role.Arn`, becomes the name itself.
-
-    Raises:
-        CommandError: The template has an intrinsic function that this module does not support.
     """
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = {"AWS::NoValue": None}
     for name, parameter in template["Parameters"].items():
         values[name] = parameter.get("Default", name)
     values |= names
-    values |= _resolve(template["Conditions"], values)
+    values |= _resolve(template.get("Conditions", {}), values)
     stack = _resolve(template, values)
     for name, resource in template["Resources"].items():
         if not values.get(resource.get("Condition"), True):
@@ -124,7 +125,11 @@ def _resolve(node: Any, values: Mapping[str, Any]) -> Any:
         return [_resolve(element, values) for element in node]
     if not isinstance(node, dict):
         return node
-    members = {name: _resolve(member, values) for name, member in node.items()}
+    members = {}
+    for name, member in node.items():
+        value = _resolve(member, values)
+        if value is not None:  # CloudFormation removes a property that is AWS::NoValue
+            members[name] = value
     return _evaluate(members, values)
 
 
@@ -132,24 +137,22 @@ def _evaluate(node: dict[str, Any], values: Mapping[str, Any]) -> Any:
     """Return the value of an intrinsic function; return any other node unchanged."""
     result: Any = node
     match node:
-        case {"Ref": name} | {"Fn::GetAtt": name}:
+        case {"Ref": str(name)} | {"Fn::GetAtt": str(name)}:
             result = values.get(name, name)
-        case {"Fn::Sub": text}:
+        case {"Fn::Sub": str(text)}:
             result = re.sub(
                 r"\$\{([\w:.]+)\}",
                 lambda match: str(values.get(match[1], match[1])),
                 text,
             )
-        case {"Fn::If": [condition, if_true, if_false]}:
-            result = if_true if values[condition] else if_false
+        case {"Fn::If": [str(condition), if_true, if_false]}:
+            result = if_true if values.get(condition) else if_false
         case {"Fn::Equals": [left, right]}:
             result = str(left) == right
         case {"Fn::Not": [condition]}:
             result = not condition
-        case {"Fn::Join": [separator, parts]}:
-            result = separator.join(parts)
-        case _ if "Fn::" in str(node.keys()):
-            raise CommandError(f"this intrinsic function is not supported: {node}")
+        case {"Fn::Join": [str(separator), list(parts)]}:
+            result = separator.join(map(str, parts))
     return result
 
 
@@ -174,11 +177,13 @@ def load(path: Path, parameters: Mapping[str, str]) -> Template:
     routes: list[Route] = []
     for name, properties in properties_by_name(stack, FUNCTION).items():
         function = shared_properties | properties
-        functions[name] = Function(folder / function["CodeUri"], function["Handler"])
+        functions[name] = Function(
+            folder / str(function["CodeUri"]), str(function["Handler"])
+        )
         for event in function["Events"].values():
             if event["Type"] == "Api":
                 route = event["Properties"]
-                pattern, _, _ = compile_path(route["Path"])
+                pattern, _, _ = compile_path(str(route["Path"]))
                 method = route["Method"].upper()
                 routes.append(Route(route["Path"], method, name, pattern))
     tables = {}
@@ -189,7 +194,7 @@ def load(path: Path, parameters: Mapping[str, str]) -> Template:
     for web_acl in properties_by_name(stack, "AWS::WAFv2::WebACL").values():
         firewall = Firewall(web_acl)
     layers = properties_by_name(stack, LAYER).values()
-    return Template(
+    used_parts = Template(
         api["StageName"],
         shared_properties["Environment"]["Variables"],
         api["GatewayResponses"],
@@ -198,7 +203,10 @@ def load(path: Path, parameters: Mapping[str, str]) -> Template:
         functions,
         # In this order, a fixed segment comes before a parameter: "{" sorts after letters.
         sorted(routes),
-        [folder / layer["ContentUri"] for layer in layers],
+        [folder / str(layer["ContentUri"]) for layer in layers],
         tables,
         firewall,
     )
+    if unsupported := re.search(r"Fn::\w+", repr(used_parts)):
+        raise CommandError(f"the local service does not support {unsupported[0]} here")
+    return used_parts
