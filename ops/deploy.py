@@ -93,8 +93,8 @@ def check_contract(stage: Stage, folder: Path) -> None:
     In production, run only the cases that write nothing.
     """
     selection = _READ_ONLY_CASES if stage.name == "production" else ()
-    base_url, key = stage.outputs()["BaseUrl"], check_key(stage)
-    status = programs.run_suite(folder, base_url, key, "-rfE", *selection)
+    base_url, api_key = stage.outputs()["BaseUrl"], check_key(stage)
+    status = programs.run_suite(folder, base_url, api_key, "-rfE", *selection)
     if status:
         # https://docs.pytest.org/en/stable/reference/exit-codes.html
         raise DeploymentError(
@@ -154,14 +154,14 @@ def _install(stage: Stage, folder: Path, commit: str, *, canary: bool) -> None:
     base_url = stage.outputs()["BaseUrl"] if canary and stage.commit() else ""
     print(f"deploying {commit}; CloudFormation continues if this is interrupted")
     sam = programs.sam(*arguments, folder=folder)
-    key = ""
+    api_key = ""
     while base_url and sam.poll() is None:
         # CodeDeploy judges the new version by its failed requests, so send requests to the stage.
         # The results of this run of the suite do not matter.
         with suppress(Exception):
-            key = key or check_key(stage)
+            api_key = api_key or check_key(stage)
             suite = ("-qq", "--no-summary", *_READ_ONLY_CASES)
-            programs.run_suite(folder, base_url, key, *suite)
+            programs.run_suite(folder, base_url, api_key, *suite)
         time.sleep(1)
     if sam.wait():
         raise DeploymentError(f"sam deploy failed: {stage.state()}")

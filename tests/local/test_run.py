@@ -237,7 +237,7 @@ def test_new_data_folder_is_ignored_by_git_and_readable_only_by_its_owner(
 
 
 @pytest.mark.slow
-def test_service_run_with_reload_1_restarts_each_time_the_template_is_replaced(
+def test_reload_option_restarts_the_service_each_time_the_template_is_replaced(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "functions").mkdir()

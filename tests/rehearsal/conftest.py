@@ -75,11 +75,12 @@ def credentials(stage: Stage, role: str) -> dict[str, str]:
         PolicyDocument=_TRUST.replace("ACCOUNT", arn.split(":")[4]),
     )
     time.sleep(30 * IS_ON_AWS)  # until the trust is known everywhere
-    session = sts.assume_role(RoleArn=arn, RoleSessionName="rehearsal")["Credentials"]
+    role_session = sts.assume_role(RoleArn=arn, RoleSessionName="rehearsal")
+    temporary = role_session["Credentials"]
     return {
-        "AWS_ACCESS_KEY_ID": session["AccessKeyId"],
-        "AWS_SECRET_ACCESS_KEY": session["SecretAccessKey"],
-        "AWS_SESSION_TOKEN": session["SessionToken"],
+        "AWS_ACCESS_KEY_ID": temporary["AccessKeyId"],
+        "AWS_SECRET_ACCESS_KEY": temporary["SecretAccessKey"],
+        "AWS_SESSION_TOKEN": temporary["SessionToken"],
     }
 
 

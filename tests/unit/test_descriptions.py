@@ -52,7 +52,7 @@ def test_layer_and_openapi_and_client_have_the_same_pet_statuses() -> None:
     )
 
 
-def test_openapi_lists_each_character_that_alone_is_not_a_valid_name() -> None:
+def test_openapi_lists_each_character_that_cannot_be_a_whole_name() -> None:
     refused = set()
     for code in (*range(0xD800), 0xFEFF):
         try:

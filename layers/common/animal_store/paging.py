@@ -75,7 +75,7 @@ def _decode(cursor: str, scope: bytes) -> int:
     """Return the id after which a cursor's page begins; the inverse of `_encode`.
 
     Raises:
-        InvalidRequest: The text is not a cursor of the list with this scope.
+        InvalidRequest: The text is not a cursor of the list that `scope` names.
     """
     # Check the format first: the decoder would skip unknown characters, or raise its own errors.
     if _FORMAT.fullmatch(cursor):

@@ -49,8 +49,8 @@ class Response(NamedTuple):
         """Return the response in API Gateway's format.
 
         Args:
-            more_headers: Headers of the operation. If the response itself has a header of the same
-                name, the response's header is sent.
+            more_headers: Headers that the operation adds to each of its responses. If the response
+                itself has a header of the same name, the response's header is sent.
         """
         body, common_headers = "", _HEADERS
         if self.body is not None:
