@@ -172,7 +172,7 @@ END_OF_HANG := -o faulthandler_timeout=120 -o faulthandler_exit_on_timeout=true
 .PHONY: test
 test: install .tools/sam/.installed $(if $(NPM),.tools/iam/.installed) ## run every test that is not slow
 	@echo "make test: about a minute on two idle cores"
-	@SECONDS=0; $(PYTEST_CMD) $(END_OF_HANG) -n auto -m "not slow" $(if $(CI),--cov); echo "make test: $$SECONDS s"
+	@SECONDS=0; $(PYTEST_CMD) $(END_OF_HANG) -n auto --dist worksteal -m "not slow" $(if $(CI),--cov); echo "make test: $$SECONDS s"
 
 # make installs these tools before the tests start. Otherwise, the two test processes would install them at the same
 # time.

@@ -1,10 +1,10 @@
 // Evaluate requests with iam-simulate and AWS' reference data (iam-data): JSON in and out, see test_permissions.py.
 import { runSimulation, runUnsafeSimulation } from "@cloud-copilot/iam-simulate";
 
-const { policy, requests } = JSON.parse(await new Response(process.stdin).text());
+const tables = JSON.parse(await new Response(process.stdin).text());
 const accountId = "123456789012";
 
-async function isAllowed({ action, resource, context }) {
+async function isAllowed(policy, { action, resource, context }) {
   const simulation = {
     request: {
       principal: `arn:aws:iam::${accountId}:role/any`,
@@ -23,6 +23,7 @@ async function isAllowed({ action, resource, context }) {
   throw new Error(`${action} on ${resource}: ${JSON.stringify(errors)}`);
 }
 
-const answers = [];
-for (const request of requests) answers.push({ ...request, allowed: await isAllowed(request) });
-console.log(JSON.stringify(answers));
+for (const { policy, requests } of Object.values(tables)) {
+  for (const request of requests) request.allowed = await isAllowed(policy, request);
+}
+console.log(JSON.stringify(tables));
