@@ -8,6 +8,7 @@ from tools import ROOT
 from tools.local.template import read, resolve
 
 Template = dict[str, Any]
+_read_once = cache(read)
 
 
 def parameters(stage: str) -> dict[str, str]:
@@ -20,7 +21,7 @@ def parameters(stage: str) -> dict[str, str]:
 @cache
 def read_stack(file: str, **values: str) -> Template:
     """Return the template of a stack that has these values of parameters."""
-    stack: Template = resolve(read(ROOT / file), values)
+    stack: Template = resolve(_read_once(ROOT / file), values)
     return stack
 
 

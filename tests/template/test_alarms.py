@@ -26,7 +26,8 @@ def read_rows(operation: openapi.Operation) -> Any:
     text = (FOLDER / "alarms.yaml").read_text()
     text = text.replace("BLOCK", operation.block).replace("OPERATION", operation.id)
     text = text.replace("METHOD", operation.method)
-    return yaml.safe_load(text.replace("RESOURCE", f"/v1{operation.path}"))
+    text = text.replace("RESOURCE", f"/v1{operation.path}")
+    return yaml.load(text, yaml.CSafeLoader)  # the loader in C is ten times as fast
 
 
 EXPECTED_ALARMS_AND_FILTERS: dict[str, Any] = read_rows(openapi.OPERATIONS[0])["Stage"]
