@@ -62,10 +62,10 @@ class Difference(NamedTuple):
 def plan(stage: StageName, copy: str) -> None:
     """Compare the table COPY with its original; write the differences to the file COPY/plan.jsonl.
 
-    Sometimes the table's item was created after the copy was taken, but the copy has an older item
-    with the same id or Idempotency-Key. In that case, the id was assigned twice or the key was used
-    twice, and the newer item belongs to another client. Such a difference is written to
-    COPY/others.jsonl instead.
+    Sometimes an item of the original was created after the copy was taken, but the copy has an
+    older item with the same id or Idempotency-Key. In that case, the id was assigned twice or the
+    key was used twice, and the newer item belongs to another client. Such a difference is written
+    to COPY/others.jsonl instead.
     """
     outputs, client = stage.outputs(), stage.client("dynamodb")
     summary = client.describe_table(TableName=copy)["Table"].get("RestoreSummary", {})
