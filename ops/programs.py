@@ -12,7 +12,7 @@ from tools.git import git
 from tools.packaging.build import SAM
 
 # The contract suite may need these environment variables, in upper or lower case, to reach a stage.
-# The suite inherits no other variables, and so no credentials.
+# The suite inherits no other variables, and so no AWS credentials.
 _NETWORK = {"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_DIR", "SSL_CERT_FILE"}
 EXPECTED_FAILURES = "tests/contract/expected_failures/aws.yaml"
 """The file that lists the cases of the contract suite that may fail on AWS."""
@@ -39,7 +39,7 @@ def run_suite(folder: Path, base_url: str, key: str, *arguments: str) -> int:
     """Run an unpacked artifact's contract suite against a stage; return pytest's exit status.
 
     The suite uses this checkout's locked libraries, but not this checkout's code. A .pth file would
-    add the code to Python's path; with -S, Python reads no .pth files. The suite finds no
+    add the code to Python's path; with -S, Python reads no .pth files. The suite finds no AWS
     credentials, neither in environment variables nor in the home folder.
     """
     suite = folder / "suite"

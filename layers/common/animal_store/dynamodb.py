@@ -186,7 +186,7 @@ def call(method: Callable[..., Any], **parameters: Any) -> Any:
         _raise_if_transient(error)
         raise
     except (BotoCoreError, ValueError) as error:
-        # The SDK raises ValueError for corrupt bytes, and for a checksum that is not a number.
+        # ValueError means bytes that are not UTF-8, or a checksum that is not a number.
         raise StoreUnavailable("DynamoDB is out of reach, or its response is corrupt") from error
     _raise_if_corrupt()
     return response
