@@ -151,8 +151,8 @@ check-templates: .venv/.installed .tools/sam/.installed
 	@.venv/bin/cfn-lint template.yaml ops/bootstrap.yaml
 	@.venv/bin/cfn-lint --ignore-checks W2001 E4002 -- .tools/translated.yaml
 
-# --skip-regex excludes two false alarms: the documents' example keys, which no deployed service accepts, and a password
-# in a test's URL.
+# --skip-regex excludes two false alarms: example keys, which no deployed service accepts, and a password in a test's
+# URL.
 .PHONY: check-secrets
 check-secrets: .tools/kingfisher/.installed
 	@.tools/kingfisher/bin/kingfisher scan . --rules-path .kingfisher.yaml --no-validate --no-update-check --quiet --redact \

@@ -1,4 +1,4 @@
-"""The folder with the data of `make run` (DATA); only one service at a time may use the folder."""
+"""A folder with local data, such as DATA of `make run`; only one service at a time may use it."""
 
 import fcntl
 import os
