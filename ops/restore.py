@@ -145,6 +145,7 @@ def _check_counter(client: Any, table: str, copy: str, copied_at: float) -> None
         # as many ids as the counter can have assigned since then.
         new_counter += _IDS_PER_SECOND * int(time.time() - copied_at + 1)
     if new_counter != counter:
+        # Replace NEW first, because the name of the table may contain this word, too.
         command = _RAISE_COUNTER.replace("NEW", str(new_counter))
         raise DeploymentError(
             "Ids may be assigned twice. Run this command, then plan again:"
