@@ -50,9 +50,9 @@ def deploy(
     If the artifact or the suite fails, deploy the last artifact that passed the suite.
     """
     programs.require_sam()
+    running, last_good = stage.commit(), artifacts.last_good(stage)
     file = file or build()
     commit = zipfile.Path(file, "COMMIT").read_text("utf-8")
-    running, last_good = stage.commit(), artifacts.last_good(stage)
     # If a deployment was approved late, a newer commit may have been deployed in the meantime: then
     # refuse the older commit.
     is_new = running not in {"", commit}

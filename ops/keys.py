@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from animal_store_client.errors import escape_control_characters
 
-from ops.stage import Stage, find_stage
+from ops.stage import Stage
 from tools.key_table import CHECK_HASH, KeyTable
 from tools.local.folder import DataFolder
 from tools.local.service import load_template, open_store
@@ -18,9 +18,9 @@ app = typer.Typer(help="Issue, list and revoke API keys.", no_args_is_help=True)
 StageOption = Annotated[
     Stage | None,
     typer.Option(
-        parser=find_stage,
+        parser=Stage,
         metavar="STAGE",
-        help="A deployed stage (samconfig.toml); by default, the local store.",
+        help="staging or production; by default, the local store.",
     ),
 ]
 

@@ -1,6 +1,5 @@
 """A stage, such as staging or production: its stack on AWS, and its account."""
 
-import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ import boto3
 import typer
 from botocore.exceptions import ClientError
 
-from tools import ROOT, CommandError
+from tools import CommandError
 from tools.key_table import KeyTable
 
 # The next step for each stack state that blocks a deployment. `{}` stands for the stack's name.
@@ -120,19 +119,6 @@ class Stage:
                 yield f"version {version} of {function} was deployed, live points to {targets}"
 
 
-def find_stage(name: str) -> Stage:
-    """Return the stage with a name from the command line; samconfig.toml must have the name.
-
-    The section `default` of samconfig.toml is not a stage: this section has the parameters of a
-    plain `sam deploy`.
-    """
-    config = tomllib.loads((ROOT / "samconfig.toml").read_text("utf-8"))
-    names = [section for section in config if section not in {"version", "default"}]
-    if name not in names:
-        raise typer.BadParameter(f"samconfig.toml has {' and '.join(names)}")
-    if not boto3.Session().region_name:
-        raise DeploymentError("Set AWS_DEFAULT_REGION to the region of the stage.")
-    return Stage(name)
-
-
-StageName = Annotated[Stage, typer.Argument(parser=find_stage, metavar="STAGE")]
+StageName = Annotated[
+    Stage, typer.Argument(parser=Stage, metavar="STAGE", help="staging or production")
+]
