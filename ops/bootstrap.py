@@ -22,7 +22,6 @@ def bootstrap(
     GitHub environment with the stage's name; the environment production must require a reviewer:
     https://docs.github.com/en/rest/deployments/environments
     """
-    programs.require_sam()
     environment = ask_github(f"repos/{repository}/environments/{stage.name}")
     if stage.name == "production" and "required_reviewers" not in environment:
         raise DeploymentError(

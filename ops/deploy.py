@@ -14,7 +14,6 @@ import yaml
 
 from ops import artifacts, programs
 from ops.stage import DeploymentError, Stage, StageName
-from tools.packaging.build import build
 
 # CloudFormation must never replace or delete a table, because the table's items would be lost.
 STACK_POLICY = {
@@ -36,9 +35,7 @@ _READ_ONLY_CASES = ("-m", "smoke_read_only")
 
 def deploy(
     stage: StageName,
-    file: Annotated[
-        Path | None, typer.Argument(help="The artifact; by default, HEAD is built.")
-    ] = None,
+    file: Annotated[Path, typer.Argument(help="The artifact, from `make build`.")],
     *,
     allow_older: Annotated[
         bool,
@@ -49,9 +46,7 @@ def deploy(
 
     If the artifact or the suite fails, deploy the last artifact that passed the suite.
     """
-    programs.require_sam()
     running, last_good = stage.commit(), artifacts.last_good(stage)
-    file = file or build()
     commit = zipfile.Path(file, "COMMIT").read_text("utf-8")
     # If a deployment was approved late, a newer commit may have been deployed in the meantime: then
     # refuse the older commit.

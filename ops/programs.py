@@ -6,7 +6,6 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from ops.stage import DeploymentError
 from tools import ROOT
 from tools.git import git
 from tools.packaging.build import SAM
@@ -16,12 +15,6 @@ from tools.packaging.build import SAM
 _NETWORK = {"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_DIR", "SSL_CERT_FILE"}
 EXPECTED_FAILURES = "tests/contract/expected_failures/aws.yaml"
 """The file that lists the cases of the contract suite that may fail on AWS."""
-
-
-def require_sam() -> None:
-    """Raise DeploymentError if sam is missing; a deployment would notice only minutes later."""
-    if not SAM.exists():
-        raise DeploymentError("sam is not installed: make .tools/sam/.installed")
 
 
 def sam(*arguments: str, folder: Path) -> subprocess.Popen[bytes]:

@@ -1,33 +1,22 @@
-"""Commands for a stage report what is missing before they build or change anything."""
+"""The command line passes the stage's name and the options to the commands."""
 
 import pytest
 from typer.testing import CliRunner
 
-from ops import deploy, programs
 from ops.cli import app
-from tools import ROOT
+from tests.support.aws import pack
 
 
+@pytest.mark.usefixtures("account")
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("deploy staging", "animal-store-staging-bootstrap is not deployed"),
+        ("deploy staging zebra.zip --allow-older", "staging-bootstrap is not deployed"),
         ("keys list --stage staging", "animal-store-staging is not deployed"),
     ],
 )
-@pytest.mark.usefixtures("account")
-def test_stage_that_does_not_exist_is_reported(
-    monkeypatch: pytest.MonkeyPatch, command: str, message: str
+def test_command_for_a_stage_that_is_not_deployed_says_so(
+    command: str, message: str
 ) -> None:
-    monkeypatch.setattr(programs, "SAM", ROOT)
-    monkeypatch.delattr(deploy, "build")  # calling it would be an error
-    assert str(CliRunner().invoke(app, command).exception) == message
-
-
-@pytest.mark.parametrize(
-    "command", ["deploy staging --allow-older", "bootstrap staging octo/animals"]
-)
-def test_missing_sam_is_reported(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
-    monkeypatch.setattr(programs, "SAM", ROOT / "no-sam")
-    message = "sam is not installed: make .tools/sam/.installed"
-    assert str(CliRunner().invoke(app, command).exception) == message
+    pack("zebra")
+    assert message in str(CliRunner().invoke(app, command).exception)

@@ -88,13 +88,6 @@ def test_error_during_one_check_is_reported_and_the_other_checks_still_run(
     assert "GET /v1/pets: 0.100%" in printed_lines
 
 
-def test_missing_stack_is_reported(account: Account) -> None:
-    with pytest.raises(
-        DeploymentError, match="animal-store-production is not deployed"
-    ):
-        status(account.stage)
-
-
 def test_stack_that_blocks_deployments_is_reported_with_the_command_to_run(
     healthy: Account,
 ) -> None:

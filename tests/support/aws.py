@@ -98,7 +98,6 @@ class Account:
         monkeypatch.setattr(programs, "sam", self.sam)
         monkeypatch.setattr(programs, "run_suite", self.run_suite)
         monkeypatch.setattr(programs, "is_older", self.is_older)
-        monkeypatch.setattr(programs, "require_sam", lambda: None)
 
     def sam(self, *arguments: str, folder: Path) -> Mock:
         """Create or update the stage's stack as `sam deploy` does; return a process."""

@@ -72,14 +72,13 @@ def copy_of_head(root: Path = ROOT) -> Iterator[Path]:
 
 def build(
     architecture: Annotated[Literal["arm64", "x86_64"], typer.Argument()] = "arm64",
-) -> Path:
-    """Build HEAD for AWS, by default for the stages' processors; return the artifact's path."""
+) -> None:
+    """Build HEAD for AWS, by default for the stages' processors."""
     require_python()
     commit = git(ROOT, "rev-parse", "HEAD").decode().strip()
     with copy_of_head() as folder:
         command = [sys.executable, "-m", __name__, architecture, commit]
         subprocess.run(command, cwd=folder, check=True)
-    return artifact_path(architecture)
 
 
 if __name__ == "__main__":
