@@ -86,6 +86,13 @@ def test_revoking_an_unknown_key_is_refused(identifier: str, keys: KeyTable) -> 
         keys.revoke(identifier)
 
 
+def test_revoking_an_id_that_two_keys_share_is_refused(keys: KeyTable) -> None:
+    keys.put(BOBS_KEY)
+    keys.put(replace(BOBS_KEY, hash="a" * 63 + "b"))
+    with pytest.raises(CommandError, match="2 keys match"):
+        keys.revoke("a" * 12)
+
+
 def test_issued_key_has_the_prefix_of_its_stage_and_expires_after_a_year(
     keys: KeyTable, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import pytest
 from botocore.exceptions import ClientError
@@ -118,16 +118,36 @@ def test_items_that_changed_after_the_plan_was_made_are_skipped(stage: Stage) ->
     assert items("animals") == later
 
 
+@pytest.mark.parametrize("zoe_created_at", [1_000_004, 1_000_007])
 def test_idempotency_record_is_skipped_if_its_id_now_belongs_to_another_animal(
-    stage: Stage,
+    stage: Stage, zoe_created_at: int
 ) -> None:
-    put("animals", COUNTER, ZOE_WITH_MIAS_ID)
+    zoe = ZOE_WITH_MIAS_ID | {"createdAt": zoe_created_at}
+    put("animals", COUNTER, zoe)
     plan(stage, "copy")
 
     with pytest.raises(DeploymentError, match="1 items were skipped"):
         apply(stage, PLAN)
 
-    assert items("animals") == [COUNTER, ZOE_WITH_MIAS_ID]
+    assert items("animals") == [COUNTER, zoe]
+
+
+def test_item_with_400_damaged_attributes_is_restored_within_dynamodbs_limit(
+    stage: Stage,
+) -> None:
+    damaged = MIA | {f"attribute {number}": number for number in range(400)}
+    put("animals", COUNTER, RECORD_OF_MIA, damaged)
+    plan(stage, "copy")
+    client = stage.client("dynamodb")
+
+    with patch.object(client, "put_item", wraps=client.put_item) as put_item:
+        apply(stage, PLAN)
+
+    assert items("animals") == [COUNTER, RECORD_OF_MIA, MIA]
+    # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+    condition = put_item.call_args.kwargs["ConditionExpression"]
+    assert len(condition) <= 4096
+    assert condition.count(" AND ") <= 300
 
 
 def test_repairs_that_overwrite_another_clients_items_go_into_a_separate_plan(
