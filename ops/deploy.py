@@ -35,7 +35,9 @@ _READ_ONLY_CASES = ("-m", "smoke_read_only")
 
 def deploy(
     stage: StageName,
-    file: Annotated[Path, typer.Argument(help="The artifact, from `make build`.")],
+    file: Annotated[
+        Path, typer.Argument(help="The artifact, from `make build` or the pipeline.")
+    ],
     *,
     allow_older: Annotated[
         bool,

@@ -64,8 +64,8 @@ def list_(*, stage: StageOption = None) -> None:
 
     Expired keys of the contract suite are left out, because each deployment issues such keys.
     """
-    print("Id            Created           Expires           State    Label")
     with _table(stage) as keys:
+        print("Id            Created           Expires           State    Label")
         for key in keys.all():
             if key.hash.startswith(CHECK_HASH) and key.state == "expired":
                 continue

@@ -9,6 +9,7 @@ from unittest import mock
 
 import httpx2
 import pytest
+from botocore.exceptions import NoRegionError
 
 from ops.__main__ import main
 from tests.support.processes import environment
@@ -51,4 +52,11 @@ def test_pythonsafepath_variable_is_removed_and_failure_of_a_child_process_is_re
     with mock.patch("ops.cli.app", app), pytest.raises(SystemExit, match="false"):
         main()
 
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # `main` has changed it
+
+
+def test_missing_region_is_reported_without_a_traceback() -> None:
+    app = mock.Mock(side_effect=NoRegionError)
+    with mock.patch("ops.cli.app", app), pytest.raises(SystemExit, match="a region"):
+        main()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # `main` has changed it

