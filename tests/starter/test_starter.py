@@ -25,7 +25,16 @@ program = false
 def test_starter_with_the_longest_name_passes_make_check_and_make_test(
     tmp_path: Path,
 ) -> None:
-    run("make", "starter", "NAME=encyclopedia", f"DEST={tmp_path}/service", cwd=ROOT)
+    run(
+        "make",
+        "starter",
+        "NAME=encyclopedia",
+        f"DEST={tmp_path}/service",
+        cwd=ROOT,
+        GIT_AUTHOR_NAME="x",
+        GIT_COMMITTER_NAME="x",
+        EMAIL="x@example.com",
+    )
 
     run("make", "check", "test", cwd=tmp_path / "service", timeout_s=1800)
 
