@@ -56,7 +56,9 @@ def test_pythonsafepath_variable_is_removed_and_failure_of_a_child_process_is_re
 
 
 def test_missing_region_is_reported_without_a_traceback() -> None:
-    failing_app = mock.patch("ops.cli.app", side_effect=NoRegionError)
-    with failing_app, pytest.raises(SystemExit, match="must specify a region"):
+    with (
+        mock.patch("ops.cli.app", side_effect=NoRegionError),
+        mock.patch("signal.signal"),  # so that this process keeps its own handlers
+        pytest.raises(SystemExit, match="must specify a region"),
+    ):
         main()
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # `main` has changed it

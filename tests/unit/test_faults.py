@@ -79,12 +79,15 @@ def test_operation_is_atomic_and_returns_success_or_503_if_dynamodb_fails(
             assert (response, stored) == (expected, items_after)
 
 
-# By the status that they lead to: a refusal of a single call, and one of a transaction.
-REFUSALS = {500: (DENIED, cancelled("ValidationError"))}
-REFUSALS[503] = (
-    error(400, "TransactionConflictException"),
-    cancelled("TransactionConflict"),
-)
+# Maps the status of a response to two faults that lead to it: one of a single call, and one of a
+# transaction.
+REFUSALS = {
+    500: (DENIED, cancelled("ValidationError")),
+    503: (
+        error(400, "TransactionConflictException"),
+        cancelled("TransactionConflict"),
+    ),
+}
 
 
 @pytest.mark.parametrize("status", REFUSALS)
