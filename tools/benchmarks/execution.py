@@ -29,10 +29,9 @@ _VARIABLES = {
     "AWS_DEFAULT_REGION": "eu-central-1",
     "AWS_LAMBDA_LOG_FORMAT": "JSON",
     "PATH": os.defpath,
-    # Lambda does not set the next two variables. With the first, Python writes no bytecode into the
-    # packages. The second keeps the order of sets fixed.
-    "PYTHONDONTWRITEBYTECODE": "1",
-    "PYTHONHASHSEED": "0",
+    # Lambda does not set these two variables.
+    "PYTHONDONTWRITEBYTECODE": "1",  # so that Python writes no bytecode into the packages
+    "PYTHONHASHSEED": "0",  # so that sets have the same order in each run
 }
 _INVOCATION = {
     "Lambda-Runtime-Aws-Request-Id": "8476a536-e9f4-11e8-9739-2dfe598c3fcd",

@@ -60,8 +60,8 @@ def authenticate(authorization: list[str]) -> str:
 
 def _look_up(key_hash: str) -> ApiKey | None:
     """Return a key's record from the caches or the store; None for an unknown key."""
-    # A record is cached for 60 seconds. These seconds begin before the record is read, so that a
-    # slow read does not add to them.
+    # A record is cached for 60 seconds. The 60 seconds begin before the record is read, so that a
+    # slow read does not make them longer.
     #
     # Use the wall clock. The monotonic clock may stop while Lambda freezes the environment, and a
     # revoked key would then be accepted for longer.
