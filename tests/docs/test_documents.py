@@ -39,7 +39,10 @@ def test_every_command_and_file_named_in_a_document_exists(file: Path) -> None:
     pattern = r"(?:`|^ *)(?:\S*/)?(make|animal-store) ([a-z][a-z-]+)"
     for program, command in re.findall(pattern, text, re.MULTILINE):
         assert command in COMMANDS[program]
-    for service, command in re.findall(r"\baws ([a-z0-9-]+) ([a-z-]+)", text):
+    # `aws configure` is a command of the AWS CLI itself, not of a service.
+    for service, command in re.findall(
+        r"\baws (?!configure )([a-z0-9-]+) ([a-z-]+)", text
+    ):
         operations = BOTOCORE_SESSION.get_service_model(service).operation_names
         assert command in ["wait", *(xform_name(name, "-") for name in operations)]
     for name in re.findall(r"\]\(([\w./-]+)[#)]", text):
