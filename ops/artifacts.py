@@ -14,11 +14,11 @@ from zipfile import ZipFile
 
 from botocore.exceptions import ClientError
 
-from ops.stage import DeploymentError, Stage
+from ops.stage import Stage, StageError
 
 
 def store(stage: Stage, commit: str, content: bytes) -> None:
-    """Store an artifact; raise DeploymentError if its commit already has a different artifact."""
+    """Store an artifact; raise StageError if its commit already has a different artifact."""
     key = f"artifacts/{commit}.zip"
     try:
         stage.client("s3").put_object(
@@ -28,7 +28,7 @@ def store(stage: Stage, commit: str, content: bytes) -> None:
         if error.response["Error"]["Code"] != "PreconditionFailed":
             raise
         if _read(stage, key) != content:
-            raise DeploymentError(
+            raise StageError(
                 f"the bucket already has a different artifact of {commit}, which cannot be "
                 f"replaced; to deploy it: animal-store rollback {stage.name} {commit}"
             ) from None

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ops import programs
-from ops.stage import DeploymentError, Stage, StageName
+from ops.stage import Stage, StageError, StageName
 from tools import ROOT
 
 
@@ -24,7 +24,7 @@ def bootstrap(
     """
     environment = ask_github(f"repos/{repository}/environments/{stage.name}")
     if stage.name == "production" and "required_reviewers" not in environment:
-        raise DeploymentError(
+        raise StageError(
             "add a required reviewer to the environment production on GitHub"
         )
     details = json.loads(ask_github(f"repos/{repository}"))
@@ -54,7 +54,7 @@ def create(stage: Stage, parameters: list[str]) -> None:
         folder=ROOT,
     )
     if sam.wait():
-        raise DeploymentError(f"sam deploy failed: {stage.state(stack)}")
+        raise StageError(f"sam deploy failed: {stage.state(stack)}")
     for output in stage.account.items():
         print(*output)
 

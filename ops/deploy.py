@@ -13,7 +13,7 @@ import typer
 import yaml
 
 from ops import artifacts, programs
-from ops.stage import DeploymentError, Stage, StageName
+from ops.stage import Stage, StageError, StageName
 
 # CloudFormation must never replace or delete a table, because the table's items would be lost.
 STACK_POLICY = {
@@ -54,9 +54,7 @@ def deploy(
     # refuse the older commit.
     is_new = running not in {"", commit}
     if is_new and not allow_older and programs.is_older(commit, running):
-        raise DeploymentError(
-            f"{commit} is older than {running}, which {stage.name} runs"
-        )
+        raise StageError(f"{commit} is older than {running}, which {stage.name} runs")
     # Store the artifact before the stack changes, so that a rollback can redeploy it.
     artifacts.store(stage, commit, file.read_bytes())
     fallback = "" if commit in {running, last_good} else last_good
@@ -77,7 +75,7 @@ def rollback(
             print(*artifact)
         return
     if len(stored_artifacts) != 1:
-        raise DeploymentError(
+        raise StageError(
             f"{len(stored_artifacts)} stored artifacts have a commit that begins with {commit}; "
             f"to list all: animal-store rollback {stage.name}"
         )
@@ -85,7 +83,7 @@ def rollback(
 
 
 def check_contract(stage: Stage, folder: Path) -> None:
-    """Run an unpacked artifact's contract suite on a stage; raise DeploymentError if a case fails.
+    """Run an unpacked artifact's contract suite on a stage; raise StageError if a case fails.
 
     In production, run only the cases that write nothing.
     """
@@ -94,7 +92,7 @@ def check_contract(stage: Stage, folder: Path) -> None:
     status = programs.run_suite(folder, base_url, api_key, "-rfE", *selection)
     if status:
         # https://docs.pytest.org/en/stable/reference/exit-codes.html
-        raise DeploymentError(
+        raise StageError(
             f"the contract suite failed (pytest's status {status}): see above"
         )
 
@@ -126,18 +124,18 @@ def _release(
             # Roll back only if the stage runs this commit. If the stage runs another commit, either
             # sam failed, or someone else has deployed since.
             if fallback and stage.commit() == commit:
-                rollback(stage, fallback)
+                _release(stage, fallback)
             message += f"{stage.name} runs {stage.commit() or 'no known commit'}"
         except Exception as rollback_error:
             message += (
                 f"the rollback failed: {rollback_error}; "
                 f"next: animal-store rollback {stage.name} {fallback}"
             )
-        raise DeploymentError(message) from error
+        raise StageError(message) from error
     running, misrouted = stage.commit(), [*stage.misrouted_aliases()]
     if running != commit or misrouted:
         now = "; ".join([f"{stage.name} runs {running}", *misrouted])
-        raise DeploymentError(
+        raise StageError(
             f"{commit} passed its check, but last-good was not changed: now {now}"
         )
     artifacts.write_last_good(stage, commit)
@@ -161,7 +159,7 @@ def _install(stage: Stage, folder: Path, commit: str, *, canary: bool) -> None:
             programs.run_suite(folder, base_url, api_key, *suite)
         time.sleep(1)
     if sam.wait():
-        raise DeploymentError(f"sam deploy failed: {stage.state()}")
+        raise StageError(f"sam deploy failed: {stage.state()}")
     cloudformation = stage.client("cloudformation")
     cloudformation.set_stack_policy(
         StackName=stage.stack, StackPolicyBody=json.dumps(STACK_POLICY)

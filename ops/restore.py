@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import typer
 
-from ops.stage import DeploymentError, StageName
+from ops.stage import StageError, StageName
 
 app = typer.Typer(help="Restore damaged items of a table.", no_args_is_help=True)
 
@@ -71,7 +71,7 @@ def plan(stage: StageName, copy: str) -> None:
     summary = client.describe_table(TableName=copy)["Table"].get("RestoreSummary", {})
     table = summary.get("SourceTableArn", "").rpartition("/")[2]
     if table not in outputs.values():
-        raise DeploymentError(f"{copy} is not a copy of a table of {stage.stack}")
+        raise StageError(f"{copy} is not a copy of a table of {stage.stack}")
     copied_at = summary["RestoreDateTime"]
     print(f"{copy} is {table} as it was at {copied_at}.")
     key_names = ["hash"]
@@ -80,7 +80,7 @@ def plan(stage: StageName, copy: str) -> None:
         _check_counter(client, table, copy, copied_at.timestamp())
     folder = Path(copy)
     if folder.exists():
-        raise DeploymentError(f"{copy} has an earlier plan; first: rm -r {copy}")
+        raise StageError(f"{copy} has an earlier plan; first: rm -r {copy}")
     folder.mkdir(0o700)
     paths = folder / "plan.jsonl", folder / "others.jsonl"
     for path in paths:
@@ -122,14 +122,14 @@ def apply(stage: StageName, file: Path) -> None:
     copy = file.absolute().parent.name
     print(f"When a new plan is empty: aws dynamodb delete-table --table-name {copy}")
     if skipped:
-        raise DeploymentError(
+        raise StageError(
             f"{skipped} items were skipped: they have changed since the plan, or are idempotency "
             "records without their animal. Make a new plan, or decide about each item."
         )
 
 
 def _check_counter(client: Any, table: str, copy: str, copied_at: float) -> None:
-    """Raise DeploymentError, with a command to run, if the counter could assign an id twice."""
+    """Raise StageError, with a command to run, if the counter could assign an id twice."""
     key = {"pk": {"S": "counter"}, "id": {"N": "0"}}
     # Read the ids before the counter: if an animal is created in between, the counter is then newer
     # than the ids, never older.
@@ -147,7 +147,7 @@ def _check_counter(client: Any, table: str, copy: str, copied_at: float) -> None
     if new_counter != counter:
         # Replace NEW first, because the name of the table may contain this word, too.
         command = _RAISE_COUNTER.replace("NEW", str(new_counter))
-        raise DeploymentError(
+        raise StageError(
             "Ids may be assigned twice. Run this command, then plan again:"
             + command.replace("TABLE", table)
         )
@@ -204,15 +204,15 @@ def _get_item(client: Any, table: str, key: Item) -> Any:
 
 
 def _read_plan(file: Path, tables: set[str]) -> Iterator[Difference]:
-    """Yield the lines of a plan; raise DeploymentError for a line that cannot be applied."""
+    """Yield the lines of a plan; raise StageError for a line that cannot be applied."""
     with file.open() as lines:
         for line in lines:
             try:
                 difference = Difference(**json.loads(line, object_hook=_decode_binary))
             except (ValueError, TypeError):
-                raise DeploymentError(f"not a line of a plan: {line[:500]}") from None
+                raise StageError(f"not a line of a plan: {line[:500]}") from None
             if difference.table not in tables:
-                raise DeploymentError(f"{difference.table} is not a table of the stage")
+                raise StageError(f"{difference.table} is not a table of the stage")
             yield difference
 
 

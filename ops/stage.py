@@ -29,7 +29,7 @@ _NEXT_STEPS = {
 }
 
 
-class DeploymentError(CommandError):
+class StageError(CommandError):
     """A command for a stage failed; the message is for the person at the terminal."""
 
 
@@ -72,16 +72,16 @@ class Stage:
         """Return the outputs of the stage's stack, or of the named stack.
 
         Raises:
-            DeploymentError: The stack has no outputs; the message describes the stack's state.
+            StageError: The stack has no outputs; the message describes the stack's state.
         """
         pairs = self.describe(stack).get("Outputs")
         if not pairs:
-            raise DeploymentError(self.state(stack))
+            raise StageError(self.state(stack))
         return {pair["OutputKey"]: pair["OutputValue"] for pair in pairs}
 
     def commit(self) -> str:
         """Return the commit that the stage runs; empty if it is unknown."""
-        with suppress(DeploymentError):
+        with suppress(StageError):
             return self.outputs().get("Commit", "")
         return ""
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from ops import artifacts
 from ops.deploy import check_contract
-from ops.stage import DeploymentError, Stage, StageName
+from ops.stage import Stage, StageError, StageName
 from tools.key_table import CHECK_HASH
 
 _MONTH_S = 30 * 86_400
@@ -34,7 +34,7 @@ def check_stage(stage: StageName) -> None:
     with artifacts.unpack(stage, stage.commit()) as folder:
         check_contract(stage, folder)
     if problems:
-        raise DeploymentError(f"{problems} problems were found: see above")
+        raise StageError(f"{problems} problems were found: see above")
 
 
 def _report(stage: Stage, check: Callable[[Stage], Iterator[str]]) -> int:

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from ops import bootstrap, programs
-from ops.stage import DeploymentError
+from ops.stage import StageError
 from tests.support.aws import Account
 from tests.support.stack import read_stack
 from tools import ROOT
@@ -72,7 +72,7 @@ def test_bootstrap_of_production_without_a_required_reviewer_is_refused(
 ) -> None:
     environment = "repos/octo/animals/environments/production"
     monkeypatch.setitem(GITHUB_RESPONSES, environment, '{"protection_rules": []}')
-    with pytest.raises(DeploymentError, match="required reviewer"):
+    with pytest.raises(StageError, match="required reviewer"):
         bootstrap.bootstrap(account.stage, "octo/animals", [])
     sam.assert_not_called()
 
@@ -81,5 +81,5 @@ def test_failed_bootstrap_reports_the_state_of_the_bootstrap_stack(
     account: Account, sam: Mock
 ) -> None:
     sam.return_value.wait = lambda: 1
-    with pytest.raises(DeploymentError, match="bootstrap is CREATE_COMPLETE"):
+    with pytest.raises(StageError, match="bootstrap is CREATE_COMPLETE"):
         bootstrap.bootstrap(account.stage, "octo/animals", [])

@@ -11,7 +11,7 @@ import pytest
 
 from ops.artifacts import store, write_last_good
 from ops.deploy import check_contract, deploy, rollback
-from ops.stage import DeploymentError, Stage
+from ops.stage import Stage, StageError
 from tests.support.aws import Account, pack
 
 SAM = [
@@ -97,7 +97,7 @@ def test_deployment_that_fails_the_contract_suite_is_rolled_back_without_a_canar
     deployed: Account,
 ) -> None:
     deployed.failing.add("newer")
-    with pytest.raises(DeploymentError) as error:
+    with pytest.raises(StageError) as error:
         deploy(deployed.stage, pack("newer"))
     assert str(error.value) == (
         "newer failed: the contract suite failed (pytest's status 1): see above\n"
@@ -111,7 +111,7 @@ def test_failed_rollback_reports_the_running_commit_and_the_next_command(
     deployed: Account,
 ) -> None:
     deployed.failing |= {"newer", "zebra"}
-    with pytest.raises(DeploymentError) as error:
+    with pytest.raises(StageError) as error:
         deploy(deployed.stage, pack("newer"))
     assert str(error.value) == (
         "newer failed: the contract suite failed (pytest's status 1): see above\n"
@@ -126,7 +126,7 @@ def test_rollback_that_fails_the_contract_suite_does_not_change_the_last_good_co
 ) -> None:
     deploy(deployed.stage, pack("newer"))
     deployed.failing.add("zebra")
-    with pytest.raises(DeploymentError, match=r"status 1\).*\nproduction runs zebra$"):
+    with pytest.raises(StageError, match=r"status 1\).*\nproduction runs zebra$"):
         rollback(deployed.stage, "zebra")
     assert deployed.runs() == ("zebra", "newer")
 
@@ -137,7 +137,7 @@ def test_failed_redeployment_of_the_running_commit_is_not_rolled_back(
 ) -> None:
     write_last_good(deployed.stage, last_good)
     deployed.failing.add("zebra")
-    with pytest.raises(DeploymentError, match=r"production runs zebra$"):
+    with pytest.raises(StageError, match=r"production runs zebra$"):
         deploy(deployed.stage, pack("zebra"))
     assert deployed.calls == [SAM, SUITE]
 
@@ -160,7 +160,7 @@ def test_older_commit_is_deployed_only_with_the_allow_older_option(
     deployed: Account,
 ) -> None:
     deployed.is_older.return_value = True
-    with pytest.raises(DeploymentError, match="newer is older than zebra"):
+    with pytest.raises(StageError, match="newer is older than zebra"):
         deploy(deployed.stage, pack("newer"))
     deployed.is_older.assert_called_with("newer", "zebra")
     assert deployed.calls == []
@@ -172,7 +172,7 @@ def test_commit_whose_sam_deploy_failed_is_not_running_and_can_be_deployed_by_ro
     deployed: Account,
 ) -> None:
     deployed.process.wait.return_value = 1
-    with pytest.raises(DeploymentError) as error:
+    with pytest.raises(StageError) as error:
         deploy(deployed.stage, pack("newer"))
     assert str(error.value) == (
         "newer failed: sam deploy failed: animal-store-production is CREATE_COMPLETE\n"
@@ -194,7 +194,7 @@ def test_rollback_by_another_operator_while_the_contract_suite_runs_is_not_undon
         return 0
 
     monkeypatch.setattr("ops.programs.run_suite", roll_back_meanwhile)
-    with pytest.raises(DeploymentError, match="production runs zebra"):
+    with pytest.raises(StageError, match="production runs zebra"):
         deploy(deployed.stage, pack("newer"))
     assert deployed.runs() == ("zebra", "zebra")
 
@@ -203,7 +203,7 @@ def test_commit_is_not_marked_as_last_good_if_an_alias_points_to_another_version
     deployed: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Stage, "misrouted_aliases", lambda _: ["live points to 6"])
-    with pytest.raises(DeploymentError, match="live points to 6"):
+    with pytest.raises(StageError, match="live points to 6"):
         deploy(deployed.stage, pack("newer"))
     assert deployed.runs() == ("newer", "zebra")
 
@@ -211,7 +211,7 @@ def test_commit_is_not_marked_as_last_good_if_an_alias_points_to_another_version
 def test_different_artifact_of_a_stored_commit_is_refused(deployed: Account) -> None:
     artifact = pack("zebra")
     artifact.write_bytes(b"others" + artifact.read_bytes())
-    with pytest.raises(DeploymentError, match="a different artifact of zebra"):
+    with pytest.raises(StageError, match="a different artifact of zebra"):
         deploy(deployed.stage, artifact)
     assert deployed.calls == []
     deploy(deployed.stage, pack("zebra"))  # the same bytes
@@ -236,8 +236,8 @@ def test_rollback_without_a_commit_lists_the_stored_artifacts_newest_first(
 def test_rollback_to_an_unknown_or_ambiguous_commit_is_refused(
     deployed: Account,
 ) -> None:
-    with pytest.raises(DeploymentError, match="0 stored artifacts have a commit"):
+    with pytest.raises(StageError, match="0 stored artifacts have a commit"):
         rollback(deployed.stage, "1a2b")
     store(deployed.stage, "zoo", b"")
-    with pytest.raises(DeploymentError, match="2 stored artifacts have a commit"):
+    with pytest.raises(StageError, match="2 stored artifacts have a commit"):
         rollback(deployed.stage, "z")

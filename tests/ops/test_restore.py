@@ -14,7 +14,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from ops.restore import apply, plan
-from ops.stage import DeploymentError, Stage
+from ops.stage import Stage, StageError
 from tests.support.aws import SESSION, Account
 
 COPIED_AT = 1_000_000
@@ -112,7 +112,7 @@ def test_items_that_changed_after_the_plan_was_made_are_skipped(stage: Stage) ->
     later = [COUNTER, RECORD_OF_MIA | {"name": "changed"}, MIA | {"name": "Zoe"}]
     put("animals", *later)
 
-    with pytest.raises(DeploymentError, match="2 items were skipped"):
+    with pytest.raises(StageError, match="2 items were skipped"):
         apply(stage, PLAN)
 
     assert items("animals") == later
@@ -126,7 +126,7 @@ def test_idempotency_record_is_skipped_if_its_id_now_belongs_to_another_animal(
     put("animals", COUNTER, zoe)
     plan(stage, "copy")
 
-    with pytest.raises(DeploymentError, match="1 items were skipped"):
+    with pytest.raises(StageError, match="1 items were skipped"):
         apply(stage, PLAN)
 
     assert items("animals") == [COUNTER, zoe]
@@ -181,7 +181,7 @@ def test_repair_does_not_undo_the_revocation_of_an_api_key(
     plan(deployed.stage, "copy")
     put("keys", revoked_b)
 
-    with pytest.raises(DeploymentError, match="1 items were skipped"):
+    with pytest.raises(StageError, match="1 items were skipped"):
         apply(deployed.stage, PLAN)
 
     _key_of_the_check, *keys = items("keys")
@@ -211,7 +211,7 @@ def test_printed_aws_command_raises_the_id_counter_and_never_lowers_it(
     damaged_id = 10**12
     put("animals", MIA, MIA | {"id": 17}, MIA | {"id": damaged_id})
     put("animals", COUNTER | {"value": value_before_plan})
-    with pytest.raises(DeploymentError) as error:
+    with pytest.raises(StageError) as error:
         plan(stage, "copy")
     put("animals", COUNTER | {"value": value_after_plan})
 
@@ -228,12 +228,12 @@ def test_existing_plan_is_not_overwritten(stage: Stage) -> None:
     put("animals", COUNTER)
     plan(stage, "copy")
 
-    with pytest.raises(DeploymentError, match="first: rm -r copy"):
+    with pytest.raises(StageError, match="first: rm -r copy"):
         plan(stage, "copy")
 
 
 def test_plan_from_a_table_that_is_not_a_copy_is_refused(deployed: Account) -> None:
-    with pytest.raises(DeploymentError, match="animals is not a copy of a table"):
+    with pytest.raises(StageError, match="animals is not a copy of a table"):
         plan(deployed.stage, "animals")
 
 
@@ -248,7 +248,7 @@ def test_plan_with_an_invalid_line_is_refused_before_anything_is_written(
     with PLAN.open("a") as file:
         file.write(line)
 
-    with pytest.raises(DeploymentError):
+    with pytest.raises(StageError):
         apply(stage, PLAN)
 
     assert items("animals") == [COUNTER]

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from ops.artifacts import write_last_good
-from ops.stage import DeploymentError
+from ops.stage import StageError
 from ops.status import check_stage, status
 from tests.support.aws import Account
 
@@ -67,7 +67,7 @@ def test_stack_drift_and_failed_drift_detection_are_reported_as_problems(
         "provide-client-params.cloudformation.DescribeStackResourceDrifts",
         lambda params, **_: filters.append(params["StackResourceDriftStatusFilters"]),
     )
-    with pytest.raises(DeploymentError, match="3 problems were found"):
+    with pytest.raises(StageError, match="3 problems were found"):
         check_stage(healthy.stage)
     assert (
         "! drift detection failed: Rate exceeded\n"
@@ -94,7 +94,7 @@ def test_stack_that_blocks_deployments_is_reported_with_the_command_to_run(
     stack = {"StackStatus": "UPDATE_ROLLBACK_FAILED"}
     healthy.answers["DescribeStacks"] = {"Stacks": [stack]}
 
-    with pytest.raises(DeploymentError) as error:
+    with pytest.raises(StageError) as error:
         status(healthy.stage)
 
     assert str(error.value) == (

@@ -18,7 +18,7 @@ from botocore.exceptions import ClientError
 from ops import bootstrap, programs, restore
 from ops.artifacts import last_good
 from ops.deploy import check_key, deploy, rollback
-from ops.stage import DeploymentError, Stage
+from ops.stage import Stage, StageError
 from ops.status import check_stage
 from tests.rehearsal.conftest import IS_ON_AWS, STAGE, remove_stack, tables
 from tools import ROOT
@@ -121,7 +121,7 @@ def test_deployment_of_a_broken_template_is_rolled_back(
     Properties: {TargetFunctionArn: no-function, AuthType: AWS_IAM}
 Outputs:
 """
-    with pytest.raises(DeploymentError, match="is UPDATE_ROLLBACK_COMPLETE"):
+    with pytest.raises(StageError, match="is UPDATE_ROLLBACK_COMPLETE"):
         deploy_as(stage, tmp_path, "broken", **{"\nOutputs:\n": broken_handler})
     assert last_good_and_memory(stage) == ("", 1024)
 
@@ -144,7 +144,7 @@ def test_second_commit_goes_live_with_its_changed_code_and_memory_size(
 def test_deployment_that_fails_the_contract_suite_is_rolled_back(
     stage: Stage, tmp_path: Path
 ) -> None:
-    with pytest.raises(DeploymentError, match=r"third failed: .*\n.* runs second$"):
+    with pytest.raises(StageError, match=r"third failed: .*\n.* runs second$"):
         deploy_as(
             stage, tmp_path, "third", **{"GetPetFunction.zip": "ListPetsFunction.zip"}
         )
@@ -190,7 +190,7 @@ def test_repair_restores_a_deleted_animal_while_clients_add_other_animals(
 def test_check_of_a_good_stage_finds_no_problem_except_the_unconfirmed_alarm_email(
     stage: Stage,
 ) -> None:
-    raises_one_problem = pytest.raises(DeploymentError, match=r"^1 problems")
+    raises_one_problem = pytest.raises(StageError, match=r"^1 problems")
     with raises_one_problem if IS_ON_AWS else nullcontext():
         check_stage(stage)
 
@@ -207,7 +207,7 @@ def test_check_finds_three_changes_made_outside_of_a_deployment(stage: Stage) ->
     stage.client("lambda").update_function_configuration(
         FunctionName=physical_id(stage, "GetPetFunction"), MemorySize=256
     )
-    with pytest.raises(DeploymentError, match=f"^{3 + IS_ON_AWS} problems"):
+    with pytest.raises(StageError, match=f"^{3 + IS_ON_AWS} problems"):
         check_stage(stage)
 
 
