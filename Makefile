@@ -207,7 +207,7 @@ lock: $(UV)
 # `make upgrade` leaves out dynamodb-local, because its lock file was shortened by hand (see
 # tools/locks/dynamodb-local/package.json).
 .PHONY: upgrade
-upgrade: ## upgrade Python and npm packages to their newest releases (CONTRIBUTING.md names the rest)
+upgrade: ## upgrade Python and npm packages to their newest releases (docs/recipes.md names the rest)
 	@$(MAKE) lock UPGRADE=1
 	@for folder in $(filter-out tools/locks/dynamodb-local/,$(wildcard tools/locks/*/)); do \
 	  names=$$(node -p "Object.keys(require('./$${folder}package.json').dependencies).map(name => name + '@latest').join(' ')"); \
