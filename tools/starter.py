@@ -53,7 +53,7 @@ def _write(tree: Path, name: str) -> None:
     """Write the files that git tracks, with the new name in them."""
     clash = re.compile(rf"(?m)((def|class) |^from (\S+\.)?|import (.*, )?){name}s?\b")
     # Leave out RESULTS.md, because the new service has no measurements yet.
-    files = git(ROOT, "ls-files", "-z", ":!tools/benchmarks/RESULTS.md").decode()
+    files = git(ROOT, "ls-files", "-z", ":!tests/benchmarks/RESULTS.md").decode()
     for file in files.rstrip("\0").split("\0"):
         target = tree / rename(file, name)
         target.parent.mkdir(parents=True, exist_ok=True)

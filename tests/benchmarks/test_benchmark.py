@@ -20,7 +20,7 @@ def test_cold_start_takes_at_least_a_quarter_fewer_instructions_than_a_tuned_han
     tmp_path: Path,
 ) -> None:
     # This import takes long.
-    from tools.benchmarks.__main__ import measure, prepare
+    from tests.benchmarks.__main__ import measure, prepare
 
     run("make", "build", f"ARCH={HOST_ARCHITECTURE}", cwd=ROOT)
     folder = prepare(tmp_path)

@@ -71,7 +71,7 @@ def new_client() -> DynamoDBClient:
     """Create a client with the SDK's standard retries; no retry outlasts the invocation."""
     # Some comments below say how many processor instructions a choice saves. For comparison, a cold
     # start takes about 720 million instructions, and a call of getPet takes 4 million
-    # (tools/benchmarks/RESULTS.md).
+    # (tests/benchmarks/RESULTS.md).
     #
     # Use botocore's own session: boto3 adds resources and S3 transfers, which nothing here uses.
     # This saves 108 million instructions of a cold start.

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import trustme
 
+from tests.benchmarks.execution import count_instructions
 from tests.support.handlers import EVENTS, empty_store, function_of
 from tools import ROOT
-from tools.benchmarks.execution import count_instructions
 from tools.packaging.bytecode import compile_tree
 from tools.packaging.layer import install
 from tools.packaging.targets import BUILD, HOST_ARCHITECTURE
 
-FOLDER = ROOT / "tools/benchmarks"
+FOLDER = ROOT / "tests/benchmarks"
 THIS_SERVICE = "this service"
 PEERS = {"tuned handler": "bare", "tuned Powertools": "powertools"}
 # Maps each measurement to the name of its event in `events/`.

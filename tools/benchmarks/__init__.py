@@ -1,1 +1,0 @@
-"""Compares the speed of the animal store with two simpler implementations: `make bench`."""
