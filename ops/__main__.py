@@ -40,7 +40,7 @@ def main() -> None:
 def _serve() -> None:
     """Run the service; do not import the command-line library, which would take half a second."""
     _exit_on_signals()
-    from tools.local.run import run
+    from tools.local.serve_api import run
 
     run()
 

@@ -3,15 +3,15 @@
 import typer
 
 from ops import bootstrap, deploy, keys, restore, status
-from tools.local import events, run, sam
+from tools.local import events, sam, serve_api
 from tools.packaging import build
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(keys.app, name="keys")
 app.add_typer(restore.app, name="restore")
 for command in (
-    run.run,
-    run.reset,
+    serve_api.run,
+    serve_api.reset,
     events.invoke,
     build.build,
     bootstrap.bootstrap,

@@ -10,7 +10,8 @@ import typer
 from ops.stage import Stage
 from tools.key_table import CHECK_HASH, KeyTable
 from tools.local.folder import DataFolder
-from tools.local.service import load_template, open_store
+from tools.local.open_store import open_store
+from tools.local.template import load_template
 
 app = typer.Typer(help="Issue, list and revoke API keys.", no_args_is_help=True)
 

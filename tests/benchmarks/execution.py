@@ -11,9 +11,9 @@ from typing import Any
 
 from werkzeug import Request, Response
 
-from tests.support.handlers import DATABASE, TEMPLATE, Event
+from tests.support.handlers import TEMPLATE, Event, service
 from tests.support.scripted_server import reply, serve
-from tools.local.store_server import serve_store
+from tools.local.serve_store import serve_store
 
 # With random addresses, the counts would vary: `setarch -R` switches the randomization off.
 _VALGRIND = ["setarch", "-R", "valgrind", "--tool=cachegrind", "--cache-sim=no"]
@@ -68,7 +68,10 @@ def count_instructions(
 
     with (
         serve(runtime_api) as server,
-        serve_store(DATABASE, "127.0.0.1", f"{task}/../store.pem") as (port, key_id),
+        serve_store(service().database, "127.0.0.1", f"{task}/../store.pem") as (
+            port,
+            key_id,
+        ),
     ):
         variables = {
             "AWS_ACCESS_KEY_ID": key_id,

@@ -21,7 +21,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from botocore import xform_name
 from werkzeug import Request, Response
 
-from tests.support import openapi
+from tests.contract import openapi
 from tests.support.processes import RunningService
 from tests.support.scripted_server import (
     REX,

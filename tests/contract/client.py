@@ -5,7 +5,7 @@ from typing import Any
 
 from httpx2 import Client, Response
 
-from tests.support import openapi
+from tests.contract import openapi
 
 Pet = dict[str, Any]
 

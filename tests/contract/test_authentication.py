@@ -3,8 +3,8 @@
 import pytest
 from httpx2 import Client, Headers
 
+from tests.contract import openapi
 from tests.contract.client import assert_error
-from tests.support import openapi
 
 pytestmark = pytest.mark.smoke_read_only
 

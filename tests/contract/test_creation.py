@@ -5,7 +5,7 @@ from httpx2 import Client
 from jsonschema import Draft202012Validator
 
 from tests.contract.client import Pet, assert_error, create, new_pet
-from tests.support.openapi import SCHEMAS
+from tests.contract.openapi import SCHEMAS
 
 SCHEMA = Draft202012Validator(SCHEMAS["NewPet"])
 PAW = "\N{PAW PRINTS}"

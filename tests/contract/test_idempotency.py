@@ -7,7 +7,7 @@ from httpx2 import Client, Headers, Response
 from jsonschema import Draft202012Validator
 
 from tests.contract.client import Pet, assert_error, new_pet
-from tests.support.openapi import PARAMETERS
+from tests.contract.openapi import PARAMETERS
 
 SCHEMA = Draft202012Validator(PARAMETERS["IdempotencyKey"]["schema"])
 

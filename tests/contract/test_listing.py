@@ -8,8 +8,8 @@ from httpx2 import URL, Client, Response
 from jsonschema import Draft202012Validator
 
 from tests.contract.client import assert_error, create, new_pet
-from tests.support.openapi import LIMIT, PARAMETERS
-from tests.support.waiting import wait_for
+from tests.contract.openapi import LIMIT, PARAMETERS
+from tests.contract.waiting import wait_for
 
 SCHEMA = Draft202012Validator(PARAMETERS["Cursor"]["schema"])
 FILTERS = ["", "status=available", "status=pending", "status=sold"]

@@ -3,8 +3,8 @@
 import pytest
 from httpx2 import Client
 
+from tests.contract import openapi
 from tests.contract.client import assert_error, create, new_pet
-from tests.support import openapi
 
 # A route of openapi.yaml is left out, so that a new operation needs no change here.
 UNKNOWN_ROUTES = [

@@ -1,5 +1,6 @@
 """The local gateway: the events that functions get, and the responses in their place."""
 
+import copy
 import json
 import time
 from pathlib import Path
@@ -11,11 +12,10 @@ import pytest
 from starlette.routing import request_response
 from starlette.testclient import TestClient
 
-from tools import ROOT, CommandError
+from tools import CommandError
 from tools.key_table import EXAMPLE_KEY
 from tools.local.gateway import Gateway
-from tools.local.service import load_template
-from tools.local.template import load, read
+from tools.local.template import load_template
 
 
 def echo(event: dict[str, Any], _: object) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def test_function_gets_the_event_that_a_rest_api_would_send(gateway: Gateway) ->
 def test_route_with_a_fixed_segment_takes_precedence_over_a_path_parameter(
     tmp_path: Path,
 ) -> None:
-    document = read(ROOT / "template.yaml")
+    document = copy.deepcopy(load_template().document)
     for name, resource in (
         ("ListPetsFunction", "/{version}/pets"),
         ("GetPetFunction", "/v1/pets"),
@@ -81,15 +81,16 @@ def test_route_with_a_fixed_segment_takes_precedence_over_a_path_parameter(
     file = tmp_path / "template.json"
     file.write_text(json.dumps(document))
 
-    route, _ = load(file, {}).find("GET", "/v1/pets")
+    found = load_template(file=str(file)).find("GET", "/v1/pets")
 
-    assert route.function == "GetPetFunction"
+    assert found
+    assert found[0].function == "GetPetFunction"
 
 
 def test_unsupported_intrinsic_function_in_a_template_is_refused(
     tmp_path: Path,
 ) -> None:
-    document = read(ROOT / "template.yaml")
+    document = copy.deepcopy(load_template().document)
     document["Globals"]["Function"]["Handler"] = {"Fn::Select": [0, []]}
     file = tmp_path / "template.json"
     file.write_text(json.dumps(document))
@@ -97,7 +98,7 @@ def test_unsupported_intrinsic_function_in_a_template_is_refused(
     with pytest.raises(
         CommandError, match="the local service does not support Fn::Select"
     ):
-        load(file, {})
+        load_template(file=str(file))
 
 
 @pytest.mark.parametrize(

@@ -15,16 +15,17 @@ from botocore.session import Session
 from typer.testing import CliRunner, Result
 
 from ops.cli import app
+from tests.contract.waiting import wait_for
 from tests.support import dynamodb_local
 from tests.support.in_process import layer_copy
 from tests.support.processes import RunningService, check_contract, run_service
-from tests.support.waiting import wait_for
 from tools import ROOT
-from tools.local.app import application
 from tools.local.folder import DataFolder
 from tools.local.listener import listen, listen_on_port
-from tools.local.service import load_template, open_store
-from tools.local.store_server import serve
+from tools.local.open_store import open_store
+from tools.local.routes import application
+from tools.local.serve_store import serve
+from tools.local.template import load_template
 
 
 def command(data: Path, *arguments: str, **variables: str) -> Result:
@@ -102,7 +103,7 @@ def test_invoke_command_exits_with_status_1_for_a_500_response(tmp_path: Path) -
         ("[]", "TypeError: "),
         (
             '{"httpMethod": "GET", "path": "/pets"}',
-            "CommandError: no function answers GET /pets",
+            "no function answers GET /pets",
         ),
     ],
 )
@@ -175,12 +176,12 @@ def test_service_on_dynamodb_local_passes_the_contract_suite(tmp_path: Path) -> 
         layer_copy(),
         # The SDK repeats the first request until DynamoDB Local listens.
         mock.patch.dict(
-            "tools.local.service._SDK_SETTINGS",
+            "tools.local.open_store._SDK_SETTINGS",
             AWS_ENDPOINT_URL=endpoint,
             AWS_MAX_ATTEMPTS="10",
         ),
         # Without the embedded store, requests reach the endpoint.
-        mock.patch("tools.local.service.answer_new_clients", nullcontext),
+        mock.patch("tools.local.open_store.answer_new_clients", nullcontext),
         open_store(DataFolder(tmp_path), load_template()) as store,
         serve(application(store.gateway()), listen("127.0.0.1", 0)) as port,
     ):

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.support.handlers import ANIMALS, SDK, SERVICE, empty_store, items
+from tests.support.handlers import ANIMALS, empty_store, items, sdk, service
 from tools import CommandError
-from tools.local.service import client
+from tools.local.open_store import client
 from tools.local.store import Database, answer_new_clients
 
 COUNTER: Any = {"pk": {"S": "counter"}, "id": {"N": "0"}}
@@ -24,8 +24,8 @@ def _empty_store() -> None:
 
 
 def test_concurrent_increments_through_two_connections_are_all_counted() -> None:
-    def count(sdk: Any) -> int:
-        response = sdk.update_item(
+    def count(client: Any) -> int:
+        response = client.update_item(
             TableName=ANIMALS,
             Key=COUNTER,
             UpdateExpression="ADD n :one",
@@ -35,12 +35,12 @@ def test_concurrent_increments_through_two_connections_are_all_counted() -> None
         return int(response["Attributes"]["n"]["N"])
 
     with (
-        closing(Database(SERVICE.folder.database)) as database,
+        closing(Database(service().folder.database)) as database,
         ThreadPoolExecutor(16) as threads,
     ):
         with answer_new_clients(database.answer):
             other = client()
-        numbers = threads.map(count, [SDK, other] * 100)
+        numbers = threads.map(count, [sdk(), other] * 100)
 
     assert sorted(numbers) == [*range(1, 201)]
 
@@ -120,7 +120,7 @@ def test_refused_request_gets_an_explanation_and_changes_nothing(
     before = items()
 
     with pytest.raises(ClientError, match=re.escape(message)):
-        getattr(SDK, operation)(TableName=ANIMALS, **parameters)
+        getattr(sdk(), operation)(TableName=ANIMALS, **parameters)
 
     assert items() == before
 
@@ -134,8 +134,8 @@ def put_new(partition: str) -> dict[str, Any]:
 
 
 def test_transaction_writes_nothing_if_one_of_its_conditions_fails() -> None:
-    with pytest.raises(SDK.exceptions.TransactionCanceledException) as error:
-        SDK.transact_write_items(
+    with pytest.raises(sdk().exceptions.TransactionCanceledException) as error:
+        sdk().transact_write_items(
             ClientRequestToken="1",
             TransactItems=[put_new("new"), put_new("counter")],
         )
@@ -147,16 +147,18 @@ def test_transaction_writes_nothing_if_one_of_its_conditions_fails() -> None:
 
 def test_transaction_repeated_with_the_same_token_succeeds() -> None:
     for _ in range(2):
-        SDK.transact_write_items(ClientRequestToken="1", TransactItems=[put_new("new")])
+        sdk().transact_write_items(
+            ClientRequestToken="1", TransactItems=[put_new("new")]
+        )
 
 
 def test_query_of_an_index_returns_a_sorted_page_and_the_last_evaluated_key() -> None:
     for partition, number in [("other", "10"), ("pet", "-3"), ("pet", "-30")]:
         key = {"pk": {"S": partition}, "id": {"N": number}}
         item = key | {"status": {"S": "new"}}
-        SDK.put_item(TableName=ANIMALS, Item=item)
+        sdk().put_item(TableName=ANIMALS, Item=item)
 
-    page = SDK.query(
+    page = sdk().query(
         TableName=ANIMALS,
         IndexName="by-status",
         KeyConditionExpression="#status = :new",

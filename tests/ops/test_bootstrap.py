@@ -9,9 +9,8 @@ import yaml
 from ops import bootstrap, programs
 from ops.stage import StageError
 from tests.support.aws import Account
-from tests.support.stack import read_stack
 from tools import ROOT
-from tools.local.template import properties_by_name
+from tools.local.template import properties_by_name, read_stack
 
 EXPECTED_TRUST = yaml.safe_load(Path(__file__).with_name("trust.yaml").read_text())
 

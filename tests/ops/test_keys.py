@@ -8,7 +8,7 @@ from animal_store import api_key
 
 from ops import keys as command
 from ops.stage import Stage
-from tests.support.handlers import KEYS, empty_store
+from tests.support import handlers
 from tools import CommandError
 from tools.key_table import EXAMPLE_KEY, KeyRecord, KeyTable
 
@@ -20,8 +20,8 @@ BOBS_KEY = KeyRecord("a" * 64, "bob", created=1)
 @pytest.fixture
 def keys(monkeypatch: pytest.MonkeyPatch) -> KeyTable:
     """Give each stage a table that has only the example key; alice issues and revokes keys."""
-    empty_store()
-    table = replace(KEYS, actor=lambda: ARN)
+    handlers.empty_store()
+    table = replace(handlers.service().keys(), actor=lambda: ARN)
     monkeypatch.setattr(Stage, "keys", lambda _: table)
     return table
 

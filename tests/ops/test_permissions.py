@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.support.processes import install_npm_packages
-from tests.support.stack import read_stack
+from tools.local.template import read_stack
 
 PROGRAM = Path(__file__).with_name("evaluate_policies.mjs")
 EXPECTED_PERMISSIONS = yaml.safe_load(

@@ -17,7 +17,7 @@ from botocore.session import Session
 from tests.support.processes import clone_checkout, run
 from tools import ROOT
 from tools.git import git
-from tools.local.service import load_template
+from tools.local.template import load_template
 from tools.packaging import build, layer, sdk_data
 from tools.packaging.bytecode import compile_tree
 from tools.packaging.targets import HOST_ARCHITECTURE, PYTHON

@@ -15,7 +15,6 @@ from botocore.validate import ParamValidator
 
 from tests.support import handlers
 from tests.support.clock import CLOCK
-from tools.local.store import answer_new_clients
 
 
 class Attempt(NamedTuple):
@@ -26,7 +25,7 @@ class Attempt(NamedTuple):
 
     def carry_out(self) -> AWSResponse:
         """Let the store answer the request."""
-        return handlers.DATABASE.answer(self.event_name, self.request)
+        return handlers.service().database.answer(self.event_name, self.request)
 
 
 Fault = Callable[[Attempt], AWSResponse]
@@ -122,6 +121,7 @@ class FaultyStore:
 
     def reset(self, default: Fault = Attempt.carry_out) -> None:
         """Empty the store and the record; let the functions forget the keys that they know."""
+        handlers.load(self.answer)
         handlers.empty_store()
         CLOCK.advance(3600)  # a function caches a key for a minute
         self.default = default
@@ -139,7 +139,7 @@ class FaultyStore:
         operation = event_name.rpartition(".")[2]
         parameters = json.loads(request.body)  # type: ignore[arg-type]
         self.calls.append((operation, parameters))
-        model = handlers.SDK.meta.service_model.operation_model(operation)
+        model = handlers.sdk().meta.service_model.operation_model(operation)
         report = ParamValidator().validate(parameters, model.input_shape)
         assert not report.has_errors(), report.generate_report()
         faults = self.faults.get(operation)
@@ -149,7 +149,3 @@ class FaultyStore:
 
 STORE = FaultyStore()
 """The store of the functions in this process."""
-
-# The functions make their client when they are imported.
-with answer_new_clients(STORE.answer):
-    handlers.load()

@@ -1,12 +1,17 @@
-"""Runs the functions in this process as Lambda does, with the events of `events/`."""
+"""Runs the functions in this process as Lambda does, with the events of `events/`: no HTTP.
 
+Unit tests use it, so that they can make each call to the store fail (`fault_injection`). For HTTP
+without a process, see `in_process`; for `make run` as its users see it, `processes`.
+"""
+
+import atexit
 import io
 import json
 import os
 import sqlite3
 import tempfile
-from collections.abc import Mapping
-from contextlib import ExitStack, redirect_stdout
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing, redirect_stdout
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -14,13 +19,16 @@ from types import SimpleNamespace
 from typing import Any
 
 from animal_store import api_key
+from botocore.awsrequest import AWSResponse
 
 from tools import ROOT
 from tools.key_table import EXAMPLE_KEY, KeyRecord
 from tools.local.events import add_pets
 from tools.local.folder import DataFolder
-from tools.local.gateway import load_handlers
-from tools.local.service import load_template, open_store
+from tools.local.gateway import Handler, load_handlers
+from tools.local.open_store import LocalService, open_store
+from tools.local.store import answer_new_clients
+from tools.local.template import load_template
 
 TEMPLATE = load_template("staging")
 ANIMALS = TEMPLATE.tables["AnimalsTable"]["TableName"]
@@ -29,19 +37,32 @@ EVENTS = {
     for path in sorted((ROOT / "events").glob("*.json"))
 }
 SUCCESSES = [name for name in EVENTS if "-20" in name]
-
-_STACK = ExitStack()  # folder and store stay open until the process ends
-_DATA = _STACK.enter_context(tempfile.TemporaryDirectory())
-SERVICE = _STACK.enter_context(open_store(DataFolder(Path(_DATA)), TEMPLATE))
-"""The service of this process, with its one store."""
-DATABASE = SERVICE.database
-SDK: Any = SERVICE.dynamodb
-KEYS = SERVICE.keys()
 EXAMPLE_RECORD = KeyRecord(api_key.digest(EXAMPLE_KEY), "tests", created=1764892800)
-# moto answers only requests to AWS's own addresses, and npm may need a proxy.
-del os.environ["AWS_ENDPOINT_URL"], os.environ["no_proxy"]
 
 Event = dict[str, Any]
+_UNTIL_EXIT = ExitStack()
+atexit.register(_UNTIL_EXIT.close)
+
+
+@cache
+def service() -> LocalService:
+    """Open the one store of this process, with the events' key and animals.
+
+    From then on, the SDK in this process ignores the user's own settings.
+    """
+    data = _UNTIL_EXIT.enter_context(tempfile.TemporaryDirectory())
+    store = open_store(DataFolder(Path(data)), TEMPLATE)
+    opened = _UNTIL_EXIT.enter_context(store)
+    # moto answers only requests to AWS's own addresses, and npm may need a proxy.
+    del os.environ["AWS_ENDPOINT_URL"], os.environ["no_proxy"]
+    opened.keys().put(EXAMPLE_RECORD)
+    add_pets(opened)
+    return opened
+
+
+def sdk() -> Any:
+    """Return the DynamoDB client for the store."""
+    return service().dynamodb
 
 
 @dataclass(frozen=True)
@@ -66,14 +87,20 @@ class Response:
 
 def function_of(event: Event) -> str:
     """Return the function to which template.yaml routes an event."""
-    route, _ = TEMPLATE.find(event["httpMethod"], event["path"])
-    return route.function
+    found = TEMPLATE.find(event["httpMethod"], event["path"])
+    assert found
+    return found[0].function
 
 
-@cache
-def load() -> Mapping[str, Any]:
-    """Import the layer and the functions; return each function's handler."""
-    return load_handlers(TEMPLATE)
+_HANDLERS: dict[str, Handler] = {}
+
+
+def load(answer: Callable[..., AWSResponse]) -> None:
+    """Import the layer and the functions, once; `answer` answers their requests to the store."""
+    if not _HANDLERS:
+        service()  # the layer's client takes the SDK's settings
+        with answer_new_clients(answer):
+            _HANDLERS.update(load_handlers(TEMPLATE))
 
 
 # Every request gets this stdout, because the logger keeps the stdout of the first failure.
@@ -87,7 +114,7 @@ def invoke(function: str, event: Event, seconds: float = 10) -> Response:
     _STDOUT.seek(0)
     _STDOUT.truncate()
     with redirect_stdout(_STDOUT):
-        result = load()[function](event, context)
+        result = _HANDLERS[function](event, context)
     log = _STDOUT.getvalue()
     print(log)  # pytest shows it if the test fails
     assert result["isBase64Encoded"] is False
@@ -108,16 +135,22 @@ def send(
 
 def items(partition: str = "") -> list[Any]:
     """Return the items of the animals' table whose partition key begins with this text."""
-    items = SDK.scan(TableName=ANIMALS)["Items"]
+    items = sdk().scan(TableName=ANIMALS)["Items"]
     return [item for item in items if item["pk"]["S"].startswith(partition)]
 
 
-KEYS.put(EXAMPLE_RECORD)
-add_pets(SERVICE)
-_CONTENT = sqlite3.connect(":memory:")
-DATABASE._connection.backup(_CONTENT)
+@cache
+def _file_and_copy() -> tuple[sqlite3.Connection, sqlite3.Connection]:
+    """Connect to the new store's file, and copy its content."""
+    file = sqlite3.connect(service().folder.database)
+    content = sqlite3.connect(":memory:")
+    for connection in (file, content):
+        _UNTIL_EXIT.enter_context(closing(connection))
+    file.backup(content)
+    return file, content
 
 
 def empty_store() -> None:
     """Reset the store to the template's tables and the events' key and animals."""
-    _CONTENT.backup(DATABASE._connection)
+    file, content = _file_and_copy()
+    content.backup(file)

@@ -1,4 +1,7 @@
-"""The local service in the tests' own process, without a socket."""
+"""The local service with its gateway in this process: HTTP without a socket.
+
+The contract suite runs against it unless it gets a base URL.
+"""
 
 import os
 import sys
@@ -9,10 +12,11 @@ from unittest import mock
 
 from starlette.testclient import TestClient
 
-from tools.local.app import application
 from tools.local.folder import DataFolder
 from tools.local.gateway import Gateway
-from tools.local.service import load_template, open_store
+from tools.local.open_store import open_store
+from tools.local.routes import application
+from tools.local.template import load_template
 
 BASE_URL = "http://127.0.0.1:3000/v1"
 

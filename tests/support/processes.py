@@ -1,4 +1,4 @@
-"""Starts programs for tests, such as `make run` on a free port."""
+"""Starts programs for tests: `make run` on a free port, as its users start it, and others."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.support.waiting import wait_for
+from tests.contract.waiting import wait_for
 from tools import ROOT
 
 ANIMAL_STORE = (sys.executable, "-m", "ops")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support import openapi
+from tests.contract import openapi
 from tests.support.stack import read_stage
 from tools import ROOT
 from tools.local.template import properties_by_name

@@ -6,13 +6,13 @@ import re
 import pytest
 import yaml
 
-from tests.support import openapi
+from tests.contract import openapi
 from tests.support.stack import parameters, read_stage
 from tools import ROOT
-from tools.local.template import read
+from tools.local.template import load_template
 
 TEXT = (ROOT / "template.yaml").read_text()
-TEMPLATE = read(ROOT / "template.yaml")
+TEMPLATE = load_template().document
 # unit/test_openapi.py compares each stage's limits with the document.
 PARAMETERS = {
     "PermissionsBoundary": "boundary",

@@ -30,7 +30,7 @@ def count_key_lookups(store: FaultyStore) -> int:
 def test_revoked_key_gets_the_same_401_as_a_missing_key_but_its_id_is_logged() -> None:
     # Any value revokes the key, even a text that an operator wrote by hand.
     record = replace(EXAMPLE_RECORD, revoked="yesterday")  # type: ignore[arg-type]
-    handlers.KEYS.put(record)
+    handlers.service().keys().put(record)
 
     response = handlers.send("get-200")
 
@@ -42,7 +42,7 @@ def test_revoked_key_gets_the_same_401_as_a_missing_key_but_its_id_is_logged() -
 
 
 def test_cached_key_is_refused_as_soon_as_it_expires(clock: Clock) -> None:
-    handlers.KEYS.put(replace(EXAMPLE_RECORD, expires=int(clock.wall) + 50))
+    handlers.service().keys().put(replace(EXAMPLE_RECORD, expires=int(clock.wall) + 50))
     clock.advance(49)
     assert is_accepted(EXAMPLE_KEY)
     clock.advance(1)

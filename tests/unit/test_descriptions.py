@@ -14,7 +14,7 @@ from animal_store_client import Client
 from animal_store_client.pet import PetStatus
 from pydantic import TypeAdapter, ValidationError
 
-from tests.support import openapi
+from tests.contract import openapi
 from tools import ROOT
 
 NEW_PET = openapi.SCHEMAS["NewPet"]

@@ -46,7 +46,7 @@ def create(idempotency_key: str | None = None, name: str = "Mia") -> Response:
 def set_counter(last_id: int) -> None:
     """Set the last id assigned, so that the next creation gets the id after it."""
     counter = {"pk": {"S": "counter"}, "id": {"N": "0"}, "value": {"N": str(last_id)}}
-    handlers.SDK.put_item(TableName=handlers.ANIMALS, Item=counter)
+    handlers.sdk().put_item(TableName=handlers.ANIMALS, Item=counter)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_dynamodb_is_called_only_if_the_call_can_end_within_the_invocation(
 def test_dynamodb_client_has_timeouts_of_1_s_to_connect_and_2_s_to_read() -> None:
     with layer_copy(), mock.patch.object(URLLib3Session, "__init__") as init:
         init.return_value = None
-        handlers.SERVICE.gateway()
+        handlers.service().gateway()
 
     assert init.call_args.kwargs["timeout"] == (1, 2)
 

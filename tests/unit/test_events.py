@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.support import handlers, openapi
+from tests.contract import openapi
+from tests.support import handlers
 from tests.support.fault_injection import DENIED, THROTTLED, FaultyStore
 from tests.support.handlers import EVENTS, SUCCESSES, function_of
 
@@ -47,7 +48,7 @@ def test_events_and_store_failures_together_give_every_documented_status_and_exa
 
 def test_pet_status_stored_by_a_newer_version_is_returned_unchanged() -> None:
     pet = handlers.items("pet")[0] | {"status": {"S": "adopted"}}
-    handlers.SDK.put_item(TableName=handlers.ANIMALS, Item=pet)
+    handlers.sdk().put_item(TableName=handlers.ANIMALS, Item=pet)
 
     response = handlers.send("list-200")
 

@@ -4,7 +4,8 @@ The contract suite compares the members of a new animal, and Spectral (`make che
 the examples are valid.
 """
 
-from tests.support import openapi, stack
+from tests.contract import openapi
+from tests.support import stack
 from tools import ROOT
 
 OPENAPI_TEXT = " ".join((ROOT / "openapi.yaml").read_text().split())

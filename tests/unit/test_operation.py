@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 from animal_store import api_key
-from animal_store.operation import operation
-from animal_store.response import Response
 
 from tests.support import handlers
 from tests.support.fault_injection import (
@@ -50,6 +48,10 @@ pytestmark = pytest.mark.usefixtures("store")
 
 
 def test_204_response_has_an_empty_body_and_no_content_type() -> None:
+    # Only after the fixture has set the variables of the functions.
+    from animal_store.operation import operation
+    from animal_store.response import Response
+
     context = SimpleNamespace(get_remaining_time_in_millis=lambda: 10_000)
     delete_pet = operation("deletePet")(lambda _: Response(204))
 

@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
-from tests.support import handlers, openapi
+from tests.contract import openapi
+from tests.support import handlers
 from tests.support.fault_injection import FaultyStore
 from tests.support.handlers import EVENTS, SUCCESSES, TEMPLATE
-from tests.support.stack import read_stack, read_stage
+from tests.support.stack import read_stage
+from tools.local.template import read_stack
 from tools.packaging.sdk_data import OPERATIONS
 
 RESOURCES = read_stage()["Resources"]
@@ -125,6 +127,8 @@ def test_heartbeat_reads_only_the_key_table_and_is_logged_as_unauthorized(
 
     assert heartbeat["Schedule"] == "rate(5 minutes)"
     (line,) = response.lines
-    assert [call["TableName"] for _, call in store.calls] == [handlers.KEYS.name]
+    assert [call["TableName"] for _, call in store.calls] == [
+        handlers.service().keys().name
+    ]
     assert (line["Stage"], line["Operation"]) == ("heartbeat-production", operation.id)
     assert line["Code"] == "unauthorized"

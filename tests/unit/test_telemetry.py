@@ -30,7 +30,7 @@ def test_log_line_of_a_failed_request_has_all_fields_and_metrics(
     handlers.send("list-401")  # the next request is not the environment's first
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_VERSION", "7")
     nameless_pet = {"pk": {"S": "pet"}, "id": {"N": "1"}}
-    handlers.SDK.put_item(TableName=handlers.ANIMALS, Item=nameless_pet)
+    handlers.sdk().put_item(TableName=handlers.ANIMALS, Item=nameless_pet)
     store.fail("GetItem", LOST_REQUEST)  # the SDK repeats the request after 25 ms
 
     _, line = handlers.send("get-200").lines
@@ -67,7 +67,7 @@ def test_only_the_first_request_of_an_environment_is_logged_as_a_cold_start(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with layer_copy():
-        gateway = handlers.SERVICE.gateway()
+        gateway = handlers.service().gateway()
         gateway.invoke("ListPetsFunction", handlers.EVENTS["list-401"])
         gateway.invoke("ListPetsFunction", handlers.EVENTS["list-401"])
 

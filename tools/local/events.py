@@ -18,8 +18,9 @@ from tools import ROOT, CommandError
 from tools.key_table import EXAMPLE_KEY, KeyRecord
 from tools.local.folder import DataFolder
 from tools.local.gateway import Gateway
-from tools.local.service import LocalService, examples, load_template, open_store
-from tools.local.template import Template
+from tools.local.open_store import LocalService, open_store
+from tools.local.openapi import examples
+from tools.local.template import Template, load_template
 
 _ANIMAL_COUNT = 5
 
@@ -63,10 +64,16 @@ def read_event(template: Template, path: Path) -> tuple[str, dict[str, Any]]:
     """Read a file with an event; return the logical id of the event's function, and the event."""
     try:
         event = json.loads(path.read_text("utf-8"))
-        route, _ = template.find(event["httpMethod"], event["path"])
-    except (CommandError, ValueError, LookupError, TypeError) as error:
+        method, path_of_event = event["httpMethod"], event["path"]
+        found = template.find(method, path_of_event)
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         why = f"{type(error).__name__}: {error}"
         raise CommandError(f"{path} is not an event of API Gateway: {why}") from error
+    if not found:
+        raise CommandError(
+            f"{path} is not an event of API Gateway: no function answers {method} {path_of_event}"
+        )
+    route, _ = found
     return route.function, event
 
 

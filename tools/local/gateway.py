@@ -39,7 +39,6 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from tools import CommandError
 from tools.local.template import Template
 
 Handler = Callable[[dict[str, Any], Any], Any]
@@ -92,10 +91,12 @@ class Gateway:
             return template.firewall.block_response()
         try:
             body = await request.body()
-            route, parameters = template.find(request.method, path)
-        # After ClientDisconnect, nobody reads the response, so any response will do.
-        except (ClientDisconnect, CommandError):
+        except ClientDisconnect:
+            return Response(status_code=400)  # nobody reads it
+        found = template.find(request.method, path)
+        if not found:
             return self._gateway_response("MISSING_AUTHENTICATION_TOKEN")
+        route, parameters = found
         event = _proxy_event(request, path, body, template.binary_media_types)
         event |= {"resource": route.resource, "pathParameters": parameters or None}
         event["requestContext"] |= {"requestId": request_id, "stage": template.stage}

@@ -1,5 +1,6 @@
 """`make sam-local`: runs the functions in containers, on the store of `animal-store invoke`."""
 
+import copy
 import json
 import os
 import re
@@ -12,10 +13,10 @@ from contextlib import suppress
 from tools import ROOT, CommandError
 from tools.local.events import add_examples, events_folder
 from tools.local.listener import listen_on_port
-from tools.local.run import greeting
-from tools.local.service import load_template, open_store
-from tools.local.store_server import serve_store
-from tools.local.template import LAYER, Template, read
+from tools.local.open_store import open_store
+from tools.local.serve_api import greeting
+from tools.local.serve_store import serve_store
+from tools.local.template import LAYER, Template, load_template
 from tools.packaging.targets import HOST_ARCHITECTURE, PYTHON
 
 BUILD = ROOT / ".aws-sam/local"
@@ -110,7 +111,7 @@ def _write_template_and_variables(
         "AWS_SESSION_TOKEN": "",
     }
     # Declare the variables in the template, because sam passes only declared variables.
-    document = read(ROOT / "template.yaml")
+    document = copy.deepcopy(template.document)
     document["Parameters"]["Architecture"]["Default"] = HOST_ARCHITECTURE
     document["Globals"]["Function"]["Environment"]["Variables"] = variables
     for name, resource in document["Resources"].items():

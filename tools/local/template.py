@@ -1,19 +1,23 @@
 """Reads templates like CloudFormation, and finds the parts that run on one machine.
 
+`load_template` returns what the local service uses of template.yaml. `read_stack` returns all of a
+template, as CloudFormation would evaluate it for a stack.
+
 Intrinsic functions that `_evaluate` lacks stay as they are. The local service refuses a template
 with such a function in a part that it uses.
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 from starlette.routing import compile_path
 
-from tools import CommandError
+from tools import ROOT, CommandError
 from tools.local.firewall import Firewall
 
 REGION = "us-east-1"
@@ -61,9 +65,11 @@ class Template:
     layers: list[Path]
     tables: dict[str, dict[str, Any]]
     firewall: Firewall | None
+    # The whole template, whose intrinsic functions have their long form. Change only a copy of it.
+    document: dict[str, Any] = field(repr=False)
 
-    def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
-        """Return a request's route and path parameters; raise CommandError if no route matches.
+    def find(self, method: str, path: str) -> tuple[Route, dict[str, str]] | None:
+        """Return the route of a request and its path parameters, or None if no route matches.
 
         As in API Gateway's REST APIs, path parameters stay percent-encoded, and a slash at the end
         of the path is ignored:
@@ -75,7 +81,7 @@ class Template:
             match = route.pattern.match(path)
             if match and route.method == method:
                 return route, match.groupdict()
-        raise CommandError(f"no function answers {method} {path}")
+        return None
 
 
 # PyYAML's loader that is written in Python, yaml.SafeLoader, would take ten times as long.
@@ -93,26 +99,30 @@ def _long_form(loader: Any, name: str, node: Any) -> dict[str, Any]:
 _Loader.add_multi_constructor("!", _long_form)
 
 
-def read(path: Path) -> Any:
+@cache
+def _read(path: Path) -> dict[str, Any]:
     """Read a template; each intrinsic function gets its long form, such as `{"Ref": "Stage"}`."""
     with path.open("rb") as file:
-        return yaml.load(file, _Loader)  # noqa: S506 - is safe
+        document: dict[str, Any] = yaml.load(file, _Loader)  # noqa: S506 - is safe
+    return document
 
 
-def resolve(template: Any, names: Mapping[str, Any]) -> Any:
+@cache
+def read_stack(file: str, **names: str) -> dict[str, Any]:
     """Return a template after its conditions and intrinsic functions have been evaluated.
 
     Args:
-        template: A template from `read`.
+        file: The template's path in the checkout.
         names: The values of parameters and other names. A parameter that is not in `names` has its
             default. A reference to any other name, such as `Role.Arn`, becomes the name itself.
     """
+    template = _read(ROOT / file)
     values: dict[str, Any] = {"AWS::NoValue": None}
     for name, parameter in template["Parameters"].items():
         values[name] = parameter.get("Default", name)
     values |= names
     values |= _resolve(template.get("Conditions", {}), values)
-    stack = _resolve(template, values)
+    stack: dict[str, Any] = _resolve(template, values)
     for name, resource in template["Resources"].items():
         if not values.get(resource.get("Condition"), True):
             del stack["Resources"][name]
@@ -165,12 +175,14 @@ def properties_by_name(stack: Any, resource_type: str) -> dict[str, Any]:
     }
 
 
-def load(path: Path, parameters: Mapping[str, str]) -> Template:
+def load_template(
+    stage: str = "local", file: str = "template.yaml", **parameters: str
+) -> Template:
     """Read a SAM template; each parameter that is not in `parameters` has its default."""
-    folder, template = path.parent, read(path)
-    names = {name: f"{_STACK}-{name}" for name in template["Resources"]}
-    names |= {"AWS::Region": REGION, "AWS::StackName": _STACK, **parameters}
-    stack = resolve(template, names)
+    document = _read(ROOT / file)
+    names = {name: f"{_STACK}-{name}" for name in document["Resources"]}
+    names |= {"AWS::Region": REGION, "AWS::StackName": _STACK, "Stage": stage}
+    stack = read_stack(file, **names, **parameters)
     shared_properties = stack["Globals"]["Function"]
     (api,) = properties_by_name(stack, "AWS::Serverless::Api").values()
     functions: dict[str, Function] = {}
@@ -178,7 +190,7 @@ def load(path: Path, parameters: Mapping[str, str]) -> Template:
     for name, properties in properties_by_name(stack, FUNCTION).items():
         function = shared_properties | properties
         functions[name] = Function(
-            folder / str(function["CodeUri"]), str(function["Handler"])
+            ROOT / str(function["CodeUri"]), str(function["Handler"])
         )
         for event in function["Events"].values():
             if event["Type"] == "Api":
@@ -203,9 +215,10 @@ def load(path: Path, parameters: Mapping[str, str]) -> Template:
         functions,
         # In this order, a fixed segment comes before a parameter: "{" sorts after letters.
         sorted(routes),
-        [folder / str(layer["ContentUri"]) for layer in layers],
+        [ROOT / str(layer["ContentUri"]) for layer in layers],
         tables,
         firewall,
+        document,
     )
     if unsupported := re.search(r"Fn::\w+", repr(used_parts)):
         raise CommandError(f"the local service does not support {unsupported[0]} here")

@@ -19,8 +19,6 @@ SUITE = (
     "pyproject.toml",  # pytest's settings
     "tests/contract/**/*.py",
     "tests/contract/**/*.yaml",
-    "tests/support/openapi.py",
-    "tests/support/waiting.py",
 )
 
 

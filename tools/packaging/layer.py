@@ -108,6 +108,8 @@ def install(environment: Path, architecture: str, *options: str) -> Path:
 
 def build(output: Path, *architectures: str) -> None:
     """Empty a folder and build the layer in it; on Lambda, the folder becomes `/opt`."""
+    # The installed `animal_store` may be that of another checkout, such as the original of a copy.
+    sys.path.insert(0, str(ROOT / "layers/common"))
     from animal_store.models import compile_core_schemas
 
     require_python()

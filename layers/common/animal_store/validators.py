@@ -10,7 +10,7 @@ from typing import Generic, TypeVar, cast
 from pydantic_core import SchemaValidator
 
 try:
-    from animal_store.core_schemas import (  # type: ignore[import-not-found,unused-ignore]
+    from animal_store.core_schemas import (  # type: ignore[import,unused-ignore]
         CORE_SCHEMAS,
     )
 except ModuleNotFoundError:

@@ -9,10 +9,12 @@ from datetime import UTC, datetime
 
 import uvicorn
 
-from tools.local.app import application
 from tools.local.folder import DataFolder
 from tools.local.listener import listen_on_port
-from tools.local.service import examples, load_template, open_store
+from tools.local.open_store import open_store
+from tools.local.openapi import examples
+from tools.local.routes import application
+from tools.local.template import load_template
 
 _log = logging.getLogger(__name__)
 

@@ -1,18 +1,15 @@
-"""The service in this process: its store, its handlers, and an API key for this machine."""
+"""Opens the local store, and gives the handlers and the tools what they need to use it."""
 
 import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
-import yaml
 from animal_store import api_key
 from botocore.session import Session
 
-from tools import ROOT
 from tools.key_table import KeyTable
-from tools.local import template as templates
 from tools.local.folder import DataFolder
 from tools.local.gateway import Gateway, load_handlers
 from tools.local.store import Database, answer_new_clients
@@ -33,23 +30,6 @@ _SDK_SETTINGS = {
     "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
     "no_proxy": "*",
 }
-
-
-def load_template(stage: str = "local", **parameters: str) -> Template:
-    """Read template.yaml with these values of its parameters."""
-    return templates.load(ROOT / "template.yaml", {"Stage": stage, **parameters})
-
-
-def load_openapi() -> Any:
-    """Read openapi.yaml."""
-    return yaml.safe_load((ROOT / "openapi.yaml").read_text("utf-8"))
-
-
-def examples() -> list[dict[str, Any]]:
-    """Return the examples of a new animal in openapi.yaml."""
-    body = load_openapi()["paths"]["/pets"]["post"]["requestBody"]
-    named_examples = body["content"]["application/json"]["examples"]
-    return [example["value"] for example in named_examples.values()]
 
 
 def client() -> "DynamoDBClient":

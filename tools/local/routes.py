@@ -1,4 +1,4 @@
-"""The ASGI application of `make run`: the API, openapi.yaml, and a page that shows openapi.yaml."""
+"""The routes of `make run`: the API, openapi.yaml, and a page that shows openapi.yaml."""
 
 from pathlib import Path
 from urllib.parse import unquote
@@ -13,7 +13,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tools.local.gateway import Gateway
-from tools.local.service import load_openapi
+from tools.local.openapi import load_openapi
 
 _SWAGGER_UI = ("aws_lambda_powertools", "event_handler/openapi/swagger_ui")
 _PAGE = Path(__file__).with_name("docs.html").read_bytes()

@@ -5,8 +5,8 @@ import socket
 import httpx2
 import pytest
 
-from tests.support.handlers import ANIMALS, DATABASE, empty_store
-from tools.local.store_server import serve_store
+from tests.support.handlers import ANIMALS, empty_store, service
+from tools.local.serve_store import serve_store
 
 
 # 192.0.2.1 is not an address of this machine, so the server uses the loopback address instead.
@@ -17,7 +17,7 @@ def test_store_server_requires_its_access_key_and_listens_only_on_127_0_0_1(
     empty_store()
     request = {"TableName": ANIMALS, "Key": {"pk": {"S": "pet"}, "id": {"N": "2"}}}
     headers = {"X-Amz-Target": "DynamoDB_20120810.GetItem"}
-    with serve_store(DATABASE, address) as (port, access_key_id):
+    with serve_store(service().database, address) as (port, access_key_id):
         with httpx2.Client(base_url=f"http://127.0.0.1:{port}") as http:
             headers["Authorization"] = f"Credential={access_key_id}/"
             accepted = http.post("/", headers=headers, json=request)
