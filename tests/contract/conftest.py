@@ -3,8 +3,7 @@
 Environment variables choose both:
 
 - CONTRACT_BASE_URL is the service's base URL, which ends in /v1. Without it, the suite tests the
-  local service in this process, and runs the cases for production twice: with and without the
-  firewall.
+  local service in this process.
 - CONTRACT_API_KEY is a valid key.
 - CONTRACT_EXPECTED_FAILURES is a YAML file with entries `part of a case's id: reason`.
 
@@ -13,7 +12,7 @@ Such a case fails if it changes anything.
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,17 +22,8 @@ from httpx2 import Client, HTTPError, Request, Response
 from tests.contract.client import check
 
 BASE_URL = os.environ.get("CONTRACT_BASE_URL", "")
-Service = tuple[Mapping[str, Client], str]
-"""A client for each stage or base URL, and a valid key."""
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Let the cases for production run with the local firewall, too."""
-    if not BASE_URL and "client" in metafunc.fixturenames:
-        stages = ["staging"]
-        if metafunc.definition.get_closest_marker("smoke_read_only"):
-            stages.append("production")
-        metafunc.parametrize("client", stages, indirect=True)
+Service = tuple[Client, str]
+"""A client of the service under test, and a valid key."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -55,13 +45,13 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     if BASE_URL:
         # Cold starts and emulators are slow.
         with Client(base_url=BASE_URL, timeout=30) as client:
-            yield {BASE_URL: client}, accepted_key(client)
+            yield client, accepted_key(client)
         return
     # Import it here: the suite in an artifact has no local service.
-    from tests.support.in_process import clients_by_stage
+    from tests.support.in_process import local_client
 
-    with clients_by_stage(tmp_path_factory.mktemp("service")) as clients:
-        yield clients
+    with local_client(tmp_path_factory.mktemp("service")) as local_service:
+        yield local_service
 
 
 def accepted_key(client: Client) -> str:
@@ -84,8 +74,7 @@ def api_key(service: Service) -> str:
 @pytest.fixture
 def client(service: Service, request: pytest.FixtureRequest) -> Client:
     """A client that sends the valid key, and checks every response."""
-    clients, api_key = service
-    client = clients[getattr(request, "param", BASE_URL)]
+    client, api_key = service
 
     def add_key(request: Request) -> Request:
         request.headers.setdefault("Authorization", f"Bearer {api_key}")

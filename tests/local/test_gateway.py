@@ -125,17 +125,6 @@ def test_failure_of_a_function_is_logged_and_leads_to_a_502_response(
     assert expected_log in log
 
 
-def test_firewall_blocks_two_authorization_headers_even_on_an_unknown_path(
-    gateway: Gateway,
-) -> None:
-    gateway.template.firewall = load_template(Waf="true").firewall
-
-    headers = [("Authorization", f"Bearer {EXAMPLE_KEY}")] * 2
-    response = get(gateway, "/unknown", headers=headers)
-
-    assert response.status_code == 401
-
-
 @pytest.mark.parametrize(
     ("authorization", "reason"),
     [

@@ -13,7 +13,6 @@ from unittest import mock
 from starlette.testclient import TestClient
 
 from tools.local.folder import DataFolder
-from tools.local.gateway import Gateway
 from tools.local.open_store import open_store
 from tools.local.routes import application
 from tools.local.template import load_template
@@ -37,19 +36,12 @@ def layer_copy() -> Iterator[None]:
 
 
 @contextmanager
-def clients_by_stage(data: Path) -> Iterator[tuple[dict[str, TestClient], str]]:
-    """Open a service with an empty store; yield a client for each stage's gateway, and a key.
-
-    Only production has the firewall.
-    """
+def local_client(data: Path) -> Iterator[tuple[TestClient, str]]:
+    """Open a service with an empty store; yield its client and a valid key."""
     store = open_store(DataFolder(data), load_template())
     with ExitStack() as stack:
         with layer_copy():
             service = stack.enter_context(store)
-            staging = service.gateway()
-        production = Gateway(load_template(Waf="true"), staging.handlers)
-        clients = {}
-        for name, gateway in (("staging", staging), ("production", production)):
-            client = TestClient(application(gateway), BASE_URL, follow_redirects=False)
-            clients[name] = stack.enter_context(client)
-        yield clients, service.api_key()
+            gateway = service.gateway()
+        client = TestClient(application(gateway), BASE_URL, follow_redirects=False)
+        yield stack.enter_context(client), service.api_key()

@@ -64,15 +64,12 @@ def read_event(template: Template, path: Path) -> tuple[str, dict[str, Any]]:
     """Read a file with an event; return the logical id of the event's function, and the event."""
     try:
         event = json.loads(path.read_text("utf-8"))
-        method, path_of_event = event["httpMethod"], event["path"]
-        found = template.find(method, path_of_event)
+        found = template.find(event["httpMethod"], event["path"])
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         why = f"{type(error).__name__}: {error}"
         raise CommandError(f"{path} is not an event of API Gateway: {why}") from error
     if not found:
-        raise CommandError(
-            f"{path} is not an event of API Gateway: no function answers {method} {path_of_event}"
-        )
+        raise CommandError(f"{path}: no function answers this method and path")
     route, _ = found
     return route.function, event
 

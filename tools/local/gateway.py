@@ -87,8 +87,6 @@ class Gateway:
     async def _answer(self, request: Request, request_id: str) -> Response:
         path = request.scope["raw_path"].decode("latin-1")
         template = self.template
-        if template.firewall and not template.firewall.allows(request.headers):
-            return template.firewall.block_response()
         try:
             body = await request.body()
         except ClientDisconnect:

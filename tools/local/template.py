@@ -18,7 +18,6 @@ import yaml
 from starlette.routing import compile_path
 
 from tools import ROOT, CommandError
-from tools.local.firewall import Firewall
 
 REGION = "us-east-1"
 _STACK = "animal-store-local"
@@ -64,7 +63,6 @@ class Template:
     routes: list[Route]
     layers: list[Path]
     tables: dict[str, dict[str, Any]]
-    firewall: Firewall | None
     # The whole template, whose intrinsic functions have their long form. Change only a copy of it.
     document: dict[str, Any] = field(repr=False)
 
@@ -202,9 +200,6 @@ def load_template(
     for name, table in properties_by_name(stack, "AWS::DynamoDB::Table").items():
         tables[name] = {key: table[key] for key in _CREATE_TABLE if key in table}
         tables[name]["TableName"] = names[name]
-    firewall = None
-    for web_acl in properties_by_name(stack, "AWS::WAFv2::WebACL").values():
-        firewall = Firewall(web_acl)
     layers = properties_by_name(stack, LAYER).values()
     used_parts = Template(
         api["StageName"],
@@ -217,7 +212,6 @@ def load_template(
         sorted(routes),
         [ROOT / str(layer["ContentUri"]) for layer in layers],
         tables,
-        firewall,
         document,
     )
     if unsupported := re.search(r"Fn::\w+", repr(used_parts)):
