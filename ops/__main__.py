@@ -5,22 +5,27 @@ import os
 import signal
 import sys
 from subprocess import CalledProcessError
-from zipfile import BadZipFile
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    MissingDependencyException,
+)
 
 from tools import CommandError
 
 # The user can act on these errors, so the program prints them without a traceback. For instance,
 # Python raises OSError if the disk is full.
 _EXPECTED_ERRORS = (
-    BadZipFile,
     BotoCoreError,
     CalledProcessError,
     ClientError,
     CommandError,
     OSError,
 )
+# `pip install "botocore[crt]"`, which the SDK recommends, would double its start-up time.
+_AFTER_LOGIN = """If you signed in with `aws login`, do not install it, but run:
+eval "$(aws configure export-credentials --format env)\""""
 # The only environment variables of Python that this program and its child processes keep.
 _INHERITED_VARIABLES = {"PYTHONBREAKPOINT", "PYTHONUNBUFFERED"}
 
@@ -33,6 +38,8 @@ def main() -> None:
             _serve()
         else:
             _run_command()
+    except MissingDependencyException as error:
+        sys.exit(f"{error}\n{_AFTER_LOGIN}")
     except _EXPECTED_ERRORS as error:
         sys.exit(str(error))
 

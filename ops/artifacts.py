@@ -16,6 +16,31 @@ from botocore.exceptions import ClientError
 
 from ops.stage import Stage, StageError
 
+# The files and folders without which an artifact cannot be deployed or checked.
+_REQUIRED = {"COMMIT", "samconfig.toml", "suite", "template.yaml"}
+
+
+def read(file: Path) -> tuple[str, bytes]:
+    """Return an artifact's commit and its bytes; raise StageError if it is damaged or incomplete.
+
+    A stored artifact cannot be replaced, so a bad one must never be stored.
+    """
+    content = file.read_bytes()
+    try:
+        with ZipFile(BytesIO(content)) as artifact:
+            damaged = artifact.testzip()
+            commit = artifact.read("COMMIT").decode()
+            names = artifact.namelist()
+    except Exception as error:  # a damaged file can raise almost any exception
+        raise StageError(f"{file} is not a whole artifact: {error}") from error
+    missing = _REQUIRED.difference(name.partition("/")[0] for name in names)
+    if damaged or missing:
+        raise StageError(
+            f"{file} is not a whole artifact: damaged is {damaged or 'nothing'}, "
+            f"missing is {', '.join(missing) or 'nothing'}"
+        )
+    return commit, content
+
 
 def store(stage: Stage, commit: str, content: bytes) -> None:
     """Store an artifact; raise StageError if its commit already has a different artifact."""
@@ -27,18 +52,26 @@ def store(stage: Stage, commit: str, content: bytes) -> None:
     except ClientError as error:
         if error.response["Error"]["Code"] != "PreconditionFailed":
             raise
+        # The SDK may have repeated a call whose response was lost, so compare the bytes.
         if _read(stage, key) != content:
             raise StageError(
                 f"the bucket already has a different artifact of {commit}, which cannot be "
-                f"replaced; to deploy it: animal-store rollback {stage.name} {commit}"
+                "replaced; next: make a new commit, and deploy its artifact"
             ) from None
 
 
 @contextmanager
 def unpack(stage: Stage, commit: str) -> Iterator[Path]:
-    """Unpack the stored artifact of a commit into a temporary folder."""
-    with TemporaryDirectory() as folder:
+    """Unpack the stored artifact of a commit into a temporary folder.
+
+    Raises:
+        StageError: The bucket has no artifact of the commit.
+    """
+    try:
         artifact = BytesIO(_read(stage, f"artifacts/{commit}.zip"))
+    except stage.client("s3").exceptions.NoSuchKey:
+        raise StageError(f"the bucket has no artifact of {commit}") from None
+    with TemporaryDirectory() as folder:
         ZipFile(artifact).extractall(folder)
         yield Path(folder)
 
@@ -63,7 +96,7 @@ def last_good(stage: Stage) -> str:
 
 
 def write_last_good(stage: Stage, commit: str) -> None:
-    """Record that a deployed commit passed the contract suite."""
+    """Record that a deployed commit passed the contract suite, or none if `commit` is empty."""
     stage.client("s3").put_object(Bucket=stage.bucket, Key="last-good", Body=commit)
 
 

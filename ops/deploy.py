@@ -4,9 +4,10 @@ import json
 import os
 import time
 import tomllib
-import zipfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from subprocess import Popen
 from typing import Annotated
 
 import typer
@@ -46,19 +47,18 @@ def deploy(
 ) -> None:
     """Deploy an artifact and run the contract suite on the stage.
 
-    If the artifact or the suite fails, deploy the last artifact that passed the suite.
+    If the suite fails, deploy the last artifact that passed it.
     """
-    running, last_good = stage.commit(), artifacts.last_good(stage)
-    commit = zipfile.Path(file, "COMMIT").read_text("utf-8")
+    commit, content = artifacts.read(file)
+    running = stage.commit()
     # If a deployment was approved late, a newer commit may have been deployed in the meantime: then
     # refuse the older commit.
-    is_new = running not in {"", commit}
-    if is_new and not allow_older and programs.is_older(commit, running):
+    is_new = commit != running
+    if running and is_new and not allow_older and programs.is_older(commit, running):
         raise StageError(f"{commit} is older than {running}, which {stage.name} runs")
     # Store the artifact before the stack changes, so that a rollback can redeploy it.
-    artifacts.store(stage, commit, file.read_bytes())
-    fallback = "" if commit in {running, last_good} else last_good
-    _release(stage, commit, fallback=fallback, canary=True)
+    artifacts.store(stage, commit, content)
+    _release(stage, commit, canary=True, may_return=is_new)
 
 
 def rollback(
@@ -79,6 +79,9 @@ def rollback(
             f"{len(stored_artifacts)} stored artifacts have a commit that begins with {commit}; "
             f"to list all: animal-store rollback {stage.name}"
         )
+    # Somebody rolls back from a commit that may have passed its suite. So until this rollback has
+    # passed, no failed deployment may bring the commit back.
+    artifacts.write_last_good(stage, "")
     _release(stage, stored_artifacts[0][1])
 
 
@@ -95,6 +98,8 @@ def check_contract(stage: Stage, folder: Path) -> None:
         raise StageError(
             f"the contract suite failed (pytest's status {status}): see above"
         )
+    if selection:
+        print("no check of production adds an animal; the check of staging does")
 
 
 def check_key(stage: Stage) -> str:
@@ -107,68 +112,119 @@ def check_key(stage: Stage) -> str:
 
 
 def _release(
-    stage: Stage, commit: str, *, fallback: str = "", canary: bool = False
+    stage: Stage, commit: str, *, canary: bool = False, may_return: bool = False
 ) -> None:
     """Install a stored artifact, and record its commit as `last-good`.
 
-    If the artifact or its contract suite fails, roll back to the commit `fallback`. The last line
-    of the error's message names the commit that the stage then runs, or says that the rollback
-    failed.
+    If its contract suite fails and `may_return` is set, install the commit that `last-good` names.
+    The last line of the error's message says what the stage then runs.
+    """
+    with _says_what_runs(stage):
+        try:
+            _install(stage, commit, canary=canary)
+        except Exception as error:
+            message = f"{commit} failed: {error}"
+            if may_return:
+                message += _return_to_last_good(stage, commit)
+            raise StageError(message) from error
+        print(f"{commit} passed its check")
+        running, misrouted = stage.commit(), [*stage.misrouted_aliases()]
+        if running != commit or misrouted:
+            now = "; ".join([f"{stage.name} runs {running}", *misrouted])
+            raise StageError(f"last-good was not changed: now {now}")
+        artifacts.write_last_good(stage, commit)
+
+
+@contextmanager
+def _says_what_runs(stage: Stage) -> Iterator[None]:
+    """If the block fails or is interrupted, say what the stage runs, and the next command."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        # Whoever cancels a job on GitHub gets seven seconds until the job is killed.
+        print("interrupted: CloudFormation continues, but nothing more is checked")
+        print(_what_runs(stage))
+        raise
+    except Exception as error:
+        raise StageError(f"{error}\n{_what_runs(stage)}") from error
+
+
+def _what_runs(stage: Stage) -> str:
+    try:
+        running, last_good = stage.commit(), artifacts.last_good(stage)
+    except Exception as error:
+        return f"next: animal-store status {stage.name}, because AWS does not answer: {error}"
+    now = f"{stage.name} runs {running or 'no known commit'}"
+    if running in {"", last_good}:
+        return now
+    return (
+        f"{now}, but last-good is {last_good or 'empty'}; next, to check {running} again or to go "
+        f"back: animal-store rollback {stage.name} COMMIT"
+    )
+
+
+def _return_to_last_good(stage: Stage, failed: str) -> str:
+    """Install the commit that `last-good` names if the stage runs the failed one.
+
+    Otherwise, either sam failed, and CloudFormation went back, or someone else has deployed since.
+    Return an error's message for the person at the terminal, or an empty text.
     """
     try:
-        with artifacts.unpack(stage, commit) as folder:
-            _install(stage, folder, commit, canary=canary)
+        last_good = artifacts.last_good(stage)
+        if last_good not in {"", failed} and stage.commit() == failed:
+            print(f"{failed} failed its check; going back to {last_good}")
+            _install(stage, last_good)
     except Exception as error:
-        message = f"{commit} failed: {error}\n"
-        try:
-            # Roll back only if the stage runs this commit. If the stage runs another commit, either
-            # sam failed, or someone else has deployed since.
-            if fallback and stage.commit() == commit:
-                _release(stage, fallback)
-            message += f"{stage.name} runs {stage.commit() or 'no known commit'}"
-        except Exception as rollback_error:
-            message += (
-                f"the rollback failed: {rollback_error}; "
-                f"next: animal-store rollback {stage.name} {fallback}"
-            )
-        raise StageError(message) from error
-    running, misrouted = stage.commit(), [*stage.misrouted_aliases()]
-    if running != commit or misrouted:
-        now = "; ".join([f"{stage.name} runs {running}", *misrouted])
-        raise StageError(
-            f"{commit} passed its check, but last-good was not changed: now {now}"
+        return f"\nthe return to last-good failed: {error}"
+    return ""
+
+
+def _install(stage: Stage, commit: str, *, canary: bool = False) -> None:
+    """Create or update the stack from a stored artifact, protect the stack, and test it."""
+    with artifacts.unpack(stage, commit) as folder:
+        arguments = _prepare_deployment(stage, folder, commit, canary=canary)
+        # Only an update has a canary. So look for the stage's URL now: if `sam` creates the stack,
+        # the stage has no URL yet, and gets no requests.
+        has_canary = canary and stage.commit() != ""
+        base_url = stage.outputs()["BaseUrl"] if has_canary else ""
+        print(f"deploying {commit}; CloudFormation continues if this is interrupted")
+        sam = programs.sam(*arguments, folder=folder)
+        rounds = _send_requests(stage, folder, base_url, sam) if has_canary else 0
+        if sam.wait():
+            raise StageError(f"sam deploy failed: {stage.state()}")
+        cloudformation = stage.client("cloudformation")
+        cloudformation.set_stack_policy(
+            StackName=stage.stack, StackPolicyBody=json.dumps(STACK_POLICY)
         )
-    artifacts.write_last_good(stage, commit)
+        cloudformation.update_termination_protection(
+            StackName=stage.stack, EnableTerminationProtection=True
+        )
+        print(f"deployed {commit}; running its contract suite")
+        check_contract(stage, folder)
+        if has_canary and not rounds:
+            print(
+                "! the canary got no requests from here, so it may have judged nothing"
+            )
 
 
-def _install(stage: Stage, folder: Path, commit: str, *, canary: bool) -> None:
-    """Create or update the stack from an unpacked artifact, protect the stack, and test it."""
-    arguments = _prepare_deployment(stage, folder, commit, canary=canary)
-    # Only an update has a canary. So look for the stage's URL now: if `sam` creates the stack, the
-    # stage has no URL yet, and the loop below sends no requests.
-    base_url = stage.outputs()["BaseUrl"] if canary and stage.commit() else ""
-    print(f"deploying {commit}; CloudFormation continues if this is interrupted")
-    sam = programs.sam(*arguments, folder=folder)
-    api_key = ""
-    while base_url and sam.poll() is None:
-        # CodeDeploy judges the new version by its failed requests, so send requests to the stage.
-        # The results of this run of the suite do not matter.
-        with suppress(Exception):
+def _send_requests(stage: Stage, folder: Path, base_url: str, sam: Popen[bytes]) -> int:
+    """Send requests to a stage until sam ends; return how often the suite ran.
+
+    CodeDeploy judges the new version by its failed requests. Ignore the results of this run of the
+    suite: only the traffic counts.
+    """
+    rounds, api_key = 0, ""
+    while sam.poll() is None:
+        try:
             api_key = api_key or check_key(stage)
             suite = ("-qq", "--no-summary", *_READ_ONLY_CASES)
-            programs.run_suite(folder, base_url, api_key, *suite)
+            status = programs.run_suite(folder, base_url, api_key, *suite)
+            rounds += status in {0, 1}  # pytest ran all cases
+        except Exception as error:
+            print("sending requests to the canary failed:", error)
         time.sleep(1)
-    if sam.wait():
-        raise StageError(f"sam deploy failed: {stage.state()}")
-    cloudformation = stage.client("cloudformation")
-    cloudformation.set_stack_policy(
-        StackName=stage.stack, StackPolicyBody=json.dumps(STACK_POLICY)
-    )
-    cloudformation.update_termination_protection(
-        StackName=stage.stack, EnableTerminationProtection=True
-    )
-    print(f"deployed {commit}; running its contract suite")
-    check_contract(stage, folder)
+    print(f"the contract suite sent {rounds} rounds of requests to the canary")
+    return rounds
 
 
 def _prepare_deployment(

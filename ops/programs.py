@@ -6,7 +6,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from tools import ROOT
+from tools import ROOT, CommandError
 from tools.git import git
 from tools.packaging.build import SAM
 
@@ -23,8 +23,18 @@ def sam(*arguments: str, folder: Path) -> subprocess.Popen[bytes]:
 
 
 def is_older(commit: str, other: str) -> bool:
-    """Return whether `other` descends from `commit`; fail if git lacks one of the commits."""
-    descendants = git(ROOT, "rev-list", "--ancestry-path", f"{commit}..{other}")
+    """Return whether `other` descends from `commit`.
+
+    Raises:
+        CommandError: git cannot say it, and has printed why; it may lack one of the commits.
+    """
+    try:
+        descendants = git(ROOT, "rev-list", "--ancestry-path", f"{commit}..{other}")
+    except subprocess.CalledProcessError as error:
+        raise CommandError(
+            f"git cannot tell whether {commit} is older than {other}: see above; "
+            "next: git fetch, or add --allow-older"
+        ) from error
     return descendants != b""
 
 

@@ -13,19 +13,20 @@ from botocore.exceptions import ClientError
 from tools import CommandError
 from tools.key_table import KeyTable
 
-# The next step for each stack state that blocks a deployment. `{}` stands for the stack's name.
-_DELETE = "; next: an administrator: aws cloudformation delete-stack --stack-name {}"
+# The next step for a stack in a state, or in a state with this ending. `{}` is the stack's name. A
+# stack in another state can be deployed.
+_DELETE = "an administrator: aws cloudformation delete-stack --stack-name {}"
 _NEXT_STEPS = {
     "CREATE_FAILED": _DELETE,
     "DELETE_FAILED": _DELETE + " --deletion-mode FORCE_DELETE_STACK",
+    "REVIEW_IN_PROGRESS": "deploy again, because nothing was created",
     "ROLLBACK_COMPLETE": _DELETE,
     "ROLLBACK_FAILED": _DELETE,
-    "UPDATE_FAILED": "; next: an administrator: "
-    "aws cloudformation rollback-stack --stack-name {}",
-    "UPDATE_IN_PROGRESS": "; next: wait until it has ended, or: "
-    "aws cloudformation cancel-update-stack --stack-name {}",
-    "UPDATE_ROLLBACK_FAILED": "; next: "
-    "aws cloudformation continue-update-rollback --stack-name {}",
+    "UPDATE_FAILED": "an administrator: aws cloudformation rollback-stack --stack-name {}",
+    "UPDATE_ROLLBACK_FAILED": "aws cloudformation continue-update-rollback --stack-name {}",
+    "PROGRESS": "wait until it has ended",
+    "FAILED": "aws cloudformation describe-events --stack-name {} "
+    "--filters FailedEvents=true",
 }
 
 
@@ -65,8 +66,16 @@ class Stage:
     def state(self, stack: str = "") -> str:
         """Return a stack's name and state, and the next step if its state blocks a deployment."""
         name = stack or self.stack
-        status = self.describe(name).get("StackStatus", "not deployed")
-        return f"{name} is {status}{_NEXT_STEPS.get(status, '').format(name)}"
+        status = self.describe(name).get("StackStatus", "")
+        if not status:
+            # The person at the terminal may have chosen another account or region than they think.
+            account = self.client("sts").get_caller_identity()["Account"]
+            region = self.client("cloudformation").meta.region_name
+            return f"{name} is not deployed in {region} of the account {account}"
+        ending = status.rpartition("_")[2]
+        step = _NEXT_STEPS.get(status) or _NEXT_STEPS.get(ending)
+        state = f"{name} is {status}"
+        return f"{state}; next: {step.format(name)}" if step else state
 
     def outputs(self, stack: str = "") -> dict[str, str]:
         """Return the outputs of the stage's stack, or of the named stack.

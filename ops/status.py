@@ -5,6 +5,7 @@ A resource has drifted if someone has changed it without deploying a template.
 
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from ops import artifacts
 from ops.deploy import check_contract
@@ -12,6 +13,10 @@ from ops.stage import Stage, StageError, StageName
 from tools.key_table import CHECK_HASH
 
 _MONTH_S = 30 * 86_400
+_CHECK_KEY_S = (
+    2 * 3600
+)  # the functions refuse a key of the contract suite that lives longer
+_LOG_PERIOD_S = 900
 _OBJECTIVE = 0.001  # at most this share of an operation's requests may fail in a month
 
 
@@ -24,14 +29,28 @@ def status(stage: StageName) -> int:
     print(stage.state())
     commit = outputs.get("Commit", "no artifact")
     print("runs", commit, "since", outputs.get("Deployed"))
-    checks = (_last_good, Stage.misrouted_aliases, _topic, _keys, _failures)
+    checks = (
+        _last_good,
+        Stage.misrouted_aliases,
+        _tables,
+        _topic,
+        _keys,
+        _access_log,
+        _failures,
+    )
     return sum(_report(stage, check) for check in checks)
 
 
 def check_stage(stage: StageName) -> None:
     """Print the status, look for drift, and run the contract suite; fail if there is a problem."""
     problems = status(stage) + _report(stage, _drift)
-    with artifacts.unpack(stage, stage.commit()) as folder:
+    commit = stage.commit()
+    if not commit:
+        raise StageError(
+            f"{stage.stack} runs no artifact, so there is no contract suite to run: "
+            "a plain `sam deploy` made it"
+        )
+    with artifacts.unpack(stage, commit) as folder:
         check_contract(stage, folder)
     if problems:
         raise StageError(f"{problems} problems were found: see above")
@@ -64,13 +83,76 @@ def _topic(stage: Stage) -> Iterator[str]:
         yield "no subscription to the alarms' mail is confirmed"
 
 
+def _tables(stage: Stage) -> Iterator[str]:
+    dynamodb, outputs = stage.client("dynamodb"), stage.outputs()
+    for table in (outputs["AnimalsTableName"], outputs["ApiKeysTableName"]):
+        try:
+            status = dynamodb.describe_table(TableName=table)["Table"]["TableStatus"]
+        except dynamodb.exceptions.ResourceNotFoundException:
+            status = "missing: see docs/runbook.md, A table is gone"
+        if status not in {"ACTIVE", "UPDATING"}:
+            yield f"the table {table} is {status}"
+
+
 def _keys(stage: Stage) -> Iterator[str]:
-    """Yield each key that expires within 30 days, except the contract suite's one-hour keys."""
+    """Yield each active key that lives too long, or that a client must soon replace."""
+    now = time.time()
     for key in stage.keys().all():
+        if key.state != "active":
+            continue
         is_check = key.hash.startswith(CHECK_HASH)
-        expires_soon = key.expires and key.expires < time.time() + _MONTH_S
-        if expires_soon and key.state == "active" and not is_check:
-            yield f"key {key.id} ({key.label}) expires on {time.ctime(key.expires)}"
+        # Whoever wrote a record to the table chose its label, which could control a terminal.
+        name = f"key {key.id} ({key.label!a})"
+        if key.expires is None:
+            yield f"{name} never expires"
+        elif is_check and key.expires > now + _CHECK_KEY_S:
+            yield f"{name} of the contract suite expires on {time.ctime(key.expires)}"
+        elif not is_check and key.expires < now + _MONTH_S:
+            yield f"{name} expires on {time.ctime(key.expires)}"
+
+
+def _access_log(stage: Stage) -> Iterator[str]:
+    """Yield when API Gateway last counted a request whose line the access log has not got.
+
+    CloudWatch counts both, so nobody needs to read the log.
+    """
+    log_group = stage.outputs()["LogGroups"].split()[0]
+    now = time.time() // _LOG_PERIOD_S * _LOG_PERIOD_S
+    # A line may come some minutes after its request.
+    requests = _latest(
+        stage,
+        now - _LOG_PERIOD_S,
+        Namespace="AWS/ApiGateway",
+        MetricName="Count",
+        Dimensions=[
+            {"Name": "ApiName", "Value": stage.stack},
+            {"Name": "Stage", "Value": stage.name},
+        ],
+    )
+    lines = _latest(
+        stage,
+        now + _LOG_PERIOD_S,
+        Namespace="AWS/Logs",
+        MetricName="IncomingLogEvents",
+        Dimensions=[{"Name": "LogGroupName", "Value": log_group}],
+    )
+    if lines < requests:
+        yield f"the access log lacks the requests of {time.ctime(requests)}"
+    elif requests:
+        print("the access log has the requests of", time.ctime(requests))
+
+
+def _latest(stage: Stage, end: float, **metric: Any) -> float:
+    """Return when the latest period before `end` in which a metric was counted began, or 0."""
+    points = stage.client("cloudwatch").get_metric_statistics(
+        **metric,
+        StartTime=end - 86_400,
+        EndTime=end,
+        Period=_LOG_PERIOD_S,
+        Statistics=["Sum"],
+    )["Datapoints"]
+    times = [point["Timestamp"].timestamp() for point in points if point["Sum"]]
+    return max(times, default=0.0)
 
 
 def _failures(stage: Stage) -> Iterator[str]:

@@ -15,7 +15,7 @@ from tools.local.template import properties_by_name, read_stack
 EXPECTED_TRUST = yaml.safe_load(Path(__file__).with_name("trust.yaml").read_text())
 
 
-def test_bootstrap_roles_have_the_expected_path_and_trusted_principals() -> None:
+def test_roles_trust_the_expected_principals() -> None:
     stack = read_stack(
         "ops/bootstrap.yaml", Stage="production", CreateOidcProvider="false"
     )
@@ -44,7 +44,7 @@ def sam(monkeypatch: pytest.MonkeyPatch) -> Mock:
     return sam
 
 
-def test_bootstrap_passes_names_and_ids_of_the_owner_and_repository_to_sam(
+def test_sam_gets_names_and_ids_of_the_repository(
     account: Account, sam: Mock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bootstrap.bootstrap(account.stage, "octo/animals", ["CreateOidcProvider=false"])
@@ -66,7 +66,7 @@ def test_bootstrap_passes_names_and_ids_of_the_owner_and_repository_to_sam(
     assert "ArtifactBucketName artifacts\n" in capsys.readouterr().out
 
 
-def test_bootstrap_of_production_without_a_required_reviewer_is_refused(
+def test_production_without_reviewer_is_refused(
     account: Account, sam: Mock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environment = "repos/octo/animals/environments/production"
@@ -76,9 +76,7 @@ def test_bootstrap_of_production_without_a_required_reviewer_is_refused(
     sam.assert_not_called()
 
 
-def test_failed_bootstrap_reports_the_state_of_the_bootstrap_stack(
-    account: Account, sam: Mock
-) -> None:
+def test_failure_reports_the_stacks_state(account: Account, sam: Mock) -> None:
     sam.return_value.wait = lambda: 1
     with pytest.raises(StageError, match="bootstrap is CREATE_COMPLETE"):
         bootstrap.bootstrap(account.stage, "octo/animals", [])

@@ -4,6 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ops.cli import app
+from tests.support.aws import pack
 
 
 @pytest.mark.usefixtures("account")
@@ -11,16 +12,20 @@ from ops.cli import app
     ("command", "message"),
     [
         ("bootstrap staging octo/animals", "No such file or directory: 'gh'"),
-        ("check-stage staging", "animal-store-staging is not deployed"),
+        (
+            "check-stage staging",
+            "animal-store-staging is not deployed in eu-central-1 of the account 123456789012",
+        ),
         ("deploy staging zebra.zip --allow-older", "staging-bootstrap is not deployed"),
         ("keys list --stage staging", "animal-store-staging is not deployed"),
         ("rollback staging", "staging-bootstrap is not deployed"),
         ("status staging", "animal-store-staging is not deployed"),
     ],
 )
-def test_command_for_a_stage_that_is_not_deployed_says_what_is_missing(
+def test_command_says_which_stack_is_missing(
     command: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    pack("zebra")
     monkeypatch.setenv("PATH", "")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
     assert message in str(CliRunner().invoke(app, command).exception)

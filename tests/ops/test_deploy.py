@@ -1,18 +1,20 @@
 """Deployments and rollbacks: which commit the stage then runs, and which are refused."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
+from zlib import crc32
 
 import pytest
 
 from ops.artifacts import store, write_last_good
 from ops.deploy import check_contract, deploy, rollback
 from ops.stage import Stage, StageError
-from tests.support.aws import Account, pack
+from tests.support.aws import CONFIG, Account, pack
 
 SAM = [
     "sam",
@@ -28,9 +30,10 @@ SAM = [
     "AlarmEmail=me@example.com",
 ]
 SUITE = ["suite", "zebra", "-rfE", "-m", "smoke_read_only"]
+CRC_OF_CONFIG = crc32(CONFIG).to_bytes(4, "little")
 
 
-def test_deployment_that_passes_the_contract_suite_is_marked_as_last_good(
+def test_passing_deployment_becomes_last_good(
     account: Account,
 ) -> None:
     deploy(account.stage, pack("zebra"))
@@ -38,7 +41,7 @@ def test_deployment_that_passes_the_contract_suite_is_marked_as_last_good(
     assert account.runs() == ("zebra", "zebra")
 
 
-def test_stack_policy_denies_replacing_or_deleting_the_tables(
+def test_stack_policy_keeps_the_tables(
     deployed: Account,
 ) -> None:
     policy = deployed.client("cloudformation").get_stack_policy(
@@ -65,7 +68,7 @@ def test_deployed_stack_is_protected_from_deletion(account: Account) -> None:
     assert protections == [True]
 
 
-def test_functions_get_the_deployment_time_as_an_environment_variable(
+def test_functions_get_the_deployment_time(
     deployed: Account,
 ) -> None:
     stack = deployed.client("cloudformation").get_template(
@@ -75,7 +78,7 @@ def test_functions_get_the_deployment_time_as_an_environment_variable(
     assert variables == {"DEPLOYMENT": deployed.stage.outputs()["Deployed"]}
 
 
-def test_staging_is_checked_with_the_whole_contract_suite(
+def test_staging_is_checked_with_the_whole_suite(
     deployed: Account, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(Stage, "stack", deployed.stage.stack)
@@ -84,7 +87,7 @@ def test_staging_is_checked_with_the_whole_contract_suite(
     assert deployed.calls == [["suite", "zebra", "-rfE"]]
 
 
-def test_api_key_for_the_contract_suite_is_masked_in_the_log_and_expires_in_an_hour(
+def test_suites_key_is_masked_and_expires_in_an_hour(
     account: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
     deploy(account.stage, pack("zebra"))
@@ -93,7 +96,7 @@ def test_api_key_for_the_contract_suite_is_masked_in_the_log_and_expires_in_an_h
     assert 0 < (record.expires or 0) - record.created <= 3600
 
 
-def test_deployment_that_fails_the_contract_suite_is_rolled_back_without_a_canary(
+def test_failing_deployment_returns_without_a_canary(
     deployed: Account,
 ) -> None:
     deployed.failing.add("newer")
@@ -107,7 +110,7 @@ def test_deployment_that_fails_the_contract_suite_is_rolled_back_without_a_canar
     assert deployed.runs() == ("zebra", "zebra")
 
 
-def test_failed_rollback_reports_the_running_commit_and_the_next_command(
+def test_failed_return_says_what_runs(
     deployed: Account,
 ) -> None:
     deployed.failing |= {"newer", "zebra"}
@@ -115,48 +118,108 @@ def test_failed_rollback_reports_the_running_commit_and_the_next_command(
         deploy(deployed.stage, pack("newer"))
     assert str(error.value) == (
         "newer failed: the contract suite failed (pytest's status 1): see above\n"
-        "the rollback failed: "
-        "zebra failed: the contract suite failed (pytest's status 1): see above\n"
-        "production runs zebra; next: animal-store rollback production zebra"
+        "the return to last-good failed: "
+        "the contract suite failed (pytest's status 1): see above\n"
+        "production runs zebra"
     )
 
 
-def test_rollback_that_fails_the_contract_suite_does_not_change_the_last_good_commit(
-    deployed: Account,
-) -> None:
+def test_return_to_a_lost_artifact_says_what_runs(deployed: Account) -> None:
+    write_last_good(deployed.stage, "lost")
+    deployed.failing.add("newer")
+    with pytest.raises(StageError) as error:
+        deploy(deployed.stage, pack("newer"))
+    assert str(error.value) == (
+        "newer failed: the contract suite failed (pytest's status 1): see above\n"
+        "the return to last-good failed: the bucket has no artifact of lost\n"
+        "production runs newer, but last-good is lost; next, to check newer again or to "
+        "go back: animal-store rollback production COMMIT"
+    )
+
+
+def test_failing_rollback_leaves_no_commit_to_return_to(deployed: Account) -> None:
     deploy(deployed.stage, pack("newer"))
-    deployed.failing.add("zebra")
-    with pytest.raises(StageError, match=r"status 1\).*\nproduction runs zebra$"):
+    deployed.failing |= {"zebra", "third"}
+    with pytest.raises(StageError, match="zebra, but last-good is empty; next, to "):
         rollback(deployed.stage, "zebra")
-    assert deployed.runs() == ("zebra", "newer")
+    with pytest.raises(StageError, match="runs third, but last-good is empty; next, "):
+        deploy(deployed.stage, pack("third"))
+    assert deployed.runs() == ("third", "")
 
 
 @pytest.mark.parametrize("last_good", ["zebra", "older"])
-def test_failed_redeployment_of_the_running_commit_is_not_rolled_back(
-    deployed: Account, last_good: str
-) -> None:
+def test_failed_redeployment_does_not_return(deployed: Account, last_good: str) -> None:
     write_last_good(deployed.stage, last_good)
     deployed.failing.add("zebra")
-    with pytest.raises(StageError, match=r"production runs zebra$"):
+    with pytest.raises(StageError, match="production runs zebra"):
         deploy(deployed.stage, pack("zebra"))
     assert deployed.calls == [SAM, SUITE]
 
 
-def test_read_only_contract_tests_run_during_a_canary_and_their_failures_are_ignored(
-    deployed: Account, monkeypatch: pytest.MonkeyPatch
+def test_canary_gets_read_only_requests(
+    deployed: Account,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    suites = Mock(side_effect=[MemoryError, 1, 0])
+    suites = Mock(side_effect=[MemoryError("full"), 2, 1, 0])
     monkeypatch.setattr("ops.programs.run_suite", suites)
     monkeypatch.setattr("time.sleep", lambda _: None)
-    deployed.process.poll.side_effect = [None, None, 0]
+    deployed.process.poll.side_effect = [None, None, None, 0]
     deploy(deployed.stage, pack("newer"))
     canary = ("-qq", "--no-summary", "-m", "smoke_read_only")
     check = ("-rfE", "-m", "smoke_read_only")
-    assert [call.args[3:] for call in suites.mock_calls] == [canary, canary, check]
+    assert [call.args[3:] for call in suites.mock_calls] == [*[canary] * 3, check]
     assert deployed.runs() == ("newer", "newer")
+    printed = capsys.readouterr().out
+    assert "sending requests to the canary failed: full\n" in printed
+    assert "sent 1 rounds of requests to the canary\n" in printed  # 2 is a usage error
 
 
-def test_older_commit_is_deployed_only_with_the_allow_older_option(
+def test_canary_without_requests_is_a_warning_at_the_end(
+    deployed: Account, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deploy(deployed.stage, pack("newer"))
+    assert capsys.readouterr().out.endswith(
+        "no check of production adds an animal; the check of staging does\n"
+        "! the canary got no requests from here, so it may have judged nothing\n"
+        "newer passed its check\n"
+    )
+
+
+@pytest.mark.parametrize("running", ["newer", "zebra"])
+def test_interruption_says_what_runs(
+    running: str,
+    deployed: Account,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Ctrl-C, or *Cancel* on GitHub, comes while sam runs or during the check."""
+    program = {"newer": "run_suite", "zebra": "sam"}[running]
+    monkeypatch.setattr(f"ops.programs.{program}", Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        deploy(deployed.stage, pack("newer"))
+    last_line = capsys.readouterr().out.splitlines()[-1]
+    assert last_line.startswith(f"production runs {running}")
+    assert ("animal-store rollback production" in last_line) == (running == "newer")
+
+
+def test_failure_after_the_check_says_what_runs(deployed: Account) -> None:
+    deployed.answers["ListStackResources"] = ConnectionError("no route")
+    with pytest.raises(
+        StageError, match=r"^no route\n.* newer, but last-good is zebra; "
+    ):
+        deploy(deployed.stage, pack("newer"))
+    assert deployed.runs() == ("newer", "zebra")
+
+
+def test_failure_that_hides_what_runs_names_status(deployed: Account) -> None:
+    deployed.answers["DescribeStacks"] = ConnectionError("no route")
+    deployed.process.wait.return_value = 1
+    with pytest.raises(StageError, match="\nnext: animal-store status production, "):
+        rollback(deployed.stage, "zebra")
+
+
+def test_older_commit_needs_allow_older(
     deployed: Account,
 ) -> None:
     deployed.is_older.return_value = True
@@ -168,7 +231,7 @@ def test_older_commit_is_deployed_only_with_the_allow_older_option(
     assert deployed.runs() == ("newer", "newer")
 
 
-def test_commit_whose_sam_deploy_failed_is_not_running_and_can_be_deployed_by_rollback(
+def test_commit_that_sam_refused_can_be_rolled_out_later(
     deployed: Account,
 ) -> None:
     deployed.process.wait.return_value = 1
@@ -183,7 +246,7 @@ def test_commit_whose_sam_deploy_failed_is_not_running_and_can_be_deployed_by_ro
     assert deployed.runs() == ("newer", "newer")
 
 
-def test_rollback_by_another_operator_while_the_contract_suite_runs_is_not_undone(
+def test_rollback_during_a_check_is_not_undone(
     deployed: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_suite = deployed.run_suite
@@ -199,7 +262,7 @@ def test_rollback_by_another_operator_while_the_contract_suite_runs_is_not_undon
     assert deployed.runs() == ("zebra", "zebra")
 
 
-def test_commit_is_not_marked_as_last_good_if_an_alias_points_to_another_version(
+def test_moved_alias_keeps_last_good(
     deployed: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Stage, "misrouted_aliases", lambda _: ["live points to 6"])
@@ -208,7 +271,28 @@ def test_commit_is_not_marked_as_last_good_if_an_alias_points_to_another_version
     assert deployed.runs() == ("newer", "zebra")
 
 
-def test_different_artifact_of_a_stored_commit_is_refused(deployed: Account) -> None:
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda content: content[:-100], "File is not a zip file"),
+        (lambda content: content.replace(b"COMMIT", b"COMMON"), "'COMMIT'"),
+        (lambda content: content.replace(b"suite/", b"stage/"), "missing is suite"),
+        (lambda content: content[:36] + b"?" + content[37:], "while decompressing"),
+        (lambda content: content.replace(CRC_OF_CONFIG, b"0000"), "is samconfig.toml"),
+    ],
+)
+def test_damaged_artifact_is_not_stored(
+    damage: Callable[[bytes], bytes], message: str, account: Account
+) -> None:
+    artifact = pack("zebra")
+    artifact.write_bytes(damage(artifact.read_bytes()))
+    with pytest.raises(StageError, match=message):
+        deploy(account.stage, artifact)
+    deploy(account.stage, pack("zebra"))
+    assert account.runs() == ("zebra", "zebra")
+
+
+def test_second_artifact_of_a_commit_is_refused(deployed: Account) -> None:
     artifact = pack("zebra")
     artifact.write_bytes(b"others" + artifact.read_bytes())
     with pytest.raises(StageError, match="a different artifact of zebra"):
@@ -217,7 +301,7 @@ def test_different_artifact_of_a_stored_commit_is_refused(deployed: Account) -> 
     deploy(deployed.stage, pack("zebra"))  # the same bytes
 
 
-def test_rollback_without_a_commit_lists_the_stored_artifacts_newest_first(
+def test_rollback_without_commit_lists_newest_first(
     deployed: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monday = datetime(2026, 11, 2, tzinfo=UTC)
@@ -233,7 +317,7 @@ def test_rollback_without_a_commit_lists_the_stored_artifacts_newest_first(
     )
 
 
-def test_rollback_to_an_unknown_or_ambiguous_commit_is_refused(
+def test_unknown_or_ambiguous_commit_is_refused(
     deployed: Account,
 ) -> None:
     with pytest.raises(StageError, match="0 stored artifacts have a commit"):

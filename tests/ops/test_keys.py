@@ -26,7 +26,7 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> KeyTable:
     return table
 
 
-def test_only_the_hash_of_an_issued_key_is_stored(keys: KeyTable) -> None:
+def test_only_a_keys_hash_is_stored(keys: KeyTable) -> None:
     key, record = keys.issue("mobile app (team blue)", "live", expires=4_000_000_000)
 
     assert keys.all()[-1] == record
@@ -35,13 +35,13 @@ def test_only_the_hash_of_an_issued_key_is_stored(keys: KeyTable) -> None:
 
 
 @pytest.mark.parametrize("label", [" a", "a" * 65, "\x1b[31m"])
-def test_key_with_an_invalid_label_is_not_issued(label: str, keys: KeyTable) -> None:
+def test_key_with_invalid_label_is_not_issued(label: str, keys: KeyTable) -> None:
     with pytest.raises(CommandError):
         keys.issue(label, "test")
     assert len(keys.all()) == 1
 
 
-def test_only_keys_issued_to_check_a_stage_have_a_hash_that_begins_with_00(
+def test_only_hashes_of_check_keys_begin_with_00(
     keys: KeyTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for_check, record = keys.issue("check", "test", is_check=True)
@@ -65,7 +65,7 @@ def test_revoke_accepts_the_key_itself_or_its_id(
     assert (example.state, example.revokedBy) == ("revoked", ARN)
 
 
-def test_concurrent_revocation_by_another_administrator_is_not_overwritten(
+def test_concurrent_revocation_is_not_overwritten(
     keys: KeyTable,
 ) -> None:
     carols = replace(BOBS_KEY, revoked=2, revokedBy="carol")
@@ -93,7 +93,7 @@ def test_revoking_an_id_that_two_keys_share_is_refused(keys: KeyTable) -> None:
         keys.revoke("a" * 12)
 
 
-def test_issued_key_has_the_prefix_of_its_stage_and_expires_after_a_year(
+def test_key_has_its_stages_prefix_and_lasts_a_year(
     keys: KeyTable, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command.issue(label="bob", stage=Stage("production"))
@@ -117,7 +117,7 @@ issued by an unknown user
 """
 
 
-def test_list_of_keys_escapes_control_characters_and_omits_expired_check_keys(
+def test_list_is_escaped_and_omits_expired_check_keys(
     keys: KeyTable, capsys: pytest.CaptureFixture[str]
 ) -> None:
     keys.put(replace(BOBS_KEY, label="\x1b[2J\u202e", expires=2, issuedBy="\x07"))

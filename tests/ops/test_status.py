@@ -1,6 +1,7 @@
 """`status` and `check-stage` report each fault of a stage in one line."""
 
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from ops.artifacts import write_last_good
 from ops.stage import StageError
 from ops.status import check_stage, status
 from tests.support.aws import Account
+from tools.key_table import KeyRecord
 
 CASES = yaml.safe_load(Path(__file__).with_name("faults.yaml").read_text())
 
@@ -22,7 +24,7 @@ def healthy(deployed: Account) -> Account:
     return deployed
 
 
-def test_check_of_a_healthy_stage_runs_the_contract_suite_of_the_live_commit(
+def test_check_runs_the_live_commits_suite(
     healthy: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
     check_stage(healthy.stage)
@@ -32,7 +34,7 @@ def test_check_of_a_healthy_stage_runs_the_contract_suite_of_the_live_commit(
 
 
 @pytest.mark.parametrize("fault", CASES["faults"], ids=lambda fault: fault["line"])
-def test_fault_of_a_stage_is_reported_in_one_line(
+def test_fault_is_reported_in_one_line(
     healthy: Account, fault: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     healthy.answers |= fault
@@ -40,7 +42,7 @@ def test_fault_of_a_stage_is_reported_in_one_line(
     assert fault["line"] in capsys.readouterr().out.splitlines()
 
 
-def test_status_reports_a_live_commit_that_is_not_the_last_good_one(
+def test_commit_that_is_not_last_good_is_reported(
     healthy: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_last_good(healthy.stage, "ape")
@@ -49,16 +51,90 @@ def test_status_reports_a_live_commit_that_is_not_the_last_good_one(
     assert line in capsys.readouterr().out
 
 
-def test_api_key_that_expires_soon_is_reported(
+@pytest.mark.parametrize(
+    ("key_hash", "hours", "problem"),
+    [
+        ("a" * 64, 24 * 29, "expires on "),
+        ("a" * 64, 24 * 31, ""),
+        ("a" * 64, None, "never expires"),
+        ("a" * 64, -1, ""),
+        ("0" * 64, 1, ""),
+        ("0" * 64, 3, "of the contract suite expires on "),
+        ("0" * 64, None, "never expires"),
+    ],
+)
+def test_key_with_a_bad_end_is_reported(
+    key_hash: str,
+    hours: int | None,
+    problem: str,
+    healthy: Account,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    expires = int(time.time()) + hours * 3600 if hours else None
+    healthy.stage.keys().put(KeyRecord(key_hash, "\x1b[2J", 1, expires))
+    assert status(healthy.stage) == bool(problem)
+    line = f"! key {key_hash[:12]} ('\\x1b[2J') {problem}"
+    assert (line in capsys.readouterr().out) == bool(problem)
+
+
+def test_missing_table_is_reported(
     healthy: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tomorrow = int(time.time()) + 86_400
-    healthy.stage.keys().issue("bob", "live", tomorrow)
+    healthy.client("dynamodb").delete_table(TableName="animals")
     assert status(healthy.stage) == 1
-    assert f" (bob) expires on {time.ctime(tomorrow)}\n" in capsys.readouterr().out
+    line = "! the table animals is missing: see docs/runbook.md, A table is gone\n"
+    assert line in capsys.readouterr().out
 
 
-def test_stack_drift_and_failed_drift_detection_are_reported_as_problems(
+def test_access_log_that_has_stopped_is_reported(
+    healthy: Account, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del healthy.answers["GetMetricStatistics"]
+
+    def count(namespace: str, metric: str, minutes_ago: int, **dimensions: str) -> None:
+        datum = {
+            "MetricName": metric,
+            "Dimensions": [{"Name": n, "Value": v} for n, v in dimensions.items()],
+            "Timestamp": datetime.now(UTC) - timedelta(minutes=minutes_ago),
+            "Value": 1,
+        }
+        cloudwatch = healthy.client("cloudwatch")
+        cloudwatch.put_metric_data(Namespace=namespace, MetricData=[datum])
+
+    def count_request(minutes_ago: int) -> None:
+        api = {"ApiName": "animal-store-production", "Stage": "production"}
+        count("AWS/ApiGateway", "Count", minutes_ago, **api)
+
+    def count_line(minutes_ago: int) -> None:
+        count("AWS/Logs", "IncomingLogEvents", minutes_ago, LogGroupName="access-log")
+
+    count_request(3 * 60)
+    count_line(3 * 60)
+    count_request(1)  # its line may not be there yet
+    assert status(healthy.stage) == 0
+    assert "the access log has the requests of " in capsys.readouterr().out
+
+    count_request(2 * 60)
+    assert status(healthy.stage) == 1
+    assert "! the access log lacks the requests of " in capsys.readouterr().out
+
+    count_line(1)
+    assert status(healthy.stage) == 0
+
+
+def test_stack_of_a_plain_sam_deploy_has_no_suite_to_run(healthy: Account) -> None:
+    outputs = [
+        {"OutputKey": key, "OutputValue": value}
+        for key, value in healthy.stage.outputs().items()
+        if key != "Commit"
+    ]
+    stack = {"StackStatus": "CREATE_COMPLETE", "Outputs": outputs}
+    healthy.answers["DescribeStacks"] = {"Stacks": [stack]}
+    with pytest.raises(StageError, match="runs no artifact"):
+        check_stage(healthy.stage)
+
+
+def test_drift_and_failed_detection_are_reported(
     healthy: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
     healthy.answers |= CASES["drift"]
@@ -78,26 +154,62 @@ def test_stack_drift_and_failed_drift_detection_are_reported_as_problems(
     assert filters == [["MODIFIED", "DELETED"]]
 
 
-def test_error_during_one_check_is_reported_and_the_other_checks_still_run(
+def test_failed_check_does_not_stop_the_others(
     healthy: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
     healthy.client("dynamodb").delete_table(TableName="keys")
-    assert status(healthy.stage) == 1
+    assert status(healthy.stage) == 2
     printed_lines = capsys.readouterr().out
+    assert "! the table keys is missing" in printed_lines
     assert "! keys cannot be checked: An error occurred" in printed_lines
     assert "GET /v1/pets: 0.100%" in printed_lines
 
 
-def test_stack_that_blocks_deployments_is_reported_with_the_command_to_run(
-    healthy: Account,
+STACK = "--stack-name animal-store-production"
+DELETE = f"an administrator: aws cloudformation delete-stack {STACK}"
+WAIT = "wait until it has ended"
+
+
+@pytest.mark.parametrize(
+    ("state", "next_step"),
+    [
+        ("CREATE_COMPLETE", ""),
+        ("CREATE_FAILED", DELETE),
+        ("CREATE_IN_PROGRESS", WAIT),
+        ("DELETE_FAILED", f"{DELETE} --deletion-mode FORCE_DELETE_STACK"),
+        ("DELETE_IN_PROGRESS", WAIT),
+        ("IMPORT_COMPLETE", ""),
+        ("IMPORT_IN_PROGRESS", WAIT),
+        ("IMPORT_ROLLBACK_COMPLETE", ""),
+        (
+            "IMPORT_ROLLBACK_FAILED",
+            f"aws cloudformation describe-events {STACK} --filters FailedEvents=true",
+        ),
+        ("IMPORT_ROLLBACK_IN_PROGRESS", WAIT),
+        ("REVIEW_IN_PROGRESS", "deploy again, because nothing was created"),
+        ("ROLLBACK_COMPLETE", DELETE),
+        ("ROLLBACK_FAILED", DELETE),
+        ("ROLLBACK_IN_PROGRESS", WAIT),
+        ("UPDATE_COMPLETE", ""),
+        ("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", WAIT),
+        (
+            "UPDATE_FAILED",
+            f"an administrator: aws cloudformation rollback-stack {STACK}",
+        ),
+        ("UPDATE_IN_PROGRESS", WAIT),
+        ("UPDATE_ROLLBACK_COMPLETE", ""),
+        ("UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS", WAIT),
+        (
+            "UPDATE_ROLLBACK_FAILED",
+            f"aws cloudformation continue-update-rollback {STACK}",
+        ),
+        ("UPDATE_ROLLBACK_IN_PROGRESS", WAIT),
+    ],
+)
+def test_state_of_a_stack_leads_to_the_next_step(
+    state: str, next_step: str, healthy: Account
 ) -> None:
-    stack = {"StackStatus": "UPDATE_ROLLBACK_FAILED"}
-    healthy.answers["DescribeStacks"] = {"Stacks": [stack]}
-
-    with pytest.raises(StageError) as error:
-        status(healthy.stage)
-
-    assert str(error.value) == (
-        "animal-store-production is UPDATE_ROLLBACK_FAILED; next: aws cloudformation"
-        " continue-update-rollback --stack-name animal-store-production"
-    )
+    """DELETE_COMPLETE is missing: CloudFormation does not find a deleted stack by its name."""
+    healthy.answers["DescribeStacks"] = {"Stacks": [{"StackStatus": state}]}
+    _, _, step = healthy.stage.state().partition("; next: ")
+    assert step == next_step

@@ -82,7 +82,7 @@ def last_good_and_memory(stage: Stage) -> tuple[str, int]:
 
 @plain_sam
 @pytest.mark.role("administrator")
-def test_plain_sam_deploy_creates_a_working_stage_without_animals(
+def test_plain_sam_deploy_creates_an_empty_stage(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # sam looks for the functions' Python on PATH.
@@ -94,13 +94,13 @@ def test_plain_sam_deploy_creates_a_working_stage_without_animals(
 
 
 @pytest.mark.role("administrator")
-def test_bootstrap_stack_can_be_created(stage: Stage) -> None:
+def test_bootstrap_stack_is_created(stage: Stage) -> None:
     bootstrap.create(stage, REPOSITORY)
 
 
 @plain_sam
 @pytest.mark.role("administrator")
-def test_plain_sam_deploy_fails_on_a_stack_with_a_permissions_boundary(
+def test_plain_sam_deploy_of_a_bounded_stack_fails(
     stage: Stage,
 ) -> None:
     boundary = f"PermissionsBoundary={stage.account['PermissionsBoundaryArn']}"
@@ -112,9 +112,7 @@ def test_plain_sam_deploy_fails_on_a_stack_with_a_permissions_boundary(
 
 
 @plain_sam
-def test_deployment_of_a_broken_template_is_rolled_back(
-    stage: Stage, tmp_path: Path
-) -> None:
+def test_broken_template_is_rolled_back(stage: Stage, tmp_path: Path) -> None:
     broken_handler = """
   Broken:
     Type: AWS::Lambda::Url
@@ -126,22 +124,18 @@ Outputs:
     assert last_good_and_memory(stage) == ("", 1024)
 
 
-def test_first_deployed_commit_becomes_the_last_good_commit(
-    stage: Stage, tmp_path: Path
-) -> None:
+def test_first_commit_becomes_last_good(stage: Stage, tmp_path: Path) -> None:
     deploy_as(stage, tmp_path, "first")
     assert last_good_and_memory(stage) == ("first", 1024)
 
 
-def test_second_commit_goes_live_with_its_changed_code_and_memory_size(
-    stage: Stage, tmp_path: Path
-) -> None:
+def test_second_commit_changes_code_and_memory(stage: Stage, tmp_path: Path) -> None:
     changes = {"Default: 1024": "Default: 512", WORD: "desired"}
     deploy_as(stage, tmp_path, "second", **changes)
     assert last_good_and_memory(stage) == ("second", 512)
 
 
-def test_deployment_that_fails_the_contract_suite_is_rolled_back(
+def test_commit_that_fails_its_check_is_rolled_back(
     stage: Stage, tmp_path: Path
 ) -> None:
     with pytest.raises(StageError, match=r"third failed: .*\n.* runs second$"):
@@ -187,7 +181,7 @@ def test_repair_restores_a_deleted_animal_while_clients_add_other_animals(
 
 
 @pytest.mark.role("CheckRole")
-def test_check_of_a_good_stage_finds_no_problem_except_the_unconfirmed_alarm_email(
+def test_check_finds_only_the_unconfirmed_alarm_email(
     stage: Stage,
 ) -> None:
     raises_one_problem = pytest.raises(StageError, match=r"^1 problems")
@@ -196,7 +190,7 @@ def test_check_of_a_good_stage_finds_no_problem_except_the_unconfirmed_alarm_ema
 
 
 @pytest.mark.role("administrator")
-def test_check_finds_three_changes_made_outside_of_a_deployment(stage: Stage) -> None:
+def test_check_finds_three_changes_by_hand(stage: Stage) -> None:
     stage.client("dynamodb").update_table(
         TableName=stage.outputs()["AnimalsTableName"],
         DeletionProtectionEnabled=False,
@@ -212,7 +206,7 @@ def test_check_finds_three_changes_made_outside_of_a_deployment(stage: Stage) ->
 
 
 @pytest.mark.role("administrator")
-def test_stack_is_protected_from_deletion_and_its_tables_outlast_it(
+def test_stack_is_protected_and_its_tables_outlast_it(
     stage: Stage,
 ) -> None:
     with pytest.raises(ClientError, match=r"(?i)protect"):

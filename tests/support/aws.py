@@ -40,6 +40,7 @@ def pack(commit: str) -> Path:
                 "COMMIT": commit.encode(),
                 "template.yaml": TEMPLATE,
                 "samconfig.toml": CONFIG,
+                "suite/conftest.py": b"",
             }
         )
     )
