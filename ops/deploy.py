@@ -142,7 +142,10 @@ def _says_what_runs(stage: Stage) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         # Whoever cancels a job on GitHub gets seven seconds until the job is killed.
-        print("interrupted: CloudFormation continues, but nothing more is checked")
+        print(
+            "interrupted: if CloudFormation deploys something now, nothing checks it; "
+            f"to see what runs: animal-store status {stage.name}"
+        )
         print(_what_runs(stage))
         raise
     except Exception as error:
