@@ -251,4 +251,4 @@ starter: install ## copy this service under another name: make starter NAME=book
 .PHONY: bench
 bench: .venv/.installed .tools/sam/.installed ## compare the speed of the last commit with two peers', on Linux with valgrind
 	@$(MAKE) build ARCH=$(MACHINE)
-	@.venv/bin/python -m tests.benchmarks
+	@PYTHONPATH=layers/common .venv/bin/python -m tests.benchmarks

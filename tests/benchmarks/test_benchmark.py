@@ -16,9 +16,7 @@ from tools.packaging.targets import HOST_ARCHITECTURE, PYTHON
     not sys.version.startswith(PYTHON) or not shutil.which("valgrind"),
     reason="the benchmark needs Lambda's Python and valgrind",
 )
-def test_cold_start_takes_at_least_a_quarter_fewer_instructions_than_a_tuned_handler(
-    tmp_path: Path,
-) -> None:
+def test_cold_start_takes_two_thirds_of_a_tuned_handlers(tmp_path: Path) -> None:
     # This import takes long.
     from tests.benchmarks.__main__ import measure, prepare
 
@@ -28,4 +26,4 @@ def test_cold_start_takes_at_least_a_quarter_fewer_instructions_than_a_tuned_han
     service = measure(folder, "this service", "cold start")
     tuned_handler = measure(folder, "tuned handler", "cold start")
 
-    assert service <= 0.75 * tuned_handler
+    assert service <= 0.67 * tuned_handler

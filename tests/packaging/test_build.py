@@ -1,4 +1,8 @@
-"""The layer and the compiled functions that `make build` makes for AWS."""
+"""The layer and the compiled functions that `make build` makes for AWS.
+
+Most tests run the layer's sources. Only these tests, `make sam-contract`, `make rehearse` and the
+benchmark run the layer as it is built.
+"""
 
 import json
 import shutil
@@ -14,9 +18,11 @@ from botocore.config import Config
 from botocore.loaders import Loader
 from botocore.session import Session
 
+from tests.support import handlers
 from tests.support.processes import clone_checkout, run
 from tools import ROOT
 from tools.git import git
+from tools.local.serve_store import serve_store
 from tools.local.template import load_template
 from tools.packaging import build, layer, sdk_data
 from tools.packaging.bytecode import compile_tree
@@ -46,6 +52,33 @@ from animal_store import telemetry
 telemetry.logger()
 """
 
+# Uses the deferred packages in each way in which the SDK uses them.
+DEFERRED_CALLS = """
+import importlib, sys
+sys.path.insert(0, sys.argv[1])
+import botocore.session
+for name in ("dateutil.parser", "dateutil.tz", "jmespath"):
+    assert f"{name}.original" not in sys.modules
+
+from botocore.credentials import RefreshableCredentials
+from botocore.utils import parse_timestamp
+for time in (1e9, "2001-09-09T01:46:40Z", "Sun, 09 Sep 2001 01:46:40 GMT"):
+    print(parse_timestamp(time).isoformat())
+
+expired = dict(access_key="old", secret_key="x", token="x", expiry_time="2001-09-09T01:46:40Z")
+fresh = expired | dict(access_key="new", expiry_time="2101-09-09T01:46:40Z")
+credentials = RefreshableCredentials.create_from_metadata(expired, lambda: fresh, "test")
+print(credentials.get_frozen_credentials().access_key)
+
+import jmespath
+print(jmespath.search("a[0]", {"a": [7]}), jmespath.compile("a").search({"a": 8}))
+
+for name in ("dateutil.parser", "dateutil.tz", "jmespath"):
+    package = importlib.import_module(name)
+    for member in dir(package.original):
+        getattr(package, member)
+"""
+
 
 @pytest.fixture(scope="module")
 def built_layer(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -56,9 +89,7 @@ def built_layer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_layer_supports_both_architectures_and_has_all_licences_and_certificates(
-    built_layer: Path,
-) -> None:
+def test_layer_has_both_architectures_licences_certificates(built_layer: Path) -> None:
     assert sorted(library.name for library in built_layer.rglob("*.so")) == [
         "_pydantic_core.cpython-313-aarch64-linux-gnu.so",
         "_pydantic_core.cpython-313-x86_64-linux-gnu.so",
@@ -68,34 +99,67 @@ def test_layer_supports_both_architectures_and_has_all_licences_and_certificates
     for package in packages:
         assert list(package.rglob("LICEN*"))
     assert (built_layer / CERTIFICATE_BUNDLE).exists()
+    # The SDK imports awscrt wherever it is installed, which doubles the time of its import.
+    assert not (built_layer / "python/awscrt").exists()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("function", TEMPLATE.functions)
-def test_function_needs_only_the_layer_and_the_standard_library(
-    built_layer: Path, function: str
+@pytest.mark.parametrize(
+    ("function", "event"),
+    [
+        ("ListPetsFunction", "list-200"),
+        ("CreatePetFunction", "create-201"),
+        ("GetPetFunction", "get-200"),
+    ],
+)
+def test_function_needs_only_the_built_layer(
+    built_layer: Path, function: str, event: str
 ) -> None:
     """Python finds no other packages, because it runs with -I and -S."""
+    python = (sys.executable, "-ISBc", HANDLER_CALL)
     code = TEMPLATE.functions[function].code
-    event = ROOT / "events/list-401.json"  # has no key
-    command = (
-        sys.executable,
-        "-ISBc",
-        HANDLER_CALL,
-        code,
-        built_layer / "python",
-        event,
-    )
-    variables = {
-        "AWS_CA_BUNDLE": f"{built_layer}/{CERTIFICATE_BUNDLE}",
-        "AWS_DEFAULT_REGION": "x",
-    }
-
-    output = run(*command, cwd=ROOT, timeout_s=60, **TEMPLATE.environment | variables)
+    database = handlers.service().database
+    with serve_store(database, "127.0.0.1") as (port, access_key_id):
+        variables = {
+            "AWS_ACCESS_KEY_ID": access_key_id,
+            "AWS_CA_BUNDLE": f"{built_layer}/{CERTIFICATE_BUNDLE}",
+            "AWS_DEFAULT_REGION": "x",
+            "AWS_ENDPOINT_URL_DYNAMODB": f"http://127.0.0.1:{port}",
+            "AWS_SECRET_ACCESS_KEY": "x",
+        }
+        variables = handlers.TEMPLATE.environment | variables
+        arguments = (code, built_layer / "python", ROOT / f"events/{event}.json")
+        output = run(*python, *arguments, cwd=ROOT, timeout_s=60, **variables)
 
     log_line, response = map(json.loads, output.splitlines())
-    assert log_line["Status"] == "401"
-    assert response["statusCode"] == 401
+    assert log_line["Status"] == event[-3:]
+    assert response["statusCode"] == int(event[-3:])
+
+
+@pytest.mark.slow
+def test_deferred_packages_work_at_their_first_use(built_layer: Path) -> None:
+    command = (sys.executable, "-ISBc", DEFERRED_CALLS, built_layer / "python")
+
+    output = run(*command, cwd=ROOT, timeout_s=60, TZ="UTC")
+
+    assert output.splitlines() == [
+        "2001-09-09T01:46:40+00:00",
+        "2001-09-09T01:46:40+00:00",
+        "2001-09-09T01:46:40+00:00",
+        "new",
+        "7 8",
+    ]
+
+
+def test_layer_has_no_bytecode_beside_its_sources(tmp_path: Path) -> None:
+    package = tmp_path / "animal_store"
+    (package / "__pycache__").mkdir(parents=True)
+    (package / "__pycache__/paging.cpython-313.pyc").touch()
+    (package / "paging.py").touch()
+
+    layer.copy_sources(package, tmp_path / "python")
+
+    assert [path.name for path in (tmp_path / "python").rglob("*.py*")] == ["paging.py"]
 
 
 FIPS = Config(use_fips_endpoint=True)

@@ -30,32 +30,48 @@ INSTALL_OPTIONS = (
 )
 """Options for `uv sync`: leave out the libraries that do not ship."""
 
+# What every cold start imports and no function uses does not ship, or is imported at its first use.
+# docs/decisions.md has a table of what each part saves (Code and speed).
+
 STUBS = {
-    "pydantic_core/core_schema.py": "CoreConfig = CoreSchema = CoreSchemaType = ErrorType = None",
+    "pydantic_core/__init__.py": (
+        "from ._pydantic_core import SchemaValidator, ValidationError, to_json"
+    ),
     "botocore/docs/__init__.py": "",
     "botocore/docs/docstring.py": (
         "ClientMethodDocstring = PaginatorDocstring = WaiterDocstring = lambda **_: None"
     ),
+    "botocore/endpoint_provider.py": (
+        "EndpointProvider = S3_UNREFERENCED_PARAMS = VALID_HOST_LABEL_RE = None"
+    ),
     "urllib3/http2/__init__.py": "",
 }
-"""Replacements for modules that every cold start imports but never uses.
+"""Replacements for modules of which no function uses anything.
 
-The replacements define only the names that other modules import. Of a cold start's 720 million
-instructions, the replacements save 93 million for the types of schemas, 28 million for the texts of
-`help()`, and 17 million for HTTP/2. (With HTTP/2, urllib3 imports a reader of package metadata.)
+A replacement defines only the names that other modules import. If an upgrade needs another name,
+the import of the built layer fails in `tests/packaging`.
 """
 
+DEFERRED = {
+    "dateutil/parser": ("parse",),
+    "dateutil/tz": ("tzlocal", "tzutc"),
+    "jmespath": (),
+}
+"""Packages that are imported when one of their names is first used, with the functions that the SDK
+imports by name. A cold start uses none of these packages."""
+
 SHIPPED_MATCHES = {
-    # A cold start lists the folders of all services that the SDK describes. For all 439 services,
-    # this takes 44 million processor instructions. Their folders take 27 MB of the SDK's 40 MB.
+    # A cold start lists the folders of all 439 services that the SDK describes. They take 27 MB of
+    # the SDK's 40 MB.
     "botocore/data/*/": "dynamodb",
-    # Dropping the older API version, 2011-12-05, saves 4 million instructions.
+    # The older API version is 2011-12-05.
     "botocore/data/dynamodb/*/": "2012-08-10",
     # The layer needs only the Logger of Powertools, because API Gateway does the routing. The
     # Logger imports only the utility `jmespath_utils`. Leaving out the rest saves 3 MB.
     "aws_lambda_powertools/event_handler": "",
     "aws_lambda_powertools/utilities/*/": "jmespath_utils",
     "animal_store/models.py": "",  # its models ship as compiled schemas
+    "pydantic_core/core_schema.py": "",  # only pydantic uses it
     # RECORD has digests of scripts that contain the interpreter's path, so the digests differ
     # between machines.
     "*.dist-info/RECORD": "",
@@ -72,12 +88,35 @@ _AMAZON_LABEL = re.compile('# Label: "(Amazon Root CA|Starfield Services Root)')
 def write_amazon_roots(bundle: Path, output: Path) -> None:
     """Write only Amazon's root certificates, which are 5 of the 126 in the SDK's bundle.
 
-    OpenSSL parses every certificate of a bundle, so the smaller bundle saves 37 million
-    instructions of a cold start.
+    OpenSSL parses every certificate of a bundle.
     """
     certificates = bundle.read_text().split("\n\n")
     amazon_certificates = filter(_AMAZON_LABEL.search, certificates)
     output.write_text("\n".join(amazon_certificates) + "\n")
+
+
+def defer(package: Path, functions: tuple[str, ...]) -> None:
+    """Let Python import a package when one of its names is first used.
+
+    Args:
+        package: The package's folder. Its `__init__.py` becomes `original.py`.
+        functions: The functions that other modules import by name, so that each of them needs a
+            function that calls the original.
+    """
+    init = package / "__init__.py"
+    init.rename(package / "original.py")
+    source = """\
+from importlib import import_module
+
+def __getattr__(name):
+    return getattr(import_module(f"{__name__}.original"), name)
+"""
+    for name in functions:
+        source += f"""
+def {name}(*args, **options):
+    return __getattr__("{name}")(*args, **options)
+"""
+    init.write_text(source)
 
 
 def install(environment: Path, architecture: str, *options: str) -> Path:
@@ -106,6 +145,15 @@ def install(environment: Path, architecture: str, *options: str) -> Path:
     return environment / f"lib/python{PYTHON}/site-packages"
 
 
+def copy_sources(package: Path, output: Path) -> None:
+    """Copy a package without the bytecode beside its sources.
+
+    That bytecode contains the sources' modification times, which differ between checkouts.
+    """
+    ignore_bytecode = shutil.ignore_patterns("__pycache__", "*.pyc")
+    shutil.copytree(package, output, ignore=ignore_bytecode)
+
+
 def build(output: Path, *architectures: str) -> None:
     """Empty a folder and build the layer in it; on Lambda, the folder becomes `/opt`."""
     # The installed `animal_store` may be that of another checkout, such as the original of a copy.
@@ -121,14 +169,8 @@ def build(output: Path, *architectures: str) -> None:
             libraries = install(Path(folder), architecture, *INSTALL_OPTIONS)
             shutil.copytree(libraries, python, dirs_exist_ok=True)
     package = python / "animal_store"
-    # Leave out bytecode beside the sources, because such bytecode contains the modification times
-    # of the sources, which differ between checkouts.
-    ignore_bytecode = shutil.ignore_patterns("__pycache__", "*.pyc")
-    shutil.copytree(
-        ROOT / "layers/common/animal_store", package, ignore=ignore_bytecode
-    )
-    # `validators` imports these schemas, so that no function imports pydantic. That import would
-    # take 348 million instructions of a cold start.
+    copy_sources(ROOT / "layers/common/animal_store", package)
+    # `validators` imports these schemas, so that no function imports pydantic.
     schemas = f"# Generated from models.py.\nCORE_SCHEMAS = {compile_core_schemas()}\n"
     (package / "core_schemas.py").write_text(schemas)
     for pattern, shipped_name in SHIPPED_MATCHES.items():
@@ -137,6 +179,8 @@ def build(output: Path, *architectures: str) -> None:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
     for name, source in STUBS.items():
         (python / name).write_text(f"# Replaced by `make build`.\n{source}\n")
+    for name, functions in DEFERRED.items():
+        defer(python / name, functions)
     sdk_data.reduce(python / "botocore/data")
     write_amazon_roots(python / "botocore/cacert.pem", output / "amazon-roots.pem")
     compile_tree(python, "/opt/python")
