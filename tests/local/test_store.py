@@ -1,6 +1,7 @@
 """The local store: its file, its responses, and the requests that it refuses."""
 
 import re
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.support.handlers import ANIMALS, empty_store, items, sdk, service
+from tests.support.handlers import ANIMALS, TEMPLATE, empty_store, items, sdk, service
 from tools import CommandError
 from tools.local.open_store import client
 from tools.local.store import Database, answer_new_clients
@@ -43,6 +44,25 @@ def test_concurrent_increments_through_two_connections_are_all_counted() -> None
         numbers = threads.map(count, [sdk(), other] * 100)
 
     assert sorted(numbers) == [*range(1, 201)]
+
+
+def test_read_does_not_wait_for_a_write() -> None:
+    with closing(sqlite3.connect(service().folder.database)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+
+        assert len(items("pet")) == 5
+
+
+def test_store_works_where_wal_is_impossible(tmp_path: Path) -> None:
+    (tmp_path / "store-shm").mkdir()  # SQLite's shared memory has this name
+
+    with closing(Database(tmp_path / "store")) as database:
+        with answer_new_clients(database.answer):
+            sdk = client()
+        sdk.create_table(**TEMPLATE.tables["AnimalsTable"])
+        sdk.put_item(TableName=ANIMALS, Item=COUNTER)
+
+        assert sdk.scan(TableName=ANIMALS)["Items"] == [COUNTER]
 
 
 def test_file_that_is_not_a_database_is_refused_and_not_changed(tmp_path: Path) -> None:

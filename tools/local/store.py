@@ -10,7 +10,7 @@ import json
 import sqlite3
 import threading
 import zlib
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -20,26 +20,68 @@ from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
 from tools import CommandError
 from tools.local.expressions import DynamoDBError
-from tools.local.operations import SCHEMA, perform
+from tools.local.operations import READS, SCHEMA, perform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from botocore.session import Session
 
+    from tools.local.operations import Execute
 
-class Database:
-    """A local DynamoDB in an SQLite file, which is created if it does not exist."""
+# A transaction that reads first and then writes could fail at the write, without waiting.
+_BEGIN_WRITE = "BEGIN IMMEDIATE"
+
+
+def _create(path: Path) -> None:
+    """Create a file for a database in the mode WAL, if the folder's file system allows it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(0o600, exist_ok=False)  # SQLite's other files get the same mode
+    try:
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute(_BEGIN_WRITE)
+    except sqlite3.OperationalError:
+        # The file is in the mode WAL, but cannot be used (for example, on a network file system).
+        path.write_bytes(b"")
+
+
+class _Connection:
+    """A connection to an SQLite file; one thread at a time uses it."""
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch(0o600)  # SQLite's journal gets the same mode
-        self._connection = sqlite3.connect(
+        self._sqlite = sqlite3.connect(
             path, timeout=10, isolation_level=None, check_same_thread=False
         )
+        self.close, self.execute = self._sqlite.close, self._sqlite.execute
+
+    @contextmanager
+    def transaction(self, begin: str) -> "Iterator[Execute]":
+        """Commit at the end of the block, or undo the block after an exception."""
+        with self._lock, self._sqlite:
+            self.execute(begin)
+            yield self.execute
+
+
+class Database:
+    """A local DynamoDB in an SQLite file, which is created if it does not exist.
+
+    SQLite appends writes to a second file (WAL), so that reads need not wait for a write. A copy of
+    the store needs all files of its folder, even if the service is stopped. Where the file system
+    does not allow WAL, reads wait.
+    """
+
+    def __init__(self, path: Path) -> None:
+        with suppress(FileExistsError):
+            _create(path)
+        self._reader, self._writer = _Connection(path), _Connection(path)
         try:
-            self._connection.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
+            # Some builds of SQLite would not wait for the disk in the mode WAL.
+            self._writer.execute("PRAGMA synchronous = FULL")
+            with self._writer.transaction(_BEGIN_WRITE) as execute:
+                for statement in SCHEMA:
+                    execute(statement)
         except sqlite3.Error as error:
             self.close()
             raise CommandError(
@@ -49,19 +91,21 @@ class Database:
 
     def close(self) -> None:
         """Close the file. No request may be in progress."""
-        self._connection.close()
+        self._reader.close()
+        self._writer.close()
 
     def answer(
         self, event_name: str, request: AWSPreparedRequest, **_: object
     ) -> AWSResponse:
         """Answer a request as DynamoDB does."""
         body: Any = request.body
-        operation, execute = event_name.rpartition(".")[2], self._connection.execute
+        operation = event_name.rpartition(".")[2]
+        if operation in READS:
+            transaction = self._reader.transaction("BEGIN")
+        else:
+            transaction = self._writer.transaction(_BEGIN_WRITE)
         try:
-            # The connection commits the transaction at the end of the block, or undoes the
-            # transaction after an exception.
-            with self._lock, self._connection:
-                execute("BEGIN IMMEDIATE")
+            with transaction as execute:
                 status, answer = 200, perform(execute, operation, json.loads(body))
         except DynamoDBError as error:
             error_type = f"com.amazonaws.dynamodb.v20120810#{error.code}"
