@@ -25,8 +25,7 @@ class Pool(NamedTuple):
 class AsyncClient(Core[httpx2.AsyncClient]):
     """Calls the API from asyncio, like `Client`. A cancelled call sends no further request.
 
-    The client opens separate connections in each event loop; `asyncio.run` closes the connections
-    of its loop when it ends.
+    Each event loop gets its own connections; `asyncio.run` closes those of its loop when it ends.
     """
 
     _http_class = httpx2.AsyncClient
@@ -48,8 +47,12 @@ class AsyncClient(Core[httpx2.AsyncClient]):
         self, *, status: AnyStatus = None, page_size: int = 100, cursor: str | None = None
     ) -> AsyncGenerator[Page]:
         """Yield the list page by page, with the arguments and errors of `Client.pages`."""
-        for call in self._pages(status, page_size, cursor):
-            yield await self._send(call)
+        while True:
+            page = await self._send(self._page(status, page_size, cursor))
+            yield page
+            cursor = page.cursor
+            if cursor is None:
+                return
 
     async def pets(
         self, *, status: AnyStatus = None, page_size: int = 100, cursor: str | None = None
@@ -111,11 +114,10 @@ class AsyncClient(Core[httpx2.AsyncClient]):
 
     @asynccontextmanager
     async def _slot(self, call: Call[Any], pool: Pool) -> AsyncGenerator[None]:
-        # Calls wait here. If they waited in httpx2's connection pool, the pool would scan all the
-        # waiting calls whenever a call starts or ends.
+        # Calls wait here: httpx2's own pool scans everything that waits whenever a call ends.
         slots = pool.reads if call.method == "GET" else pool.writes
         try:
-            async with asyncio.timeout(self.limits["max_wait_s"]):
+            async with asyncio.timeout(self._limits["max_wait_s"]):
                 await slots.acquire()
         except TimeoutError:
             raise call.no_slot_error() from None

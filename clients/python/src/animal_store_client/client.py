@@ -23,10 +23,37 @@ class Pool(NamedTuple):
     writes: threading.Semaphore
 
 
+class TimeLimit(float):
+    """The seconds that an attempt may take, and the moment at which they are over."""
+
+    def __init__(self, _: float) -> None:
+        self.end = time.monotonic() + self
+
+
+def share_time_limit(_: str, info: Any) -> None:
+    """Let the reads of a new connection share a TimeLimit; httpx2 would give it to each of them.
+
+    httpx2 calls this function, its "trace" extension, at each step of a request. One of the steps
+    returns the connection.
+    """
+    connection = info.get("return_value")
+    if hasattr(connection, "read"):
+        read = connection.read
+
+        def read_in_time(max_bytes: int, timeout: Any = None) -> Any:
+            if isinstance(timeout, TimeLimit):
+                timeout = timeout.end - time.monotonic()
+                if timeout <= 0:
+                    raise httpx2.ReadTimeout("it took too long")
+            return read(max_bytes, timeout)
+
+        connection.read = read_in_time
+
+
 class Client(Core[httpx2.Client]):
     """Calls the API. Threads and forked processes may share one client.
 
-    Use the client in a `with` statement, which closes its connections.
+    Use it in a `with` statement, or call `close` when you're done.
     """
 
     _http_class = httpx2.Client
@@ -54,8 +81,12 @@ class Client(Core[httpx2.Client]):
             cursor: The `cursor` of a `Page` or of an error, to resume the list there; None for the
                 start of the list. Pass the same `status` as in the earlier call.
         """
-        for call in self._pages(status, page_size, cursor):
-            yield self._send(call)
+        while True:
+            page = self._send(self._page(status, page_size, cursor))
+            yield page
+            cursor = page.cursor
+            if cursor is None:
+                return
 
     def pets(
         self, *, status: AnyStatus = None, page_size: int = 100, cursor: str | None = None
@@ -67,13 +98,11 @@ class Client(Core[httpx2.Client]):
     def follow_pets(self) -> Generator[Pet]:
         """Yield each animal in the list once, then each new animal as it appears, without end.
 
-        The client reads the end of the list every 30 seconds, and logs temporary errors. The client
-        remembers only in memory which animals it has yielded, so a restarted program gets all
-        animals again.
+        It reads the end of the list every 30 seconds, and logs temporary errors. It remembers the
+        animals it has yielded only in memory, so after a restart you get all of them again.
         """
-        # An animal may appear up to 30 seconds later than an animal with a higher id, on a page
-        # that was already read. So each pass of this loop starts where the new pages of the
-        # previous pass began.
+        # An animal may appear up to 30 seconds after one with a higher id, on a page that was
+        # already read. So each pass starts where the new pages of the pass before it began.
         start = next_start = None
         known: set[int] = set()
         while True:
@@ -102,16 +131,16 @@ class Client(Core[httpx2.Client]):
     ) -> Pet:
         """Add an animal; retries never add the animal twice.
 
-        An interrupted call (Ctrl-C, a cancelled task) may have added the animal, but no error tells
-        you the idempotency key of the call. To be able to repeat such a call safely, pass an
-        idempotency key of your own.
+        An interrupted call (Ctrl-C, a cancelled task) may have added the animal, and no error tells
+        you its idempotency key. If you want to repeat such a call safely, pass a key of your own.
 
         Args:
             name: 1 to 256 characters, at least one of them not white space.
             category_id: The number of the animal's category, a 64-bit integer.
             status: The animal's availability; None for an animal without a status.
-            idempotency_key: A text that identifies this creation for 24 hours; by default, a random
-                text. To repeat a failed call, pass the `idempotency_key` of the call's error.
+            idempotency_key: A text that identifies this creation for 24 hours: 1 to 255 visible
+                ASCII characters, by default random ones. To repeat a failed call, pass the
+                `idempotency_key` of its error.
         """
         return self._send(self._create(name, category_id, status, idempotency_key))
 
@@ -134,7 +163,7 @@ class Client(Core[httpx2.Client]):
     @contextmanager
     def _slot(self, call: Call[Any], pool: Pool) -> Iterator[None]:
         slots = pool.reads if call.method == "GET" else pool.writes
-        if not slots.acquire(timeout=self.limits["max_wait_s"]):
+        if not slots.acquire(timeout=self._limits["max_wait_s"]):
             raise call.no_slot_error()
         try:
             yield
@@ -146,16 +175,14 @@ class Client(Core[httpx2.Client]):
 
         Reading stops when the body exceeds MAX_BODY_BYTES.
         """
-        timeout_s, content = call.next_timeout_s(), bytearray()
-        end = time.monotonic() + timeout_s
-        request = call.build_request(http, timeout_s)
+        content = bytearray()
+        request = call.build_request(http, TimeLimit(call.next_timeout_s()))
+        request.extensions["trace"] = share_time_limit
         with call.translate_failures(), closing(http.send(request, **SEND)) as response:
             for chunk in response.iter_bytes():
                 content += chunk
                 if len(content) > MAX_BODY_BYTES:
                     break
-                if time.monotonic() > end:
-                    raise httpx2.ReadTimeout("it took too long")
         return response, bytes(content)
 
     def _pool(self) -> Pool:
@@ -163,6 +190,6 @@ class Client(Core[httpx2.Client]):
         pid = os.getpid()
         if pid not in self._pools:
             reads, writes = (threading.Semaphore(self._max_in_flight) for _ in range(2))
-            # If several threads make a pool at once, all of them get the pool of the first thread.
+            # If several threads make a pool at once, all of them get the first one's.
             self._pools.setdefault(pid, Pool(self._http_client or self._open(), reads, writes))
         return self._pools[pid]

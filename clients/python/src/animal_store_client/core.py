@@ -1,5 +1,7 @@
 """The part that `Client` and `AsyncClient` share: requests, responses and retries."""
 
+# ruff: noqa: SLF001 (a Call reads its client's private attributes)
+
 import copy
 import json
 import logging
@@ -15,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Generic, Self, TypedDict, TypeVar, Unpack
-from urllib.request import proxy_bypass
+from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 
@@ -29,12 +31,13 @@ except PackageNotFoundError:  # the package is in a checkout, not installed
 
 MAX_BODY_BYTES = 2**20  # about ten times the size of the largest page
 MAX_CREATION_S = 30.0
-# With `auth: None`, a caller's http_client cannot replace the API key. Because no redirect is
-# followed, the key is never sent to another host.
+# Without `auth` and redirects, your own http_client can't replace the key or take it elsewhere.
 SEND: dict[str, Any] = {"stream": True, "auth": None, "follow_redirects": False}
-_BASE_URL = re.compile(r"https?://[^\s/\\?#@]+(/[^\s\\?#]+)?/v1/?")
-# Matches the errors of a wrong base URL, which a retry cannot solve: the host name is unknown, the
-# host does not use TLS, or the host's certificate is invalid.
+_BASE_URL = re.compile(
+    r"https?://(\[[^\s\]]+\]|[^\s/\\?#@:\[\]]+)(:[0-9]{0,5})?(/[^\s\\?#]+)?/v1/?"
+)
+# The errors of a wrong base URL, which no retry mends: an unknown host name, a host without TLS, or
+# an invalid certificate.
 _WRONG_ADDRESS = re.compile(rf"\[Errno {socket.EAI_NONAME}\]|\[SSL: (?!UNEXPECTED_EOF)")
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 log: logging.Logger = logging.getLogger("animal_store_client")
@@ -43,7 +46,7 @@ Http = TypeVar("Http", bound=httpx2.Client | httpx2.AsyncClient)
 
 
 class Limits(TypedDict, total=False):
-    """The limits that `with_options` can change; `Client` describes each limit."""
+    """The limits that `with_options` can change; `Core.__init__` describes them."""
 
     timeout_s: float
     deadline_s: float
@@ -55,7 +58,7 @@ class Limits(TypedDict, total=False):
 class Core(Generic[Http]):
     """The base class of `Client` and `AsyncClient`."""
 
-    has_answered = False
+    _has_answered = False
     _http_class: type[Http]
     _pools: dict[Any, Any]
 
@@ -75,48 +78,44 @@ class Core(Generic[Http]):
         """Make a client; the client connects at its first call.
 
         Args:
-            base_url: The URL of the service; it starts with `https://` and ends with `/v1`. If the
-                URL's host is this machine (`127.0.0.1`, `[::1]`, `localhost`), `http://` is
-                allowed, and the client uses no proxy.
-            api_key: The API key, which the client sends only to the origin of `base_url`.
+            base_url: The URL of the service; it starts with `https://` and ends with `/v1`. For a
+                service on your own machine (`127.0.0.1`, `[::1]`, `localhost`) you may write
+                `http://`; the client then uses no proxy.
+            api_key: The API key. The client sends it only to the origin of `base_url`.
             timeout_s: The time limit of an attempt, in seconds. API Gateway answers within 29 s.
-                `AsyncClient` applies the limit to the whole attempt. `Client` applies the limit to
-                each step separately: connecting to an address, the TLS handshake, each read of the
-                headers, and the body. In `Client`, the look-up of the host name has no limit.
+                `Client` counts anew for each address it tries and for the TLS handshake, and can't
+                limit the look-up of the host name.
             deadline_s: The time limit of a call with all its attempts and pauses, in seconds. Each
-                page of a list is a call of its own. The time that a call waits for a slot of
-                `max_in_flight` does not count.
-            attempts: The maximum number of times that a request is sent. The pauses between
-                seven attempts take at least 11 seconds in total.
+                page of a list is a call of its own. Waiting for `max_in_flight` doesn't count.
+            attempts: How often a request is sent at most. Seven attempts have pauses of at least
+                11 seconds in total between them.
             max_retry_after_s: The longest wait, in seconds, that a response may ask for with
-                `Retry-After`. If a response asks for a longer wait, the call fails at once.
-            max_wait_s: The longest time, in seconds, that a call waits for a slot of
-                `max_in_flight`; None for no limit.
-            max_in_flight: The maximum number of creations that run at once. The same limit holds
-                for reads, which are counted separately. The limit is for each process (`Client`) or
-                event loop (`AsyncClient`). Each call occupies a slot while it runs; further calls
-                wait for a free slot. A call keeps its slot while it pauses between attempts: if
-                another call used the slot then, a throttled service would get even more requests.
+                `Retry-After`. If one asks for more, the call fails at once.
+            max_wait_s: How many seconds a call waits for its turn at most (see `max_in_flight`);
+                None for no limit.
+            max_in_flight: How many creations run at once, and also how many reads, in each process
+                (`Client`) or event loop (`AsyncClient`). Further calls wait for their turn. A call
+                that pauses before a retry still counts, to spare a throttled service.
             http_client: An httpx2 client of your own, for instance with certificates or a proxy.
-                Its `auth`, `params` and `follow_redirects` are not used. Use your httpx2 client
-                in only one process and one event loop, and close it yourself.
+                Its `auth`, `cookies`, `params` and `follow_redirects` aren't used. Use it in only
+                one process and one event loop, and close it yourself.
 
         Raises:
             TypeError: An argument other than `max_wait_s` and `http_client` is None, or
                 `http_client` has the wrong type: `Client` needs an `httpx2.Client`, and
                 `AsyncClient` needs an `httpx2.AsyncClient`.
             ValueError: `base_url` is malformed, or uses `http://` for another machine; `api_key`
-                is empty, or has a character that is not visible ASCII; `max_in_flight` is less than
-                1; or an environment variable names a proxy or certificates that cannot be used.
+                is empty, or has a character that isn't visible ASCII; `max_in_flight` is less than
+                1; or an environment variable names a proxy or certificates that can't be used.
         """
-        self.limits: Limits = {
+        self._limits: Limits = {
             "timeout_s": timeout_s,
             "deadline_s": deadline_s,
             "attempts": attempts,
             "max_retry_after_s": max_retry_after_s,
             "max_wait_s": max_wait_s,
         }
-        _refuse_none(base_url=base_url, api_key=api_key, **self.limits | {"max_wait_s": 0})
+        _refuse_none(base_url=base_url, api_key=api_key, **self._limits | {"max_wait_s": 0})
         self._pets = _pets_url(base_url)
         if not api_key:
             raise ValueError("The API key is empty")
@@ -126,9 +125,9 @@ class Core(Generic[Http]):
             raise ValueError("max_in_flight is less than 1: no call would ever get a slot")
         if not isinstance(http_client, self._http_class | None):
             raise TypeError(f"http_client is a {type(http_client)}, not a {self._http_class}")
-        self.headers: dict[str, str] = {
+        self._headers = {
             "Authorization": f"Bearer {api_key}",
-            "Accept-Encoding": "identity",  # a small compressed body could unpack to a huge body
+            "Accept-Encoding": "identity",  # a small compressed body could unpack to a huge one
             "User-Agent": f"animal-store-client/{__version__}",
         }
         self._max_in_flight = max_in_flight
@@ -141,8 +140,8 @@ class Core(Generic[Http]):
     def with_options(self, **limits: Unpack[Limits]) -> Self:
         """Return a client that has other limits, and shares this client's connections."""
         client = copy.copy(self)
-        client._may_close = False  # noqa: SLF001
-        client.limits = {**self.limits, **limits}
+        client._may_close = False
+        client._limits = {**self._limits, **limits}
         return client
 
     def _read_environment(self) -> None:
@@ -153,63 +152,40 @@ class Core(Generic[Http]):
                 self._tls = httpx2.create_ssl_context()
             self._open()
         except (ImportError, OSError, ValueError, httpx2.InvalidURL) as error:
-            pattern = "SSL_CERT_.*" if isinstance(error, OSError) else "(ALL|HTTPS?)_PROXY"
+            pattern = "SSL.*" if isinstance(error, OSError) else "(ALL|HTTPS?)_PROXY"
             variables = [name for name in os.environ if re.fullmatch(pattern, name.upper())]
             raise ValueError(f"{' or '.join(variables)} of the environment: {error}") from error
 
     def _open(self) -> Http:
-        host = self._pets.host
+        address = f"{self._pets.raw_host.decode()}:{self._pets.port or 443}"
+        # Use no proxy for a service on this machine: the proxy would get the key unencrypted.
+        is_direct = self._pets.host in _LOOPBACK or proxy_bypass(address)
+        proxies, proxy = getproxies(), None
+        if not is_direct and "xn--" in proxies.get("no", ""):
+            # httpx2 fails at such a name (`*xn--...`); if it's told the proxy, it doesn't look.
+            proxy = proxies.get("https") or proxies.get("all")
         return self._http_class(
             verify=self._tls,
-            # Use no proxy for a service on this machine: the proxy would get the key unencrypted.
-            trust_env=host not in _LOOPBACK and not proxy_bypass(host),
+            proxy=proxy,
+            trust_env=not is_direct,
             limits=httpx2.Limits(),  # no limits: the semaphores limit the calls
         )
 
-    def _pages(self, status: AnyStatus, size: int, cursor: str | None) -> Iterator["Call[Page]"]:
-        """Yield a call for each page; reading the response to a call sets the next call's URL."""
+    def _page(self, status: AnyStatus, size: int, cursor: str | None) -> "Call[Page]":
         query = _drop_none(limit=size, status=status, cursor=cursor)
-        url: httpx2.URL | None = self._pets.copy_merge_params(query)
-        visited: set[str] = set()
-
-        def read(response: httpx2.Response, value: Any) -> Page:
-            nonlocal url
-            if not isinstance(value, list):
-                raise errors.InvalidResponseError(f"The response is not a page: {value!r:.200}")
-            url = self._next_url(response)
-            if str(url) in visited:
-                raise errors.InvalidResponseError("The next page is a page that was already read")
-            pets = tuple(read_pet(response, pet) for pet in value)
-            cursor = url.params["cursor"] if url else None
-            return Page(pets, cursor, errors.read_request_id(response))
-
-        while url:
-            visited.add(str(url))
-            yield Call(self, "GET", url, read)
+        return Call(self, "GET", self._pets.copy_merge_params(query), read_page, self._headers)
 
     def _create(self, name: str, category: int, status: AnyStatus, key: str | None) -> "Call[Pet]":
         key = str(uuid.uuid4()) if key is None else key
         if not re.fullmatch("[!-~]{1,255}", key):
             raise ValueError(f"idempotency_key {key!r} is not 1 to 255 visible ASCII characters")
-        body = _drop_none(name=name, categoryId=category, status=status)
-        return Call(self, "POST", self._pets, read_pet, body, key)
+        # NaN and lone surrogates are sent as they are: the service says what's wrong with them.
+        body = json.dumps(_drop_none(name=name, categoryId=category, status=status))
+        headers = {**self._headers, "Content-Type": "application/json", "Idempotency-Key": key}
+        return Call(self, "POST", self._pets, read_pet, headers, body)
 
     def _get(self, pet_id: int) -> "Call[Pet]":
-        return Call(self, "GET", httpx2.URL(f"{self._pets}/{pet_id}"), read_pet)
-
-    def _next_url(self, response: httpx2.Response) -> httpx2.URL | None:
-        """Return the next page's URL; raise InvalidResponseError if the URL is not this API's."""
-        link = response.links.get("next")
-        if not link:
-            return None
-        try:
-            url = self._pets.join(link["url"])
-        except httpx2.InvalidURL:
-            url = httpx2.URL()
-        origin = (self._pets.scheme, self._pets.netloc, b"")
-        if (url.scheme, url.netloc, url.userinfo) != origin or "cursor" not in url.params:
-            raise errors.InvalidResponseError(f"The next page is not this API's: {link['url']}")
-        return url
+        return Call(self, "GET", httpx2.URL(f"{self._pets}/{pet_id}"), read_pet, self._headers)
 
 
 def _refuse_none(**arguments: Any) -> None:
@@ -219,10 +195,14 @@ def _refuse_none(**arguments: Any) -> None:
 
 
 def _pets_url(base_url: str) -> httpx2.URL:
-    """Return the list's URL; raise ValueError if the API key must not be sent to `base_url`."""
+    """Return the list's URL; raise ValueError if the API key can't or mustn't be sent there."""
     if not _BASE_URL.fullmatch(base_url):
         raise ValueError(f'base URL "{base_url}": it must have the form https://HOST/v1')
-    url = httpx2.URL(f"{base_url.rstrip('/')}/pets")
+    try:
+        url = httpx2.URL(f"{base_url.rstrip('/')}/pets")
+        url.raw_host.decode().encode("idna")  # as the look-up of the host will
+    except (httpx2.InvalidURL, ValueError) as error:
+        raise ValueError(f'base URL "{base_url}": {error}') from error
     if url.scheme == "http" and url.host not in _LOOPBACK:
         raise ValueError(f'base URL "{base_url}": http:// sends the key unencrypted, use https://')
     return url
@@ -232,6 +212,22 @@ def read_pet(response: httpx2.Response, value: Any) -> Pet:
     """Return the animal in a response's JSON."""
     replayed = "Idempotency-Replayed" in response.headers
     return Pet.from_json(value, replayed=replayed, request_id=errors.read_request_id(response))
+
+
+def read_page(response: httpx2.Response, value: Any) -> Page:
+    """Return the page in a response's JSON.
+
+    Of the next page's URL only the cursor is used, so the API key never leaves the base URL.
+    """
+    if not isinstance(value, list):
+        raise errors.InvalidResponseError(f"The response is not a page: {value!r:.200}")
+    cursor = None
+    if link := response.links.get("next"):
+        cursor = httpx2.QueryParams(link["url"].partition("?")[2]).get("cursor")
+        if not cursor or cursor == response.url.params.get("cursor"):
+            raise errors.InvalidResponseError(f"The next page is no new page: {link['url']}")
+    pets = tuple(read_pet(response, pet) for pet in value)
+    return Page(pets, cursor, errors.read_request_id(response))
 
 
 def _drop_none(**members: Any) -> dict[str, Any]:
@@ -247,34 +243,32 @@ class Call(Generic[T]):
     method: str
     url: httpx2.URL
     read: Callable[[httpx2.Response, Any], T]
-    body: Any = None
-    idempotency_key: str | None = None
+    headers: dict[str, str]
+    body: str | None = None
     attempt: int = 1
 
     def start(self) -> None:
         """Start to count the time that `deadline_s` limits."""
-        self._deadline = time.monotonic() + self.client.limits["deadline_s"]
+        self._deadline = time.monotonic() + self.client._limits["deadline_s"]
 
     def build_request(
         self, http: httpx2.Client | httpx2.AsyncClient, timeout_s: float
     ) -> httpx2.Request:
         """Return the next attempt's request."""
-        headers = {**self.client.headers, "Idempotency-Key": self.idempotency_key}
-        if self.body is not None:
-            headers["Content-Type"] = "application/json"
-        request = http.build_request(
+        # `http.build_request` would add the cookies and `params` that the httpx2 client keeps.
+        headers = http.headers.copy()
+        headers.update(self.headers)
+        return httpx2.Request(
             self.method,
             self.url,
-            headers=_drop_none(**headers),
-            json=self.body,
-            timeout=timeout_s,
+            headers=headers,
+            content=self.body,
+            extensions={"timeout": httpx2.Timeout(timeout_s).as_dict()},
         )
-        request.url = self.url  # else `params` of a caller's http_client would replace the cursor
-        return request
 
     def next_timeout_s(self) -> float:
         """Return how many seconds the next attempt may take."""
-        return max(0.001, min(self.client.limits["timeout_s"], self._deadline - time.monotonic()))
+        return max(0.001, min(self.client._limits["timeout_s"], self._deadline - time.monotonic()))
 
     @contextmanager
     def translate_failures(self) -> Iterator[None]:
@@ -283,14 +277,13 @@ class Call(Generic[T]):
             yield
         except (httpx2.RequestError, TimeoutError) as error:
             reason = str(error) or "it took too long"
-            message = f"{self.method} {self.url} got no response: {reason}"
-            failure = errors.NoResponseError(message)
-            failure.is_temporary = self.client.has_answered or not _WRONG_ADDRESS.match(reason)
+            failure = errors.NoResponseError(f"{self.method} {self.url} got no response: {reason}")
+            failure.is_temporary = self.client._has_answered or not _WRONG_ADDRESS.match(reason)
             raise failure from error
 
     def read_result(self, response: httpx2.Response, content: bytes) -> T:
         """Return the result in a response, or raise the error that the response reports."""
-        self.client.has_answered = True
+        self.client._has_answered = True
         if not response.is_success:
             raise errors.ApiError.from_response(response, content)
         try:
@@ -307,17 +300,16 @@ class Call(Generic[T]):
 
     def _add_key_and_cursor(self, error: errors.AnimalStoreError) -> errors.AnimalStoreError:
         """Give an error the key and the cursor that the caller needs to repeat the call."""
-        error.idempotency_key = self.idempotency_key
+        error.idempotency_key = self.headers.get("Idempotency-Key")
         error.cursor = self.url.params.get("cursor")
         return error
 
     def prepare_retry(self, error: errors.AnimalStoreError) -> float:
         """Return the seconds until the next attempt; raise the error if no attempt follows."""
-        limits, retry_after_s = self.client.limits, error.retry_after_s or 0.0
+        limits, retry_after_s = self.client._limits, error.retry_after_s or 0.0
         step_s = min(10.0, 0.2 * 2**self.attempt)
-        # The pause is random, so that clients that failed together retry at different times. The
-        # pause is at least half of the step, so that the attempts together outlast a restart of the
-        # service.
+        # Random, so that clients that failed together don't retry together; at least half of the
+        # step, so that the attempts outlast a restart of the service.
         pause_s = retry_after_s + random.uniform(step_s / 2, step_s)  # noqa: S311
         is_late = time.monotonic() + pause_s > self._deadline
         is_too_long = retry_after_s > limits["max_retry_after_s"]

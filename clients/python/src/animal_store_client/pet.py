@@ -37,6 +37,8 @@ class Pet:
     def from_json(cls, value: Any, *, replayed: bool = False, request_id: str = "") -> Self:
         """Read an animal from a response, or raise InvalidResponseError."""
         match value:
+            case {"id": bool()} | {"categoryId": bool()}:
+                pass  # a bool is an int in Python, but not in JSON
             case {"id": int(id_), "name": str(name), "categoryId": int(category_id)}:
                 rest = value.get("status"), dict(value), replayed, request_id
                 return cls(id_, name, category_id, *rest)
