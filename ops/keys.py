@@ -6,9 +6,10 @@ from contextlib import contextmanager
 from typing import Annotated
 
 import typer
+from animal_store import api_key
 
 from ops.stage import Stage
-from tools.key_table import CHECK_HASH, KeyTable
+from tools.key_table import KeyTable
 from tools.local.folder import DataFolder
 from tools.local.open_store import open_store
 from tools.local.template import load_template
@@ -67,7 +68,7 @@ def list_(*, stage: StageOption = None) -> None:
     with _table(stage) as keys:
         print("Id            Created           Expires           State    Label")
         for key in keys.all():
-            if key.hash.startswith(CHECK_HASH) and key.state == "expired":
+            if key.hash.startswith(api_key.CHECK_HASH) and key.state == "expired":
                 continue
             times = f"{_time(key.created)}  {_time(key.expires):16}"
             history = f"issued by {key.issuedBy or 'an unknown user'}"

@@ -7,10 +7,11 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from animal_store import api_key
+
 from ops import artifacts
 from ops.deploy import check_contract
 from ops.stage import Stage, StageError, StageName
-from tools.key_table import CHECK_HASH
 
 _MONTH_S = 30 * 86_400
 _CHECK_KEY_S = (
@@ -100,7 +101,7 @@ def _keys(stage: Stage) -> Iterator[str]:
     for key in stage.keys().all():
         if key.state != "active":
             continue
-        is_check = key.hash.startswith(CHECK_HASH)
+        is_check = key.hash.startswith(api_key.CHECK_HASH)
         # Whoever wrote a record to the table chose its label, which could control a terminal.
         name = f"key {key.id} ({key.label!a})"
         if key.expires is None:

@@ -1,6 +1,7 @@
 """Issues, lists and revokes API keys in their DynamoDB table."""
 
 import re
+import secrets
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,13 +16,19 @@ from tools import CommandError
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
-# Only the keys that are issued for the contract suite have a hash that begins with 00. So IAM can
-# let CheckRole, which runs the suite, write only the records of these keys (LeadingKeys in
-# ops/bootstrap.yaml).
-CHECK_HASH = "00"
+Environment = Literal["live", "test"]
+"""The second word of a key: "live" for production, "test" for anything else."""
 
 EXAMPLE_KEY = "animal_test_AnExampleKeyThatOpensNothingHere0iR7H8"
 """The key in the files of `events/`; only the local store for these files accepts the key."""
+
+
+def generate(environment: Environment) -> str:
+    """Make a new key from the system's source of randomness."""
+    random = "".join(
+        secrets.choice(api_key.ALPHABET) for _ in range(api_key.RANDOM_LENGTH)
+    )
+    return f"animal_{environment}_{random}{api_key.checksum(random)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +87,7 @@ class KeyTable:
     def issue(
         self,
         label: str,
-        environment: Literal["live", "test"],
+        environment: Environment,
         expires: int | None = None,
         *,
         is_check: bool = False,
@@ -92,15 +99,15 @@ class KeyTable:
             environment: The second word of the key, as in `animal_test_...`.
             expires: When the key expires, in seconds since 1970.
             is_check: Whether the key is for the contract suite. The hash of such a key begins with
-                CHECK_HASH.
+                `api_key.CHECK_HASH`.
         """
         if not re.fullmatch(r"[!-~]([ -~]{0,62}[!-~])?", label):
             raise CommandError(
                 "--label: 1 to 64 printable ASCII characters, no space at either end."
             )
-        key = api_key.generate(environment)
-        while api_key.digest(key).startswith(CHECK_HASH) != is_check:
-            key = api_key.generate(environment)
+        key = generate(environment)
+        while api_key.digest(key).startswith(api_key.CHECK_HASH) != is_check:
+            key = generate(environment)
         record = KeyRecord(
             api_key.digest(key),
             label,

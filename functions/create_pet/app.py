@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from animal_store.operation import operation
 from animal_store.pets import PETS
-from animal_store.request import Request
+from animal_store.request import Caller, Request
 from animal_store.response import Response
 from animal_store.validators import Validator
 
@@ -15,13 +15,13 @@ _NEW_PET: "Validator[NewPet]" = Validator("NewPet")
 
 
 @operation("createPet")
-def handler(request: Request) -> Response:
+def handler(request: Request, caller: Caller) -> Response:
     """Add the animal in the body and return it.
 
     A second request with the same Idempotency-Key adds nothing.
     """
     idempotency_key = request.idempotency_key()
     new_pet = request.body(_NEW_PET)
-    pet, is_replayed = PETS.create(new_pet, request.key_hash, idempotency_key)
+    pet, is_replayed = PETS.create(new_pet, caller, idempotency_key)
     headers = {"Idempotency-Replayed": "true"} if is_replayed else {}
     return Response(201, pet, headers)

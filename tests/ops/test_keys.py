@@ -48,7 +48,7 @@ def test_only_hashes_of_check_keys_begin_with_00(
     assert record.id.startswith("00")
 
     generate = Mock(side_effect=[for_check, "animal_test_another"])
-    monkeypatch.setattr("tools.key_table.api_key.generate", generate)
+    monkeypatch.setattr("tools.key_table.generate", generate)
     assert keys.issue("bob", "test")[0] == "animal_test_another"
 
 

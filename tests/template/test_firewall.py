@@ -3,10 +3,10 @@
 import re
 
 import pytest
-from animal_store import api_key
 
 from tests.contract import openapi
 from tests.support.stack import read_stage
+from tools.key_table import generate
 
 WEB_ACL = read_stage()["Resources"]["WebAcl"]["Properties"]
 
@@ -25,7 +25,7 @@ WEB_ACL = read_stage()["Resources"]["WebAcl"]["Properties"]
     ],
 )
 def test_only_one_well_formed_key_passes(authorization: str, is_allowed: bool) -> None:
-    value = authorization.format(key=api_key.generate("live"))
+    value = authorization.format(key=generate("live"))
     (rule,) = [rule for rule in WEB_ACL["Rules"] if "Allow" in rule["Action"]]
     match = rule["Statement"]["RegexMatchStatement"]
 

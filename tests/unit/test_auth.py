@@ -10,7 +10,7 @@ from tests.support import handlers
 from tests.support.clock import Clock
 from tests.support.fault_injection import THROTTLED, Attempt, FaultyStore
 from tests.support.handlers import EXAMPLE_RECORD
-from tools.key_table import EXAMPLE_KEY
+from tools.key_table import EXAMPLE_KEY, generate
 
 pytestmark = pytest.mark.usefixtures("store")
 
@@ -72,7 +72,7 @@ def test_key_lookup_is_cached_for_60_seconds_from_its_start(
 def test_flood_of_unknown_keys_evicts_only_the_oldest_of_them_from_the_cache(
     store: FaultyStore,
 ) -> None:
-    flood = [api_key.generate("test") for _ in range(1025)]
+    flood = [generate("test") for _ in range(1025)]
     for key in (EXAMPLE_KEY, *flood):
         is_accepted(key)
     store.calls.clear()

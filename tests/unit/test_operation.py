@@ -4,7 +4,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from animal_store import api_key
 
 from tests.support import handlers
 from tests.support.fault_injection import (
@@ -15,9 +14,9 @@ from tests.support.fault_injection import (
     error,
 )
 from tests.support.handlers import EVENTS
-from tools.key_table import EXAMPLE_KEY
+from tools.key_table import EXAMPLE_KEY, generate
 
-UNKNOWN_KEY = api_key.generate("live")
+UNKNOWN_KEY = generate("live")
 SECRETS = ("Confidential", "76543210", "Bearer ", EXAMPLE_KEY[12:], UNKNOWN_KEY[12:])
 CUT_OFF_RESPONSE = answering(
     400, b'{"__type": "ConditionalCheckFailed", "Item": {"Confidential'
@@ -53,7 +52,7 @@ def test_204_response_has_an_empty_body_and_no_content_type() -> None:
     from animal_store.response import Response
 
     context = SimpleNamespace(get_remaining_time_in_millis=lambda: 10_000)
-    delete_pet = operation("deletePet")(lambda _: Response(204))
+    delete_pet = operation("deletePet")(lambda *_: Response(204))
 
     response = delete_pet(EVENTS["list-200"], context)
 

@@ -1,4 +1,4 @@
-"""Generates, checks and hashes API keys, for `auth` and for the commands that issue keys.
+"""Checks and hashes API keys, for `auth` and for the commands that issue keys.
 
 A key consists of the prefix `animal_live_` or `animal_test_`, 32 random characters, and a checksum
 of 6 characters. The checksum reveals a mistyped or invented key without a database read, and the
@@ -8,29 +8,23 @@ https://github.blog/engineering/platform-security/behind-githubs-new-authenticat
 
 import hashlib
 import re
-import secrets
 import zlib
-from typing import Literal
 
-_ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_RANDOM_LENGTH = 32  # 190 bits of randomness: there are 62 ** 32 such texts
+ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+RANDOM_LENGTH = 32  # 190 bits of randomness: there are 62 ** 32 such texts
 _CHECKSUM_LENGTH = 6  # enough for the 32 bits of a CRC32: 62 ** 6 > 2 ** 32
 ID_LENGTH = 12
 """A key's id is the first 12 digits (48 bits) of its hash. Two keys hardly ever share an id."""
+CHECK_HASH = "00"
+"""The hash of a key for the contract suite begins with these digits, and no other key's does.
+
+So IAM can let CheckRole, which runs the suite, write only the records of these keys
+(`LeadingKeys` in ops/bootstrap.yaml).
+"""
 
 _FORMAT = re.compile(
-    rf"animal_(?:live|test)_([0-9A-Za-z]{{{_RANDOM_LENGTH}}})([0-9A-Za-z]{{{_CHECKSUM_LENGTH}}})"
+    rf"animal_(?:live|test)_([0-9A-Za-z]{{{RANDOM_LENGTH}}})([0-9A-Za-z]{{{_CHECKSUM_LENGTH}}})"
 )
-
-
-def generate(environment: Literal["live", "test"]) -> str:
-    """Make a new key from the system's source of randomness.
-
-    Args:
-        environment: The second word of the prefix: "live" for production, "test" for anything else.
-    """
-    random = "".join(secrets.choice(_ALPHABET) for _ in range(_RANDOM_LENGTH))
-    return f"animal_{environment}_{random}{checksum(random)}"
 
 
 def is_well_formed(key: str) -> bool:
@@ -51,6 +45,6 @@ def checksum(random: str) -> str:
     """Compute the CRC32 of a key's random part in base 62, padded with zeros to six characters."""
     number, characters = zlib.crc32(random.encode()), ""
     for _ in range(_CHECKSUM_LENGTH):
-        number, remainder = divmod(number, len(_ALPHABET))
-        characters = _ALPHABET[remainder] + characters
+        number, remainder = divmod(number, len(ALPHABET))
+        characters = ALPHABET[remainder] + characters
     return characters

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import time
+from math import inf
 from typing import TYPE_CHECKING
 
-from animal_store import api_key, dynamodb, invocation, settings
+from animal_store import api_key, dynamodb, settings
 from animal_store.dynamodb import StoreUnavailable
+from animal_store.request import Caller
 from animal_store.validators import Validator
 
 if TYPE_CHECKING:
@@ -18,10 +20,19 @@ _BEARER = re.compile(r"bearer +(\S+) *", re.IGNORECASE | re.ASCII)
 _API_KEY_ITEM_RESPONSE: Validator[ApiKeyItemResponse] = Validator("ApiKeyItemResponse")
 _CACHE_SECONDS = 60
 _CACHE_ENTRIES = 1024
+# `deploy` issues a key for the contract suite for one hour; clocks may differ.
+_CHECK_SECONDS = 2 * 60 * 60
 
 
 class Unauthorized(Exception):
-    """The API key is missing or not valid."""
+    """The API key is missing or not valid.
+
+    Args:
+        key_id: The id of the key; None if it is missing or malformed.
+    """
+
+    def __init__(self, key_id: str | None = None) -> None:
+        self.key_id = key_id
 
 
 _Cache = dict[str, "tuple[float, ApiKey | None]"]
@@ -32,30 +43,37 @@ _known_keys: _Cache = {}
 _unknown_keys: _Cache = {}
 
 
-def authenticate(authorization: list[str]) -> str:
-    """Return the hash of the caller's key, and record the key's id and label for the log.
+def authenticate(authorization: list[str]) -> Caller:
+    """Return who sent a request.
 
     Args:
         authorization: Every value of the request's Authorization header.
 
     Raises:
         Unauthorized: The request has no API key or several, or its key is malformed, unknown,
-            expired or revoked.
+            expired or revoked, or is a key for the contract suite that lives too long.
         StoreUnavailable: The key store does not answer.
     """
     match = _BEARER.fullmatch(authorization[0]) if len(authorization) == 1 else None
     if match is None or not api_key.is_well_formed(match[1]):
         raise Unauthorized
     key_hash = api_key.digest(match[1])
-    this_invocation = invocation.current.get()
-    this_invocation.key_id = key_hash[: api_key.ID_LENGTH]
+    key_id = key_hash[: api_key.ID_LENGTH]
     record = _look_up(key_hash)
-    if record is None:
-        raise Unauthorized
-    if "revoked" in record or ("expires" in record and time.time() >= record["expires"]["N"]):
-        raise Unauthorized
-    this_invocation.key_label = record["label"]
-    return key_hash
+    if record is None or not _is_valid(record, key_hash):
+        raise Unauthorized(key_id)
+    return Caller(key_hash, key_id, record["label"])
+
+
+def _is_valid(record: ApiKey, key_hash: str) -> bool:
+    """Return whether a known key is valid at this moment."""
+    if "revoked" in record:
+        return False
+    seconds_left = record["expires"]["N"] - time.time() if "expires" in record else inf
+    # Whoever runs the contract suite may write the records of its keys, so do not trust a record
+    # that would make such a key valid for long.
+    longest = _CHECK_SECONDS if key_hash.startswith(api_key.CHECK_HASH) else inf
+    return 0 < seconds_left <= longest
 
 
 def _look_up(key_hash: str) -> ApiKey | None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from botocore.exceptions import ClientError
 from pydantic_core import to_json
 
-from animal_store import api_key, dynamodb, settings
+from animal_store import dynamodb, settings
 from animal_store.dynamodb import StoreUnavailable
 from animal_store.validators import Validator
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from animal_store.models import CounterResponse
+    from animal_store.request import Caller
 
 _IDEMPOTENCY_SECONDS = 24 * 60 * 60
 _TRANSACTION_ATTEMPTS = 6
@@ -130,7 +131,7 @@ class Catalogue(Generic[NewResource, Resource]):
         return cast("Resource | None", response.get("Item"))
 
     def create(
-        self, new: NewResource, key_hash: str, idempotency_key: str | None
+        self, new: NewResource, caller: Caller, idempotency_key: str | None
     ) -> tuple[Resource, bool]:
         """Add a resource under a new id.
 
@@ -143,7 +144,7 @@ class Catalogue(Generic[NewResource, Resource]):
 
         Args:
             new: The resource, as the client sent it.
-            key_hash: The hash of the caller's API key. The key's id is stored with the resource.
+            caller: Who adds the resource. The id of the caller's key is stored with it.
             idempotency_key: The request's Idempotency-Key; None if the client sent none. A second
                 creation by the same caller with the same key adds nothing.
 
@@ -156,13 +157,13 @@ class Catalogue(Generic[NewResource, Resource]):
         """
         new_id = self._next_id()
         item = self._key(new_id) | _attributes(new)
-        item["createdBy"] = {"S": key_hash[: api_key.ID_LENGTH]}
+        item["createdBy"] = {"S": caller.key_id}
         item["createdAt"] = {"N": str(int(time.time()))}
         if idempotency_key is None:
             _put(item)
             created_id = new_id
         else:
-            scope = f"{key_hash}#{self.partition}#{idempotency_key}"
+            scope = f"{caller.key_hash}#{self.partition}#{idempotency_key}"
             record_key = hashlib.sha256(scope.encode()).hexdigest()
             created_id = _put_with_record(item, new, record_key)
         # If an earlier request with this Idempotency-Key added the resource, that request had the

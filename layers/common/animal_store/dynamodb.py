@@ -1,21 +1,20 @@
 """Calls DynamoDB, with one SDK client per execution environment.
 
 An attempt is made only if it can end before Lambda ends the invocation. A response that is cut off
-or does not match its checksum counts as a failure.
+or does not match its checksum is a failure.
 """
 
 from __future__ import annotations
 
 import logging
 import zlib
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.handlers import BUILTIN_HANDLERS
 from botocore.session import Session
-from pydantic_core import ValidationError
+from pydantic_core import ValidationError, from_json
 
 from animal_store import invocation
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
 Output = TypeVar("Output")
 
+_MAX_ATTEMPTS = 3
 _CONNECT_SECONDS = 1
 _READ_SECONDS = 2
 # After its last attempt to call DynamoDB, an invocation needs this time to decode DynamoDB's
@@ -38,8 +38,16 @@ _ATTEMPT_SECONDS = _CONNECT_SECONDS + _READ_SECONDS + _MARGIN_SECONDS
 _BACKOFF_SECONDS = 2
 # When DynamoDB asks for a longer pause, the SDK adds at most this many seconds to its own.
 _RETRY_AFTER_SECONDS = 5
+# The pause before an attempt that the SDK would not make by itself.
+_OWN_PAUSE_SECONDS = 0.1
 
-_TRANSIENT_CODES = frozenset(
+# A signature contains the time, and the clock may be wrong for a moment when Lambda thaws an
+# execution environment.
+_CLOCK_CODES = frozenset({"InvalidSignatureException", "RequestTimeTooSkewed"})
+# The last code usually means wrong credentials, but AWS says to try again:
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html
+_SIGN_AGAIN_CODES = _CLOCK_CODES | {"UnrecognizedClientException"}
+_TRANSIENT_CODES = _CLOCK_CODES | frozenset(
     {
         "InternalServerError",
         "ProvisionedThroughputExceededException",
@@ -61,10 +69,6 @@ class StoreUnavailable(Exception):
 
     The exception's text is logged. It gives the reason, and must not contain what clients sent.
     """
-
-
-_last_response_is_corrupt: ContextVar[bool] = ContextVar("last_response_is_corrupt", default=False)
-"""Whether the last response in this thread failed its checksum."""
 
 
 def new_client() -> DynamoDBClient:
@@ -91,8 +95,7 @@ def new_client() -> DynamoDBClient:
         config=Config(
             connect_timeout=_CONNECT_SECONDS,
             read_timeout=_READ_SECONDS,
-            retries={"mode": "standard", "total_max_attempts": 3},
-            tcp_keepalive=True,
+            retries={"mode": "standard", "total_max_attempts": _MAX_ATTEMPTS},
             # Build the user agent once: the SDK would build a longer text again for each call. This
             # saves 1.0 million instructions of a call.
             user_agent=f"{session.user_agent()} app/animal-store",
@@ -103,32 +106,50 @@ def new_client() -> DynamoDBClient:
         ),
     )
     # After each attempt, the SDK asks the handlers of `needs-retry` in turn, and obeys the first
-    # handler that does not return None. So register `_count_and_limit_retries` first.
-    client.meta.events.register_first("needs-retry.dynamodb", _count_and_limit_retries)
+    # handler that does not return None. So register `_decide_on_retry` first.
+    client.meta.events.register_first("needs-retry.dynamodb", _decide_on_retry)
     for operation in _RAW_OPERATIONS:
         client.meta.events.register(f"before-parse.dynamodb.{operation}", _keep_raw)
     return cast("DynamoDBClient", client)
 
 
-def _count_and_limit_retries(response: tuple[Any, Any] | None, **_: object) -> bool | None:
-    """Count an attempt, and prevent a retry that could outlast the invocation.
+def _decide_on_retry(
+    response: tuple[Any, Any] | None, attempts: int, request_dict: dict[str, Any], **_: object
+) -> float | None:
+    """Count an attempt, and decide whether another one follows.
 
     Args:
         response: The HTTP response and its parsed body; None if there is no response.
+        attempts: The number of attempts that this call has made.
+        request_dict: The SDK's request. Its `context` stays the same in each attempt of a call.
 
     Returns:
-        False to prevent a retry; None to let the SDK decide.
+        The pause before the next attempt, in seconds; False to make none; None to let the SDK
+        decide.
+
+    Raises:
+        StoreUnavailable: The response does not match its checksum, and no attempt is left.
     """
     this_invocation = invocation.current.get()
     this_invocation.store_calls += 1
     is_corrupt = _is_corrupt(response)
-    _last_response_is_corrupt.set(is_corrupt)
     is_success = response is not None and response[0].status_code in _SUCCESS
     if is_success and not is_corrupt:
         return None
-    if this_invocation.has_time_for(_longest_pause(response) + _ATTEMPT_SECONDS):
-        return None
-    return False
+    seconds = _longest_pause(response) + _ATTEMPT_SECONDS
+    if attempts == _MAX_ATTEMPTS or not this_invocation.has_time_for(seconds):
+        if is_corrupt:
+            # The SDK would return this response as if nothing were wrong with it.
+            raise StoreUnavailable("the response of DynamoDB does not match its checksum")
+        return False
+    if is_corrupt:
+        return _OWN_PAUSE_SECONDS
+    error = response[1].get("Error", {}) if response else {}
+    context = request_dict["context"]
+    if error.get("Code") in _SIGN_AGAIN_CODES and "signed_again" not in context:
+        context["signed_again"] = True
+        return _OWN_PAUSE_SECONDS
+    return None
 
 
 def _is_corrupt(response: tuple[Any, Any] | None) -> bool:
@@ -180,30 +201,17 @@ def call(method: Callable[..., Any], **parameters: Any) -> Any:
     if not invocation.current.get().has_time_for(_ATTEMPT_SECONDS):
         raise StoreUnavailable("no time is left to call DynamoDB")
     try:
-        response = method(**parameters)
+        return method(**parameters)
     except ClientError as error:
-        _raise_if_corrupt()
         _raise_if_transient(error)
         raise
     except (BotoCoreError, ValueError) as error:
         # ValueError means bytes that are not UTF-8, or a checksum that is not a number.
         raise StoreUnavailable("DynamoDB is out of reach, or its response is corrupt") from error
-    _raise_if_corrupt()
-    return response
-
-
-def _raise_if_corrupt() -> None:
-    """Raise StoreUnavailable if the last response does not match its checksum.
-
-    The SDK repeats the call after such a response. But after its last attempt, the SDK returns
-    even such a response.
-    """
-    if _last_response_is_corrupt.get():
-        raise StoreUnavailable("the response of DynamoDB does not match its checksum")
 
 
 def _raise_if_transient(error: ClientError) -> None:
-    """Raise StoreUnavailable for an error after which the same call may succeed a moment later."""
+    """Raise StoreUnavailable for a passing error."""
     response: Any = error.response
     code = response["Error"]["Code"]
     if code.isdigit():
@@ -241,6 +249,12 @@ def read(method: Callable[..., Any], output: Validator[Output], **parameters: An
         details = error.errors(include_url=False, include_context=False, include_input=False)
         if details[0]["type"] == "json_invalid":
             raise StoreUnavailable("the response of DynamoDB is truncated or corrupt") from None
+        # Name the items, so that somebody can repair them. Of an item in a list, pydantic's errors
+        # have only the index.
+        keys = parameters.get("Key")
+        if keys is None:
+            items = from_json(response["Raw"])["Items"]
+            keys = [items[detail["loc"][1]]["id"] for detail in details]
         raise ValueError(
-            f"the store has an item that this version cannot read: {details}"
+            f"the store has an item that this version cannot read: {keys} {details}"
         ) from None

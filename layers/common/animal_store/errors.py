@@ -38,7 +38,7 @@ class _ErrorContents(NamedTuple):
     headers: Mapping[str, str] = {}
 
 
-_ERRORS: Mapping[type[Exception], _ErrorContents] = {
+_ERRORS: Mapping[type, _ErrorContents] = {
     InvalidRequest: _ErrorContents(400, "invalid_request"),
     # A 401 must name the authentication scheme (RFC 9110, section 15.5.2; RFC 6750, section 3).
     Unauthorized: _ErrorContents(
@@ -70,20 +70,18 @@ _ERRORS: Mapping[type[Exception], _ErrorContents] = {
         "The service cannot answer at the moment. Retry later.",
         {"Retry-After": "1"},
     ),
+    # Any other exception is a bug or a misconfiguration. Clients do not get its text.
+    Exception: _ErrorContents(
+        500,
+        "internal_error",
+        "The service failed. Quote the response header x-amzn-RequestId when you report this.",
+    ),
 }
-_BUG_OR_MISCONFIGURATION = _ErrorContents(
-    500,
-    "internal_error",
-    "The service failed. Quote the response header x-amzn-RequestId when you report this.",
-)
 
 
 def response_to(error: Exception) -> Response:
-    """Return the response to a request that failed with this exception.
-
-    An exception that is not in `_ERRORS` becomes an `internal_error`. Clients do not get its text.
-    """
-    contents = _ERRORS.get(type(error), _BUG_OR_MISCONFIGURATION)
+    """Return the response to a request that failed with this exception."""
+    contents = next(_ERRORS[kind] for kind in type(error).__mro__ if kind in _ERRORS)
     body: Error = {
         "code": contents.code,
         "message": contents.message or str(error),

@@ -1,6 +1,6 @@
 """Holds the invocation that runs in this thread: its deadline, and facts for its log line.
 
-`operation` creates the invocation, `auth` and `dynamodb` add facts, and `telemetry` logs the facts.
+`operation` creates the invocation, `operation` and `dynamodb` add facts, and `telemetry` logs them.
 """
 
 import time
@@ -19,7 +19,7 @@ class Invocation:
         self.store_calls = 0
         """The number of calls to DynamoDB so far, including the SDK's own retries."""
         self.key_id: str | None = None
-        """The id of the request's API key, valid or not; None if it is missing or malformed."""
+        """The id of the request's API key, valid or not; None until the key has been looked up."""
         self.key_label: str | None = None
         """The operator's name for the caller's key; None until the key is known to be valid."""
 

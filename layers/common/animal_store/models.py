@@ -5,7 +5,7 @@ The dictionary of an animal without a status has no entry `status`. No code that
 this module.
 """
 
-from typing import Annotated, Any, NotRequired, get_args, get_type_hints
+from typing import Annotated, Any, NotRequired
 
 from pydantic import AliasPath, ConfigDict, Field, TypeAdapter, with_config
 from typing_extensions import TypedDict  # before Python 3.12, pydantic needs this TypedDict
@@ -113,34 +113,15 @@ VALIDATED_MODELS = (
 
 
 def compile_core_schemas() -> dict[str, Any]:
-    """Compile the models in `VALIDATED_MODELS`; return their schemas by name."""
-    return {model.__name__: compile_core_schema(model) for model in VALIDATED_MODELS}
+    """Compile the models in `VALIDATED_MODELS` into pydantic_core's schemas, which are plain data.
 
-
-def compile_core_schema(model: Any) -> Any:
-    """Compile a model into pydantic_core's schema, which is plain data.
-
-    Raises:
-        TypeError: A member has two patterns: pydantic would ignore the first pattern.
+    Returns:
+        The schemas by the models' names.
     """
-    for name, hint in get_type_hints(model, include_extras=True).items():
-        if len(_patterns(hint)) > 1:
-            raise TypeError(f"{model.__name__}.{name} has two patterns: write them as one")
-    return _without_pydantic_keys(TypeAdapter(model).core_schema)
-
-
-def _patterns(hint: Any) -> list[str]:
-    """Return the regular expressions of a type hint, such as `NotRequired[Annotated[str, ...]]`."""
-    constraints = []
-    for annotation in getattr(hint, "__metadata__", ()):
-        # A pydantic `Field` keeps its constraints in `metadata`.
-        constraints += [annotation, *getattr(annotation, "metadata", ())]
-    patterns = [
-        constraint.pattern for constraint in constraints if getattr(constraint, "pattern", None)
-    ]
-    for inner in get_args(hint)[:1]:
-        patterns += _patterns(inner)
-    return patterns
+    return {
+        model.__name__: _without_pydantic_keys(TypeAdapter(model).core_schema)
+        for model in VALIDATED_MODELS
+    }
 
 
 def _without_pydantic_keys(schema: Any) -> Any:

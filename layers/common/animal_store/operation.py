@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
+try:
+    # The SDK's import and its client leave hardly any garbage, so do not look for it meanwhile.
+    # This saves 24 of the 719 million instructions of a cold start.
+    gc.disable()
+    from animal_store.dynamodb import StoreUnavailable
+finally:
+    gc.enable()
+
 from animal_store import errors, invocation, telemetry
-from animal_store.auth import authenticate
-from animal_store.dynamodb import StoreUnavailable
+from animal_store.auth import Unauthorized, authenticate
 from animal_store.invocation import Invocation
-from animal_store.request import Event, Request
+from animal_store.request import Caller, Event, Request
 from animal_store.response import Response
 
 _cold_start = True
@@ -36,8 +44,8 @@ class Deprecation(NamedTuple):
         }
 
 
-Implementation = Callable[[Request], Response]
-"""A function that implements an operation; it gets only requests of authenticated callers."""
+Implementation = Callable[[Request, Caller], Response]
+"""A function that implements an operation. It gets a request and whose key came with it."""
 
 QueryParameters = Sequence[str] | Literal["ignored"]
 """The names of an operation's query parameters, or "ignored" to accept and ignore any."""
@@ -92,15 +100,19 @@ def _respond(
 ) -> tuple[Response, dict[str, Any]]:
     """Return the response to a request, and the same response in API Gateway's format."""
     headers: dict[str, str] = {}
+    this_invocation = invocation.current.get()
     try:
         if deprecation:
             headers = deprecation.headers(request)
-        request.key_hash = authenticate(request.header("Authorization"))
+        caller = authenticate(request.header("Authorization"))
+        this_invocation.key_id, this_invocation.key_label = caller.key_id, caller.key_label
         if query != "ignored":
             request.refuse_other_parameters(query)
-        response = function(request)
+        response = function(request, caller)
         return response, response.render(headers)
     except Exception as error:
+        if isinstance(error, Unauthorized):
+            this_invocation.key_id = error.key_id
         response = errors.response_to(error)
         _log_failure(error, response, request)
         return response, response.render(headers)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import unquote, urlencode
 
 from pydantic_core import ValidationError
@@ -58,6 +58,20 @@ class UnsupportedContentCoding(Exception):
     """The body is compressed."""
 
 
+class Caller(NamedTuple):
+    """Who sent a request: the owner of a valid API key.
+
+    Args:
+        key_hash: The key's hash.
+        key_id: The first digits of the hash, for logs and records.
+        key_label: The operator's name for the key.
+    """
+
+    key_hash: str
+    key_id: str
+    key_label: str
+
+
 class Request:
     """One request.
 
@@ -65,22 +79,15 @@ class Request:
         event: API Gateway's event for the request.
     """
 
-    key_hash: str
-    """The hash of the caller's key. `operation` sets it before it calls the function."""
-
     def __init__(self, event: Event) -> None:
         self._event = event
+        self.context: dict[str, Any] = event["requestContext"]
+        """What API Gateway reports about the request."""
         self._query: dict[str, list[str]] = event.get("multiValueQueryStringParameters") or {}
         self._headers: dict[str, list[str]] = {}
         for name, values in (event.get("multiValueHeaders") or {}).items():
             # Names of headers are case-insensitive (RFC 9110, section 5.1).
             self._headers.setdefault(name.lower(), []).extend(values)
-
-    @property
-    def context(self) -> dict[str, Any]:
-        """The event's `requestContext`: what API Gateway reports about the request."""
-        context: dict[str, Any] = self._event["requestContext"]
-        return context
 
     def header(self, name: str) -> list[str]:
         """Return every value of a header."""
@@ -94,21 +101,15 @@ class Request:
         elements = ",".join(self.header(name)).split(",")
         return [element.strip().lower() for element in elements if element.strip()]
 
-    def path_parameter(self, name: str) -> str:
-        """Return a path parameter, percent-decoded.
-
-        API Gateway's REST APIs leave the parameter percent-encoded, as the client wrote it
-        (https://github.com/aws/aws-sam-cli/issues/771).
-        """
-        return unquote(self._event["pathParameters"][name])
-
     def identifier(self, name: str) -> int:
         """Return a path parameter as the id of a resource: an integer from 1 to 2^63 - 1.
 
         Raises:
             NotFound: The parameter is anything else, such as a number with a leading zero.
         """
-        text = self.path_parameter(name)
+        # API Gateway's REST APIs leave the parameter percent-encoded, as the client wrote it
+        # (https://github.com/aws/aws-sam-cli/issues/771).
+        text = unquote(self._event["pathParameters"][name])
         if not _IDENTIFIER.fullmatch(text) or int(text) > _INT64_MAX:
             raise NotFound
         return int(text)
@@ -119,12 +120,10 @@ class Request:
         Raises:
             InvalidRequest: The parameter is given more than once.
         """
-        values = self._query.get(name)
-        if not values:
-            return None
+        values = self._query.get(name, [])
         if len(values) > 1:
             raise InvalidRequest(f"{name}: must be given once.")
-        return values[0]
+        return values[0] if values else None
 
     def integer(self, name: str, minimum: int, maximum: int, default: int) -> int:
         """Return an integer query parameter, or the default if the parameter is not given.
@@ -154,7 +153,9 @@ class Request:
         for choice in choices:
             if text == choice:
                 return choice
-        raise InvalidRequest(f"{name}: must be one of {', '.join(choices)}.")
+        # Pydantic says the same of a member of a body.
+        *others, last = map(repr, choices)
+        raise InvalidRequest(f"{name}: must be one of {', '.join(others)} or {last}.")
 
     def refuse_other_parameters(self, names: Collection[str]) -> None:
         """Refuse a request that has a query parameter whose name is not in `names`; case matters.
@@ -175,19 +176,17 @@ class Request:
             model: The model to validate the body against.
 
         Raises:
-            UnsupportedMediaType: There is a Content-Type other than `application/json`.
             UnsupportedContentCoding: The body is compressed.
+            UnsupportedMediaType: There is a Content-Type other than `application/json`.
             PayloadTooLarge: The body is larger than 16 KB. It is not parsed, because 6 MB, the most
                 that Lambda accepts, would take a second to parse.
             InvalidRequest: The body is missing or not JSON, or members are missing or invalid.
         """
-        content_types = self.header("Content-Type")
-        if content_types and [_media_type(value) for value in content_types] != [
-            "application/json"
-        ]:
-            raise UnsupportedMediaType
         if {*self.header_elements("Content-Encoding")} - {"identity"}:
             raise UnsupportedContentCoding
+        media_types = [_media_type(value) for value in self.header("Content-Type")]
+        if media_types not in ([], ["application/json"]):
+            raise UnsupportedMediaType
         body = self._event.get("body")
         if not body:
             raise InvalidRequest("The body is required.")
@@ -223,14 +222,14 @@ class Request:
         """Return the absolute URL of the resource's collection: `.../pets` for `/pets/{petId}`.
 
         The host and the path are those of the request. The scheme and the port come from headers
-        that API Gateway adds; malformed headers are ignored. Superfluous slashes in the path, which
-        API Gateway ignores, are left out.
+        that API Gateway adds; malformed headers are ignored. Empty segments of the path are left
+        out.
 
         Args:
             parameters: The URL's query parameters.
         """
-        # A client may send X-Forwarded headers, too. API Gateway appends its own element to each of
-        # them, so use only the last element.
+        # A client may send X-Forwarded headers, too. API Gateway replaces them or appends its own
+        # element, so the last element is always API Gateway's.
         schemes = self.header_elements("X-Forwarded-Proto")[-1:]
         scheme = schemes[0] if schemes and schemes[0] in _DEFAULT_PORT else "https"
         ports = self.header_elements("X-Forwarded-Port")[-1:]
