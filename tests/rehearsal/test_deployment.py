@@ -151,7 +151,7 @@ def test_rollback_deploys_the_first_commit_again(stage: Stage) -> None:
 
 
 @pytest.mark.role("OperatorRole")
-def test_repair_restores_a_deleted_animal_while_clients_add_other_animals(
+def test_repair_restores_an_animal_under_load(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
