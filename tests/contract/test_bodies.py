@@ -43,26 +43,24 @@ LARGE_BODIES = {
 
 
 @pytest.mark.parametrize("body", INVALID_BODIES.values(), ids=INVALID_BODIES)
-def test_invalid_body_is_refused_with_400(client: Client, body: bytes) -> None:
+def test_invalid_body_gets_400(client: Client, body: bytes) -> None:
     assert_error(client.post("/pets", content=body, headers=JSON_HEADERS), 400)
 
 
 @pytest.mark.parametrize("body", VALID_BODIES.values(), ids=VALID_BODIES)
-def test_valid_json_object_of_at_most_16_kb_is_accepted(
-    client: Client, body: bytes
-) -> None:
+def test_json_object_of_at_most_16_kb_is_accepted(client: Client, body: bytes) -> None:
     pet = client.post("/pets", content=body, headers=JSON_HEADERS).json()
     assert pet == {"id": pet["id"], "name": "x", "categoryId": 1}
 
 
 @pytest.mark.parametrize("body", LARGE_BODIES.values(), ids=LARGE_BODIES)
-def test_body_over_16_kb_is_refused_with_413(client: Client, body: bytes) -> None:
+def test_body_over_16_kb_gets_413(client: Client, body: bytes) -> None:
     content = body.ljust(MAX_BYTES + 1)
     assert_error(client.post("/pets", content=content, headers=JSON_HEADERS), 413)
 
 
 @pytest.mark.parametrize("coding", ["GZIP", "identity, gzip"])
-def test_compressed_body_is_refused_with_415(client: Client, coding: str) -> None:
+def test_compressed_body_gets_415(client: Client, coding: str) -> None:
     """The response names the coding that is accepted (RFC 9110, section 12.5.3)."""
     headers = {"Content-Encoding": coding}
     response = client.post("/pets", content=VALID_BODY, headers=headers)
@@ -73,9 +71,7 @@ def test_compressed_body_is_refused_with_415(client: Client, coding: str) -> Non
 @pytest.mark.parametrize(
     "media_type", ["application/json-patch+json", "application/json, text/plain"]
 )
-def test_media_type_other_than_json_is_refused_with_415(
-    client: Client, media_type: str
-) -> None:
+def test_other_media_type_gets_415(client: Client, media_type: str) -> None:
     headers = {"Content-Type": media_type}
     assert_error(client.post("/pets", content=VALID_BODY, headers=headers), 415)
 
@@ -89,7 +85,7 @@ def test_media_type_other_than_json_is_refused_with_415(
         ("Content-Encoding", ""),
     ],
 )
-def test_unusual_spelling_of_content_type_or_content_encoding_is_accepted(
+def test_unusual_spelling_of_headers_is_accepted(
     client: Client, name: str, value: str
 ) -> None:
     response = client.post("/pets", content=VALID_BODY, headers={name: value})

@@ -44,9 +44,7 @@ INVALID_MEMBERS = {
 
 
 @pytest.mark.parametrize("members", VALID_MEMBERS.values(), ids=VALID_MEMBERS)
-def test_created_animal_is_returned_exactly_as_it_was_sent(
-    client: Client, members: Pet
-) -> None:
+def test_animal_is_returned_as_it_was_sent(client: Client, members: Pet) -> None:
     """No value is trimmed, normalized or rounded."""
     pet = create(client, new_pet(**members))
     assert client.get(f"/pets/{pet['id']}").json() == pet
@@ -55,24 +53,20 @@ def test_created_animal_is_returned_exactly_as_it_was_sent(
 @pytest.mark.parametrize(
     ("member", "value"), INVALID_MEMBERS.values(), ids=INVALID_MEMBERS
 )
-def test_creation_with_an_invalid_value_is_refused_with_400(
-    client: Client, member: str, value: object
-) -> None:
+def test_invalid_value_gets_400(client: Client, member: str, value: object) -> None:
     pet = new_pet(**{member: value})
     assert not SCHEMA.is_valid(pet), f"openapi.yaml allows {member} {value!r}"
     assert_error(client.post("/pets", json=pet), 400, naming=f"{member}: ")
 
 
 @pytest.mark.parametrize("member", ["name", "categoryId"])
-def test_creation_without_a_required_member_is_refused_with_400(
-    client: Client, member: str
-) -> None:
+def test_missing_member_gets_400(client: Client, member: str) -> None:
     pet = new_pet()
     del pet[member]
     assert_error(client.post("/pets", json=pet), 400, naming=f"{member}: ")
 
 
-def test_unknown_members_of_a_new_animal_are_ignored(client: Client) -> None:
+def test_unknown_members_are_ignored(client: Client) -> None:
     """`id` is one of them, so a client cannot choose the id."""
     unknown = {
         "id": -1,
@@ -87,7 +81,7 @@ def test_unknown_members_of_a_new_animal_are_ignored(client: Client) -> None:
     assert client.get(f"/pets/{pet['id']}").json() == pet
 
 
-def test_creation_with_a_query_parameter_is_refused_with_400(client: Client) -> None:
+def test_query_parameter_gets_400(client: Client) -> None:
     response = client.post("/pets?dryRun=1", json=new_pet())
     assert_error(response, 400, naming="dryRun")
 

@@ -22,15 +22,13 @@ UNKNOWN_IDS = [
 
 @pytest.mark.smoke_read_only
 @pytest.mark.parametrize("pet_id", UNKNOWN_IDS)
-def test_unknown_or_malformed_id_is_not_found(client: Client, pet_id: str) -> None:
+def test_unknown_or_malformed_id_gets_404(client: Client, pet_id: str) -> None:
     assert_error(client.get(f"/pets/{pet_id}"), 404)
 
 
 # A server may split the path at %2F or not. It finds no animal in either case.
 @pytest.mark.parametrize("spelling", ["+{}", "0{}", "{}%0A", "{}%2F1"])
-def test_known_id_with_extra_characters_is_not_found(
-    client: Client, spelling: str
-) -> None:
+def test_id_with_extra_characters_gets_404(client: Client, spelling: str) -> None:
     pet_id = spelling.format(create(client, new_pet())["id"])
     assert_error(client.get(f"/pets/{pet_id}"), 404)
 
@@ -41,13 +39,13 @@ def test_percent_encoded_id_is_found(client: Client) -> None:
     assert client.get(f"/pets/{encoded_id}").json() == pet
 
 
-def test_doubly_percent_encoded_id_is_not_found(client: Client) -> None:
+def test_doubly_percent_encoded_id_gets_404(client: Client) -> None:
     pet_id = create(client, new_pet())["id"]
     encoded_id = "".join(f"%253{digit}" for digit in str(pet_id))
     assert_error(client.get(f"/pets/{encoded_id}"), 404)
 
 
-def test_query_parameters_and_unused_headers_are_ignored(client: Client) -> None:
+def test_query_and_unused_headers_are_ignored(client: Client) -> None:
     pet = create(client, new_pet())
     headers = {"Idempotency-Key": "", "Content-Type": "text/plain"}
     response = client.get(f"/pets/{pet['id']}?limit=0&colour=red", headers=headers)
@@ -55,7 +53,7 @@ def test_query_parameters_and_unused_headers_are_ignored(client: Client) -> None
 
 
 @pytest.mark.smoke_read_only
-def test_even_a_404_response_announces_the_deprecation_in_its_headers(
+def test_even_a_404_announces_the_deprecation(
     client: Client,
 ) -> None:
     """RFC 9745 and RFC 8594 define these headers. An error has them, too."""

@@ -24,28 +24,28 @@ UNKNOWN_ROUTES = [
 
 
 @pytest.mark.parametrize("route", UNKNOWN_ROUTES)
-def test_unknown_route_is_not_found(client: Client, route: str) -> None:
+def test_unknown_route_gets_404(client: Client, route: str) -> None:
     assert_error(client.request(*route.split()), 404)
 
 
-def test_unknown_route_without_an_api_key_is_not_found(client: Client) -> None:
+def test_unknown_route_without_a_key_gets_404(client: Client) -> None:
     assert_error(client.get("/store/orders", auth=None), 404)
 
 
 @pytest.mark.smoke_read_only
 @pytest.mark.parametrize("path", ["/pets", "/store/orders"])
-def test_head_request_gets_404_without_a_body(client: Client, path: str) -> None:
+def test_head_gets_404_without_a_body(client: Client, path: str) -> None:
     """The response has no body, because HTTP forbids it."""
     response = client.head(path)
     assert (response.status_code, response.content) == (404, b"")
 
 
 @pytest.mark.smoke_read_only
-def test_trailing_slash_in_the_list_url_is_ignored(client: Client) -> None:
+def test_trailing_slash_of_list_pets_is_ignored(client: Client) -> None:
     assert client.get("/pets/?limit=1").json() == client.get("/pets?limit=1").json()
 
 
-def test_trailing_slash_in_the_urls_of_get_pet_and_create_pet_is_ignored(
+def test_trailing_slash_of_other_operations_is_ignored(
     client: Client,
 ) -> None:
     pet = create(client, new_pet())
@@ -54,6 +54,6 @@ def test_trailing_slash_in_the_urls_of_get_pet_and_create_pet_is_ignored(
 
 
 @pytest.mark.parametrize("path", ["//pets", "/pets//"])
-def test_path_with_an_empty_segment_is_not_found(client: Client, path: str) -> None:
+def test_empty_segment_gets_404(client: Client, path: str) -> None:
     base_url = str(client.base_url).removesuffix("/")
     assert_error(client.get(base_url + path), 404)

@@ -28,7 +28,7 @@ def list_containers() -> str:
     return subprocess.getoutput("docker ps --all --quiet")
 
 
-def test_sam_local_passes_the_contract_suite_and_shares_animals_with_sam_local_invoke(
+def test_sam_local_passes_the_suite_and_shares_its_store(
     tmp_path: Path,
 ) -> None:
     run("make", ".aws-sam/local/.layer", cwd=ROOT, timeout_s=300)

@@ -33,7 +33,7 @@ def create_until_killed(http: httpx2.Client, ids: dict[str, int], name: str) -> 
 
 
 @pytest.mark.slow
-def test_service_that_is_killed_neither_loses_nor_duplicates_animals(
+def test_kill_neither_loses_nor_duplicates_animals(
     tmp_path: Path,
 ) -> None:
     created_ids: dict[str, int] = {}

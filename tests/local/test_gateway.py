@@ -36,7 +36,7 @@ def get(gateway: Gateway, path: str, **request: Any) -> httpx2.Response:
     return client.request("GET", path, **request)
 
 
-def test_function_gets_the_event_that_a_rest_api_would_send(gateway: Gateway) -> None:
+def test_function_gets_the_event_of_a_rest_api(gateway: Gateway) -> None:
     headers = [("X-Forwarded-For", "6.6.6.6"), ("A", "1"), ("A", "2")]
     headers.append(("Content-Type", "Application/JSON; q=1"))
 
@@ -68,7 +68,52 @@ def test_function_gets_the_event_that_a_rest_api_would_send(gateway: Gateway) ->
     }
 
 
-def test_route_with_a_fixed_segment_takes_precedence_over_a_path_parameter(
+# Each has a path and headers, a part of the event that AWS made of such a request, and whose
+# recording says so.
+RECORDED_EVENTS = [
+    pytest.param(
+        "/v1/pets/a%20b%2Bc",
+        {},
+        {"pathParameters": {"petId": "a%20b%2Bc"}},
+        id="LocalStack's test_lambda_aws_proxy_integration, 2024-08-02",
+    ),
+    pytest.param(
+        "/v1/pets/",
+        {},
+        {"path": "/v1/pets/", "resource": "/v1/pets"},
+        id="the same: a slash at the end",
+    ),
+    pytest.param(
+        "/v1/pets?a=1&a=2&b=&c=x+y%2F",
+        {},
+        {
+            "multiValueQueryStringParameters": {
+                "a": ["1", "2"],
+                "b": [""],
+                "c": ["x y/"],
+            }
+        },
+        id="the same: query parameters",
+    ),
+    pytest.param(
+        "/v1/pets",
+        {"Content-Type": "application/json"},
+        {"body": "e30=", "isBase64Encoded": True},
+        id="aws/serverless-application-model#3794, 2025-07-22",
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "headers", "expected"), RECORDED_EVENTS)
+def test_function_gets_the_event_recorded_from_aws(
+    gateway: Gateway, path: str, headers: dict[str, str], expected: dict[str, Any]
+) -> None:
+    event = get(gateway, path, headers=headers, content=b"{}").json()
+
+    assert event | expected == event
+
+
+def test_fixed_segment_takes_precedence_over_a_parameter(
     tmp_path: Path,
 ) -> None:
     document = copy.deepcopy(load_template().document)
@@ -87,7 +132,7 @@ def test_route_with_a_fixed_segment_takes_precedence_over_a_path_parameter(
     assert found[0].function == "GetPetFunction"
 
 
-def test_unsupported_intrinsic_function_in_a_template_is_refused(
+def test_unsupported_intrinsic_function_is_refused(
     tmp_path: Path,
 ) -> None:
     document = copy.deepcopy(load_template().document)
@@ -108,7 +153,7 @@ def test_unsupported_intrinsic_function_in_a_template_is_refused(
         (SystemExit, "\nSystemExit\n"),
     ],
 )
-def test_failure_of_a_function_is_logged_and_leads_to_a_502_response(
+def test_failing_function_is_logged_and_gets_502(
     gateway: Gateway,
     capsys: pytest.CaptureFixture[str],
     error: Any,
@@ -133,7 +178,7 @@ def test_failure_of_a_function_is_logged_and_leads_to_a_502_response(
         (f"bearer  {EXAMPLE_KEY} ", "this store does not have the key, or"),
     ],
 )
-def test_log_message_says_why_a_request_is_unauthorized(
+def test_log_says_why_a_request_got_401(
     gateway: Gateway,
     caplog: pytest.LogCaptureFixture,
     authorization: str,
@@ -149,7 +194,7 @@ def test_log_message_says_why_a_request_is_unauthorized(
     assert message.startswith(f"401: {reason}")
 
 
-def test_request_with_9000_parameters_is_handled_within_half_a_second(
+def test_9000_parameters_take_less_than_half_a_second(
     gateway: Gateway,
 ) -> None:
     query = "&".join(f"n{number}" for number in range(9000))

@@ -35,7 +35,7 @@ def command(data: Path, *arguments: str, **variables: str) -> Result:
         return CliRunner().invoke(app, arguments, env=variables)
 
 
-def test_console_shows_each_request_and_the_url_of_the_docs(
+def test_console_shows_requests_and_the_docs_url(
     service: RunningService,
 ) -> None:
     service.http.get("/pets?limit=17", headers={"X-Forwarded-For": "192.0.2.1"})
@@ -49,7 +49,7 @@ def test_console_shows_each_request_and_the_url_of_the_docs(
     assert '"Operation":"listPets"' in (service.data / "functions.log").read_text()
 
 
-def test_request_for_an_absolute_url_is_accepted_only_if_its_host_is_local(
+def test_absolute_url_is_accepted_only_for_a_local_host(
     service: RunningService,
 ) -> None:
     # A client sends such a target to its proxy, and here the proxy is the service.
@@ -62,7 +62,7 @@ def test_request_for_an_absolute_url_is_accepted_only_if_its_host_is_local(
     assert [response.status_code for response in responses] == [200, 400]
 
 
-def test_served_openapi_document_has_the_url_of_this_server(
+def test_openapi_document_names_this_server(
     service: RunningService,
 ) -> None:
     document = service.http.get(f"{service.origin}/openapi.yaml").text
@@ -70,7 +70,7 @@ def test_served_openapi_document_has_the_url_of_this_server(
     assert f"\nservers:\n- url: {service.base_url}\n" in document
 
 
-def test_listener_uses_the_loopback_address_and_tcp_nodelay(
+def test_listener_uses_loopback_and_tcp_nodelay(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PORT", "0")
@@ -80,7 +80,7 @@ def test_listener_uses_the_loopback_address_and_tcp_nodelay(
         assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
 
 
-def test_invoke_command_uses_its_own_store_with_six_animals(tmp_path: Path) -> None:
+def test_invoke_uses_its_own_store_with_six_animals(tmp_path: Path) -> None:
     result = command(tmp_path, "invoke", f"{ROOT}/events/list-200.json")
 
     pets = json.loads(json.loads(result.stdout)["body"])
@@ -89,7 +89,7 @@ def test_invoke_command_uses_its_own_store_with_six_animals(tmp_path: Path) -> N
     assert [path.name for path in tmp_path.iterdir()] == ["events"]
 
 
-def test_invoke_command_exits_with_status_1_for_a_500_response(tmp_path: Path) -> None:
+def test_invoke_exits_with_status_1_for_a_500(tmp_path: Path) -> None:
     responses = [{}, {"statusCode": 500}]
     with mock.patch("ops.cli.events.Gateway.invoke", side_effect=responses):
         result = command(tmp_path, "invoke", f"{ROOT}/events/list-200.json")
@@ -111,7 +111,7 @@ def test_invoke_command_exits_with_status_1_for_a_500_response(tmp_path: Path) -
         ),
     ],
 )
-def test_invoke_command_says_why_a_file_is_not_an_event(
+def test_invoke_says_why_a_file_is_not_an_event(
     tmp_path: Path, content: str, reason: str
 ) -> None:
     file = tmp_path / "event.json"
@@ -122,7 +122,7 @@ def test_invoke_command_says_why_a_file_is_not_an_event(
     assert message.startswith(f"{file}{reason}")
 
 
-def test_local_store_of_another_version_is_refused_until_the_reset_command_renames_it(
+def test_store_of_another_version_is_refused_until_reset(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "store").mkdir()
@@ -137,7 +137,7 @@ def test_local_store_of_another_version_is_refused_until_the_reset_command_renam
     assert command(tmp_path, "run").exit_code == 0
 
 
-def test_aws_settings_of_the_user_cannot_direct_requests_to_aws(tmp_path: Path) -> None:
+def test_users_aws_settings_direct_no_request_to_aws(tmp_path: Path) -> None:
     (tmp_path / ".aws").mkdir()
     config = "[default]\nignore_configured_endpoint_urls = true\n"
     (tmp_path / ".aws/config").write_text(config)
@@ -162,7 +162,7 @@ def test_aws_settings_of_the_user_cannot_direct_requests_to_aws(tmp_path: Path) 
             assert "AWS_CA_BUNDLE" not in os.environ
 
 
-def test_service_keeps_its_api_key_until_the_key_is_revoked(tmp_path: Path) -> None:
+def test_service_keeps_its_key_until_it_is_revoked(tmp_path: Path) -> None:
     with layer_copy(), open_store(DataFolder(tmp_path), load_template()) as service:
         key = service.api_key()
         assert key.startswith("animal_test_")
@@ -174,7 +174,7 @@ def test_service_keeps_its_api_key_until_the_key_is_revoked(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_service_on_dynamodb_local_passes_the_contract_suite(tmp_path: Path) -> None:
+def test_service_on_dynamodb_local_passes_the_suite(tmp_path: Path) -> None:
     with (
         dynamodb_local.serve() as endpoint,
         layer_copy(),
@@ -192,7 +192,7 @@ def test_service_on_dynamodb_local_passes_the_contract_suite(tmp_path: Path) -> 
         check_contract(f"http://127.0.0.1:{port}/v1", store.api_key())
 
 
-def test_animals_survive_a_restart_of_the_service(tmp_path: Path) -> None:
+def test_animals_survive_a_restart(tmp_path: Path) -> None:
     with run_service(tmp_path) as service:
         pet = service.http.post("/pets", json={"name": "Mia", "categoryId": 1}).json()
         service.process.send_signal(signal.SIGINT)
@@ -211,7 +211,7 @@ def test_animals_survive_a_restart_of_the_service(tmp_path: Path) -> None:
         ("DATA", f"{ROOT}/README.md", f"DATA={ROOT}/README.md cannot be used: "),
     ],
 )
-def test_unusable_port_or_data_folder_is_reported(
+def test_unusable_port_or_folder_is_reported(
     tmp_path: Path, name: str, value: str, reason: str
 ) -> None:
     message = str(command(tmp_path, "run", **{name: value}).exception)
@@ -220,16 +220,14 @@ def test_unusable_port_or_data_folder_is_reported(
 
 
 @pytest.mark.parametrize("name", ["run", "reset"])
-def test_data_folder_that_is_in_use_is_refused(
-    service: RunningService, name: str
-) -> None:
+def test_folder_in_use_is_refused(service: RunningService, name: str) -> None:
     message = str(command(service.data, name).exception)
 
     assert message.startswith(f"DATA={service.data} is in use by `make run` or")
     assert (service.data / "store").exists()
 
 
-def test_new_data_folder_is_ignored_by_git_and_readable_only_by_its_owner(
+def test_new_folder_is_private_and_ignored_by_git(
     tmp_path: Path,
 ) -> None:
     command(Path("~/x"), "run", HOME=str(tmp_path))
@@ -242,7 +240,7 @@ def test_new_data_folder_is_ignored_by_git_and_readable_only_by_its_owner(
 
 
 @pytest.mark.slow
-def test_reload_option_restarts_the_service_each_time_the_template_is_replaced(
+def test_reload_restarts_when_the_template_is_replaced(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "functions").mkdir()
@@ -263,7 +261,7 @@ def test_reload_option_restarts_the_service_each_time_the_template_is_replaced(
             wait_for(lambda: "Try it" in service.console.read_text())
 
 
-def test_sam_local_without_a_container_engine_suggests_starting_docker(
+def test_sam_local_without_an_engine_suggests_docker(
     tmp_path: Path,
 ) -> None:
     message = str(command(tmp_path, "sam-local", PATH="/nonexistent").exception)

@@ -11,7 +11,7 @@ from tools.local.serve_store import serve_store
 
 # 192.0.2.1 is not an address of this machine, so the server uses the loopback address instead.
 @pytest.mark.parametrize("address", ["127.0.0.1", "192.0.2.1"])
-def test_store_server_requires_its_access_key_and_listens_only_on_127_0_0_1(
+def test_store_needs_its_key_and_listens_only_on_loopback(
     address: str,
 ) -> None:
     empty_store()

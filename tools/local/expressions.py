@@ -11,6 +11,7 @@ Item = dict[str, Value]
 RESERVED_WORDS = frozenset(
     Path(__file__).with_name("reserved_words.txt").read_text("ascii").split()
 )
+_OPERATORS = {"AND", "BETWEEN", "IN", "NOT", "OR"}  # reserved, but no attribute names
 _ZERO: Value = {"N": "0"}
 
 
@@ -27,9 +28,14 @@ class ConditionFailed(DynamoDBError):
     """The condition of a write does not hold."""
 
 
-def unsupported(feature: str) -> DynamoDBError:
-    """Return the error for a feature of DynamoDB that the local store lacks."""
-    message = f"The local store does not support {feature}: tools/local/operations.py"
+def unsupported(feature: str, file: str = "expressions.py") -> DynamoDBError:
+    """Return the error for a feature of DynamoDB that the local store lacks.
+
+    The error names the file in `tools/local` to which the feature would be added.
+    """
+    message = (
+        f"The local store does not support {feature}: add it to tools/local/{file}"
+    )
     return DynamoDBError(message)
 
 
@@ -69,6 +75,8 @@ class Expressions:
 
     def _comparison_holds(self, item: Item, comparison: str) -> bool:
         match self._tokens(comparison):
+            case ["attribute_exists", "(", name, ")"]:
+                return name in item
             case ["attribute_not_exists", "(", name, ")"]:
                 return name not in item
             case [name, "=", dict(value)]:
@@ -109,7 +117,7 @@ class Expressions:
         """Split an expression into tokens; replace each placeholder by its name or value."""
         tokens = re.findall(r"[#:]?\w+|<=|\S", text)
         for token in tokens:
-            if token.upper() in RESERVED_WORDS:
+            if token.upper() in RESERVED_WORDS - _OPERATORS:
                 message = (
                     f"Attribute name is a reserved keyword; reserved keyword: {token}"
                 )

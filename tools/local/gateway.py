@@ -13,12 +13,16 @@ Differences from AWS:
   a custom domain), `requestId` and `stage`.
 - A handler's context has only `get_remaining_time_in_millis`, which is always 15 minutes, so that a
   pause in a debugger ends no request.
-- The size of a body is not limited.
+- The size of a body is not limited. AWS answers 413 by itself: with only `message` above some
+  4.5 MB, and in plain text without a request id above 10 MB.
 - No function times out. While 40 requests hang, other requests wait.
 - If `Host` is not a name of this machine, the response is 400 with plain text, not an Error object
   of the API.
 - A path with an encoded letter in a fixed segment (`/v1/%70ets`) gets 404, and so does a path with
   two slashes in a row. An empty line before a request gets 400.
+- The firewall of production is missing.
+- Headers that API Gateway drops (such as `Expect` and `TE`) reach the function, and the response's
+  `WWW-Authenticate` keeps its name.
 - The terminal says why a request got 401.
 """
 

@@ -2,12 +2,18 @@
 
 The hash key of a table must be a string. If a table has a range key, this range key must be a
 64-bit integer, and must also be the range key of the table's indexes.
+
+Differences from DynamoDB, beside what is not supported:
+- An item whose index key is empty or NULL is stored, not refused.
+- A transaction may name an item twice.
+- A second transaction with a known token succeeds, whatever its content, and changes nothing.
 """
 
 import json
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tools.local.expressions import (
@@ -43,6 +49,7 @@ ORDER BY range, hash LIMIT ?
 """
 _MIN_RANGE_KEY: Value = {"N": str(-(2**63))}
 _CONDITION_FAILED = "ConditionalCheckFailed"
+_FILE = Path(__file__).name
 
 
 @dataclass
@@ -95,7 +102,7 @@ class _Call:
             case "UPDATED_NEW":
                 return {"Attributes": changes}
             case value:
-                raise unsupported(f"the value {value} of ReturnValues")
+                raise unsupported(f"the value {value} of ReturnValues", _FILE)
 
     def transact_write_items(self) -> Response:
         insert = "INSERT OR IGNORE INTO tokens VALUES (?)"
@@ -110,7 +117,8 @@ class _Call:
             try:
                 perform(self.execute, f"{name}Item", request)
             except ConditionFailed as failure:
-                reason = {"Code": _CONDITION_FAILED, **failure.members}
+                reason = {"Code": _CONDITION_FAILED, "Message": failure.message}
+                reason |= failure.members
             reasons.append(reason)
         codes = [reason["Code"] for reason in reasons]
         if _CONDITION_FAILED in codes:
@@ -213,7 +221,7 @@ _PARAMETERS = {
 def perform(execute: Execute, operation: str, request: Request) -> Response:
     """Perform a request within the caller's transaction, and return the response's body."""
     if operation not in _OPERATIONS:
-        raise unsupported(f"the operation {operation}")
+        raise unsupported(f"the operation {operation}", _FILE)
     for name in request.keys() - _PARAMETERS:
-        raise unsupported(f"the parameter {name} of {operation}")
+        raise unsupported(f"the parameter {name} of {operation}", _FILE)
     return _OPERATIONS[operation](_Call(execute, operation, request))

@@ -66,7 +66,10 @@ def sam_local() -> None:
                         ):
                             break
                         time.sleep(0.2)
-                    print(greeting(port, service.api_key()), flush=True)
+                    details = f"""
+Store: {folder.path}, apart from that of `make run`: it has its own key, and the key and the
+animals of events/, so that `sam local invoke` answers each event as its file's name says"""
+                    print(greeting(port, service.api_key(), details), flush=True)
                     process.wait()
                 finally:
                     # After SIGINT, sam removes its containers. After SIGTERM, sam would print
