@@ -141,7 +141,7 @@ class Core(Generic[Http]):
         """Return a client that has other limits, and shares this client's connections."""
         client = copy.copy(self)
         client._may_close = False
-        client._limits = {**self._limits, **limits}
+        client._limits = self._limits | limits
         return client
 
     def _read_environment(self) -> None:
@@ -161,7 +161,7 @@ class Core(Generic[Http]):
         # Use no proxy for a service on this machine: the proxy would get the key unencrypted.
         is_direct = self._pets.host in _LOOPBACK or proxy_bypass(address)
         proxies, proxy = getproxies(), None
-        if not is_direct and "xn--" in proxies.get("no", ""):
+        if not is_direct and "xn--" in proxies.get("no", "").lower():
             # httpx2 fails at such a name (`*xn--...`); if it's told the proxy, it doesn't look.
             proxy = proxies.get("https") or proxies.get("all")
         return self._http_class(
@@ -173,7 +173,7 @@ class Core(Generic[Http]):
 
     def _page(self, status: AnyStatus, size: int, cursor: str | None) -> "Call[Page]":
         query = _drop_none(limit=size, status=status, cursor=cursor)
-        return Call(self, "GET", self._pets.copy_merge_params(query), read_page, self._headers)
+        return Call(self, "GET", self._pets.copy_merge_params(query), read_page, {})
 
     def _create(self, name: str, category: int, status: AnyStatus, key: str | None) -> "Call[Pet]":
         key = str(uuid.uuid4()) if key is None else key
@@ -181,11 +181,11 @@ class Core(Generic[Http]):
             raise ValueError(f"idempotency_key {key!r} is not 1 to 255 visible ASCII characters")
         # NaN and lone surrogates are sent as they are: the service says what's wrong with them.
         body = json.dumps(_drop_none(name=name, categoryId=category, status=status))
-        headers = {**self._headers, "Content-Type": "application/json", "Idempotency-Key": key}
+        headers = {"Content-Type": "application/json", "Idempotency-Key": key}
         return Call(self, "POST", self._pets, read_pet, headers, body)
 
     def _get(self, pet_id: int) -> "Call[Pet]":
-        return Call(self, "GET", httpx2.URL(f"{self._pets}/{pet_id}"), read_pet, self._headers)
+        return Call(self, "GET", httpx2.URL(f"{self._pets}/{pet_id}"), read_pet, {})
 
 
 def _refuse_none(**arguments: Any) -> None:
@@ -257,7 +257,7 @@ class Call(Generic[T]):
         """Return the next attempt's request."""
         # `http.build_request` would add the cookies and `params` that the httpx2 client keeps.
         headers = http.headers.copy()
-        headers.update(self.headers)
+        headers.update(self.client._headers | self.headers)
         return httpx2.Request(
             self.method,
             self.url,
