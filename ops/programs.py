@@ -57,4 +57,4 @@ def run_suite(folder: Path, base_url: str, key: str, *arguments: str) -> int:
         "PYTHONPATH": sysconfig.get_path("purelib"),
     }
     command = [sys.executable, "-S", "-m", "pytest", "tests/contract", *arguments]
-    return subprocess.run(command, cwd=suite, env=environment, check=False).returncode
+    return subprocess.call(command, cwd=suite, env=environment)

@@ -7,6 +7,7 @@ benchmark run the layer as it is built.
 import json
 import shutil
 import ssl
+import subprocess
 import sys
 from importlib.util import cache_from_source
 from pathlib import Path
@@ -239,6 +240,22 @@ def test_two_builds_of_a_commit_give_the_same_bytes(tmp_path: Path) -> None:
     assert [library.name for library in libraries] == [
         f"_pydantic_core.cpython-313-{machine()}-linux-gnu.so"
     ]
+
+
+def test_failure_of_the_copys_build_fails_the_build(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sys.executable", "false")
+
+    with pytest.raises(subprocess.CalledProcessError):
+        build.build()
+
+
+def test_failure_of_sam_fails_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "SAM", Path("/bin/false"))
+
+    with pytest.raises(SystemExit, match="non-zero exit status 1"):
+        build._build("arm64", "commit")
 
 
 def test_build_leaves_out_uncommitted_changes_and_prints_them(

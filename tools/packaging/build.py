@@ -27,23 +27,25 @@ def _build(architecture: str, commit: str) -> None:
         "PATH": f"{SAM.parent}{os.pathsep}{os.environ['PATH']}",
         "LAYER_ARCHITECTURE": architecture,
     }
-    result = subprocess.run(
-        [
-            SAM,
-            "build",
-            "--template=template.yaml",
-            f"--build-dir={BUILD}",
-            f"--parameter-overrides=Architecture={architecture}",
-        ],
-        cwd=ROOT,
-        env=environment,
-        check=False,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    if result.returncode:
-        raise SystemExit(f"{result.stdout}\nsam build failed")
+    command = [
+        str(SAM),
+        "build",
+        "--template=template.yaml",
+        f"--build-dir={BUILD}",
+        f"--parameter-overrides=Architecture={architecture}",
+    ]
+    try:
+        subprocess.run(
+            command,
+            cwd=ROOT,
+            env=environment,
+            check=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+    except subprocess.CalledProcessError as error:
+        raise SystemExit(f"{error.stdout}\n{error}") from error
     for function in BUILD.glob("*Function"):
         compile_tree(function, "/var/task")
     artifact = artifact_path(architecture)
