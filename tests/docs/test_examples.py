@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from werkzeug import Request, Response
 
-from tests.support.processes import RunningService, link_node_modules, run
+from tests.support.processes import RunningService, link_node_modules, run, skip
 from tests.support.scripted_server import reply, rounds_with_a_late_animal, serve
 from tools import ROOT
 
@@ -113,7 +113,7 @@ def test_animals_mjs_sends_the_key_to_no_other_address(
 def test_api_page_works_in_a_browser(service: RunningService, tmp_path: Path) -> None:
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if not chromium:
-        pytest.skip("Chromium is not installed")
+        skip("Chromium is not installed")
     link_node_modules(tmp_path)
     shutil.copy(Path(__file__).with_name("page.mjs"), tmp_path)
     url = f"{service.origin}/docs"

@@ -14,25 +14,26 @@ from tests.support.processes import (
     environment,
     run,
     run_service,
+    skip,
 )
 from tools import ROOT
 
-DOCKER_IS_MISSING = subprocess.getstatusoutput("docker info")[0] != 0
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(DOCKER_IS_MISSING, reason="no container engine answers"),
-]
-
 
 def list_containers() -> str:
-    return subprocess.getoutput("docker ps --all --quiet")
+    """Return the ids of all containers; skip the test if no container engine answers."""
+    command = ["docker", "ps", "--all", "--quiet"]
+    try:
+        return subprocess.check_output(command, text=True, timeout=20)
+    except (OSError, subprocess.SubprocessError) as error:
+        skip(f"no container engine answers: {error}")
 
 
+@pytest.mark.slow
 def test_sam_local_passes_the_suite_and_shares_its_store(
     tmp_path: Path,
 ) -> None:
-    run("make", ".aws-sam/local/.layer", cwd=ROOT, timeout_s=300)
     containers_before = list_containers()
+    run("make", ".aws-sam/local/.layer", cwd=ROOT, timeout_s=300)
     with run_service(tmp_path, "setsid", *ANIMAL_STORE, "sam-local") as service:
         pet = service.http.post("/pets", json={"name": "Rex", "categoryId": 1}).json()
         # This command is in events/README.md.

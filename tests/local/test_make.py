@@ -64,6 +64,16 @@ def test_make_recipe_ignores_bash_settings_of_the_caller(tmp_path: Path) -> None
     assert run_recipe(tmp_path, "env true", **settings) == ""
 
 
+@pytest.mark.parametrize(
+    "command", ["false; true", "false | true", "echo $$NAME; true"]
+)
+def test_recipe_fails_if_any_of_its_commands_fails(
+    tmp_path: Path, command: str
+) -> None:
+    with pytest.raises(AssertionError, match="Error 1"):
+        run_recipe(tmp_path, command)
+
+
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A folder with an installed environment, whose Python is a script."""
@@ -89,4 +99,6 @@ def test_environment_that_does_not_work_in_this_folder_is_reinstalled(
     program = checkout / ".venv/bin/python"
     program.write_text(f"#!/bin/{interpreter}\necho /another/folder\n")
 
-    assert "rm -rf .tools/uv .venv" in run("make", "-n", "install", cwd=checkout)
+    assert "rm -rf .tools/pip .venv .tools" in run(
+        "make", "-n", "install", cwd=checkout
+    )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import httpx2
 import pytest
@@ -121,14 +122,26 @@ def clone_checkout(folder: Path) -> None:
         (folder / name).symlink_to(ROOT / name)
 
 
+def skip(reason: str) -> NoReturn:
+    """Skip the test, because this machine lacks something; in CI, fail the test."""
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def require(*programs: str) -> None:
+    """Skip the test if one of the programs is missing; in CI, fail the test."""
+    for program in programs:
+        if not shutil.which(program):
+            skip(f"{program} is not installed")
+
+
 def install_npm_packages(name: str, *programs: str) -> Path:
     """Install the packages of a folder of `tools/locks/`; return their `node_modules`.
 
-    If npm or one of the programs is missing, the test is skipped.
+    The test needs npm and the programs (see `require`).
     """
-    for program in ("npm", *programs):
-        if not shutil.which(program):
-            pytest.skip(f"{program} is not installed")
+    require("npm", *programs)
     run("make", "-s", f".tools/{name}/.installed", cwd=ROOT, timeout_s=300)
     return ROOT / ".tools" / name / "node_modules"
 

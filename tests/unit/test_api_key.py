@@ -1,8 +1,12 @@
 """The format of API keys, their hash and their checksum."""
 
+import re
+
 import pytest
 from animal_store import api_key
 
+from tools import ROOT
+from tools.git import git
 from tools.key_table import EXAMPLE_KEY, generate
 
 
@@ -37,3 +41,16 @@ def test_digest_and_checksum_of_fixed_texts_have_not_changed() -> None:
 
     assert api_key.digest("key") == digest
     assert api_key.checksum("62") == "005Arq"
+
+
+def test_no_tracked_file_has_a_key_except_three_that_open_nothing() -> None:
+    keys = set()
+    for name in git(ROOT, "ls-files", "-z").decode().split("\0")[:-1]:
+        text = (ROOT / name).read_bytes().decode("utf-8", "replace")
+        keys |= {*filter(api_key.is_well_formed, re.findall(r"animal_\w{43}", text))}
+
+    assert keys == {
+        EXAMPLE_KEY,
+        "animal_test_AnotherKeyForTheHeartbeatUnknown1OjSD3",
+        "animal_test_AnotherKeyThatIsUnknownToTheStor1Sya0x",
+    }

@@ -1,12 +1,13 @@
 """Reads and writes the table with a botocore client that is tuned only by public options."""
 
 import os
+from typing import Any
 
 from botocore.config import Config
 from botocore.session import Session
 
 session = Session()
-dynamodb = session.create_client(
+dynamodb: Any = session.create_client(
     "dynamodb",
     config=Config(parameter_validation=False, user_agent=session.user_agent()),
 )
