@@ -1,71 +1,135 @@
-"""Restore damaged items of a stage's table from an older copy of the table.
-
-The command `plan` writes a file, the plan, with each item of the copy that is missing or different
-in the table. A person reads and edits the plan. The command `apply` restores the items in the plan.
+"""Repair a stage's tables while the service runs.
 
 The service writes each item once, and the ids that it assigns only rise. So single items can be
-restored while the service runs. An item that has changed since the plan was written is skipped.
+restored from an older copy of a table, or removed, while clients add others.
+
+The commands `plan` and `find` only list items. A person reads and edits the lists. The commands
+`apply` and `remove` change the listed items, and skip an item that is no longer as listed. So each
+command can be repeated after an interruption, and several people can run it at once.
 """
 
-import json
 import time
-from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
 
 import typer
+from animal_store.models import NewPet
+from animal_store.validators import Validator
+from botocore.exceptions import ClientError
+from pydantic import BaseModel, ValidationError
 
-from ops.stage import StageError, StageName
+# Before Python 3.12, pydantic needs this TypedDict.
+from typing_extensions import TypedDict
 
-app = typer.Typer(help="Restore damaged items of a table.", no_args_is_help=True)
+from ops.stage import Stage, StageError, StageName
 
-Item = dict[str, dict[str, Any]]
-"""An item in DynamoDB's own JSON format; empty if the table has no such item."""
+app = typer.Typer(help="Repair damaged tables.", no_args_is_help=True)
 
-# The SDK's client keeps ten connections, so ten threads read. Each thread pauses before each item,
-# so that the ten threads together read at most 1,500 items a second. One partition can serve twice
-# as many. An item accepts at most 1,000 writes a second. The counter is one item, so the service
-# assigns at most 1,000 ids a second.
+# The SDK's client keeps ten connections, so ten threads work. Their pauses leave half of what a
+# partition can serve to the service: 1,500 reads (of 4 KB) and 500 writes a second.
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html
-_READERS = 10
-_PAUSE_SECONDS = _READERS / 1_500
+_THREADS = 10
+_READ_SECONDS = _THREADS / 1_500
+_WRITE_SECONDS = _THREADS / 500
+_PAGE_SECONDS = 256 / 1_500  # a page has 1 MB
+# The counter is one item, and an item accepts at most 1,000 writes a second. No stage is older than
+# 2026. So each id that was ever assigned is below 1,000 for each second since then.
 _IDS_PER_SECOND = 1_000
+_BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
+_COUNTER = {"pk": {"S": "counter"}, "id": {"N": "0"}}
 # A number with more digits must be damaged: to reach such an id would take thirty years.
 _MAX_DIGITS = 12
-_RECORD_SECONDS = 24 * 60 * 60
-_PRINTED_EXAMPLES = 10
-"""The number of differences that are printed for each category."""
-_RAISE_COUNTER = """
-aws dynamodb update-item --cli-input-json '{
-    "TableName": "TABLE", "Key": {"pk": {"S": "counter"}, "id": {"N": "0"}},
-    "UpdateExpression": "SET #value = :new", "ExpressionAttributeNames": {"#value": "value"},
-    "ConditionExpression": "NOT attribute_type(#value, :n) OR #value < :new OR #value >= :end",
-    "ExpressionAttributeValues": {
-        ":n": {"S": "N"}, ":new": {"N": "NEW"}, ":end": {"N": "1000000000000"}
-    }
-}'
-"""
+_ONLY_COUNTED = {"sound", "expired", "waiting"}
+"""The categories of items that `plan` writes to no file."""
+_PET: Validator[Any] = Validator("PetItemResponse")
 
 
-class Difference(NamedTuple):
-    """One line of a plan: an item as `plan` found it in the table, and as it is in the copy."""
+class Value(TypedDict, total=False):
+    """A value in DynamoDB's own JSON format, which has exactly one of these members."""
+
+    S: str
+    N: str
+    B: bytes
+    BOOL: bool
+    NULL: bool
+    SS: list[str]
+    NS: list[str]
+    BS: list[bytes]
+    L: list["Value"]
+    M: dict[str, "Value"]
+
+
+Item = dict[str, Value]
+"""An item; empty if the table has no such item."""
+
+
+class Line(BaseModel, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64"):
+    """A line of a file: the table of an item, and the item as it was found there."""
 
     table: str
     current: Item
+
+
+class Restoration(Line):
+    """A line of a plan, with the item as it is in the copy."""
+
     copied: Item
+
+
+class Removal(Line):
+    """A line of `find`."""
+
+    remove: Literal[True]
+
+
+@app.command()
+def counter(stage: StageName) -> None:
+    """Raise the id counter above each id that can have been assigned; never lower a sound one."""
+    table, client = stage.outputs()["AnimalsTableName"], stage.client("dynamodb")
+    # Take the time from DynamoDB: this computer's clock may be wrong.
+    headers = client.describe_table(TableName=table)["ResponseMetadata"]["HTTPHeaders"]
+    age = parsedate_to_datetime(headers["date"]) - _BEGINNING
+    value = _IDS_PER_SECOND * int(age.total_seconds())
+    condition = "NOT attribute_type(#value, :n) OR #value < :value OR #value >= :end"
+    with suppress(client.exceptions.ConditionalCheckFailedException):
+        client.update_item(
+            TableName=table,
+            Key=_COUNTER,
+            UpdateExpression="SET #value = :value",
+            ConditionExpression=condition,
+            ExpressionAttributeNames={"#value": "value"},
+            ExpressionAttributeValues={
+                ":n": {"S": "N"},
+                ":value": {"N": str(value)},
+                ":end": {"N": str(10**_MAX_DIGITS)},
+            },
+        )
+    print(f"The counter is {value} or higher.")
 
 
 @app.command()
 def plan(stage: StageName, copy: str) -> None:
-    """Compare the table COPY with its original; write the differences to the file COPY/plan.jsonl.
+    """Compare the table COPY with its original; write the differences to files in the folder COPY.
 
-    Sometimes an item of the original was created after the copy was taken, but the copy has an
-    older item with the same id or Idempotency-Key. In that case, the id was assigned twice or the
-    key was used twice, and the newer item belongs to another client. Such a difference is written
-    to COPY/others.jsonl instead.
+    missing.jsonl: items that the original lacks. Restoring them overwrites nothing.
+
+    changed.jsonl: items that are different in the original.
+
+    others.jsonl: the original has an item that was created after the copy was made. So an id or an
+    Idempotency-Key was given twice, and the newer item belongs to another client.
+
+    revoked.jsonl: API keys that are revoked in the original.
+
+    The record of an Idempotency-Key waits until its animal is as in the copy: it is only counted.
     """
     outputs, client = stage.outputs(), stage.client("dynamodb")
     summary = client.describe_table(TableName=copy)["Table"].get("RestoreSummary", {})
@@ -73,187 +137,184 @@ def plan(stage: StageName, copy: str) -> None:
     if table not in outputs.values():
         raise StageError(f"{copy} is not a copy of a table of {stage.stack}")
     copied_at = summary["RestoreDateTime"]
-    print(f"{copy} is {table} as it was at {copied_at}.")
     key_names = ["hash"]
     if table == outputs["AnimalsTableName"]:
         key_names = ["pk", "id"]
-        _check_counter(client, table, copy, copied_at.timestamp())
-    folder = Path(copy)
-    if folder.exists():
+        _check_counter(stage, client, table, copy)
+    if Path(copy).exists():
         raise StageError(f"{copy} has an earlier plan; first: rm -r {copy}")
-    folder.mkdir(0o700)
-    paths = folder / "plan.jsonl", folder / "others.jsonl"
-    for path in paths:
-        path.touch(0o600)
     counts = Counter[str]()
-    with paths[0].open("w") as plan_file, paths[1].open("w") as others_file:
-        for difference in _differences(client, table, copy, key_names):
-            file = plan_file
-            category = "changed" if difference.current else "missing"
-            created_at = _creation_time(difference.current)
-            is_newer = created_at >= copied_at.timestamp()
-            if is_newer and created_at != _creation_time(difference.copied):
-                file, category = others_file, "another client's"
-            line = json.dumps(
-                difference._asdict(), default=lambda value: b64encode(value).decode()
-            )
-            print(line, file=file)
+    # The folder gets its name when the plan is complete. The folder of a failed plan is deleted.
+    with TemporaryDirectory(prefix=f"{copy}.", dir=".") as folder:
+        moment = copied_at.timestamp()
+        for category, line in _compare(client, table, copy, moment, key_names):
             counts[category] += 1
-            if counts[category] <= _PRINTED_EXAMPLES:
-                print(f"{category}: {line[:500]}")
-    print(f"{copy}: {counts.total()} items differ: {dict(counts)}")
+            if category not in _ONLY_COUNTED:
+                with Path(folder, f"{category}.jsonl").open("a") as file:
+                    print(line.model_dump_json(), file=file)
+        Path(folder).rename(copy)
+    print(f"{copy}, {table} as it was at {copied_at}: {dict(counts)}")
 
 
 @app.command()
 def apply(stage: StageName, file: Path) -> None:
-    """Restore each item in the plan FILE, unless the item has changed since `plan` ran."""
-    tables, client = {*stage.outputs().values()}, stage.client("dynamodb")
-    for _ in _read_plan(file, tables):
-        pass  # A damaged line raises an error before anything is written.
-    skipped = 0
-    # Restore the animals before the records of Idempotency-Keys that refer to them.
-    for is_record in (False, True):
-        for difference in _read_plan(file, tables):
-            if _is_idempotency_record(difference.copied) != is_record:
-                continue
-            if not _restore_item(client, *difference):
-                skipped += 1
-                print(f"skipped: {difference}"[:500])
-    copy = file.absolute().parent.name
-    print(f"When a new plan is empty: aws dynamodb delete-table --table-name {copy}")
-    if skipped:
-        raise StageError(
-            f"{skipped} items were skipped: they have changed since the plan, or are idempotency "
-            "records without their animal. Make a new plan, or decide about each item."
-        )
+    """Restore each item that FILE lists, unless the item has changed since `plan` ran."""
+    _change_items(stage, file, Restoration)
 
 
-def _check_counter(client: Any, table: str, copy: str, copied_at: float) -> None:
-    """Raise StageError, with a command to run, if the counter could assign an id twice."""
-    key = {"pk": {"S": "counter"}, "id": {"N": "0"}}
-    # Read the ids before the counter: if an animal is created in between, the counter is then newer
-    # than the ids, never older.
-    highest = max(_highest_id(client, name) for name in (table, copy))
-    counter = _read_number(_get_item(client, table, key), "value")
-    counter_in_copy = _read_number(_get_item(client, copy, key), "value")
-    print(
-        f"The counter is {counter}, in the copy {counter_in_copy}; the highest id is {highest}."
-    )
-    new_counter = max(counter, counter_in_copy, highest)
-    if counter < counter_in_copy:
-        # After the copy was taken, the service may have assigned ids that neither table has. Skip
-        # as many ids as the counter can have assigned since then.
-        new_counter += _IDS_PER_SECOND * int(time.time() - copied_at + 1)
-    if new_counter != counter:
-        # Replace NEW first, because the name of the table may contain this word, too.
-        command = _RAISE_COUNTER.replace("NEW", str(new_counter))
-        raise StageError(
-            "Ids may be assigned twice. Run this command, then plan again:"
-            + command.replace("TABLE", table)
-        )
+@app.command()
+def find(stage: StageName, created_by: str = "") -> None:
+    """List the animals that the service cannot read, or those that an API key (its id) added.
 
-
-def _highest_id(client: Any, table: str) -> int:
-    """Return the highest id of the animals in a table; ignore damaged ids."""
-    response = client.query(
+    There is one line for each animal. The command `remove` takes a file of such lines.
+    """
+    table, client = stage.outputs()["AnimalsTableName"], stage.client("dynamodb")
+    pages = client.get_paginator("query").paginate(
         TableName=table,
-        KeyConditionExpression="pk = :pk AND id < :end",
-        ExpressionAttributeValues={
-            ":pk": {"S": "pet"},
-            ":end": {"N": str(10**_MAX_DIGITS)},
-        },
-        ScanIndexForward=False,
-        Limit=1,
+        KeyConditionExpression="pk = :pet",
+        ExpressionAttributeValues={":pet": {"S": "pet"}},
         ConsistentRead=True,
     )
-    animal: Item = next(iter(response["Items"]), {})
-    return _read_number(animal, "id")
+    for page in pages:
+        time.sleep(_PAGE_SECONDS)
+        for animal in page["Items"]:
+            is_by_key = animal.get("createdBy") == {"S": created_by}
+            if is_by_key or not (created_by or _is_readable(animal)):
+                line = Removal(table=table, current=animal, remove=True)
+                print(line.model_dump_json())
 
 
-def _differences(
-    client: Any, table: str, copy: str, key_names: list[str]
-) -> Iterator[Difference]:
-    """Yield each item of a copy that is missing or different in its table.
+@app.command()
+def remove(stage: StageName, file: Path) -> None:
+    """Remove each animal that FILE lists, unless the animal has changed since `find` ran."""
+    _change_items(stage, file, Removal)
 
-    This leaves out the counter, expired records of Idempotency-Keys, and API keys that are revoked
-    in the table.
-    """
 
-    def compare(copied: Item) -> Difference:
+def _check_counter(stage: Stage, client: Any, table: str, copy: str) -> None:
+    """Raise StageError if the counter is below that of the copy, or no number."""
+    value, value_in_copy = (
+        _read_number(_get_item(client, name, _COUNTER), "value")
+        for name in (table, copy)
+    )
+    if value < value_in_copy:
+        raise StageError(
+            f"The counter is {value}, in the copy {value_in_copy}: ids may be assigned twice. "
+            f"Run: animal-store restore counter {stage.name}. Then plan again."
+        )
+
+
+def _compare(
+    client: Any, table: str, copy: str, copied_at: float, key_names: list[str]
+) -> Iterator[tuple[str, Restoration]]:
+    """Compare each item of a copy with its table; yield the item's category and its line."""
+
+    def compare(copied: Item) -> tuple[str, Restoration]:
         key = {name: copied[name] for name in key_names}
-        return Difference(table, _get_item(client, table, key), copied)
+        current = _get_item(client, table, key)
+        line = Restoration(table=table, current=current, copied=copied)
+        if current == copied or key == _COUNTER:
+            return "sound", line
+        if str(copied.get("pk", {}).get("S")).startswith("idempotency#"):
+            if _read_number(copied, "expires") <= time.time():
+                return "expired", line
+            created_id = str(_read_number(copied, "createdId"))
+            key = {"pk": {"S": "pet"}, "id": {"N": created_id}}
+            animal = _get_item(client, table, key)
+            if not animal or animal != _get_item(client, copy, key):
+                return "waiting", line
+        return _category(line, copied_at, is_key=key_names == ["hash"]), line
 
     pages = client.get_paginator("scan").paginate(TableName=copy, ConsistentRead=True)
-    with ThreadPoolExecutor(_READERS) as readers:
+    with ThreadPoolExecutor(_THREADS) as threads:
         for page in pages:
-            for difference in readers.map(compare, page["Items"]):
-                _, current, copied = difference
-                is_counter = copied.get("pk") == {"S": "counter"}
-                expires = _read_number(copied, "expires")
-                is_expired = _is_idempotency_record(copied) and expires <= time.time()
-                is_revoked = "hash" in key_names and "revoked" in current
-                if not (current == copied or is_counter or is_expired or is_revoked):
-                    yield difference
+            yield from threads.map(compare, page["Items"])
 
 
-def _get_item(client: Any, table: str, key: Item) -> Any:
-    """Read an item after a pause, which leaves half of a partition's capacity to the service."""
-    time.sleep(_PAUSE_SECONDS)
-    response = client.get_item(TableName=table, Key=key, ConsistentRead=True)
-    return response.get("Item", {})
+def _category(line: Restoration, copied_at: float, *, is_key: bool) -> str:
+    """Return which file of a plan a line belongs to."""
+    created_at = _read_number(line.current, "createdAt")
+    if copied_at <= created_at != _read_number(line.copied, "createdAt"):
+        return "others"
+    if is_key and "revoked" in line.current:
+        return "revoked"
+    return "changed" if line.current else "missing"
 
 
-def _read_plan(file: Path, tables: set[str]) -> Iterator[Difference]:
-    """Yield the lines of a plan; raise StageError for a line that cannot be applied."""
-    with file.open() as lines:
-        for line in lines:
-            try:
-                difference = Difference(**json.loads(line, object_hook=_decode_binary))
-            except (ValueError, TypeError):
-                raise StageError(f"not a line of a plan: {line[:500]}") from None
-            if difference.table not in tables:
-                raise StageError(f"{difference.table} is not a table of the stage")
-            yield difference
+def _change_items(stage: Stage, file: Path, kind: type[Line]) -> None:
+    """Restore or remove the items that a file lists; raise StageError if some are skipped."""
+    tables, client = {*stage.outputs().values()}, stage.client("dynamodb")
+    counts = Counter[bool]()
+    with file.open("rb") as texts, ThreadPoolExecutor(_THREADS) as threads:
+        for _ in _read_lines(texts, kind, tables):
+            pass  # A wrong line raises an error before anything is written.
+        texts.seek(0)
+        lines = _read_lines(texts, kind, tables)
+        # An interruption waits for at most 1,000 lines.
+        while some := [*islice(lines, 1_000)]:
+            for problem in threads.map(partial(_write, client), some):
+                counts[bool(problem)] += 1
+                if problem:
+                    print(f"skipped: {problem}"[:500])
+    summary = f"{counts[False]} lines are done, {counts[True]} are skipped."
+    if counts[True]:
+        raise StageError(summary)
+    print(summary)
 
 
-def _restore_item(client: Any, table: str, current: Item, copied: Item) -> bool:
-    """Restore an item unless it has changed since `plan` ran; return whether it is restored."""
-    if _is_idempotency_record(copied):
-        created_id = {"N": str(_read_number(copied, "createdId"))}
-        animal = _get_item(client, table, {"pk": {"S": "pet"}, "id": created_id})
-        # The service reads the clock twice: for the animal, and up to 1 s later for its idempotency
-        # record. If the two times differ by more, the record belongs to another creation.
-        if not 0 <= _creation_time(copied) - _creation_time(animal) <= 1:
-            return False
+def _read_lines(
+    texts: Iterable[bytes], kind: type[Line], tables: set[str]
+) -> Iterator[Line]:
+    """Yield a file's lines; raise StageError, with the line's number, for any other text."""
+    for number, text in enumerate(texts, 1):
+        try:
+            line = kind.model_validate_json(text)
+        except ValidationError as error:
+            raise StageError(f"line {number}: {error}") from None
+        if line.table not in tables:
+            raise StageError(f"line {number}: {line.table} is not of this stage")
+        yield line
+
+
+def _write(client: Any, line: Line) -> str:
+    """Restore or remove an item that is still as listed; return an error if DynamoDB refuses."""
+    time.sleep(_WRITE_SECONDS)
+    copied = line.copied if isinstance(line, Restoration) else {}
     names, values, conditions = {}, {}, []
-    # An expression may have at most 300 operators and 4 KB, so compare at most 120 attributes.
-    attributes = [*dict.fromkeys([*copied, "revoked", *current])][:120]
-    for number, name in enumerate(attributes):
+    # Compare the attributes that a repair may have added, too. An expression may have at most 300
+    # operators and 4 KB, so compare at most 120 attributes.
+    attributes = [*copied, *NewPet.__annotations__, "revoked", *line.current]
+    for number, name in enumerate([*dict.fromkeys(attributes)][:120]):
         names[f"#{number}"] = name
         conditions.append(f"attribute_not_exists(#{number})")
-        if name in current:
-            values[f":{number}"] = current[name]
+        if name in line.current:
+            values[f":{number}"] = line.current[name]
             conditions[-1] = f"#{number} = :{number}"
+    condition = {
+        "TableName": line.table,
+        "ConditionExpression": " AND ".join(conditions),
+        "ExpressionAttributeNames": names,
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        **({"ExpressionAttributeValues": values} if values else {}),
+    }
     try:
-        client.put_item(
-            TableName=table,
-            Item=copied,
-            ConditionExpression=" AND ".join(conditions),
-            ExpressionAttributeNames=names,
-            ReturnValuesOnConditionCheckFailure="ALL_OLD",
-            **({"ExpressionAttributeValues": values} if values else {}),
-        )
-    except client.exceptions.ConditionalCheckFailedException as error:
-        # Another `apply`, or a first attempt whose response was lost, may have restored the item.
-        return bool(error.response.get("Item") == copied)
-    return True
+        if isinstance(line, Removal):
+            key = {name: line.current.get(name, {}) for name in ("pk", "id")}
+            client.delete_item(Key=key, **condition)
+        else:
+            client.put_item(Item=copied, **condition)
+    except ClientError as error:
+        code, item = error.response["Error"]["Code"], error.response.get("Item", {})
+        # Another command, or a first attempt whose response was lost, may have changed the item.
+        if code != "ConditionalCheckFailedException" or item != copied:
+            return f"{error}: {line!r}"
+    return ""
 
 
-def _creation_time(item: Item) -> int:
-    """Return when an item was created, in seconds since 1970; 0 or less if the time is unknown."""
-    if _is_idempotency_record(item):
-        return _read_number(item, "expires") - _RECORD_SECONDS
-    return _read_number(item, "createdAt")
+def _get_item(client: Any, table: str, key: Any) -> Any:
+    """Read an item after a pause; return an empty item if the table has none with this key."""
+    time.sleep(_READ_SECONDS)
+    response = client.get_item(TableName=table, Key=key, ConsistentRead=True)
+    return response.get("Item", {})
 
 
 def _read_number(item: Item, name: str) -> int:
@@ -262,10 +323,10 @@ def _read_number(item: Item, name: str) -> int:
     return int(text) if text.isdecimal() and len(text) <= _MAX_DIGITS else 0
 
 
-def _is_idempotency_record(item: Item) -> bool:
-    return str(item.get("pk", {}).get("S")).startswith("idempotency#")
-
-
-def _decode_binary(value: dict[str, Any]) -> dict[str, Any]:
-    """Decode a binary value; a plan contains such values in Base64."""
-    return {"B": b64decode(value["B"])} if isinstance(value.get("B"), str) else value
+def _is_readable(animal: Item) -> bool:
+    """Return whether the service can read an animal."""
+    try:
+        _PET.validate({"Item": animal})
+    except ValidationError:
+        return False
+    return True

@@ -1,32 +1,40 @@
-"""Plans of repairs, and what they restore."""
+"""Repairs of a stage's tables: what they list, restore and remove."""
 
-import json
-import shlex
-from contextlib import suppress
 from datetime import UTC, datetime
-from decimal import Decimal
 from functools import cache
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 from unittest.mock import Mock, patch
 
 import pytest
-from botocore.exceptions import ClientError
 
-from ops.restore import apply, plan
+from ops.restore import apply, counter, find, plan, remove
 from ops.stage import Stage, StageError
 from tests.support.aws import SESSION, Account
 
-COPIED_AT = 1_000_000
+COPIED_AT = 1_800_000_000  # 15 January 2027, 08:00 UTC
+# DynamoDB's clock is 50 s ahead of this computer's.
+DATE = {"HTTPHeaders": {"date": "Fri, 15 Jan 2027 08:01:00 GMT"}}
+RAISED = 32_774_460_000  # 1,000 for each second from the beginning of 2026 to DATE
 COUNTER: dict[str, Any] = {"pk": "counter", "id": 0, "value": 5}
-RECORD_OF_MIA = {"pk": "idempotency#a", "id": 0, "createdId": 1, "expires": 1_086_406}
-# The clock of the function that created Mia, and a second later her record, was 5 s fast.
-MIA: dict[str, Any] = {"pk": "pet", "id": 1, "name": "Mia", "createdAt": 1_000_005}
-DAMAGED_MIA = MIA | {"createdAt": 1, "hash": [b"\xfe"], "revoked": 1}
-# Another client's items: after the copy, the id and the key were assigned again.
-ZOE_WITH_MIAS_ID = MIA | {"name": "Zoe", "createdAt": 1_000_000}
-RECORD_OF_ZOE_WITH_MIAS_KEY = RECORD_OF_MIA | {"expires": 1_086_400}
-PLAN, OTHERS_PLAN = Path("copy/plan.jsonl"), Path("copy/others.jsonl")
+RECORD_OF_MIA = {
+    "pk": "idempotency#a",
+    "id": 0,
+    "createdId": 1,
+    "expires": COPIED_AT + 60,
+}
+MIA: dict[str, Any] = {
+    "pk": "pet",
+    "id": 1,
+    "name": "Mia",
+    "categoryId": 1,
+    "createdAt": COPIED_AT - 5,
+}
+# Another client's animal: after the copy was made, the id was assigned again.
+ZOE_WITH_MIAS_ID = MIA | {"name": "Zoe", "createdAt": COPIED_AT}
+MISSING, CHANGED = Path("copy/missing.jsonl"), Path("copy/changed.jsonl")
+FOUND = Path("found.jsonl")
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +67,10 @@ def make_copy(account: Account, table: str, *items: dict[str, Any]) -> None:
     )
     moment = datetime.fromtimestamp(COPIED_AT, UTC)
     summary = {"SourceTableArn": f"table/{table}", "RestoreDateTime": moment}
-    account.answers["DescribeTable"] = {"Table": {"RestoreSummary": summary}}
+    account.answers["DescribeTable"] = {
+        "Table": {"RestoreSummary": summary},
+        "ResponseMetadata": DATE,
+    }
     put("copy", *items)
 
 
@@ -70,158 +81,112 @@ def stage(deployed: Account) -> Stage:
     return deployed.stage
 
 
-def test_plan_lists_and_prints_each_item_that_is_missing_from_the_table(
+def test_missing_animal_and_then_its_record_are_restored(
     stage: Stage, clock: Mock, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    put("animals", COUNTER | {"value": 6}, RECORD_OF_MIA)
+    put("animals", COUNTER)
 
     plan(stage, "copy")
-
-    assert PLAN.read_text() == (
-        '{"table": "animals", "current": {}, "copied": {"pk": {"S": "pet"}, '
-        '"id": {"N": "1"}, "name": {"S": "Mia"}, "createdAt": {"N": "1000005"}}}\n'
+    assert MISSING.read_text() == (
+        '{"table":"animals","current":{},"copied":{"pk":{"S":"pet"},"id":{"N":"1"},'
+        '"name":{"S":"Mia"},"categoryId":{"N":"1"},"createdAt":{"N":"1799999995"}}}\n'
     )
-    assert PLAN.stat().st_mode & 0o777 == 0o600
+    assert MISSING.parent.stat().st_mode & 0o777 == 0o700
     printed = capsys.readouterr().out
-    assert "The counter is 6, in the copy 5; the highest id is 1.\n" in printed
-    assert f"missing: {PLAN.read_text()}" in printed
-    assert printed.endswith("copy: 1 items differ: {'missing': 1}\n")
-    # Ten readers together make half of the 3,000 reads a second that a partition serves.
+    assert printed == (
+        "copy, animals as it was at 2027-01-15 08:00:00+00:00: "
+        "{'sound': 1, 'waiting': 1, 'missing': 1}\n"
+    )
+    # Ten threads together make half of the 3,000 reads a second that a partition serves.
     clock.sleep.assert_called_with(10 / 1500)
 
+    apply(stage, MISSING)
+    rmtree("copy")
+    plan(stage, "copy")
+    apply(stage, MISSING)
+    assert items("animals") == [COUNTER, RECORD_OF_MIA, MIA]
 
-@pytest.mark.parametrize("mia_created_at", [1_000_005, 1_000_006])
-def test_changed_animal_and_its_missing_idempotency_record_are_restored(
-    stage: Stage, capsys: pytest.CaptureFixture[str], mia_created_at: int
-) -> None:
-    mia = MIA | {"createdAt": mia_created_at}
+
+def test_changed_animal_is_restored(stage: Stage) -> None:
+    mia = MIA | {"sizes": {b"\xfe"}, "tags": {"a"}}
+    damage = {"revoked": 1, "createdAt": 1, "hash": [b"\xfe"], "sizes": {b"\xff"}}
+    damage |= {f"attribute {number}": number for number in range(400)}
     put("copy", mia)
-    put("animals", COUNTER, DAMAGED_MIA)
+    put("animals", COUNTER, RECORD_OF_MIA, MIA | damage)
     plan(stage, "copy")
 
-    apply(stage, PLAN)
-    apply(stage, PLAN)
+    client = stage.client("dynamodb")
+    with patch.object(client, "put_item", wraps=client.put_item) as put_item:
+        apply(stage, CHANGED)
+        apply(stage, CHANGED)
 
     assert items("animals") == [COUNTER, RECORD_OF_MIA, mia]
-    assert "aws dynamodb delete-table --table-name copy\n" in capsys.readouterr().out
-
-
-def test_items_that_changed_after_the_plan_was_made_are_skipped(stage: Stage) -> None:
-    put("animals", COUNTER, RECORD_OF_MIA | {"name": "damaged"})
-    plan(stage, "copy")
-    later = [COUNTER, RECORD_OF_MIA | {"name": "changed"}, MIA | {"name": "Zoe"}]
-    put("animals", *later)
-
-    with pytest.raises(StageError, match="2 items were skipped"):
-        apply(stage, PLAN)
-
-    assert items("animals") == later
-
-
-@pytest.mark.parametrize("zoe_created_at", [1_000_004, 1_000_007])
-def test_idempotency_record_is_skipped_if_its_id_now_belongs_to_another_animal(
-    stage: Stage, zoe_created_at: int
-) -> None:
-    zoe = ZOE_WITH_MIAS_ID | {"createdAt": zoe_created_at}
-    put("animals", COUNTER, zoe)
-    plan(stage, "copy")
-
-    with pytest.raises(StageError, match="1 items were skipped"):
-        apply(stage, PLAN)
-
-    assert items("animals") == [COUNTER, zoe]
-
-
-def test_item_with_400_damaged_attributes_is_restored_within_dynamodbs_limit(
-    stage: Stage,
-) -> None:
-    damaged = MIA | {f"attribute {number}": number for number in range(400)}
-    put("animals", COUNTER, RECORD_OF_MIA, damaged)
-    plan(stage, "copy")
-    client = stage.client("dynamodb")
-
-    with patch.object(client, "put_item", wraps=client.put_item) as put_item:
-        apply(stage, PLAN)
-
-    assert items("animals") == [COUNTER, RECORD_OF_MIA, MIA]
     # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
     assert len(put_item.call_args.kwargs["ConditionExpression"]) <= 4096
 
 
-def test_repairs_that_overwrite_another_clients_items_go_into_a_separate_plan(
-    stage: Stage,
-) -> None:
-    put("animals", COUNTER, RECORD_OF_ZOE_WITH_MIAS_KEY, ZOE_WITH_MIAS_ID)
+def test_another_clients_animal_is_in_a_file_of_its_own(stage: Stage) -> None:
+    put("animals", COUNTER, ZOE_WITH_MIAS_ID)
+
     plan(stage, "copy")
+    (others,) = Path("copy").iterdir()  # the record waits
+    assert others.name == "others.jsonl"
 
-    apply(stage, PLAN)
-    assert items("animals") == [COUNTER, RECORD_OF_ZOE_WITH_MIAS_KEY, ZOE_WITH_MIAS_ID]
-
-    apply(stage, OTHERS_PLAN)
-    assert items("animals") == [COUNTER, RECORD_OF_MIA, MIA]
+    apply(stage, others)
+    assert items("animals") == [COUNTER, MIA]
 
 
-def test_plan_leaves_out_expired_idempotency_records(stage: Stage, clock: Mock) -> None:
+def test_plan_leaves_out_an_expired_record(stage: Stage, clock: Mock) -> None:
     put("animals", COUNTER, MIA)
-    clock.time.return_value = 1_086_406
-
+    clock.time.return_value = COPIED_AT + 60
     plan(stage, "copy")
+    assert not MISSING.exists()
 
-    assert PLAN.read_text() == ""
 
-
-def test_repair_does_not_undo_the_revocation_of_an_api_key(
-    deployed: Account,
-) -> None:
+def test_revocation_of_a_key_is_not_undone(deployed: Account) -> None:
     make_copy(deployed, "keys", {"hash": "a"}, {"hash": "b"})
-    revoked_a = {"hash": "a", "revoked": 1}
-    damaged_b = {"hash": "b", "pk": 1}
-    revoked_b = damaged_b | {"revoked": 1}
-    put("keys", revoked_a, damaged_b)
+    revoked_a, changed_b = {"hash": "a", "revoked": 1}, {"hash": "b", "label": 1}
+    put("keys", revoked_a, changed_b)
     plan(deployed.stage, "copy")
-    put("keys", revoked_b)
+    put("keys", changed_b | {"revoked": 1})
 
-    with pytest.raises(StageError, match="1 items were skipped"):
-        apply(deployed.stage, PLAN)
-
-    _key_of_the_check, *keys = items("keys")
-    assert keys == [revoked_a, revoked_b]
+    with pytest.raises(StageError, match="0 lines are done, 1 are skipped"):
+        apply(deployed.stage, CHANGED)
+    assert '{"hash":{"S":"a"},"revoked"' in Path("copy/revoked.jsonl").read_text()
 
 
 @pytest.mark.parametrize(
-    ("value_in_copy", "value_before_plan", "value_after_plan", "expected"),
+    ("value", "expected"),
     [
-        (5, 5, 5, 17),  # below the highest id
-        # Damaged, or below the copy's: skip 1,000 ids for each of the 11 s since the copy.
-        (5, Decimal("4.5"), 5, 11_017),
-        (5, "five", "five", 11_017),
-        (5, 10**12, 10**12 + 1, 11_017),
-        (30, 5, 5, 11_030),
-        (5, 0, 20_000, 20_000),  # the service has raised it meanwhile
+        (5, RAISED),
+        ("five", RAISED),
+        (10**12, RAISED),
+        (RAISED + 1, RAISED + 1),
     ],
 )
-def test_printed_aws_command_raises_the_id_counter_and_never_lowers_it(
-    stage: Stage,
-    value_in_copy: int,
-    value_before_plan: Any,
-    value_after_plan: Any,
-    expected: int,
+def test_counter_is_raised_by_dynamodbs_clock_and_never_lowered(
+    stage: Stage, value: Any, expected: int
 ) -> None:
-    put("copy", COUNTER | {"value": value_in_copy})
-    damaged_id = 10**12
-    put("animals", MIA, MIA | {"id": 17}, MIA | {"id": damaged_id})
-    put("animals", COUNTER | {"value": value_before_plan})
-    with pytest.raises(StageError) as error:
+    put("animals", COUNTER | {"value": value})
+    counter(stage)
+    assert items("animals") == [COUNTER | {"value": expected}]
+
+
+@pytest.mark.parametrize("value", [4, "five"])
+def test_plan_is_refused_while_the_counter_is_wrong(stage: Stage, value: Any) -> None:
+    put("animals", COUNTER | {"value": value})
+    with pytest.raises(StageError, match="animal-store restore counter production"):
         plan(stage, "copy")
-    put("animals", COUNTER | {"value": value_after_plan})
 
-    *command, parameters = shlex.split(str(error.value).partition("\naws ")[2])
-    assert command == ["dynamodb", "update-item", "--cli-input-json"]
-    with suppress(ClientError):
-        stage.client("dynamodb").update_item(**json.loads(parameters))
 
-    assert COUNTER | {"value": expected} in items("animals")
-    plan(stage, "copy")
+def test_failed_plan_leaves_nothing(stage: Stage) -> None:
+    put("animals", COUNTER)
+    with (
+        patch("ops.restore._category", side_effect=KeyError),
+        pytest.raises(KeyError),
+    ):
+        plan(stage, "copy")
+    assert [*Path.cwd().glob("copy*")] == []
 
 
 def test_existing_plan_is_not_overwritten(stage: Stage) -> None:
@@ -238,17 +203,76 @@ def test_plan_from_a_table_that_is_not_a_copy_is_refused(deployed: Account) -> N
 
 
 @pytest.mark.parametrize(
-    "line", ['{"table": "others", "current": {}, "copied": {}}', '{"table": "anim']
+    "line",
+    [
+        b'{"table": "others", "current": {}, "copied": {}}',
+        b'{"table": "animals", "current": null, "copied": {}}',
+        b'{"table": "animals", "current": {}, "remove": true}',
+        b"null",
+        b"",
+        '{"table": "animals", "current": {}, "copied": {}}'.encode("utf-16"),
+    ],
 )
-def test_plan_with_an_invalid_line_is_refused_before_anything_is_written(
-    stage: Stage, line: str
+def test_file_with_a_wrong_line_is_refused_as_a_whole(
+    stage: Stage, line: bytes
 ) -> None:
     put("animals", COUNTER)
     plan(stage, "copy")
-    with PLAN.open("a") as file:
-        file.write(line)
+    with MISSING.open("ab") as file:
+        file.write(line + b"\n")
 
-    with pytest.raises(StageError):
-        apply(stage, PLAN)
+    with pytest.raises(StageError, match="line 2: "):
+        apply(stage, MISSING)
 
     assert items("animals") == [COUNTER]
+
+
+def test_lines_that_dynamodb_refuses_are_skipped(stage: Stage) -> None:
+    put("animals", COUNTER)
+    plan(stage, "copy")
+    line = '{"table": "animals", "current": {}, "copied": {}}\n'
+    MISSING.write_text(line + MISSING.read_text())
+
+    with pytest.raises(StageError, match="1 lines are done, 1 are skipped"):
+        apply(stage, MISSING)
+    assert items("animals") == [COUNTER, MIA]
+
+    put("animals", ZOE_WITH_MIAS_ID)
+    with pytest.raises(StageError, match="0 lines are done, 2 are skipped"):
+        apply(stage, MISSING)
+    assert items("animals") == [COUNTER, ZOE_WITH_MIAS_ID]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "created_by"),
+    [
+        ({"name": {b"\xfe"}}, ""),
+        ({"categoryId": "x"}, ""),
+        ({"createdBy": "thief"}, "thief"),
+    ],
+)
+def test_found_animal_is_removed(
+    stage: Stage,
+    capsys: pytest.CaptureFixture[str],
+    attributes: dict[str, Any],
+    created_by: str,
+) -> None:
+    put("animals", COUNTER, MIA, MIA | {"id": 2} | attributes)
+
+    find(stage, created_by)
+    FOUND.write_text(capsys.readouterr().out)
+    remove(stage, FOUND)
+    remove(stage, FOUND)
+
+    assert items("animals") == [COUNTER, MIA]
+
+
+def test_animal_that_was_repaired_meanwhile_is_not_removed(stage: Stage) -> None:
+    put("animals", MIA)
+    found = '{"pk": {"S": "pet"}, "id": {"N": "1"}, "name": {"S": "Mia"}}'
+    FOUND.write_text(f'{{"table": "animals", "current": {found}, "remove": true}}\n')
+
+    with pytest.raises(StageError, match="0 lines are done, 1 are skipped"):
+        remove(stage, FOUND)
+
+    assert items("animals") == [MIA]

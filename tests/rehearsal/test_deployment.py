@@ -174,8 +174,9 @@ def test_repair_restores_an_animal_under_load(
         dynamodb.delete_item(TableName=table, Key=key)
         with ThreadPoolExecutor(8) as pool:
             created = pool.map(lambda _: client.create("Mia", 12), range(100))
+            restore.counter(stage)
             restore.plan(stage, copy)
-            restore.apply(stage, Path(copy, "plan.jsonl"))
+            restore.apply(stage, Path(copy, "missing.jsonl"))
         assert {damaged, *created} <= {*client.pets()}
     dynamodb.delete_table(TableName=copy)
 
