@@ -42,11 +42,29 @@ def statements(name: str) -> list[dict[str, Any]]:
         result += policy.get("PolicyDocument", {}).get("Statement", [])
     if name == "ArtifactBucketPolicy":
         # The program does not evaluate bucket policies, so add this policy's refusals to a role
-        # that may do all.
+        # that may do everything in S3.
         for statement in result:
             statement.pop("Principal", None)
-        result.append({"Effect": "Allow", "Action": "*", "Resource": "*"})
+        result.append({"Effect": "Allow", "Action": "s3:*", "Resource": "*"})
     return result
+
+
+def as_list(value: str | list[str]) -> list[str]:
+    """Return the elements of a policy's member, which may be one text."""
+    return [value] if isinstance(value, str) else value
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_role_has_no_other_service_or_wide_action(name: str) -> None:
+    wide: dict[str, set[str]] = {}
+    for statement in statements(name):
+        on_any_resource = "*" in as_list(statement["Resource"])
+        for action in as_list(statement["Action"]):
+            service, _, operation = action.partition(":")
+            wide_actions = wide.setdefault(service, set())
+            if "*" in operation or on_any_resource:
+                wide_actions.add(operation)
+    assert {each: sorted(wide[each]) for each in sorted(wide)} == TABLES[name]["wide"]
 
 
 def expected_requests(name: str) -> list[dict[str, Any]]:
@@ -80,7 +98,14 @@ def evaluated_tables() -> Any:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_each_action_is_allowed_or_denied_as_permissions_yaml_says(name: str) -> None:
+def test_actions_are_allowed_or_denied(name: str) -> None:
     requests = evaluated_tables()[name]["requests"]
     for request, expected in zip(requests, expected_requests(name), strict=True):
         assert request == expected, f"tests/ops/permissions.yaml says {expected}"
+
+
+def test_every_resource_is_used() -> None:
+    used: set[str] = set()
+    for table in TABLES.values():
+        used |= table["may"].keys() | table["may not"].keys()
+    assert used == EXPECTED_PERMISSIONS["resources"].keys()
