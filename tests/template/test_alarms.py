@@ -37,7 +37,7 @@ for operation in openapi.OPERATIONS:
 
 
 @pytest.mark.parametrize("name", EXPECTED_ALARMS_AND_FILTERS)
-def test_alarm_or_metric_filter_has_the_properties_in_alarms_yaml(name: str) -> None:
+def test_alarm_or_filter_has_its_properties(name: str) -> None:
     assert name in RESOURCES, f"template.yaml lacks {name}: copy an operation's block"
     properties = dict(RESOURCES[name])
     for text in ("AlarmDescription", "AlarmRule", "FilterPattern"):
@@ -47,17 +47,17 @@ def test_alarm_or_metric_filter_has_the_properties_in_alarms_yaml(name: str) -> 
 
 
 @pytest.mark.parametrize("alarm", ["ObjectiveAlarm", "HeartbeatAlarm"])
-def test_composite_alarm_combines_the_alarms_of_all_operations(alarm: str) -> None:
+def test_composite_alarm_combines_all_operations(alarm: str) -> None:
     """Add an operation to the rule in openapi.yaml's order."""
     parts = [read_rows(each)["Composite"][alarm] for each in openapi.OPERATIONS]
     assert RESOURCES[alarm]["AlarmRule"] == " OR ".join(parts)
 
 
-def test_alarms_yaml_lists_exactly_the_alarms_and_filters_of_the_template() -> None:
+def test_alarms_yaml_lists_every_alarm_and_filter() -> None:
     assert RESOURCES.keys() == EXPECTED_ALARMS_AND_FILTERS.keys()
 
 
-def test_runbook_has_a_section_for_each_alarm_that_sends_mail() -> None:
+def test_runbook_has_a_section_for_each_mailing_alarm() -> None:
     runbook = (ROOT / "docs/runbook.md").read_text()
     for name, row in EXPECTED_ALARMS_AND_FILTERS.items():
         if "AlarmActions" in row:
@@ -76,7 +76,7 @@ def matches(pattern: str, line: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("case", ACCESS_LOG["cases"])
-def test_access_log_line_is_counted_by_the_expected_metric_filters(case: str) -> None:
+def test_access_log_line_is_counted_by_these_filters(case: str) -> None:
     expected, members = ACCESS_LOG["cases"][case]
     line = ACCESS_LOG["line"] | members
 
@@ -87,7 +87,7 @@ def test_access_log_line_is_counted_by_the_expected_metric_filters(case: str) ->
     assert counting_filters == expected
 
 
-def test_sample_log_line_has_the_same_fields_as_the_access_log_format() -> None:
+def test_sample_log_line_has_the_fields_of_the_format() -> None:
     api = STACK["Resources"]["Api"]["Properties"]
     numbers = re.sub(r":(\$[\w.]+)", r":0", api["AccessLogSetting"]["Format"])
     assert json.loads(numbers).keys() == ACCESS_LOG["line"].keys()
