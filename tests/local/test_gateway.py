@@ -153,7 +153,7 @@ def test_unsupported_intrinsic_function_is_refused(
         (SystemExit, "\nSystemExit\n"),
     ],
 )
-def test_failing_function_is_logged_and_gets_502(
+def test_failing_function_is_logged_and_gets_503(
     gateway: Gateway,
     capsys: pytest.CaptureFixture[str],
     error: Any,
@@ -163,8 +163,9 @@ def test_failing_function_is_logged_and_gets_502(
 
     response = get(gateway, "/v1/pets/1")
 
-    assert response.status_code == 502
-    assert response.json()["code"] == "internal_error"
+    assert response.status_code == 503
+    assert response.headers["Retry-After"] == "1"
+    assert response.json()["code"] == "service_unavailable"
     log = capsys.readouterr().err
     assert log.startswith(response.headers["x-amzn-RequestId"])
     assert expected_log in log

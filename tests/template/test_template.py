@@ -28,9 +28,7 @@ SAFEGUARDS = yaml.safe_load((ROOT / "tests/template/safeguards.yaml").read_text(
 
 
 @pytest.mark.parametrize("name_or_type", SAFEGUARDS)
-def test_resource_has_the_properties_listed_in_safeguards_yaml(
-    name_or_type: str,
-) -> None:
+def test_resource_has_its_safeguards(name_or_type: str) -> None:
     resources = []
     for stack in (PRODUCTION, STAGING):
         for name, resource in stack["Resources"].items():
@@ -42,14 +40,12 @@ def test_resource_has_the_properties_listed_in_safeguards_yaml(
             assert resource.get(member) == value
 
 
-def test_plain_sam_deploy_has_the_parameters_of_staging_and_creates_a_logging_role() -> (
-    None
-):
+def test_plain_sam_deploy_makes_staging_with_a_logging_role() -> None:
     role = {"ApiGatewayLoggingRole": "true"}
     assert parameters("default") == parameters("staging") | role
 
 
-def test_plain_sam_deploy_sets_the_logging_role_before_it_creates_the_api() -> None:
+def test_plain_sam_deploy_sets_logging_role_before_api() -> None:
     resources = read_stage("default")["Resources"]
     account = resources["ApiGatewayAccount"]
     assert account["Properties"] == {"CloudWatchRoleArn": "LoggingRole.Arn"}
@@ -58,7 +54,7 @@ def test_plain_sam_deploy_sets_the_logging_role_before_it_creates_the_api() -> N
     assert "After: !If [HasApiGatewayLoggingRole, !Ref ApiGatewayAccount," in TEXT
 
 
-def test_functions_time_out_before_api_gateway_and_are_deployed_with_a_canary() -> None:
+def test_functions_time_out_first_and_have_a_canary() -> None:
     functions = PRODUCTION["Globals"]["Function"]
     assert functions["Timeout"] < 29
     assert functions["DeploymentPreference"] == {
@@ -68,13 +64,22 @@ def test_functions_time_out_before_api_gateway_and_are_deployed_with_a_canary() 
     }
 
 
-def test_production_without_an_alarm_email_is_refused() -> None:
-    rule = PRODUCTION["Rules"]["ProductionNeedsAlarmEmail"]
-    assert rule["RuleCondition"] is True
-    assert rule["Assertions"][0]["Assert"] is False
+@pytest.mark.parametrize("rule", PRODUCTION["Rules"])
+def test_wrong_parameters_are_refused(rule: str) -> None:
+    wrong = {
+        "DomainNeedsCertificate": {"DomainName": "api.example.com"},
+        "ProductionNeedsAlarmEmail": {"AlarmEmail": ""},
+        "PlainSamLeavesThePipelinesStackAlone": {
+            "ApiGatewayLoggingRole": "true",
+            "PermissionsBoundary": "boundary",
+        },
+    }
+    checked = read_stage(CertificateArn="", **wrong[rule])["Rules"][rule]
+    assert checked["RuleCondition"] is True
+    assert checked["Assertions"][0]["Assert"] is False
 
 
-def test_both_stages_let_sam_overwrite_files_that_it_uploaded_before() -> None:
+def test_sam_overwrites_its_uploads_in_both_stages() -> None:
     assert (ROOT / "samconfig.toml").read_text().count("\nforce_upload = true\n") == 2
 
 
@@ -86,9 +91,10 @@ def test_both_stages_let_sam_overwrite_files_that_it_uploaded_before() -> None:
         "Lambda::Url",
         "HttpApi",
         "Auth:",
-        "DefinitionBody",
         "DefinitionUri",
+        "AWS::Events::Rule",
         "AWS::Lambda::Permission",
+        "AWS::Scheduler",
         "AWS::SNS::TopicPolicy",
         # test_roles.py reads only roles
         "AWS::IAM::Policy",
@@ -97,8 +103,63 @@ def test_both_stages_let_sam_overwrite_files_that_it_uploaded_before() -> None:
         "ApplicationLogLevel",
     ],
 )
-def test_template_has_no_setting_that_would_undo_a_safeguard(setting: str) -> None:
+def test_setting_that_undoes_a_safeguard_is_absent(setting: str) -> None:
     assert setting not in TEXT
+
+
+def test_only_unknown_routes_are_answered_without_a_function() -> None:
+    """The response is that of the path / (MISSING_AUTHENTICATION_TOKEN), with its headers."""
+    not_found = API["GatewayResponses"]["MISSING_AUTHENTICATION_TOKEN"]
+    ((path, methods),) = API["DefinitionBody"]["paths"].items()
+    ((method, route),) = methods.items()
+
+    assert (path, method) == ("/{proxy+}", "x-amazon-apigateway-any-method")
+    # API Gateway refuses the template if the response does not declare a header that is set.
+    assert [*route["responses"]["404"]["headers"]] == [
+        "Cache-Control",
+        "X-Content-Type-Options",
+    ]
+    assert route["x-amazon-apigateway-integration"] == {
+        "type": "mock",
+        "requestTemplates": {"application/json": '{"statusCode": 404}'},
+        "passthroughBehavior": "never",
+        "contentHandling": "CONVERT_TO_TEXT",
+        "responses": {
+            "default": {
+                "statusCode": "404",
+                "contentHandling": "CONVERT_TO_TEXT",
+                "responseParameters": {
+                    "method.response.header.Cache-Control": "'no-store'",
+                    "method.response.header.X-Content-Type-Options": "'nosniff'",
+                },
+                "responseTemplates": not_found["ResponseTemplates"],
+            }
+        },
+    }
+
+
+def test_each_role_is_assumed_by_one_service() -> None:
+    """The services of the functions' roles may do what unit/test_roles.py compares."""
+    policies = "arn:AWS::Partition:iam::aws:policy/service-role"
+    logging = f"{policies}/AmazonAPIGatewayPushToCloudWatchLogs"
+    expected = {
+        "LoggingRole": ("apigateway.amazonaws.com", [logging]),
+        "CodeDeployRole": (
+            "codedeploy.amazonaws.com",
+            [f"{policies}/AWSCodeDeployRoleForLambdaLimited"],
+        ),
+    }
+    for operation in openapi.OPERATIONS:
+        expected[f"{operation.block}Role"] = ("lambda.amazonaws.com", [])
+    roles = {}
+    for name, resource in read_stage("default")["Resources"].items():
+        if resource["Type"] == "AWS::IAM::Role":
+            role = resource["Properties"]
+            (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
+            managed_policies = role.get("ManagedPolicyArns", [])
+            roles[name] = (trust["Principal"]["Service"], managed_policies)
+            assert ("Policies" in role) == (not managed_policies)
+    assert roles == expected
 
 
 def test_access_log_has_no_field_that_may_contain_an_api_key() -> None:
@@ -115,6 +176,7 @@ def test_operation_has_its_own_resources_and_alarms(
     assert function["Role"] == f"{name}Role.Arn"
     assert function["LoggingConfig"] == {"LogGroup": f"{name}LogGroup"}
     assert function["DeploymentPreference"] == {"Alarms": [f"{name}DeploymentAlarm"]}
+    assert [*function["Events"]] == ["Api", "Heartbeat"]
     assert f"{name}LogGroup" in str(PRODUCTION["Outputs"]["LogGroups"])
     assert f"{name}Function:live" in str(PRODUCTION["Resources"]["Dashboard"])
     # In production, a composite alarm sends the mail: test_alarms.py.
@@ -122,7 +184,7 @@ def test_operation_has_its_own_resources_and_alarms(
     assert alarm["AlarmActions"] == alarm["OKActions"] == ["AlarmTopic"]
 
 
-def test_version_description_names_every_parameter_that_functions_use() -> None:
+def test_version_description_names_the_functions_parameters() -> None:
     """A changed description makes a new version, which `live` then leads to."""
     settings = dict(TEMPLATE["Globals"]["Function"])
     del settings["DeploymentPreference"], settings["ReservedConcurrentExecutions"]
@@ -138,7 +200,7 @@ def test_version_description_names_every_parameter_that_functions_use() -> None:
 
 
 @pytest.mark.parametrize("error_type", API["GatewayResponses"])
-def test_gateway_response_has_the_error_format_of_openapi_yaml(error_type: str) -> None:
+def test_gateway_response_is_an_error_of_openapi_yaml(error_type: str) -> None:
     response = API["GatewayResponses"][error_type]
     text = response["ResponseTemplates"]["application/json"]
     headers = {"Content-Type": "application/json"}
@@ -153,7 +215,7 @@ def test_gateway_response_has_the_error_format_of_openapi_yaml(error_type: str) 
     assert response.get("StatusCode") == own_status
 
 
-def test_firewall_applies_rate_limits_before_it_allows_an_api_key() -> None:
+def test_firewall_applies_rate_limits_before_it_allows_a_key() -> None:
     per_address, per_key, allowed = FIREWALL["Rules"]
     assert [rule["Priority"] for rule in FIREWALL["Rules"]] == [0, 1, 2]
     # However often the scheme's case and spaces change, it is one key.
@@ -165,7 +227,7 @@ def test_firewall_applies_rate_limits_before_it_allows_an_api_key() -> None:
     assert per_address["Action"] == per_key["Action"]
 
 
-def test_firewall_answers_429_when_a_rate_limit_is_exceeded() -> None:
+def test_firewall_answers_429_above_a_rate_limit() -> None:
     response = FIREWALL["Rules"][0]["Action"]["Block"]["CustomResponse"]
     assert response == {
         "ResponseCode": 429,

@@ -71,7 +71,7 @@ def granted_rights(function: str) -> Rights:
 
 
 @pytest.mark.parametrize("function", TEMPLATE.functions)
-def test_function_role_allows_exactly_the_aws_calls_that_the_function_makes(
+def test_role_allows_exactly_the_calls_of_its_function(
     function: str, store: FaultyStore
 ) -> None:
     pet = {}
@@ -102,7 +102,7 @@ def test_function_role_allows_exactly_the_aws_calls_that_the_function_makes(
 
 
 @pytest.mark.parametrize("function", TEMPLATE.functions)
-def test_permissions_boundary_allows_every_action_of_each_function_role(
+def test_boundary_allows_every_action_of_the_role(
     function: str,
 ) -> None:
     stack = read_stack("ops/bootstrap.yaml", Stage="production")
@@ -117,7 +117,7 @@ def test_permissions_boundary_allows_every_action_of_each_function_role(
 
 
 @openapi.each_operation
-def test_heartbeat_reads_only_the_key_table_and_is_logged_as_unauthorized(
+def test_heartbeat_reads_a_key_and_is_logged_as_unauthorized(
     operation: openapi.Operation, store: FaultyStore
 ) -> None:
     function = f"{operation.block}Function"

@@ -15,6 +15,7 @@ Differences from AWS:
   pause in a debugger ends no request.
 - The size of a body is not limited. AWS answers 413 by itself: with only `message` above some
   4.5 MB, and in plain text without a request id above 10 MB.
+- The path `/` leads to /docs, or gets 404. On AWS, it gets 403 if the request has an API key.
 - No function times out. While 40 requests hang, other requests wait.
 - If `Host` is not a name of this machine, the response is 400 with plain text, not an Error object
   of the API.
@@ -97,6 +98,7 @@ class Gateway:
             return Response(status_code=400)  # nobody reads it
         found = template.find(request.method, path)
         if not found:
+            # The template's route /{proxy+} has the same response.
             return self._gateway_response("MISSING_AUTHENTICATION_TOKEN")
         route, parameters = found
         event = _proxy_event(request, path, body, template.binary_media_types)
@@ -108,31 +110,28 @@ class Gateway:
         return response
 
     async def _run(self, function: str, event: dict[str, Any]) -> Response:
-        """Return a function's response; if the function fails, print why, and return a 502."""
+        """Return a function's response; if the function fails, print why, and return a 503."""
         try:
             result = await run_in_threadpool(self.invoke, function, event)
             return Response(result["body"], result["statusCode"], result["headers"])
         except (Exception, SystemExit):
             request_id = event["requestContext"]["requestId"]
             print(request_id, traceback.format_exc(), file=sys.stderr)
-            return self._gateway_response("DEFAULT_5XX")
+            return self._gateway_response("INTEGRATION_FAILURE")
 
     def invoke(self, function: str, event: dict[str, Any]) -> Any:
         """Call a function's handler, and return its result."""
         return self.handlers[function](event, _CONTEXT)
 
     def _gateway_response(self, response_type: str) -> Response:
-        """Return one of the template's gateway responses, such as DEFAULT_5XX."""
+        """Return one of the template's gateway responses, such as INTEGRATION_FAILURE."""
         declared = self.template.gateway_responses[response_type]
-        # The gateway response DEFAULT_5XX declares no status. This module uses it only if a
-        # function failed. API Gateway then answers 502.
-        status = declared.get("StatusCode", 502)
         headers = {
             name: quoted.strip("'")
             for name, quoted in declared["ResponseParameters"]["Headers"].items()
         }
         ((media_type, body),) = declared["ResponseTemplates"].items()
-        return Response(body, status, headers, media_type)
+        return Response(body, declared["StatusCode"], headers, media_type)
 
 
 def _proxy_event(
