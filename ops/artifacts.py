@@ -17,7 +17,7 @@ from botocore.exceptions import ClientError
 from ops.stage import Stage, StageError
 
 # The files and folders without which an artifact cannot be deployed or checked.
-_REQUIRED = {"COMMIT", "samconfig.toml", "suite", "template.yaml"}
+_REQUIRED = {"samconfig.toml", "suite", "template.yaml"}
 
 
 def read(file: Path) -> tuple[str, bytes]:
@@ -28,17 +28,14 @@ def read(file: Path) -> tuple[str, bytes]:
     content = file.read_bytes()
     try:
         with ZipFile(BytesIO(content)) as artifact:
-            damaged = artifact.testzip()
-            commit = artifact.read("COMMIT").decode()
-            names = artifact.namelist()
+            # Reading a member compares its checksum.
+            members = {name: artifact.read(name) for name in artifact.namelist()}
+        commit = members["COMMIT"].decode()
     except Exception as error:  # a damaged file can raise almost any exception
-        raise StageError(f"{file} is not a whole artifact: {error}") from error
-    missing = _REQUIRED.difference(name.partition("/")[0] for name in names)
-    if damaged or missing:
-        raise StageError(
-            f"{file} is not a whole artifact: damaged is {damaged or 'nothing'}, "
-            f"missing is {', '.join(missing) or 'nothing'}"
-        )
+        raise StageError(f"{file} is damaged: {error}") from error
+    missing = _REQUIRED.difference(name.partition("/")[0] for name in members)
+    if missing:
+        raise StageError(f"{file} is incomplete: it lacks {', '.join(missing)}")
     return commit, content
 
 
@@ -70,7 +67,8 @@ def unpack(stage: Stage, commit: str) -> Iterator[Path]:
     try:
         artifact = BytesIO(_read(stage, f"artifacts/{commit}.zip"))
     except stage.client("s3").exceptions.NoSuchKey:
-        raise StageError(f"the bucket has no artifact of {commit}") from None
+        # A plain `sam deploy` deploys no artifact, and so no commit.
+        raise StageError(f"no artifact of commit '{commit}' is stored") from None
     with TemporaryDirectory() as folder:
         ZipFile(artifact).extractall(folder)
         yield Path(folder)

@@ -53,12 +53,12 @@ def deploy(
     running = stage.commit()
     # If a deployment was approved late, a newer commit may have been deployed in the meantime: then
     # refuse the older commit.
-    is_new = commit != running
-    if running and is_new and not allow_older and programs.is_older(commit, running):
+    is_new = running not in {"", commit}
+    if is_new and not allow_older and programs.is_older(commit, running):
         raise StageError(f"{commit} is older than {running}, which {stage.name} runs")
     # Store the artifact before the stack changes, so that a rollback can redeploy it.
     artifacts.store(stage, commit, content)
-    _release(stage, commit, canary=True, may_return=is_new)
+    _release(stage, commit, canary=True)
 
 
 def rollback(
@@ -111,21 +111,24 @@ def check_key(stage: Stage) -> str:
     return key
 
 
-def _release(
-    stage: Stage, commit: str, *, canary: bool = False, may_return: bool = False
-) -> None:
+def _release(stage: Stage, commit: str, *, canary: bool = False) -> None:
     """Install a stored artifact, and record its commit as `last-good`.
 
-    If its contract suite fails and `may_return` is set, install the commit that `last-good` names.
-    The last line of the error's message says what the stage then runs.
+    If its contract suite fails, install the commit that `last-good` names. The last line of the
+    error's message says what the stage then runs.
     """
     with _says_what_runs(stage):
         try:
             _install(stage, commit, canary=canary)
         except Exception as error:
             message = f"{commit} failed: {error}"
-            if may_return:
-                message += _return_to_last_good(stage, commit)
+            print(message)
+            last_good = artifacts.last_good(stage)
+            # If the stage runs another commit, either sam failed, and CloudFormation went back, or
+            # someone else has deployed since.
+            if last_good not in {"", commit} and stage.commit() == commit:
+                print(f"going back to {last_good}")
+                _install(stage, last_good)
             raise StageError(message) from error
         print(f"{commit} passed its check")
         running, misrouted = stage.commit(), [*stage.misrouted_aliases()]
@@ -164,22 +167,6 @@ def _what_runs(stage: Stage) -> str:
         f"{now}, but last-good is {last_good or 'empty'}; next, to check {running} again or to go "
         f"back: animal-store rollback {stage.name} COMMIT"
     )
-
-
-def _return_to_last_good(stage: Stage, failed: str) -> str:
-    """Install the commit that `last-good` names if the stage runs the failed one.
-
-    Otherwise, either sam failed, and CloudFormation went back, or someone else has deployed since.
-    Return an error's message for the person at the terminal, or an empty text.
-    """
-    try:
-        last_good = artifacts.last_good(stage)
-        if last_good not in {"", failed} and stage.commit() == failed:
-            print(f"{failed} failed its check; going back to {last_good}")
-            _install(stage, last_good)
-    except Exception as error:
-        return f"\nthe return to last-good failed: {error}"
-    return ""
 
 
 def _install(stage: Stage, commit: str, *, canary: bool = False) -> None:

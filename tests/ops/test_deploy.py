@@ -7,14 +7,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
-from zlib import crc32
 
 import pytest
 
-from ops.artifacts import store, write_last_good
+from ops.artifacts import store
 from ops.deploy import check_contract, deploy, rollback
 from ops.stage import Stage, StageError
-from tests.support.aws import CONFIG, Account, pack
+from tests.support.aws import Account, pack
 
 SAM = [
     "sam",
@@ -30,7 +29,6 @@ SAM = [
     "AlarmEmail=me@example.com",
 ]
 SUITE = ["suite", "zebra", "-rfE", "-m", "smoke_read_only"]
-CRC_OF_CONFIG = crc32(CONFIG).to_bytes(4, "little")
 
 
 def test_passing_deployment_becomes_last_good(
@@ -56,16 +54,6 @@ def test_stack_policy_keeps_the_tables(
             "LogicalResourceId/ApiKeysTable",
         ],
     }
-
-
-def test_deployed_stack_is_protected_from_deletion(account: Account) -> None:
-    protections = []
-    account.client("cloudformation").meta.events.register(
-        "provide-client-params.cloudformation.UpdateTerminationProtection",
-        lambda params, **_: protections.append(params["EnableTerminationProtection"]),
-    )
-    deploy(account.stage, pack("zebra"))
-    assert protections == [True]
 
 
 def test_functions_get_the_deployment_time(
@@ -117,23 +105,8 @@ def test_failed_return_says_what_runs(
     with pytest.raises(StageError) as error:
         deploy(deployed.stage, pack("newer"))
     assert str(error.value) == (
-        "newer failed: the contract suite failed (pytest's status 1): see above\n"
-        "the return to last-good failed: "
         "the contract suite failed (pytest's status 1): see above\n"
         "production runs zebra"
-    )
-
-
-def test_return_to_a_lost_artifact_says_what_runs(deployed: Account) -> None:
-    write_last_good(deployed.stage, "lost")
-    deployed.failing.add("newer")
-    with pytest.raises(StageError) as error:
-        deploy(deployed.stage, pack("newer"))
-    assert str(error.value) == (
-        "newer failed: the contract suite failed (pytest's status 1): see above\n"
-        "the return to last-good failed: the bucket has no artifact of lost\n"
-        "production runs newer, but last-good is lost; next, to check newer again or to "
-        "go back: animal-store rollback production COMMIT"
     )
 
 
@@ -147,9 +120,7 @@ def test_failing_rollback_leaves_no_commit_to_return_to(deployed: Account) -> No
     assert deployed.runs() == ("third", "")
 
 
-@pytest.mark.parametrize("last_good", ["zebra", "older"])
-def test_failed_redeployment_does_not_return(deployed: Account, last_good: str) -> None:
-    write_last_good(deployed.stage, last_good)
+def test_failed_redeployment_does_not_return(deployed: Account) -> None:
     deployed.failing.add("zebra")
     with pytest.raises(StageError, match="production runs zebra"):
         deploy(deployed.stage, pack("zebra"))
@@ -175,15 +146,11 @@ def test_canary_gets_read_only_requests(
     assert "sent 1 rounds of requests to the canary\n" in printed  # 2 is a usage error
 
 
-def test_canary_without_requests_is_a_warning_at_the_end(
+def test_canary_without_requests_is_a_warning(
     deployed: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
     deploy(deployed.stage, pack("newer"))
-    assert capsys.readouterr().out.endswith(
-        "no check of production adds an animal; the check of staging does\n"
-        "! the canary got no requests from here, so it may have judged nothing\n"
-        "newer passed its check\n"
-    )
+    assert "! the canary got no requests" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("running", ["newer", "zebra"])
@@ -198,9 +165,7 @@ def test_interruption_says_what_runs(
     monkeypatch.setattr(f"ops.programs.{program}", Mock(side_effect=KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         deploy(deployed.stage, pack("newer"))
-    last_line = capsys.readouterr().out.splitlines()[-1]
-    assert last_line.startswith(f"production runs {running}")
-    assert ("animal-store rollback production" in last_line) == (running == "newer")
+    assert f"\nproduction runs {running}" in capsys.readouterr().out
 
 
 def test_failure_after_the_check_says_what_runs(deployed: Account) -> None:
@@ -210,13 +175,6 @@ def test_failure_after_the_check_says_what_runs(deployed: Account) -> None:
     ):
         deploy(deployed.stage, pack("newer"))
     assert deployed.runs() == ("newer", "zebra")
-
-
-def test_failure_that_hides_what_runs_names_status(deployed: Account) -> None:
-    deployed.answers["DescribeStacks"] = ConnectionError("no route")
-    deployed.process.wait.return_value = 1
-    with pytest.raises(StageError, match="\nnext: animal-store status production, "):
-        rollback(deployed.stage, "zebra")
 
 
 def test_older_commit_needs_allow_older(
@@ -274,11 +232,10 @@ def test_moved_alias_keeps_last_good(
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda content: content[:-100], "File is not a zip file"),
+        (lambda content: content[:-100], "not a zip file"),
         (lambda content: content.replace(b"COMMIT", b"COMMON"), "'COMMIT'"),
-        (lambda content: content.replace(b"suite/", b"stage/"), "missing is suite"),
+        (lambda content: content.replace(b"suite/", b"stage/"), "it lacks suite"),
         (lambda content: content[:36] + b"?" + content[37:], "while decompressing"),
-        (lambda content: content.replace(CRC_OF_CONFIG, b"0000"), "is samconfig.toml"),
     ],
 )
 def test_damaged_artifact_is_not_stored(

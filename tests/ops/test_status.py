@@ -57,7 +57,6 @@ def test_commit_that_is_not_last_good_is_reported(
         ("a" * 64, 24 * 29, "expires on "),
         ("a" * 64, 24 * 31, ""),
         ("a" * 64, None, "never expires"),
-        ("a" * 64, -1, ""),
         ("0" * 64, 1, ""),
         ("0" * 64, 3, "of the contract suite expires on "),
         ("0" * 64, None, "never expires"),
@@ -77,61 +76,24 @@ def test_key_with_a_bad_end_is_reported(
     assert (line in capsys.readouterr().out) == bool(problem)
 
 
-def test_missing_table_is_reported(
-    healthy: Account, capsys: pytest.CaptureFixture[str]
-) -> None:
-    healthy.client("dynamodb").delete_table(TableName="animals")
-    assert status(healthy.stage) == 1
-    line = "! the table animals is missing: see docs/runbook.md, A table is gone\n"
-    assert line in capsys.readouterr().out
-
-
-def test_access_log_that_has_stopped_is_reported(
-    healthy: Account, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_access_log_that_has_stopped_is_reported(healthy: Account) -> None:
     del healthy.answers["GetMetricStatistics"]
+    cloudwatch = healthy.client("cloudwatch")
+    half_an_hour_ago = datetime.now(UTC) - timedelta(minutes=30)
 
-    def count(namespace: str, metric: str, minutes_ago: int, **dimensions: str) -> None:
+    def count(namespace: str, metric: str, name: str, value: str) -> None:
         datum = {
             "MetricName": metric,
-            "Dimensions": [{"Name": n, "Value": v} for n, v in dimensions.items()],
-            "Timestamp": datetime.now(UTC) - timedelta(minutes=minutes_ago),
+            "Dimensions": [{"Name": name, "Value": value}],
+            "Timestamp": half_an_hour_ago,
             "Value": 1,
         }
-        cloudwatch = healthy.client("cloudwatch")
         cloudwatch.put_metric_data(Namespace=namespace, MetricData=[datum])
 
-    def count_request(minutes_ago: int) -> None:
-        api = {"ApiName": "animal-store-production", "Stage": "production"}
-        count("AWS/ApiGateway", "Count", minutes_ago, **api)
-
-    def count_line(minutes_ago: int) -> None:
-        count("AWS/Logs", "IncomingLogEvents", minutes_ago, LogGroupName="access-log")
-
-    count_request(3 * 60)
-    count_line(3 * 60)
-    count_request(1)  # its line may not be there yet
-    assert status(healthy.stage) == 0
-    assert "the access log has the requests of " in capsys.readouterr().out
-
-    count_request(2 * 60)
+    count("AWS/ApiGateway", "Count", "ApiName", "animal-store-production")
     assert status(healthy.stage) == 1
-    assert "! the access log lacks the requests of " in capsys.readouterr().out
-
-    count_line(1)
+    count("AWS/Logs", "IncomingLogEvents", "LogGroupName", "access-log")
     assert status(healthy.stage) == 0
-
-
-def test_stack_of_a_plain_sam_deploy_has_no_suite_to_run(healthy: Account) -> None:
-    outputs = [
-        {"OutputKey": key, "OutputValue": value}
-        for key, value in healthy.stage.outputs().items()
-        if key != "Commit"
-    ]
-    stack = {"StackStatus": "CREATE_COMPLETE", "Outputs": outputs}
-    healthy.answers["DescribeStacks"] = {"Stacks": [stack]}
-    with pytest.raises(StageError, match="runs no artifact"):
-        check_stage(healthy.stage)
 
 
 def test_drift_and_failed_detection_are_reported(
@@ -157,59 +119,39 @@ def test_drift_and_failed_detection_are_reported(
 def test_failed_check_does_not_stop_the_others(
     healthy: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    healthy.client("dynamodb").delete_table(TableName="animals")
     healthy.client("dynamodb").delete_table(TableName="keys")
-    assert status(healthy.stage) == 2
+    assert status(healthy.stage) == 3
     printed_lines = capsys.readouterr().out
-    assert "! the table keys is missing" in printed_lines
+    missing = "is missing: see docs/runbook.md, A table is gone\n"
+    assert f"! animals {missing}! keys {missing}" in printed_lines
     assert "! keys cannot be checked: An error occurred" in printed_lines
     assert "GET /v1/pets: 0.100%" in printed_lines
 
 
 STACK = "--stack-name animal-store-production"
-DELETE = f"an administrator: aws cloudformation delete-stack {STACK}"
-WAIT = "wait until it has ended"
 
 
 @pytest.mark.parametrize(
     ("state", "next_step"),
     [
-        ("CREATE_COMPLETE", ""),
-        ("CREATE_FAILED", DELETE),
-        ("CREATE_IN_PROGRESS", WAIT),
-        ("DELETE_FAILED", f"{DELETE} --deletion-mode FORCE_DELETE_STACK"),
-        ("DELETE_IN_PROGRESS", WAIT),
-        ("IMPORT_COMPLETE", ""),
-        ("IMPORT_IN_PROGRESS", WAIT),
-        ("IMPORT_ROLLBACK_COMPLETE", ""),
         (
             "IMPORT_ROLLBACK_FAILED",
-            f"aws cloudformation describe-events {STACK} --filters FailedEvents=true",
+            f"describe-events {STACK} --filters FailedEvents=true",
         ),
-        ("IMPORT_ROLLBACK_IN_PROGRESS", WAIT),
-        ("REVIEW_IN_PROGRESS", "deploy again, because nothing was created"),
-        ("ROLLBACK_COMPLETE", DELETE),
-        ("ROLLBACK_FAILED", DELETE),
-        ("ROLLBACK_IN_PROGRESS", WAIT),
-        ("UPDATE_COMPLETE", ""),
-        ("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", WAIT),
-        (
-            "UPDATE_FAILED",
-            f"an administrator: aws cloudformation rollback-stack {STACK}",
-        ),
-        ("UPDATE_IN_PROGRESS", WAIT),
-        ("UPDATE_ROLLBACK_COMPLETE", ""),
-        ("UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS", WAIT),
+        ("REVIEW_IN_PROGRESS", "because nothing was created"),
+        ("ROLLBACK_COMPLETE", f"aws cloudformation delete-stack {STACK}"),
+        ("UPDATE_COMPLETE", "UPDATE_COMPLETE"),
+        ("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "; next: wait until it has ended"),
+        ("UPDATE_ROLLBACK_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"),
         (
             "UPDATE_ROLLBACK_FAILED",
-            f"aws cloudformation continue-update-rollback {STACK}",
+            f"; next: aws cloudformation continue-update-rollback {STACK}",
         ),
-        ("UPDATE_ROLLBACK_IN_PROGRESS", WAIT),
     ],
 )
 def test_state_of_a_stack_leads_to_the_next_step(
     state: str, next_step: str, healthy: Account
 ) -> None:
-    """DELETE_COMPLETE is missing: CloudFormation does not find a deleted stack by its name."""
     healthy.answers["DescribeStacks"] = {"Stacks": [{"StackStatus": state}]}
-    _, _, step = healthy.stage.state().partition("; next: ")
-    assert step == next_step
+    assert healthy.stage.state().endswith(next_step)
