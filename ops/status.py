@@ -134,7 +134,8 @@ def _access_log(stage: Stage) -> Iterator[str]:
 def _failures(stage: Stage) -> Iterator[str]:
     """Yield the shares of failed requests that exceed the objective; print the other shares.
 
-    This check finds failures that no alarm reports, because alarms fire only above 0.6 %.
+    Requests count as in the alarms: those that are neither good nor failed are left out. This check
+    finds failures that no alarm reports, because alarms fire only above 0.6 %.
     """
     cloudwatch = stage.client("cloudwatch")
     # CloudWatch rounds an old start time down to five minutes. The range would then be longer than
