@@ -254,7 +254,7 @@ def _change_items(stage: Stage, file: Path, kind: type[Line]) -> None:
             for problem in threads.map(partial(_write, client), some):
                 counts[bool(problem)] += 1
                 if problem:
-                    print(f"skipped: {problem}"[:500])
+                    print(f"line {counts.total()} is skipped: {problem}"[:500])
     summary = f"{counts[False]} lines are done, {counts[True]} are skipped."
     if counts[True]:
         raise StageError(summary)
