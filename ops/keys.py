@@ -97,5 +97,5 @@ def _time(seconds: int | None) -> str:
 
 
 def _escape(text: str) -> str:
-    """Escape what could control a terminal: a record that the table got otherwise may have it."""
+    """Escape control characters, which somebody may have written into a record."""
     return text.encode("unicode_escape").decode("ascii")

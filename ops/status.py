@@ -13,9 +13,8 @@ from ops.deploy import check_contract
 from ops.stage import Stage, StageError, StageName
 
 _MONTH_S = 30 * 86_400
-_CHECK_KEY_S = (
-    2 * 3600
-)  # the functions refuse a key of the contract suite that lives longer
+# The functions refuse a key of the contract suite that lives longer.
+_CHECK_KEY_S = 2 * 3600
 _OBJECTIVE = 0.001  # at most this share of an operation's requests may fail in a month
 
 
