@@ -86,6 +86,13 @@ def find(method: str, path: str) -> Operation:
     return UNKNOWN_ROUTE
 
 
+def check_common_headers(headers: Mapping[str, str]) -> None:
+    """Fail if a response lacks the headers that every response has ("Responses")."""
+    received_headers = httpx2.Headers(headers)
+    assert received_headers["Cache-Control"] == "no-store"
+    assert received_headers["X-Content-Type-Options"] == "nosniff"
+
+
 def check(
     operation: Operation, status: int, headers: Mapping[str, str], body: str | bytes
 ) -> None:
@@ -97,6 +104,7 @@ def check(
         ValidationError: A header or the body does not have the declared schema.
         ValueError: The body is not JSON.
     """
+    check_common_headers(headers)
     declared_response = operation.responses.get(str(status))
     assert declared_response, f"{status} is not declared: {body!r:.500}"
     received_headers = httpx2.Headers(headers)

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { chromium } from "playwright-core";
 
 const [url, executablePath, apiKey] = process.argv.slice(2);
-const SCREENS = { desktop: { width: 1280, height: 900 }, phone: { width: 390, height: 844 } };
+const SCREENS = { desktop: { width: 1280, height: 900 }, phone: { width: 320, height: 844 } };
 const LIST = "#operations-Pets-listPets";
 const CREATE = "#operations-Pets-createPet";
 
@@ -49,6 +49,18 @@ for (const [screen, viewport] of Object.entries(SCREENS))
     await page.click(".execute");
     const status = await page.textContent(".live-responses-table .response .response-col_status");
     assert.equal(parseInt(status), 200);
+    assert.equal(await page.textContent(".announcement"), "Response 200");
+    assert(await isVisible(".live-responses-table .responses-header"), "the response comes into view");
+    const { height } = await page.locator(LIST).boundingBox();
+    if (screen === "desktop") assert(height <= 3100, `an open operation is ${height} px high`);
+    await page.fill(`${LIST} input[placeholder=limit]`, "101");
+    await page.waitForTimeout(500); // Swagger UI waits for more keys
+    await page.click(".execute");
+    assert.equal(await page.textContent(".announcement"), "Not sent: a value is not allowed.");
+    assert.equal(await page.locator(".live-responses-table").count(), 0, "no old response stands below a refused value");
+    await page.fill(`${LIST} input[placeholder=limit]`, "20");
+    await page.waitForTimeout(500);
+    await page.click(".execute");
     await page.click(".request-snippets .btn >> text=Python");
     const snippet = await page.locator(".request-snippets code").textContent();
     assert(snippet.includes(`"Bearer ${apiKey}"`), "the Python snippet has the key");
@@ -57,6 +69,10 @@ for (const [screen, viewport] of Object.entries(SCREENS))
     await page.click(`${CREATE} .execute`);
     const created = await page.textContent(`${CREATE} .live-responses-table .response .response-col_description`);
     assert(created.includes('"categoryId": 9007199254740993'), "a number beyond 2^53 is shown exactly");
+    await page.click(".models button");
+    await page.click(".models .json-schema-2020-12-expand-deep-button");
+    const schemas = await page.textContent(".models");
+    assert(!/\d{13}000\b/.test(schemas), "no bound of a number is rounded");
     for (const closed of await page.$$(".opblock:not(.is-open) .opblock-summary-control")) await closed.click();
     await page.waitForTimeout(500); // until the colors have faded in
     assert.deepEqual(await page.evaluate(faintTexts), [], "every text has enough contrast");
@@ -71,6 +87,7 @@ await page.click(".scheme-container .authorize");
 await page.fill(".modal-ux input", `Bearer ${apiKey}`);
 await page.click(".modal-ux .authorize");
 await page.click(".modal-ux .btn-done");
+assert(await page.locator("#unauthorized").isHidden(), "nobody is told to authorize again");
 await page.click(`${LIST} .opblock-summary-control`);
 await page.click(".execute");
 const status = await page.textContent(".live-responses-table .response .response-col_status");
