@@ -2,10 +2,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { parse, parseNumberAndBigInt } from "lossless-json";
 
-export const { BASE_URL, API_KEY } = process.env;
+export const BASE_URL = process.env.BASE_URL.replace(/\/+$/, "");
+const { API_KEY } = process.env;
 
 export async function call(url, options = {}) {
-  if (!url.startsWith(`${BASE_URL}/`)) throw new Error(`${url} is another address: the key goes nowhere else`);
+  if (new URL(url).origin !== new URL(BASE_URL).origin) throw new Error(`${url} is another address: the key goes nowhere else`);
   const headers = { Authorization: `Bearer ${API_KEY}`, ...options.headers };
   for (let attempt = 1; ; attempt++) {
     let error;
