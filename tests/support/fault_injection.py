@@ -89,6 +89,7 @@ TRANSIENT: dict[str, Fault] = {
     "response lost": LOST_RESPONSE,
     "throttled": THROTTLED,
     "500, committed": after(error(500, "InternalServerError")),
+    "signature refused": error(400, "InvalidSignatureException"),
 }
 CHECKSUM = {"x-amz-crc32": "1"}
 # These responses cannot be read. The SDK takes those with status 200 for successes.

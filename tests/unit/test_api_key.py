@@ -10,7 +10,7 @@ from tools.git import git
 from tools.key_table import EXAMPLE_KEY, generate
 
 
-def test_generated_keys_are_well_formed_and_use_all_62_characters() -> None:
+def test_generated_keys_are_well_formed() -> None:
     characters = set()
     for _ in range(200):
         key = generate("live")
@@ -32,11 +32,11 @@ def test_generated_keys_are_well_formed_and_use_all_62_characters() -> None:
         "animal_live_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa0hGyqJ",
     ],
 )
-def test_key_with_a_wrong_checksum_or_format_is_not_well_formed(key: str) -> None:
+def test_wrong_checksum_or_format_is_refused(key: str) -> None:
     assert not api_key.is_well_formed(key)
 
 
-def test_digest_and_checksum_of_fixed_texts_have_not_changed() -> None:
+def test_digest_and_checksum_have_not_changed() -> None:
     digest = "2c70e12b7a0646f92279f427c7b38e7334d8e5389cff167a1dc30e73f826b683"
 
     assert api_key.digest("key") == digest

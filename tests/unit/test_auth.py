@@ -27,7 +27,7 @@ def count_key_lookups(store: FaultyStore) -> int:
     return [operation for operation, _ in store.calls].count("GetItem")
 
 
-def test_revoked_key_gets_the_same_401_as_a_missing_key_but_its_id_is_logged() -> None:
+def test_revoked_key_gets_401_and_its_id_is_logged() -> None:
     # Any value revokes the key, even a text that an operator wrote by hand.
     record = replace(EXAMPLE_RECORD, revoked="yesterday")  # type: ignore[arg-type]
     handlers.service().keys().put(record)
@@ -41,7 +41,7 @@ def test_revoked_key_gets_the_same_401_as_a_missing_key_but_its_id_is_logged() -
     assert line.keys().isdisjoint({"KeyLabel", "DeprecatedCalls", "Version"})
 
 
-def test_cached_key_is_refused_as_soon_as_it_expires(clock: Clock) -> None:
+def test_cached_key_is_refused_once_it_expires(clock: Clock) -> None:
     handlers.service().keys().put(replace(EXAMPLE_RECORD, expires=int(clock.wall) + 50))
     clock.advance(49)
     assert is_accepted(EXAMPLE_KEY)
@@ -50,8 +50,21 @@ def test_cached_key_is_refused_as_soon_as_it_expires(clock: Clock) -> None:
     assert not is_accepted(EXAMPLE_KEY)
 
 
+@pytest.mark.parametrize(
+    ("lifetime_s", "expected"), [(7200, True), (7201, False), (None, False)]
+)
+def test_key_of_the_suite_is_accepted_for_at_most_2_hours(
+    lifetime_s: int | None, expected: bool, clock: Clock
+) -> None:
+    keys = handlers.service().keys()
+    expires = lifetime_s and int(clock.wall) + lifetime_s
+    key, _ = keys.issue("suite", "test", expires, is_check=True)
+
+    assert is_accepted(key) == expected
+
+
 @pytest.mark.parametrize(("age_s", "expected"), [(59.9, 1), (60, 2), (-1, 2)])
-def test_key_lookup_is_cached_for_60_seconds_from_its_start(
+def test_lookup_is_cached_for_60_s_from_its_start(
     age_s: float, expected: int, clock: Clock, store: FaultyStore
 ) -> None:
     def answer_after_two_seconds(attempt: Attempt) -> Any:
@@ -69,7 +82,7 @@ def test_key_lookup_is_cached_for_60_seconds_from_its_start(
     assert count_key_lookups(store) == expected
 
 
-def test_flood_of_unknown_keys_evicts_only_the_oldest_of_them_from_the_cache(
+def test_flood_of_unknown_keys_evicts_no_known_key(
     store: FaultyStore,
 ) -> None:
     flood = [generate("test") for _ in range(1025)]
@@ -85,7 +98,7 @@ def test_flood_of_unknown_keys_evicts_only_the_oldest_of_them_from_the_cache(
     assert count_key_lookups(store) == 1
 
 
-def test_failed_key_lookup_leads_to_503_and_is_not_cached(
+def test_failed_lookup_gets_503_and_is_not_cached(
     clock: Clock, store: FaultyStore
 ) -> None:
     assert is_accepted(EXAMPLE_KEY)

@@ -3,6 +3,7 @@
 test_faults.py has every failure of every call.
 """
 
+import gc
 import hashlib
 import json
 from typing import Any
@@ -17,11 +18,14 @@ from tests.support import handlers
 from tests.support.clock import Clock
 from tests.support.fault_injection import (
     LOST_REQUEST,
+    THROTTLED,
+    UNREADABLE,
     Attempt,
     Fault,
     FaultyStore,
     answering,
     cancelled,
+    error,
 )
 from tests.support.handlers import Response
 from tests.support.in_process import layer_copy
@@ -31,6 +35,7 @@ pytestmark = pytest.mark.usefixtures("store")
 
 MIA = {"name": "Mia", "categoryId": 2**63 - 1}
 DAY_S = 24 * 60 * 60
+CORRUPT = UNREADABLE["response of another checksum"]
 RETRY_AFTER_1500_MS = answering(
     400, b'{"__type": "Throttling"}', **{"x-amz-retry-after": "1500"}
 )
@@ -58,9 +63,12 @@ def set_counter(last_id: int) -> None:
         (LOST_REQUEST, 5.5, 2, [0.025]),  # 3.5 s and a pause of up to 2 s
         (RETRY_AFTER_1500_MS, 6.999, 1, []),
         (RETRY_AFTER_1500_MS, 7, 2, [1.5]),
+        # It says that the key is unknown, but its checksum is wrong.
+        (CORRUPT, 5.499, 1, []),
+        (CORRUPT, 10, 3, [0.1, 0.1]),
     ],
 )
-def test_dynamodb_is_called_only_if_the_call_can_end_within_the_invocation(
+def test_call_is_made_only_if_it_can_end_in_time(
     fault: Fault,
     seconds_left: float,
     attempts: int,
@@ -77,7 +85,7 @@ def test_dynamodb_is_called_only_if_the_call_can_end_within_the_invocation(
     assert (len(store.calls), clock.pauses) == (attempts, pauses)
 
 
-def test_dynamodb_client_has_timeouts_of_1_s_to_connect_and_2_s_to_read() -> None:
+def test_client_waits_1_s_to_connect_and_2_s_to_read() -> None:
     with layer_copy(), mock.patch.object(URLLib3Session, "__init__") as init:
         init.return_value = None
         handlers.service().gateway()
@@ -85,8 +93,40 @@ def test_dynamodb_client_has_timeouts_of_1_s_to_connect_and_2_s_to_read() -> Non
     assert init.call_args.kwargs["timeout"] == (1, 2)
 
 
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("InvalidSignatureException", 503),
+        ("RequestTimeTooSkewed", 503),
+        ("UnrecognizedClientException", 500),
+    ],
+)
+def test_refused_signature_is_sent_again_once(
+    code: str, status: int, store: FaultyStore
+) -> None:
+    refused = error(400, code)
+    store.fail("GetItem", THROTTLED, refused)
+    store.fail("Query", refused, refused, refused)
+
+    assert handlers.send("list-200").status == status
+    assert len(store.calls) == 3 + 2
+
+
+def test_unreadable_animal_is_named_in_the_log() -> None:
+    nameless_pet = {"pk": {"S": "pet"}, "id": {"N": "3"}}
+    handlers.sdk().put_item(TableName=handlers.ANIMALS, Item=nameless_pet)
+
+    failure, _ = handlers.send("list-200").lines
+
+    assert "cannot read: [{'N': '3'}]" in failure["exception"]
+
+
+def test_garbage_collector_is_on_after_the_start() -> None:
+    assert gc.isenabled()
+
+
 @pytest.mark.parametrize("name", ["get-200", "list-200"])
-def test_api_key_and_animals_are_each_read_in_one_strongly_consistent_call(
+def test_key_and_animals_take_one_consistent_read_each(
     name: str, store: FaultyStore
 ) -> None:
     handlers.send(name)
@@ -94,7 +134,7 @@ def test_api_key_and_animals_are_each_read_in_one_strongly_consistent_call(
     assert [call["ConsistentRead"] for _, call in store.calls] == [True, True]
 
 
-def test_new_animal_names_its_creator_and_its_idempotency_record_expires_after_one_day(
+def test_creation_stores_animal_and_idempotency_record(
     clock: Clock,
 ) -> None:
     caller = api_key.digest(EXAMPLE_KEY)
@@ -122,7 +162,7 @@ def test_new_animal_names_its_creator_and_its_idempotency_record_expires_after_o
     ]
 
 
-def test_idempotency_key_can_be_reused_for_another_animal_after_a_day(
+def test_idempotency_key_can_be_reused_after_a_day(
     clock: Clock,
 ) -> None:
     create("order-17")
@@ -137,7 +177,7 @@ def test_idempotency_key_can_be_reused_for_another_animal_after_a_day(
 
 
 @pytest.mark.parametrize("last_id", [-1, 2**63 - 1])
-def test_creation_gets_500_if_the_id_counter_is_out_of_range(last_id: int) -> None:
+def test_counter_out_of_range_leads_to_500(last_id: int) -> None:
     set_counter(last_id)
 
     assert create().status == 500
@@ -145,7 +185,7 @@ def test_creation_gets_500_if_the_id_counter_is_out_of_range(last_id: int) -> No
 
 
 @pytest.mark.parametrize("idempotency_key", [None, "order-17"])
-def test_creation_gets_500_and_overwrites_nothing_if_the_counter_gives_a_taken_id(
+def test_taken_id_leads_to_500_and_overwrites_nothing(
     idempotency_key: str | None,
 ) -> None:
     set_counter(4)
@@ -157,7 +197,7 @@ def test_creation_gets_500_and_overwrites_nothing_if_the_counter_gives_a_taken_i
     assert handlers.items("pet")[4]["name"] != {"S": "Mia"}
 
 
-def test_cancelled_transaction_is_sent_six_times_with_pauses_below_growing_limits(
+def test_cancelled_transaction_is_sent_six_times(
     store: FaultyStore, clock: Clock
 ) -> None:
     store.fail(
@@ -173,7 +213,7 @@ def test_cancelled_transaction_is_sent_six_times_with_pauses_below_growing_limit
         assert 0 < pause < longest
 
 
-def test_sdk_retry_with_a_different_token_is_not_reported_as_an_idempotent_replay(
+def test_sdk_retry_with_another_token_is_no_replay(
     store: FaultyStore,
 ) -> None:
     def carry_out_with_two_tokens(attempt: Attempt) -> AWSResponse:

@@ -59,7 +59,7 @@ cached_outcome = cache(outcome)
 @pytest.mark.parametrize("attempts", [1, ALL_ATTEMPTS])
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("name", SUCCESSES)
-def test_operation_is_atomic_and_returns_success_or_503_if_dynamodb_fails(
+def test_operation_is_atomic_if_dynamodb_fails(
     name: str, fault: str, attempts: int
 ) -> None:
     expected, items_after, calls = cached_outcome(name, 0)
@@ -92,7 +92,7 @@ REFUSALS = {
 
 @pytest.mark.parametrize("status", REFUSALS)
 @pytest.mark.parametrize("name", SUCCESSES)
-def test_call_refused_by_dynamodb_leads_to_500_or_503_and_writes_nothing(
+def test_refused_call_gets_500_or_503_and_writes_nothing(
     name: str, status: int
 ) -> None:
     _, _, calls = cached_outcome(name, 0)
@@ -107,7 +107,7 @@ def test_call_refused_by_dynamodb_leads_to_500_or_503_and_writes_nothing(
 
 @pytest.mark.parametrize("crash", [die, after(die)])
 @pytest.mark.parametrize("call", ["GetItem", "UpdateItem", "TransactWriteItems"])
-def test_creation_that_is_repeated_after_a_crash_adds_one_animal(
+def test_creation_repeated_after_a_crash_adds_one_animal(
     call: str, crash: Fault
 ) -> None:
     STORE.reset()
@@ -122,7 +122,7 @@ def test_creation_that_is_repeated_after_a_crash_adds_one_animal(
 
 
 @pytest.mark.parametrize("call", ["GetItem", "UpdateItem", "TransactWriteItems"])
-def test_simultaneous_creations_with_one_idempotency_key_add_one_animal(
+def test_simultaneous_creations_with_one_key_add_one_animal(
     call: str,
 ) -> None:
     responses: list[Response] = []

@@ -46,7 +46,7 @@ THROTTLED_TRANSACTION = error(
 pytestmark = pytest.mark.usefixtures("store")
 
 
-def test_204_response_has_an_empty_body_and_no_content_type() -> None:
+def test_204_has_an_empty_body_and_no_content_type() -> None:
     # Only after the fixture has set the variables of the functions.
     from animal_store.operation import operation
     from animal_store.response import Response
@@ -58,6 +58,16 @@ def test_204_response_has_an_empty_body_and_no_content_type() -> None:
 
     assert (response["statusCode"], response["body"]) == (204, "")
     assert "Content-Type" not in response["headers"]
+
+
+def test_subclass_of_a_listed_error_gets_its_status() -> None:
+    from animal_store.errors import response_to
+    from animal_store.request import NotFound
+
+    class PetNotFound(NotFound):
+        """One kind of a listed exception."""
+
+    assert response_to(PetNotFound()).status == 404
 
 
 @pytest.mark.parametrize(
@@ -73,7 +83,7 @@ def test_204_response_has_an_empty_body_and_no_content_type() -> None:
         ("TransactWriteItems", CUT_OFF_RESPONSE, "WARNING", "truncated or corrupt"),
     ],
 )
-def test_cause_of_a_failure_is_logged_without_secrets_and_hidden_from_clients(
+def test_cause_of_a_failure_is_logged_but_not_sent(
     call: str, fault: Fault, level: str, cause: str, store: FaultyStore
 ) -> None:
     store.fail(call, *[fault] * 6)
@@ -105,7 +115,7 @@ def test_cause_of_a_failure_is_logged_without_secrets_and_hidden_from_clients(
         ("list-200", {"multiValueQueryStringParameters": {"cursor": ["Confidential"]}}),
     ],
 )
-def test_refused_request_leaves_no_secret_in_log_or_response(
+def test_refused_request_leaves_no_secret(
     name: str, differences: dict[str, Any]
 ) -> None:
     response = handlers.send(name, **differences)

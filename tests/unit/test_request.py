@@ -8,15 +8,26 @@ HOST = "a1.execute-api.eu-central-1.amazonaws.com"
 
 
 @pytest.mark.usefixtures("store")
-def test_error_message_says_what_is_wrong_with_each_invalid_member() -> None:
-    body = '{"name": " ", "categoryId": -9223372036854775809}'
+def test_message_names_each_invalid_member_and_its_fault() -> None:
+    body = '{"name": " ", "categoryId": -9223372036854775809, "status": "lost"}'
 
     response = handlers.send("create-201", body=body)
 
     assert response.body["message"] == (
         "name: must have a character that is not white space. "
-        "categoryId: must be at least -9223372036854775808."
+        "categoryId: must be at least -9223372036854775808. "
+        "status: must be one of 'available', 'pending' or 'sold'."
     )
+
+
+@pytest.mark.usefixtures("store")
+def test_wrong_status_gets_the_message_of_a_body() -> None:
+    query = {"status": ["lost"]}
+
+    response = handlers.send("list-200", multiValueQueryStringParameters=query)
+
+    message = "status: must be one of 'available', 'pending' or 'sold'."
+    assert response.body["message"] == message
 
 
 @pytest.mark.parametrize(
@@ -44,7 +55,7 @@ def test_error_message_says_what_is_wrong_with_each_invalid_member() -> None:
         ),
     ],
 )
-def test_link_to_the_list_has_the_origin_and_base_path_of_the_request(
+def test_link_has_the_origin_and_base_path_of_the_request(
     scheme: str, port: str, domain: str, path: str, expected: str
 ) -> None:
     context = handlers.EVENTS["get-401"]["requestContext"]

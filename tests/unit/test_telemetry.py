@@ -24,7 +24,7 @@ def metric(name: str, dimension: str) -> dict[str, Any]:
     }
 
 
-def test_log_line_of_a_failed_request_has_all_fields_and_metrics(
+def test_line_of_a_failed_request_has_all_fields(
     monkeypatch: pytest.MonkeyPatch, store: FaultyStore
 ) -> None:
     handlers.send("list-401")  # the next request is not the environment's first
@@ -63,7 +63,7 @@ def test_log_line_of_a_failed_request_has_all_fields_and_metrics(
     }
 
 
-def test_only_the_first_request_of_an_environment_is_logged_as_a_cold_start(
+def test_only_the_first_request_is_a_cold_start(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with layer_copy():
@@ -77,14 +77,14 @@ def test_only_the_first_request_of_an_environment_is_logged_as_a_cold_start(
 
 
 @pytest.mark.usefixtures("store")
-def test_log_line_of_a_creation_has_the_id_of_the_new_animal_and_no_metrics() -> None:
+def test_line_of_a_creation_has_its_id_and_no_metrics() -> None:
     (line,) = handlers.send("create-201").lines
 
     assert line["CreatedId"] == 6
     assert line.keys().isdisjoint({"Code", "Version", "_aws"})
 
 
-def test_log_queries_in_the_runbook_use_only_fields_that_are_logged(
+def test_runbook_queries_use_only_logged_fields(
     store: FaultyStore,
 ) -> None:
     runbook = (ROOT / "docs/runbook.md").read_text()

@@ -254,7 +254,8 @@ def read(method: Callable[..., Any], output: Validator[Output], **parameters: An
         keys = parameters.get("Key")
         if keys is None:
             items = from_json(response["Raw"])["Items"]
-            keys = [items[detail["loc"][1]]["id"] for detail in details]
+            places = {detail["loc"][1] for detail in details}
+            keys = [items[place]["id"] for place in sorted(places)]
         raise ValueError(
             f"the store has an item that this version cannot read: {keys} {details}"
         ) from None
