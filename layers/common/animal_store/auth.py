@@ -36,9 +36,9 @@ class Unauthorized(Exception):
 
 
 _Cache = dict[str, "tuple[float, ApiKey | None]"]
-"""Maps a key's hash to a pair: when the key was looked up, and its record (None if unknown)."""
+"""Maps a key's hash to when the key was looked up, and its record (None if unknown)."""
 
-# There are two caches, so that a flood of unknown keys cannot push known keys out of their cache.
+# Two caches, so that a flood of unknown keys can't push out the known ones.
 _known_keys: _Cache = {}
 _unknown_keys: _Cache = {}
 
@@ -78,10 +78,9 @@ def _is_valid(record: ApiKey, key_hash: str) -> bool:
 
 def _look_up(key_hash: str) -> ApiKey | None:
     """Return a key's record from the caches or the store; None for an unknown key."""
-    # A record is cached for 60 seconds. The 60 seconds begin before the record is read, so that a
-    # slow read does not make them longer.
+    # The 60 seconds begin before the record is read, so that a slow read doesn't make them longer.
     #
-    # Use the wall clock. The monotonic clock may stop while Lambda freezes the environment, and a
+    # Use the wall clock: the monotonic one may stop while Lambda freezes the environment, and a
     # revoked key would then be accepted for longer.
     now = time.time()
     for cache in (_known_keys, _unknown_keys):
@@ -92,8 +91,7 @@ def _look_up(key_hash: str) -> ApiKey | None:
     cache = _unknown_keys if record is None else _known_keys
     cache.pop(key_hash, None)
     while len(cache) >= _CACHE_ENTRIES:
-        # In the local gateway, several threads share the cache: another thread may already have
-        # removed the oldest entry.
+        # In the local gateway, another thread may already have removed the oldest entry.
         cache.pop(next(iter(cache)), None)
     cache[key_hash] = now, record
     return record

@@ -104,9 +104,8 @@ class Catalogue(Generic[NewResource, Resource]):
             KeyConditionExpression="#attribute = :value AND id > :after",
             ExpressionAttributeNames={"#attribute": attribute},
             ExpressionAttributeValues={":value": {"S": value}, ":after": {"N": str(after)}},
-            # Ask for one resource more than the limit: if DynamoDB returns that resource, another
-            # page follows. 101 of the largest animals stay far below the 1 MB at which DynamoDB
-            # ends a response
+            # Ask for one more than the limit: if it comes, another page follows. 101 of the
+            # largest animals stay far below the 1 MB at which DynamoDB ends a response
             # (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Query.html).
             Limit=limit + 1,
             **options,
@@ -135,12 +134,12 @@ class Catalogue(Generic[NewResource, Resource]):
     ) -> tuple[Resource, bool]:
         """Add a resource under a new id.
 
-        If there is an idempotency key, one transaction writes the resource and a record of the key.
-        So a crash at any point leaves both of them or neither.
+        With an idempotency key, one transaction writes the resource and a record of the key. So a
+        crash at any point leaves both of them or neither.
 
-        A repeated request also takes a new id from the counter. But its transaction fails, because
-        the record exists already, so the new id stays unused. DynamoDB's error contains the record,
-        and the record contains the id of the resource that the first request added.
+        A repeated request takes a new id from the counter, too. But its transaction fails, because
+        the record exists already, and the new id stays unused. DynamoDB's error contains the
+        record, which has the id of the resource that the first request added.
 
         Args:
             new: The resource, as the client sent it.
@@ -166,8 +165,8 @@ class Catalogue(Generic[NewResource, Resource]):
             scope = f"{caller.key_hash}#{self.partition}#{idempotency_key}"
             record_key = hashlib.sha256(scope.encode()).hexdigest()
             created_id = _put_with_record(item, new, record_key)
-        # If an earlier request with this Idempotency-Key added the resource, that request had the
-        # same body as this one. So only the id has to come from the stored record.
+        # If an earlier request with this Idempotency-Key added the resource, it had the same body
+        # as this one, so only the id has to come from its record.
         return cast("Resource", {"id": created_id, **new}), created_id != new_id
 
     def _next_id(self) -> int:
@@ -200,8 +199,7 @@ def _put(item: Item) -> None:
     """Write an item under an unused id.
 
     If the response is lost, the SDK repeats the request and finds the id taken. So each item has a
-    random token: if the stored item has this request's token, an earlier attempt of this request
-    succeeded.
+    random token: if the stored item has ours, an earlier attempt succeeded.
     """
     token = secrets.token_hex(16)
     try:
@@ -242,7 +240,7 @@ def _put_with_record(item: Item, new: Mapping[str, object], record_key: str) -> 
             "createdId": item["id"],
             "expires": {"N": str(now + _IDEMPOTENCY_SECONDS)},
         },
-        # DynamoDB deletes an expired record only after hours or days, so check the expiry here.
+        # DynamoDB takes hours or days to delete an expired record, so check the expiry here.
         "ConditionExpression": "attribute_not_exists(pk) OR expires <= :now",
         "ExpressionAttributeValues": {":now": {"N": str(now)}},
         "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
@@ -255,16 +253,14 @@ def _put_with_record(item: Item, new: Mapping[str, object], record_key: str) -> 
     cancellation_reasons = _write([{"Put": put_record}, {"Put": put_item}])
     if not cancellation_reasons:
         return int(item["id"]["N"])
-    # DynamoDB gives one reason for each item: the first for the record, the second for the
-    # resource.
+    # There is one reason for each item: first the record, then the resource.
     if cancellation_reasons[0]["Code"] != _CONDITION_FAILED:
         raise _id_taken_error(item)
     record = cancellation_reasons[0]["Item"]
     if record["fingerprint"]["S"] != fingerprint:
         raise IdempotencyKeyReused
-    # This request itself may have written the record: if an attempt of `_write` succeeded but its
-    # response was lost, the next attempt finds the record. DynamoDB treats each attempt as a new
-    # transaction.
+    # The record may be our own: if an attempt of `_write` succeeded but its response was lost, the
+    # next one finds the record. To DynamoDB, each attempt is a new transaction.
     return int(record["createdId"]["N"])
 
 
@@ -281,12 +277,11 @@ def _write(transaction: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """
     for attempt in range(_TRANSACTION_ATTEMPTS):
         if attempt:
-            # Another request with this Idempotency-Key may be writing the record: give that request
-            # time to finish.
+            # Another request with this Idempotency-Key may be writing the record: let it finish.
             longest = _FIRST_PAUSE_SECONDS * 2 ** (attempt - 1)
             time.sleep(random.uniform(0, longest))  # noqa: S311 - only spreads retries
         try:
-            # The SDK adds a ClientRequestToken, so that DynamoDB does not write again when the SDK
+            # The SDK adds a ClientRequestToken, so that DynamoDB doesn't write again when the SDK
             # itself retries after a lost response.
             dynamodb.call(dynamodb.client.transact_write_items, TransactItems=transaction)
         except ClientError as error:

@@ -10,10 +10,9 @@ PetStatus = Literal["available", "pending", "sold"]
 """The availability of an animal."""
 PET_STATUSES: tuple[PetStatus, ...] = get_args(PetStatus)
 
-# Matches a text with at least one character that is not white space. Here, white space is any
-# character that Unicode, ECMAScript or Python calls white space. The pattern lists these
-# characters, because regular expression engines differ in what `\s` matches. The pattern in
-# openapi.yaml is less strict.
+# Matches a text with at least one character that is not white space. Here, white space is whatever
+# Unicode, ECMAScript or Python calls so. The pattern lists these characters, because regular
+# expression engines differ in what `\s` matches. The pattern in openapi.yaml is less strict.
 NOT_BLANK = (
     r"^[\s\S]*[^"
     r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"

@@ -30,15 +30,14 @@ Output = TypeVar("Output")
 _MAX_ATTEMPTS = 3
 _CONNECT_SECONDS = 1
 _READ_SECONDS = 2
-# After its last attempt to call DynamoDB, an invocation needs this time to decode DynamoDB's
-# response, to answer the client and to log.
+# Time to decode the response to the last attempt, to answer the client and to log.
 _MARGIN_SECONDS = 0.5
 _ATTEMPT_SECONDS = _CONNECT_SECONDS + _READ_SECONDS + _MARGIN_SECONDS
 # In its standard mode, the SDK pauses for at most this time before a third attempt.
 _BACKOFF_SECONDS = 2
 # When DynamoDB asks for a longer pause, the SDK adds at most this many seconds to its own.
 _RETRY_AFTER_SECONDS = 5
-# The pause before an attempt that the SDK would not make by itself.
+# The pause before an attempt that the SDK might not make by itself.
 _OWN_PAUSE_SECONDS = 0.1
 
 # A signature contains the time, and the clock may be wrong for a moment when Lambda thaws an
@@ -99,9 +98,9 @@ def new_client() -> DynamoDBClient:
             # Build the user agent once: the SDK would build a longer text again for each call. This
             # saves 1.0 million instructions of a call.
             user_agent=f"{session.user_agent()} app/animal-store",
-            # Do not validate the requests to DynamoDB, because the tests validate them. This saves
-            # 0.3 million instructions of a call. An invalid request is a bug. For such a request,
-            # the client gets 500 because of DynamoDB's error; the SDK's error would lead to 503.
+            # Don't validate the requests to DynamoDB: the tests do. This saves 0.3 million
+            # instructions of a call. An invalid request is a bug: the client gets 500 because of
+            # DynamoDB's error; the SDK's error would lead to 503.
             parameter_validation=False,
         ),
     )
@@ -139,10 +138,11 @@ def _decide_on_retry(
     seconds = _longest_pause(response) + _ATTEMPT_SECONDS
     if attempts == _MAX_ATTEMPTS or not this_invocation.has_time_for(seconds):
         if is_corrupt:
-            # The SDK would return this response as if nothing were wrong with it.
+            # The SDK would return it as if nothing were wrong with it.
             raise StoreUnavailable("the response of DynamoDB does not match its checksum")
         return False
     if is_corrupt:
+        # The SDK would try again, too, but not once its quota of retries is used up.
         return _OWN_PAUSE_SECONDS
     error = response[1].get("Error", {}) if response else {}
     context = request_dict["context"]

@@ -30,14 +30,13 @@ class Pet(TypedDict):
     """An animal as the service returns it.
 
     The validation aliases are paths into DynamoDB's JSON (`{"id": {"N": "7"}, ...}`). So pydantic
-    turns a response of DynamoDB into animals in one step, and the SDK does not first decode the
-    numbers to `Decimal`.
+    turns a response of DynamoDB into animals in one step, without a detour through `Decimal`.
     """
 
     id: Annotated[Int64, Field(validation_alias=AliasPath("id", "N"))]
     name: Annotated[str, Field(validation_alias=AliasPath("name", "S"))]
     categoryId: Annotated[Int64, Field(validation_alias=AliasPath("categoryId", "N"))]
-    # Accept any text: a newer version may have stored a status that this version does not know.
+    # Accept any text: a newer version may have stored a status that this one doesn't know.
     status: NotRequired[Annotated[str, Field(validation_alias=AliasPath("status", "S"))]]
 
 

@@ -1,9 +1,9 @@
-"""Returns lists page by page, for the functions that list a catalogue.
+"""Splits a list into pages: a handler returns `paging.page(request, PETS)`.
 
-A cursor is 18 bytes in base64url. The first 8 bytes are the last id of the previous page (int64,
-big endian). The other 10 bytes are a checksum of that id, the stage, the catalogue and the filter.
-The checksum shows whether a cursor is corrupt or belongs to another list. The checksum needs no
-secret: a forged cursor only leads to another page of a list that its sender may read anyway.
+A cursor is 18 bytes in base64url: the last id of the previous page (int64, big endian), and a
+checksum of 10 bytes over this id, the stage, the catalogue and the filter. The checksum shows
+whether a cursor is corrupt or belongs to another list. It needs no secret: a forged cursor only
+leads to another page of a list that its sender may read anyway.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ _IDEMPOTENCY_KEY = re.compile(r'"(?P<quoted>[!-~]{1,255})"|(?P<bare>[!#-~]([!-~]
 _DEFAULT_PORT = {"http": "80", "https": "443"}
 _PORT = re.compile(r"[1-9][0-9]{0,4}")
 _MAX_NAMES_LENGTH = 200
-# The largest animal takes 3.2 KB: its name has 256 characters, and JSON may write each character of
-# the name as twelve (`\ud83d\ude00`). The limit is five times as large.
+# The largest animal takes 3.2 KB: its name has 256 characters, and JSON may write each of them as
+# twelve (`\ud83d\ude00`). The limit is five times as large.
 _MAX_BODY_BYTES = 16 * 1024
 
 
@@ -160,7 +160,7 @@ class Request:
     def refuse_other_parameters(self, names: Collection[str]) -> None:
         """Refuse a request that has a query parameter whose name is not in `names`; case matters.
 
-        If a misspelled filter were ignored, the client would get resources that it did not want.
+        If a misspelled filter were ignored, the client would get resources that it didn't want.
 
         Raises:
             InvalidRequest: The request has other parameters.
@@ -199,8 +199,7 @@ class Request:
     def idempotency_key(self) -> str | None:
         """Return the Idempotency-Key, or None if the client sent none.
 
-        The IETF's draft requires quotes around the key. Here the quotes are optional; this method
-        removes them.
+        The IETF's draft requires quotes around the key. Here they are optional, and removed.
         https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
 
         Raises:
@@ -233,8 +232,8 @@ class Request:
         schemes = self.header_elements("X-Forwarded-Proto")[-1:]
         scheme = schemes[0] if schemes and schemes[0] in _DEFAULT_PORT else "https"
         ports = self.header_elements("X-Forwarded-Port")[-1:]
-        # `sam local` appends the port to the domain name: remove the port. (An IPv6 address ends in
-        # a bracket, so the expression matches no part of the address.)
+        # `sam local` appends the port to the domain name: remove it. (An IPv6 address ends in a
+        # bracket, so no part of it matches.)
         authority = re.sub(r":[0-9]*$", "", self.context["domainName"])
         if ports and _PORT.fullmatch(ports[0]) and ports[0] != _DEFAULT_PORT[scheme]:
             authority += f":{ports[0]}"

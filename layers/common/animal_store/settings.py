@@ -2,8 +2,7 @@
 
 import os
 
-# The variable has the name that Powertools uses. But Powertools writes no metrics here: `telemetry`
-# writes them.
+# The name is Powertools', but `telemetry` writes the metrics.
 METRICS_NAMESPACE = os.environ["POWERTOOLS_METRICS_NAMESPACE"]
 STAGE = os.environ["STAGE"]
 ANIMALS_TABLE = os.environ["ANIMALS_TABLE"]

@@ -1,7 +1,7 @@
-"""Writes one log line for each request; the line also contains the request's metrics.
+"""Logs each request, with its metrics in the same line.
 
-CloudWatch reads the metrics from the log, in the embedded metric format (EMF). A line in
-this format may have other members, too:
+CloudWatch reads them from the log, in the embedded metric format (EMF). A line in this format may
+have other members, too:
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/
 CloudWatch_Embedded_Metric_Format_Specification.html
 """
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 def logger() -> Logger:
     """Return the logger for failures. Never log a key, an Authorization header or a body.
 
-    Powertools is imported only when the first failure is logged. At each cold start, the import
-    would take 24 million processor instructions.
+    Powertools is imported only at the first failure: at each cold start, it would take 24 million
+    processor instructions.
     """
     from aws_lambda_powertools import Logger
 
@@ -139,6 +139,6 @@ def write_line(  # noqa: PLR0913 - each argument is a fact of the line
     if directives:
         milliseconds = int(now.timestamp() * 1000)
         line["_aws"] = {"Timestamp": milliseconds, "CloudWatchMetrics": directives}
-    # Do not use the logger, which is slower. Write the line in one piece, because several threads
-    # of the local gateway may write at the same time.
+    # Don't use the logger, which is slower. Write the line in one piece: several threads of the
+    # local gateway may write at the same time.
     sys.stdout.write(to_json(line).decode() + "\n")

@@ -1,8 +1,8 @@
 """Validates data from outside: clients' bodies and the store's responses.
 
 Compiling a model needs pydantic, whose import would make a cold start take 1.5 times as many
-instructions. So `make build` puts the compiled schemas next to this module. A checkout does not
-have the compiled schemas: there, this module compiles the models when it is imported.
+instructions. So `make build` puts the compiled schemas next to this module. A checkout doesn't
+have them: there, this module compiles the models when it is imported.
 """
 
 from typing import Generic, TypeVar, cast
