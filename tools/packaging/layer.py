@@ -35,7 +35,7 @@ INSTALL_OPTIONS = (
 
 STUBS = {
     "pydantic_core/__init__.py": (
-        "from ._pydantic_core import SchemaValidator, ValidationError, to_json"
+        "from ._pydantic_core import SchemaValidator, ValidationError, from_json, to_json"
     ),
     "botocore/docs/__init__.py": "",
     "botocore/docs/docstring.py": (
