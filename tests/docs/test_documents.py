@@ -60,7 +60,7 @@ def test_readme_shows_the_handler_of_list_pets() -> None:
     assert sorted(shown_imports.splitlines()) == sorted(imports.splitlines())
 
 
-def test_readme_shows_each_curl_command_printed_by_the_service_with_its_real_response(
+def test_readme_shows_printed_commands_and_real_responses(
     tmp_path: Path,
 ) -> None:
     require("curl")

@@ -13,7 +13,7 @@ from markdown_it.token import Token
 from werkzeug import Request, Response
 
 from tests.support.processes import RunningService, link_node_modules, run, skip
-from tests.support.scripted_server import reply, rounds_with_a_late_animal, serve
+from tests.support.scripted_server import page, reply, rounds_with_a_late_animal, serve
 from tools import ROOT
 
 pytestmark = pytest.mark.slow
@@ -108,6 +108,25 @@ def test_animals_mjs_sends_the_key_to_no_other_address(
         pytest.raises(AssertionError, match="is another address"),
     ):
         run_example(tmp_path, "animals.mjs", server.base_url)
+
+
+def test_animals_mjs_accepts_another_spelling_of_the_base_url(tmp_path: Path) -> None:
+    responses = [reply({}), page(1, next_cursor=1), page(2)]
+    with serve(responses) as server:
+        run_example(
+            tmp_path, "animals.mjs", f"{server.base_url}/".replace("http", "HTTP")
+        )
+    assert server.received[2].args["cursor"] == "1"
+
+
+def test_list_of_curl_fails_when_a_page_is_missing(tmp_path: Path) -> None:
+    [example] = [block.content for block in EXAMPLES if "list_animals" in block.content]
+    with (
+        serve([page(1, next_cursor=1), reply({}, 404)]) as server,
+        pytest.raises(AssertionError, match="HTTP status 404"),
+    ):
+        run("bash", "-c", example, cwd=tmp_path, BASE_URL=server.base_url, API_KEY="")
+    assert [request.path for request in server.received] == ["/v1/pets", "/v1/pets"]
 
 
 def test_api_page_works_in_a_browser(service: RunningService, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def arguments(function: object) -> str:
     return " ".join((function.__doc__ or "").partition("Args:")[2].split())
 
 
-def test_new_pet_model_and_openapi_have_the_same_members_and_bounds() -> None:
+def test_model_and_openapi_have_the_same_members_and_bounds() -> None:
     model = TypeAdapter(models.NewPet).json_schema()
 
     assert model["required"] == NEW_PET["required"]
@@ -50,7 +50,7 @@ def test_layer_and_openapi_and_client_have_the_same_pet_statuses() -> None:
     )
 
 
-def test_openapi_lists_each_character_that_cannot_be_a_whole_name() -> None:
+def test_each_character_that_is_no_name_is_listed() -> None:
     refused = set()
     for code in (*range(0xD800), 0xFEFF):
         try:
@@ -66,7 +66,7 @@ def test_openapi_lists_each_character_that_cannot_be_a_whole_name() -> None:
     assert documented == refused
 
 
-def test_openapi_and_client_docstring_state_the_length_limits_of_a_name() -> None:
+def test_openapi_and_client_state_the_limits_of_a_name() -> None:
     bounds = f"{NAME['minLength']} to {NAME['maxLength']} characters"
     sentence = f"{bounds}, at least one of them not white space."
 
@@ -74,7 +74,7 @@ def test_openapi_and_client_docstring_state_the_length_limits_of_a_name() -> Non
     assert f"name: {sentence}" in arguments(Client.create)
 
 
-def test_client_docstring_states_the_limits_of_page_size() -> None:
+def test_client_states_the_limits_of_page_size() -> None:
     bounds = f"{openapi.LIMIT['minimum']} to {openapi.LIMIT['maximum']}."
 
     sentence = f"page_size: The maximum number of animals in a page, {bounds}"

@@ -11,7 +11,7 @@ from tools import ROOT
 OPENAPI_TEXT = " ".join((ROOT / "openapi.yaml").read_text().split())
 
 
-def test_openapi_says_that_a_page_has_20_animals_by_default_and_at_most_100() -> None:
+def test_page_has_20_animals_by_default_and_at_most_100() -> None:
     # The contract suite compares the bounds of the function with those of the document.
     assert openapi.SCHEMAS["Pets"]["maxItems"] == 100
     assert openapi.LIMIT["maximum"] == 100
@@ -19,7 +19,7 @@ def test_openapi_says_that_a_page_has_20_animals_by_default_and_at_most_100() ->
     assert "| animals per page | 100 | 100 |" in OPENAPI_TEXT
 
 
-def test_openapi_servers_are_the_local_service_and_both_stages_under_v1() -> None:
+def test_servers_are_this_machine_and_both_stages() -> None:
     assert [server["url"] for server in openapi.DOCUMENT["servers"]] == [
         "http://127.0.0.1:3000/v1",
         "https://{apiId}.execute-api.{region}.amazonaws.com/production/v1",
@@ -36,14 +36,14 @@ def test_get_pet_is_marked_as_deprecated() -> None:
     assert openapi.DOCUMENT["paths"]["/pets/{petId}"]["get"]["deprecated"]
 
 
-def test_id_and_category_id_are_64_bit_integers_and_id_is_positive() -> None:
+def test_ids_have_64_bits_and_that_of_an_animal_is_positive() -> None:
     pet_id, new_pet = openapi.SCHEMAS["Pet"]["allOf"]
     assert pet_id["properties"]["id"]["format"] == "int64"
     assert pet_id["properties"]["id"]["minimum"] == 1
     assert new_pet["properties"]["categoryId"]["format"] == "int64"
 
 
-def test_schemas_allow_members_and_error_codes_that_are_added_later() -> None:
+def test_schemas_allow_later_members_and_error_codes() -> None:
     pet, error = openapi.SCHEMAS["Pet"], openapi.SCHEMAS["Error"]
     assert "enum" not in error["properties"]["code"]
     assert "Properties" not in f"{pet}{error}"  # additional and unevaluated ones
@@ -60,7 +60,7 @@ def test_throttling_limits_of_both_stages_are_documented() -> None:
     assert "all clients together (burst) | 1,000 | 100 |" in OPENAPI_TEXT
 
 
-def test_openapi_lists_each_error_code_with_its_status() -> None:
+def test_each_error_code_is_listed_with_its_status() -> None:
     assert openapi.CODES == {
         "invalid_request": "400",
         "unauthorized": "401",
@@ -86,7 +86,7 @@ def test_rate_limits_of_the_firewall_are_documented() -> None:
     assert "requests per minute with one API key | 6,000 | no limit |" in OPENAPI_TEXT
 
 
-def test_openapi_says_that_idempotency_keys_are_kept_for_24_hours() -> None:
+def test_idempotency_keys_are_kept_for_24_hours() -> None:
     # tests/unit/test_dynamodb_client.py expects this time of the layer.
     assert (
         OPENAPI_TEXT.count("kept for ") == OPENAPI_TEXT.count("kept for 24 hours") == 2
