@@ -70,7 +70,7 @@ def _is_valid(record: ApiKey, key_hash: str) -> bool:
     if "revoked" in record:
         return False
     seconds_left = record["expires"]["N"] - time.time() if "expires" in record else inf
-    # Whoever runs the contract suite may write the records of its keys, so do not trust a record
+    # Whoever runs the contract suite may write the records of its keys, so don't trust a record
     # that would make such a key valid for long.
     longest = _CHECK_SECONDS if key_hash.startswith(api_key.CHECK_HASH) else inf
     return 0 < seconds_left <= longest

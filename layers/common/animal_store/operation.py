@@ -45,7 +45,7 @@ class Deprecation(NamedTuple):
 
 
 Implementation = Callable[[Request, Caller], Response]
-"""A function that implements an operation. It gets a request and whose key came with it."""
+"""A function that implements an operation. It gets a request and its caller."""
 
 QueryParameters = Sequence[str] | Literal["ignored"]
 """The names of an operation's query parameters, or "ignored" to accept and ignore any."""
