@@ -53,7 +53,7 @@ def test_cached_key_is_refused_once_it_expires(clock: Clock) -> None:
 @pytest.mark.parametrize(
     ("lifetime_s", "expected"), [(7200, True), (7201, False), (None, False)]
 )
-def test_key_of_the_suite_is_accepted_for_at_most_2_hours(
+def test_suite_key_is_refused_beyond_two_hours(
     lifetime_s: int | None, expected: bool, clock: Clock
 ) -> None:
     keys = handlers.service().keys()
@@ -64,7 +64,7 @@ def test_key_of_the_suite_is_accepted_for_at_most_2_hours(
 
 
 @pytest.mark.parametrize(("age_s", "expected"), [(59.9, 1), (60, 2), (-1, 2)])
-def test_lookup_is_cached_for_60_s_from_its_start(
+def test_lookup_is_cached_for_60_s(
     age_s: float, expected: int, clock: Clock, store: FaultyStore
 ) -> None:
     def answer_after_two_seconds(attempt: Attempt) -> Any:

@@ -85,7 +85,7 @@ def test_call_is_made_only_if_it_can_end_in_time(
     assert (len(store.calls), clock.pauses) == (attempts, pauses)
 
 
-def test_client_waits_1_s_to_connect_and_2_s_to_read() -> None:
+def test_client_has_both_timeouts() -> None:
     with layer_copy(), mock.patch.object(URLLib3Session, "__init__") as init:
         init.return_value = None
         handlers.service().gateway()

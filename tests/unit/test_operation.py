@@ -46,7 +46,7 @@ THROTTLED_TRANSACTION = error(
 pytestmark = pytest.mark.usefixtures("store")
 
 
-def test_204_has_an_empty_body_and_no_content_type() -> None:
+def test_204_has_neither_body_nor_content_type() -> None:
     # Only after the fixture has set the variables of the functions.
     from animal_store.operation import operation
     from animal_store.response import Response
@@ -60,7 +60,7 @@ def test_204_has_an_empty_body_and_no_content_type() -> None:
     assert "Content-Type" not in response["headers"]
 
 
-def test_subclass_of_a_listed_error_gets_its_status() -> None:
+def test_subclass_of_an_error_gets_its_status() -> None:
     from animal_store.errors import response_to
     from animal_store.request import NotFound
 
@@ -83,7 +83,7 @@ def test_subclass_of_a_listed_error_gets_its_status() -> None:
         ("TransactWriteItems", CUT_OFF_RESPONSE, "WARNING", "truncated or corrupt"),
     ],
 )
-def test_cause_of_a_failure_is_logged_but_not_sent(
+def test_cause_of_a_failure_stays_in_the_log(
     call: str, fault: Fault, level: str, cause: str, store: FaultyStore
 ) -> None:
     store.fail(call, *[fault] * 6)

@@ -55,7 +55,7 @@ def test_wrong_status_gets_the_message_of_a_body() -> None:
         ),
     ],
 )
-def test_link_has_the_origin_and_base_path_of_the_request(
+def test_link_keeps_origin_and_base_path(
     scheme: str, port: str, domain: str, path: str, expected: str
 ) -> None:
     context = handlers.EVENTS["get-401"]["requestContext"]

@@ -77,7 +77,7 @@ def test_only_the_first_request_is_a_cold_start(
 
 
 @pytest.mark.usefixtures("store")
-def test_line_of_a_creation_has_its_id_and_no_metrics() -> None:
+def test_creation_logs_its_id_and_no_metrics() -> None:
     (line,) = handlers.send("create-201").lines
 
     assert line["CreatedId"] == 6
