@@ -14,13 +14,5 @@ def test_each_entry_matches_a_case_of_the_suite() -> None:
 
     for file in ROOT.glob("tests/contract/expected_failures/*.yaml"):
         entries = yaml.safe_load(file.read_text())
-        assert {entry for entry in entries if entry not in cases} == set(), file.name
-
-
-def test_each_case_may_still_pass_on_aws() -> None:
-    """Without these words, a case that passes would stop a deployment."""
-    path = ROOT / "tests/contract/expected_failures/aws.yaml"
-
-    reasons = yaml.safe_load(path.read_text()).values()
-
-    assert [reason for reason in reasons if not reason.startswith("not seen yet")] == []
+        for entry in entries:
+            assert entry in cases, file.name

@@ -139,18 +139,11 @@ def items(partition: str = "") -> list[Any]:
     return [item for item in items if item["pk"]["S"].startswith(partition)]
 
 
-@cache
-def _file_and_copy() -> tuple[sqlite3.Connection, sqlite3.Connection]:
-    """Connect to the new store's file, and copy its content."""
-    file = sqlite3.connect(service().folder.database)
-    content = sqlite3.connect(":memory:")
-    for connection in (file, content):
-        _UNTIL_EXIT.enter_context(closing(connection))
-    file.backup(content)
-    return file, content
-
-
 def empty_store() -> None:
     """Reset the store to the template's tables and the events' key and animals."""
-    file, content = _file_and_copy()
-    content.backup(file)
+    path = service().folder.database
+    new = path.with_name("new")
+    with closing(sqlite3.connect(path)) as store, closing(sqlite3.connect(new)) as copy:
+        if not new.stat().st_size:  # the first call
+            store.backup(copy)
+        copy.backup(store)

@@ -50,11 +50,3 @@ class DataFolder:
                     " command, or use another folder and port: DATA=.local2 PORT=3001"
                 ) from None
             yield
-
-    def refuse_other_version(self) -> None:
-        """Raise CommandError if the folder has a store, but only of another version."""
-        if any(self.store.glob("*")) and not self.database.exists():
-            raise CommandError(
-                f"{self.store} has the store of another version of this program. Use another"
-                " folder (DATA=.local2), or empty the store: make reset (with the same DATA)"
-            )

@@ -82,7 +82,6 @@ def open_store(folder: DataFolder, template: Template) -> Iterator[LocalService]
         if name.startswith("AWS_"):
             del os.environ[name]
     os.environ |= _SDK_SETTINGS
-    folder.refuse_other_version()
     with closing(Database(folder.database)) as database:
         with answer_new_clients(database.answer):
             dynamodb = client()

@@ -29,16 +29,16 @@ Execute = Callable[..., sqlite3.Cursor]
 Request = dict[str, Any]
 Response = dict[str, Any]
 
-SCHEMA = (
-    """CREATE TABLE IF NOT EXISTS keys (
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS keys (
     table_name TEXT, index_name TEXT, attributes TEXT, PRIMARY KEY (table_name, index_name)
-) STRICT""",
-    """CREATE TABLE IF NOT EXISTS items (
+) STRICT;
+CREATE TABLE IF NOT EXISTS items (
     table_name TEXT, hash TEXT, range INTEGER, item TEXT,
     PRIMARY KEY (table_name, hash, range)
-) STRICT, WITHOUT ROWID""",
-    "CREATE TABLE IF NOT EXISTS tokens (token TEXT PRIMARY KEY) STRICT",
-)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS tokens (token TEXT PRIMARY KEY) STRICT;
+"""
 # With this index in SQLite, a query reads only the items that it returns.
 _CREATE_INDEX = """
 CREATE INDEX IF NOT EXISTS "{index}" ON items (table_name, item ->> '{path}', range, hash)

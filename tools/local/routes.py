@@ -1,7 +1,6 @@
 """The routes of `make run`: the API, openapi.yaml, and a page that shows openapi.yaml."""
 
 from pathlib import Path
-from urllib.parse import unquote
 
 import yaml
 from starlette.applications import Starlette
@@ -10,7 +9,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route, request_response
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tools.local.gateway import Gateway
 from tools.local.openapi import load_openapi
@@ -32,31 +30,8 @@ def application(gateway: Gateway) -> Starlette:
     # here (DNS rebinding). So accept only requests for these hosts.
     hosts = ["127.0.0.1", "localhost"]
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts)
-    app.add_middleware(accept_absolute_form)
     app.router.default = request_response(gateway.handle)
     return app
-
-
-def accept_absolute_form(app: ASGIApp) -> ASGIApp:
-    """Make middleware that accepts request targets in absolute form (RFC 9112, section 3.2.2).
-
-    A client that uses a proxy sends such a target: `GET http://127.0.0.1:3000/v1/pets`. The host in
-    the target replaces the header `Host`.
-    """
-
-    async def call(scope: Scope, receive: Receive, send: Send) -> None:
-        target: bytes = scope.get("raw_path", b"/")
-        if b"://" in target and not target.startswith(b"/"):
-            host, _, path = target.partition(b"://")[2].partition(b"/")
-            headers = [header for header in scope["headers"] if header[0] != b"host"]
-            scope = dict(scope) | {
-                "raw_path": b"/" + path,
-                "path": "/" + unquote(path.decode("ascii")),
-                "headers": [(b"host", host), *headers],
-            }
-        await app(scope, receive, send)
-
-    return call
 
 
 def _openapi(request: Request) -> Response:

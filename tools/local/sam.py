@@ -93,10 +93,14 @@ def host_address() -> str:
     ]
     try:
         hosts = subprocess.check_output(command, text=True)
-        (address,) = re.findall(rf"([0-9.]+)\s+{STORE_HOST}", hosts)
-    except (OSError, ValueError, subprocess.CalledProcessError) as error:
+    except (OSError, subprocess.CalledProcessError) as error:
         raise CommandError(f"{_NO_ENGINE}: {error}") from error
-    return str(address)
+    addresses = re.findall(rf"([0-9.]+)\s+{STORE_HOST}", hosts)
+    if not addresses:
+        raise CommandError(
+            f"the container engine gave {STORE_HOST} no address:\n{hosts}"
+        )
+    return str(addresses[0])
 
 
 def _write_template_and_variables(

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import uvicorn
 
+from tools import CommandError
 from tools.local.folder import DataFolder
 from tools.local.listener import listen_on_port
 from tools.local.open_store import open_store
@@ -69,6 +70,8 @@ def reset() -> None:
     """Empty the local store (DATA): rename its folder; the next start makes a new folder."""
     folder = DataFolder()
     old_folder = folder.path / f"store.{datetime.now(UTC):%Y%m%d-%H%M%S.%fZ}.old"
+    if not folder.store.exists():
+        raise CommandError(f"{folder.path} has no store to empty")
     with folder.lock_for_service():
         folder.store.rename(old_folder)
     print(

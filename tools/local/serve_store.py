@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from socket import socket
+from socket import create_server, socket
 from threading import Thread
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +15,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from tools.local.listener import listen
 from tools.local.store import Database
 
 
@@ -64,11 +63,11 @@ def serve_store(
         return Response(response.content, response.status_code, response.headers)
 
     try:
-        listener = listen(address, 0)
+        listener = create_server((address, 0))
     # If the container engine runs in a virtual machine, the address belongs to the virtual machine,
     # which forwards connections to the loopback address of this machine.
     except OSError:
-        listener = listen("127.0.0.1", 0)
+        listener = create_server(("127.0.0.1", 0))
     application = Starlette(routes=[Route("/", answer, methods=["POST"])])
     with serve(application, listener, certificate) as port:
         yield port, access_key_id

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from botocore.session import Session
 
-    from tools.local.operations import Execute
-
 # A transaction that reads first and then writes could fail at the write, without waiting.
 _BEGIN_WRITE = "BEGIN IMMEDIATE"
 
@@ -46,22 +44,12 @@ def _create(path: Path) -> None:
         path.write_bytes(b"")
 
 
-class _Connection:
-    """A connection to an SQLite file; one thread at a time uses it."""
-
-    def __init__(self, path: Path) -> None:
-        self._lock = threading.Lock()
-        self._sqlite = sqlite3.connect(
-            path, timeout=10, isolation_level=None, check_same_thread=False
-        )
-        self.close, self.execute = self._sqlite.close, self._sqlite.execute
-
-    @contextmanager
-    def transaction(self, begin: str) -> "Iterator[Execute]":
-        """Commit at the end of the block, or undo the block after an exception."""
-        with self._lock, self._sqlite:
-            self.execute(begin)
-            yield self.execute
+def _connect(path: Path) -> tuple[threading.Lock, sqlite3.Connection]:
+    """Connect to a database; return the connection and the lock that a thread needs to use it."""
+    connection = sqlite3.connect(
+        path, timeout=10, isolation_level=None, check_same_thread=False
+    )
+    return threading.Lock(), connection
 
 
 class Database:
@@ -75,13 +63,12 @@ class Database:
     def __init__(self, path: Path) -> None:
         with suppress(FileExistsError):
             _create(path)
-        self._reader, self._writer = _Connection(path), _Connection(path)
+        self._reading, self._writing = _connect(path), _connect(path)
+        _, connection = self._writing
         try:
             # Some builds of SQLite would not wait for the disk in the mode WAL.
-            self._writer.execute("PRAGMA synchronous = FULL")
-            with self._writer.transaction(_BEGIN_WRITE) as execute:
-                for statement in SCHEMA:
-                    execute(statement)
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.executescript(f"{_BEGIN_WRITE}; {SCHEMA} COMMIT;")
         except sqlite3.Error as error:
             self.close()
             raise CommandError(
@@ -91,8 +78,8 @@ class Database:
 
     def close(self) -> None:
         """Close the file. No request may be in progress."""
-        self._reader.close()
-        self._writer.close()
+        for _, connection in (self._reading, self._writing):
+            connection.close()
 
     def answer(
         self, event_name: str, request: AWSPreparedRequest, **_: object
@@ -100,12 +87,14 @@ class Database:
         """Answer a request as DynamoDB does."""
         body: Any = request.body
         operation = event_name.rpartition(".")[2]
-        if operation in READS:
-            transaction = self._reader.transaction("BEGIN")
-        else:
-            transaction = self._writer.transaction(_BEGIN_WRITE)
+        is_read = operation in READS
+        lock, connection = self._reading if is_read else self._writing
         try:
-            with transaction as execute:
+            # The connection commits the transaction at the end of the block, or undoes the
+            # transaction after an exception.
+            with lock, connection:
+                execute = connection.execute
+                execute("BEGIN" if is_read else _BEGIN_WRITE)
                 status, answer = 200, perform(execute, operation, json.loads(body))
         except DynamoDBError as error:
             error_type = f"com.amazonaws.dynamodb.v20120810#{error.code}"
