@@ -90,6 +90,7 @@ def test_access_log_that_has_stopped_is_reported(healthy: Account) -> None:
         }
         cloudwatch.put_metric_data(Namespace=namespace, MetricData=[datum])
 
+    assert status(healthy.stage) == 0  # no requests, no lines
     count("AWS/ApiGateway", "Count", "ApiName", "animal-store-production")
     assert status(healthy.stage) == 1
     count("AWS/Logs", "IncomingLogEvents", "LogGroupName", "access-log")
