@@ -219,8 +219,7 @@ def _compare(
                 return "expired", line
             created_id = str(_read_number(copied, "createdId"))
             key = {"pk": {"S": "pet"}, "id": {"N": created_id}}
-            animal = _get_item(client, table, key)
-            if not animal or animal != _get_item(client, copy, key):
+            if _get_item(client, table, key) != _get_item(client, copy, key):
                 return "waiting", line
         return _category(line, copied_at, is_key=key_names == ["hash"]), line
 
