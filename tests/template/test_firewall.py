@@ -1,9 +1,11 @@
 """The firewall of production: which requests pass, and what the others get."""
 
 import re
+from typing import Any
 
 import pytest
 
+from tests.contract import openapi
 from tests.support.stack import read_stage
 from tools.key_table import generate
 
@@ -29,17 +31,36 @@ def test_only_one_well_formed_key_passes(header: str, passes: bool) -> None:
     assert bool(re.search(match["RegexString"], value)) == passes
 
 
-def test_refused_request_gets_the_documented_401() -> None:
-    response = WEB_ACL["DefaultAction"]["Block"]["CustomResponse"]
+@pytest.mark.parametrize(
+    ("action", "status", "header"),
+    [
+        (
+            WEB_ACL["DefaultAction"],
+            401,
+            ("WWW-Authenticate", 'Bearer realm="animal-store"'),
+        ),
+        (WEB_ACL["Rules"][0]["Action"], 429, ("Retry-After", "30")),
+    ],
+)
+def test_blocked_request_gets_the_documented_error(
+    action: Any, status: int, header: tuple[str, str]
+) -> None:
+    response = action["Block"]["CustomResponse"]
     body = WEB_ACL["CustomResponseBodies"][response["CustomResponseBodyKey"]]
+    headers = {"Content-Type": "application/json"}
+    for each in response["ResponseHeaders"]:
+        headers[each["Name"]] = each["Value"]
 
-    assert response["ResponseCode"] == 401
-    assert response["ResponseHeaders"] == [
-        {"Name": "Cache-Control", "Value": "no-store"},
-        {"Name": "X-Content-Type-Options", "Value": "nosniff"},
-        {"Name": "WWW-Authenticate", "Value": 'Bearer realm="animal-store"'},
-    ]
-    assert body == {
-        "ContentType": "APPLICATION_JSON",
-        "Content": '{"code":"unauthorized","message":"Missing or invalid API key.","status":401}',
-    }
+    assert header in headers.items()
+    assert response["ResponseCode"] == status
+    assert body["ContentType"] == "APPLICATION_JSON"
+    openapi.check(openapi.find("POST", "/pets"), status, headers, body["Content"])
+
+
+def test_rate_limits_apply_before_a_key_is_allowed() -> None:
+    per_address, per_key, _ = WEB_ACL["Rules"]
+    assert [rule["Priority"] for rule in WEB_ACL["Rules"]] == [0, 1, 2]
+    # However often the scheme's case and spaces change, it is one key.
+    for transformation in ("COMPRESS_WHITE_SPACE", "LOWERCASE"):
+        assert transformation in str(per_key)
+    assert per_address["Action"] == per_key["Action"]

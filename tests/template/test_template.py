@@ -1,7 +1,6 @@
 """template.yaml keeps its safeguards, and has a block for each operation and no other way in."""
 
 import json
-import re
 
 import pytest
 import yaml
@@ -9,7 +8,7 @@ import yaml
 from tests.contract import openapi
 from tests.support.stack import parameters, read_stage
 from tools import ROOT
-from tools.local.template import load_template
+from tools.local.template import load_template, properties_by_name
 
 TEXT = (ROOT / "template.yaml").read_text()
 TEMPLATE = load_template().document
@@ -23,7 +22,6 @@ PARAMETERS = {
 }
 PRODUCTION, STAGING = read_stage(**PARAMETERS), read_stage("staging", **PARAMETERS)
 API = PRODUCTION["Resources"]["Api"]["Properties"]
-FIREWALL = PRODUCTION["Resources"]["WebAcl"]["Properties"]
 SAFEGUARDS = yaml.safe_load((ROOT / "tests/template/safeguards.yaml").read_text())
 
 
@@ -51,6 +49,8 @@ def test_plain_sam_deploy_sets_logging_role_before_api() -> None:
     assert account["Properties"] == {"CloudWatchRoleArn": "LoggingRole.Arn"}
     for resource in (account, resources["LoggingRole"]):
         assert resource["DeletionPolicy"] == "RetainExceptOnCreate"
+    (policy,) = resources["LoggingRole"]["Properties"]["ManagedPolicyArns"]
+    assert policy.endswith("/service-role/AmazonAPIGatewayPushToCloudWatchLogs")
     assert "After: !If [HasApiGatewayLoggingRole, !Ref ApiGatewayAccount," in TEXT
 
 
@@ -64,19 +64,12 @@ def test_functions_time_out_first_and_have_a_canary() -> None:
     }
 
 
-@pytest.mark.parametrize("rule", PRODUCTION["Rules"])
-def test_wrong_parameters_are_refused(rule: str) -> None:
-    wrong = {
-        "DomainNeedsCertificate": {"DomainName": "api.example.com"},
-        "ProductionNeedsAlarmEmail": {"AlarmEmail": ""},
-        "PlainSamLeavesThePipelinesStackAlone": {
-            "ApiGatewayLoggingRole": "true",
-            "PermissionsBoundary": "boundary",
-        },
-    }
-    checked = read_stage(CertificateArn="", **wrong[rule])["Rules"][rule]
-    assert checked["RuleCondition"] is True
-    assert checked["Assertions"][0]["Assert"] is False
+def test_every_rule_refuses_wrong_parameters() -> None:
+    """There is no certificate and no alarm e-mail, and plain sam meets a boundary."""
+    stack = read_stage(ApiGatewayLoggingRole="true", **PARAMETERS)
+    for rule in stack["Rules"].values():
+        assert rule["RuleCondition"] is True
+        assert rule["Assertions"][0]["Assert"] is False
 
 
 def test_sam_overwrites_its_uploads_in_both_stages() -> None:
@@ -107,59 +100,18 @@ def test_setting_that_undoes_a_safeguard_is_absent(setting: str) -> None:
     assert setting not in TEXT
 
 
-def test_only_unknown_routes_are_answered_without_a_function() -> None:
-    """The response is that of the path / (MISSING_AUTHENTICATION_TOKEN), with its headers."""
+def test_unknown_route_with_another_media_type_gets_404() -> None:
+    """The route for unknown routes accepts only JSON; it stands in safeguards.yaml."""
     not_found = API["GatewayResponses"]["MISSING_AUTHENTICATION_TOKEN"]
-    ((path, methods),) = API["DefinitionBody"]["paths"].items()
-    ((method, route),) = methods.items()
-
-    assert (path, method) == ("/{proxy+}", "x-amazon-apigateway-any-method")
-    # API Gateway refuses the template if the response does not declare a header that is set.
-    assert [*route["responses"]["404"]["headers"]] == [
-        "Cache-Control",
-        "X-Content-Type-Options",
-    ]
-    assert route["x-amazon-apigateway-integration"] == {
-        "type": "mock",
-        "requestTemplates": {"application/json": '{"statusCode": 404}'},
-        "passthroughBehavior": "never",
-        "contentHandling": "CONVERT_TO_TEXT",
-        "responses": {
-            "default": {
-                "statusCode": "404",
-                "contentHandling": "CONVERT_TO_TEXT",
-                "responseParameters": {
-                    "method.response.header.Cache-Control": "'no-store'",
-                    "method.response.header.X-Content-Type-Options": "'nosniff'",
-                },
-                "responseTemplates": not_found["ResponseTemplates"],
-            }
-        },
-    }
+    assert API["GatewayResponses"]["UNSUPPORTED_MEDIA_TYPE"] == not_found
 
 
-def test_each_role_is_assumed_by_one_service() -> None:
-    """The services of the functions' roles may do what unit/test_roles.py compares."""
-    policies = "arn:AWS::Partition:iam::aws:policy/service-role"
-    logging = f"{policies}/AmazonAPIGatewayPushToCloudWatchLogs"
-    expected = {
-        "LoggingRole": ("apigateway.amazonaws.com", [logging]),
-        "CodeDeployRole": (
-            "codedeploy.amazonaws.com",
-            [f"{policies}/AWSCodeDeployRoleForLambdaLimited"],
-        ),
-    }
-    for operation in openapi.OPERATIONS:
-        expected[f"{operation.block}Role"] = ("lambda.amazonaws.com", [])
-    roles = {}
-    for name, resource in read_stage("default")["Resources"].items():
-        if resource["Type"] == "AWS::IAM::Role":
-            role = resource["Properties"]
-            (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
-            managed_policies = role.get("ManagedPolicyArns", [])
-            roles[name] = (trust["Principal"]["Service"], managed_policies)
-            assert ("Policies" in role) == (not managed_policies)
-    assert roles == expected
+def test_only_functions_have_policies_of_their_own() -> None:
+    """What these policies allow: unit/test_roles.py."""
+    roles = properties_by_name(read_stage("default"), "AWS::IAM::Role")
+    own = {name for name, role in roles.items() if "Policies" in role}
+    assert own == {f"{operation.block}Role" for operation in openapi.OPERATIONS}
+    assert {*roles} - own == {"CodeDeployRole", "LoggingRole"}
 
 
 def test_access_log_has_no_field_that_may_contain_an_api_key() -> None:
@@ -213,33 +165,3 @@ def test_gateway_response_is_an_error_of_openapi_yaml(error_type: str) -> None:
     # A default has no status of its own: it would change that of every other type.
     own_status = None if error_type.startswith("DEFAULT_") else status
     assert response.get("StatusCode") == own_status
-
-
-def test_firewall_applies_rate_limits_before_it_allows_a_key() -> None:
-    per_address, per_key, allowed = FIREWALL["Rules"]
-    assert [rule["Priority"] for rule in FIREWALL["Rules"]] == [0, 1, 2]
-    # However often the scheme's case and spaces change, it is one key.
-    for transformation in ("COMPRESS_WHITE_SPACE", "LOWERCASE"):
-        assert transformation in str(per_key)
-    pattern = allowed["Statement"]["RegexMatchStatement"]["RegexString"]
-    # The contract suite sends keys of staging.
-    assert re.search(pattern, f"Bearer animal_live_{'0' * 38}")
-    assert per_address["Action"] == per_key["Action"]
-
-
-def test_firewall_answers_429_above_a_rate_limit() -> None:
-    response = FIREWALL["Rules"][0]["Action"]["Block"]["CustomResponse"]
-    assert response == {
-        "ResponseCode": 429,
-        "CustomResponseBodyKey": "too-many-requests",
-        "ResponseHeaders": [
-            {"Name": "Cache-Control", "Value": "no-store"},
-            {"Name": "X-Content-Type-Options", "Value": "nosniff"},
-            {"Name": "Retry-After", "Value": "30"},
-        ],
-    }
-    assert FIREWALL["CustomResponseBodies"]["too-many-requests"] == {
-        "ContentType": "APPLICATION_JSON",
-        "Content": '{"code":"too_many_requests",'
-        '"message":"Too many requests; try again later.","status":429}',
-    }

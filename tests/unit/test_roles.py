@@ -49,6 +49,8 @@ def granted_rights(function: str) -> Rights:
     name = RESOURCES[function]["Properties"]["Role"].removesuffix(".Arn")
     role = RESOURCES[name]["Properties"]
     assert "ManagedPolicyArns" not in role
+    (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
+    assert trust["Principal"] == {"Service": "lambda.amazonaws.com"}
     (policy,) = role["Policies"]
     rights: Rights = {}
     for statement in policy["PolicyDocument"]["Statement"]:
