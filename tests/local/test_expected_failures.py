@@ -16,3 +16,10 @@ def test_each_entry_matches_a_case_of_the_suite() -> None:
         entries = yaml.safe_load(file.read_text())
         for entry in entries:
             assert entry in cases, file.name
+
+
+def test_each_case_may_still_pass_on_aws() -> None:
+    """Other reasons would stop a deployment, because the suite has never run on AWS."""
+    file = ROOT / "tests/contract/expected_failures/aws.yaml"
+    for reason in yaml.safe_load(file.read_text()).values():
+        assert reason.startswith("not seen yet")

@@ -78,6 +78,14 @@ def test_invoke_uses_its_own_store_with_six_animals(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["events"]
 
 
+def test_invoke_keeps_the_animals_of_earlier_events(tmp_path: Path) -> None:
+    # In between, the service repeats an event's creation, which takes the id 8 and adds no animal.
+    for expected_id in (7, 9):
+        result = command(tmp_path, "invoke", f"{ROOT}/events/create-201.json")
+
+        assert json.loads(json.loads(result.stdout)["body"])["id"] == expected_id
+
+
 def test_invoke_exits_with_status_1_for_a_500(tmp_path: Path) -> None:
     responses = [{}, {"statusCode": 500}]
     with mock.patch("ops.cli.events.Gateway.invoke", side_effect=responses):
