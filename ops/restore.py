@@ -124,8 +124,8 @@ def plan(stage: StageName, copy: str) -> None:
 
     changed.jsonl: items that are different in the original.
 
-    others.jsonl: the original has an item that was created after the copy was made. So an id or an
-    Idempotency-Key was given twice, and the newer item belongs to another client.
+    others.jsonl: the original has an animal that was created after the copy was made. So its id was
+    assigned twice, and the animal belongs to another client.
 
     revoked.jsonl: API keys that are revoked in the original.
 
