@@ -11,7 +11,7 @@ MAKEFLAGS += --no-print-directory
 
 # Variables that the user has set for git, pip, uv, pytest and other programs do not reach the recipes. PASSED_ON lists
 # the exceptions, such as the variables that name package indexes and proxies.
-PASSED_ON := PYTHON PYTHONBREAKPOINT GIT_AUTHOR_% GIT_COMMITTER_% GIT_CONFIG_% GIT_SSL_% \
+PASSED_ON := PYTEST_XDIST_AUTO_NUM_WORKERS PYTHON PYTHONBREAKPOINT GIT_AUTHOR_% GIT_COMMITTER_% GIT_CONFIG_% GIT_SSL_% \
   PIP_CERT PIP_CLIENT_CERT PIP_CONFIG_FILE PIP_DEFAULT_TIMEOUT PIP_EXTRA_INDEX_URL PIP_FIND_LINKS PIP_INDEX_URL \
   PIP_KEYRING_PROVIDER PIP_NO_INDEX PIP_PROXY PIP_RETRIES PIP_TRUSTED_HOST UV_CACHE_DIR UV_CONFIG_FILE UV_DEFAULT_INDEX \
   UV_EXTRA_INDEX_URL UV_FIND_LINKS UV_HTTP_% UV_INDEX% UV_INSECURE_HOST UV_KEYRING_PROVIDER UV_NO_DEV UV_NO_INDEX \
@@ -20,6 +20,8 @@ unexport $(filter-out $(PASSED_ON),$(filter \
   COVERAGE_% GIT_% MYPY% PIP_% POSIXLY_CORRECT PYTEST_% PYTHON% RUFF_% SAM_% UV_% VIRTUAL_ENV,$(.VARIABLES)))
 
 UV := .tools/uv/bin/uv
+# `uv lock` with these options fails if a lock file is stale, whatever a user's uv.toml says.
+CHECK := --check --quiet --offline --no-config
 # uv must not download Python: every virtual environment uses the interpreter that `tools/find-python` prints.
 export UV_PYTHON_DOWNLOADS := never
 # A private certificate authority may have signed the certificate of a package registry. So uv trusts the certificate
@@ -61,22 +63,19 @@ $(UV): tools/locks/uv.txt tools/find-python
 	@.tools/pip/bin/python -m pip download --quiet --disable-pip-version-check --require-hashes --no-deps \
 	  --only-binary :all: --dest .tools/pip -r tools/locks/uv.txt >&2
 	@.tools/pip/bin/python -m zipfile -e .tools/pip/uv-*.whl .tools/pip/wheel
-	@mkdir -p $(@D) && install -m 755 .tools/pip/wheel/uv-*.data/scripts/uv $@
-	@rm -rf .tools/pip $(UNUSABLE)
+	@mkdir -p $(@D) && install -m 755 .tools/pip/wheel/uv-*.data/scripts/uv $@ && rm -rf .tools/pip $(UNUSABLE)
 
 .venv/.installed: $(UV) uv.lock pyproject.toml
 	@echo "installing the development environment into .venv" >&2
-	@python=$$(tools/find-python) && $(UV) sync --quiet --locked --python "$$python"
-	@touch $@
+	@$(UV) lock $(CHECK) && python=$$(tools/find-python) && $(UV) sync --quiet --frozen --python "$$python" && touch $@
 
 install: .venv/.installed
 
 # tools/programs/pyproject.toml says why these programs have environments of their own.
 $(PYTHON_TOOLS:%=.tools/%/.installed): .tools/%/.installed: tools/programs/pyproject.toml tools/programs/uv.lock $(UV)
 	@echo "installing $* into .tools/$*" >&2
-	@python=$$(tools/find-python) && UV_PROJECT_ENVIRONMENT="$(CURDIR)/.tools/$*" $(UV) sync --quiet --locked \
-	  --project tools/programs --only-group $* --python "$$python"
-	@touch $@
+	@$(UV) lock $(CHECK) --project tools/programs && python=$$(tools/find-python) && \
+	  UV_PROJECT_ENVIRONMENT="$(CURDIR)/.tools/$*" $(UV) sync --quiet --frozen --project tools/programs --only-group $* --python "$$python" && touch $@
 
 # Each npm tool has its own folder, .tools/NAME. Its lock file is tools/locks/NAME/package-lock.json.
 $(NPM_TOOLS:%=.tools/%/.installed): .tools/%/.installed: tools/locks/%/package.json tools/locks/%/package-lock.json
@@ -146,8 +145,9 @@ quick: install .tools/sam/.installed ## say what is still missing while you add 
 
 # A test that hangs fails after two minutes.
 test: install .tools/sam/.installed $(if $(NPM),.tools/iam/.installed) ## run every test that is not slow
-	@$(PYTEST_CMD) -n auto --dist worksteal -m "not slow" $(if $(COVERAGE),--cov) \
-	  -o faulthandler_timeout=120 -o faulthandler_exit_on_timeout=true
+	@$(PYTEST_CMD) -n auto --dist worksteal -m "not slow" \
+	  -o faulthandler_timeout=120 -o faulthandler_exit_on_timeout=true \
+	  $(if $(COVERAGE),--cov --cov-branch --cov-fail-under=100)
 
 # make installs these tools before the tests start. Otherwise, the two test processes would install them at the same
 # time.

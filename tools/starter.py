@@ -85,7 +85,13 @@ def _commit(tree: Path) -> None:
     git(tree, "init", "--quiet", "--initial-branch", "main")
     git(tree, "add", "--all")
     # Call git itself, because the function `git` ignores personal settings, such as the author.
-    commit = ["git", "commit", "--quiet", "--no-verify", "--no-gpg-sign"]
+    ask = ["git", "var", "GIT_AUTHOR_IDENT"]
+    quiet = subprocess.DEVNULL
+    author: list[str] = []
+    if subprocess.call(ask, cwd=tree, stdout=quiet, stderr=quiet):
+        print("git doesn't know who you are, so nobody is the commit's author.")
+        author = ["-c", "user.name=nobody", "-c", "user.email=nobody@localhost"]
+    commit = ["git", *author, "commit", "--quiet", "--no-verify", "--no-gpg-sign"]
     subprocess.run([*commit, "-m", "Start the service"], cwd=tree, check=True)
 
 

@@ -90,6 +90,7 @@ def test_failed_step_of_a_workflow_fails(step: str, failing: str) -> None:
 def test_vulnerability_scan_covers_every_lock_file() -> None:
     output = run_ci("vulnerabilities")
 
+    assert " scan source --lockfile=" in output
     scanned = {word for word in output.split() if word.startswith("--lockfile=")}
     locks = [*ROOT.glob("tools/locks/*/package-lock.json")]
     locks += [ROOT / "uv.lock", ROOT / "tools/programs/uv.lock"]

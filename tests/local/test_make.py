@@ -28,11 +28,30 @@ PASSED_ON = {
     "NODE_EXTRA_CA_CERTS",
     "PATH",
     "PIP_INDEX_URL",
+    "PYTEST_XDIST_AUTO_NUM_WORKERS",
     "SSL_CERT_FILE",
     "UV_INDEX_INTERNAL_PASSWORD",
     "UV_INDEX_URL",
     "npm_config_registry",
 }
+
+COMMANDS = """\
+.tools/sam/bin/python -m tools.packaging.translate >.tools/translated.yaml
+.venv/bin/cfn-lint template.yaml ops/bootstrap.yaml
+.venv/bin/cfn-lint --ignore-checks W2001 W3011 E4002 -- .tools/translated.yaml
+.venv/bin/ruff format --check .
+.venv/bin/ruff check .
+.venv/bin/mypy
+.tools/zizmor/bin/zizmor --offline --no-progress --quiet --strict-collection .github
+.venv/bin/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
+.venv/bin/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
+tools/lint-openapi
+.venv/bin/python -m pytest -n auto --dist worksteal -m "not slow" \\
+  -o faulthandler_timeout=120 -o faulthandler_exit_on_timeout=true \\
+  --cov --cov-branch --cov-fail-under=100
+.venv/bin/python -m pytest -n 2 --dist loadfile -m slow
+"""
+"""Everything that the steps `check`, `test` and `test-slow` of CI run."""
 
 
 def run_recipe(folder: Path, command: str, **variables: str) -> str:
@@ -79,7 +98,10 @@ def checkout(tmp_path: Path) -> Path:
     """A folder with an installed environment, whose Python is a script."""
     for name in ("Makefile", "pyproject.toml", "tools", "uv.lock"):
         (tmp_path / name).symlink_to(ROOT / name)
-    for name in (".tools/uv/bin/uv", ".venv/bin/python", ".venv/.installed"):
+    tools = ("clients-npm", "dynamodb-local", "iam", "sam", "spectral", "zizmor")
+    installed = [f".tools/{tool}/.installed" for tool in tools]
+    programs = [".tools/uv/bin/uv", ".venv/bin/python", ".venv/.installed"]
+    for name in programs + installed:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch(0o755)
     (tmp_path / ".venv/bin/python").write_text(f"#!/bin/sh\necho {tmp_path}\n")
@@ -90,6 +112,15 @@ def test_make_install_does_nothing_if_the_environment_is_installed(
     checkout: Path,
 ) -> None:
     run("make", "-q", "install", cwd=checkout)  # -q fails if make would do anything
+
+
+def test_checks_of_ci_run_these_commands(checkout: Path) -> None:
+    targets = ("check", "test", "test-slow", "COVERAGE=1")
+
+    output = run("make", "-ns", *targets, cwd=checkout)
+
+    lines = {line for line in output.splitlines() if not line.startswith(("#", "make"))}
+    assert lines == {*COMMANDS.splitlines()}
 
 
 @pytest.mark.parametrize("interpreter", ["sh", "python-that-was-removed"])

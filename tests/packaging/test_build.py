@@ -215,7 +215,7 @@ def test_only_locked_wheels_for_the_target_architecture_are_installed_in_the_lay
     layer.install(tmp_path, "arm64")
 
     platform = "--python-platform=aarch64-manylinux2014"
-    assert {"sync", "--locked", "--no-build", platform} <= {*commands[0]}
+    assert {"sync", "--frozen", "--no-build", platform} <= {*commands[0]}
 
 
 def build_in(folder: Path, **variables: str) -> bytes:

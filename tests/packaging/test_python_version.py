@@ -10,7 +10,7 @@ from tools.packaging.targets import PYTHON
 VERSION_PATTERNS = [
     ("template.yaml", r"Runtime: python(.*)"),
     ("template.yaml", r"CompatibleRuntimes: \[python(.*)\]"),
-    ("tools/find-python", r"set -- python([\d.]+) "),
+    ("tools/find-python", r"(?m)type -aP python(3[\d.]+)$"),
     (".github/CONTRIBUTING.md", r"CPython ([\d.]+) to build for AWS"),
 ]
 

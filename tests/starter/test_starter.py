@@ -55,6 +55,18 @@ def test_first_commit_takes_only_the_author_from_personal_git_settings(
     assert b"pyproject.toml\n" in git(tmp_path / "service", "ls-files")
 
 
+def test_first_commit_needs_no_git_identity(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".gitconfig").write_text("[user]\nuseConfigOnly = true\n")
+
+    create_starter("planet", tmp_path / "service")
+
+    author = git(tmp_path / "service", "log", "--format=%an <%ae>")
+    assert author == b"nobody <nobody@localhost>\n"
+
+
 def test_no_folder_is_left_if_formatting_the_starter_fails(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

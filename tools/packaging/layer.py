@@ -131,7 +131,7 @@ def install(environment: Path, architecture: str, *options: str) -> Path:
         f"{ROOT}/.tools/uv/bin/uv",
         "sync",
         "--quiet",
-        "--locked",
+        "--frozen",
         "--no-default-groups",
         "--no-install-project",
         "--no-build",
