@@ -12,7 +12,7 @@ import pytest
 from botocore.exceptions import NoRegionError
 
 from ops.__main__ import main
-from tests.support.processes import environment
+from tests.support.processes import environment, run
 from tools import ROOT
 
 
@@ -62,3 +62,10 @@ def test_missing_region_is_reported_without_a_traceback() -> None:
         pytest.raises(SystemExit, match="must specify a region"),
     ):
         main()
+
+
+@pytest.mark.slow
+def test_command_needs_no_library_of_group_dev() -> None:
+    """A job that deploys does not install this group."""
+    uv = (".tools/uv/bin/uv", "run", "--isolated", "--locked", "--no-dev")
+    assert "check-stage" in run(*uv, "animal-store", "--help", cwd=ROOT)
