@@ -38,7 +38,7 @@ unexport LC_ALL
 ANIMAL_STORE := .venv/bin/animal-store
 PYTEST_CMD := .venv/bin/python -m pytest
 PYTHON_TOOLS := ministack sam zizmor
-NPM_TOOLS := clients-npm dynamodb-local iam spectral
+NPM_TOOLS := clients-npm dynamodb-local iam redocly spectral
 NPM := $(shell command -v npm)
 
 # `make help` lists the targets that have a comment `## ...`. A line that begins with `##` is the heading of a group.

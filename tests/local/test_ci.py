@@ -78,6 +78,7 @@ def test_failed_step_is_named_after_all_steps_ran(step: str, failing: str) -> No
     ("step", "failing"),
     [
         ("artifact", "make build"),
+        ("page", "make .tools"),
         ("vulnerabilities", "go run"),
         ("wheel", "make .tools"),
     ],
