@@ -202,8 +202,8 @@ first-flight: .venv/.installed .tools/sam/.installed
 
 ## Your own service, and the benchmark
 
-starter: install ## copy this service under another name: make starter NAME=book DEST=~/book-store
-	@.venv/bin/python -m tools.starter "$${NAME:?for example book}" "$${DEST:?for example ~/book-store}"
+starter: install ## copy this service under another name: make starter NAME=book DEST=../book-store
+	@.venv/bin/python -m tools.starter "$${NAME:?for example book}" "$${DEST:?for example ../book-store}"
 
 bench: .venv/.installed .tools/sam/.installed ## compare the speed of the last commit with two peers', on Linux with valgrind
 	@$(MAKE) build ARCH=$(MACHINE)
