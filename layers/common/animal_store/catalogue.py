@@ -151,7 +151,7 @@ class Catalogue(Generic[NewResource, Resource]):
             The resource, and whether an earlier request added it.
 
         Raises:
-            IdempotencyKeyReused: The Idempotency-Key was used with a different body.
+            IdempotencyKeyReused: The Idempotency-Key was used for another resource.
             StoreUnavailable: DynamoDB does not answer; the resource may have been added anyway.
         """
         new_id = self._next_id()
