@@ -11,7 +11,6 @@ from tools import ROOT
 
 # Prints its name and arguments. Fails if these contain the text in the variable FAILING.
 PROGRAM = """\
-#!/bin/sh
 line="$(basename "$0") $*"
 echo "$line"
 case "$line" in *"$FAILING"*) exit 1 ;; esac
@@ -21,15 +20,12 @@ case "$line" in *"$FAILING"*) exit 1 ;; esac
 @pytest.fixture(autouse=True)
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let .ci/run find programs that do nothing, first on PATH."""
-    names = ("apt-get", "chromium", "curl", "go", "java", "make", "valgrind", "engine")
-    scripts = dict.fromkeys(names, PROGRAM)
+    scripts = dict.fromkeys(("apt-get", "engine", "go", "make", "sha256sum"), PROGRAM)
     real = shutil.which("git")
-    scripts["git"] = (
-        f'#!/bin/sh\nif [ $1 = clone ]; then mkdir "$4"; else {real} "$@"; fi\n'
-    )
+    scripts["git"] = f'[ $1 != clone ] || exec mkdir "$4"\nexec {real} "$@"\n'
     for name, script in scripts.items():
         (tmp_path / name).touch(0o755)
-        (tmp_path / name).write_text(script)
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("LAMBDA_IMAGE_READY", f"{tmp_path}/engine")
 
@@ -38,11 +34,13 @@ def run_ci(*steps: str, failing: str = "nothing") -> str:
     return run("bash", ".ci/run", *steps, cwd=ROOT, FAILING=failing)
 
 
-def test_all_steps_run_in_order_without_arguments() -> None:
-    lines = run_ci().splitlines()
+def test_all_steps_run_although_the_first_one_fails() -> None:
+    with pytest.raises(AssertionError) as failure:
+        run_ci(failing="make check")
 
+    lines = str(failure.value).splitlines()
     folders = "tests/clients tests/unit tests/local tests/ops"
-    assert [line for line in lines if not line.startswith("==")] == [
+    assert [line for line in lines if line.startswith(("make", "engine", "fail"))] == [
         "make check",
         "make quick",
         "make test COVERAGE=1",
@@ -51,39 +49,28 @@ def test_all_steps_run_in_order_without_arguments() -> None:
         "engine ",
         "make test-slow",
         "make rehearse",
+        "failed: check",
     ]
 
 
 @pytest.mark.parametrize(
     ("step", "failing"),
     [
-        ("check", "make check"),
-        ("quick", "make quick"),
-        ("test", "make test "),
+        ("artifact", "make"),
+        ("check", "make"),
         ("elsewhere", "PYTEST_CMD=true"),
         ("elsewhere", "tests/ops"),
         ("engine", "engine"),
-        ("test-slow", "make test-slow"),
-        ("rehearse", "make rehearse"),
+        ("page", "make"),
+        ("quick", "make"),
+        ("rehearse", "make"),
+        ("test", "make"),
+        ("test-slow", "make"),
+        ("vulnerabilities", "go"),
+        ("wheel", "make"),
     ],
 )
-def test_failed_step_is_named_after_all_steps_ran(step: str, failing: str) -> None:
-    with pytest.raises(AssertionError) as failure:
-        run_ci(failing=failing)
-
-    assert str(failure.value).endswith(f"s in all\nfailed: {step}\n")
-
-
-@pytest.mark.parametrize(
-    ("step", "failing"),
-    [
-        ("artifact", "make build"),
-        ("page", "make .tools"),
-        ("vulnerabilities", "go run"),
-        ("wheel", "make .tools"),
-    ],
-)
-def test_failed_step_of_a_workflow_fails(step: str, failing: str) -> None:
+def test_step_fails_if_its_program_fails(step: str, failing: str) -> None:
     with pytest.raises(AssertionError, match=f"failed: {step}"):
         run_ci(step, failing=failing)
 

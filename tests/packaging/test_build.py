@@ -251,13 +251,6 @@ def test_failure_of_the_copys_build_fails_the_build(
         build.build()
 
 
-def test_failure_of_sam_fails_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "SAM", Path("/bin/false"))
-
-    with pytest.raises(SystemExit, match="non-zero exit status 1"):
-        build._build("arm64", "commit")
-
-
 def test_build_leaves_out_uncommitted_changes_and_prints_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
