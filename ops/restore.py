@@ -24,7 +24,7 @@ from typing import Any, Literal
 import typer
 from animal_store.models import NewPet
 from animal_store.validators import Validator
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import BaseModel, ValidationError
 
 # Before Python 3.12, pydantic needs this TypedDict.
@@ -275,7 +275,7 @@ def _read_lines(
 
 
 def _write(client: Any, line: Line) -> str:
-    """Restore or remove an item that is still as listed; return an error if DynamoDB refuses."""
+    """Restore or remove an item that is still as listed; return an error if that fails."""
     time.sleep(_WRITE_SECONDS)
     copied = line.copied if isinstance(line, Restoration) else {}
     names, values, conditions = {}, {}, []
@@ -301,11 +301,12 @@ def _write(client: Any, line: Line) -> str:
             client.delete_item(Key=key, **condition)
         else:
             client.put_item(Item=copied, **condition)
-    except ClientError as error:
-        code, item = error.response["Error"]["Code"], error.response.get("Item", {})
+    except client.exceptions.ConditionalCheckFailedException as error:
         # Another command, or a first attempt whose response was lost, may have changed the item.
-        if code != "ConditionalCheckFailedException" or item != copied:
+        if error.response.get("Item", {}) != copied:
             return f"{error}: {line!r}"
+    except (BotoCoreError, ClientError) as error:
+        return f"{error}: {line!r}"
     return ""
 
 

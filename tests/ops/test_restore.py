@@ -8,10 +8,11 @@ from typing import Any
 from unittest.mock import Mock, patch
 
 import pytest
+from botocore.exceptions import ReadTimeoutError
 
 from ops.restore import apply, counter, find, plan, remove
 from ops.stage import Stage, StageError
-from tests.support.aws import SESSION, Account
+from tests.support.aws import ANSWERS, SESSION, Account
 
 COPIED_AT = 1_800_000_000  # 15 January 2027, 08:00 UTC
 # DynamoDB's clock is 50 s ahead of this computer's.
@@ -227,7 +228,7 @@ def test_file_with_a_wrong_line_is_refused_as_a_whole(
     assert items("animals") == [COUNTER]
 
 
-def test_lines_that_dynamodb_refuses_are_skipped(
+def test_lines_that_fail_are_skipped_and_counted(
     stage: Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put("animals", COUNTER)
@@ -244,6 +245,10 @@ def test_lines_that_dynamodb_refuses_are_skipped(
     with pytest.raises(StageError, match="0 lines are done, 2 are skipped"):
         apply(stage, MISSING)
     assert items("animals") == [COUNTER, ZOE_WITH_MIAS_ID]
+
+    ANSWERS["PutItem"] = ReadTimeoutError(endpoint_url="")
+    with pytest.raises(StageError, match="0 lines are done, 2 are skipped"):
+        apply(stage, MISSING)
 
 
 @pytest.mark.parametrize(
