@@ -61,7 +61,7 @@ def run_recipe(folder: Path, command: str, **variables: str) -> str:
     return run(*make, cwd=ROOT, timeout_s=60, **variables)
 
 
-def test_only_the_allowed_environment_variables_are_passed_to_a_make_recipe(
+def test_recipe_gets_only_the_allowed_variables(
     tmp_path: Path,
 ) -> None:
     variables = {name: os.environ.get(name, "1") for name in BLOCKED | PASSED_ON}
@@ -72,7 +72,7 @@ def test_only_the_allowed_environment_variables_are_passed_to_a_make_recipe(
     assert names & variables.keys() == PASSED_ON
 
 
-def test_make_recipe_ignores_bash_settings_of_the_caller(tmp_path: Path) -> None:
+def test_recipe_ignores_the_callers_bash_settings(tmp_path: Path) -> None:
     (tmp_path / "more.sh").write_text("echo of a file\n")
     settings = {
         "BASH_ENV": f"{tmp_path}/more.sh",
@@ -108,7 +108,7 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_make_install_does_nothing_if_the_environment_is_installed(
+def test_installed_environment_is_not_installed_again(
     checkout: Path,
 ) -> None:
     run("make", "-q", "install", cwd=checkout)  # -q fails if make would do anything
@@ -124,7 +124,7 @@ def test_checks_of_ci_run_these_commands(checkout: Path) -> None:
 
 
 @pytest.mark.parametrize("interpreter", ["sh", "python-that-was-removed"])
-def test_environment_that_does_not_work_in_this_folder_is_reinstalled(
+def test_environment_of_another_folder_is_reinstalled(
     checkout: Path, interpreter: str
 ) -> None:
     program = checkout / ".venv/bin/python"

@@ -16,7 +16,7 @@ from tests.support.processes import environment, run
 from tools import ROOT
 
 
-def test_service_still_answers_requests_after_the_reader_of_its_output_exits(
+def test_service_survives_the_reader_of_its_output(
     tmp_path: Path,
 ) -> None:
     with subprocess.Popen(
@@ -37,7 +37,7 @@ def test_service_still_answers_requests_after_the_reader_of_its_output_exits(
     assert statuses == [401, 401, 401]
 
 
-def test_pythonsafepath_variable_is_removed_and_failure_of_a_child_process_is_reported(
+def test_callers_variables_and_signals_do_no_harm(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def app(**_: str) -> None:

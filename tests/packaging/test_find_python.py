@@ -10,7 +10,7 @@ from tests.support.processes import run
 from tools import ROOT
 
 
-def test_find_python_fails_if_the_variable_python_names_a_missing_interpreter() -> None:
+def test_missing_interpreter_in_the_variable_is_an_error() -> None:
     with pytest.raises(AssertionError, match="No usable Python found"):
         run(ROOT / "tools/find-python", cwd=ROOT, PYTHON="/usr/bin/none")
 

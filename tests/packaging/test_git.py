@@ -8,7 +8,7 @@ import pytest
 from tools.git import git
 
 
-def test_git_ignores_the_variable_git_index_file_that_a_hook_has_set(
+def test_variable_that_a_hook_has_set_is_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     git(tmp_path, "init", "--quiet")
@@ -19,7 +19,7 @@ def test_git_ignores_the_variable_git_index_file_that_a_hook_has_set(
     assert git(tmp_path, "ls-files") == b"app.py\n"
 
 
-def test_git_does_not_use_the_repository_of_a_parent_folder(tmp_path: Path) -> None:
+def test_repository_of_a_parent_folder_is_not_used(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet")
     (tmp_path / "folder").mkdir()
 

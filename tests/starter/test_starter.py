@@ -22,7 +22,7 @@ program = false
 
 
 @pytest.mark.slow
-def test_starter_with_the_longest_name_passes_make_check_and_make_test(
+def test_starter_with_the_longest_name_passes_its_own_tests(
     tmp_path: Path,
 ) -> None:
     run(
@@ -39,7 +39,7 @@ def test_starter_with_the_longest_name_passes_make_check_and_make_test(
     run("make", "check", "test", cwd=tmp_path / "service", timeout_s=1800)
 
 
-def test_first_commit_takes_only_the_author_from_personal_git_settings(
+def test_first_commit_takes_only_the_author_from_git_settings(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -111,7 +111,7 @@ def test_renamed_words_keep_their_case_and_get_the_right_article() -> None:
     assert rename(r"\banimal_live \npets", "book") == r"\bbook_live \nbooks"
 
 
-def test_computed_example_cursor_equals_the_cursor_in_the_example_event() -> None:
+def test_example_cursor_is_that_of_the_example_event() -> None:
     event = (ROOT / "events/list-200-cursor.json").read_text()
 
     assert example_cursor("pet") in event
