@@ -207,36 +207,32 @@ def _compare(
     client: Any, table: str, copy: str, copied_at: float, key_names: list[str]
 ) -> Iterator[tuple[str, Restoration]]:
     """Compare each item of a copy with its table; yield the item's category and its line."""
+    read = partial(_get_item, client)
 
     def compare(copied: Item) -> tuple[str, Restoration]:
         key = {name: copied[name] for name in key_names}
-        current = _get_item(client, table, key)
+        current = read(table, key)
         line = Restoration(table=table, current=current, copied=copied)
         if current == copied or key == _COUNTER:
             return "sound", line
-        if str(copied.get("pk", {}).get("S")).startswith("idempotency#"):
-            if _read_number(copied, "expires") <= time.time():
-                return "expired", line
-            created_id = str(_read_number(copied, "createdId"))
-            key = {"pk": {"S": "pet"}, "id": {"N": created_id}}
-            if _get_item(client, table, key) != _get_item(client, copy, key):
-                return "waiting", line
-        return _category(line, copied_at, is_key=key_names == ["hash"]), line
+        is_record = str(copied.get("pk", {}).get("S")).startswith("idempotency#")
+        if is_record and _read_number(copied, "expires") <= time.time():
+            return "expired", line
+        created_id = str(_read_number(copied, "createdId"))
+        animal = {"pk": {"S": "pet"}, "id": {"N": created_id}}
+        if is_record and read(table, animal) != read(copy, animal):
+            return "waiting", line
+        created_at = _read_number(current, "createdAt")
+        if copied_at <= created_at != _read_number(copied, "createdAt"):
+            return "others", line
+        if "revoked" in current and key_names == ["hash"]:
+            return "revoked", line
+        return "changed" if current else "missing", line
 
     pages = client.get_paginator("scan").paginate(TableName=copy, ConsistentRead=True)
     with ThreadPoolExecutor(_THREADS) as threads:
         for page in pages:
             yield from threads.map(compare, page["Items"])
-
-
-def _category(line: Restoration, copied_at: float, *, is_key: bool) -> str:
-    """Return which file of a plan a line belongs to."""
-    created_at = _read_number(line.current, "createdAt")
-    if copied_at <= created_at != _read_number(line.copied, "createdAt"):
-        return "others"
-    if is_key and "revoked" in line.current:
-        return "revoked"
-    return "changed" if line.current else "missing"
 
 
 def _change_items(stage: Stage, file: Path, kind: type[Line]) -> None:
