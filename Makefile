@@ -88,8 +88,7 @@ $(NPM_TOOLS:%=.tools/%/.installed): .tools/%/.installed: tools/locks/%/package.j
 
 run: install ## serve the API (PORT=3000 DATA=.local; RELOAD=1 restarts it when code changes)
 ifeq ($(RELOAD),1)
-	@# Some editors save a file by replacing it. Without polling, watchfiles would then stop watching template.yaml.
-	@WATCHFILES_FORCE_POLLING=1 exec .venv/bin/watchfiles '$(ANIMAL_STORE) run' functions layers template.yaml
+	@exec .venv/bin/watchfiles '$(ANIMAL_STORE) run' functions layers
 else
 	@exec $(ANIMAL_STORE) run
 endif

@@ -41,10 +41,7 @@ def create_starter(name: str, folder: Path) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         tree = Path(temporary, "tree")
         _write(tree, name)
-        try:
-            _commit(tree)
-        except subprocess.CalledProcessError as error:
-            sys.exit(f"{error}\nSee its output above. {folder} was not created.")
+        _commit(tree)
         shutil.move(tree, folder)
     print(f"Your own service is in {folder}. Go there, then: make run")
 

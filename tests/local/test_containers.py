@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.contract.waiting import wait_for
 from tests.support.processes import (
     ANIMAL_STORE,
     check_contract,
@@ -35,6 +36,7 @@ def test_sam_local_passes_the_suite_and_shares_its_store(
     containers_before = list_containers()
     run("make", ".aws-sam/local/.layer", cwd=ROOT, timeout_s=300)
     with run_service(tmp_path, "setsid", *ANIMAL_STORE, "sam-local") as service:
+        wait_for(lambda: "Running on" in service.console.read_text(), 60)
         pet = service.http.post("/pets", json={"name": "Rex", "categoryId": 1}).json()
         # This command is in events/README.md.
         sam = ".tools/sam/bin/sam"

@@ -1,6 +1,5 @@
 """The local gateway: the events that functions get, and the responses in their place."""
 
-import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import pytest
 from starlette.routing import request_response
 from starlette.testclient import TestClient
 
-from tools import CommandError
+from tools import ROOT, CommandError
 from tools.key_table import EXAMPLE_KEY
 from tools.local.gateway import Gateway
 from tools.local.template import load_template
@@ -73,37 +72,29 @@ def test_function_gets_the_event_of_a_rest_api(gateway: Gateway) -> None:
     }
 
 
-def test_fixed_segment_takes_precedence_over_a_parameter(
-    tmp_path: Path,
-) -> None:
-    document = copy.deepcopy(load_template().document)
-    for name, resource in (
-        ("ListPetsFunction", "/{version}/pets"),
-        ("GetPetFunction", "/v1/pets"),
-    ):
-        events = document["Resources"][name]["Properties"]["Events"]
-        events["Api"]["Properties"]["Path"] = resource
-    file = tmp_path / "template.json"
-    file.write_text(json.dumps(document))
+def change_template(folder: Path, old: str, new: str) -> str:
+    """Write template.yaml with a change; return the file's path."""
+    text = (ROOT / "template.yaml").read_text()
+    file = folder / "template.yaml"
+    file.write_text(text.replace(old, new))
+    return str(file)
 
-    found = load_template(file=str(file)).find("GET", "/v1/pets")
+
+def test_fixed_segment_takes_precedence_over_a_parameter(tmp_path: Path) -> None:
+    list_pets = "Path: /v1/pets, Method: GET"
+    file = change_template(tmp_path, list_pets, "Path: '/v1/{a}/{b}', Method: GET")
+
+    found = load_template(file=file).find("GET", "/v1/pets/1")
 
     assert found
     assert found[0].function == "GetPetFunction"
 
 
-def test_unsupported_intrinsic_function_is_refused(
-    tmp_path: Path,
-) -> None:
-    document = copy.deepcopy(load_template().document)
-    document["Globals"]["Function"]["Handler"] = {"Fn::Select": [0, []]}
-    file = tmp_path / "template.json"
-    file.write_text(json.dumps(document))
+def test_unsupported_intrinsic_function_is_refused(tmp_path: Path) -> None:
+    file = change_template(tmp_path, "app.handler", "!Select [0, [app.handler]]")
 
-    with pytest.raises(
-        CommandError, match="the local service does not support Fn::Select"
-    ):
-        load_template(file=str(file))
+    with pytest.raises(CommandError, match="does not support Fn::Select"):
+        load_template(file=file)
 
 
 @pytest.mark.parametrize(

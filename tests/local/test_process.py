@@ -1,40 +1,16 @@
-"""`animal-store` with a closed pipe, and with variables and signals that its caller has set."""
+"""`animal-store` with variables and signals that its caller has set."""
 
 import os
 import signal
 import subprocess
-import sys
-from pathlib import Path
 from unittest import mock
 
-import httpx2
 import pytest
 from botocore.exceptions import NoRegionError
 
 from ops.__main__ import main
-from tests.support.processes import environment, run
+from tests.support.processes import run
 from tools import ROOT
-
-
-def test_service_survives_the_reader_of_its_output(
-    tmp_path: Path,
-) -> None:
-    with subprocess.Popen(
-        ["bash", "-c", '"$PYTHON" -m ops run | head -1'],
-        cwd=ROOT,
-        env=environment(PYTHON=sys.executable, PORT="0", DATA=str(tmp_path)),
-        start_new_session=True,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            assert process.stdout
-            url = process.stdout.readline().removeprefix("Base URL: ").strip()
-            statuses = [httpx2.get(f"{url}/pets").status_code for _ in range(3)]
-        finally:
-            os.killpg(process.pid, signal.SIGTERM)
-
-    assert statuses == [401, 401, 401]
 
 
 def test_callers_variables_and_signals_do_no_harm(

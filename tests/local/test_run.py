@@ -99,10 +99,6 @@ def test_invoke_exits_with_status_1_for_a_500(tmp_path: Path) -> None:
     [
         ("[]", " is not an event of API Gateway: TypeError: "),
         (
-            '{"httpMethod": "GET", "path": null}',
-            " is not an event of API Gateway: AttributeError: ",
-        ),
-        (
             '{"httpMethod": "GET", "path": "/pets"}',
             ": no function answers this method and path",
         ),
@@ -138,7 +134,6 @@ def test_users_aws_settings_direct_no_request_to_aws(tmp_path: Path) -> None:
     (tmp_path / ".aws/config").write_text(config)
     variables = {
         "HOME": str(tmp_path),
-        "AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7EXAMPLE",
         "AWS_ENDPOINT_URL_SQS": "https://sqs.eu-central-1.amazonaws.com",
         "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true",
         "http_proxy": "http://127.0.0.1:1",
@@ -152,7 +147,6 @@ def test_users_aws_settings_direct_no_request_to_aws(tmp_path: Path) -> None:
             sqs: Any = Session().create_client("sqs")
 
             assert sqs.meta.endpoint_url == "http://127.0.0.1:9"
-            assert os.environ["AWS_ACCESS_KEY_ID"] == "local"
             assert os.environ["no_proxy"] == "*"
             assert "AWS_CA_BUNDLE" not in os.environ
 
@@ -224,38 +218,15 @@ def test_folder_in_use_is_refused(service: RunningService, name: str) -> None:
     assert (service.data / "store").exists()
 
 
-def test_new_folder_is_private_and_ignored_by_git(
+def test_new_folder_is_private(
     tmp_path: Path,
 ) -> None:
     command(Path("~/x"), "run", HOME=str(tmp_path))
 
     folder = tmp_path / "x"
-    assert (folder / ".gitignore").read_text() == "*\n"
     assert oct(folder.stat().st_mode) == "0o40700"
     for name in ("api-key", "functions.log", "store/dynamodb-3.sqlite"):
         assert oct((folder / name).stat().st_mode) == "0o100600"
-
-
-@pytest.mark.slow
-def test_reload_restarts_when_the_template_is_replaced(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "functions").mkdir()
-    (tmp_path / "layers").mkdir()
-    template, new = tmp_path / "template.yaml", tmp_path / "new"
-    template.touch()
-    # A change within a second of the last one would not be noticed.
-    os.utime(template, (0, 0))
-    (tmp_path / ".venv").symlink_to(ROOT / ".venv")
-    make = ["make", "-f", f"{ROOT}/Makefile", "-C", f"{tmp_path}", "-o", "install"]
-
-    with run_service(tmp_path, *make, "run", "RELOAD=1") as service:
-        for _ in range(2):
-            service.console.write_text("")
-            # An editor, too, replaces the old file by a new one.
-            new.touch()
-            new.replace(template)
-            wait_for(lambda: "Try it" in service.console.read_text())
 
 
 def test_sam_local_without_an_engine_suggests_docker(

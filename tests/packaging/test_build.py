@@ -118,7 +118,7 @@ def test_function_needs_only_the_built_layer(
 ) -> None:
     """Python finds no other packages, because it runs with -I and -S."""
     python = (sys.executable, "-ISBc", HANDLER_CALL)
-    code = TEMPLATE.functions[function].code
+    code = ROOT / TEMPLATE.functions[function]["CodeUri"]
     database = handlers.service().database
     with serve_store(database, "127.0.0.1") as (port, access_key_id):
         variables = {

@@ -39,6 +39,14 @@ EVENTS = {
 SUCCESSES = [name for name in EVENTS if "-20" in name]
 EXAMPLE_RECORD = KeyRecord(api_key.digest(EXAMPLE_KEY), "tests", created=1764892800)
 
+_RESET = """
+BEGIN;
+CREATE TABLE IF NOT EXISTS original AS SELECT * FROM items;
+DELETE FROM items;
+INSERT INTO items SELECT * FROM original;
+COMMIT;
+"""
+
 Event = dict[str, Any]
 _UNTIL_EXIT = ExitStack()
 atexit.register(_UNTIL_EXIT.close)
@@ -140,10 +148,6 @@ def items(partition: str = "") -> list[Any]:
 
 
 def empty_store() -> None:
-    """Reset the store to the template's tables and the events' key and animals."""
-    path = service().folder.database
-    new = path.with_name("new")
-    with closing(sqlite3.connect(path)) as store, closing(sqlite3.connect(new)) as copy:
-        if not new.stat().st_size:  # the first call
-            store.backup(copy)
-        copy.backup(store)
+    """Reset the store to the events' key and animals."""
+    with closing(sqlite3.connect(service().folder.database)) as store:
+        store.executescript(_RESET)

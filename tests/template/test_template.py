@@ -125,7 +125,6 @@ def test_operation_has_its_own_resources_and_alarms(
 ) -> None:
     name = operation.block
     function = PRODUCTION["Resources"][f"{name}Function"]["Properties"]
-    assert function["Role"] == f"{name}Role.Arn"
     assert function["LoggingConfig"] == {"LogGroup": f"{name}LogGroup"}
     assert function["DeploymentPreference"] == {"Alarms": [f"{name}DeploymentAlarm"]}
     assert [*function["Events"]] == ["Api", "Heartbeat"]

@@ -65,7 +65,7 @@ def read_event(template: Template, path: Path) -> tuple[str, dict[str, Any]]:
     try:
         event = json.loads(path.read_text("utf-8"))
         found = template.find(event["httpMethod"], event["path"])
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError) as error:
         why = f"{type(error).__name__}: {error}"
         raise CommandError(f"{path} is not an event of API Gateway: {why}") from error
     if not found:

@@ -1,17 +1,11 @@
 """Evaluates the forms of DynamoDB's expressions that this service uses; refuses all other forms."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 Value = dict[str, Any]
 """A value and its type, such as `{"N": "1"}`."""
 Item = dict[str, Value]
-# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ReservedWords.html
-RESERVED_WORDS = frozenset(
-    Path(__file__).with_name("reserved_words.txt").read_text("ascii").split()
-)
-_OPERATORS = {"AND", "BETWEEN", "IN", "NOT", "OR"}  # reserved, but no attribute names
 _ZERO: Value = {"N": "0"}
 
 
@@ -28,14 +22,9 @@ class ConditionFailed(DynamoDBError):
     """The condition of a write does not hold."""
 
 
-def unsupported(feature: str, file: str = "expressions.py") -> DynamoDBError:
-    """Return the error for a feature of DynamoDB that the local store lacks.
-
-    The error names the file in `tools/local` to which the feature would be added.
-    """
-    message = (
-        f"The local store does not support {feature}: add it to tools/local/{file}"
-    )
+def unsupported(feature: str) -> DynamoDBError:
+    """Return the error for a feature of DynamoDB that the local store lacks."""
+    message = f"The local store does not support {feature}: add it to tools/local"
     return DynamoDBError(message)
 
 
@@ -66,12 +55,10 @@ class Expressions:
         """Return whether an item meets the request's condition, if there is one."""
         if "ConditionExpression" not in self._expressions:
             return True
+        alternatives = self._expressions["ConditionExpression"].split(" OR ")
         # Evaluate every comparison, so that a comparison with a mistake is always reported.
-        alternatives = [
-            [self._comparison_holds(item, part) for part in alternative.split(" AND ")]
-            for alternative in self._expressions["ConditionExpression"].split(" OR ")
-        ]
-        return any(map(all, alternatives))
+        results = [self._comparison_holds(item, each) for each in alternatives]
+        return any(results)
 
     def _comparison_holds(self, item: Item, comparison: str) -> bool:
         match self._tokens(comparison):
@@ -87,11 +74,9 @@ class Expressions:
         raise unsupported(f"the condition {comparison!r}")
 
     def key_condition(self) -> Item:
-        """Return a query's hash key, and the range key, if any, after which the query starts."""
+        """Return a query's hash key, and the range key after which the query starts."""
         comparisons = self._expressions["KeyConditionExpression"].split(" AND ")
         match [self._tokens(comparison) for comparison in comparisons]:
-            case [[hash_key, "=", dict(value)]]:
-                return {hash_key: value}
             case [[hash_key, "=", dict(value)], [range_key, ">", dict(after)]]:
                 return {hash_key: value, range_key: after}
         raise unsupported(f"the condition {comparisons}")
@@ -116,10 +101,4 @@ class Expressions:
     def _tokens(self, text: str) -> list[Any]:
         """Split an expression into tokens; replace each placeholder by its name or value."""
         tokens = re.findall(r"[#:]?\w+|<=|\S", text)
-        for token in tokens:
-            if token.upper() in RESERVED_WORDS - _OPERATORS:
-                message = (
-                    f"Attribute name is a reserved keyword; reserved keyword: {token}"
-                )
-                raise DynamoDBError(message)
         return [self._placeholders.get(token, token) for token in tokens]

@@ -30,10 +30,6 @@ class DataFolder:
         """
         try:
             self.path.mkdir(0o700, parents=True, exist_ok=True)
-            # Keep the API key and the animals out of git. If the folder already has files, do not
-            # hide those files from git.
-            if not any(self.path.iterdir()):
-                (self.path / ".gitignore").write_text("*\n", "utf-8")
             self.log.touch(0o600)
             file = (self.path / "service").open("a")
         except OSError as error:

@@ -41,9 +41,10 @@ from typing import Any
 from animal_store import api_key
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
+from tools import ROOT
 from tools.local.template import Template
 
 Handler = Callable[[dict[str, Any], Any], Any]
@@ -62,7 +63,6 @@ def load_handlers(template: Template) -> dict[str, Handler]:
         # Skip the SDK's variables, because this process has its own settings for the SDK.
         if not name.startswith("AWS_"):
             os.environ[name] = value
-    sys.path[:0] = map(str, template.layers)
     # The layer reads environment variables only when it is imported, and the tools may have
     # imported the layer before these variables were set. So make Python import the layer again.
     for name in [*sys.modules]:
@@ -70,9 +70,10 @@ def load_handlers(template: Template) -> dict[str, Handler]:
             del sys.modules[name]
     handlers = {}
     for name, function in template.functions.items():
-        sys.path.insert(0, str(function.code))
-        module, _, attribute = function.handler.rpartition(".")
-        handlers[name] = runpy.run_path(f"{function.code}/{module}.py")[attribute]
+        code = f"{ROOT}/{function['CodeUri']}"
+        sys.path.insert(0, code)
+        module, _, attribute = function["Handler"].rpartition(".")
+        handlers[name] = runpy.run_path(f"{code}/{module}.py")[attribute]
     return handlers
 
 
@@ -83,7 +84,7 @@ class Gateway:
         self.template, self.handlers = template, handlers
 
     async def handle(self, request: Request) -> Response:
-        """Answer like API Gateway, even if the function fails or the client disconnects."""
+        """Answer like API Gateway, even if the function fails."""
         request_id = str(uuid.uuid4())
         response = await self._answer(request, request_id)
         response.headers["x-amzn-RequestId"] = request_id
@@ -92,10 +93,7 @@ class Gateway:
     async def _answer(self, request: Request, request_id: str) -> Response:
         path = request.scope["raw_path"].decode("latin-1")
         template = self.template
-        try:
-            body = await request.body()
-        except ClientDisconnect:
-            return Response(status_code=400)  # nobody reads it
+        body = await request.body()
         found = template.find(request.method, path)
         if not found:
             # The template's route /{proxy+} has the same response.

@@ -5,9 +5,7 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
-import time
 from contextlib import suppress
 
 from tools import ROOT, CommandError
@@ -16,7 +14,7 @@ from tools.local.listener import listen_on_port
 from tools.local.open_store import open_store
 from tools.local.serve_api import greeting
 from tools.local.serve_store import serve_store
-from tools.local.template import LAYER, Template, load_template
+from tools.local.template import FUNCTION, LAYER, Template, load_template
 from tools.packaging.targets import HOST_ARCHITECTURE, PYTHON
 
 BUILD = ROOT / ".aws-sam/local"
@@ -25,14 +23,6 @@ BUILD = ROOT / ".aws-sam/local"
 # contains this name.
 STORE_HOST = "store-of-make-sam-local"
 _IMAGE = f"public.ecr.aws/lambda/python:{PYTHON}-{HOST_ARCHITECTURE}"
-# When sam ends, it leaves responses of the container engine open. Without this hook, Python 3.13
-# would print a traceback for each of these responses.
-_SAM = """\
-import sys
-from samcli.cli.main import cli
-sys.unraisablehook = lambda _: None
-cli(prog_name="sam")
-"""
 _NO_ENGINE = """\
 `sam local` needs a container engine that answers, and Lambda's image. Start Docker; if it reaches
 no registry, load the image from a file: docker load -i FILE. Without Docker, `make run` serves the
@@ -55,27 +45,11 @@ def sam_local() -> None:
         add_examples(service.gateway(), service)
         with serve_store(service.database, address) as (store_port, access_key_id):
             _write_template_and_variables(service.template, store_port, access_key_id)
-            with _start_api(port) as process:
-                try:
-                    # Wait until sam listens. Only open a connection: a request would start a
-                    # container.
-                    while process.poll() is None:
-                        with (
-                            suppress(ConnectionRefusedError),
-                            socket.create_connection(("127.0.0.1", port)),
-                        ):
-                            break
-                        time.sleep(0.2)
-                    details = f"""
+            details = f"""
 Store: {folder.path}, apart from that of `make run`: it has its own key, and the key and the
 animals of events/, so that `sam local invoke` answers each event as its file's name says"""
-                    print(greeting(port, service.api_key(), details), flush=True)
-                    process.wait()
-                finally:
-                    # After SIGINT, sam removes its containers. After SIGTERM, sam would print
-                    # tracebacks.
-                    process.send_signal(signal.SIGINT)
-                    process.wait()
+            print(greeting(port, service.api_key(), details), flush=True)
+            _serve_api(port)
         raise CommandError("sam local has ended (see above)")
 
 
@@ -95,12 +69,8 @@ def host_address() -> str:
         hosts = subprocess.check_output(command, text=True)
     except (OSError, subprocess.CalledProcessError) as error:
         raise CommandError(f"{_NO_ENGINE}: {error}") from error
-    addresses = re.findall(rf"([0-9.]+)\s+{STORE_HOST}", hosts)
-    if not addresses:
-        raise CommandError(
-            f"the container engine gave {STORE_HOST} no address:\n{hosts}"
-        )
-    return str(addresses[0])
+    (address,) = re.findall(rf"([0-9.]+)\s+{STORE_HOST}", hosts)
+    return str(address)
 
 
 def _write_template_and_variables(
@@ -121,9 +91,10 @@ def _write_template_and_variables(
     document = copy.deepcopy(template.document)
     document["Parameters"]["Architecture"]["Default"] = HOST_ARCHITECTURE
     document["Globals"]["Function"]["Environment"]["Variables"] = variables
-    for name, resource in document["Resources"].items():
-        if name in template.functions:
-            resource["Properties"]["CodeUri"] = f"{template.functions[name].code}"
+    for resource in document["Resources"].values():
+        if resource["Type"] == FUNCTION:
+            code = resource["Properties"]["CodeUri"]
+            resource["Properties"]["CodeUri"] = f"{ROOT}/{code}"
         if resource["Type"] == LAYER:
             resource["Properties"]["ContentUri"] = "layer"
     (BUILD / "template.yaml").write_text(json.dumps(document), "utf-8")
@@ -131,19 +102,25 @@ def _write_template_and_variables(
     (BUILD / "env.json").write_text(json.dumps(environment), "utf-8")
 
 
-def _start_api(port: int) -> subprocess.Popen[bytes]:
-    """Start `sam local start-api`."""
+def _serve_api(port: int) -> None:
+    """Run `sam local start-api`, which says when it listens, until it ends or Ctrl-C."""
     # Remove the credentials. Otherwise, sam would ask AWS whose credentials they are.
     environment = dict(os.environ)
     del environment["AWS_ACCESS_KEY_ID"]
     # With EAGER, sam starts all containers at once, and sometimes leaves a container behind.
     options = [f"--port={port}", "--warm-containers=LAZY"]
-    return subprocess.Popen(
-        [ROOT / ".tools/sam/bin/python", "-c", _SAM, "local", "start-api", *options],
+    with subprocess.Popen(
+        [ROOT / ".tools/sam/bin/sam", "local", "start-api", *options],
         cwd=ROOT,
         env=environment,
         stdin=subprocess.DEVNULL,
         # Start sam in a new session: in the terminal's session, each Ctrl-C would reach sam, and a
         # second Ctrl-C would make sam leave containers behind.
         start_new_session=True,
-    )
+    ) as process:
+        try:
+            process.wait()
+        finally:
+            # After SIGINT, sam removes its containers. After SIGTERM, sam would print tracebacks.
+            process.send_signal(signal.SIGINT)
+            process.wait()

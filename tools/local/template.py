@@ -40,28 +40,19 @@ class Route(NamedTuple):
 
 
 @dataclass
-class Function:
-    """An AWS::Serverless::Function: the folder of its code, and its handler."""
-
-    code: Path
-    handler: str
-
-
-@dataclass
 class Template:
     """The parts of a template that the local service uses.
 
-    The keys of `functions` and `tables` are logical ids. Each value of `tables` has the members of
-    a CreateTable request.
+    The keys of `functions` and `tables` are logical ids. Each value of `functions` has the
+    function's properties, and each value of `tables` the members of a CreateTable request.
     """
 
     stage: str
     environment: dict[str, str]
     gateway_responses: dict[str, Any]
     binary_media_types: list[str]
-    functions: dict[str, Function]
+    functions: dict[str, dict[str, Any]]
     routes: list[Route]
-    layers: list[Path]
     tables: dict[str, dict[str, Any]]
     # The whole template, whose intrinsic functions have their long form. Change only a copy of it.
     document: dict[str, Any] = field(repr=False)
@@ -159,8 +150,6 @@ def _evaluate(node: dict[str, Any], values: Mapping[str, Any]) -> Any:
             result = str(left) == right
         case {"Fn::Not": [condition]}:
             result = not condition
-        case {"Fn::Join": [str(separator), list(parts)]}:
-            result = separator.join(map(str, parts))
     return result
 
 
@@ -173,24 +162,19 @@ def properties_by_name(stack: Any, resource_type: str) -> dict[str, Any]:
     }
 
 
-def load_template(
-    stage: str = "local", file: str = "template.yaml", **parameters: str
-) -> Template:
-    """Read a SAM template; each parameter that is not in `parameters` has its default."""
+def load_template(stage: str = "local", file: str = "template.yaml") -> Template:
+    """Read a SAM template; each parameter has its default."""
     document = _read(ROOT / file)
     names = {name: f"{_STACK}-{name}" for name in document["Resources"]}
     names |= {"AWS::Region": REGION, "AWS::StackName": _STACK, "Stage": stage}
-    stack = read_stack(file, **names, **parameters)
+    stack = read_stack(file, **names)
     shared_properties = stack["Globals"]["Function"]
     (api,) = properties_by_name(stack, "AWS::Serverless::Api").values()
-    functions: dict[str, Function] = {}
+    functions: dict[str, dict[str, Any]] = {}
     routes: list[Route] = []
     for name, properties in properties_by_name(stack, FUNCTION).items():
-        function = shared_properties | properties
-        functions[name] = Function(
-            ROOT / str(function["CodeUri"]), str(function["Handler"])
-        )
-        for event in function["Events"].values():
+        functions[name] = shared_properties | properties
+        for event in properties["Events"].values():
             if event["Type"] == "Api":
                 route = event["Properties"]
                 pattern, _, _ = compile_path(str(route["Path"]))
@@ -200,7 +184,6 @@ def load_template(
     for name, table in properties_by_name(stack, "AWS::DynamoDB::Table").items():
         tables[name] = {key: table[key] for key in _CREATE_TABLE if key in table}
         tables[name]["TableName"] = names[name]
-    layers = properties_by_name(stack, LAYER).values()
     used_parts = Template(
         api["StageName"],
         shared_properties["Environment"]["Variables"],
@@ -210,7 +193,6 @@ def load_template(
         functions,
         # In this order, a fixed segment comes before a parameter: "{" sorts after letters.
         sorted(routes),
-        [ROOT / str(layer["ContentUri"]) for layer in layers],
         tables,
         document,
     )
