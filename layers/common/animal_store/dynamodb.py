@@ -73,8 +73,8 @@ class StoreUnavailable(Exception):
 def new_client() -> DynamoDBClient:
     """Create a client with the SDK's standard retries; no retry outlasts the invocation."""
     # Some comments below say how many processor instructions a choice saves. For comparison, a cold
-    # start takes about 720 million instructions, and a call of getPet takes 4 million
-    # (tests/benchmarks/RESULTS.md).
+    # start takes about 660 million instructions (tests/benchmarks/RESULTS.md), and a call of getPet
+    # took 4 million.
     #
     # Use botocore's own session: boto3 adds resources and S3 transfers, which nothing here uses.
     # This saves 108 million instructions of a cold start.

@@ -8,10 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 try:
-    # The SDK's import and its client leave hardly any garbage, so do not look for it meanwhile.
-    # This saves 24 of the 719 million instructions of a cold start.
+    # The SDK's import and its client leave hardly any garbage, so do not look for it, neither
+    # meanwhile nor later. This saves 22 of the 683 million instructions of a cold start.
     gc.disable()
     from animal_store.dynamodb import StoreUnavailable
+
+    gc.freeze()
 finally:
     gc.enable()
 
