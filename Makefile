@@ -204,6 +204,6 @@ first-flight: .venv/.installed .tools/sam/.installed
 starter: install ## copy this service under another name: make starter NAME=book DEST=../book-store
 	@.venv/bin/python -m tools.starter "$${NAME:?for example book}" "$${DEST:?for example ../book-store}"
 
-bench: .venv/.installed .tools/sam/.installed ## compare the speed of the last commit with two peers', on Linux with valgrind
+bench: .venv/.installed .tools/sam/.installed ## measure the speed of the last commit, on Linux with valgrind and Docker
 	@$(MAKE) build ARCH=$(MACHINE)
 	@PYTHONPATH=layers/common .venv/bin/python -m tests.benchmarks
