@@ -1,11 +1,9 @@
 """Fixtures for the unit tests: an embedded store with the template's tables, no network."""
 
 import time
-from typing import Any
 
 import pytest
 from botocore.retries.quota import RetryQuota
-from botocore.retries.standard import ExponentialBackoff, RetryContext
 
 from tests.support.clock import CLOCK, Clock
 from tests.support.fault_injection import STORE, FaultyStore
@@ -18,17 +16,10 @@ def _no_network(socket_disabled: None) -> None:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Install the clock; make the SDK's pauses the longest possible, and its retries unlimited."""
+    """Install the clock, and let the SDK retry without a quota."""
     CLOCK.pauses.clear()
     for name in ("time", "monotonic", "sleep"):
         monkeypatch.setattr(time, name, getattr(CLOCK, name))
-    delay_amount = ExponentialBackoff.delay_amount
-
-    def longest(backoff: Any, context: RetryContext) -> float:
-        monkeypatch.setattr(backoff, "_random", lambda: 1.0)
-        return delay_amount(backoff, context)
-
-    monkeypatch.setattr(ExponentialBackoff, "delay_amount", longest)
     monkeypatch.setattr(RetryQuota, "acquire", lambda *_: True)
     return CLOCK
 

@@ -82,9 +82,7 @@ def test_lookup_is_cached_for_60_s(
     assert count_key_lookups(store) == expected
 
 
-def test_flood_of_unknown_keys_evicts_no_known_key(
-    store: FaultyStore,
-) -> None:
+def test_flood_of_unknown_keys_evicts_no_known_key(store: FaultyStore) -> None:
     flood = [generate("test") for _ in range(1025)]
     for key in (EXAMPLE_KEY, *flood):
         is_accepted(key)

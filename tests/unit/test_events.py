@@ -4,7 +4,7 @@ import pytest
 
 from tests.contract import openapi
 from tests.support import handlers
-from tests.support.fault_injection import DENIED, THROTTLED, FaultyStore
+from tests.support.fault_injection import DENIED, THROTTLED, FaultyStore, answering
 from tests.support.handlers import EVENTS, SUCCESSES, function_of
 
 pytestmark = pytest.mark.usefixtures("store")
@@ -48,9 +48,12 @@ def test_every_documented_status_and_example_has_an_event(
             )
 
 
-def test_status_stored_by_a_newer_version_is_returned() -> None:
-    pet = handlers.items("pet")[0] | {"status": {"S": "adopted"}}
-    handlers.sdk().put_item(TableName=handlers.ANIMALS, Item=pet)
+def test_status_stored_by_a_newer_version_is_returned(store: FaultyStore) -> None:
+    items = (
+        b'{"Items": [{"id": {"N": "1"}, "name": {"S": "Rex"}, "categoryId": {"N": "3"},'
+        b' "status": {"S": "adopted"}}]}'
+    )
+    store.fail("Query", answering(200, items))
 
     response = handlers.send("list-200")
 

@@ -120,9 +120,7 @@ def test_creation_repeated_after_a_crash_adds_one_animal(
 
 
 @pytest.mark.parametrize("call", ["GetItem", "UpdateItem", "TransactWriteItems"])
-def test_simultaneous_creations_with_one_key_add_one_animal(
-    call: str,
-) -> None:
+def test_simultaneous_creations_with_one_key_add_one_animal(call: str) -> None:
     responses: list[Response] = []
 
     def create_meanwhile(attempt: Attempt) -> AWSResponse:

@@ -7,25 +7,21 @@ from tests.support import handlers
 HOST = "a1.execute-api.eu-central-1.amazonaws.com"
 
 
-@pytest.mark.usefixtures("store")
-def test_message_names_each_invalid_member_and_its_fault() -> None:
+pytestmark = pytest.mark.usefixtures("store")
+
+
+def test_message_names_each_invalid_value_and_its_fault() -> None:
     body = '{"name": " ", "categoryId": -9223372036854775809, "status": "lost"}'
 
     response = handlers.send("create-201", body=body)
-
     assert response.body["message"] == (
         "name: must have a character that is not white space. "
         "categoryId: must be at least -9223372036854775808. "
         "status: must be one of 'available', 'pending' or 'sold'."
     )
 
-
-@pytest.mark.usefixtures("store")
-def test_wrong_status_gets_the_message_of_a_body() -> None:
     query = {"status": ["lost"]}
-
     response = handlers.send("list-200", multiValueQueryStringParameters=query)
-
     message = "status: must be one of 'available', 'pending' or 'sold'."
     assert response.body["message"] == message
 
