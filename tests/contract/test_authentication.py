@@ -24,7 +24,7 @@ INVALID_VALUES = [
     "Bearer x",
     "Bearer schlüssel",
     "Bearer {key_in_the_other_case}",
-    "Bearer {key_mistyped}",
+    "Bearer {key_without_its_end}",
 ]
 
 
@@ -32,7 +32,7 @@ INVALID_VALUES = [
 def test_invalid_header_gets_401(client: Client, api_key: str, value: str) -> None:
     value = value.format(
         key=api_key,
-        key_mistyped=api_key[:-1] + ("1" if api_key[-1] == "0" else "0"),
+        key_without_its_end=api_key[:-1],
         key_in_the_other_case=api_key.swapcase(),
     )
     headers = Headers({"Authorization": value}, encoding="utf-8")
@@ -40,24 +40,23 @@ def test_invalid_header_gets_401(client: Client, api_key: str, value: str) -> No
 
 
 @openapi.each_operation
-def test_missing_key_gets_401(client: Client, operation: openapi.Operation) -> None:
-    response = client.request(operation.method, operation.with_id("1"), auth=None)
-    assert_error(response, 401)
-
-
-@openapi.each_operation
-def test_unknown_key_gets_401_before_any_other_error(
-    client: Client, operation: openapi.Operation
+@pytest.mark.parametrize(
+    "authorization",
+    [{}, {"Authorization": f"Bearer {UNKNOWN_KEY}"}],
+    ids=["missing key", "unknown key"],
+)
+def test_no_valid_key_gets_401_before_any_other_error(
+    client: Client, authorization: dict[str, str], operation: openapi.Operation
 ) -> None:
     """Path, parameters, headers and body of this request are invalid, too."""
-    headers = {
-        "Authorization": f"Bearer {UNKNOWN_KEY}",
-        "Content-Type": "text/plain",
-        "Idempotency-Key": "",
-    }
     path = operation.with_id("x") + "?limit=0&status=x&cursor=x&page=2"
-    content = b"{" if operation.method == "POST" else None
-    response = client.request(operation.method, path, headers=headers, content=content)
+    response = client.request(
+        operation.method,
+        path,
+        headers={"Content-Type": "text/plain", "Idempotency-Key": "", **authorization},
+        content=b"{" if operation.method == "POST" else None,
+        auth=None,
+    )
     assert_error(response, 401)
 
 

@@ -12,6 +12,8 @@ JSON_HEADERS = {"Content-Type": "application/json"}
 INVALID_BODIES = {
     "empty": b"",
     "an array": b"[" + VALID_BODY + b"]",
+    "no name": b'{"categoryId": 1}',
+    "no categoryId": b'{"name": "x"}',
     "two objects": VALID_BODY + VALID_BODY,
     "a comma at the end": b'{"name": "x", "categoryId": 1,}',
     "a member twice": rb'{"name": "x", "n\u0061me": "y", "categoryId": 1}',

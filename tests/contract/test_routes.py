@@ -18,6 +18,8 @@ UNKNOWN_ROUTES = [
         "POST /pets/1",
         "PUT /pets/1",
         "DELETE /pets/1",
+        "GET //pets",
+        "GET /pets//",
     )
     if openapi.find(*route.split()) is openapi.UNKNOWN_ROUTE
 ]
@@ -25,7 +27,9 @@ UNKNOWN_ROUTES = [
 
 @pytest.mark.parametrize("route", UNKNOWN_ROUTES)
 def test_unknown_route_gets_404(client: Client, route: str) -> None:
-    assert_error(client.request(*route.split()), 404)
+    method, path = route.split()
+    base_url = str(client.base_url).removesuffix("/")  # so that httpx2 keeps `//pets`
+    assert_error(client.request(method, base_url + path), 404)
 
 
 def test_unknown_route_without_a_key_gets_404(client: Client) -> None:
@@ -45,15 +49,7 @@ def test_trailing_slash_of_list_pets_is_ignored(client: Client) -> None:
     assert client.get("/pets/?limit=1").json() == client.get("/pets?limit=1").json()
 
 
-def test_trailing_slash_of_other_operations_is_ignored(
-    client: Client,
-) -> None:
+def test_trailing_slash_of_other_operations_is_ignored(client: Client) -> None:
     pet = create(client, new_pet())
     assert client.get(f"/pets/{pet['id']}/").json() == pet
     assert client.post("/pets/", json=new_pet()).status_code == 201
-
-
-@pytest.mark.parametrize("path", ["//pets", "/pets//"])
-def test_empty_segment_gets_404(client: Client, path: str) -> None:
-    base_url = str(client.base_url).removesuffix("/")
-    assert_error(client.get(base_url + path), 404)
