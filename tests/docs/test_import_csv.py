@@ -1,8 +1,8 @@
 """docs/examples/import_csv.py with the files that spreadsheets and shells write."""
 
+import os
 import runpy
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,22 +11,23 @@ from tests.support.scripted_server import REX, reply, serve
 from tools import ROOT
 
 PROGRAM = str(ROOT / "docs/examples/import_csv.py")
+FILE = "Tiere März.csv"
 
 
-@pytest.fixture
-def import_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Import `Tiere März.csv` with this content, without the client's pauses."""
-    file = tmp_path / "Tiere März.csv"
-    monkeypatch.setattr("sys.argv", [PROGRAM, str(file)])
+@pytest.fixture(autouse=True)
+def _environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the program in an empty folder, without the client's pauses."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", [PROGRAM, FILE])
     monkeypatch.setattr("time.sleep", id)
+    monkeypatch.setenv("BASE_URL", "")
     monkeypatch.setenv("API_KEY", "key")
 
-    def import_file(content: bytes, base_url: str = "") -> None:
-        monkeypatch.setenv("BASE_URL", base_url)
-        file.write_bytes(content)
-        runpy.run_path(PROGRAM, run_name="__main__")
 
-    return import_file
+def import_file(content: bytes) -> None:
+    """Run the program with a file of this content."""
+    Path(FILE).write_bytes(content)
+    runpy.run_path(PROGRAM, run_name="__main__")
 
 
 @pytest.mark.parametrize(
@@ -38,25 +39,24 @@ def import_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         "name,category_id,status\n\n,,\nŒdipe,3,sold\n",
     ],
 )
-def test_file_is_imported_in_spite_of_an_outage(import_file: Any, content: str) -> None:
+def test_file_is_imported_in_spite_of_an_outage(content: str) -> None:
     with serve([*[reply({}, 503)] * 19, reply(REX)]) as server:
-        import_file(content.encode(), server.base_url)
+        os.environ["BASE_URL"] = server.base_url
+        import_file(content.encode())
     pet = {"name": "Œdipe", "categoryId": 3, "status": "sold"}
     assert server.received[-1].json == pet
 
 
 def test_only_rows_of_a_changed_file_are_added_again(
-    import_file: Any,
-    service: RunningService,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    service: RunningService, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("API_KEY", service.api_key)
+    os.environ |= {"BASE_URL": service.base_url, "API_KEY": service.api_key}
     file = (
         b"name,category_id,status\nRex,-9223372036854775808,\nRex,9223372036854775807,"
     )
-    for content in (file, file, file + b"\n"):
-        import_file(content, service.base_url)
+    import_file(file)
+    import_file(file)
+    import_file(file + b"\n")
     assert capsys.readouterr().out == (
         "2 added, 0 added before\n0 added, 2 added before\n2 added, 0 added before\n"
     )
@@ -105,22 +105,18 @@ Nothing was added."""
         (b"name,category_id,stauts\n", "Row 1 must be "),
     ],
 )
-def test_faulty_file_is_explained_and_adds_nothing(
-    import_file: Any, content: bytes, error: str
-) -> None:
+def test_faulty_file_is_explained_and_adds_nothing(content: bytes, error: str) -> None:
     with pytest.raises(SystemExit) as explanation:
         import_file(content)
     assert str(explanation.value).startswith(error)
 
 
-def test_missing_key_or_file_is_explained(
-    import_file: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_key_or_file_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     explained = pytest.raises(SystemExit, match="Set BASE_URL and API_KEY, and give")
-    monkeypatch.delenv("API_KEY")
+    del os.environ["API_KEY"]
     with explained:
         import_file(b"")
-    monkeypatch.setenv("API_KEY", "key")
+    os.environ["API_KEY"] = "key"
     monkeypatch.setattr("sys.argv", [PROGRAM])
     with explained:
         import_file(b"")
