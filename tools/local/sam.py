@@ -23,6 +23,14 @@ BUILD = ROOT / ".aws-sam/local"
 # contains this name.
 STORE_HOST = "store-of-make-sam-local"
 _IMAGE = f"public.ecr.aws/lambda/python:{PYTHON}-{HOST_ARCHITECTURE}"
+# When sam ends, it leaves responses of the container engine open. Without this hook, Python 3.13
+# would print a traceback for each of these responses.
+_SAM = """\
+import sys
+from samcli.cli.main import cli
+sys.unraisablehook = lambda _: None
+cli(prog_name="sam")
+"""
 _NO_ENGINE = """\
 `sam local` needs a container engine that answers, and Lambda's image. Start Docker; if it reaches
 no registry, load the image from a file: docker load -i FILE. Without Docker, `make run` serves the
@@ -110,7 +118,7 @@ def _serve_api(port: int) -> None:
     # With EAGER, sam starts all containers at once, and sometimes leaves a container behind.
     options = [f"--port={port}", "--warm-containers=LAZY"]
     with subprocess.Popen(
-        [ROOT / ".tools/sam/bin/sam", "local", "start-api", *options],
+        [ROOT / ".tools/sam/bin/python", "-c", _SAM, "local", "start-api", *options],
         cwd=ROOT,
         env=environment,
         stdin=subprocess.DEVNULL,
