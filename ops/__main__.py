@@ -6,11 +6,7 @@ import signal
 import sys
 from subprocess import CalledProcessError
 
-from botocore.exceptions import (
-    BotoCoreError,
-    ClientError,
-    MissingDependencyException,
-)
+from botocore.exceptions import BotoCoreError, ClientError
 
 from tools import CommandError
 
@@ -23,9 +19,6 @@ _EXPECTED_ERRORS = (
     CommandError,
     OSError,
 )
-# `pip install "botocore[crt]"`, which the SDK recommends, would double its start-up time.
-_AFTER_LOGIN = """If you signed in with `aws login`, do not install it, but run:
-eval "$(aws configure export-credentials --format env)\""""
 # The only environment variables of Python that this program and its child processes keep.
 _INHERITED_VARIABLES = {"PYTHONBREAKPOINT", "PYTHONUNBUFFERED"}
 
@@ -38,8 +31,6 @@ def main() -> None:
             _serve()
         else:
             _run_command()
-    except MissingDependencyException as error:
-        sys.exit(f"{error}\n{_AFTER_LOGIN}")
     except _EXPECTED_ERRORS as error:
         sys.exit(str(error))
 

@@ -7,6 +7,7 @@ contains the last commit that passed the contract suite after its deployment.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,8 +17,8 @@ from botocore.exceptions import ClientError
 
 from ops.stage import Stage, StageError
 
-# The files and folders without which an artifact cannot be deployed or checked.
-_REQUIRED = {"samconfig.toml", "suite", "template.yaml"}
+# Without these files, an artifact cannot be deployed or checked.
+_REQUIRED = ("COMMIT", "samconfig.toml", "suite/pyproject.toml", "template.yaml")
 
 
 def read(file: Path) -> tuple[str, bytes]:
@@ -29,14 +30,11 @@ def read(file: Path) -> tuple[str, bytes]:
     try:
         with ZipFile(BytesIO(content)) as artifact:
             # Reading a member compares its checksum.
-            members = {name: artifact.read(name) for name in artifact.namelist()}
-        commit = members["COMMIT"].decode()
+            for name in [*_REQUIRED, *artifact.namelist()]:
+                artifact.read(name)
+            return artifact.read("COMMIT").decode(), content
     except Exception as error:  # a damaged file can raise almost any exception
-        raise StageError(f"{file} is damaged: {error}") from error
-    missing = _REQUIRED.difference(name.partition("/")[0] for name in members)
-    if missing:
-        raise StageError(f"{file} is incomplete: it lacks {', '.join(missing)}")
-    return commit, content
+        raise StageError(f"{file} is damaged or incomplete: {error}") from error
 
 
 def store(stage: Stage, commit: str, content: bytes) -> None:
@@ -64,33 +62,29 @@ def unpack(stage: Stage, commit: str) -> Iterator[Path]:
     Raises:
         StageError: The bucket has no artifact of the commit.
     """
-    try:
-        artifact = BytesIO(_read(stage, f"artifacts/{commit}.zip"))
-    except stage.client("s3").exceptions.NoSuchKey:
+    content = _read(stage, f"artifacts/{commit}.zip")
+    if not content:
         # A plain `sam deploy` deploys no artifact, and so no commit.
-        raise StageError(f"no artifact of commit '{commit}' is stored") from None
+        raise StageError(f"no artifact of commit '{commit}' is stored")
     with TemporaryDirectory() as folder:
-        ZipFile(artifact).extractall(folder)
+        ZipFile(BytesIO(content)).extractall(folder)
         yield Path(folder)
 
 
-def list_stored(stage: Stage, prefix: str) -> list[tuple[str, str]]:
-    """Return date and commit of each artifact whose commit begins with `prefix`, newest first."""
+def list_stored(stage: Stage, prefix: str) -> list[tuple[datetime, str]]:
+    """Return time and commit of each artifact whose commit begins with `prefix`, newest first."""
     pages = stage.client("s3").get_paginator("list_objects_v2")
-    artifacts = []
-    for page in pages.paginate(Bucket=stage.bucket, Prefix=f"artifacts/{prefix}"):
-        for artifact in page.get("Contents", []):
-            date = f"{artifact['LastModified']:%Y-%m-%d %H:%M} UTC"
-            artifacts.append((date, Path(artifact["Key"]).stem))
-    return sorted(artifacts, reverse=True)
+    artifacts = pages.paginate(Bucket=stage.bucket, Prefix=f"artifacts/{prefix}")
+    times_and_commits = [
+        (artifact["LastModified"], Path(artifact["Key"]).stem)
+        for artifact in artifacts.search("Contents || `[]`")
+    ]
+    return sorted(times_and_commits, reverse=True)
 
 
 def last_good(stage: Stage) -> str:
     """Return the last deployed commit that passed the contract suite; empty if no commit has."""
-    try:
-        return _read(stage, "last-good").decode()
-    except stage.client("s3").exceptions.NoSuchKey:
-        return ""
+    return _read(stage, "last-good").decode()
 
 
 def write_last_good(stage: Stage, commit: str) -> None:
@@ -99,5 +93,10 @@ def write_last_good(stage: Stage, commit: str) -> None:
 
 
 def _read(stage: Stage, key: str) -> bytes:
-    response = stage.client("s3").get_object(Bucket=stage.bucket, Key=key)
+    """Return an object's bytes; none if the bucket has no such object."""
+    s3 = stage.client("s3")
+    try:
+        response = s3.get_object(Bucket=stage.bucket, Key=key)
+    except s3.exceptions.NoSuchKey:
+        return b""
     return bytes(response["Body"].read())

@@ -4,8 +4,7 @@ import json
 import os
 import time
 import tomllib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from subprocess import Popen
 from typing import Annotated
@@ -36,29 +35,25 @@ _READ_ONLY_CASES = ("-m", "smoke_read_only")
 
 def deploy(
     stage: StageName,
-    file: Annotated[
-        Path, typer.Argument(help="The artifact, from `make build` or the pipeline.")
-    ],
+    file: Path,
     *,
-    allow_older: Annotated[
-        bool,
-        typer.Option("--allow-older", help="Deploy even an older commit."),
-    ] = False,
+    allow_older: bool = False,
 ) -> None:
     """Deploy an artifact and run the contract suite on the stage.
 
-    If the suite fails, deploy the last artifact that passed it.
+    If the suite fails, deploy the last artifact that passed it. FILE is the artifact, from `make
+    build` or the pipeline. With --allow-older, even an older commit is deployed.
     """
     commit, content = artifacts.read(file)
     running = stage.commit()
     # If a deployment was approved late, a newer commit may have been deployed in the meantime: then
     # refuse the older commit.
-    is_new = running not in {"", commit}
-    if is_new and not allow_older and programs.is_older(commit, running):
+    if running and not allow_older and programs.is_older(commit, running):
         raise StageError(f"{commit} is older than {running}, which {stage.name} runs")
     # Store the artifact before the stack changes, so that a rollback can redeploy it.
     artifacts.store(stage, commit, content)
-    _release(stage, commit, canary=True)
+    # Only an update has a canary: a new stack gets no requests.
+    _release(stage, commit, canary=running != "")
 
 
 def rollback(
@@ -71,8 +66,8 @@ def rollback(
     """
     stored_artifacts = artifacts.list_stored(stage, commit)
     if not commit:
-        for artifact in stored_artifacts:
-            print(*artifact)
+        for stored_at, stored_commit in stored_artifacts:
+            print(f"{stored_at:%Y-%m-%d %H:%M} UTC {stored_commit}")
         return
     if len(stored_artifacts) != 1:
         raise StageError(
@@ -111,76 +106,73 @@ def check_key(stage: Stage) -> str:
     return key
 
 
+def report(stage: Stage, check: Callable[[Stage], Iterator[str]]) -> int:
+    """Print the problems that a check yields; return their number."""
+    problems = 0
+    try:
+        for line in check(stage):
+            problems += 1
+            print("!", line)
+    except Exception as error:
+        problems += 1
+        print("!", check.__name__.strip("_"), "cannot be checked:", error)
+    return problems
+
+
+def what_runs(stage: Stage) -> Iterator[str]:
+    """Print a stage's state and commit; yield the next step if the commit is not `last-good`."""
+    print(stage.state())
+    running = stage.commit()
+    print(f"{stage.name} runs {running or 'no known commit'}")
+    last_good = artifacts.last_good(stage)
+    if running != last_good:
+        yield (
+            f"it has not passed its check, and last-good is {last_good or 'empty'}; next, to "
+            f"check it again or to go back: animal-store rollback {stage.name} COMMIT"
+        )
+
+
 def _release(stage: Stage, commit: str, *, canary: bool = False) -> None:
     """Install a stored artifact, and record its commit as `last-good`.
 
-    If its contract suite fails, install the commit that `last-good` names. The last line of the
-    error's message says what the stage then runs.
+    If its contract suite fails, install the commit that `last-good` names. In the end, and after an
+    interruption, print what the stage runs.
     """
-    with _says_what_runs(stage):
+    try:
         try:
             _install(stage, commit, canary=canary)
         except Exception as error:
-            message = f"{commit} failed: {error}"
-            print(message)
+            print(f"{commit} failed: {error}")
             last_good = artifacts.last_good(stage)
             # If the stage runs another commit, either sam failed, and CloudFormation went back, or
             # someone else has deployed since.
             if last_good not in {"", commit} and stage.commit() == commit:
                 print(f"going back to {last_good}")
                 _install(stage, last_good)
-            raise StageError(message) from error
-        print(f"{commit} passed its check")
-        running, misrouted = stage.commit(), [*stage.misrouted_aliases()]
-        if running != commit or misrouted:
-            now = "; ".join([f"{stage.name} runs {running}", *misrouted])
-            raise StageError(f"last-good was not changed: now {now}")
+            raise
+        if stage.commit() != commit or any(stage.misrouted_aliases()):
+            raise StageError(
+                f"{commit} passed its check, but someone has changed what runs since, so last-good "
+                f"stays as it was; next: animal-store status {stage.name}"
+            )
         artifacts.write_last_good(stage, commit)
-
-
-@contextmanager
-def _says_what_runs(stage: Stage) -> Iterator[None]:
-    """If the block fails or is interrupted, say what the stage runs, and the next command."""
-    try:
-        yield
-    except KeyboardInterrupt:
+    finally:
         # Whoever cancels a job on GitHub gets seven seconds until the job is killed.
-        print(
-            "interrupted: if CloudFormation deploys something now, nothing checks it; "
-            f"to see what runs: animal-store status {stage.name}"
-        )
-        print(_what_runs(stage))
-        raise
-    except Exception as error:
-        raise StageError(f"{error}\n{_what_runs(stage)}") from error
-
-
-def _what_runs(stage: Stage) -> str:
-    try:
-        running, last_good = stage.commit(), artifacts.last_good(stage)
-    except Exception as error:
-        return f"next: animal-store status {stage.name}, because AWS does not answer: {error}"
-    now = f"{stage.name} runs {running or 'no known commit'}"
-    if running in {"", last_good}:
-        return now
-    return (
-        f"{now}, but last-good is {last_good or 'empty'}; next, to check {running} again or to go "
-        f"back: animal-store rollback {stage.name} COMMIT"
-    )
+        report(stage, what_runs)
 
 
 def _install(stage: Stage, commit: str, *, canary: bool = False) -> None:
     """Create or update the stack from a stored artifact, protect the stack, and test it."""
     with artifacts.unpack(stage, commit) as folder:
         arguments = _prepare_deployment(stage, folder, commit, canary=canary)
-        # Only an update has a canary. So look for the stage's URL now: if `sam` creates the stack,
-        # the stage has no URL yet, and gets no requests.
-        has_canary = canary and stage.commit() != ""
-        base_url = stage.outputs()["BaseUrl"] if has_canary else ""
-        print(f"deploying {commit}; CloudFormation continues if this is interrupted")
-        sam = programs.sam(*arguments, folder=folder)
-        rounds = _send_requests(stage, folder, base_url, sam) if has_canary else 0
-        if sam.wait():
+        print(
+            f"deploying {commit}; if this is interrupted, CloudFormation continues, and nothing "
+            f"checks the commit; to see what runs: animal-store status {stage.name}"
+        )
+        # If no requests can be sent, `with` still waits for sam, and the deployment has failed.
+        with programs.sam(*arguments, folder=folder) as sam:
+            rounds = _send_requests(stage, folder, sam) if canary else 0
+        if sam.returncode:
             raise StageError(f"sam deploy failed: {stage.state()}")
         cloudformation = stage.client("cloudformation")
         cloudformation.set_stack_policy(
@@ -191,27 +183,23 @@ def _install(stage: Stage, commit: str, *, canary: bool = False) -> None:
         )
         print(f"deployed {commit}; running its contract suite")
         check_contract(stage, folder)
-        if has_canary and not rounds:
+        if canary and not rounds:
             print(
                 "! the canary got no requests from here, so it may have judged nothing"
             )
 
 
-def _send_requests(stage: Stage, folder: Path, base_url: str, sam: Popen[bytes]) -> int:
+def _send_requests(stage: Stage, folder: Path, sam: Popen[bytes]) -> int:
     """Send requests to a stage until sam ends; return how often the suite ran.
 
     CodeDeploy judges the new version by its failed requests. Ignore the results of this run of the
     suite: only the traffic counts.
     """
-    rounds, api_key = 0, ""
+    base_url, api_key, rounds = stage.outputs()["BaseUrl"], check_key(stage), 0
+    suite = ("-qq", "--no-summary", *_READ_ONLY_CASES)
     while sam.poll() is None:
-        try:
-            api_key = api_key or check_key(stage)
-            suite = ("-qq", "--no-summary", *_READ_ONLY_CASES)
-            status = programs.run_suite(folder, base_url, api_key, *suite)
-            rounds += status in {0, 1}  # pytest ran all cases
-        except Exception as error:
-            print("sending requests to the canary failed:", error)
+        status = programs.run_suite(folder, base_url, api_key, *suite)
+        rounds += status in {0, 1}  # pytest ran all cases
         time.sleep(1)
     print(f"the contract suite sent {rounds} rounds of requests to the canary")
     return rounds

@@ -71,11 +71,11 @@ def list_(*, stage: StageOption = None) -> None:
             if key.hash.startswith(api_key.CHECK_HASH) and key.state == "expired":
                 continue
             times = f"{_time(key.created)}  {_time(key.expires):16}"
-            history = f"issued by {key.issuedBy or 'an unknown user'}"
+            # Somebody may have written control characters into a record: `!a` escapes them.
+            history = f"issued by {key.issuedBy!a}"
             if key.revokedBy:
-                history += f", revoked by {key.revokedBy}"
-            record = f"{key.id}  {times}  {key.state:7}  {key.label:20}  {history}"
-            print(_escape(record))
+                history += f", revoked by {key.revokedBy!a}"
+            print(f"{key.id}  {times}  {key.state:7}  {key.label!a:22}  {history}")
 
 
 @app.command()
@@ -87,15 +87,10 @@ def revoke(
     """Revoke a key. A function that has cached the key accepts it for up to 60 s more."""
     with _table(stage) as keys:
         record = keys.revoke(key)
-    print(_escape(f"Revoked {record.id} ({record.label})."))
+    print(f"Revoked {record.id} ({record.label!a}).")
 
 
 def _time(seconds: int | None) -> str:
     if seconds is None:
         return "never"
     return time.strftime("%Y-%m-%d %H:%M", time.gmtime(seconds))
-
-
-def _escape(text: str) -> str:
-    """Escape control characters, which somebody may have written into a record."""
-    return text.encode("unicode_escape").decode("ascii")

@@ -51,11 +51,11 @@ class Stage:
         """The name of the stage's stack."""
         return f"animal-store-{self.name}"
 
-    def describe(self, stack: str = "") -> Any:
-        """Return the description of the stage's stack, or of the named stack; empty if missing."""
+    def describe(self) -> Any:
+        """Return the description of the stage's stack; empty if the stack is missing."""
         cloudformation = self.client("cloudformation")
         try:
-            response = cloudformation.describe_stacks(StackName=stack or self.stack)
+            response = cloudformation.describe_stacks(StackName=self.stack)
         except ClientError as error:
             # A missing stack has no error code of its own, so read the error's message.
             if "does not exist" in str(error):
@@ -63,29 +63,28 @@ class Stage:
             raise
         return response["Stacks"][0]
 
-    def state(self, stack: str = "") -> str:
-        """Return a stack's name and state, and the next step if its state blocks a deployment."""
-        name = stack or self.stack
-        status = self.describe(name).get("StackStatus", "")
+    def state(self) -> str:
+        """Return the stack's name and state, and the next step if its state blocks a deployment."""
+        status = self.describe().get("StackStatus", "")
         if not status:
             # The person at the terminal may have chosen another account or region than they think.
             account = self.client("sts").get_caller_identity()["Account"]
             region = self.client("cloudformation").meta.region_name
-            return f"{name} is not deployed in {region} of the account {account}"
+            return f"{self.stack} is not deployed in {region} of the account {account}"
         ending = status.rpartition("_")[2]
         step = _NEXT_STEPS.get(status) or _NEXT_STEPS.get(ending)
-        state = f"{name} is {status}"
-        return f"{state}; next: {step.format(name)}" if step else state
+        state = f"{self.stack} is {status}"
+        return f"{state}; next: {step.format(self.stack)}" if step else state
 
-    def outputs(self, stack: str = "") -> dict[str, str]:
-        """Return the outputs of the stage's stack, or of the named stack.
+    def outputs(self) -> dict[str, str]:
+        """Return the outputs of the stage's stack.
 
         Raises:
             StageError: The stack has no outputs; the message describes the stack's state.
         """
-        pairs = self.describe(stack).get("Outputs")
+        pairs = self.describe().get("Outputs")
         if not pairs:
-            raise StageError(self.state(stack))
+            raise StageError(self.state())
         return {pair["OutputKey"]: pair["OutputValue"] for pair in pairs}
 
     def commit(self) -> str:
@@ -97,7 +96,7 @@ class Stage:
     @cached_property
     def account(self) -> dict[str, str]:
         """The outputs of the stack of ops/bootstrap.yaml, such as the bucket and the roles."""
-        return self.outputs(f"{self.stack}-bootstrap")
+        return Stage(f"{self.name}-bootstrap", self.client).outputs()
 
     @property
     def bucket(self) -> str:

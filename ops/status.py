@@ -4,17 +4,16 @@ A resource has drifted if someone has changed it without deploying a template.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 from animal_store import api_key
 
 from ops import artifacts
-from ops.deploy import check_contract
+from ops.deploy import check_contract, report, what_runs
 from ops.stage import Stage, StageError, StageName
 
 _MONTH_S = 30 * 86_400
-# The functions refuse a key of the contract suite that lives longer.
-_CHECK_KEY_S = 2 * 3600
 _OBJECTIVE = 0.001  # at most this share of an operation's requests may fail in a month
 
 
@@ -23,12 +22,9 @@ def status(stage: StageName) -> int:
 
     Return the number of problems.
     """
-    outputs = stage.outputs()
-    print(stage.state())
-    commit = outputs.get("Commit", "no artifact")
-    print("runs", commit, "since", outputs.get("Deployed"))
+    print("deployed on", stage.outputs().get("Deployed", "an unknown day"))
     checks = (
-        _last_good,
+        what_runs,
         Stage.misrouted_aliases,
         _tables,
         _topic,
@@ -36,35 +32,16 @@ def status(stage: StageName) -> int:
         _access_log,
         _failures,
     )
-    return sum(_report(stage, check) for check in checks)
+    return sum(report(stage, check) for check in checks)
 
 
 def check_stage(stage: StageName) -> None:
     """Print the status, look for drift, and run the contract suite; fail if there is a problem."""
-    problems = status(stage) + _report(stage, _drift)
+    problems = status(stage) + report(stage, _drift)
     with artifacts.unpack(stage, stage.commit()) as folder:
         check_contract(stage, folder)
     if problems:
         raise StageError(f"{problems} problems were found: see above")
-
-
-def _report(stage: Stage, check: Callable[[Stage], Iterator[str]]) -> int:
-    """Print the problems that a check yields; return their number."""
-    problems = 0
-    try:
-        for line in check(stage):
-            problems += 1
-            print("!", line)
-    except Exception as error:
-        problems += 1
-        print("!", check.__name__.strip("_"), "cannot be checked:", error)
-    return problems
-
-
-def _last_good(stage: Stage) -> Iterator[str]:
-    last_good = artifacts.last_good(stage) or "none"
-    if stage.commit() != last_good:
-        yield f"it has not passed its check; the last commit that did: {last_good}"
 
 
 def _topic(stage: Stage) -> Iterator[str]:
@@ -95,7 +72,7 @@ def _keys(stage: Stage) -> Iterator[str]:
         name = f"key {key.id} ({key.label!a})"
         if key.expires is None:
             yield f"{name} never expires"
-        elif is_check and key.expires > now + _CHECK_KEY_S:
+        elif is_check and key.expires > now + api_key.CHECK_SECONDS:
             yield f"{name} of the contract suite expires on {time.ctime(key.expires)}"
         elif not is_check and key.expires < now + _MONTH_S:
             yield f"{name} expires on {time.ctime(key.expires)}"
@@ -106,27 +83,20 @@ def _access_log(stage: Stage) -> Iterator[str]:
 
     CloudWatch counts both, so nobody needs to read the log.
     """
-    now = time.time() // 300 * 300
     log_group = stage.outputs()["LogGroups"].split()[0]
-    counts = []
-    for namespace, metric, name, value, end in (
-        # A line may come some minutes after its request.
-        ("AWS/ApiGateway", "Count", "ApiName", stage.stack, now - 600),
-        ("AWS/Logs", "IncomingLogEvents", "LogGroupName", log_group, now),
-    ):
-        points = stage.client("cloudwatch").get_metric_statistics(
-            Namespace=namespace,
-            MetricName=metric,
-            Dimensions=[{"Name": name, "Value": value}],
-            StartTime=now - 3600,
-            EndTime=end,
-            Period=3600,
-            Statistics=["Sum"],
-        )
-        counts.append(sum(point["Sum"] for point in points["Datapoints"]))
-    requests, lines = counts
-    print(f"requests in an hour: {requests:g}; lines in the access log: {lines:g}")
-    if requests and not lines:
+    requests = {
+        "Namespace": "AWS/ApiGateway",
+        "MetricName": "Count",
+        "Dimensions": [{"Name": "ApiName", "Value": stage.stack}],
+    }
+    lines = {
+        "Namespace": "AWS/Logs",
+        "MetricName": "IncomingLogEvents",
+        "Dimensions": [{"Name": "LogGroupName", "Value": log_group}],
+    }
+    # A line may come some minutes after its request.
+    count = sum(_values(stage, requests, "Sum", 3600, until=600))
+    if count and not sum(_values(stage, lines, "Sum", 3600)):
         yield "the access log has stopped: see its log group, and API Gateway's role"
 
 
@@ -137,26 +107,35 @@ def _failures(stage: Stage) -> Iterator[str]:
     finds failures that no alarm reports, because alarms fire only above 0.6 %.
     """
     cloudwatch = stage.client("cloudwatch")
-    # CloudWatch rounds an old start time down to five minutes. The range would then be longer than
-    # one period, and the response would have two data points. So round both times here.
-    end = time.time() // 300 * 300
     metrics = cloudwatch.list_metrics(Namespace="AnimalStore", MetricName="Failed")
     for metric in metrics["Metrics"]:
-        statistics = cloudwatch.get_metric_statistics(
-            **metric,
-            StartTime=end - _MONTH_S,
-            EndTime=end,
-            Period=_MONTH_S,
-            Statistics=["Average"],
-        )
         operation = " ".join(dimension["Value"] for dimension in metric["Dimensions"])
-        for point in statistics["Datapoints"]:
-            share = point["Average"]
+        for share in _values(stage, metric, "Average", _MONTH_S):
             line = f"{operation}: {share:.3%} of its requests failed in 30 days"
             if share > _OBJECTIVE:
                 yield line
             else:
                 print(line)
+
+
+def _values(
+    stage: Stage, metric: Any, statistic: str, seconds: int, *, until: int = 0
+) -> list[float]:
+    """Return a metric's statistic; empty if the metric has no data.
+
+    The time begins `seconds`, and ends `until` seconds, before now.
+    """
+    # CloudWatch rounds an old start time down to five minutes. The range would then be longer than
+    # one period, and the response would have two data points. So round the times here.
+    now = time.time() // 300 * 300
+    response = stage.client("cloudwatch").get_metric_statistics(
+        **metric,
+        StartTime=now - seconds,
+        EndTime=now - until,
+        Period=seconds,
+        Statistics=[statistic],
+    )
+    return [point[statistic] for point in response["Datapoints"]]
 
 
 def _drift(stage: Stage) -> Iterator[str]:
@@ -183,7 +162,4 @@ def _drift(stage: Stage) -> Iterator[str]:
     for drift in drifts["StackResourceDrifts"]:
         yield f"{drift['LogicalResourceId']} is {drift['StackResourceDriftStatus']}"
         for difference in drift.get("PropertyDifferences", []):
-            print(
-                f"  {difference['PropertyPath']} is {difference['ActualValue']}, "
-                f"not {difference['ExpectedValue']}"
-            )
+            print(" ", difference)

@@ -1,7 +1,6 @@
 """Deployments and rollbacks: which commit the stage then runs, and which are refused."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 from ops.artifacts import store
-from ops.deploy import check_contract, deploy, rollback
+from ops.deploy import check_contract, check_key, deploy, rollback
 from ops.stage import Stage, StageError
 from tests.support.aws import Account, pack
 
@@ -29,19 +28,16 @@ SAM = [
     "AlarmEmail=me@example.com",
 ]
 SUITE = ["suite", "zebra", "-rfE", "-m", "smoke_read_only"]
+RETURN = [[*SAM, "Canary=false"], SUITE]
 
 
-def test_passing_deployment_becomes_last_good(
-    account: Account,
-) -> None:
+def test_passing_deployment_becomes_last_good(account: Account) -> None:
     deploy(account.stage, pack("zebra"))
-    assert account.calls == [SAM, SUITE]
+    assert account.calls == RETURN
     assert account.runs() == ("zebra", "zebra")
 
 
-def test_stack_policy_keeps_the_tables(
-    deployed: Account,
-) -> None:
+def test_stack_policy_keeps_the_tables(deployed: Account) -> None:
     policy = deployed.client("cloudformation").get_stack_policy(
         StackName=deployed.stage.stack
     )
@@ -56,9 +52,7 @@ def test_stack_policy_keeps_the_tables(
     }
 
 
-def test_functions_get_the_deployment_time(
-    deployed: Account,
-) -> None:
+def test_functions_get_the_deployment_time(deployed: Account) -> None:
     stack = deployed.client("cloudformation").get_template(
         StackName=deployed.stage.stack
     )
@@ -75,111 +69,112 @@ def test_staging_is_checked_with_the_whole_suite(
     assert deployed.calls == [["suite", "zebra", "-rfE"]]
 
 
-def test_suites_key_is_masked_and_expires_in_an_hour(
-    account: Account, capsys: pytest.CaptureFixture[str]
-) -> None:
-    deploy(account.stage, pack("zebra"))
-    assert "::add-mask::animal_test_" in capsys.readouterr().out
-    [record] = account.stage.keys().all()
-    assert 0 < (record.expires or 0) - record.created <= 3600
+def test_suites_key_is_masked_and_expires_in_an_hour(deployed: Account) -> None:
+    key = check_key(deployed.stage)
+    assert deployed.printed() == f"::add-mask::{key}\n"
+    for record in deployed.stage.keys().all():
+        assert 0 < (record.expires or 0) - record.created <= 3600
 
 
-def test_failing_deployment_returns_without_a_canary(
+@pytest.mark.parametrize(
+    ("commit", "failing", "afterwards"),
+    [
+        ("newer", {"newer"}, RETURN),
+        ("newer", {"newer", "zebra"}, RETURN),
+        ("zebra", {"zebra"}, []),
+    ],
+)
+def test_failing_deployment_returns_to_another_last_good(
+    commit: str,
+    failing: set[str],
+    afterwards: list[list[str]],
     deployed: Account,
 ) -> None:
-    deployed.failing.add("newer")
-    with pytest.raises(StageError) as error:
-        deploy(deployed.stage, pack("newer"))
-    assert str(error.value) == (
-        "newer failed: the contract suite failed (pytest's status 1): see above\n"
-        "production runs zebra"
-    )
-    assert deployed.calls[-2:] == [[*SAM, "Canary=false"], SUITE]
+    deployed.failing |= failing
+    with pytest.raises(StageError, match=r"suite failed \(pytest's status 1\)"):
+        deploy(deployed.stage, pack(commit))
+    assert deployed.calls[2:] == afterwards
     assert deployed.runs() == ("zebra", "zebra")
-
-
-def test_failed_return_says_what_runs(
-    deployed: Account,
-) -> None:
-    deployed.failing |= {"newer", "zebra"}
-    with pytest.raises(StageError) as error:
-        deploy(deployed.stage, pack("newer"))
-    assert str(error.value) == (
-        "the contract suite failed (pytest's status 1): see above\n"
-        "production runs zebra"
-    )
+    printed = deployed.printed()
+    assert f"{commit} failed: the contract suite failed" in printed
+    assert printed.endswith("\nproduction runs zebra\n")
 
 
 def test_failing_rollback_leaves_no_commit_to_return_to(deployed: Account) -> None:
     deploy(deployed.stage, pack("newer"))
     deployed.failing |= {"zebra", "third"}
-    with pytest.raises(StageError, match="zebra, but last-good is empty; next, to "):
+    with pytest.raises(StageError):
         rollback(deployed.stage, "zebra")
-    with pytest.raises(StageError, match="runs third, but last-good is empty; next, "):
+    message = (
+        "runs zebra\n! it has not passed its check, and last-good is empty; next, "
+    )
+    assert message in deployed.printed()
+    with pytest.raises(StageError):
         deploy(deployed.stage, pack("third"))
     assert deployed.runs() == ("third", "")
 
 
-def test_failed_redeployment_does_not_return(deployed: Account) -> None:
-    deployed.failing.add("zebra")
-    with pytest.raises(StageError, match="production runs zebra"):
-        deploy(deployed.stage, pack("zebra"))
-    assert deployed.calls == [SAM, SUITE]
-
-
+@pytest.mark.parametrize(("statuses", "rounds"), [([], 0), ([2, 1, 0], 2)])
 def test_canary_gets_read_only_requests(
+    statuses: list[int],
+    rounds: int,
     deployed: Account,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    suites = Mock(side_effect=[MemoryError("full"), 2, 1, 0])
-    monkeypatch.setattr("ops.programs.run_suite", suites)
+    deployed.run_suite.side_effect = [*statuses, 0]
     monkeypatch.setattr("time.sleep", lambda _: None)
-    deployed.process.poll.side_effect = [None, None, None, 0]
+    deployed.process.poll.side_effect = [*[None] * len(statuses), 0]
     deploy(deployed.stage, pack("newer"))
     canary = ("-qq", "--no-summary", "-m", "smoke_read_only")
-    check = ("-rfE", "-m", "smoke_read_only")
-    assert [call.args[3:] for call in suites.mock_calls] == [*[canary] * 3, check]
-    assert deployed.runs() == ("newer", "newer")
-    printed = capsys.readouterr().out
-    assert "sending requests to the canary failed: full\n" in printed
-    assert "sent 1 rounds of requests to the canary\n" in printed  # 2 is a usage error
+    for call in deployed.run_suite.mock_calls[1:-1]:
+        assert call.args[3:] == canary
+    printed = deployed.printed()
+    assert f"sent {rounds} rounds of requests to the canary\n" in printed  # 2: usage
+    # If no requests can be sent, `with` still waits until sam has ended.
+    deployed.process.__exit__.assert_called()
+    assert ("! the canary got no requests" in printed) == (rounds == 0)
 
 
-def test_canary_without_requests_is_a_warning(
-    deployed: Account, capsys: pytest.CaptureFixture[str]
-) -> None:
-    deploy(deployed.stage, pack("newer"))
-    assert "! the canary got no requests" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("running", ["newer", "zebra"])
+@pytest.mark.parametrize(
+    ("program", "last_words"),
+    [
+        ("sam", "production runs zebra\n"),
+        ("run_suite", "to go back: animal-store rollback production COMMIT\n"),
+    ],
+)
 def test_interruption_says_what_runs(
-    running: str,
-    deployed: Account,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    program: str, last_words: str, deployed: Account
 ) -> None:
     """Ctrl-C, or *Cancel* on GitHub, comes while sam runs or during the check."""
-    program = {"newer": "run_suite", "zebra": "sam"}[running]
-    monkeypatch.setattr(f"ops.programs.{program}", Mock(side_effect=KeyboardInterrupt))
+    getattr(deployed, program).side_effect = KeyboardInterrupt
     with pytest.raises(KeyboardInterrupt):
         deploy(deployed.stage, pack("newer"))
-    assert f"\nproduction runs {running}" in capsys.readouterr().out
+    assert deployed.printed().endswith(last_words)
 
 
-def test_failure_after_the_check_says_what_runs(deployed: Account) -> None:
-    deployed.answers["ListStackResources"] = ConnectionError("no route")
-    with pytest.raises(
-        StageError, match=r"^no route\n.* newer, but last-good is zebra; "
-    ):
+@pytest.mark.parametrize(
+    "aliases",
+    [
+        Mock(return_value=["live points to 6"]),
+        Mock(side_effect=StageError("someone has changed the stack")),
+    ],
+)
+def test_failure_after_the_check_keeps_last_good(
+    aliases: Mock,
+    deployed: Account,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Stage, "misrouted_aliases", aliases)
+    with pytest.raises(StageError, match="someone has changed"):
         deploy(deployed.stage, pack("newer"))
     assert deployed.runs() == ("newer", "zebra")
+    message = (
+        "runs newer\n! it has not passed its check, and last-good is zebra; next, "
+    )
+    assert message in deployed.printed()
 
 
-def test_older_commit_needs_allow_older(
-    deployed: Account,
-) -> None:
+def test_older_commit_needs_allow_older(deployed: Account) -> None:
     deployed.is_older.return_value = True
     with pytest.raises(StageError, match="newer is older than zebra"):
         deploy(deployed.stage, pack("newer"))
@@ -189,60 +184,44 @@ def test_older_commit_needs_allow_older(
     assert deployed.runs() == ("newer", "newer")
 
 
-def test_commit_that_sam_refused_can_be_rolled_out_later(
-    deployed: Account,
-) -> None:
-    deployed.process.wait.return_value = 1
-    with pytest.raises(StageError) as error:
+def test_commit_that_sam_refused_can_be_rolled_out_later(deployed: Account) -> None:
+    deployed.process.returncode = 1
+    with pytest.raises(StageError, match=r"sam deploy failed: .* is CREATE_COMPLETE"):
         deploy(deployed.stage, pack("newer"))
-    assert str(error.value) == (
-        "newer failed: sam deploy failed: animal-store-production is CREATE_COMPLETE\n"
-        "production runs zebra"
-    )
-    deployed.process.wait.return_value = 0
+    assert deployed.runs() == ("zebra", "zebra")
+    deployed.process.returncode = 0
     rollback(deployed.stage, "new")  # the first digits are enough
     assert deployed.runs() == ("newer", "newer")
 
 
-def test_rollback_during_a_check_is_not_undone(
-    deployed: Account, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run_suite = deployed.run_suite
+def test_rollback_during_a_check_is_not_undone(deployed: Account) -> None:
+    run_suite = deployed.run_suite.side_effect
 
     def roll_back_meanwhile(*_: Any) -> int:
-        monkeypatch.setattr("ops.programs.run_suite", run_suite)
+        deployed.run_suite.side_effect = run_suite
         rollback(deployed.stage, "zebra")
         return 0
 
-    monkeypatch.setattr("ops.programs.run_suite", roll_back_meanwhile)
-    with pytest.raises(StageError, match="production runs zebra"):
+    deployed.run_suite.side_effect = roll_back_meanwhile
+    with pytest.raises(StageError, match="next: animal-store status production"):
         deploy(deployed.stage, pack("newer"))
     assert deployed.runs() == ("zebra", "zebra")
 
 
-def test_moved_alias_keeps_last_good(
-    deployed: Account, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Stage, "misrouted_aliases", lambda _: ["live points to 6"])
-    with pytest.raises(StageError, match="live points to 6"):
-        deploy(deployed.stage, pack("newer"))
-    assert deployed.runs() == ("newer", "zebra")
-
-
 @pytest.mark.parametrize(
-    ("damage", "message"),
+    ("old", "new", "message"),
     [
-        (lambda content: content[:-100], "not a zip file"),
-        (lambda content: content.replace(b"COMMIT", b"COMMON"), "'COMMIT'"),
-        (lambda content: content.replace(b"suite/", b"stage/"), "it lacks suite"),
-        (lambda content: content[:36] + b"?" + content[37:], "while decompressing"),
+        (b"PK\5\6", b"", "not a zip file"),
+        (b"COMMIT", b"COMMON", "no item named 'COMMIT'"),
+        (b"suite/", b"stage/", "no item named 'suite/pyproject.toml'"),
+        (b"JM*J", b"JM*K", "Bad CRC-32 for file 'COMMIT'"),  # in the packed text zebra
     ],
 )
 def test_damaged_artifact_is_not_stored(
-    damage: Callable[[bytes], bytes], message: str, account: Account
+    old: bytes, new: bytes, message: str, account: Account
 ) -> None:
     artifact = pack("zebra")
-    artifact.write_bytes(damage(artifact.read_bytes()))
+    artifact.write_bytes(artifact.read_bytes().replace(old, new))
     with pytest.raises(StageError, match=message):
         deploy(account.stage, artifact)
     deploy(account.stage, pack("zebra"))
@@ -258,9 +237,7 @@ def test_second_artifact_of_a_commit_is_refused(deployed: Account) -> None:
     deploy(deployed.stage, pack("zebra"))  # the same bytes
 
 
-def test_rollback_without_commit_lists_newest_first(
-    deployed: Account, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rollback_without_commit_lists_newest_first(deployed: Account) -> None:
     monday = datetime(2026, 11, 2, tzinfo=UTC)
     deployed.answers["ListObjectsV2"] = {
         "Contents": [
@@ -269,14 +246,12 @@ def test_rollback_without_commit_lists_newest_first(
         ]
     }
     rollback(deployed.stage)
-    assert capsys.readouterr().out.endswith(
+    assert deployed.printed().endswith(
         "2026-11-03 00:00 UTC ape\n2026-11-02 00:00 UTC ant\n"
     )
 
 
-def test_unknown_or_ambiguous_commit_is_refused(
-    deployed: Account,
-) -> None:
+def test_unknown_or_ambiguous_commit_is_refused(deployed: Account) -> None:
     with pytest.raises(StageError, match="0 stored artifacts have a commit"):
         rollback(deployed.stage, "1a2b")
     store(deployed.stage, "zoo", b"")

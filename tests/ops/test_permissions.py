@@ -102,10 +102,3 @@ def test_actions_are_allowed_or_denied(name: str) -> None:
     requests = evaluated_tables()[name]["requests"]
     for request, expected in zip(requests, expected_requests(name), strict=True):
         assert request == expected, f"tests/ops/permissions.yaml says {expected}"
-
-
-def test_every_resource_is_used() -> None:
-    used: set[str] = set()
-    for table in TABLES.values():
-        used |= table["may"].keys() | table["may not"].keys()
-    assert used == EXPECTED_PERMISSIONS["resources"].keys()

@@ -1,4 +1,4 @@
-"""The commands for a stage start git and sam."""
+"""The commands for a stage ask git which commit is older."""
 
 from pathlib import Path
 
@@ -23,12 +23,3 @@ def test_commits_are_compared_by_age(
     assert not programs.is_older("HEAD", "HEAD")
     with pytest.raises(CommandError, match="git fetch"):
         programs.is_older("f" * 40, "HEAD")
-
-
-def test_sam_runs_in_a_folder_and_prints_to_the_terminal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(programs, "SAM", "/bin/sh")
-
-    assert programs.sam("-c", "pwd; exit 3", folder=tmp_path).wait() == 3
-    assert capfd.readouterr().out == f"{tmp_path}\n"

@@ -7,7 +7,7 @@ tests/packaging/test_artifact.py and the rehearsal start the real programs.
 from functools import cache
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import MagicMock, Mock
 
 import boto3
 import pytest
@@ -40,7 +40,7 @@ def pack(commit: str) -> Path:
                 "COMMIT": commit.encode(),
                 "template.yaml": TEMPLATE,
                 "samconfig.toml": CONFIG,
-                "suite/conftest.py": b"",
+                "suite/pyproject.toml": b"",
             }
         )
     )
@@ -80,30 +80,37 @@ class Account:
         failing: The commits that fail the contract suite.
         is_older: Replaces the question to git whether one commit is older than another.
         process: The process of `sam`. The stack changes if its exit status is 0.
+        run_suite: Replaces the program that runs the contract suite.
+        sam: Replaces the program sam.
         stage: The stage `production`.
     """
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self.capsys = capsys
         self.answers, self.client = ANSWERS, make_client
         self.answers.clear()
         self.answers["UpdateTerminationProtection"] = {}
         self.calls: list[list[str]] = []
         self.failing: set[str] = set()
         self.is_older = Mock(return_value=False)
-        # The process has ended when `ops` first polls it. A second poll raises StopIteration.
-        self.process = Mock(**{"poll.side_effect": [0], "wait.return_value": 0})
+        # The process has ended when `ops` first polls it.
+        self.process = MagicMock(returncode=0, **{"poll.return_value": 0})
+        self.process.__enter__.return_value = self.process
         self.stage = Stage("production", make_client)
         make_client("cloudformation").create_stack(
             StackName=f"{self.stage.stack}-bootstrap", TemplateBody=BOOTSTRAP
         )
-        monkeypatch.setattr(programs, "sam", self.sam)
-        monkeypatch.setattr(programs, "run_suite", self.run_suite)
-        monkeypatch.setattr(programs, "is_older", self.is_older)
+        self.sam = Mock(side_effect=self._sam)
+        self.run_suite = Mock(side_effect=self._run_suite)
+        for program in ("sam", "run_suite", "is_older"):
+            monkeypatch.setattr(programs, program, getattr(self, program))
 
-    def sam(self, *arguments: str, folder: Path) -> Mock:
+    def _sam(self, *arguments: str, folder: Path) -> MagicMock:
         """Create or update the stage's stack as `sam deploy` does; return a process."""
         self.calls.append(["sam", *arguments])
-        if self.process.wait() == 0:
+        if self.process.returncode == 0:
             cloudformation = make_client("cloudformation")
             change = cloudformation.update_stack
             if not self.stage.describe():
@@ -112,13 +119,17 @@ class Account:
             change(StackName=self.stage.stack, TemplateBody=template)
         return self.process
 
-    def run_suite(self, folder: Path, url: str, key: str, *arguments: str) -> int:
+    def _run_suite(self, folder: Path, url: str, key: str, *arguments: str) -> int:
         """Return the exit status of the contract suite, 1 if the artifact's commit fails it."""
         assert url == "https://a/v1"
         assert key.startswith("animal_test_")
         commit = (folder / "COMMIT").read_text()
         self.calls.append(["suite", commit, *arguments])
         return int(commit in self.failing)
+
+    def printed(self) -> str:
+        """Return what was printed since the last call."""
+        return self.capsys.readouterr().out
 
     def runs(self) -> tuple[str, str]:
         """Return the commit that the stage runs, and the last commit that passed the suite."""

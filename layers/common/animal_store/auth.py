@@ -20,8 +20,6 @@ _BEARER = re.compile(r"bearer +(\S+) *", re.IGNORECASE | re.ASCII)
 _API_KEY_ITEM_RESPONSE: Validator[ApiKeyItemResponse] = Validator("ApiKeyItemResponse")
 _CACHE_SECONDS = 60
 _CACHE_ENTRIES = 1024
-# `deploy` issues a key for the contract suite for one hour; clocks may differ.
-_CHECK_SECONDS = 2 * 60 * 60
 
 
 class Unauthorized(Exception):
@@ -72,7 +70,7 @@ def _is_valid(record: ApiKey, key_hash: str) -> bool:
     seconds_left = record["expires"]["N"] - time.time() if "expires" in record else inf
     # Whoever runs the contract suite may write the records of its keys, so don't trust a record
     # that would make such a key valid for long.
-    longest = _CHECK_SECONDS if key_hash.startswith(api_key.CHECK_HASH) else inf
+    longest = api_key.CHECK_SECONDS if key_hash.startswith(api_key.CHECK_HASH) else inf
     return 0 < seconds_left <= longest
 
 
