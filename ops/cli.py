@@ -2,7 +2,7 @@
 
 import typer
 
-from ops import bootstrap, deploy, keys, restore, status
+from ops import deploy, keys, restore, status
 from tools.local import events, sam, serve_api
 from tools.packaging import build
 
@@ -14,7 +14,6 @@ for command in (
     serve_api.reset,
     events.invoke,
     build.build,
-    bootstrap.bootstrap,
     deploy.deploy,
     deploy.rollback,
     status.status,

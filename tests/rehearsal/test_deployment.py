@@ -15,7 +15,7 @@ import pytest
 from animal_store_client import Client
 from botocore.exceptions import ClientError
 
-from ops import bootstrap, programs, restore
+from ops import programs, restore
 from ops.artifacts import last_good
 from ops.deploy import check_key, deploy, rollback
 from ops.stage import Stage, StageError
@@ -95,7 +95,17 @@ def test_plain_sam_deploy_creates_an_empty_stage(
 
 @pytest.mark.role("administrator")
 def test_bootstrap_stack_is_created(stage: Stage) -> None:
-    bootstrap.create(stage, REPOSITORY)
+    sam = programs.sam(
+        "deploy",
+        "--template-file=ops/bootstrap.yaml",
+        f"--stack-name={stage.stack}-bootstrap",
+        "--capabilities=CAPABILITY_IAM",
+        "--parameter-overrides",
+        f"Stage={STAGE}",
+        *REPOSITORY,
+        folder=ROOT,
+    )
+    assert sam.wait() == 0
 
 
 @plain_sam
@@ -138,7 +148,7 @@ def test_second_commit_changes_code_and_memory(stage: Stage, tmp_path: Path) -> 
 def test_commit_that_fails_its_check_is_rolled_back(
     stage: Stage, tmp_path: Path
 ) -> None:
-    with pytest.raises(StageError, match=r"third failed: .*\n.* runs second$"):
+    with pytest.raises(StageError, match="the contract suite failed"):
         deploy_as(
             stage, tmp_path, "third", **{"GetPetFunction.zip": "ListPetsFunction.zip"}
         )
