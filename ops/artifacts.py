@@ -45,14 +45,12 @@ def store(stage: Stage, commit: str, content: bytes) -> None:
             Bucket=stage.bucket, Key=key, Body=content, IfNoneMatch="*"
         )
     except ClientError as error:
-        if error.response["Error"]["Code"] != "PreconditionFailed":
-            raise
         # The SDK may have repeated a call whose response was lost, so compare the bytes.
         if _read(stage, key) != content:
             raise StageError(
-                f"the bucket already has a different artifact of {commit}, which cannot be "
-                "replaced; next: make a new commit, and deploy its artifact"
-            ) from None
+                f"{error}: {key} is stored only once; if it has other bytes, next: make a new "
+                "commit, and deploy its artifact"
+            ) from error
 
 
 @contextmanager

@@ -64,7 +64,9 @@ def test_role_has_no_other_service_or_wide_action(name: str) -> None:
             wide_actions = wide.setdefault(service, set())
             if "*" in operation or on_any_resource:
                 wide_actions.add(operation)
-    assert {each: sorted(wide[each]) for each in sorted(wide)} == TABLES[name]["wide"]
+    assert {
+        service: sorted(operations) for service, operations in wide.items()
+    } == TABLES[name]["wide"]
 
 
 def expected_requests(name: str) -> list[dict[str, Any]]:
@@ -76,8 +78,12 @@ def expected_requests(name: str) -> list[dict[str, Any]]:
                 resource_name
             ]
             for action in actions:
-                request = {"action": f"{service}:{action}", "resource": resource}
-                request |= {"context": context, "allowed": verb == "may"}
+                request = {
+                    "action": f"{service}:{action}",
+                    "resource": resource,
+                    "context": context,
+                    "allowed": verb == "may",
+                }
                 requests.append(request)
     return requests
 
