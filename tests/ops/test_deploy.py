@@ -186,6 +186,7 @@ def test_commit_that_sam_refused_can_be_rolled_out_later(deployed: Account) -> N
     deployed.process.returncode = 1
     with pytest.raises(StageError, match=r"sam deploy failed: .* is CREATE_COMPLETE"):
         deploy(deployed.stage, pack("newer"))
+    assert deployed.calls == [SAM]
     assert deployed.runs() == ("zebra", "zebra")
     deployed.process.returncode = 0
     rollback(deployed.stage, "new")  # the first digits are enough
