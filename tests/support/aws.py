@@ -27,7 +27,7 @@ CONFIG = b"""
 parameter_overrides = ["Stage=production", "MemorySize=1024"]
 """
 
-# Maps an operation to the response that it gets instead of moto's.
+# Maps an operation to the response that it gets instead of moto's, or to an exception to raise.
 ANSWERS: dict[str, Any] = {}
 
 
@@ -55,9 +55,10 @@ def read_one(params: dict[str, Any], **_: object) -> dict[str, Any]:
 
 def answer(model: Any, **_: Any) -> Any:
     """Answer a call in place of moto if ANSWERS has its operation."""
-    if model.name not in ANSWERS:
-        return None
-    return Mock(status_code=200), ANSWERS[model.name]
+    response = ANSWERS.get(model.name)
+    if isinstance(response, Exception):
+        raise response
+    return None if response is None else (Mock(status_code=200), response)
 
 
 @cache
