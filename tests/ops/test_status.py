@@ -80,6 +80,11 @@ def test_access_log_that_has_stopped_is_reported(healthy: Account) -> None:
 
 def test_drift_and_failed_detection_are_reported(healthy: Account) -> None:
     healthy.answers |= CASES["drift"]
+    filters = []
+    healthy.client("cloudformation").meta.events.register(
+        "provide-client-params.cloudformation.DescribeStackResourceDrifts",
+        lambda params, **_: filters.append(params["StackResourceDriftStatusFilters"]),
+    )
     with pytest.raises(StageError, match="3 problems were found"):
         check_stage(healthy.stage)
     assert (
@@ -88,6 +93,7 @@ def test_drift_and_failed_detection_are_reported(healthy: Account) -> None:
         "! GetPetLogGroup is MODIFIED\n"
         "  {'PropertyPath': '/RetentionInDays', 'ExpectedValue': '90', "
     ) in healthy.printed()
+    assert filters == [["MODIFIED", "DELETED"]]
 
 
 def test_failed_check_does_not_stop_the_others(healthy: Account) -> None:
