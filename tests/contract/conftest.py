@@ -2,8 +2,8 @@
 
 Environment variables choose both:
 
-- CONTRACT_BASE_URL is the service's base URL, which ends in /v1. Without it, the suite tests the
-  local service in this process.
+- CONTRACT_BASE_URL is the service's base URL, which ends in /v1. Without it, the suite starts the
+  local service, and tests that.
 - CONTRACT_API_KEY is a valid key.
 - CONTRACT_EXPECTED_FAILURES is a YAML file with entries `part of a case's id: reason`.
 
@@ -48,10 +48,11 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
             yield client, accepted_key(client)
         return
     # Import it here: the suite in an artifact has no local service.
-    from tests.support.in_process import local_client
+    from tests.support.processes import run_service
 
-    with local_client(tmp_path_factory.mktemp("service")) as local_service:
-        yield local_service
+    with run_service(tmp_path_factory.mktemp("service")) as local_service:
+        del local_service.http.headers["Authorization"]  # `client` adds it
+        yield local_service.http, local_service.api_key
 
 
 def accepted_key(client: Client) -> str:

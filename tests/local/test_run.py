@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 from ops.cli import app
 from tests.contract.waiting import wait_for
 from tests.support import dynamodb_local
-from tests.support.in_process import layer_copy
+from tests.support.handlers import layer_copy
 from tests.support.processes import RunningService, check_contract, run_service
 from tools import ROOT
 from tools.local.folder import DataFolder

@@ -1,7 +1,7 @@
 """Runs the functions in this process as Lambda does, with the events of `events/`: no HTTP.
 
-Unit tests use it, so that they can make each call to the store fail (`fault_injection`). For HTTP
-without a process, see `in_process`; for `make run` as its users see it, `processes`.
+Unit tests use it, so that they can make each call to the store fail (`fault_injection`). For
+`make run` as its users see it, see `processes`.
 """
 
 import atexit
@@ -9,14 +9,16 @@ import io
 import json
 import os
 import sqlite3
+import sys
 import tempfile
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack, closing, redirect_stdout
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 from animal_store import api_key
 from botocore.awsrequest import AWSResponse
@@ -109,6 +111,21 @@ def load(answer: Callable[..., AWSResponse]) -> None:
         service()  # the layer's client takes the SDK's settings
         with answer_new_clients(answer):
             _HANDLERS.update(load_handlers(TEMPLATE))
+
+
+@contextmanager
+def layer_copy() -> Iterator[None]:
+    """Let the block import a copy of the layer and change the environment; then undo both."""
+    modules = dict(sys.modules)
+    with mock.patch.dict(os.environ), mock.patch.object(sys, "path", [*sys.path]):
+        try:
+            yield
+        finally:
+            # Remove the copy's modules, so that no later import mixes them with the original.
+            for name in list(sys.modules):
+                if name.startswith("animal_store."):
+                    del sys.modules[name]
+            sys.modules.update(modules)
 
 
 # Every request gets this stdout, because the logger keeps the stdout of the first failure.

@@ -16,7 +16,7 @@ from tests.support.fault_injection import (
     FaultyStore,
     answering,
 )
-from tests.support.in_process import layer_copy
+from tests.support.handlers import layer_copy
 from tools import ROOT
 from tools.key_table import EXAMPLE_KEY
 
