@@ -6,7 +6,11 @@ import signal
 import sys
 from subprocess import CalledProcessError
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    MissingDependencyException,
+)
 
 from tools import CommandError
 
@@ -19,6 +23,9 @@ _EXPECTED_ERRORS = (
     CommandError,
     OSError,
 )
+# The SDK recommends to install `botocore[crt]`, which would double its start-up time.
+_AFTER_LOGIN = """If you signed in with `aws login`, do not install it, but run:
+eval "$(aws configure export-credentials --format env)\""""
 # The only environment variables of Python that this program and its child processes keep.
 _INHERITED_VARIABLES = {"PYTHONBREAKPOINT", "PYTHONUNBUFFERED"}
 
@@ -31,6 +38,8 @@ def main() -> None:
             _serve()
         else:
             _run_command()
+    except MissingDependencyException as error:
+        sys.exit(f"{error}\n{_AFTER_LOGIN}")
     except _EXPECTED_ERRORS as error:
         sys.exit(str(error))
 

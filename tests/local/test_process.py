@@ -6,7 +6,7 @@ import subprocess
 from unittest import mock
 
 import pytest
-from botocore.exceptions import NoRegionError
+from botocore.exceptions import MissingDependencyException, NoRegionError
 
 from ops.__main__ import main
 from tests.support.processes import run
@@ -31,11 +31,20 @@ def test_callers_variables_and_signals_do_no_harm(
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # `main` has changed it
 
 
-def test_missing_region_is_reported_without_a_traceback() -> None:
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (NoRegionError(), "You must specify a region."),
+        (MissingDependencyException(msg="crt"), "export-credentials"),
+    ],
+)
+def test_error_of_the_sdk_is_explained_without_a_traceback(
+    error: Exception, message: str
+) -> None:
     with (
-        mock.patch("ops.cli.app", side_effect=NoRegionError),
+        mock.patch("ops.cli.app", side_effect=error),
         mock.patch("signal.signal"),  # so that this process keeps its own handlers
-        pytest.raises(SystemExit, match="must specify a region"),
+        pytest.raises(SystemExit, match=message),
     ):
         main()
 

@@ -21,8 +21,11 @@ CHECK_HASH = "00"
 So IAM can let CheckRole, which runs the suite, write only the records of these keys
 (`LeadingKeys` in ops/bootstrap.yaml).
 """
-CHECK_SECONDS = 2 * 60 * 60
-"""No key for the contract suite is valid for longer: it lasts an hour, but clocks may differ."""
+CHECK_SECONDS = 7_200
+"""No key for the contract suite is valid for longer than two hours.
+
+It is issued for one hour, but clocks may differ.
+"""
 
 _FORMAT = re.compile(
     rf"animal_(?:live|test)_([0-9A-Za-z]{{{RANDOM_LENGTH}}})([0-9A-Za-z]{{{_CHECKSUM_LENGTH}}})"
