@@ -69,6 +69,13 @@ def test_service_listens_on_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
         assert listener.getsockname()[0] == "127.0.0.1"
 
 
+def test_responses_are_sent_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PORT", "0")
+
+    with listen_on_port() as listener:
+        assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 def test_invoke_uses_its_own_store_with_six_animals(tmp_path: Path) -> None:
     result = command(tmp_path, "invoke", f"{ROOT}/events/list-200.json")
 

@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from socket import create_server, socket
+from socket import IPPROTO_TCP, TCP_NODELAY, create_server, socket
 from threading import Thread
 from types import SimpleNamespace
 from typing import Any
@@ -32,6 +32,7 @@ def serve(
         application, log_config=None, timeout_keep_alive=600, ssl_certfile=certificate
     )
     server = uvicorn.Server(config)
+    listener.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)  # see listener.py
     with listener:
         thread = Thread(target=server.run, args=[[listener]])
         thread.start()
