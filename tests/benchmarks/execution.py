@@ -31,7 +31,7 @@ _IMAGE = f"public.ecr.aws/lambda/python:{PYTHON}"
 _LAUNCHER = """
 import resource, subprocess, time
 start = time.time()
-subprocess.run(["/lambda-entrypoint.sh", "app.handler"])
+subprocess.run(["/lambda-entrypoint.sh", "app.handler"], stderr=subprocess.STDOUT)
 print(start, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 """
 
