@@ -56,7 +56,7 @@ endif
 endif
 
 # This recipe uses `pip download`, not `pip install`, because the user's settings for pip may name another folder to
-# install into. It removes environments only when uv is there to make them again.
+# install into. The recipe deletes unusable environments last, because only uv can create them again.
 $(UV): tools/locks/uv.txt tools/find-python
 	@echo "installing uv (once)" >&2
 	@python=$$(tools/find-python) && "$$python" -m venv --clear .tools/pip
@@ -128,8 +128,8 @@ check-workflows: .venv/.installed .tools/zizmor/.installed
 	@.venv/bin/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
 
 # SAM's own translator validates template.yaml. cfn-lint also checks the translated template, which has references that
-# template.yaml lacks. For the translated template, two checks are off: W2001 forbids unused parameters, and E4002
-# forbids fractions in Metadata.
+# template.yaml lacks. For the translated template, three checks are off: W2001 forbids unused parameters, and the
+# Metadata of template.yaml explains W3011 and E4002.
 check-templates: .venv/.installed .tools/sam/.installed
 	@.tools/sam/bin/python -m tools.packaging.translate >.tools/translated.yaml
 	@.venv/bin/cfn-lint template.yaml ops/bootstrap.yaml
@@ -199,7 +199,7 @@ first-flight: .venv/.installed .tools/sam/.installed
 	  FIRST_FLIGHT=1 REHEARSED_STAGE="$$STAGE" $(REHEARSAL) -rP; } | tee /dev/stderr | \
 	  grep -E "^($$STAGE,|tests/|! |_+ test|[0-9.]+s )" | sed -E 's/[0-9]{12}/ACCOUNT/g' >"docs/first-flight-$$(date +%F).txt"
 
-## Your own service, and the benchmark
+## Copy the service, or measure its speed
 
 starter: install ## copy this service under another name: make starter NAME=book DEST=../book-store
 	@.venv/bin/python -m tools.starter "$${NAME:?for example book}" "$${DEST:?for example ../book-store}"

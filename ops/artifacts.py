@@ -86,7 +86,7 @@ def last_good(stage: Stage) -> str:
 
 
 def write_last_good(stage: Stage, commit: str) -> None:
-    """Record that a deployed commit passed the contract suite, or none if `commit` is empty."""
+    """Record `commit` as the last one that passed the contract suite; "" erases the record."""
     stage.client("s3").put_object(Bucket=stage.bucket, Key="last-good", Body=commit)
 
 

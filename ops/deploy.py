@@ -157,7 +157,7 @@ def _release(stage: Stage, commit: str, *, canary: bool = False) -> None:
             )
         artifacts.write_last_good(stage, commit)
     finally:
-        # Whoever cancels a job on GitHub gets seven seconds until the job is killed.
+        # When a job is cancelled, GitHub interrupts it, and kills it seven seconds later.
         report(stage, what_runs)
 
 

@@ -41,8 +41,8 @@ _THREADS = 10
 _READ_SECONDS = _THREADS / 1_500
 _WRITE_SECONDS = _THREADS / 500
 _PAGE_SECONDS = 256 / 1_500  # a page has 1 MB
-# The counter is one item, and an item accepts at most 1,000 writes a second. No stage is older than
-# 2026. So each id that was ever assigned is below 1,000 for each second since then.
+# Each new id is a write to the counter. The counter is one item, which accepts at most 1,000 writes
+# a second, and no stage is older than 2026. So no id exceeds 1,000 times the seconds since then.
 _IDS_PER_SECOND = 1_000
 _BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 _COUNTER = {"pk": {"S": "counter"}, "id": {"N": "0"}}

@@ -27,7 +27,7 @@ def status(stage: StageName) -> int:
         what_runs,
         Stage.misrouted_aliases,
         _tables,
-        _topic,
+        _unconfirmed_subscriptions,
         _keys,
         _access_log,
         _failures,
@@ -44,7 +44,7 @@ def check_stage(stage: StageName) -> None:
         raise StageError(f"{problems} problems were found: see above")
 
 
-def _topic(stage: Stage) -> Iterator[str]:
+def _unconfirmed_subscriptions(stage: Stage) -> Iterator[str]:
     topic = stage.client("sns").get_topic_attributes(
         TopicArn=stage.outputs()["AlarmTopicArn"]
     )
@@ -157,7 +157,7 @@ def _drift(stage: Stage) -> Iterator[str]:
     drifts = client.describe_stack_resource_drifts(
         StackName=stage.stack,
         StackResourceDriftStatusFilters=["MODIFIED", "DELETED"],
-        MaxResults=100,  # the stack has fewer resources
+        MaxResults=100,  # the maximum; a stage's stack has fewer resources
     )
     for drift in drifts["StackResourceDrifts"]:
         yield f"{drift['LogicalResourceId']} is {drift['StackResourceDriftStatus']}"

@@ -56,7 +56,7 @@ def test_readme_shows_the_handler_of_list_pets() -> None:
     assert code.endswith(shown.partition("\n\n")[2])
 
 
-def test_readme_shows_printed_commands_and_real_responses(tmp_path: Path) -> None:
+def test_commands_and_responses_in_the_readme_match_make_run(tmp_path: Path) -> None:
     require("curl")
     with run_service(tmp_path) as service:
         readme = README.replace("http://127.0.0.1:3000", service.origin)

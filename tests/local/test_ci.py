@@ -18,7 +18,7 @@ case "$line" in *"$FAILING"*) exit 1 ;; esac
 
 
 @pytest.fixture(autouse=True)
-def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def put_fake_programs_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let .ci/run find programs that do nothing, first on PATH."""
     for name in ("apt-get", "engine", "go", "make", "sha256sum"):
         (tmp_path / name).touch(0o755)

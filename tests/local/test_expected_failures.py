@@ -8,7 +8,7 @@ from tests.support.processes import run
 from tools import ROOT
 
 
-def test_each_entry_matches_a_case_of_the_suite() -> None:
+def test_each_expected_failure_matches_a_contract_case() -> None:
     pytest = (sys.executable, "-m", "pytest", "--collect-only", "-q")
     cases = run(*pytest, "tests/contract", cwd=ROOT)
 
@@ -18,7 +18,7 @@ def test_each_entry_matches_a_case_of_the_suite() -> None:
             assert entry in cases, file.name
 
 
-def test_each_case_may_still_pass_on_aws() -> None:
+def test_each_expected_failure_on_aws_is_not_seen_yet() -> None:
     """Other reasons would stop a deployment, because the suite has never run on AWS."""
     file = ROOT / "tests/contract/expected_failures/aws.yaml"
     for reason in yaml.safe_load(file.read_text()).values():

@@ -1,4 +1,4 @@
-"""The local gateway: the events that functions get, and the responses in their place."""
+"""The local gateway: how it calls functions, and what it answers and logs if they fail."""
 
 import json
 from pathlib import Path
@@ -80,7 +80,7 @@ def change_template(folder: Path, old: str, new: str) -> str:
     return str(file)
 
 
-def test_fixed_segment_takes_precedence_over_a_parameter(tmp_path: Path) -> None:
+def test_fixed_path_segment_takes_precedence_over_a_parameter(tmp_path: Path) -> None:
     list_pets = "Path: /v1/pets, Method: GET"
     file = change_template(tmp_path, list_pets, "Path: '/v1/{a}/{b}', Method: GET")
 

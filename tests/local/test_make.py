@@ -113,7 +113,7 @@ def test_installed_environment_is_not_installed_again(
     run("make", "-q", "install", cwd=checkout)  # -q fails if make would do anything
 
 
-def test_checks_of_ci_run_these_commands(checkout: Path) -> None:
+def test_make_targets_of_ci_run_the_listed_commands(checkout: Path) -> None:
     targets = ("check", "test", "test-slow", "COVERAGE=1")
 
     output = run("make", "-ns", *targets, cwd=checkout)
@@ -123,7 +123,7 @@ def test_checks_of_ci_run_these_commands(checkout: Path) -> None:
 
 
 @pytest.mark.parametrize("interpreter", ["sh", "python-that-was-removed"])
-def test_environment_of_another_folder_is_reinstalled(
+def test_copied_or_broken_virtual_environment_is_rebuilt(
     checkout: Path, interpreter: str
 ) -> None:
     program = checkout / ".venv/bin/python"

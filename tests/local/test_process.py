@@ -13,7 +13,7 @@ from tests.support.processes import run
 from tools import ROOT
 
 
-def test_callers_variables_and_signals_do_no_harm(
+def test_variables_and_signals_of_the_caller_have_no_effect(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def app(**_: str) -> None:

@@ -170,7 +170,7 @@ def test_service_keeps_its_key_until_it_is_revoked(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_service_on_dynamodb_local_passes_the_suite(tmp_path: Path) -> None:
+def test_service_on_dynamodb_local_passes_the_contract_suite(tmp_path: Path) -> None:
     with (
         dynamodb_local.serve() as endpoint,
         layer_copy(),
@@ -218,14 +218,14 @@ def test_unusable_port_or_folder_is_reported(
 
 
 @pytest.mark.parametrize("name", ["run", "reset"])
-def test_folder_in_use_is_refused(service: RunningService, name: str) -> None:
+def test_data_folder_in_use_is_refused(service: RunningService, name: str) -> None:
     message = str(command(service.data, name).exception)
 
     assert message.startswith(f"DATA={service.data} is in use by `make run` or")
     assert (service.data / "store").exists()
 
 
-def test_new_folder_is_private(
+def test_new_data_folder_is_private(
     tmp_path: Path,
 ) -> None:
     command(Path("~/x"), "run", HOME=str(tmp_path))

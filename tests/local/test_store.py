@@ -53,7 +53,7 @@ def test_read_does_not_wait_for_a_write() -> None:
         assert len(items("pet")) == 5
 
 
-def test_store_works_where_wal_is_impossible(tmp_path: Path) -> None:
+def test_store_works_if_sqlite_cannot_use_its_write_ahead_log(tmp_path: Path) -> None:
     (tmp_path / "store-shm").mkdir()  # SQLite's shared memory has this name
 
     with closing(Database(tmp_path / "store")) as database:
@@ -65,7 +65,7 @@ def test_store_works_where_wal_is_impossible(tmp_path: Path) -> None:
         assert sdk.scan(TableName=ANIMALS)["Items"] == [COUNTER]
 
 
-def test_file_of_another_kind_is_refused_unchanged(tmp_path: Path) -> None:
+def test_file_that_is_no_database_is_refused_and_left_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "store"
     path.write_text("animals")
 

@@ -30,7 +30,7 @@ SUITE = ["suite", "zebra", "-rfE", "-m", "smoke_read_only"]
 RETURN = [[*SAM, "Canary=false"], SUITE]
 
 
-def test_passing_deployment_becomes_last_good(account: Account) -> None:
+def test_commit_that_passes_the_suite_becomes_last_good(account: Account) -> None:
     deploy(account.stage, pack("zebra"))
     assert account.calls == RETURN
     assert account.runs() == ("zebra", "zebra")
@@ -59,7 +59,7 @@ def test_functions_get_the_deployment_time(deployed: Account) -> None:
     assert variables == {"DEPLOYMENT": deployed.stage.outputs()["Deployed"]}
 
 
-def test_staging_is_checked_with_the_whole_suite(deployed: Account) -> None:
+def test_staging_is_checked_with_the_whole_contract_suite(deployed: Account) -> None:
     staging = Mock(wraps=deployed.stage)
     staging.name = "staging"
     deployed.run_suite.side_effect = [0]
@@ -67,7 +67,9 @@ def test_staging_is_checked_with_the_whole_suite(deployed: Account) -> None:
     assert deployed.run_suite.call_args.args[3:] == ("-rfE",)
 
 
-def test_suites_key_is_masked_and_expires_in_an_hour(deployed: Account) -> None:
+def test_key_of_the_contract_suite_is_masked_and_lasts_an_hour(
+    deployed: Account,
+) -> None:
     key = check_key(deployed.stage)
     assert deployed.printed() == f"::add-mask::{key}\n"
     for record in deployed.stage.keys().all():
@@ -82,7 +84,7 @@ def test_suites_key_is_masked_and_expires_in_an_hour(deployed: Account) -> None:
         ("zebra", {"zebra"}, []),
     ],
 )
-def test_failing_deployment_returns_to_another_last_good(
+def test_failed_deployment_returns_to_last_good_if_it_differs(
     commit: str,
     failing: set[str],
     afterwards: list[list[str]],
@@ -140,7 +142,7 @@ def test_canary_gets_read_only_requests(
         ("run_suite", "to go back: animal-store rollback production COMMIT\n"),
     ],
 )
-def test_interruption_says_what_runs(
+def test_interrupted_deployment_prints_what_the_stage_runs(
     program: str, last_words: str, deployed: Account
 ) -> None:
     """Ctrl-C, or *Cancel* on GitHub, comes while sam runs or during the check."""
@@ -157,7 +159,7 @@ def test_interruption_says_what_runs(
         Mock(side_effect=StageError("someone has changed the stack")),
     ],
 )
-def test_failure_after_the_check_keeps_last_good(
+def test_last_good_is_kept_if_aliases_change_after_the_suite(
     aliases: Mock,
     deployed: Account,
     monkeypatch: pytest.MonkeyPatch,
@@ -193,7 +195,7 @@ def test_commit_that_sam_refused_can_be_rolled_out_later(deployed: Account) -> N
     assert deployed.runs() == ("newer", "newer")
 
 
-def test_rollback_during_a_check_is_not_undone(deployed: Account) -> None:
+def test_rollback_while_the_suite_runs_is_not_undone(deployed: Account) -> None:
     run_suite = deployed.run_suite.side_effect
 
     def roll_back_meanwhile(*_: Any) -> int:

@@ -49,7 +49,7 @@ def test_key_with_invalid_label_is_not_issued(label: str, keys: KeyTable) -> Non
     assert len(keys.all()) == 1
 
 
-def test_only_hashes_of_check_keys_begin_with_00(
+def test_only_contract_suite_keys_have_hashes_that_begin_with_00(
     keys: KeyTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for_check, record = keys.issue("check", "test", is_check=True)
@@ -110,7 +110,7 @@ issued by None
 """
 
 
-def test_list_is_escaped_and_omits_expired_check_keys(
+def test_list_escapes_labels_and_omits_expired_contract_suite_keys(
     keys: KeyTable, capsys: pytest.CaptureFixture[str]
 ) -> None:
     keys.put(replace(BOBS_KEY, label="\x1b[2J\u202e", expires=2, issuedBy="\x07"))

@@ -55,7 +55,7 @@ def as_list(value: str | list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_role_has_no_other_service_or_wide_action(name: str) -> None:
+def test_only_listed_services_and_wildcards_are_allowed(name: str) -> None:
     wide: dict[str, set[str]] = {}
     for statement in statements(name):
         on_any_resource = "*" in as_list(statement["Resource"])
@@ -104,7 +104,7 @@ def evaluated_tables() -> Any:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_actions_are_allowed_or_denied(name: str) -> None:
+def test_policy_allows_and_denies_the_listed_actions(name: str) -> None:
     requests = evaluated_tables()[name]["requests"]
     for request, expected in zip(requests, expected_requests(name), strict=True):
         assert request == expected, f"tests/ops/permissions.yaml says {expected}"

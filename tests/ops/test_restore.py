@@ -148,7 +148,7 @@ def test_plan_leaves_out_an_expired_record(stage: Stage, clock: Mock) -> None:
     assert not MISSING.exists()
 
 
-def test_keys_revoked_or_changed_since_are_left_alone(deployed: Account) -> None:
+def test_key_revoked_or_changed_after_the_plan_is_left_alone(deployed: Account) -> None:
     make_copy(deployed, "keys", {"hash": "a"}, {"hash": "b"}, {"hash": "c"})
     revoked_a, b = {"hash": "a", "revoked": 1}, {"hash": "b", "label": 1}
     c = {"hash": "c", "label": 1}
@@ -185,7 +185,7 @@ def test_plan_is_refused_while_the_counter_is_wrong(stage: Stage, value: Any) ->
         plan(stage, "copy")
 
 
-def test_failed_plan_leaves_nothing_but_a_complete_one_stays(stage: Stage) -> None:
+def test_failed_plan_is_removed_and_complete_plan_is_kept(stage: Stage) -> None:
     put("animals", COUNTER)
     ANSWERS["Scan"] = ReadTimeoutError(endpoint_url="")
     with pytest.raises(ReadTimeoutError):
@@ -227,7 +227,7 @@ def test_file_with_a_wrong_line_is_refused_as_a_whole(
     assert items("animals") == [COUNTER]
 
 
-def test_lines_that_fail_are_skipped_and_counted(
+def test_lines_that_cannot_be_applied_are_skipped_and_counted(
     stage: Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put("animals", COUNTER)
@@ -254,7 +254,7 @@ def test_lines_that_fail_are_skipped_and_counted(
     ("created_by", "left"),
     [("", [COUNTER, MIA, STOLEN]), ("thief", [COUNTER, MIA, UNREADABLE])],
 )
-def test_found_animals_are_removed(
+def test_animals_that_find_prints_are_removed(
     stage: Stage,
     capsys: pytest.CaptureFixture[str],
     created_by: str,

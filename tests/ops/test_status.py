@@ -24,7 +24,7 @@ def healthy(deployed: Account) -> Account:
     return deployed
 
 
-def test_check_runs_the_live_commits_suite(healthy: Account) -> None:
+def test_check_runs_the_contract_suite_of_the_live_commit(healthy: Account) -> None:
     check_stage(healthy.stage)
     lines = healthy.printed().splitlines()
     assert "GET /v1/pets: 0.100% of its requests failed in 30 days" in lines
@@ -32,13 +32,15 @@ def test_check_runs_the_live_commits_suite(healthy: Account) -> None:
 
 
 @pytest.mark.parametrize("fault", CASES["faults"], ids=lambda fault: fault["line"])
-def test_fault_is_reported_in_one_line(healthy: Account, fault: Any) -> None:
+def test_problem_of_a_stage_is_reported_in_one_line(
+    healthy: Account, fault: Any
+) -> None:
     healthy.answers |= fault
     assert status(healthy.stage) == 1
     assert fault["line"] in healthy.printed().splitlines()
 
 
-def test_keys_with_a_bad_end_are_reported(healthy: Account) -> None:
+def test_keys_that_expire_too_soon_or_too_late_are_reported(healthy: Account) -> None:
     now = int(time.time())
     for key_hash, hours in (
         ("a1", 24 * 29),
@@ -96,7 +98,7 @@ def test_drift_and_failed_detection_are_reported(healthy: Account) -> None:
     assert filters == [["MODIFIED", "DELETED"]]
 
 
-def test_failed_check_does_not_stop_the_others(healthy: Account) -> None:
+def test_failed_status_check_does_not_stop_the_other_checks(healthy: Account) -> None:
     write_last_good(healthy.stage, "ape")
     healthy.client("dynamodb").delete_table(TableName="animals")
     healthy.client("dynamodb").delete_table(TableName="keys")

@@ -90,7 +90,9 @@ def built_layer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_layer_has_both_architectures_licences_certificates(built_layer: Path) -> None:
+def test_layer_has_licences_certificates_and_both_architectures(
+    built_layer: Path,
+) -> None:
     assert sorted(library.name for library in built_layer.rglob("*.so")) == [
         "_pydantic_core.cpython-313-aarch64-linux-gnu.so",
         "_pydantic_core.cpython-313-x86_64-linux-gnu.so",
@@ -242,7 +244,7 @@ def test_two_builds_of_a_commit_give_the_same_bytes(tmp_path: Path) -> None:
     ]
 
 
-def test_failure_of_the_copys_build_fails_the_build(
+def test_build_fails_if_building_the_copied_commit_fails(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("sys.executable", "false")

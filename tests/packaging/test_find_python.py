@@ -10,13 +10,13 @@ from tests.support.processes import run
 from tools import ROOT
 
 
-def test_missing_interpreter_in_the_variable_is_an_error() -> None:
+def test_variable_python_that_names_no_interpreter_is_an_error() -> None:
     with pytest.raises(AssertionError, match="No usable Python found"):
         run(ROOT / "tools/find-python", cwd=ROOT, PYTHON="/usr/bin/none")
 
 
 @pytest.mark.parametrize("module", ["_sqlite3", "_ssl", "zlib"])
-def test_interpreter_without_a_module_is_passed_over(
+def test_interpreter_that_lacks_a_module_is_not_chosen(
     tmp_path: Path, module: str
 ) -> None:
     code = f"import sys; sys.modules['{module}'] = None; exec(sys.argv[1])"

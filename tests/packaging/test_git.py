@@ -8,7 +8,7 @@ import pytest
 from tools.git import git
 
 
-def test_variable_that_a_hook_has_set_is_ignored(
+def test_environment_variable_that_a_git_hook_has_set_is_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     git(tmp_path, "init", "--quiet")

@@ -91,7 +91,7 @@ def enforce(check, access_key, action, *arguments, **options):
 
 @replaces(dynamodb, "_table_description")
 def describe_table(describe, name):
-    """Describe `TABLE-copy-1` as a copy of TABLE, as TABLE was when the copy was made."""
+    """Add to the description of `TABLE-copy-1` that it was restored from TABLE, and when."""
     table = describe(name)
     source, _, copy = name.partition("-copy-")
     if copy:

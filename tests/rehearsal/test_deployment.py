@@ -110,7 +110,7 @@ def test_bootstrap_stack_is_created(stage: Stage) -> None:
 
 @plain_sam
 @pytest.mark.role("administrator")
-def test_plain_sam_deploy_of_a_bounded_stack_fails(
+def test_plain_sam_deploy_fails_on_the_pipelines_stack(
     stage: Stage,
 ) -> None:
     boundary = f"PermissionsBoundary={stage.account['PermissionsBoundaryArn']}"
@@ -145,7 +145,7 @@ def test_second_commit_changes_code_and_memory(stage: Stage, tmp_path: Path) -> 
     assert last_good_and_memory(stage) == ("second", 512)
 
 
-def test_commit_that_fails_its_check_is_rolled_back(
+def test_commit_that_fails_the_contract_suite_is_rolled_back(
     stage: Stage, tmp_path: Path
 ) -> None:
     with pytest.raises(StageError, match="the contract suite failed"):
@@ -192,7 +192,7 @@ def test_repair_restores_an_animal_under_load(
 
 
 @pytest.mark.role("CheckRole")
-def test_check_finds_only_the_unconfirmed_alarm_email(
+def test_stage_check_finds_only_the_unconfirmed_alarm_email(
     stage: Stage,
 ) -> None:
     raises_one_problem = pytest.raises(StageError, match=r"^1 problems")
@@ -201,7 +201,7 @@ def test_check_finds_only_the_unconfirmed_alarm_email(
 
 
 @pytest.mark.role("administrator")
-def test_check_finds_three_changes_by_hand(stage: Stage) -> None:
+def test_stage_check_finds_three_changes_made_by_hand(stage: Stage) -> None:
     stage.client("dynamodb").update_table(
         TableName=stage.outputs()["AnimalsTableName"],
         DeletionProtectionEnabled=False,
@@ -217,7 +217,7 @@ def test_check_finds_three_changes_by_hand(stage: Stage) -> None:
 
 
 @pytest.mark.role("administrator")
-def test_stack_is_protected_and_its_tables_outlast_it(
+def test_stack_is_protected_and_its_tables_outlive_its_removal(
     stage: Stage,
 ) -> None:
     with pytest.raises(ClientError, match=r"(?i)protect"):

@@ -23,7 +23,7 @@ class Attempt(NamedTuple):
     event_name: str
     request: AWSPreparedRequest
 
-    def carry_out(self) -> AWSResponse:
+    def send_to_store(self) -> AWSResponse:
         """Let the store answer the request."""
         return handlers.service().database.answer(self.event_name, self.request)
 
@@ -63,11 +63,11 @@ def cancelled(*codes: str) -> Fault:
     return error(400, "TransactionCanceledException", CancellationReasons=reasons)
 
 
-def after(fault: Fault) -> Fault:
+def after_execution(fault: Fault) -> Fault:
     """Return a fault that occurs after the store has carried out the request."""
 
     def fail_late(attempt: Attempt) -> AWSResponse:
-        attempt.carry_out()
+        attempt.send_to_store()
         return fault(attempt)
 
     return fail_late
@@ -79,7 +79,7 @@ def die(_: Attempt) -> AWSResponse:
 
 
 LOST_REQUEST: Fault = close_connection
-LOST_RESPONSE = after(time_out)
+LOST_RESPONSE = after_execution(time_out)
 THROTTLED = error(400, "ProvisionedThroughputExceededException")
 DENIED = error(400, "AccessDeniedException")
 
@@ -88,19 +88,21 @@ TRANSIENT: dict[str, Fault] = {
     "request lost": LOST_REQUEST,
     "response lost": LOST_RESPONSE,
     "throttled": THROTTLED,
-    "500, committed": after(error(500, "InternalServerError")),
+    "500, committed": after_execution(error(500, "InternalServerError")),
     "signature refused": error(400, "InvalidSignatureException"),
 }
 CHECKSUM = {"x-amz-crc32": "1"}
 # These responses cannot be read. The SDK takes those with status 200 for successes.
 UNREADABLE: dict[str, Fault] = {
-    "response empty": after(answering(200, b"")),
-    "response of another checksum": after(answering(200, b"{}", **CHECKSUM)),
+    "response empty": after_execution(answering(200, b"")),
+    "response of another checksum": after_execution(answering(200, b"{}", **CHECKSUM)),
     "error of another checksum": answering(
         400, b'{"__type": "x#ConditionalCheckFailedException"}', **CHECKSUM
     ),
-    "response cut off": after(answering(200, b'{"Item": {"name": {"S": "R')),
-    "response not UTF-8": after(answering(200, b'{"Item": {"name": {"S": "\xff"}}}')),
+    "response cut off": after_execution(answering(200, b'{"Item": {"name": {"S": "R')),
+    "response not UTF-8": after_execution(
+        answering(200, b'{"Item": {"name": {"S": "\xff"}}}')
+    ),
     "error cut off": answering(400, b'{"__type": "Condition'),
 }
 
@@ -116,11 +118,11 @@ class FaultyStore:
     """
 
     def __init__(self) -> None:
-        self.default: Fault = Attempt.carry_out
+        self.default: Fault = Attempt.send_to_store
         self.faults: dict[str, list[Fault]] = {}
         self.calls: list[tuple[str, dict[str, Any]]] = []
 
-    def reset(self, default: Fault = Attempt.carry_out) -> None:
+    def reset(self, default: Fault = Attempt.send_to_store) -> None:
         """Empty the store and the record; let the functions forget the keys that they know."""
         handlers.load(self.answer)
         handlers.empty_store()

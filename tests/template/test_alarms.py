@@ -21,7 +21,7 @@ RESOURCES = FILTERS | properties_by_name(STACK, "AWS::CloudWatch::Alarm")
 RESOURCES |= properties_by_name(STACK, "AWS::CloudWatch::CompositeAlarm")
 
 
-def read_rows(operation: openapi.Operation) -> Any:
+def read_expected_resources(operation: openapi.Operation) -> Any:
     """Read alarms.yaml, with an operation's names in the place of BLOCK and the others."""
     text = (FOLDER / "alarms.yaml").read_text()
     text = text.replace("BLOCK", operation.block).replace("OPERATION", operation.id)
@@ -30,9 +30,11 @@ def read_rows(operation: openapi.Operation) -> Any:
     return yaml.load(text, yaml.CSafeLoader)  # the loader in C is ten times as fast
 
 
-EXPECTED_ALARMS_AND_FILTERS: dict[str, Any] = read_rows(openapi.OPERATIONS[0])["Stage"]
+EXPECTED_ALARMS_AND_FILTERS: dict[str, Any] = read_expected_resources(
+    openapi.OPERATIONS[0]
+)["Stage"]
 for operation in openapi.OPERATIONS:
-    for kind, row in read_rows(operation)["Operation"].items():
+    for kind, row in read_expected_resources(operation)["Operation"].items():
         EXPECTED_ALARMS_AND_FILTERS[operation.block + kind] = row
 
 
@@ -49,7 +51,9 @@ def test_alarm_or_filter_has_its_properties(name: str) -> None:
 @pytest.mark.parametrize("alarm", ["ObjectiveAlarm", "HeartbeatAlarm"])
 def test_composite_alarm_combines_all_operations(alarm: str) -> None:
     """Add an operation to the rule in openapi.yaml's order."""
-    parts = [read_rows(each)["Composite"][alarm] for each in openapi.OPERATIONS]
+    parts = [
+        read_expected_resources(each)["Composite"][alarm] for each in openapi.OPERATIONS
+    ]
     assert RESOURCES[alarm]["AlarmRule"] == " OR ".join(parts)
 
 

@@ -53,7 +53,7 @@ def test_cached_key_is_refused_once_it_expires(clock: Clock) -> None:
 @pytest.mark.parametrize(
     ("lifetime_s", "expected"), [(7200, True), (7201, False), (None, False)]
 )
-def test_suite_key_is_refused_beyond_two_hours(
+def test_contract_suite_key_valid_over_two_hours_is_refused(
     lifetime_s: int | None, expected: bool, clock: Clock
 ) -> None:
     keys = handlers.service().keys()
@@ -64,12 +64,12 @@ def test_suite_key_is_refused_beyond_two_hours(
 
 
 @pytest.mark.parametrize(("age_s", "expected"), [(59.9, 1), (60, 2), (-1, 2)])
-def test_lookup_is_cached_for_60_s(
+def test_lookup_of_a_key_is_cached_for_60_s(
     age_s: float, expected: int, clock: Clock, store: FaultyStore
 ) -> None:
     def answer_after_two_seconds(attempt: Attempt) -> Any:
         clock.advance(2)
-        return attempt.carry_out()
+        return attempt.send_to_store()
 
     store.fail("GetItem", answer_after_two_seconds)
     start = clock.wall
@@ -96,7 +96,7 @@ def test_flood_of_unknown_keys_evicts_no_known_key(store: FaultyStore) -> None:
     assert count_key_lookups(store) == 1
 
 
-def test_failed_lookup_gets_503_and_is_not_cached(
+def test_failed_lookup_of_a_key_gets_503_and_is_not_cached(
     clock: Clock, store: FaultyStore
 ) -> None:
     assert is_accepted(EXAMPLE_KEY)

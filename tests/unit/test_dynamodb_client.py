@@ -19,7 +19,7 @@ from tests.support.fault_injection import (
     UNREADABLE,
     Fault,
     FaultyStore,
-    after,
+    after_execution,
     answering,
     cancelled,
     error,
@@ -76,7 +76,7 @@ def test_call_is_made_only_if_it_can_end_in_time(
     assert (len(store.calls), clock.pauses) == (attempts, pauses)
 
 
-def test_client_has_both_timeouts() -> None:
+def test_dynamodb_client_waits_1_s_to_connect_and_2_s_to_read() -> None:
     # Only after the fixture has set the variables of the functions.
     from animal_store import dynamodb
 
@@ -92,7 +92,7 @@ def test_client_has_both_timeouts() -> None:
         ("UnrecognizedClientException", 500),
     ],
 )
-def test_refused_signature_is_sent_again_once(
+def test_request_with_a_refused_signature_is_sent_once_more(
     code: str, status: int, store: FaultyStore
 ) -> None:
     refused = error(400, code)
@@ -117,7 +117,7 @@ def test_garbage_collector_is_on_after_the_start() -> None:
 
 def test_key_and_animals_take_one_consistent_read_each(store: FaultyStore) -> None:
     handlers.send("get-200")
-    handlers.send("list-200")  # the function knows the key now
+    handlers.send("list-200")  # the function has cached the key by now
 
     assert [call["ConsistentRead"] for _, call in store.calls] == [True, True, True]
 
@@ -201,8 +201,10 @@ def test_cancelled_transaction_is_sent_six_times(
         assert 0 < pause < longest
 
 
-def test_retry_that_finds_its_own_record_is_no_replay(store: FaultyStore) -> None:
-    store.fail("TransactWriteItems", after(cancelled("ThrottlingError")))
+def test_retry_that_finds_its_idempotency_record_is_no_replay(
+    store: FaultyStore,
+) -> None:
+    store.fail("TransactWriteItems", after_execution(cancelled("ThrottlingError")))
 
     response = create("order-17")
 

@@ -19,7 +19,7 @@ from tests.support.fault_injection import (
     UNREADABLE,
     Attempt,
     Fault,
-    after,
+    after_execution,
     cancelled,
     die,
     error,
@@ -39,12 +39,12 @@ def outcome(name: str, call: int, *faults: Fault) -> tuple[Response, list[str], 
     Return the response without an animal's id, the partitions of all items that are then stored,
     and the requests, each an operation and its parameters.
     """
-    plan = iter([Attempt.carry_out] * call + [*faults])
+    plan = iter([Attempt.send_to_store] * call + [*faults])
 
-    def meet(attempt: Attempt) -> AWSResponse:
-        return next(plan, Attempt.carry_out)(attempt)
+    def answer_attempt(attempt: Attempt) -> AWSResponse:
+        return next(plan, Attempt.send_to_store)(attempt)
 
-    STORE.reset(meet)
+    STORE.reset(answer_attempt)
     response = handlers.send(name)
     items = handlers.items()
     # A failed creation leaves a gap in the ids, and may have made the counter.
@@ -92,7 +92,7 @@ REFUSALS = {
 
 @pytest.mark.parametrize("status", REFUSALS)
 @pytest.mark.parametrize("name", SUCCESSES)
-def test_refused_call_writes_nothing(name: str, status: int) -> None:
+def test_refused_call_to_dynamodb_writes_nothing(name: str, status: int) -> None:
     _, _, calls = cached_outcome(name, 0)
     _, items_before, _ = cached_outcome(name, 0, *[LOST_REQUEST] * ALL_ATTEMPTS)
     for call, (operation, _) in enumerate(calls):
@@ -103,7 +103,7 @@ def test_refused_call_writes_nothing(name: str, status: int) -> None:
         assert (response.status, stored) == (status, items_before)
 
 
-@pytest.mark.parametrize("crash", [die, after(die)])
+@pytest.mark.parametrize("crash", [die, after_execution(die)])
 @pytest.mark.parametrize("call", ["GetItem", "UpdateItem", "TransactWriteItems"])
 def test_creation_repeated_after_a_crash_adds_one_animal(
     call: str, crash: Fault
@@ -125,7 +125,7 @@ def test_simultaneous_creations_with_one_key_add_one_animal(call: str) -> None:
 
     def create_meanwhile(attempt: Attempt) -> AWSResponse:
         responses.append(handlers.send("create-201", IDEMPOTENCY_KEY))
-        return attempt.carry_out()
+        return attempt.send_to_store()
 
     STORE.reset()
     STORE.fail(call, create_meanwhile)

@@ -35,13 +35,13 @@ def test_get_pet_is_marked_as_deprecated() -> None:
     assert openapi.DOCUMENT["paths"]["/pets/{petId}"]["get"]["deprecated"]
 
 
-def test_ids_have_64_bits_and_that_of_an_animal_is_positive() -> None:
+def test_ids_have_64_bits_and_an_animals_id_is_positive() -> None:
     added, new_pet = [part["properties"] for part in openapi.SCHEMAS["Pet"]["allOf"]]
     assert added["id"]["format"] == new_pet["categoryId"]["format"] == "int64"
     assert added["id"]["minimum"] == 1
 
 
-def test_schemas_allow_later_members_and_error_codes() -> None:
+def test_schemas_allow_members_and_error_codes_added_later() -> None:
     pet, error = openapi.SCHEMAS["Pet"], openapi.SCHEMAS["Error"]
     assert "enum" not in error["properties"]["code"]
     assert "Properties" not in f"{pet}{error}"  # additional and unevaluated ones

@@ -20,7 +20,8 @@ SECRETS = ("Confidential", "76543210", "Bearer ", EXAMPLE_KEY[12:], UNKNOWN_KEY[
 CUT_OFF_RESPONSE = answering(
     400, b'{"__type": "ConditionalCheckFailed", "Item": {"Confidential'
 )
-# An operator wrote the date by hand. The key must not count as a key that never expires.
+# The date has the wrong type, because an operator wrote it by hand. The key must not count as a key
+# that never expires.
 EXPIRES_AS_TEXT = answering(
     200, b'{"Item": {"label": {"S": "x"}, "expires": {"S": "Confidential"}}}'
 )

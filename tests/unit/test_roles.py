@@ -103,7 +103,7 @@ def test_role_allows_exactly_the_calls_of_its_function(
 
 
 @pytest.mark.parametrize("function", TEMPLATE.functions)
-def test_boundary_allows_every_action_of_the_role(function: str) -> None:
+def test_permissions_boundary_allows_every_action_of_the_role(function: str) -> None:
     stack = read_stack("ops/bootstrap.yaml", Stage="production")
     boundary = str(stack["Resources"]["Boundary"])
 

@@ -26,7 +26,10 @@ _ANIMAL_COUNT = 5
 
 
 def add_pets(service: LocalService) -> None:
-    """Add five animals like openapi.yaml's examples, unless the store already has a counter."""
+    """Add five animals like openapi.yaml's examples, unless the store has been used before.
+
+    The id counter shows this: the first animal creates it.
+    """
     table = service.template.tables["AnimalsTable"]["TableName"]
     items = [{"pk": "counter", "id": 0, "value": _ANIMAL_COUNT}]
     for number, example in zip(range(_ANIMAL_COUNT), cycle(examples()), strict=False):

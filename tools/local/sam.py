@@ -47,7 +47,7 @@ def sam_local() -> None:
         folder.lock_for_service(),
         open_store(folder, load_template("staging")) as service,
     ):
-        # Check that the port is free, and close it: sam itself listens there.
+        # Check that the port is free, then release it, because sam itself listens on this port.
         with listen_on_port() as listener:
             port = listener.getsockname()[1]
         add_examples(service.gateway(), service)

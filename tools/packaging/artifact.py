@@ -27,7 +27,7 @@ def zip_files(entries: dict[str, bytes]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in sorted(entries.items()):
-            entry = zipfile.ZipInfo(name)  # every entry is dated 1980
+            entry = zipfile.ZipInfo(name)  # dates the file in the archive 1980
             entry.external_attr = 0o644 << 16  # so that Lambda can read it
             archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
     return buffer.getvalue()

@@ -95,7 +95,7 @@ def write_amazon_roots(bundle: Path, output: Path) -> None:
     output.write_text("\n".join(amazon_certificates) + "\n")
 
 
-def defer(package: Path, functions: tuple[str, ...]) -> None:
+def defer_import(package: Path, functions: tuple[str, ...]) -> None:
     """Let Python import a package when one of its names is first used.
 
     Args:
@@ -180,7 +180,7 @@ def build(output: Path, *architectures: str) -> None:
     for name, source in STUBS.items():
         (python / name).write_text(f"# Replaced by `make build`.\n{source}\n")
     for name, functions in DEFERRED.items():
-        defer(python / name, functions)
+        defer_import(python / name, functions)
     sdk_data.reduce(python / "botocore/data")
     write_amazon_roots(python / "botocore/cacert.pem", output / "amazon-roots.pem")
     compile_tree(python, "/opt/python")

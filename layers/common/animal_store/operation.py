@@ -27,7 +27,9 @@ _cold_start = True
 
 
 class Deprecation(NamedTuple):
-    """The headers of a deprecated operation. The header `Link` names the list as the successor.
+    """The headers of a deprecated operation.
+
+    The header `Link` names the URL of the collection, such as `/v1/pets`, as the successor.
 
     Args:
         since: When the operation was deprecated, in seconds since 1970 (RFC 9745).
