@@ -81,7 +81,7 @@ def list_stored(stage: Stage, prefix: str) -> list[tuple[datetime, str]]:
 
 
 def last_good(stage: Stage) -> str:
-    """Return the last deployed commit that passed the contract suite; empty if no commit has."""
+    """Return the last deployed commit that passed the contract suite, or "" if none has passed."""
     return _read(stage, "last-good").decode()
 
 
@@ -91,7 +91,7 @@ def write_last_good(stage: Stage, commit: str) -> None:
 
 
 def _read(stage: Stage, key: str) -> bytes:
-    """Return an object's bytes; none if the bucket has no such object."""
+    """Return an object's bytes, or b"" if the bucket has no such object."""
     s3 = stage.client("s3")
     try:
         response = s3.get_object(Bucket=stage.bucket, Key=key)

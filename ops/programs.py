@@ -23,7 +23,7 @@ def sam(*arguments: str, folder: Path) -> subprocess.Popen[bytes]:
 
 
 def is_older(commit: str, other: str) -> bool:
-    """Return whether `other` descends from `commit`.
+    """Return whether `commit` is older than `other`, that is, one of its ancestors.
 
     Raises:
         CalledProcessError: git cannot say it, and has printed why; perhaps it lacks a commit.

@@ -158,7 +158,7 @@ def plan(stage: StageName, copy: str) -> None:
 
 @app.command()
 def apply(stage: StageName, file: Path) -> None:
-    """Restore each item that FILE lists, unless the item has changed since `plan` ran."""
+    """Restore each item that FILE lists, except items that have changed since `plan` ran."""
     _change_items(stage, file, Restoration)
 
 

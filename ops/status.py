@@ -62,7 +62,7 @@ def _tables(stage: Stage) -> Iterator[str]:
 
 
 def _keys(stage: Stage) -> Iterator[str]:
-    """Yield each active key that lives too long, or that a client must soon replace."""
+    """Yield each active key that is valid for too long, or that a client must soon replace."""
     now = time.time()
     for key in stage.keys().all():
         if key.state != "active":
@@ -79,7 +79,7 @@ def _keys(stage: Stage) -> Iterator[str]:
 
 
 def _access_log(stage: Stage) -> Iterator[str]:
-    """Yield if the access log got no line for the last hour's requests.
+    """Yield a problem if the access log got no line for the last hour's requests.
 
     CloudWatch counts both, so nobody needs to read the log.
     """
@@ -101,7 +101,7 @@ def _access_log(stage: Stage) -> Iterator[str]:
 
 
 def _failures(stage: Stage) -> Iterator[str]:
-    """Yield the shares of failed requests that exceed the objective; print the other shares.
+    """Yield each operation that misses the objective for failed requests; print the others.
 
     Requests count as in the alarms: those that are neither good nor failed are left out. This check
     finds failures that no alarm reports, because alarms fire only above 0.6 %.

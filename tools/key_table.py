@@ -60,7 +60,7 @@ class KeyRecord:
 
 @dataclass(frozen=True, slots=True)
 class KeyTable:
-    """The table of API keys. `actor` returns who issues or revokes a key, for the key's record."""
+    """The table of API keys. A key's record says who issued or revoked it, as `actor` returns."""
 
     dynamodb: "DynamoDBClient"
     name: str
@@ -119,7 +119,7 @@ class KeyTable:
         return key, record
 
     def revoke(self, identifier: str) -> KeyRecord:
-        """Revoke a key for good, given the key or its id; return the record from before."""
+        """Revoke a key for good, given the key or its id; return the record as it was before."""
         if api_key.is_well_formed(identifier):
             identifier = api_key.digest(identifier)
         records = [key for key in self.all() if identifier in {key.id, key.hash}]

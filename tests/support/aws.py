@@ -48,7 +48,7 @@ def pack(commit: str) -> Path:
 
 
 def read_one(params: dict[str, Any], **_: object) -> dict[str, Any]:
-    """Let each page of a scan have one item; require a consistent read."""
+    """Limit each page of a scan to one item, and require that the scan reads consistently."""
     assert params["ConsistentRead"]
     return params | {"Limit": 1}
 

@@ -33,12 +33,12 @@ Fault = Callable[[Attempt], AWSResponse]
 
 
 def close_connection(_: Attempt) -> AWSResponse:
-    """Lose the request before it reaches the store."""
+    """Raise the SDK's error for a connection that ends before the request reaches the store."""
     raise ConnectionClosedError(endpoint_url="")
 
 
 def time_out(_: Attempt) -> AWSResponse:
-    """Let no response arrive in time."""
+    """Raise the SDK's error for a response that does not arrive in time."""
     raise ReadTimeoutError(endpoint_url="")
 
 

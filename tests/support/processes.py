@@ -37,7 +37,7 @@ class RunningService:
 
 
 def environment(**variables: str) -> dict[str, str]:
-    """Return this process's environment without the settings of AWS and make, plus variables."""
+    """Return this process's environment with `variables`, but no settings of AWS and make."""
     inherited_variables = {
         name: value
         for name, value in os.environ.items()

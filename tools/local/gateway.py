@@ -167,7 +167,7 @@ def _proxy_event(
 
 
 def _values(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Collect the values of each name in one pass, because there may be thousands of values."""
+    """Return the list of values of each name, in one pass: there may be thousands of values."""
     values: dict[str, list[str]] = {}
     for name, value in pairs:
         values.setdefault(name, []).append(value)
