@@ -153,7 +153,7 @@ def plan(stage: StageName, copy: str) -> None:
                 with Path(folder, f"{category}.jsonl").open("a") as file:
                     print(line.model_dump_json(), file=file)
         Path(folder).rename(copy)
-    print(f"{copy}, {table} as it was at {copied_at}: {dict(counts)}")
+    print(f"{copy}, {table} as it was at {copied_at}: {dict(sorted(counts.items()))}")
 
 
 @app.command()

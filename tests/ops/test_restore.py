@@ -98,7 +98,7 @@ def test_missing_animal_and_then_its_record_are_restored(
     printed = capsys.readouterr().out
     assert printed == (
         "copy, animals as it was at 2027-01-15 08:00:00+00:00: "
-        "{'sound': 1, 'waiting': 1, 'missing': 1}\n"
+        "{'missing': 1, 'sound': 1, 'waiting': 1}\n"
     )
     # Ten threads together make half of the 3,000 reads a second that a partition serves, and then
     # half of the 1,000 writes.
