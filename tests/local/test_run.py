@@ -178,7 +178,7 @@ def test_service_on_dynamodb_local_passes_the_contract_suite(tmp_path: Path) -> 
         mock.patch.dict(
             "tools.local.open_store._SDK_SETTINGS",
             AWS_ENDPOINT_URL=endpoint,
-            AWS_MAX_ATTEMPTS="10",
+            AWS_MAX_ATTEMPTS="20",
         ),
         # Without the embedded store, requests reach the endpoint.
         mock.patch("tools.local.open_store.answer_new_clients", nullcontext),
