@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "unpacked"
 
 
-def test_artifact_has_the_commit_and_stage_settings_and_a_template_with_zipped_code(
+def test_artifact_has_commit_settings_template_and_code(
     folder: Path,
 ) -> None:
     assert (folder / "COMMIT").read_text() == "a" * 40
@@ -56,13 +56,13 @@ def test_artifact_has_the_commit_and_stage_settings_and_a_template_with_zipped_c
 
 
 @pytest.mark.parametrize("stage", ["staging", "production"])
-def test_stage_settings_do_not_override_the_architecture_of_an_artifact(
+def test_stage_settings_leave_the_architecture_alone(
     stage: str,
 ) -> None:
     assert "Architecture" not in parameters(stage)
 
 
-def test_packed_contract_suite_runs_without_the_checkout_or_aws_credentials(
+def test_suite_runs_without_checkout_or_credentials(
     folder: Path, service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "suite/conftest.py").write_text(RECORDING_CONFTEST)
@@ -81,7 +81,7 @@ def test_packed_contract_suite_runs_without_the_checkout_or_aws_credentials(
     assert (folder / "suite/pyproject.toml").exists()
 
 
-def test_packed_contract_suite_reports_a_service_that_does_not_respond(
+def test_suite_reports_a_service_that_does_not_respond(
     folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert programs.run_suite(folder, "http://127.0.0.1:1/v1", "any", "-q") == 2
@@ -89,7 +89,7 @@ def test_packed_contract_suite_reports_a_service_that_does_not_respond(
     assert message in capfd.readouterr().out
 
 
-def test_packed_bytes_do_not_depend_on_the_order_in_which_files_are_listed() -> None:
+def test_bytes_do_not_depend_on_the_order_of_files() -> None:
     files = {"a": b"1", "b": b"2"}
     files_in_other_order = {"b": b"2", "a": b"1"}
     assert artifact.zip_files(files) == artifact.zip_files(files_in_other_order)

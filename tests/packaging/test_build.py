@@ -1,7 +1,7 @@
 """The layer and the compiled functions that `make build` makes for AWS.
 
-Most tests run the layer's sources. Only these tests, `make sam-contract`, `make rehearse` and the
-benchmark run the layer as it is built.
+Most tests run the layer's sources. Only these tests, tests/local/test_containers.py,
+`make rehearse` and the benchmark run the layer as it is built.
 """
 
 import json
@@ -179,7 +179,7 @@ ENDPOINTS = [
 ]
 
 
-def test_botocore_finds_the_dynamodb_endpoint_of_each_region_in_the_reduced_data(
+def test_reduced_data_has_each_regions_endpoint(
     tmp_path: Path,
 ) -> None:
     sdk_data_folder = Path(botocore.__file__).with_name("data")
@@ -197,7 +197,7 @@ def test_botocore_finds_the_dynamodb_endpoint_of_each_region_in_the_reduced_data
         assert client.meta.endpoint_url == f"https://{host}"
 
 
-def test_certificate_bundle_has_the_five_amazon_root_certificates(
+def test_bundle_has_amazons_five_root_certificates(
     tmp_path: Path,
 ) -> None:
     bundle = Path(botocore.__file__).with_name("cacert.pem")
@@ -206,18 +206,6 @@ def test_certificate_bundle_has_the_five_amazon_root_certificates(
 
     context = ssl.create_default_context(cafile=tmp_path / "roots.pem")
     assert len(context.get_ca_certs()) == 5
-
-
-def test_only_locked_wheels_for_the_target_architecture_are_installed_in_the_layer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    commands = []
-    monkeypatch.setattr("subprocess.run", lambda args, **_: commands.append(args))
-
-    layer.install(tmp_path, "arm64")
-
-    platform = "--python-platform=aarch64-manylinux2014"
-    assert {"sync", "--frozen", "--no-build", platform} <= {*commands[0]}
 
 
 def build_in(folder: Path, **variables: str) -> bytes:
@@ -269,7 +257,7 @@ def test_build_leaves_out_uncommitted_changes_and_prints_them(
     assert "changes:\n M app.py\n" in capsys.readouterr().out
 
 
-def test_compiled_bytecode_tells_python_not_to_check_the_source(tmp_path: Path) -> None:
+def test_bytecode_is_used_without_checking_the_source(tmp_path: Path) -> None:
     module = tmp_path / "app.py"
     module.touch()
 
