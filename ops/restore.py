@@ -1,6 +1,6 @@
 """Repair a stage's tables while the service runs.
 
-The service writes each item once, and the ids that it assigns only rise. So single items can be
+The service never changes an animal, and the ids that it assigns only rise. So single items can be
 restored from an older copy of a table, or removed, while clients add others.
 
 The commands `plan` and `find` only list items. A person reads and edits the lists. The commands

@@ -60,9 +60,7 @@ def run_recipe(folder: Path, command: str, **variables: str) -> str:
     return run(*make, cwd=ROOT, timeout_s=60, **variables)
 
 
-def test_recipe_gets_only_the_allowed_variables(
-    tmp_path: Path,
-) -> None:
+def test_recipe_gets_only_the_allowed_variables(tmp_path: Path) -> None:
     variables = {name: os.environ.get(name, "1") for name in BLOCKED | PASSED_ON}
 
     output = run_recipe(tmp_path, "env", **variables)
@@ -107,9 +105,7 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_installed_environment_is_not_installed_again(
-    checkout: Path,
-) -> None:
+def test_installed_environment_is_not_installed_again(checkout: Path) -> None:
     run("make", "-q", "install", cwd=checkout)  # -q fails if make would do anything
 
 
@@ -120,6 +116,27 @@ def test_make_targets_of_ci_run_the_listed_commands(checkout: Path) -> None:
 
     lines = {line for line in output.splitlines() if not line.startswith(("#", "make"))}
     assert lines == {*COMMANDS.splitlines()}
+
+
+@pytest.mark.parametrize(
+    ("installer", "options"),
+    [
+        ("pip download", ["--require-hashes", "--only-binary :all:"]),
+        ("uv sync", ["--frozen"]),
+        ("npm ci", ["--ignore-scripts"]),
+    ],
+)
+def test_installers_accept_only_what_is_locked(
+    checkout: Path, installer: str, options: list[str]
+) -> None:
+    tools = (".venv/.installed", ".tools/sam/.installed", ".tools/iam/.installed")
+
+    output = run("make", "-nsB", *tools, cwd=checkout)
+
+    commands = output.replace("\\\n", "").splitlines()
+    calls = [command for command in commands if installer in command]
+    assert calls
+    assert all(option in call for call in calls for option in options)
 
 
 @pytest.mark.parametrize("interpreter", ["sh", "python-that-was-removed"])

@@ -1,6 +1,6 @@
 """Holds the invocation that runs in this thread: its deadline, and facts for its log line.
 
-`operation` creates the invocation, `operation` and `dynamodb` add facts, and `telemetry` logs them.
+`operation` creates the invocation; it and `dynamodb` add facts, which `telemetry` logs.
 """
 
 import time
