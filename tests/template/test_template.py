@@ -100,14 +100,29 @@ def test_setting_that_undoes_a_safeguard_is_absent(setting: str) -> None:
     assert setting not in TEXT
 
 
-def test_unknown_route_with_another_media_type_gets_404() -> None:
-    """The route for unknown routes accepts only JSON; it stands in safeguards.yaml."""
+def test_unknown_route_gets_404_with_any_body() -> None:
+    """The route for unknown routes accepts only JSON, and answers like API Gateway."""
     not_found = API["GatewayResponses"]["MISSING_AUTHENTICATION_TOKEN"]
     assert API["GatewayResponses"]["UNSUPPORTED_MEDIA_TYPE"] == not_found
+    ((path, methods),) = API["DefinitionBody"]["paths"].items()
+    ((method, operation),) = methods.items()
+    assert (path, method) == ("/{proxy+}", "x-amazon-apigateway-any-method")
+    headers = not_found["ResponseParameters"]["Headers"]
+    assert {*operation["responses"]["404"]["headers"]} == {*headers}
+    integration = operation["x-amazon-apigateway-integration"]
+    assert integration["type"] == "mock"
+    assert integration["passthroughBehavior"] == "never"
+    response = integration["responses"]["default"]
+    for conversion in (integration, response):
+        assert conversion["contentHandling"] == "CONVERT_TO_TEXT"
+    assert response["statusCode"] == str(not_found["StatusCode"])
+    assert response["responseTemplates"] == not_found["ResponseTemplates"]
+    for name, value in headers.items():
+        assert response["responseParameters"][f"method.response.header.{name}"] == value
 
 
 def test_only_functions_have_policies_of_their_own() -> None:
-    """What these policies allow: unit/test_roles.py."""
+    """The test of what these policies allow is unit/test_roles.py."""
     roles = properties_by_name(read_stage("default"), "AWS::IAM::Role")
     own = {name for name, role in roles.items() if "Policies" in role}
     assert own == {f"{operation.block}Role" for operation in openapi.OPERATIONS}
