@@ -75,8 +75,6 @@ SHIPPED_MATCHES = {
     # RECORD has digests of scripts that contain the interpreter's path, so the digests differ
     # between machines.
     "*.dist-info/RECORD": "",
-    # `build` replaces these modules with STUBS.
-    **dict.fromkeys(STUBS, ""),
 }
 """Maps a glob below `python` to the name of the one match that ships; "" if none ships."""
 
