@@ -6,7 +6,7 @@
 SHELL := /bin/bash -p -eu -o pipefail
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help install run reset sam-local check check-templates check-python check-workflows format quick \
+.PHONY: help install run sam-local check check-templates check-python check-workflows format quick \
   test test-slow test-all contract lock upgrade build rehearse first-flight starter bench
 
 # Variables that the user has set for git, pip, uv, pytest and other programs do not reach the recipes. PASSED_ON lists
@@ -92,9 +92,6 @@ ifeq ($(RELOAD),1)
 else
 	@exec $(ANIMAL_STORE) run
 endif
-
-reset: install ## empty the local store (DATA=.local)
-	@exec $(ANIMAL_STORE) reset
 
 # `sam local` mounts the functions' sources into its containers. All containers use one layer, which is built for this
 # machine's processor.

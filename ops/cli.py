@@ -11,7 +11,6 @@ app.add_typer(keys.app, name="keys")
 app.add_typer(restore.app, name="restore")
 for command in (
     serve_api.run,
-    serve_api.reset,
     events.invoke,
     build.build,
     deploy.deploy,

@@ -1,4 +1,4 @@
-"""`make run`, `make reset` and `animal-store invoke`, as a developer uses them."""
+"""`make run` and `animal-store invoke`, as a developer uses them."""
 
 import json
 import os
@@ -52,14 +52,6 @@ def test_request_to_another_host_name_is_refused(service: RunningService) -> Non
     response = service.http.get("/pets", headers={"Host": "evil.example"})
 
     assert response.status_code == 400
-
-
-def test_openapi_document_names_this_server(
-    service: RunningService,
-) -> None:
-    document = service.http.get(f"{service.origin}/openapi.yaml").text
-
-    assert f"\nservers:\n- url: {service.base_url}\n" in document
 
 
 def test_service_listens_on_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,19 +112,6 @@ def test_invoke_says_why_a_file_is_not_an_event(
     message = str(command(tmp_path, "invoke", str(file)).exception)
 
     assert message.startswith(f"{file}{reason}")
-
-
-def test_reset_renames_the_store(tmp_path: Path) -> None:
-    refused = command(tmp_path, "reset")
-    assert str(refused.exception) == f"{tmp_path} has no store to empty"
-    (tmp_path / "store").mkdir()
-    (tmp_path / "store/dynamodb-3.sqlite-wal").write_text("animals")
-
-    assert command(tmp_path, "reset").exit_code == 0
-
-    (old,) = tmp_path.glob("store.*.old/dynamodb-3.sqlite-wal")
-    assert old.read_text() == "animals"
-    assert not (tmp_path / "store").exists()
 
 
 def test_users_aws_settings_direct_no_request_to_aws(tmp_path: Path) -> None:
@@ -217,12 +196,10 @@ def test_unusable_port_or_folder_is_reported(
     assert message.startswith(reason)
 
 
-@pytest.mark.parametrize("name", ["run", "reset"])
-def test_data_folder_in_use_is_refused(service: RunningService, name: str) -> None:
-    message = str(command(service.data, name).exception)
+def test_data_folder_in_use_is_refused(service: RunningService) -> None:
+    message = str(command(service.data, "run").exception)
 
     assert message.startswith(f"DATA={service.data} is in use by `make run` or")
-    assert (service.data / "store").exists()
 
 
 def test_new_data_folder_is_private(

@@ -69,7 +69,7 @@ def test_file_that_is_no_database_is_refused_and_left_unchanged(tmp_path: Path) 
     path = tmp_path / "store"
     path.write_text("animals")
 
-    with pytest.raises(CommandError, match=r"store cannot be used: .* make reset"):
+    with pytest.raises(CommandError, match=r"store cannot be used: .* move "):
         Database(path)
 
     assert path.read_text() == "animals"

@@ -1,15 +1,13 @@
-"""`make run` serves the API in this process until Ctrl-C; `make reset` empties the store."""
+"""`make run` serves the API in this process until Ctrl-C."""
 
 import json
 import logging
 import os
 import sys
 from contextlib import redirect_stderr, redirect_stdout
-from datetime import UTC, datetime
 
 import uvicorn
 
-from tools import CommandError
 from tools.local.folder import DataFolder
 from tools.local.listener import listen_on_port
 from tools.local.open_store import open_store
@@ -64,16 +62,3 @@ Try it (Ctrl-C stops the service; data survives restarts):
   curl -i '{url}/pets?limit=5' {header}
   curl -i {url}/pets/1 {header}
 """
-
-
-def reset() -> None:
-    """Empty the local store (DATA): rename its folder; the next start makes a new folder."""
-    folder = DataFolder()
-    old_folder = folder.path / f"store.{datetime.now(UTC):%Y%m%d-%H%M%S.%fZ}.old"
-    if not folder.store.exists():
-        raise CommandError(f"{folder.path} has no store to empty")
-    with folder.lock_for_service():
-        folder.store.rename(old_folder)
-    print(
-        f"{folder.path}: the store is now {old_folder}; the next start has an empty one."
-    )

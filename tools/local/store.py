@@ -73,7 +73,7 @@ class Database:
             self.close()
             raise CommandError(
                 f"{path} cannot be used: {error}. Replace it with a good copy, or start with an"
-                " empty store: make reset (with the same DATA)"
+                f" empty store: move {path.parent} away"
             ) from error
 
     def close(self) -> None:
