@@ -25,7 +25,7 @@ _WORDS = (
 
 
 def create_starter(name: str, folder: Path) -> None:
-    """Write a renamed copy of this project to a new folder, and commit it there.
+    """Write a renamed copy of this project to a new folder, which becomes a git repository.
 
     Args:
         name: The singular of the resource's name, such as book; an "s" is added for the plural.
@@ -41,9 +41,12 @@ def create_starter(name: str, folder: Path) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         tree = Path(temporary, "tree")
         _write(tree, name)
-        _commit(tree)
+        _add_to_git(tree)
         shutil.move(tree, folder)
-    print(f"Your own service is in {folder}. Go there, then: make run")
+    print(
+        f"Your own service is in {folder}. Go there, then:"
+        " git commit -m 'Start the service' && make run"
+    )
 
 
 def _write(tree: Path, name: str) -> None:
@@ -74,22 +77,13 @@ def example_cursor(partition: str) -> str:
     return base64.urlsafe_b64encode(position + checksum).decode()
 
 
-def _commit(tree: Path) -> None:
-    """Format the files of the new service, and commit them."""
+def _add_to_git(tree: Path) -> None:
+    """Format the files of the new service, and add them to a new git repository."""
     ruff = f"{sys.prefix}/bin/ruff"
     subprocess.run([ruff, "check", "--quiet", "--fix"], cwd=tree, check=True)
     subprocess.run([ruff, "format", "--quiet"], cwd=tree, check=True)
     git(tree, "init", "--quiet", "--initial-branch", "main")
     git(tree, "add", "--all")
-    # Call git itself, because the function `git` ignores personal settings, such as the author.
-    ask = ["git", "var", "GIT_AUTHOR_IDENT"]
-    quiet = subprocess.DEVNULL
-    author: list[str] = []
-    if subprocess.call(ask, cwd=tree, stdout=quiet, stderr=quiet):
-        print("git doesn't know who you are, so nobody is the commit's author.")
-        author = ["-c", "user.name=nobody", "-c", "user.email=nobody@localhost"]
-    commit = ["git", *author, "commit", "--quiet", "--no-verify", "--no-gpg-sign"]
-    subprocess.run([*commit, "-m", "Start the service"], cwd=tree, check=True)
 
 
 def rename(text: str, name: str) -> str:

@@ -8,12 +8,15 @@ import pytest
 from tools.git import git
 
 
-def test_environment_variable_that_a_git_hook_has_set_is_ignored(
+def test_variables_of_a_git_hook_and_personal_settings_are_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".gitconfig").write_text("[core]\nexcludesFile = ~/ignored\n")
+    (tmp_path / "ignored").write_text("*.py\n")
     git(tmp_path, "init", "--quiet")
     (tmp_path / "app.py").touch()
-    git(tmp_path, "add", ".")
+    git(tmp_path, "add", "*.py")
     monkeypatch.setenv("GIT_INDEX_FILE", f"{tmp_path}/other/.git/index")
 
     assert git(tmp_path, "ls-files") == b"app.py\n"
