@@ -72,18 +72,6 @@ def test_step_fails_if_its_program_fails(step: str, failing: str) -> None:
         run_ci(step, failing=failing)
 
 
-def test_vulnerability_scan_covers_every_lock_file() -> None:
-    output = run_ci("vulnerabilities")
-
-    assert " scan source --lockfile=" in output
-    scanned = {word for word in output.split() if word.startswith("--lockfile=")}
-    locks = [*ROOT.glob("tools/locks/*/package-lock.json")]
-    locks += [ROOT / "uv.lock", ROOT / "tools/programs/uv.lock"]
-    expected = {f"--lockfile={file.relative_to(ROOT)}" for file in locks}
-    expected.add("--lockfile=requirements.txt:tools/locks/uv.txt")
-    assert scanned == expected
-
-
 @pytest.mark.parametrize("folder", ["ops", "tools"])
 def test_failure_of_a_child_process_is_never_ignored(folder: str) -> None:
     for file in (ROOT / folder).rglob("*.py"):
