@@ -80,24 +80,24 @@ def make_copy(account: Account, table: str, *items: dict[str, Any]) -> None:
 @pytest.fixture
 def stage(deployed: Account) -> Stage:
     """A stage with an empty table of animals, and a copy of the table as it was."""
-    make_copy(deployed, "animals", COUNTER, RECORD_OF_MIA, MIA)
+    make_copy(deployed, "AnimalsTable", COUNTER, RECORD_OF_MIA, MIA)
     return deployed.stage
 
 
 def test_missing_animal_and_then_its_record_are_restored(
     stage: Stage, clock: Mock, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    put("animals", COUNTER | {"value": 6})
+    put("AnimalsTable", COUNTER | {"value": 6})
 
     plan(stage, "copy")
     assert MISSING.read_text() == (
-        '{"table":"animals","current":{},"copied":{"pk":{"S":"pet"},"id":{"N":"1"},'
+        '{"table":"AnimalsTable","current":{},"copied":{"pk":{"S":"pet"},"id":{"N":"1"},'
         '"name":{"S":"Mia"},"categoryId":{"N":"1"},"createdAt":{"N":"1799999995"}}}\n'
     )
     assert MISSING.parent.stat().st_mode & 0o777 == 0o700
     printed = capsys.readouterr().out
     assert printed == (
-        "copy, animals as it was at 2027-01-15 08:00:00+00:00: "
+        "copy, AnimalsTable as it was at 2027-01-15 08:00:00+00:00: "
         "{'missing': 1, 'sound': 1, 'waiting': 1}\n"
     )
     # Ten threads together make half of the 3,000 reads a second that a partition serves, and then
@@ -109,7 +109,7 @@ def test_missing_animal_and_then_its_record_are_restored(
     rmtree("copy")
     plan(stage, "copy")
     apply(stage, MISSING)
-    assert items("animals")[1:] == [RECORD_OF_MIA, MIA]
+    assert items("AnimalsTable")[1:] == [RECORD_OF_MIA, MIA]
 
 
 def test_changed_animal_is_restored(stage: Stage) -> None:
@@ -117,7 +117,7 @@ def test_changed_animal_is_restored(stage: Stage) -> None:
     damage = {"revoked": 1, "createdAt": 1, "hash": [b"\xfe"], "sizes": {b"\xff"}}
     damage |= {f"attribute {number}": number for number in range(400)}
     put("copy", mia)
-    put("animals", COUNTER, RECORD_OF_MIA, MIA | damage)
+    put("AnimalsTable", COUNTER, RECORD_OF_MIA, MIA | damage)
     plan(stage, "copy")
 
     client = stage.client("dynamodb")
@@ -125,36 +125,36 @@ def test_changed_animal_is_restored(stage: Stage) -> None:
         apply(stage, CHANGED)
         apply(stage, CHANGED)
 
-    assert items("animals") == [COUNTER, RECORD_OF_MIA, mia]
+    assert items("AnimalsTable") == [COUNTER, RECORD_OF_MIA, mia]
     # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
     assert len(put_item.call_args.kwargs["ConditionExpression"]) <= 4096
 
 
 def test_another_clients_animal_is_in_a_file_of_its_own(stage: Stage) -> None:
-    put("animals", COUNTER, ZOE_WITH_MIAS_ID)
+    put("AnimalsTable", COUNTER, ZOE_WITH_MIAS_ID)
 
     plan(stage, "copy")
     (others,) = Path("copy").iterdir()  # the record waits
     assert others.name == "others.jsonl"
 
     apply(stage, others)
-    assert items("animals") == [COUNTER, MIA]
+    assert items("AnimalsTable") == [COUNTER, MIA]
 
 
 def test_plan_leaves_out_an_expired_record(stage: Stage, clock: Mock) -> None:
-    put("animals", COUNTER, MIA)
+    put("AnimalsTable", COUNTER, MIA)
     clock.time.return_value = COPIED_AT + 60
     plan(stage, "copy")
     assert not MISSING.exists()
 
 
 def test_key_revoked_or_changed_after_the_plan_is_left_alone(deployed: Account) -> None:
-    make_copy(deployed, "keys", {"hash": "a"}, {"hash": "b"}, {"hash": "c"})
+    make_copy(deployed, "ApiKeysTable", {"hash": "a"}, {"hash": "b"}, {"hash": "c"})
     revoked_a, b = {"hash": "a", "revoked": 1}, {"hash": "b", "label": 1}
     c = {"hash": "c", "label": 1}
-    put("keys", revoked_a, b, c)
+    put("ApiKeysTable", revoked_a, b, c)
     plan(deployed.stage, "copy")
-    put("keys", b | {"revoked": 1}, c | {"label": 2})
+    put("ApiKeysTable", b | {"revoked": 1}, c | {"label": 2})
 
     with pytest.raises(StageError, match="0 lines are done, 2 are skipped"):
         apply(deployed.stage, CHANGED)
@@ -173,20 +173,20 @@ def test_key_revoked_or_changed_after_the_plan_is_left_alone(deployed: Account) 
 def test_counter_is_raised_by_dynamodbs_clock_and_never_lowered(
     stage: Stage, value: Any, expected: int
 ) -> None:
-    put("animals", COUNTER | {"value": value})
+    put("AnimalsTable", COUNTER | {"value": value})
     counter(stage)
-    assert items("animals") == [COUNTER | {"value": expected}]
+    assert items("AnimalsTable") == [COUNTER | {"value": expected}]
 
 
 @pytest.mark.parametrize("value", [4, "five"])
 def test_plan_is_refused_while_the_counter_is_wrong(stage: Stage, value: Any) -> None:
-    put("animals", COUNTER | {"value": value})
+    put("AnimalsTable", COUNTER | {"value": value})
     with pytest.raises(StageError, match="animal-store restore counter production"):
         plan(stage, "copy")
 
 
 def test_failed_plan_is_removed_and_complete_plan_is_kept(stage: Stage) -> None:
-    put("animals", COUNTER)
+    put("AnimalsTable", COUNTER)
     ANSWERS["Scan"] = ReadTimeoutError(endpoint_url="")
     with pytest.raises(ReadTimeoutError):
         plan(stage, "copy")
@@ -199,51 +199,51 @@ def test_failed_plan_is_removed_and_complete_plan_is_kept(stage: Stage) -> None:
 
 
 def test_plan_from_a_table_that_is_not_a_copy_is_refused(deployed: Account) -> None:
-    with pytest.raises(StageError, match="animals is not a copy of a table"):
-        plan(deployed.stage, "animals")
+    with pytest.raises(StageError, match="AnimalsTable is not a copy of a table"):
+        plan(deployed.stage, "AnimalsTable")
 
 
 @pytest.mark.parametrize(
     "line",
     [
         b'{"table": "others", "current": {}, "copied": {}}',
-        b'{"table": "animals", "current": null, "copied": {}}',
-        b'{"table": "animals", "current": {}, "copied": {}, "remove": true}',
+        b'{"table": "AnimalsTable", "current": null, "copied": {}}',
+        b'{"table": "AnimalsTable", "current": {}, "copied": {}, "remove": true}',
         b"null",
         b"",
-        '{"table": "animals", "current": {}, "copied": {}}'.encode("utf-16"),
+        '{"table": "AnimalsTable", "current": {}, "copied": {}}'.encode("utf-16"),
     ],
 )
 def test_file_with_a_wrong_line_is_refused_as_a_whole(
     stage: Stage, line: bytes
 ) -> None:
-    put("animals", COUNTER)
+    put("AnimalsTable", COUNTER)
     plan(stage, "copy")
     MISSING.write_bytes(MISSING.read_bytes() * 1_000 + line + b"\n")
 
     with pytest.raises(StageError, match="line 1001: "):
         apply(stage, MISSING)
 
-    assert items("animals") == [COUNTER]
+    assert items("AnimalsTable") == [COUNTER]
 
 
 def test_lines_that_cannot_be_applied_are_skipped_and_counted(
     stage: Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    put("animals", COUNTER)
+    put("AnimalsTable", COUNTER)
     plan(stage, "copy")
-    line = '{"table": "animals", "current": {}, "copied": {}}\n'
+    line = '{"table": "AnimalsTable", "current": {}, "copied": {}}\n'
     MISSING.write_text(line + MISSING.read_text())
 
     with pytest.raises(StageError, match="1 lines are done, 1 are skipped"):
         apply(stage, MISSING)
     assert "line 1 is skipped: " in capsys.readouterr().out
-    assert items("animals") == [COUNTER, MIA]
+    assert items("AnimalsTable") == [COUNTER, MIA]
 
-    put("animals", ZOE_WITH_MIAS_ID)
+    put("AnimalsTable", ZOE_WITH_MIAS_ID)
     with pytest.raises(StageError, match="0 lines are done, 2 are skipped"):
         apply(stage, MISSING)
-    assert items("animals") == [COUNTER, ZOE_WITH_MIAS_ID]
+    assert items("AnimalsTable") == [COUNTER, ZOE_WITH_MIAS_ID]
 
     ANSWERS["PutItem"] = ReadTimeoutError(endpoint_url="")
     with pytest.raises(StageError, match="0 lines are done, 2 are skipped"):
@@ -260,22 +260,24 @@ def test_animals_that_find_prints_are_removed(
     created_by: str,
     left: list[dict[str, Any]],
 ) -> None:
-    put("animals", COUNTER, MIA, UNREADABLE, STOLEN)
+    put("AnimalsTable", COUNTER, MIA, UNREADABLE, STOLEN)
 
     find(stage, created_by)
     FOUND.write_text(capsys.readouterr().out)
     remove(stage, FOUND)
     remove(stage, FOUND)
 
-    assert items("animals") == left
+    assert items("AnimalsTable") == left
 
 
 def test_animal_that_was_repaired_meanwhile_is_not_removed(stage: Stage) -> None:
-    put("animals", MIA)
+    put("AnimalsTable", MIA)
     found = '{"pk": {"S": "pet"}, "id": {"N": "1"}, "name": {"S": "Mia"}}'
-    FOUND.write_text(f'{{"table": "animals", "current": {found}, "remove": true}}\n')
+    FOUND.write_text(
+        f'{{"table": "AnimalsTable", "current": {found}, "remove": true}}\n'
+    )
 
     with pytest.raises(StageError, match="0 lines are done, 1 are skipped"):
         remove(stage, FOUND)
 
-    assert items("animals") == [MIA]
+    assert items("AnimalsTable") == [MIA]

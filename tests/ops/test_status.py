@@ -100,15 +100,15 @@ def test_drift_and_failed_detection_are_reported(healthy: Account) -> None:
 
 def test_failed_status_check_does_not_stop_the_other_checks(healthy: Account) -> None:
     write_last_good(healthy.stage, "ape")
-    healthy.client("dynamodb").delete_table(TableName="animals")
-    healthy.client("dynamodb").delete_table(TableName="keys")
+    healthy.client("dynamodb").delete_table(TableName="AnimalsTable")
+    healthy.client("dynamodb").delete_table(TableName="ApiKeysTable")
     assert status(healthy.stage) == 4
     printed_lines = healthy.printed()
     assert (
         "! it has not passed its check, and last-good is ape; next, " in printed_lines
     )
     missing = "is missing: see docs/runbook.md, A table is gone\n"
-    assert f"! animals {missing}! keys {missing}" in printed_lines
+    assert f"! AnimalsTable {missing}! ApiKeysTable {missing}" in printed_lines
     assert "! keys cannot be checked: An error occurred" in printed_lines
     assert "GET /v1/pets: 0.100%" in printed_lines
 

@@ -14,6 +14,7 @@ import pytest
 
 from ops import artifacts, programs
 from ops.stage import Stage
+from tools.local.template import load_template
 from tools.packaging.artifact import zip_files
 
 # Moto replaces boto3's default session for each test, and the new session would read the services'
@@ -102,6 +103,8 @@ class Account:
         make_client("cloudformation").create_stack(
             StackName=f"{self.stage.stack}-bootstrap", TemplateBody=BOOTSTRAP
         )
+        for name, table in load_template().tables.items():
+            make_client("dynamodb").create_table(**table | {"TableName": name})
         self.sam = Mock(side_effect=self._sam)
         self.run_suite = Mock(side_effect=self._run_suite)
         for program in ("sam", "run_suite", "is_older"):
