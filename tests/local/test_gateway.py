@@ -1,7 +1,6 @@
 """The local gateway: how it calls functions, and what it answers and logs if they fail."""
 
 import json
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -10,8 +9,6 @@ import pytest
 from starlette.routing import request_response
 from starlette.testclient import TestClient
 
-from tools import ROOT, CommandError
-from tools.key_table import EXAMPLE_KEY
 from tools.local.gateway import Gateway
 from tools.local.template import load_template
 
@@ -72,31 +69,6 @@ def test_function_gets_the_event_of_a_rest_api(gateway: Gateway) -> None:
     }
 
 
-def change_template(folder: Path, old: str, new: str) -> str:
-    """Write template.yaml with a change; return the file's path."""
-    text = (ROOT / "template.yaml").read_text()
-    file = folder / "template.yaml"
-    file.write_text(text.replace(old, new))
-    return str(file)
-
-
-def test_fixed_path_segment_takes_precedence_over_a_parameter(tmp_path: Path) -> None:
-    list_pets = "Path: /v1/pets, Method: GET"
-    file = change_template(tmp_path, list_pets, "Path: '/v1/{a}/{b}', Method: GET")
-
-    found = load_template(file=file).find("GET", "/v1/pets/1")
-
-    assert found
-    assert found[0].function == "GetPetFunction"
-
-
-def test_unsupported_intrinsic_function_is_refused(tmp_path: Path) -> None:
-    file = change_template(tmp_path, "app.handler", "!Select [0, [app.handler]]")
-
-    with pytest.raises(CommandError, match="does not support Fn::Select"):
-        load_template(file=file)
-
-
 @pytest.mark.parametrize(
     ("error", "expected_log"),
     [
@@ -120,27 +92,3 @@ def test_failing_function_is_logged_and_gets_503(
     log = capsys.readouterr().err
     assert log.startswith(response.headers["x-amzn-RequestId"])
     assert expected_log in log
-
-
-@pytest.mark.parametrize(
-    ("authorization", "reason"),
-    [
-        ("Basic x", 'the request has no single header "Authorization: Bearer KEY"'),
-        ("Bearer animal_test_...", "the key is misspelled or cut off"),
-        (f"bearer  {EXAMPLE_KEY} ", "this store does not have the key, or"),
-    ],
-)
-def test_log_says_why_a_request_got_401(
-    gateway: Gateway,
-    caplog: pytest.LogCaptureFixture,
-    authorization: str,
-    reason: str,
-) -> None:
-    response = {"statusCode": 401, "headers": {}, "body": ""}
-    gateway.handlers["GetPetFunction"] = lambda *_: response
-    caplog.set_level("INFO", "tools.local.gateway")
-
-    get(gateway, "/v1/pets/1", headers={"Authorization": authorization})
-
-    (message,) = caplog.messages
-    assert message.startswith(f"401: {reason}")

@@ -85,14 +85,6 @@ def test_invoke_keeps_the_animals_of_earlier_events(tmp_path: Path) -> None:
         assert json.loads(json.loads(result.stdout)["body"])["id"] == expected_id
 
 
-def test_invoke_exits_with_status_1_for_a_500(tmp_path: Path) -> None:
-    responses = [{}, {"statusCode": 500}]
-    with mock.patch("ops.cli.events.Gateway.invoke", side_effect=responses):
-        result = command(tmp_path, "invoke", f"{ROOT}/events/list-200.json")
-
-    assert result.exit_code == 1
-
-
 @pytest.mark.parametrize(
     ("content", "reason"),
     [

@@ -104,24 +104,24 @@ def test_file_that_is_no_database_is_refused_and_left_unchanged(tmp_path: Path) 
             "the update REMOVE n",
         ),
         (
-            "delete_item",
-            {"Key": COUNTER, "ConditionExpression": "n < :one", **VALUES},
+            "put_item",
+            {"Item": COUNTER, "ConditionExpression": "n < :one", **VALUES},
             "the condition 'n < :one': add it to tools/local",
         ),
         (
-            "delete_item",
-            {"Key": COUNTER, "ConditionExpression": "id = :one", **VALUES},
+            "put_item",
+            {"Item": COUNTER, "ConditionExpression": "id = :one", **VALUES},
             "The conditional request failed",
         ),
-        # moto's tests of this and the next request were verified on AWS.
+        # moto's tests of such requests were verified on AWS.
         (
-            "delete_item",
-            {"Key": COUNTER, **VALUES},
+            "put_item",
+            {"Item": COUNTER, **VALUES},
             "Names and values must match those used in {}",
         ),
         (
-            "delete_item",
-            {"Key": COUNTER, "ExpressionAttributeNames": {}},
+            "put_item",
+            {"Item": COUNTER, "ExpressionAttributeNames": {}},
             "Names and values must match those used in {}",
         ),
         (
@@ -135,8 +135,8 @@ def test_file_that_is_no_database_is_refused_and_left_unchanged(tmp_path: Path) 
             "The conditional request failed",
         ),
         (
-            "delete_item",
-            {"Key": COUNTER, "ReturnValues": "ALL_OLD"},
+            "put_item",
+            {"Item": COUNTER, "ReturnValues": "ALL_OLD"},
             "the value ALL_OLD of ReturnValues",
         ),
     ],

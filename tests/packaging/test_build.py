@@ -7,7 +7,6 @@ Most tests run the layer's sources. Only these tests, tests/local/test_container
 import json
 import shutil
 import ssl
-import subprocess
 import sys
 from importlib.util import cache_from_source
 from pathlib import Path
@@ -230,15 +229,6 @@ def test_two_builds_of_a_commit_give_the_same_bytes(tmp_path: Path) -> None:
     assert [library.name for library in libraries] == [
         f"_pydantic_core.cpython-313-{machine()}-linux-gnu.so"
     ]
-
-
-def test_build_fails_if_building_the_copied_commit_fails(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("sys.executable", "false")
-
-    with pytest.raises(subprocess.CalledProcessError):
-        build.build()
 
 
 def test_build_leaves_out_uncommitted_changes_and_prints_them(

@@ -24,11 +24,9 @@ Differences from AWS:
 - The firewall of production is missing.
 - Headers that API Gateway drops (such as `Expect` and `TE`) reach the function, and the response's
   `WWW-Authenticate` keeps its name.
-- The terminal says why a request got 401.
 """
 
 import base64
-import logging
 import os
 import runpy
 import sys
@@ -38,9 +36,7 @@ from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any
 
-from animal_store import api_key
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -49,8 +45,6 @@ from tools.local.template import Template
 
 Handler = Callable[[dict[str, Any], Any], Any]
 _CONTEXT = SimpleNamespace(get_remaining_time_in_millis=lambda: 15 * 60 * 1000)
-_UNAUTHORIZED = 401
-_log = logging.getLogger(__name__)
 
 
 def load_handlers(template: Template) -> dict[str, Handler]:
@@ -102,10 +96,7 @@ class Gateway:
         event = _proxy_event(request, path, body, template.binary_media_types)
         event |= {"resource": route.resource, "pathParameters": parameters or None}
         event["requestContext"] |= {"requestId": request_id, "stage": template.stage}
-        response = await self._run(route.function, event)
-        if response.status_code == _UNAUTHORIZED:
-            _log.info("401: %s", _explain_401(request.headers))
-        return response
+        return await self._run(route.function, event)
 
     async def _run(self, function: str, event: dict[str, Any]) -> Response:
         """Return a function's response; if the function fails, print why, and return a 503."""
@@ -172,14 +163,3 @@ def _values(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     for name, value in pairs:
         values.setdefault(name, []).append(value)
     return values
-
-
-def _explain_401(headers: Headers) -> str:
-    """Return why a request got 401; the client does not get this reason."""
-    values = headers.getlist("authorization")
-    scheme, _, key = "".join(values).strip().partition(" ")
-    if len(values) != 1 or scheme.lower() != "bearer":
-        return 'the request has no single header "Authorization: Bearer KEY"'
-    if not api_key.is_well_formed(key.strip()):
-        return "the key is misspelled or cut off: its checksum does not fit"
-    return "this store does not have the key, or the key is expired or revoked"

@@ -74,7 +74,7 @@ class _Call:
         return {"Item": item} if item else {}
 
     def write_item(self) -> Response:
-        """Put, update or delete an item if the request's condition holds."""
+        """Put or update an item if the request's condition holds."""
         item = self.request.get("Key") or self.request["Item"]
         key = self._primary_key(item)
         expressions, old = Expressions(self.request), self._read(key)
@@ -86,12 +86,8 @@ class _Call:
         changes = expressions.changes(old)
         previous = old if self.operation == "UpdateItem" else {}
         new = item | previous | changes
-        if self.operation == "DeleteItem":
-            delete = "DELETE FROM items WHERE (table_name, hash, range) = (?, ?, ?)"
-            self.execute(delete, key)
-        else:
-            replace = "INSERT OR REPLACE INTO items VALUES (?, ?, ?, ?)"
-            self.execute(replace, (*key, json.dumps(new)))
+        replace = "INSERT OR REPLACE INTO items VALUES (?, ?, ?, ?)"
+        self.execute(replace, (*key, json.dumps(new)))
         match self.request.get("ReturnValues"):
             case None:
                 return {}
@@ -176,7 +172,6 @@ class _Call:
 
 _OPERATIONS = {
     "CreateTable": _Call.create_table,
-    "DeleteItem": _Call.write_item,
     "GetItem": _Call.get_item,
     "PutItem": _Call.write_item,
     "Query": _Call.query,

@@ -3,8 +3,7 @@
 `load_template` returns what the local service uses of template.yaml. `read_stack` returns all of a
 template, as CloudFormation would evaluate it for a stack.
 
-Intrinsic functions that `_evaluate` lacks stay as they are. The local service refuses a template
-with such a function in a part that it uses.
+Intrinsic functions that `_evaluate` lacks stay as they are.
 """
 
 import re
@@ -17,7 +16,7 @@ from typing import Any, NamedTuple
 import yaml
 from starlette.routing import compile_path
 
-from tools import ROOT, CommandError
+from tools import ROOT
 
 REGION = "us-east-1"
 _STACK = "animal-store-local"
@@ -162,12 +161,12 @@ def properties_by_name(stack: Any, resource_type: str) -> dict[str, Any]:
     }
 
 
-def load_template(stage: str = "local", file: str = "template.yaml") -> Template:
-    """Read a SAM template; each parameter has its default."""
-    document = _read(ROOT / file)
+def load_template(stage: str = "local") -> Template:
+    """Read template.yaml; each parameter has its default."""
+    document = _read(ROOT / "template.yaml")
     names = {name: f"{_STACK}-{name}" for name in document["Resources"]}
     names |= {"AWS::Region": REGION, "AWS::StackName": _STACK, "Stage": stage}
-    stack = read_stack(file, **names)
+    stack = read_stack("template.yaml", **names)
     shared_properties = stack["Globals"]["Function"]
     (api,) = properties_by_name(stack, "AWS::Serverless::Api").values()
     functions: dict[str, dict[str, Any]] = {}
@@ -184,7 +183,7 @@ def load_template(stage: str = "local", file: str = "template.yaml") -> Template
     for name, table in properties_by_name(stack, "AWS::DynamoDB::Table").items():
         tables[name] = {key: table[key] for key in _CREATE_TABLE if key in table}
         tables[name]["TableName"] = names[name]
-    used_parts = Template(
+    return Template(
         api["StageName"],
         shared_properties["Environment"]["Variables"],
         api["GatewayResponses"],
@@ -196,6 +195,3 @@ def load_template(stage: str = "local", file: str = "template.yaml") -> Template
         tables,
         document,
     )
-    if unsupported := re.search(r"Fn::\w+", repr(used_parts)):
-        raise CommandError(f"the local service does not support {unsupported[0]} here")
-    return used_parts
