@@ -9,8 +9,6 @@ import pytest
 from botocore.exceptions import MissingDependencyException, NoRegionError
 
 from ops.__main__ import main
-from tests.support.processes import run
-from tools import ROOT
 
 
 def test_variables_and_signals_of_the_caller_have_no_effect(
@@ -47,10 +45,3 @@ def test_error_of_the_sdk_is_explained_without_a_traceback(
         pytest.raises(SystemExit, match=message),
     ):
         main()
-
-
-@pytest.mark.slow
-def test_command_needs_no_library_of_group_dev() -> None:
-    """A job that deploys does not install this group."""
-    uv = (".tools/uv/bin/uv", "run", "--isolated", "--locked", "--no-dev")
-    assert "check-stage" in run(*uv, "animal-store", "--help", cwd=ROOT)
