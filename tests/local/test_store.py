@@ -1,6 +1,5 @@
 """The local store: its file, its responses, and the requests that it refuses."""
 
-import re
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -146,9 +145,10 @@ def test_refused_request_says_why_and_changes_nothing(
 ) -> None:
     before = items()
 
-    with pytest.raises(ClientError, match=re.escape(message)):
+    with pytest.raises(ClientError) as error:
         getattr(sdk(), operation)(TableName=ANIMALS, **parameters)
 
+    assert message in str(error.value)
     assert items() == before
 
 
