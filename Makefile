@@ -139,9 +139,10 @@ format: .venv/.installed ## format and auto-fix
 quick: install .tools/sam/.installed ## say what is still missing while you add an operation or a field
 	@$(PYTEST_CMD) -q -n auto --show-capture=no @tests/quick.txt
 
-# A test that hangs fails after two minutes.
+# A test that hangs fails after two minutes. With loadfile, the tests of a file share a process, so that its fixtures
+# start only once.
 test: install .tools/sam/.installed $(if $(NPM),.tools/iam/.installed) ## run every test that is not slow
-	@$(PYTEST_CMD) -n auto --dist worksteal -m "not slow" \
+	@$(PYTEST_CMD) -n auto --dist loadfile -m "not slow" \
 	  -o faulthandler_timeout=120 -o faulthandler_exit_on_timeout=true \
 	  $(if $(COVERAGE),--cov --cov-branch --cov-fail-under=100)
 
