@@ -120,7 +120,7 @@ def report(stage: Stage, check: Callable[[Stage], Iterator[str]]) -> int:
 
 
 def what_runs(stage: Stage) -> Iterator[str]:
-    """Print a stage's state and commit; yield the next step if the commit is not `last-good`."""
+    """Print a stage's state and commit; yield advice if the commit is not `last-good`."""
     print(stage.state())
     running = stage.commit()
     print(f"{stage.name} runs {running or 'no known commit'}")
@@ -157,7 +157,8 @@ def _release(stage: Stage, commit: str, *, canary: bool = False) -> None:
             )
         artifacts.write_last_good(stage, commit)
     finally:
-        # When a job is cancelled, GitHub interrupts it, and kills it seven seconds later.
+        # Report after an interruption, too. GitHub interrupts a job that is cancelled, and kills it
+        # seven seconds later: time enough for this.
         report(stage, what_runs)
 
 

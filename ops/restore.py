@@ -40,7 +40,7 @@ app = typer.Typer(help="Repair damaged tables.", no_args_is_help=True)
 _THREADS = 10
 _READ_SECONDS = _THREADS / 1_500
 _WRITE_SECONDS = _THREADS / 500
-_PAGE_SECONDS = 256 / 1_500  # a page has 1 MB
+_PAGE_SECONDS = 256 / 1_500  # a page of 1 MB takes 256 reads of 4 KB
 # Each new id is a write to the counter. The counter is one item, which accepts at most 1,000 writes
 # a second, and no stage is older than 2026. So no id exceeds 1,000 times the seconds since then.
 _IDS_PER_SECOND = 1_000
@@ -73,14 +73,14 @@ Item = dict[str, Value]
 
 
 class Line(BaseModel, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64"):
-    """A line of a file: the table of an item, and the item as it was found there."""
+    """A line of a list: the name of a table, and an item as it was in that table."""
 
     table: str
     current: Item
 
 
 class Restoration(Line):
-    """A line of a plan, with the item as it is in the copy."""
+    """A line of a plan, with the same item as it is in the copy."""
 
     copied: Item
 

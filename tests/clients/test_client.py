@@ -509,7 +509,7 @@ def test_proxy_is_only_for_remote_hosts_and_gets_no_key(
         ("SSLKEYLOGFILE", "/nonexistent/log"),
     ],
 )
-def test_unusable_environment_variable_is_named(
+def test_error_names_the_unusable_environment_variable(
     name: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", certifi.where())

@@ -45,11 +45,11 @@ def test_head_gets_404_without_a_body(client: Client, path: str) -> None:
 
 
 @pytest.mark.smoke_read_only
-def test_trailing_slash_of_list_pets_is_ignored(client: Client) -> None:
+def test_list_ignores_a_trailing_slash(client: Client) -> None:
     assert client.get("/pets/?limit=1").json() == client.get("/pets?limit=1").json()
 
 
-def test_trailing_slash_of_other_operations_is_ignored(client: Client) -> None:
+def test_get_and_create_ignore_a_trailing_slash(client: Client) -> None:
     pet = create(client, new_pet())
     assert client.get(f"/pets/{pet['id']}/").json() == pet
     assert client.post("/pets/", json=new_pet()).status_code == 201

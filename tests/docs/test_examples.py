@@ -103,7 +103,7 @@ def test_animals_mjs_sends_the_key_to_no_other_address(tmp_path: Path) -> None:
         run_example(tmp_path, "animals.mjs", server.base_url)
 
 
-def test_list_of_curl_fails_when_a_page_is_missing(tmp_path: Path) -> None:
+def test_curl_example_fails_when_a_page_is_missing(tmp_path: Path) -> None:
     [example] = [block.content for block in EXAMPLES if "list_animals" in block.content]
     with (
         serve([page(1, next_cursor=1), reply({}, 404)]) as server,

@@ -76,15 +76,15 @@ def test_revoke_accepts_the_key_itself_or_its_id(
 def test_concurrent_revocation_is_not_overwritten(
     keys: KeyTable,
 ) -> None:
-    carols = replace(BOBS_KEY, revoked=2, revokedBy="carol")
+    revoked_by_carol = replace(BOBS_KEY, revoked=2, revokedBy="carol")
 
     def revoke_as_carol() -> str:
-        keys.put(carols)
+        keys.put(revoked_by_carol)
         return ARN
 
     keys.put(BOBS_KEY)
     replace(keys, actor=revoke_as_carol).revoke(BOBS_KEY.id)
-    assert keys.all()[0] == carols
+    assert keys.all()[0] == revoked_by_carol
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ issued by None
 """
 
 
-def test_list_escapes_labels_and_omits_expired_contract_suite_keys(
+def test_list_escapes_labels_and_omits_expired_keys_of_the_suite(
     keys: KeyTable, capsys: pytest.CaptureFixture[str]
 ) -> None:
     keys.put(replace(BOBS_KEY, label="\x1b[2J\u202e", expires=2, issuedBy="\x07"))

@@ -84,7 +84,7 @@ def stage(deployed: Account) -> Stage:
     return deployed.stage
 
 
-def test_missing_animal_and_then_its_record_are_restored(
+def test_animal_is_restored_before_its_idempotency_record(
     stage: Stage, clock: Mock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put("AnimalsTable", COUNTER | {"value": 6})

@@ -42,7 +42,7 @@ def add_pets(service: LocalService) -> None:
 
 
 def events_folder() -> DataFolder:
-    """Return the folder of a separate store for events, in which the example key is valid."""
+    """Return the folder of the store for `invoke`, which leaves the data of `make run` alone."""
     return DataFolder(DataFolder().path / "events")
 
 

@@ -32,7 +32,7 @@ _BEGIN_WRITE = "BEGIN IMMEDIATE"
 
 
 def _create(path: Path) -> None:
-    """Create a file for a database in the mode WAL, if the folder's file system allows it."""
+    """Create a file for a database, in the mode WAL if the file system allows that."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch(0o600, exist_ok=False)  # SQLite's other files get the same mode
     try:
@@ -40,7 +40,7 @@ def _create(path: Path) -> None:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(_BEGIN_WRITE)
     except sqlite3.OperationalError:
-        # The file is in the mode WAL, but cannot be used (for example, on a network file system).
+        # WAL does not work here, for example on a network file system: start without it.
         path.write_bytes(b"")
 
 

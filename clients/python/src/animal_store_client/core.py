@@ -42,7 +42,7 @@ _WRONG_ADDRESS = re.compile(rf"\[Errno {socket.EAI_NONAME}\]|\[SSL: (?!UNEXPECTE
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 log: logging.Logger = logging.getLogger("animal_store_client")
 T = TypeVar("T")
-Http = TypeVar("Http", bound=httpx2.Client | httpx2.AsyncClient)
+HttpClient = TypeVar("HttpClient", bound=httpx2.Client | httpx2.AsyncClient)
 
 
 class Limits(TypedDict, total=False):
@@ -55,11 +55,11 @@ class Limits(TypedDict, total=False):
     max_wait_s: float | None
 
 
-class Core(Generic[Http]):
+class Core(Generic[HttpClient]):
     """The base class of `Client` and `AsyncClient`."""
 
     _has_answered = False
-    _http_class: type[Http]
+    _http_class: type[HttpClient]
     _pools: dict[Any, Any]
 
     def __init__(  # noqa: PLR0913
@@ -73,7 +73,7 @@ class Core(Generic[Http]):
         max_retry_after_s: float = 30.0,
         max_wait_s: float | None = None,
         max_in_flight: int = 20,
-        http_client: Http | None = None,
+        http_client: HttpClient | None = None,
     ) -> None:
         """Make a client; the client connects at its first call.
 
@@ -156,7 +156,7 @@ class Core(Generic[Http]):
             variables = [name for name in os.environ if re.fullmatch(pattern, name.upper())]
             raise ValueError(f"{' or '.join(variables)} of the environment: {error}") from error
 
-    def _open(self) -> Http:
+    def _open(self) -> HttpClient:
         address = f"{self._pets.raw_host.decode()}:{self._pets.port or 443}"
         # Use no proxy for a service on this machine: the proxy would get the key unencrypted.
         is_direct = self._pets.host in _LOOPBACK or proxy_bypass(address)
