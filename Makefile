@@ -47,7 +47,7 @@ help:
 
 # If this folder is a copy, .venv runs the code of the original folder. If this folder was renamed, or if the
 # interpreter of .venv is gone, .venv does not run at all. In these three cases, make installs all Python environments
-# again. (`env`: make 4.3 passes LC_ALL on to $(shell), in spite of `unexport`.)
+# again. (The command begins with `env`, because make 4.3 passes LC_ALL on to $(shell) in spite of `unexport`.)
 ifneq ($(wildcard .venv/.installed),)
 ifneq ($(shell env -u LC_ALL .venv/bin/python -I -c 'import tools; print(tools.ROOT)' 2>/dev/null),$(CURDIR))
 UNUSABLE := .venv $(PYTHON_TOOLS:%=.tools/%)

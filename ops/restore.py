@@ -34,8 +34,8 @@ from ops.stage import Stage, StageError, StageName
 
 app = typer.Typer(help="Repair damaged tables.", no_args_is_help=True)
 
-# The SDK's client keeps ten connections, so ten threads work. Their pauses leave half of what a
-# partition can serve to the service: 1,500 reads (of 4 KB) and 500 writes a second.
+# The SDK's client keeps ten connections, so ten threads work. Their pauses leave the service half
+# of what a partition can serve: 1,500 reads (of 4 KB) and 500 writes a second.
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html
 _THREADS = 10
 _READ_SECONDS = _THREADS / 1_500
@@ -164,9 +164,9 @@ def apply(stage: StageName, file: Path) -> None:
 
 @app.command()
 def find(stage: StageName, created_by: str = "") -> None:
-    """List the animals that the service cannot read, or those that an API key (its id) added.
+    """List the animals that the service cannot read; with --created-by, those that a key added.
 
-    There is one line for each animal. The command `remove` takes a file of such lines.
+    CREATED_BY is the id of the key. Each animal gets a line; `remove` takes a file of such lines.
     """
     table, client = stage.outputs()["AnimalsTableName"], stage.client("dynamodb")
     pages = client.get_paginator("query").paginate(

@@ -13,8 +13,8 @@ from botocore.exceptions import ClientError
 from tools import CommandError
 from tools.key_table import KeyTable
 
-# The next step for a stack in a state, or in a state with this ending. `{}` is the stack's name. A
-# stack in another state can be deployed.
+# Maps a stack's state, or the ending of several states, to the next step. `{}` is the stack's name.
+# A stack in any other state can be deployed.
 _DELETE = "an administrator: aws cloudformation delete-stack --stack-name {}"
 _NEXT_STEPS = {
     "CREATE_FAILED": _DELETE,

@@ -81,7 +81,7 @@ def _keys(stage: Stage) -> Iterator[str]:
 def _access_log(stage: Stage) -> Iterator[str]:
     """Yield a problem if the access log got no line for the last hour's requests.
 
-    CloudWatch counts both, so nobody needs to read the log.
+    CloudWatch counts lines and requests, so nobody needs permission to read the log.
     """
     log_group = stage.outputs()["LogGroups"].split()[0]
     requests = {

@@ -3,7 +3,7 @@
 The hash key of a table must be a string. If a table has a range key, this range key must be a
 64-bit integer, and must also be the range key of the table's indexes.
 
-Differences from DynamoDB, beside what is not supported:
+Differences from DynamoDB, besides what is not supported:
 - An item whose index key is empty or NULL is stored, not refused.
 - An expression may contain a reserved word. Amazon's DynamoDB Local refuses it, and the contract
   suite runs there, too.

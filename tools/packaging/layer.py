@@ -30,8 +30,8 @@ INSTALL_OPTIONS = (
 )
 """Options for `uv sync`: leave out the libraries that do not ship."""
 
-# What every cold start imports and no function uses does not ship, or is imported at its first use.
-# docs/decisions.md has a table of what each part saves (Code and speed).
+# Modules that every cold start imports, but no function uses, do not ship. What is seldom used is
+# imported at its first use. docs/decisions.md has a table of what each part saves (Code and speed).
 
 STUBS = {
     "pydantic_core/__init__.py": (
@@ -98,8 +98,8 @@ def defer_import(package: Path, functions: tuple[str, ...]) -> None:
 
     Args:
         package: The package's folder. Its `__init__.py` becomes `original.py`.
-        functions: The functions that other modules import by name, so that each of them needs a
-            function that calls the original.
+        functions: The functions that other modules import by name. Each gets a stand-in, which
+            calls the original.
     """
     init = package / "__init__.py"
     init.rename(package / "original.py")

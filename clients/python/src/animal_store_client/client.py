@@ -31,7 +31,7 @@ class TimeLimit(float):
 
 
 def share_time_limit(_: str, info: Any) -> None:
-    """Let the reads of a new connection share a TimeLimit; httpx2 would give it to each of them.
+    """Let all reads of a connection share one TimeLimit; httpx2 would start it anew for each.
 
     httpx2 calls this function, its "trace" extension, at each step of a request. One of the steps
     returns the connection.
@@ -102,7 +102,7 @@ class Client(Core[httpx2.Client]):
         animals it has yielded only in memory, so after a restart you get all of them again.
         """
         # An animal may appear up to 30 seconds after one with a higher id, on a page that was
-        # already read. So each pass starts where the new pages of the pass before it began.
+        # already read. So each pass starts at the first page that was new in the pass before.
         start = next_start = None
         known: set[int] = set()
         while True:
@@ -190,6 +190,6 @@ class Client(Core[httpx2.Client]):
         pid = os.getpid()
         if pid not in self._pools:
             reads, writes = (threading.Semaphore(self._max_in_flight) for _ in range(2))
-            # If several threads make a pool at once, all of them get the first one's.
+            # If several threads make a pool at once, all of them get the pool of the first.
             self._pools.setdefault(pid, Pool(self._http_client or self._open(), reads, writes))
         return self._pools[pid]

@@ -162,7 +162,7 @@ class Core(Generic[HttpClient]):
         is_direct = self._pets.host in _LOOPBACK or proxy_bypass(address)
         proxies, proxy = getproxies(), None
         if not is_direct and "xn--" in proxies.get("no", "").lower():
-            # httpx2 fails at such a name (`*xn--...`); if it's told the proxy, it doesn't look.
+            # httpx2 fails at such a name in NO_PROXY, but reads NO_PROXY only to find a proxy.
             proxy = proxies.get("https") or proxies.get("all")
         return self._http_class(
             verify=self._tls,
@@ -200,7 +200,7 @@ def _pets_url(base_url: str) -> httpx2.URL:
         raise ValueError(f'base URL "{base_url}": it must have the form https://HOST/v1')
     try:
         url = httpx2.URL(f"{base_url.rstrip('/')}/pets")
-        url.raw_host.decode().encode("idna")  # as the look-up of the host will
+        url.raw_host.decode().encode("idna")  # raises, like the look-up of a bad host
     except (httpx2.InvalidURL, ValueError) as error:
         raise ValueError(f'base URL "{base_url}": {error}') from error
     if url.scheme == "http" and url.host not in _LOOPBACK:
