@@ -26,7 +26,7 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.info)
-def test_example_prints_what_its_page_says_twice(
+def test_example_run_twice_prints_what_its_page_says(
     example: Token, tmp_path: Path, service: RunningService
 ) -> None:
     folder = tmp_path / "build/clients"

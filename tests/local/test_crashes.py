@@ -33,9 +33,7 @@ def create_until_killed(http: httpx2.Client, ids: dict[str, int], name: str) -> 
 
 
 @pytest.mark.slow
-def test_kill_neither_loses_nor_duplicates_animals(
-    tmp_path: Path,
-) -> None:
+def test_kill_neither_loses_nor_duplicates_animals(tmp_path: Path) -> None:
     created_ids: dict[str, int] = {}
     unanswered_names = [uuid.uuid4().hex for _ in range(CLIENTS)]
     for _ in range(KILLS):

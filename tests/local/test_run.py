@@ -34,9 +34,7 @@ def command(data: Path, *arguments: str, **variables: str) -> Result:
         return CliRunner().invoke(app, arguments, env=variables)
 
 
-def test_console_shows_requests_and_the_docs_url(
-    service: RunningService,
-) -> None:
+def test_console_shows_requests_and_the_docs_url(service: RunningService) -> None:
     service.http.get("/pets?limit=17", headers={"X-Forwarded-For": "192.0.2.1"})
 
     line = '"GET /v1/pets?limit=17 HTTP/1.1" 200'
@@ -106,7 +104,7 @@ def test_invoke_says_why_a_file_is_not_an_event(
     assert message.startswith(f"{file}{reason}")
 
 
-def test_users_aws_settings_direct_no_request_to_aws(tmp_path: Path) -> None:
+def test_aws_settings_of_the_user_lead_no_request_to_aws(tmp_path: Path) -> None:
     (tmp_path / ".aws").mkdir()
     config = "[default]\nignore_configured_endpoint_urls = true\n"
     (tmp_path / ".aws/config").write_text(config)
@@ -194,9 +192,7 @@ def test_data_folder_in_use_is_refused(service: RunningService) -> None:
     assert message.startswith(f"DATA={service.data} is in use by `make run` or")
 
 
-def test_new_data_folder_is_private(
-    tmp_path: Path,
-) -> None:
+def test_new_data_folder_is_private(tmp_path: Path) -> None:
     command(Path("~/x"), "run", HOME=str(tmp_path))
 
     folder = tmp_path / "x"
@@ -205,9 +201,7 @@ def test_new_data_folder_is_private(
         assert oct((folder / name).stat().st_mode) == "0o100600"
 
 
-def test_sam_local_without_an_engine_suggests_docker(
-    tmp_path: Path,
-) -> None:
+def test_sam_local_without_an_engine_suggests_docker(tmp_path: Path) -> None:
     message = str(command(tmp_path, "sam-local", PATH="/nonexistent").exception)
 
     assert "Start Docker" in message

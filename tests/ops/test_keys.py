@@ -73,9 +73,7 @@ def test_revoke_accepts_the_key_itself_or_its_id(
     assert (example.state, example.revokedBy) == ("revoked", ARN)
 
 
-def test_concurrent_revocation_is_not_overwritten(
-    keys: KeyTable,
-) -> None:
+def test_concurrent_revocation_is_not_overwritten(keys: KeyTable) -> None:
     revoked_by_carol = replace(BOBS_KEY, revoked=2, revokedBy="carol")
 
     def revoke_as_carol() -> str:

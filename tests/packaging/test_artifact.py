@@ -42,9 +42,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "unpacked"
 
 
-def test_artifact_has_commit_settings_template_and_code(
-    folder: Path,
-) -> None:
+def test_artifact_has_commit_settings_template_and_code(folder: Path) -> None:
     assert (folder / "COMMIT").read_text() == "a" * 40
     settings = (ROOT / "samconfig.toml").read_text()
     assert (folder / "samconfig.toml").read_text() == settings
@@ -56,9 +54,7 @@ def test_artifact_has_commit_settings_template_and_code(
 
 
 @pytest.mark.parametrize("stage", ["staging", "production"])
-def test_stage_settings_leave_the_architecture_alone(
-    stage: str,
-) -> None:
+def test_stage_settings_leave_the_architecture_alone(stage: str) -> None:
     assert "Architecture" not in parameters(stage)
 
 

@@ -178,9 +178,7 @@ ENDPOINTS = [
 ]
 
 
-def test_reduced_data_has_each_regions_endpoint(
-    tmp_path: Path,
-) -> None:
+def test_reduced_data_has_the_endpoint_of_each_region(tmp_path: Path) -> None:
     sdk_data_folder = Path(botocore.__file__).with_name("data")
     shutil.copytree(sdk_data_folder / "dynamodb", tmp_path / "dynamodb")
     for file in sdk_data_folder.glob("*.json"):
@@ -196,9 +194,7 @@ def test_reduced_data_has_each_regions_endpoint(
         assert client.meta.endpoint_url == f"https://{host}"
 
 
-def test_bundle_has_amazons_five_root_certificates(
-    tmp_path: Path,
-) -> None:
+def test_bundle_has_amazons_five_root_certificates(tmp_path: Path) -> None:
     bundle = Path(botocore.__file__).with_name("cacert.pem")
 
     layer.write_amazon_roots(bundle, tmp_path / "roots.pem")

@@ -110,9 +110,7 @@ def test_bootstrap_stack_is_created(stage: Stage) -> None:
 
 @plain_sam
 @pytest.mark.role("administrator")
-def test_plain_sam_deploy_fails_on_the_pipelines_stack(
-    stage: Stage,
-) -> None:
+def test_plain_sam_deploy_fails_on_the_pipelines_stack(stage: Stage) -> None:
     boundary = f"PermissionsBoundary={stage.account['PermissionsBoundaryArn']}"
     parameters = ("Stage=staging", "ApiGatewayLoggingRole=false", boundary)
     command = ("deploy", "--parameter-overrides", *parameters)
@@ -192,9 +190,7 @@ def test_repair_restores_an_animal_under_load(
 
 
 @pytest.mark.role("CheckRole")
-def test_stage_check_finds_only_the_unconfirmed_alarm_email(
-    stage: Stage,
-) -> None:
+def test_stage_check_finds_only_the_unconfirmed_alarm_email(stage: Stage) -> None:
     raises_one_problem = pytest.raises(StageError, match=r"^1 problems")
     with raises_one_problem if IS_ON_AWS else nullcontext():
         check_stage(stage)
@@ -217,9 +213,7 @@ def test_stage_check_finds_three_changes_made_by_hand(stage: Stage) -> None:
 
 
 @pytest.mark.role("administrator")
-def test_stack_is_protected_and_its_tables_outlive_its_removal(
-    stage: Stage,
-) -> None:
+def test_stack_is_protected_and_its_tables_outlive_its_removal(stage: Stage) -> None:
     with pytest.raises(ClientError, match=r"(?i)protect"):
         stage.client("cloudformation").delete_stack(StackName=stage.stack)
     remove_stack(stage.stack)

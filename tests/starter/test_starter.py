@@ -11,9 +11,7 @@ from tools.starter import create_starter, example_cursor, rename
 
 
 @pytest.mark.slow
-def test_starter_with_the_longest_name_passes_its_own_tests(
-    tmp_path: Path,
-) -> None:
+def test_starter_with_the_longest_name_passes_its_own_tests(tmp_path: Path) -> None:
     service = tmp_path / "service"
     run("make", "starter", "NAME=encyclopedia", f"DEST={service}", cwd=ROOT)
     identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")

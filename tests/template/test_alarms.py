@@ -39,7 +39,7 @@ for operation in openapi.OPERATIONS:
 
 
 @pytest.mark.parametrize("name", EXPECTED_ALARMS_AND_FILTERS)
-def test_alarm_or_filter_has_its_properties(name: str) -> None:
+def test_alarm_or_filter_has_the_listed_properties(name: str) -> None:
     assert name in RESOURCES, f"template.yaml lacks {name}: copy an operation's block"
     properties = dict(RESOURCES[name])
     for text in ("AlarmDescription", "AlarmRule", "FilterPattern"):
@@ -80,7 +80,7 @@ def matches(pattern: str, line: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("case", ACCESS_LOG["cases"])
-def test_access_log_line_is_counted_by_these_filters(case: str) -> None:
+def test_access_log_line_is_counted_by_the_listed_filters(case: str) -> None:
     expected, members = ACCESS_LOG["cases"][case]
     line = ACCESS_LOG["line"] | members
 

@@ -22,7 +22,9 @@ WEB_ACL = read_stage()["Resources"]["WebAcl"]["Properties"]
         ("Bearer {key},Bearer {key}", False),
     ],
 )
-def test_only_one_well_formed_key_passes(header: str, passes: bool) -> None:
+def test_request_passes_only_with_one_well_formed_key(
+    header: str, passes: bool
+) -> None:
     value = header.format(key=generate("live"))
     (rule,) = [rule for rule in WEB_ACL["Rules"] if rule["Action"] == {"Allow": {}}]
     match = rule["Statement"]["RegexMatchStatement"]

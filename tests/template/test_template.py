@@ -54,7 +54,7 @@ def test_plain_sam_deploy_sets_logging_role_before_api() -> None:
     assert "After: !If [HasApiGatewayLoggingRole, !Ref ApiGatewayAccount," in TEXT
 
 
-def test_functions_time_out_first_and_have_a_canary() -> None:
+def test_functions_time_out_before_the_api_and_have_a_canary() -> None:
     functions = PRODUCTION["Globals"]["Function"]
     assert functions["Timeout"] < 29
     assert functions["DeploymentPreference"] == {

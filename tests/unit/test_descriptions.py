@@ -34,7 +34,7 @@ def test_client_and_openapi_have_the_same_pet_statuses() -> None:
     assert list(get_args(PetStatus)) == openapi.SCHEMAS["PetStatus"]["enum"]
 
 
-def test_characters_that_alone_are_no_valid_name_are_documented() -> None:
+def test_characters_that_cannot_form_a_name_are_documented() -> None:
     codes = (*range(0xD800), 0xFEFF)
     refused = {code for code in codes if not re.fullmatch(NOT_BLANK, chr(code))}
 

@@ -201,9 +201,7 @@ def test_cancelled_transaction_is_sent_six_times(
         assert 0 < pause < longest
 
 
-def test_retry_that_finds_its_idempotency_record_is_no_replay(
-    store: FaultyStore,
-) -> None:
+def test_retry_that_finds_its_own_record_is_no_replay(store: FaultyStore) -> None:
     store.fail("TransactWriteItems", after_execution(cancelled("ThrottlingError")))
 
     response = create("order-17")
