@@ -8,7 +8,7 @@ import pytest
 from tools.git import git
 
 
-def test_variables_of_a_git_hook_and_personal_settings_are_ignored(
+def test_hook_variables_and_personal_settings_are_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
