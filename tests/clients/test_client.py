@@ -402,7 +402,7 @@ def test_deadline_starts_when_call_gets_slot(
 
 
 @pytest.mark.usefixtures("pauses")
-def test_with_options_shares_connections(connect: Any) -> None:
+def test_client_made_by_with_options_shares_connections(connect: Any) -> None:
     with serve([reply({}, 503), reply({}, 503), reply(REX)]) as server:
         client = connect(server.base_url, "key")
         derived_client = client.with_options(attempts=1)
@@ -466,7 +466,7 @@ def test_end_of_event_loop_closes_connections(service: RunningService) -> None:
     assert first_loop() is None
 
 
-def test_close_after_fork_keeps_parents_connections() -> None:
+def test_close_after_a_fork_keeps_connections_of_the_parent() -> None:
     with serve(reply(REX)) as server:
         client = store.Client(server.base_url, "key")
         create(client)
@@ -509,7 +509,7 @@ def test_proxy_is_only_for_remote_hosts_and_gets_no_key(
         ("SSLKEYLOGFILE", "/nonexistent/log"),
     ],
 )
-def test_error_names_the_unusable_environment_variable(
+def test_error_says_which_environment_variable_is_unusable(
     name: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", certifi.where())
@@ -545,7 +545,9 @@ def test_proxy_is_ignored_for_host_in_no_proxy(monkeypatch: pytest.MonkeyPatch) 
         ("http_client", httpx2.AsyncClient(), "http_client is a"),
     ],
 )
-def test_invalid_argument_is_named(argument: str, value: Any, message: str) -> None:
+def test_error_says_which_argument_is_invalid(
+    argument: str, value: Any, message: str
+) -> None:
     arguments = {"base_url": "https://x/v1", "api_key": "key", argument: value}
     with pytest.raises((ValueError, TypeError), match=message):
         store.Client(**arguments)

@@ -104,7 +104,7 @@ def test_invoke_says_why_a_file_is_not_an_event(
     assert message.startswith(f"{file}{reason}")
 
 
-def test_aws_settings_of_the_user_lead_no_request_to_aws(tmp_path: Path) -> None:
+def test_no_request_goes_to_aws_whatever_the_user_has_set(tmp_path: Path) -> None:
     (tmp_path / ".aws").mkdir()
     config = "[default]\nignore_configured_endpoint_urls = true\n"
     (tmp_path / ".aws/config").write_text(config)

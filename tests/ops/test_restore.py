@@ -134,7 +134,7 @@ def test_another_clients_animal_is_in_a_file_of_its_own(stage: Stage) -> None:
     put("AnimalsTable", COUNTER, ZOE_WITH_MIAS_ID)
 
     plan(stage, "copy")
-    (others,) = Path("copy").iterdir()  # the record waits
+    (others,) = Path("copy").iterdir()  # the record waits for its animal
     assert others.name == "others.jsonl"
 
     apply(stage, others)
@@ -254,7 +254,7 @@ def test_lines_that_cannot_be_applied_are_skipped_and_counted(
     ("created_by", "left"),
     [("", [COUNTER, MIA, STOLEN]), ("thief", [COUNTER, MIA, UNREADABLE])],
 )
-def test_animals_that_find_prints_are_removed(
+def test_animals_printed_by_find_are_removed(
     stage: Stage,
     capsys: pytest.CaptureFixture[str],
     created_by: str,

@@ -134,7 +134,7 @@ STACK = "--stack-name animal-store-production"
         ),
     ],
 )
-def test_state_of_a_stack_leads_to_the_next_step(
+def test_state_of_a_stack_is_reported_with_the_next_step(
     state: str, next_step: str, healthy: Account
 ) -> None:
     healthy.answers["DescribeStacks"] = {"Stacks": [{"StackStatus": state}]}

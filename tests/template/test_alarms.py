@@ -22,7 +22,7 @@ RESOURCES |= properties_by_name(STACK, "AWS::CloudWatch::CompositeAlarm")
 
 
 def read_expected_resources(operation: openapi.Operation) -> Any:
-    """Read alarms.yaml, with an operation's names in the place of BLOCK and the others."""
+    """Read alarms.yaml, with an operation's names in place of BLOCK, OPERATION and so on."""
     text = (FOLDER / "alarms.yaml").read_text()
     text = text.replace("BLOCK", operation.block).replace("OPERATION", operation.id)
     text = text.replace("METHOD", operation.method)

@@ -92,7 +92,7 @@ def test_sam_overwrites_its_uploads_in_both_stages() -> None:
         # test_roles.py reads only roles
         "AWS::IAM::Policy",
         "AWS::IAM::ManagedPolicy",
-        # drops lines, which are metrics too
+        # drops log lines, which also have the metrics
         "ApplicationLogLevel",
     ],
 )

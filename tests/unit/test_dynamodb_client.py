@@ -77,7 +77,7 @@ def test_call_is_made_only_if_it_can_end_in_time(
 
 
 def test_dynamodb_client_waits_1_s_to_connect_and_2_s_to_read() -> None:
-    # Only after the fixture has set the variables of the functions.
+    # Import it only now: the fixture has set the functions' variables.
     from animal_store import dynamodb
 
     config: Any = dynamodb.client.meta.config
