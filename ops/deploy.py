@@ -74,8 +74,8 @@ def rollback(
             f"{len(stored_artifacts)} stored artifacts have a commit that begins with {commit}; "
             f"to list all: animal-store rollback {stage.name}"
         )
-    # Somebody rolls back from a commit that may have passed its suite. So until this rollback has
-    # passed, no failed deployment may bring the commit back.
+    # `last-good` may name the very commit that this rollback shall replace. So empty it: until the
+    # rollback has passed the suite, no failed deployment may return to that commit.
     artifacts.write_last_good(stage, "")
     _release(stage, stored_artifacts[0][1])
 

@@ -259,7 +259,7 @@ def _change_items(stage: Stage, file: Path, kind: type[Line]) -> None:
 def _read_lines(
     texts: Iterable[bytes], kind: type[Line], tables: set[str]
 ) -> Iterator[Line]:
-    """Yield a file's lines; raise StageError, with the line's number, for any other text."""
+    """Yield the lines of a file; raise StageError, with its number, if one is not a `kind`."""
     for number, text in enumerate(texts, 1):
         try:
             line = kind.model_validate_json(text)

@@ -8,7 +8,7 @@ from tools.packaging.targets import PYTHON
 
 
 def require_python() -> None:
-    """Exit unless this interpreter has the version of Lambda's, which loads the bytecode."""
+    """Exit unless this is the version of Python that will load the bytecode on Lambda."""
     if not sys.version.startswith(PYTHON):
         raise SystemExit(
             f"The layer's bytecode must be compiled by CPython {PYTHON}. Install it, then: "
