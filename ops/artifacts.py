@@ -71,8 +71,8 @@ def unpack(stage: Stage, commit: str) -> Iterator[Path]:
 
 def list_stored(stage: Stage, prefix: str) -> list[tuple[datetime, str]]:
     """Return time and commit of each artifact whose commit begins with `prefix`, newest first."""
-    pages = stage.client("s3").get_paginator("list_objects_v2")
-    artifacts = pages.paginate(Bucket=stage.bucket, Prefix=f"artifacts/{prefix}")
+    paginator = stage.client("s3").get_paginator("list_objects_v2")
+    artifacts = paginator.paginate(Bucket=stage.bucket, Prefix=f"artifacts/{prefix}")
     times_and_commits = [
         (artifact["LastModified"], Path(artifact["Key"]).stem)
         for artifact in artifacts.search("Contents || `[]`")

@@ -131,11 +131,11 @@ def test_pet_keeps_unknown_status_and_members() -> None:
 
 
 def test_failed_list_resumes_at_cursor_of_error(connect: Any) -> None:
-    link = {
+    headers = {
         "Link": '<http://elsewhere.example?cursor=2>; rel="next"',
         "Set-Cookie": "a=1",
     }
-    with serve([reply([], 200, link), reply({}, 404), page(3, 4)]) as server:
+    with serve([reply([], 200, headers), reply({}, 404), page(3, 4)]) as server:
         # There is one slot: the second call can use it only after the failed call returns it.
         client = connect(server.base_url, "key", max_in_flight=1, max_wait_s=5)
         with pytest.raises(store.NotFoundError) as failure:

@@ -27,7 +27,7 @@ DIFFERENCES = yaml.safe_load(SCRIPT.with_name("emulator.yaml").read_text())
 REMOVED_TYPES = tuple(DIFFERENCES["Left out, because it cannot be on the emulator"])
 ALLOWED_ACTIONS = DIFFERENCES["Allowed, although the emulator refuses it"]
 PORT = os.environ["GATEWAY_PORT"]
-GATEWAY = "/_aws/execute-api/"
+GATEWAY_PATH = "/_aws/execute-api/"
 
 
 def replaces(module, name):
@@ -45,7 +45,7 @@ def build_event(build, *arguments, **options):
     event = build(*arguments, **options)
     context, headers = event["requestContext"], event["multiValueHeaders"]
     context["domainName"] = "127.0.0.1"
-    context["path"] = f"{GATEWAY}{context['apiId']}{context['path']}"
+    context["path"] = f"{GATEWAY_PATH}{context['apiId']}{context['path']}"
     headers["X-Forwarded-Proto"] = ["http"]
     headers["X-Forwarded-Port"] = [PORT]
     return event
@@ -76,7 +76,7 @@ def adapt_template(expand, *arguments):
         if resource["Type"].startswith(REMOVED_TYPES):
             del resources[name]
     if "Api" in resources:
-        url = f"http://127.0.0.1:{PORT}{GATEWAY}${{Api}}/${{Stage}}/v1"
+        url = f"http://127.0.0.1:{PORT}{GATEWAY_PATH}${{Api}}/${{Stage}}/v1"
         template["Outputs"]["BaseUrl"]["Value"] = {"Fn::Sub": url}
     return template
 

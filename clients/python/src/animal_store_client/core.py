@@ -58,7 +58,7 @@ class Limits(TypedDict, total=False):
 class Core(Generic[HttpClient]):
     """The base class of `Client` and `AsyncClient`."""
 
-    _has_answered = False
+    _service_has_answered = False
     _http_class: type[HttpClient]
     _pools: dict[Any, Any]
 
@@ -278,12 +278,14 @@ class Call(Generic[T]):
         except (httpx2.RequestError, TimeoutError) as error:
             reason = str(error) or "it took too long"
             failure = errors.NoResponseError(f"{self.method} {self.url} got no response: {reason}")
-            failure.is_temporary = self.client._has_answered or not _WRONG_ADDRESS.match(reason)
+            failure.is_temporary = self.client._service_has_answered or not _WRONG_ADDRESS.match(
+                reason
+            )
             raise failure from error
 
     def read_result(self, response: httpx2.Response, content: bytes) -> T:
         """Return the result in a response, or raise the error that the response reports."""
-        self.client._has_answered = True
+        self.client._service_has_answered = True
         if not response.is_success:
             raise errors.ApiError.from_response(response, content)
         try:
