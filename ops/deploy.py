@@ -158,7 +158,7 @@ def _release(stage: Stage, commit: str, *, canary: bool = False) -> None:
         artifacts.write_last_good(stage, commit)
     finally:
         # Report after an interruption, too. GitHub interrupts a job that is cancelled, and kills it
-        # seven seconds later: time enough for this.
+        # seven seconds later: time enough for a report.
         report(stage, what_runs)
 
 

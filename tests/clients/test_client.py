@@ -415,7 +415,8 @@ def test_client_made_by_with_options_shares_connections(connect: Any) -> None:
         create(derived_client)
 
 
-def test_own_http_client_stays_open_but_its_defaults_are_unused(connect: Any) -> None:
+def test_http_client_of_the_caller_stays_open(connect: Any) -> None:
+    """Its authentication, parameters and redirects are not used."""
     redirect = httpx2.Response(302, headers={"Location": "/v1/elsewhere"})
     network = Mock(return_value=redirect)
     http_class = httpx2.Client if connect is store.Client else httpx2.AsyncClient

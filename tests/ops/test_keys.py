@@ -108,9 +108,10 @@ issued by None
 """
 
 
-def test_list_escapes_labels_and_omits_expired_keys_of_the_suite(
+def test_list_escapes_labels_and_omits_some_expired_keys(
     keys: KeyTable, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """An expired key of the contract suite is left out."""
     keys.put(replace(BOBS_KEY, label="\x1b[2J\u202e", expires=2, issuedBy="\x07"))
     keys.put(KeyRecord("00" + "a" * 62, "check", created=1, expires=2))
     keys.put(KeyRecord("00" + "b" * 62, "check", created=3, revoked=4, revokedBy="me"))

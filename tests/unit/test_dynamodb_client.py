@@ -111,7 +111,7 @@ def test_unreadable_animal_is_named_in_the_log(store: FaultyStore) -> None:
     assert "cannot read: [{'N': '3'}]" in failure["exception"]
 
 
-def test_garbage_collector_is_on_after_the_start() -> None:
+def test_garbage_collector_is_on_after_the_import() -> None:
     assert gc.isenabled()
 
 
@@ -201,7 +201,7 @@ def test_cancelled_transaction_is_sent_six_times(
         assert 0 < pause < longest
 
 
-def test_retry_that_finds_its_own_record_is_no_replay(store: FaultyStore) -> None:
+def test_lost_response_to_a_transaction_causes_no_replay(store: FaultyStore) -> None:
     store.fail("TransactWriteItems", after_execution(cancelled("ThrottlingError")))
 
     response = create("order-17")

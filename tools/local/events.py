@@ -42,7 +42,7 @@ def add_pets(service: LocalService) -> None:
 
 
 def events_folder() -> DataFolder:
-    """Return the folder of the store for `invoke`, which leaves the data of `make run` alone."""
+    """Return the folder of the store of `invoke`, so that the data of `make run` stays as it is."""
     return DataFolder(DataFolder().path / "events")
 
 

@@ -60,7 +60,7 @@ _TRANSIENT_CODES = _CLOCK_CODES | frozenset(
 )
 _SUCCESS = range(200, 300)
 _SERVER_ERROR = 500
-_OPERATIONS_OF_READ = ("GetItem", "Query", "UpdateItem")
+_OPERATIONS_PARSED_BY_READ = ("GetItem", "Query", "UpdateItem")
 
 
 class StoreUnavailable(Exception):
@@ -107,7 +107,7 @@ def new_client() -> DynamoDBClient:
     # After each attempt, the SDK asks the handlers of `needs-retry` in turn, and obeys the first
     # handler that does not return None. So register `_decide_on_retry` first.
     client.meta.events.register_first("needs-retry.dynamodb", _decide_on_retry)
-    for operation in _OPERATIONS_OF_READ:
+    for operation in _OPERATIONS_PARSED_BY_READ:
         client.meta.events.register(f"before-parse.dynamodb.{operation}", _keep_raw)
     return cast("DynamoDBClient", client)
 
