@@ -103,8 +103,8 @@ def _access_log(stage: Stage) -> Iterator[str]:
 def _failures(stage: Stage) -> Iterator[str]:
     """Yield each operation that misses the objective for failed requests; print the others.
 
-    Requests count as in the alarms, which leave out 400, 401 and 429. This check finds failures
-    that no alarm reports, because alarms go off only if more than 0.6 % of the requests fail.
+    Requests count as in the alarms, which leave out clients' mistakes, such as 400. This check
+    finds failures that no alarm reports: an alarm goes off only if more than 0.6 % of them fail.
     """
     cloudwatch = stage.client("cloudwatch")
     metrics = cloudwatch.list_metrics(Namespace="AnimalStore", MetricName="Failed")
