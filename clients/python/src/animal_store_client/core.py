@@ -58,7 +58,7 @@ class Limits(TypedDict, total=False):
 class Core(Generic[HttpClient]):
     """The base class of `Client` and `AsyncClient`."""
 
-    _service_has_answered = False
+    _server_answered = False
     _http_class: type[HttpClient]
     _pools: dict[Any, Any]
 
@@ -162,7 +162,8 @@ class Core(Generic[HttpClient]):
         is_direct = self._pets.host in _LOOPBACK or proxy_bypass(address)
         proxies, proxy = getproxies(), None
         if not is_direct and "xn--" in proxies.get("no", "").lower():
-            # httpx2 fails at such a name in NO_PROXY, but reads NO_PROXY only to find a proxy.
+            # httpx2 fails at a name with `xn--` in NO_PROXY, which it doesn't read if it's given
+            # a proxy.
             proxy = proxies.get("https") or proxies.get("all")
         return self._http_class(
             verify=self._tls,
@@ -200,7 +201,7 @@ def _pets_url(base_url: str) -> httpx2.URL:
         raise ValueError(f'base URL "{base_url}": it must have the form https://HOST/v1')
     try:
         url = httpx2.URL(f"{base_url.rstrip('/')}/pets")
-        url.raw_host.decode().encode("idna")  # raises, like the look-up of a bad host
+        url.raw_host.decode().encode("idna")  # fails where the look-up would
     except (httpx2.InvalidURL, ValueError) as error:
         raise ValueError(f'base URL "{base_url}": {error}') from error
     if url.scheme == "http" and url.host not in _LOOPBACK:
@@ -278,14 +279,12 @@ class Call(Generic[T]):
         except (httpx2.RequestError, TimeoutError) as error:
             reason = str(error) or "it took too long"
             failure = errors.NoResponseError(f"{self.method} {self.url} got no response: {reason}")
-            failure.is_temporary = self.client._service_has_answered or not _WRONG_ADDRESS.match(
-                reason
-            )
+            failure.is_temporary = self.client._server_answered or not _WRONG_ADDRESS.match(reason)
             raise failure from error
 
     def read_result(self, response: httpx2.Response, content: bytes) -> T:
         """Return the result in a response, or raise the error that the response reports."""
-        self.client._service_has_answered = True
+        self.client._server_answered = True
         if not response.is_success:
             raise errors.ApiError.from_response(response, content)
         try:
