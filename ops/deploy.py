@@ -74,8 +74,8 @@ def rollback(
             f"{len(stored_artifacts)} stored artifacts have a commit that begins with {commit}; "
             f"to list all: animal-store rollback {stage.name}"
         )
-    # `last-good` may name the very commit that this rollback shall replace. So empty it: until the
-    # rollback has passed the suite, no failed deployment may return to that commit.
+    # `last-good` may name the commit that somebody is rolling back from. Empty it, so that no
+    # failed deployment returns to that commit before this rollback has passed the suite.
     artifacts.write_last_good(stage, "")
     _release(stage, stored_artifacts[0][1])
 

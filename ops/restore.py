@@ -73,14 +73,14 @@ Item = dict[str, Value]
 
 
 class Line(BaseModel, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64"):
-    """A line of a list: the name of a table, and an item as it was in that table."""
+    """A line for `apply` or `remove`: a table's name, and an item as it was in that table."""
 
     table: str
     current: Item
 
 
 class Restoration(Line):
-    """A line of a plan, with the same item as it is in the copy."""
+    """A line of a plan. It also has the item as it is in the copy."""
 
     copied: Item
 

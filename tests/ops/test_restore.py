@@ -170,7 +170,7 @@ def test_key_revoked_or_changed_after_the_plan_is_left_alone(deployed: Account) 
         (RAISED + 1, RAISED + 1),
     ],
 )
-def test_counter_rises_to_dynamodbs_time_and_is_never_lowered(
+def test_counter_is_raised_to_the_time_but_never_lowered(
     stage: Stage, value: Any, expected: int
 ) -> None:
     put("AnimalsTable", COUNTER | {"value": value})

@@ -110,7 +110,7 @@ def test_bootstrap_stack_is_created(stage: Stage) -> None:
 
 @plain_sam
 @pytest.mark.role("administrator")
-def test_plain_sam_deploy_fails_on_the_pipelines_stack(stage: Stage) -> None:
+def test_plain_sam_deploy_fails_on_the_stack_of_the_pipeline(stage: Stage) -> None:
     boundary = f"PermissionsBoundary={stage.account['PermissionsBoundaryArn']}"
     parameters = ("Stage=staging", "ApiGatewayLoggingRole=false", boundary)
     command = ("deploy", "--parameter-overrides", *parameters)

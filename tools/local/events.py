@@ -42,7 +42,7 @@ def add_pets(service: LocalService) -> None:
 
 
 def events_folder() -> DataFolder:
-    """Return the folder of the store of `invoke`, so that the data of `make run` stays as it is."""
+    """Return the folder in which `invoke` keeps its own store, apart from that of `make run`."""
     return DataFolder(DataFolder().path / "events")
 
 

@@ -31,7 +31,7 @@ INSTALL_OPTIONS = (
 """Options for `uv sync`: leave out the libraries that do not ship."""
 
 # Modules that every cold start imports, but no function uses, do not ship. What is seldom used is
-# imported at its first use. docs/decisions.md has a table of what each part saves (Code and speed).
+# imported at its first use. The section Code and speed of docs/decisions.md says what this saves.
 
 STUBS = {
     "pydantic_core/__init__.py": (
