@@ -68,7 +68,10 @@ def list_(*, stage: StageOption = None) -> None:
     with _table(stage) as keys:
         print("Id            Created           Expires           State    Label")
         for key in keys.all():
-            if key.hash.startswith(api_key.CHECK_HASH) and key.state == "expired":
+            if (
+                key.hash.startswith(api_key.CHECK_HASH_PREFIX)
+                and key.state == "expired"
+            ):
                 continue
             times = f"{_time(key.created)}  {_time(key.expires):16}"
             # Somebody may have written control characters into a record: `!a` escapes them.

@@ -93,7 +93,7 @@ class Removal(Line):
 
 @app.command()
 def counter(stage: StageName) -> None:
-    """Raise the id counter above each id that can have been assigned; never lower a sound one."""
+    """Raise the id counter above every id that may have been assigned, unless it is above."""
     table, client = stage.outputs()["AnimalsTableName"], stage.client("dynamodb")
     # Take the time from DynamoDB: this computer's clock may be wrong.
     headers = client.describe_table(TableName=table)["ResponseMetadata"]["HTTPHeaders"]
@@ -164,7 +164,7 @@ def apply(stage: StageName, file: Path) -> None:
 
 @app.command()
 def find(stage: StageName, created_by: str = "") -> None:
-    """List the animals that the service cannot read; with --created-by, those that a key added.
+    """List the animals that the service cannot read, or, with --created-by, all that one key added.
 
     CREATED_BY is the id of the key. Each animal gets a line; `remove` takes a file of such lines.
     """

@@ -67,12 +67,12 @@ def _keys(stage: Stage) -> Iterator[str]:
     for key in stage.keys().all():
         if key.state != "active":
             continue
-        is_check = key.hash.startswith(api_key.CHECK_HASH)
+        is_check = key.hash.startswith(api_key.CHECK_HASH_PREFIX)
         # Whoever wrote a record to the table chose its label, which could control a terminal.
         name = f"key {key.id} ({key.label!a})"
         if key.expires is None:
             yield f"{name} never expires"
-        elif is_check and key.expires > now + api_key.CHECK_SECONDS:
+        elif is_check and key.expires > now + api_key.CHECK_KEY_SECONDS:
             yield f"{name} of the contract suite expires on {time.ctime(key.expires)}"
         elif not is_check and key.expires < now + _MONTH_S:
             yield f"{name} expires on {time.ctime(key.expires)}"
@@ -103,8 +103,8 @@ def _access_log(stage: Stage) -> Iterator[str]:
 def _failures(stage: Stage) -> Iterator[str]:
     """Yield each operation that misses the objective for failed requests; print the others.
 
-    Requests count as in the alarms, which leave out clients' mistakes, such as 400. This check
-    finds failures that no alarm reports: an alarm goes off only if more than 0.6 % of them fail.
+    As in the alarms, clients' mistakes, such as a 400, are no failures. This check finds what no
+    alarm reports, because an alarm goes off only if more than 0.6 % of the requests fail.
     """
     cloudwatch = stage.client("cloudwatch")
     metrics = cloudwatch.list_metrics(Namespace="AnimalStore", MetricName="Failed")

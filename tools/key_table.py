@@ -99,14 +99,14 @@ class KeyTable:
             environment: The second word of the key, as in `animal_test_...`.
             expires: When the key expires, in seconds since 1970.
             is_check: Whether the key is for the contract suite. The hash of such a key begins with
-                `api_key.CHECK_HASH`.
+                `api_key.CHECK_HASH_PREFIX`.
         """
         if not re.fullmatch(r"[!-~]([ -~]{0,62}[!-~])?", label):
             raise CommandError(
                 "--label: 1 to 64 printable ASCII characters, no space at either end."
             )
         key = generate(environment)
-        while api_key.digest(key).startswith(api_key.CHECK_HASH) != is_check:
+        while api_key.digest(key).startswith(api_key.CHECK_HASH_PREFIX) != is_check:
             key = generate(environment)
         record = KeyRecord(
             api_key.digest(key),
@@ -122,7 +122,9 @@ class KeyTable:
         """Revoke a key for good, given the key or its id; return the record as it was before."""
         if api_key.is_well_formed(identifier):
             identifier = api_key.digest(identifier)
-        records = [key for key in self.all() if identifier in {key.id, key.hash}]
+        records = [
+            record for record in self.all() if identifier in {record.id, record.hash}
+        ]
         if len(records) != 1:
             raise CommandError(
                 f"{len(records)} keys match: give the key, or its id from `list`."

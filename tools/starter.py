@@ -63,7 +63,7 @@ def _write(tree: Path, name: str) -> None:
         text = target.read_text("utf-8")
         if file.endswith(".py") and clash.search(text):
             sys.exit(f"{name}: the code uses this name in {file}.")
-        # A name of up to twelve letters may make lines longer than this project's limit.
+        # A long name makes some lines longer than this project's limit.
         text = text.replace("max-line-length = 100", "max-line-length = 160")
         text = text.replace(example_cursor("pet"), example_cursor(name))
         target.write_text(rename(text, name), "utf-8")

@@ -220,9 +220,7 @@ def test_error_has_all_fields_and_escapes_its_text() -> None:
         ("[]", "/v1/pets?limit=100&cursor=2", "is no new page: "),  # this page
     ],
 )
-def test_response_that_is_no_page_is_refused(
-    content: str, url: str, message: str
-) -> None:
+def test_invalid_page_is_refused(content: str, url: str, message: str) -> None:
     link = {"Link": f'<{url}>; rel="next"'} if url else {}
     network = Mock(return_value=httpx2.Response(200, text=content, headers=link))
     with pytest.raises(store.InvalidResponseError, match=message):
@@ -286,7 +284,9 @@ BROKEN_GZIP = httpx2.DecodingError("incorrect header check")
         [KeyboardInterrupt],
     ],
 )
-def test_connection_is_retried_unless_address_is_wrong(responses: list[Any]) -> None:
+def test_failed_request_is_retried_unless_address_is_wrong(
+    responses: list[Any],
+) -> None:
     network = Mock(side_effect=responses)
     with pytest.raises((store.NoResponseError, KeyboardInterrupt)):
         create(client_without_network(network, attempts=3))

@@ -67,7 +67,9 @@ def test_repeated_header_gets_401(client: Client, api_key: str) -> None:
     assert_error(client.get("/pets", headers=headers), 401)
 
 
-def test_key_outside_authorization_gets_401(client: Client, api_key: str) -> None:
+def test_key_outside_authorization_header_gets_401(
+    client: Client, api_key: str
+) -> None:
     """A key in the query would get into logs."""
     path = f"/pets?access_token={api_key}&api_key={api_key}&Authorization={api_key}"
     headers = {

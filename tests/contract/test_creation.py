@@ -74,6 +74,6 @@ def test_unknown_members_are_ignored(client: Client) -> None:
     assert client.get(f"/pets/{pet['id']}").json() == pet
 
 
-def test_query_parameter_gets_400(client: Client) -> None:
+def test_creation_with_a_query_parameter_gets_400(client: Client) -> None:
     response = client.post("/pets?dryRun=1", json=new_pet())
     assert_error(response, 400, naming="dryRun")

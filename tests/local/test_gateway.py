@@ -76,7 +76,7 @@ def test_function_gets_the_event_of_a_rest_api(gateway: Gateway) -> None:
         (SystemExit, "\nSystemExit\n"),
     ],
 )
-def test_failing_function_is_logged_and_gets_503(
+def test_failing_function_is_logged_and_leads_to_503(
     gateway: Gateway,
     capsys: pytest.CaptureFixture[str],
     error: Any,

@@ -69,7 +69,7 @@ def test_recipe_gets_only_the_allowed_variables(tmp_path: Path) -> None:
     assert names & variables.keys() == PASSED_ON
 
 
-def test_recipe_ignores_the_callers_bash_settings(tmp_path: Path) -> None:
+def test_recipe_ignores_bash_settings_of_the_caller(tmp_path: Path) -> None:
     (tmp_path / "more.sh").write_text("echo of a file\n")
     settings = {
         "BASH_ENV": f"{tmp_path}/more.sh",

@@ -160,7 +160,7 @@ def test_interrupted_deployment_prints_what_the_stage_runs(
         Mock(side_effect=StageError("someone has changed the stack")),
     ],
 )
-def test_last_good_is_kept_if_aliases_change_after_the_suite(
+def test_commit_is_not_last_good_if_aliases_change_meanwhile(
     aliases: Mock,
     deployed: Account,
     monkeypatch: pytest.MonkeyPatch,
@@ -230,7 +230,7 @@ def test_damaged_artifact_is_not_stored(
     assert account.runs() == ("zebra", "zebra")
 
 
-def test_second_artifact_of_a_commit_is_refused(deployed: Account) -> None:
+def test_different_artifact_of_a_stored_commit_is_refused(deployed: Account) -> None:
     artifact = pack("zebra")
     artifact.write_bytes(b"others" + artifact.read_bytes())
     with pytest.raises(StageError, match="zip is stored only once"):

@@ -88,7 +88,7 @@ def test_concurrent_revocation_is_not_overwritten(keys: KeyTable) -> None:
 @pytest.mark.parametrize(
     ("identifier", "count"), [("a" * 11, 0), ("b" * 12, 0), ("a" * 12, 2)]
 )
-def test_revoking_no_key_or_two_is_refused(
+def test_revoke_is_refused_unless_exactly_one_key_matches(
     identifier: str, count: int, keys: KeyTable
 ) -> None:
     keys.put(BOBS_KEY)

@@ -130,7 +130,7 @@ def test_changed_animal_is_restored(stage: Stage) -> None:
     assert len(put_item.call_args.kwargs["ConditionExpression"]) <= 4096
 
 
-def test_another_clients_animal_is_in_a_file_of_its_own(stage: Stage) -> None:
+def test_animal_of_another_client_is_listed_in_others_jsonl(stage: Stage) -> None:
     put("AnimalsTable", COUNTER, ZOE_WITH_MIAS_ID)
 
     plan(stage, "copy")

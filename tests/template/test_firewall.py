@@ -59,7 +59,7 @@ def test_blocked_request_gets_the_documented_error(
     openapi.check(openapi.find("POST", "/pets"), status, headers, body["Content"])
 
 
-def test_rate_limits_apply_before_a_key_is_allowed() -> None:
+def test_rate_limits_come_before_the_rule_that_allows_keys() -> None:
     per_address, per_key, _ = WEB_ACL["Rules"]
     assert [rule["Priority"] for rule in WEB_ACL["Rules"]] == [0, 1, 2]
     # However often the scheme's case and spaces change, it is one key.

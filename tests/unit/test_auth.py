@@ -53,7 +53,7 @@ def test_cached_key_is_refused_once_it_expires(clock: Clock) -> None:
 @pytest.mark.parametrize(
     ("lifetime_s", "expected"), [(7200, True), (7201, False), (None, False)]
 )
-def test_contract_suite_key_valid_over_two_hours_is_refused(
+def test_contract_suite_key_is_refused_if_valid_too_long(
     lifetime_s: int | None, expected: bool, clock: Clock
 ) -> None:
     keys = handlers.service().keys()

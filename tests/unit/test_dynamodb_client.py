@@ -111,7 +111,7 @@ def test_unreadable_animal_is_named_in_the_log(store: FaultyStore) -> None:
     assert "cannot read: [{'N': '3'}]" in failure["exception"]
 
 
-def test_garbage_collector_is_on_after_the_import() -> None:
+def test_garbage_collector_is_on_after_importing_the_layer() -> None:
     assert gc.isenabled()
 
 

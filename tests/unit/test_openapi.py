@@ -27,7 +27,7 @@ def test_get_pet_is_marked_as_deprecated() -> None:
     assert openapi.DOCUMENT["paths"]["/pets/{petId}"]["get"]["deprecated"]
 
 
-def test_ids_have_64_bits_and_an_animals_id_is_positive() -> None:
+def test_ids_have_64_bits_and_ids_of_animals_are_positive() -> None:
     added, new_pet = [part["properties"] for part in openapi.SCHEMAS["Pet"]["allOf"]]
     assert added["id"]["format"] == new_pet["categoryId"]["format"] == "int64"
     assert added["id"]["minimum"] == 1

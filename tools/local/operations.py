@@ -5,9 +5,9 @@ The hash key of a table must be a string. If a table has a range key, this range
 
 Differences from DynamoDB, besides what is not supported:
 - An item whose index key is empty or NULL is stored, not refused.
-- An expression may contain a reserved word. Amazon's DynamoDB Local refuses it, and the contract
-  suite runs there, too.
-- A transaction may name an item twice. A known ClientRequestToken does not make it succeed again.
+- An expression may contain a reserved word. The contract suite notices one when it runs against
+  Amazon's DynamoDB Local, which refuses them.
+- A transaction may contain an item twice. With the same ClientRequestToken, it is executed again.
 """
 
 import json

@@ -45,7 +45,7 @@ def _create(path: Path) -> None:
 
 
 def _connect(path: Path) -> tuple[threading.Lock, sqlite3.Connection]:
-    """Connect to a database; return the connection and the lock that a thread needs to use it."""
+    """Connect to a database; return the connection and, before it, the lock that guards it."""
     connection = sqlite3.connect(
         path, timeout=10, isolation_level=None, check_same_thread=False
     )

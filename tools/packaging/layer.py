@@ -154,7 +154,8 @@ def copy_sources(package: Path, output: Path) -> None:
 
 def build(output: Path, *architectures: str) -> None:
     """Empty a folder and build the layer in it; on Lambda, the folder becomes `/opt`."""
-    # The installed `animal_store` may be that of another checkout, such as the original of a copy.
+    # Import this checkout's `animal_store`: the installed one may come from another checkout, such
+    # as the one that this is a copy of.
     sys.path.insert(0, str(ROOT / "layers/common"))
     from animal_store.models import compile_core_schemas
 

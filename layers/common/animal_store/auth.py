@@ -34,7 +34,7 @@ class Unauthorized(Exception):
 
 
 _Cache = dict[str, "tuple[float, ApiKey | None]"]
-"""Maps a key's hash to when the key was looked up, and its record (None if unknown)."""
+"""Maps a key's hash to the time of its look-up and the key's record (None if unknown)."""
 
 # Two caches, so that a flood of unknown keys can't push out the known ones.
 _known_keys: _Cache = {}
@@ -49,7 +49,7 @@ def authenticate(authorization: list[str]) -> Caller:
 
     Raises:
         Unauthorized: The request has no API key or several, or its key is malformed, unknown,
-            expired or revoked, or is a key for the contract suite that lives too long.
+            expired or revoked, or a key for the contract suite is valid for too long.
         StoreUnavailable: The key store does not answer.
     """
     match = _BEARER.fullmatch(authorization[0]) if len(authorization) == 1 else None
@@ -70,13 +70,13 @@ def _is_valid(record: ApiKey, key_hash: str) -> bool:
     seconds_left = record["expires"]["N"] - time.time() if "expires" in record else inf
     # Whoever runs the contract suite may write the records of its keys, so don't trust a record
     # that would make such a key valid for long.
-    longest = api_key.CHECK_SECONDS if key_hash.startswith(api_key.CHECK_HASH) else inf
+    longest = api_key.CHECK_KEY_SECONDS if key_hash.startswith(api_key.CHECK_HASH_PREFIX) else inf
     return 0 < seconds_left <= longest
 
 
 def _look_up(key_hash: str) -> ApiKey | None:
     """Return a key's record from the caches or the store; None for an unknown key."""
-    # The 60 seconds begin before the record is read, so that a slow read doesn't make them longer.
+    # An entry's 60 seconds begin before the record is read: a slow read doesn't make them longer.
     #
     # Use the wall clock: the monotonic one may stop while Lambda freezes the environment, and a
     # revoked key would then be accepted for longer.
@@ -89,7 +89,7 @@ def _look_up(key_hash: str) -> ApiKey | None:
     cache = _unknown_keys if record is None else _known_keys
     cache.pop(key_hash, None)
     while len(cache) >= _CACHE_ENTRIES:
-        # In the local gateway, another thread may already have removed the oldest entry.
+        # With `make run`, another thread may already have removed the oldest entry.
         cache.pop(next(iter(cache)), None)
     cache[key_hash] = now, record
     return record

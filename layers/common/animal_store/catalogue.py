@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _IDEMPOTENCY_SECONDS = 24 * 60 * 60
 _TRANSACTION_ATTEMPTS = 6
-_FIRST_PAUSE_SECONDS = 0.05  # the longest first pause; the maximum then doubles each time
+_FIRST_PAUSE_SECONDS = 0.05  # the first pause is at most this long; the limit then doubles
 _CONDITION_FAILED = "ConditionalCheckFailed"
 # A transaction that was cancelled for one of these reasons may succeed when it is repeated
 # (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html).
@@ -143,7 +143,7 @@ class Catalogue(Generic[NewResource, Resource]):
 
         Args:
             new: The resource, as the client sent it.
-            caller: Who adds the resource. The id of the caller's key is stored with it.
+            caller: Who adds the resource. The id of the caller's key is stored in its item.
             idempotency_key: The request's Idempotency-Key; None if the client sent none. A second
                 creation by the same caller with the same key adds nothing.
 
@@ -165,8 +165,8 @@ class Catalogue(Generic[NewResource, Resource]):
             scope = f"{caller.key_hash}#{self.partition}#{idempotency_key}"
             record_key = hashlib.sha256(scope.encode()).hexdigest()
             created_id = _put_with_record(item, new, record_key)
-        # If an earlier request with this Idempotency-Key added the resource, it had the same body
-        # as this one, so only the id has to come from its record.
+        # If an earlier request with this Idempotency-Key added the resource, its body was the same
+        # as this one's. So only the id has to come from the record.
         return cast("Resource", {"id": created_id, **new}), created_id != new_id
 
     def _next_id(self) -> int:
@@ -259,8 +259,8 @@ def _put_with_record(item: Item, new: Mapping[str, object], record_key: str) -> 
     record = cancellation_reasons[0]["Item"]
     if record["fingerprint"]["S"] != fingerprint:
         raise IdempotencyKeyReused
-    # The record may be our own: if an attempt of `_write` succeeded but its response was lost, the
-    # next one finds the record. To DynamoDB, each attempt is a new transaction.
+    # The record may be our own: if an attempt of `_write` succeeded, but its response was lost and
+    # the SDK's retry was cancelled, the next attempt, a new transaction, finds the record.
     return int(record["createdId"]["N"])
 
 
@@ -303,5 +303,5 @@ def _write(transaction: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _id_taken_error(item: Item) -> RuntimeError:
-    """Return the error for an id that is already taken. An operator must then raise the counter."""
+    """Return the error for an id that is taken. An operator must then correct the counter."""
     return RuntimeError(f"the counter gave id {item['id']['N']}, which is taken")

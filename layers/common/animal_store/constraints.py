@@ -11,7 +11,7 @@ PetStatus = Literal["available", "pending", "sold"]
 PET_STATUSES: tuple[PetStatus, ...] = get_args(PetStatus)
 
 # Matches a text with at least one character that is not white space. Here, white space is whatever
-# Unicode, ECMAScript or Python calls so. The pattern lists these characters, because regular
+# Unicode, ECMAScript or Python counts as such. The pattern lists these characters, because regular
 # expression engines differ in what `\s` matches. The pattern in openapi.yaml is less strict.
 NOT_BLANK = (
     r"^[\s\S]*[^"

@@ -1,7 +1,7 @@
 """Calls DynamoDB, with one SDK client per execution environment.
 
-An attempt is made only if it can end before Lambda ends the invocation. A response that is cut off
-or does not match its checksum is a failure.
+A call or retry is made only if it can end before Lambda ends the invocation. A response that is cut
+off or does not match its checksum is a failure.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _OWN_PAUSE_SECONDS = 0.1
 # A signature contains the time, and the clock may be wrong for a moment when Lambda thaws an
 # execution environment.
 _CLOCK_CODES = frozenset({"InvalidSignatureException", "RequestTimeTooSkewed"})
-# The last code usually means wrong credentials, but AWS says to try again:
+# UnrecognizedClientException usually means wrong credentials, but AWS says to try again:
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html
 _SIGN_AGAIN_CODES = _CLOCK_CODES | {"UnrecognizedClientException"}
 _TRANSIENT_CODES = _CLOCK_CODES | frozenset(
@@ -99,8 +99,8 @@ def new_client() -> DynamoDBClient:
             # saves 1.0 million instructions of a call.
             user_agent=f"{session.user_agent()} app/animal-store",
             # Don't validate the requests to DynamoDB: the tests do. This saves 0.3 million
-            # instructions of a call. An invalid request is a bug: the client gets 500 because of
-            # DynamoDB's error; the SDK's error would lead to 503.
+            # instructions of a call. An invalid request is a bug, so the client should get 500:
+            # DynamoDB's error leads to it, but the SDK's would lead to 503.
             parameter_validation=False,
         ),
     )
@@ -123,11 +123,11 @@ def _decide_on_retry(
         request_dict: The SDK's request. Its `context` stays the same in each attempt of a call.
 
     Returns:
-        The pause before the next attempt, in seconds; False to make none; None to let the SDK
-        decide.
+        The pause before the next attempt, in seconds; False for no attempt; None to let the
+        SDK decide.
 
     Raises:
-        StoreUnavailable: The response does not match its checksum, and no attempt is left.
+        StoreUnavailable: The response does not match its checksum, and no attempt or time is left.
     """
     this_invocation = invocation.current.get()
     this_invocation.store_calls += 1
@@ -138,11 +138,11 @@ def _decide_on_retry(
     seconds = _longest_pause(response) + _ATTEMPT_SECONDS
     if attempts == _MAX_ATTEMPTS or not this_invocation.has_time_for(seconds):
         if is_corrupt:
-            # The SDK would return it as if nothing were wrong with it.
+            # The SDK would return the corrupt response as if nothing were wrong.
             raise StoreUnavailable("the response of DynamoDB does not match its checksum")
         return False
     if is_corrupt:
-        # The SDK would try again, too, but not once its quota of retries is used up.
+        # The SDK would try again, too, but only until its quota of retries is used up.
         return _OWN_PAUSE_SECONDS
     error = response[1].get("Error", {}) if response else {}
     context = request_dict["context"]
@@ -170,7 +170,7 @@ def _longest_pause(response: tuple[Any, Any] | None) -> float:
 def _keep_raw(
     response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: object
 ) -> None:
-    """Keep the raw body of a successful response, so that `read` parses it and not the SDK.
+    """Keep the raw body of a successful response, so that `read`, not the SDK, parses it.
 
     This saves 4.3 million processor instructions for a list of 20 animals, and 20.8 million for a
     list of 100 animals. The SDK calls this function before it parses the body. The SDK then parses
@@ -211,7 +211,7 @@ def call(method: Callable[..., Any], **parameters: Any) -> Any:
 
 
 def _raise_if_transient(error: ClientError) -> None:
-    """Raise StoreUnavailable for a passing error."""
+    """Raise StoreUnavailable for a transient error."""
     response: Any = error.response
     code = response["Error"]["Code"]
     if code.isdigit():
@@ -249,8 +249,8 @@ def read(method: Callable[..., Any], output: Validator[Output], **parameters: An
         details = error.errors(include_url=False, include_context=False, include_input=False)
         if details[0]["type"] == "json_invalid":
             raise StoreUnavailable("the response of DynamoDB is truncated or corrupt") from None
-        # Name the items, so that somebody can repair them. Of an item in a list, pydantic's errors
-        # have only the index.
+        # Name the items by their ids, so that somebody can repair them: for an item in a list,
+        # pydantic's errors have only its index.
         keys = parameters.get("Key")
         if keys is None:
             items = from_json(response["Raw"])["Items"]

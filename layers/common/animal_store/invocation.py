@@ -1,6 +1,6 @@
 """Holds the invocation that runs in this thread: its deadline, and facts for its log line.
 
-`operation` creates the invocation; it and `dynamodb` add facts, which `telemetry` logs.
+`operation` creates the invocation; `operation` and `dynamodb` add facts, which `telemetry` logs.
 """
 
 import time
@@ -21,7 +21,7 @@ class Invocation:
         self.key_id: str | None = None
         """The id of the request's API key, valid or not; None until the key has been looked up."""
         self.key_label: str | None = None
-        """The operator's name for the caller's key; None until the key is known to be valid."""
+        """The label that the operator gave the key; None until the key is known to be valid."""
 
     def has_time_for(self, seconds: float) -> bool:
         """Return whether at least this many seconds are left."""

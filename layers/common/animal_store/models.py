@@ -115,7 +115,7 @@ def compile_core_schemas() -> dict[str, Any]:
     """Compile the models in `VALIDATED_MODELS` into pydantic_core's schemas, which are plain data.
 
     Returns:
-        The schemas by the models' names.
+        Each model's schema, under the model's name.
     """
     return {
         model.__name__: _without_pydantic_keys(TypeAdapter(model).core_schema)

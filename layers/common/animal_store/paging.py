@@ -31,7 +31,7 @@ _FORMAT = re.compile(r"[0-9A-Za-z_-]{24}")  # 18 bytes in base64url need no padd
 
 
 def page(request: Request, catalogue: Catalogue[Any, Any], **filters: str | None) -> Response:
-    """Return the page of a list that a request's parameters select.
+    """Return the page that a request's parameters select from a list.
 
     A `Link` header (RFC 8288) leads to the next page; the last page has no such header.
 

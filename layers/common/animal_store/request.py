@@ -64,7 +64,7 @@ class Caller(NamedTuple):
     Args:
         key_hash: The key's hash.
         key_id: The first digits of the hash, for logs and records.
-        key_label: The operator's name for the key.
+        key_label: The label that the operator gave the key.
     """
 
     key_hash: str
@@ -142,7 +142,7 @@ class Request:
         return int(text)
 
     def choice(self, name: str, choices: tuple[Choice, ...]) -> Choice | None:
-        """Return a query parameter that is one of the choices, or None if it is not given.
+        """Return a query parameter, which must be one of the choices, or None if it is not given.
 
         Raises:
             InvalidRequest: The parameter is given more than once, or is not one of the choices.
@@ -153,7 +153,7 @@ class Request:
         for choice in choices:
             if text == choice:
                 return choice
-        # Pydantic says the same of a member of a body.
+        # Word the message as pydantic does for a member of a body.
         *others, last = map(repr, choices)
         raise InvalidRequest(f"{name}: must be one of {', '.join(others)} or {last}.")
 
@@ -203,8 +203,8 @@ class Request:
         https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
 
         Raises:
-            InvalidRequest: The key is given twice, is empty or too long, has invisible characters,
-                or has a quote at only one end.
+            InvalidRequest: The key is given twice, is empty or too long, has a quote at only one
+                end, or has characters other than visible ASCII.
         """
         keys = self.header("Idempotency-Key")
         if not keys:
@@ -220,9 +220,9 @@ class Request:
     def collection_url(self, **parameters: str | int) -> str:
         """Return the absolute URL of the resource's collection: `.../pets` for `/pets/{petId}`.
 
-        The host and the path are those of the request. The scheme and the port come from headers
-        that API Gateway adds; malformed headers are ignored. Empty segments of the path are left
-        out.
+        The host and the beginning of the path are those of the request. The scheme and the port
+        come from headers that API Gateway adds; malformed headers are ignored. Empty segments of
+        the path are left out.
 
         Args:
             parameters: The URL's query parameters.

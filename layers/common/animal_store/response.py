@@ -35,7 +35,7 @@ class Response(NamedTuple):
 
     @property
     def created_id(self) -> int | None:
-        """The id of the resource that was created; None for any other response."""
+        """The id of the created resource; None if the status is not 201."""
         body: Any = self.body
         return body["id"] if self.status == _CREATED else None
 
@@ -49,8 +49,8 @@ class Response(NamedTuple):
         """Return the response in API Gateway's format.
 
         Args:
-            more_headers: Headers that the operation adds to each of its responses. If the response
-                itself has a header of the same name, the response's header is sent.
+            more_headers: Headers that the operation adds to each of its responses. A header of the
+                same name in `headers` replaces them.
         """
         body, common_headers = "", _HEADERS
         if self.body is not None:

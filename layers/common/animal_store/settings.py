@@ -2,7 +2,7 @@
 
 import os
 
-# The name is Powertools', but `telemetry` writes the metrics.
+# The variable's name is Powertools', but `telemetry` writes the metrics.
 METRICS_NAMESPACE = os.environ["POWERTOOLS_METRICS_NAMESPACE"]
 STAGE = os.environ["STAGE"]
 ANIMALS_TABLE = os.environ["ANIMALS_TABLE"]

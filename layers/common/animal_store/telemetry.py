@@ -1,7 +1,7 @@
 """Logs each request, with its metrics in the same line.
 
-CloudWatch reads them from the log, in the embedded metric format (EMF). A line in this format may
-have other members, too:
+CloudWatch reads the metrics from the log, in the embedded metric format (EMF). In this format, a
+line may have other members, too:
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/
 CloudWatch_Embedded_Metric_Format_Specification.html
 """
@@ -44,7 +44,7 @@ def _directive(metric: str, dimension: str) -> dict[str, Any]:
     """Return the EMF directive that declares a metric.
 
     Args:
-        metric: The name of the metric, and of the member of the line that has its value.
+        metric: The metric's name. The line's member of the same name has its value.
         dimension: The member that is the metric's third dimension, after `Stage` and `Operation`.
     """
     return {
@@ -63,9 +63,9 @@ _DIRECTIVES = {
 }
 """Maps a member of a log line to a directive; each line with that member gets the directive."""
 
-# For each version, the deployment alarms in template.yaml count the responses with these codes. The
-# code `service_unavailable` counts, too: a version that cannot reach the store, for instance
-# because of a wrong address, is as broken as a version that crashes.
+# For each version, the deployment alarms in template.yaml count the responses with these codes.
+# `service_unavailable` is among them, because a version that cannot reach the store, for instance
+# because of a wrong address, is as broken as one that crashes.
 _FAULTS = {"internal_error", "service_unavailable"}
 
 
@@ -79,7 +79,7 @@ def request_ids(request_context: Mapping[str, Any]) -> dict[str, str]:
         request_context: The event's `requestContext`.
     """
     ids = {"request_id": request_context["requestId"]}
-    # The events of the scheduled heartbeat and of the local gateway have no extended id.
+    # The events of the heartbeat (docs/reliability.md) and of `make run` have no extended id.
     extended_request_id = request_context.get("extendedRequestId")
     if extended_request_id:
         ids["extended_request_id"] = extended_request_id
@@ -101,10 +101,10 @@ def write_line(  # noqa: PLR0913 - each argument is a fact of the line
     Members without a value are left out, because AWS bills the log by its bytes.
 
     Args:
-        operation: The operation's name in the interface.
+        operation: The operation's `operationId` in openapi.yaml.
         response: The response.
-        request_context: The event's `requestContext`. The heartbeat's context has a stage of its
-            own, so that CloudWatch does not count heartbeats among the clients' requests.
+        request_context: The event's `requestContext`. In a heartbeat, its stage is
+            `heartbeat-STAGE`, so CloudWatch does not count heartbeats among clients' requests.
         invocation: The invocation that answered the request.
         latency_ms: The time from the event to the response, in milliseconds.
         cold_start: Whether the request is the first of this execution environment.
@@ -139,6 +139,6 @@ def write_line(  # noqa: PLR0913 - each argument is a fact of the line
     if directives:
         milliseconds = int(now.timestamp() * 1000)
         line["_aws"] = {"Timestamp": milliseconds, "CloudWatchMetrics": directives}
-    # Don't use the logger, which is slower. Write the line in one piece: several threads of the
-    # local gateway may write at the same time.
+    # Don't use the logger, which is slower. Write the line and its end at once: several threads of
+    # `make run` may write at the same time.
     sys.stdout.write(to_json(line).decode() + "\n")

@@ -33,8 +33,8 @@ class TimeLimit(float):
 def share_time_limit(_: str, info: Any) -> None:
     """Let all reads of a connection share one TimeLimit; httpx2 would start it anew for each.
 
-    httpx2 calls this function, its "trace" extension, at each step of a request. One of the steps
-    returns the connection.
+    As the "trace" extension of a request, this function is called by httpx2 at each step. One of
+    the steps returns the connection.
     """
     connection = info.get("return_value")
     if hasattr(connection, "read"):
