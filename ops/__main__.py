@@ -23,8 +23,8 @@ _EXPECTED_ERRORS = (
     CommandError,
     OSError,
 )
-# The SDK recommends to install `botocore[crt]`, which would double its start-up time.
-_AFTER_LOGIN = """If you signed in with `aws login`, do not install it, but run:
+# After `aws login`, the SDK asks for `botocore[crt]`, which would double the SDK's start-up time.
+_LOGIN_HINT = """If you signed in with `aws login`, do not install it, but run:
 eval "$(aws configure export-credentials --format env)\""""
 # The only environment variables of Python that this program and its child processes keep.
 _INHERITED_VARIABLES = {"PYTHONBREAKPOINT", "PYTHONUNBUFFERED"}
@@ -39,13 +39,13 @@ def main() -> None:
         else:
             _run_command()
     except MissingDependencyException as error:
-        sys.exit(f"{error}\n{_AFTER_LOGIN}")
+        sys.exit(f"{error}\n{_LOGIN_HINT}")
     except _EXPECTED_ERRORS as error:
         sys.exit(str(error))
 
 
 def _serve() -> None:
-    """Run the service; do not import the command-line library, which would take half a second."""
+    """Run the service without the command-line library, whose import takes half a second."""
     _exit_on_signals()
     from tools.local.serve_api import run
 
@@ -68,8 +68,8 @@ def _run_command() -> None:
 
 
 def _reset_inherited_state() -> None:
-    # Child processes must not inherit Python's other variables. With PYTHONSAFEPATH, for example, a
-    # build would import and pack the checkout's code instead of the commit's code.
+    # Child processes must not inherit the user's settings of Python. With PYTHONSAFEPATH, for
+    # example, a build would import and pack the checkout's code instead of the commit's code.
     for name in [*os.environ]:
         if name.startswith("PYTHON") and name not in _INHERITED_VARIABLES:
             del os.environ[name]
@@ -80,8 +80,9 @@ def _reset_inherited_state() -> None:
 
 
 def _exit_on_signals() -> None:
-    # Exit at once. This is safe, because every acknowledged write is on disk. After an exception,
-    # Python would wait for the threads of all handlers, even for a thread that hangs.
+    # Exit at once. This is safe, because every acknowledged write is on disk. If the signal
+    # raised an exception, Python would wait for the threads of all requests, even for one that
+    # hangs.
     numbers = [signal.SIGINT, signal.SIGTERM]
     # If nohup has made this process ignore SIGHUP, the service must outlive its terminal.
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:

@@ -29,7 +29,7 @@ def read(file: Path) -> tuple[str, bytes]:
     content = file.read_bytes()
     try:
         with ZipFile(BytesIO(content)) as artifact:
-            # Reading a member compares its checksum.
+            # Reading a member verifies its checksum.
             for name in [*_REQUIRED, *artifact.namelist()]:
                 artifact.read(name)
             return artifact.read("COMMIT").decode(), content
@@ -45,11 +45,11 @@ def store(stage: Stage, commit: str, content: bytes) -> None:
             Bucket=stage.bucket, Key=key, Body=content, IfNoneMatch="*"
         )
     except ClientError as error:
-        # The SDK may have repeated a call whose response was lost, so compare the bytes.
+        # An attempt whose response was lost may have stored the artifact, so compare the bytes.
         if _read(stage, key) != content:
             raise StageError(
-                f"{error}: {key} is stored only once; if it has other bytes, next: make a new "
-                "commit, and deploy its artifact"
+                f"{error}: {key} is stored only once; if its content is not that of your file, "
+                "make a new commit, and deploy its artifact"
             ) from error
 
 
@@ -62,7 +62,7 @@ def unpack(stage: Stage, commit: str) -> Iterator[Path]:
     """
     content = _read(stage, f"artifacts/{commit}.zip")
     if not content:
-        # A plain `sam deploy` deploys no artifact, and so no commit.
+        # After a plain `sam deploy`, which deploys no artifact, the commit is empty.
         raise StageError(f"no artifact of commit '{commit}' is stored")
     with TemporaryDirectory() as folder:
         ZipFile(BytesIO(content)).extractall(folder)
@@ -72,10 +72,10 @@ def unpack(stage: Stage, commit: str) -> Iterator[Path]:
 def list_stored(stage: Stage, prefix: str) -> list[tuple[datetime, str]]:
     """Return time and commit of each artifact whose commit begins with `prefix`, newest first."""
     paginator = stage.client("s3").get_paginator("list_objects_v2")
-    artifacts = paginator.paginate(Bucket=stage.bucket, Prefix=f"artifacts/{prefix}")
+    pages = paginator.paginate(Bucket=stage.bucket, Prefix=f"artifacts/{prefix}")
     times_and_commits = [
         (artifact["LastModified"], Path(artifact["Key"]).stem)
-        for artifact in artifacts.search("Contents || `[]`")
+        for artifact in pages.search("Contents || `[]`")
     ]
     return sorted(times_and_commits, reverse=True)
 

@@ -1,4 +1,4 @@
-"""Deploy an artifact to a stage and run the contract suite; roll back on failure or request."""
+"""Deploy an artifact to a stage and run the contract suite; roll back if it fails, or on demand."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import typer
 import yaml
 
 from ops import artifacts, programs
-from ops.stage import Stage, StageError, StageName
+from ops.stage import Stage, StageArgument, StageError
 
 # CloudFormation must never replace or delete a table, because the table's items would be lost.
 STACK_POLICY = {
@@ -34,7 +34,7 @@ _READ_ONLY_CASES = ("-m", "smoke_read_only")
 
 
 def deploy(
-    stage: StageName,
+    stage: StageArgument,
     file: Path,
     *,
     allow_older: bool = False,
@@ -42,7 +42,7 @@ def deploy(
     """Deploy an artifact and run the contract suite on the stage.
 
     If the suite fails, deploy the last artifact that passed it. FILE is the artifact, from `make
-    build` or the pipeline. With --allow-older, even an older commit is deployed.
+    build` or the pipeline. With --allow-older, it may be older than the deployed one.
     """
     commit, content = artifacts.read(file)
     running = stage.commit()
@@ -52,12 +52,12 @@ def deploy(
         raise StageError(f"{commit} is older than {running}, which {stage.name} runs")
     # Store the artifact before the stack changes, so that a rollback can redeploy it.
     artifacts.store(stage, commit, content)
-    # Only an update has a canary: a new stack gets no requests.
+    # A stack without a known commit gets no canary: it is probably new, and gets no requests.
     _release(stage, commit, canary=running != "")
 
 
 def rollback(
-    stage: StageName,
+    stage: StageArgument,
     commit: Annotated[str, typer.Argument(help="Its first digits are enough.")] = "",
 ) -> None:
     """Redeploy the stored artifact of COMMIT without a canary, and run the contract suite.
@@ -86,7 +86,7 @@ def check_contract(stage: Stage, folder: Path) -> None:
     In production, run only the cases that write nothing.
     """
     selection = _READ_ONLY_CASES if stage.name == "production" else ()
-    base_url, api_key = stage.outputs()["BaseUrl"], check_key(stage)
+    base_url, api_key = stage.outputs()["BaseUrl"], issue_check_key(stage)
     status = programs.run_suite(folder, base_url, api_key, "-rfE", *selection)
     if status:
         # https://docs.pytest.org/en/stable/reference/exit-codes.html
@@ -94,10 +94,10 @@ def check_contract(stage: Stage, folder: Path) -> None:
             f"the contract suite failed (pytest's status {status}): see above"
         )
     if selection:
-        print("no check of production adds an animal; the check of staging does")
+        print("in production, no animal was added; only the check of staging does that")
 
 
-def check_key(stage: Stage) -> str:
+def issue_check_key(stage: Stage) -> str:
     """Issue an API key for the contract suite; the key expires in an hour."""
     expires = int(time.time()) + 3600
     key, _ = stage.keys().issue("check", "test", expires, is_check=True)
@@ -144,16 +144,16 @@ def _release(stage: Stage, commit: str, *, canary: bool = False) -> None:
         except Exception as error:
             print(f"{commit} failed: {error}")
             last_good = artifacts.last_good(stage)
-            # If the stage runs another commit, either sam failed, and CloudFormation went back, or
-            # someone else has deployed since.
+            # Leave another commit alone: either sam failed and CloudFormation went back, or someone
+            # else has deployed since.
             if last_good not in {"", commit} and stage.commit() == commit:
                 print(f"going back to {last_good}")
                 _install(stage, last_good)
             raise
         if stage.commit() != commit or any(stage.misrouted_aliases()):
             raise StageError(
-                f"{commit} passed its check, but someone has changed what runs since, so last-good "
-                f"stays as it was; next: animal-store status {stage.name}"
+                f"{commit} passed its check, but since then, someone has changed what runs, so "
+                f"last-good stays as it was; next: animal-store status {stage.name}"
             )
         artifacts.write_last_good(stage, commit)
     finally:
@@ -170,7 +170,7 @@ def _install(stage: Stage, commit: str, *, canary: bool = False) -> None:
             f"deploying {commit}; if this is interrupted, CloudFormation continues, and nothing "
             f"checks the commit; to see what runs: animal-store status {stage.name}"
         )
-        # If no requests can be sent, `with` still waits for sam, and the deployment has failed.
+        # If _send_requests raises an error, `with` still waits for sam before the deployment fails.
         with programs.sam(*arguments, folder=folder) as sam:
             rounds = _send_requests(stage, folder, sam) if canary else 0
         if sam.returncode:
@@ -186,23 +186,23 @@ def _install(stage: Stage, commit: str, *, canary: bool = False) -> None:
         check_contract(stage, folder)
         if canary and not rounds:
             print(
-                "! the canary got no requests from here, so it may have judged nothing"
+                "! the canary got no requests from here: perhaps CodeDeploy judged it by none"
             )
 
 
 def _send_requests(stage: Stage, folder: Path, sam: Popen[bytes]) -> int:
-    """Send requests to a stage until sam ends; return how often the suite ran.
+    """Run the contract suite on a stage until sam ends; return how often it ran.
 
-    CodeDeploy judges the new version by its failed requests. Ignore the results of this run of the
-    suite: only the traffic counts.
+    The suite only makes traffic, so its results don't matter: CodeDeploy judges the new version by
+    the requests that fail.
     """
-    base_url, api_key, rounds = stage.outputs()["BaseUrl"], check_key(stage), 0
-    suite = ("-qq", "--no-summary", *_READ_ONLY_CASES)
+    base_url, api_key, rounds = stage.outputs()["BaseUrl"], issue_check_key(stage), 0
+    options = ("-qq", "--no-summary", *_READ_ONLY_CASES)
     while sam.poll() is None:
-        status = programs.run_suite(folder, base_url, api_key, *suite)
+        status = programs.run_suite(folder, base_url, api_key, *options)
         rounds += status in {0, 1}  # pytest ran all cases
         time.sleep(1)
-    print(f"the contract suite sent {rounds} rounds of requests to the canary")
+    print(f"the contract suite sent {rounds} rounds of requests meanwhile")
     return rounds
 
 
@@ -214,7 +214,7 @@ def _prepare_deployment(
     The arguments set each parameter for which the artifact has a value, so that a rollback also
     reverts parameters that have changed since.
     """
-    account = stage.account
+    account = stage.bootstrap_outputs
     file = folder / "template.yaml"
     template = yaml.safe_load(file.read_text("utf-8"))
     # Lambda publishes no version that is identical to a function's newest version, even if the

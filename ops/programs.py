@@ -26,7 +26,7 @@ def is_older(commit: str, other: str) -> bool:
     """Return whether `commit` is older than `other`, that is, one of its ancestors.
 
     Raises:
-        CalledProcessError: git cannot say it, and has printed why; perhaps it lacks a commit.
+        CalledProcessError: git cannot tell, and has printed why; perhaps a commit is missing.
     """
     return git(ROOT, "rev-list", "--ancestry-path", f"{commit}..{other}") != b""
 

@@ -30,12 +30,12 @@ from pydantic import BaseModel, ValidationError
 # Before Python 3.12, pydantic needs this TypedDict.
 from typing_extensions import TypedDict
 
-from ops.stage import Stage, StageError, StageName
+from ops.stage import Stage, StageArgument, StageError
 
 app = typer.Typer(help="Repair damaged tables.", no_args_is_help=True)
 
-# The SDK's client keeps ten connections, so ten threads work. Their pauses leave the service half
-# of what a partition can serve: 1,500 reads (of 4 KB) and 500 writes a second.
+# Ten threads, because the SDK's client keeps ten connections. Their pauses leave the service half
+# of what a partition can do, which is 3,000 reads (of 4 KB) and 1,000 writes a second.
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html
 _THREADS = 10
 _READ_SECONDS = _THREADS / 1_500
@@ -73,7 +73,7 @@ Item = dict[str, Value]
 
 
 class Line(BaseModel, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64"):
-    """A line for `apply` or `remove`: a table's name, and an item as it was in that table."""
+    """A line for `apply` or `remove`: a table's name, and an item as `plan` or `find` read it."""
 
     table: str
     current: Item
@@ -92,7 +92,7 @@ class Removal(Line):
 
 
 @app.command()
-def counter(stage: StageName) -> None:
+def counter(stage: StageArgument) -> None:
     """Raise the id counter above every id that may have been assigned, unless it is above."""
     table, client = stage.outputs()["AnimalsTableName"], stage.client("dynamodb")
     # Take the time from DynamoDB: this computer's clock may be wrong.
@@ -117,19 +117,19 @@ def counter(stage: StageName) -> None:
 
 
 @app.command()
-def plan(stage: StageName, copy: str) -> None:
+def plan(stage: StageArgument, copy: str) -> None:
     """Compare the table COPY with its original; write the differences to files in the folder COPY.
 
     missing.jsonl: items that the original lacks. Restoring them overwrites nothing.
 
     changed.jsonl: items that are different in the original.
 
-    others.jsonl: the original has an animal that was created after the copy was made. So its id was
-    assigned twice, and the animal belongs to another client.
+    others.jsonl: animals whose id belongs to a later animal in the original. So the id was assigned
+    twice, and the later animal is another client's.
 
     revoked.jsonl: API keys that are revoked in the original.
 
-    The record of an Idempotency-Key waits until its animal is as in the copy: it is only counted.
+    An Idempotency-Key's record is only counted, as `waiting`, until its animal is as in the copy.
     """
     outputs, client = stage.outputs(), stage.client("dynamodb")
     summary = client.describe_table(TableName=copy)["Table"].get("RestoreSummary", {})
@@ -142,12 +142,12 @@ def plan(stage: StageName, copy: str) -> None:
         key_names = ["pk", "id"]
         _check_counter(stage, client, table, copy)
     if Path(copy).exists():
-        raise StageError(f"{copy} has an earlier plan; first: rm -r {copy}")
+        raise StageError(f"the folder {copy} has an earlier plan; first: rm -r {copy}")
     counts = Counter[str]()
     # The folder gets its name when the plan is complete. The folder of a failed plan is deleted.
     with TemporaryDirectory(prefix=f"{copy}.", dir=".") as folder:
-        moment = copied_at.timestamp()
-        for category, line in _compare(client, table, copy, moment, key_names):
+        timestamp = copied_at.timestamp()
+        for category, line in _compare(client, table, copy, timestamp, key_names):
             counts[category] += 1
             if category not in _ONLY_COUNTED:
                 with Path(folder, f"{category}.jsonl").open("a") as file:
@@ -157,13 +157,13 @@ def plan(stage: StageName, copy: str) -> None:
 
 
 @app.command()
-def apply(stage: StageName, file: Path) -> None:
+def apply(stage: StageArgument, file: Path) -> None:
     """Restore each item that FILE lists, except items that have changed since `plan` ran."""
     _change_items(stage, file, Restoration)
 
 
 @app.command()
-def find(stage: StageName, created_by: str = "") -> None:
+def find(stage: StageArgument, created_by: str = "") -> None:
     """List the animals that the service cannot read, or, with --created-by, all that one key added.
 
     CREATED_BY is the id of the key. Each animal gets a line; `remove` takes a file of such lines.
@@ -185,13 +185,13 @@ def find(stage: StageName, created_by: str = "") -> None:
 
 
 @app.command()
-def remove(stage: StageName, file: Path) -> None:
+def remove(stage: StageArgument, file: Path) -> None:
     """Remove each animal that FILE lists, unless the animal has changed since `find` ran."""
     _change_items(stage, file, Removal)
 
 
 def _check_counter(stage: Stage, client: Any, table: str, copy: str) -> None:
-    """Raise StageError if the counter is below that of the copy, or no number."""
+    """Raise StageError if the counter is below the copy's, or is not a number."""
     value, value_in_copy = (
         _read_number(_get_item(client, name, _COUNTER), "value")
         for name in (table, copy)
@@ -206,7 +206,7 @@ def _check_counter(stage: Stage, client: Any, table: str, copy: str) -> None:
 def _compare(
     client: Any, table: str, copy: str, copied_at: float, key_names: list[str]
 ) -> Iterator[tuple[str, Restoration]]:
-    """Compare each item of a copy with its table; yield the item's category and its line."""
+    """Compare each item of a copy with the table's; yield its category and a line of the plan."""
     read = partial(_get_item, client)
 
     def compare(copied: Item) -> tuple[str, Restoration]:
@@ -245,8 +245,8 @@ def _change_items(stage: Stage, file: Path, kind: type[Line]) -> None:
         texts.seek(0)
         lines = _read_lines(texts, kind, tables)
         # An interruption waits for at most 1,000 lines.
-        while some := [*islice(lines, 1_000)]:
-            for problem in threads.map(partial(_write, client), some):
+        while batch := [*islice(lines, 1_000)]:
+            for problem in threads.map(partial(_write, client), batch):
                 counts[bool(problem)] += 1
                 if problem:
                     print(f"line {counts.total()} is skipped: {problem}"[:500])
@@ -259,7 +259,7 @@ def _change_items(stage: Stage, file: Path, kind: type[Line]) -> None:
 def _read_lines(
     texts: Iterable[bytes], kind: type[Line], tables: set[str]
 ) -> Iterator[Line]:
-    """Yield the lines of a file; raise StageError, with its number, if one is not a `kind`."""
+    """Yield the lines of a file; raise StageError with the number of one that is not a `kind`."""
     for number, text in enumerate(texts, 1):
         try:
             line = kind.model_validate_json(text)
@@ -298,7 +298,7 @@ def _write(client: Any, line: Line) -> str:
         else:
             client.put_item(Item=copied, **condition)
     except client.exceptions.ConditionalCheckFailedException as error:
-        # Another command, or a first attempt whose response was lost, may have changed the item.
+        # Another command, or a first attempt whose response was lost, may have done this already.
         if error.response.get("Item", {}) != copied:
             return f"{error}: {line!r}"
     except (BotoCoreError, ClientError) as error:

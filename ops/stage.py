@@ -13,9 +13,9 @@ from botocore.exceptions import ClientError
 from tools import CommandError
 from tools.key_table import KeyTable
 
+_DELETE = "an administrator: aws cloudformation delete-stack --stack-name {}"
 # Maps a stack's state, or the ending of several states, to the next step. `{}` is the stack's name.
 # A stack in any other state can be deployed.
-_DELETE = "an administrator: aws cloudformation delete-stack --stack-name {}"
 _NEXT_STEPS = {
     "CREATE_FAILED": _DELETE,
     "DELETE_FAILED": _DELETE + " --deletion-mode FORCE_DELETE_STACK",
@@ -24,7 +24,7 @@ _NEXT_STEPS = {
     "ROLLBACK_FAILED": _DELETE,
     "UPDATE_FAILED": "an administrator: aws cloudformation rollback-stack --stack-name {}",
     "UPDATE_ROLLBACK_FAILED": "aws cloudformation continue-update-rollback --stack-name {}",
-    "PROGRESS": "wait until it has ended",
+    "PROGRESS": "wait until this operation has ended",
     "FAILED": "aws cloudformation describe-events --stack-name {} "
     "--filters FailedEvents=true",
 }
@@ -94,14 +94,14 @@ class Stage:
         return ""
 
     @cached_property
-    def account(self) -> dict[str, str]:
+    def bootstrap_outputs(self) -> dict[str, str]:
         """The outputs of the stack of ops/bootstrap.yaml, such as the bucket and the roles."""
         return Stage(f"{self.name}-bootstrap", self.client).outputs()
 
     @property
     def bucket(self) -> str:
         """The name of the bucket of artifacts."""
-        return self.account["ArtifactBucketName"]
+        return self.bootstrap_outputs["ArtifactBucketName"]
 
     def keys(self) -> KeyTable:
         """Return the table of API keys; a record has the ARN of who issued or revoked the key."""
@@ -124,9 +124,9 @@ class Stage:
             weights = alias.get("RoutingConfig", {}).get("AdditionalVersionWeights", {})
             targets = " and ".join([alias["FunctionVersion"], *weights])
             if targets != version:
-                yield f"version {version} of {function} was deployed, live points to {targets}"
+                yield f"version {version} of {function} was deployed, but live points to {targets}"
 
 
-StageName = Annotated[
+StageArgument = Annotated[
     Stage, typer.Argument(parser=Stage, metavar="STAGE", help="staging or production")
 ]

@@ -11,17 +11,14 @@ from animal_store import api_key
 
 from ops import artifacts
 from ops.deploy import check_contract, report, what_runs
-from ops.stage import Stage, StageError, StageName
+from ops.stage import Stage, StageArgument, StageError
 
 _MONTH_S = 30 * 86_400
 _OBJECTIVE = 0.001  # at most this share of an operation's requests may fail in a month
 
 
-def status(stage: StageName) -> int:
-    """Print a stage's state and commit, then each problem on a line that begins with `!`.
-
-    Return the number of problems.
-    """
+def status(stage: StageArgument) -> int:
+    """Print a stage's state and commit, then each problem on a line that begins with `!`."""
     print("deployed on", stage.outputs().get("Deployed", "an unknown day"))
     checks = (
         what_runs,
@@ -35,7 +32,7 @@ def status(stage: StageName) -> int:
     return sum(report(stage, check) for check in checks)
 
 
-def check_stage(stage: StageName) -> None:
+def check_stage(stage: StageArgument) -> None:
     """Print the status, look for drift, and run the contract suite; fail if there is a problem."""
     problems = status(stage) + report(stage, _drift)
     with artifacts.unpack(stage, stage.commit()) as folder:
@@ -103,8 +100,8 @@ def _access_log(stage: Stage) -> Iterator[str]:
 def _failures(stage: Stage) -> Iterator[str]:
     """Yield each operation that misses the objective for failed requests; print the others.
 
-    As in the alarms, clients' mistakes, such as a 400, are no failures. This check finds what no
-    alarm reports, because an alarm goes off only if more than 0.6 % of the requests fail.
+    As in the alarms, clients' mistakes, such as a 400, are not counted. This check finds what no
+    alarm reports: an alarm goes off only if more than 0.6 % of an operation's requests fail.
     """
     cloudwatch = stage.client("cloudwatch")
     metrics = cloudwatch.list_metrics(Namespace="AnimalStore", MetricName="Failed")
@@ -121,9 +118,9 @@ def _failures(stage: Stage) -> Iterator[str]:
 def _values(
     stage: Stage, metric: Any, statistic: str, seconds: int, *, until: int = 0
 ) -> list[float]:
-    """Return a metric's statistic; empty if the metric has no data.
+    """Return a metric's statistic as a list of one value; empty if the metric has no data.
 
-    The time begins `seconds`, and ends `until` seconds, before now.
+    It covers the time from `seconds` ago until `until` seconds ago.
     """
     # CloudWatch rounds an old start time down to five minutes. The range would then be longer than
     # one period, and the response would have two data points. So round the times here.

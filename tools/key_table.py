@@ -20,7 +20,7 @@ Environment = Literal["live", "test"]
 """The second word of a key: "live" for production, "test" for anything else."""
 
 EXAMPLE_KEY = "animal_test_AnExampleKeyThatOpensNothingHere0iR7H8"
-"""The key in the files of `events/`; only the local store for these files accepts the key."""
+"""The key in the files of `events/`; only the store of `animal-store invoke` accepts the key."""
 
 
 def generate(environment: Environment) -> str:
@@ -60,7 +60,10 @@ class KeyRecord:
 
 @dataclass(frozen=True, slots=True)
 class KeyTable:
-    """The table of API keys. A key's record says who issued or revoked it, as `actor` returns."""
+    """The table of API keys.
+
+    A key's record says who issued or revoked the key: the name that `actor` returned.
+    """
 
     dynamodb: "DynamoDBClient"
     name: str

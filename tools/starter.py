@@ -15,8 +15,8 @@ from tools import ROOT
 from tools.git import git
 
 # Each pattern matches a whole word, or a part of a name such as NewPet, but not the "pet" in
-# "snippets". In `\banimal` and `\nanimal`, the letter before the word belongs to an escape
-# sequence.
+# "snippets". The b or n of `\banimal` or `\nanimal` belongs to an escape sequence, so the word
+# matches.
 _WORDS = (
     (r"(?:(?<![a-z])|(?<=\\[bn]))(animal|pet)(?=s?(?![a-z]))", str.lower),
     ("(Animal|Pet)(?=s?(?![a-z]))", str.capitalize),

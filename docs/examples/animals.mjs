@@ -1,4 +1,4 @@
-// Adds an animal, and lists those with its status.
+// Adds a pending animal, and lists all pending animals.
 import { stringify } from "lossless-json";
 import { BASE_URL, call } from "./call.mjs";
 

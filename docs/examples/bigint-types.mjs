@@ -1,4 +1,4 @@
-// Makes TypeScript types in which 64-bit integers are bigint: node bigint-types.mjs openapi.yaml animal-store.ts
+// Makes TypeScript types in which 64-bit integers are bigint. Usage: node bigint-types.mjs openapi.yaml animal-store.ts
 import { writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import openapiTS, { astToString } from "openapi-typescript";

@@ -1,4 +1,4 @@
-// Calls the API, and retries after temporary failures. A POST needs an Idempotency-Key.
+// Calls the API, and retries after temporary failures, so a POST needs an Idempotency-Key.
 import { setTimeout as sleep } from "node:timers/promises";
 import { parse, parseNumberAndBigInt } from "lossless-json";
 
@@ -6,14 +6,14 @@ export const BASE_URL = process.env.BASE_URL.replace(/\/+$/, "");
 const { API_KEY } = process.env;
 
 export async function call(url, options = {}) {
-  if (new URL(url).origin !== new URL(BASE_URL).origin) throw new Error(`${url} is another address: the key goes nowhere else`);
+  if (new URL(url).origin !== new URL(BASE_URL).origin) throw new Error(`${url} is not at BASE_URL: the key isn't sent there`);
   const headers = { Authorization: `Bearer ${API_KEY}`, ...options.headers };
   for (let attempt = 1; ; attempt++) {
     let error;
     let isTemporary = true;
     let retryAfter = 0;
     try {
-      // The service answers within 29 seconds. A redirect could send the key to another host.
+      // A redirect could send the key to another host. The service answers within 29 seconds.
       const limits = { redirect: "manual", signal: AbortSignal.timeout(35_000) };
       const response = await fetch(url, { ...options, headers, ...limits });
       const text = await response.text();

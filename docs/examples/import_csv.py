@@ -23,7 +23,7 @@ RULES = """A name has 1 to 256 characters, not only white space. A category_id i
 
 
 def read_rows(content: bytes) -> dict[int, list[str]]:
-    """Return the cells of each row by its number, without header and empty rows."""
+    """Return each row's cells under the row's number, without header and empty rows."""
     lines = io.StringIO(content.decode("utf-8-sig"), newline="")
     delimiter = ";" if ";" in lines.readline() else ","
     lines.seek(0)
@@ -75,6 +75,8 @@ if __name__ == "__main__":
     try:
         main()
     except AnimalStoreError as error:
-        sys.exit(f"Stopped: {error}\nRun it again: no row is added twice.")
+        sys.exit(
+            f"Stopped: {error}\nRun it again within 24 hours, and no row is added twice."
+        )
     except (OSError, ValueError) as error:
         sys.exit(f"{error}\nNothing was added.")

@@ -1,4 +1,4 @@
-// Prints each animal once, and then new ones as they appear: "Looking for new animals" in openapi.yaml.
+// Prints each animal once, and then new ones as they appear (see "Looking for new animals" in openapi.yaml).
 import { setTimeout as sleep } from "node:timers/promises";
 import { BASE_URL, call } from "./call.mjs";
 
@@ -15,5 +15,5 @@ for (;;) {
     url = next;
   }
   [start, nextStart] = [nextStart, lastPage]; // round 3 starts where round 1 ended
-  await sleep(30_000); // a creation takes less time
+  await sleep(30_000); // an animal may appear this late
 }

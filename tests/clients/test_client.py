@@ -215,9 +215,9 @@ def test_error_has_all_fields_and_escapes_its_text() -> None:
         ("{}", "", "is not a page: {}"),
         ('[{"id": "1", "name": "Rex", "categoryId": 3}]', "", "is not an animal: "),
         ('[{"id": true, "name": "Rex", "categoryId": 3}]', "", "is not an animal: "),
-        ("[]", "/v1/pets", "is no new page: /v1/pets"),
-        ("[]", "/v1/pets?cursor=", "is no new page: "),
-        ("[]", "/v1/pets?limit=100&cursor=2", "is no new page: "),  # this page
+        ("[]", "/v1/pets", "has no new cursor: /v1/pets"),
+        ("[]", "/v1/pets?cursor=", "has no new cursor: "),
+        ("[]", "/v1/pets?limit=100&cursor=2", "has no new cursor: "),  # this page
     ],
 )
 def test_invalid_page_is_refused(content: str, url: str, message: str) -> None:
@@ -516,7 +516,7 @@ def test_error_says_which_environment_variable_is_unusable(
     monkeypatch.setenv("SSL_CERT_FILE", certifi.where())
     monkeypatch.setenv("no_proxy", "elsewhere.example")
     monkeypatch.setenv(name, value)
-    with pytest.raises(ValueError, match=f"{name}.* of the environment: "):
+    with pytest.raises(ValueError, match=f"Environment variable .*{name}.*: "):
         store.AsyncClient("https://animals.example/v1", "key")
 
 

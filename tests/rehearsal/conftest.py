@@ -69,7 +69,7 @@ def emulator(folder: Path) -> Iterator[None]:
 
 def credentials(stage: Stage, role: str) -> dict[str, str]:
     """Let a role trust its account; return the environment variables of a session in that role."""
-    arn, sts = stage.account[f"{role}Arn"], stage.client("sts")
+    arn, sts = stage.bootstrap_outputs[f"{role}Arn"], stage.client("sts")
     stage.client("iam").update_assume_role_policy(
         RoleName=arn.rpartition("/")[2],
         PolicyDocument=_TRUST.replace("ACCOUNT", arn.split(":")[4]),

@@ -17,7 +17,7 @@ from botocore.exceptions import ClientError
 
 from ops import programs, restore
 from ops.artifacts import last_good
-from ops.deploy import check_key, deploy, rollback
+from ops.deploy import deploy, issue_check_key, rollback
 from ops.stage import Stage, StageError
 from ops.status import check_stage
 from tests.rehearsal.conftest import IS_ON_AWS, STAGE, remove_stack, tables
@@ -89,7 +89,7 @@ def test_plain_sam_deploy_creates_an_empty_stage(
     monkeypatch.setenv("PATH", f"{ROOT}/.venv/bin", prepend=":")
     assert programs.sam("build", folder=ROOT).wait() == 0
     assert programs.sam("deploy", folder=ROOT).wait() == 0
-    with Client(stage.outputs()["BaseUrl"], check_key(stage)) as client:
+    with Client(stage.outputs()["BaseUrl"], issue_check_key(stage)) as client:
         assert [*client.pets()] == []
 
 
@@ -111,7 +111,9 @@ def test_bootstrap_stack_is_created(stage: Stage) -> None:
 @plain_sam
 @pytest.mark.role("administrator")
 def test_plain_sam_deploy_fails_on_the_stack_of_the_pipeline(stage: Stage) -> None:
-    boundary = f"PermissionsBoundary={stage.account['PermissionsBoundaryArn']}"
+    boundary = (
+        f"PermissionsBoundary={stage.bootstrap_outputs['PermissionsBoundaryArn']}"
+    )
     parameters = ("Stage=staging", "ApiGatewayLoggingRole=false", boundary)
     command = ("deploy", "--parameter-overrides", *parameters)
     assert programs.sam(*command, folder=ROOT).wait() == 0
@@ -166,7 +168,7 @@ def test_repair_restores_an_animal_under_load(
     outputs, dynamodb = stage.outputs(), stage.client("dynamodb")
     table = outputs["AnimalsTableName"]
     copy = f"{table}-copy-1"
-    with Client(outputs["BaseUrl"], check_key(stage)) as client:
+    with Client(outputs["BaseUrl"], issue_check_key(stage)) as client:
         damaged = client.create("Rex", 12)
         # On AWS the latest moment that can be restored is five minutes old.
         time.sleep(400 * IS_ON_AWS)

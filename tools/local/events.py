@@ -26,7 +26,7 @@ _ANIMAL_COUNT = 5
 def add_pets(service: LocalService) -> None:
     """Add five animals like openapi.yaml's examples, unless the store has been used before.
 
-    The id counter shows this: the first animal creates it.
+    A used store has the id counter already.
     """
     table = service.template.tables["AnimalsTable"]["TableName"]
     items = [{"pk": "counter", "id": 0, "value": _ANIMAL_COUNT}]

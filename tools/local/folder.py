@@ -10,7 +10,7 @@ from tools import CommandError
 
 
 class DataFolder:
-    """A data folder, by default the one that DATA names. Only its owner can read it."""
+    """A data folder, by default the one that DATA names. Only its owner can read the data."""
 
     def __init__(self, path: Path | None = None) -> None:
         # Expand the ~ in `make run DATA=~/x`, because the shell does not.

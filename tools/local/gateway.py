@@ -13,17 +13,17 @@ Differences from AWS:
   a custom domain), `requestId` and `stage`.
 - A handler's context has only `get_remaining_time_in_millis`, which is always 15 minutes, so that a
   pause in a debugger ends no request.
-- The size of a body is not limited. AWS answers 413 by itself: with only `message` above some
-  4.5 MB, and in plain text without a request id above 10 MB.
-- The path `/` leads to /docs, or gets 404. On AWS, it gets 403 if the request has an API key.
+- The size of a body is not limited. AWS itself answers 413 to a larger one: above some 4.5 MB, as
+  JSON with only `message`; above 10 MB, as plain text without a request id.
+- `GET /` leads to /docs; other methods get 405. On AWS, `/` gets 404, or 403 with an API key.
 - No function times out. While 40 requests hang, other requests wait.
 - If `Host` is not a name of this machine, the response is 400 with plain text, not an Error object
   of the API.
 - A path with an encoded letter in a fixed segment (`/v1/%70ets`) gets 404, and so does a path with
   two slashes in a row. An empty line before a request gets 400.
 - The firewall of production is missing.
-- Headers that API Gateway drops (such as `Expect` and `TE`) reach the function, and the response's
-  `WWW-Authenticate` keeps its name.
+- Headers that API Gateway drops (such as `Expect` and `TE`) reach the function. `WWW-Authenticate`,
+  which API Gateway renames, keeps its name.
 """
 
 import base64
@@ -90,7 +90,7 @@ class Gateway:
         body = await request.body()
         found = template.find(request.method, path)
         if not found:
-            # The template's route /{proxy+} has the same response.
+            # On AWS, the route /{proxy+} answers the same.
             return self._gateway_response("MISSING_AUTHENTICATION_TOKEN")
         route, parameters = found
         event = _proxy_event(request, path, body, template.binary_media_types)

@@ -38,7 +38,7 @@ same handlers, and `animal-store invoke EVENT` invokes one. The command that fai
 
 
 def sam_local() -> None:
-    """Serve the API from containers on PORT, and the store in DATA to every `sam local` command."""
+    """Serve the API from containers on PORT; `sam local` commands can use the store in DATA."""
     signal.signal(signal.SIGHUP, signal.default_int_handler)
     address = host_address()
     folder = events_folder()
@@ -54,7 +54,7 @@ def sam_local() -> None:
         with serve_store(service.database, address) as (store_port, access_key_id):
             _write_template_and_variables(service.template, store_port, access_key_id)
             details = f"""
-Store: {folder.path}, apart from that of `make run`: it has its own key, and the key and the
+Store: {folder.path}, not that of `make run`. Besides the key above, it has the key and the
 animals of events/, so that `sam local invoke` answers each event as its file's name says"""
             print(greeting(port, service.api_key(), details), flush=True)
             _serve_api(port)
@@ -86,7 +86,7 @@ def _write_template_and_variables(
 ) -> None:
     """Write the template and the variables for `sam local`.
 
-    The template names the source folder of each function, so that the next request runs changed
+    The template names the source folder of each function, so that each request runs the current
     code. The template also names the layer for this machine's processor.
     """
     variables = template.environment | {
@@ -111,8 +111,8 @@ def _write_template_and_variables(
 
 
 def _serve_api(port: int) -> None:
-    """Run `sam local start-api`, which says when it listens, until it ends or Ctrl-C."""
-    # Remove the credentials. Otherwise, sam would ask AWS whose credentials they are.
+    """Run `sam local start-api` until it ends or Ctrl-C; it says when it listens."""
+    # With an access key id, sam would ask AWS whose id it is.
     environment = dict(os.environ)
     del environment["AWS_ACCESS_KEY_ID"]
     # With EAGER, sam starts all containers at once, and sometimes leaves a container behind.

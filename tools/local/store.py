@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from botocore.session import Session
 
-# A transaction that reads first and then writes could fail at the write, without waiting.
+# Lock first: after a plain BEGIN, a write that follows a read could fail without waiting.
 _BEGIN_WRITE = "BEGIN IMMEDIATE"
 
 
@@ -40,12 +40,12 @@ def _create(path: Path) -> None:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(_BEGIN_WRITE)
     except sqlite3.OperationalError:
-        # WAL does not work here, for example on a network file system: start without it.
+        # WAL does not work here, for example on a network file system: empty the file again.
         path.write_bytes(b"")
 
 
 def _connect(path: Path) -> tuple[threading.Lock, sqlite3.Connection]:
-    """Connect to a database; return the connection and, before it, the lock that guards it."""
+    """Connect to a database; return the lock that a thread needs to use it, and the connection."""
     connection = sqlite3.connect(
         path, timeout=10, isolation_level=None, check_same_thread=False
     )
@@ -55,9 +55,9 @@ def _connect(path: Path) -> tuple[threading.Lock, sqlite3.Connection]:
 class Database:
     """A local DynamoDB in an SQLite file, which is created if it does not exist.
 
-    SQLite appends writes to a second file (WAL), so that reads need not wait for a write. A copy of
-    the store needs all files of its folder, even if the service is stopped. Where the file system
-    does not allow WAL, reads wait.
+    SQLite appends writes to a second file (WAL), so that reads need not wait for a write. Where the
+    file system does not allow WAL, reads wait. To copy the store, copy all files of its folder,
+    even if the service is stopped.
     """
 
     def __init__(self, path: Path) -> None:

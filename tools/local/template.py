@@ -1,4 +1,4 @@
-"""Reads templates like CloudFormation, and finds the parts that run on one machine.
+"""Reads templates as CloudFormation does, and finds the parts that run on one machine.
 
 `load_template` returns what the local service uses of template.yaml. `read_stack` returns all of a
 template, as CloudFormation would evaluate it for a stack.
@@ -21,7 +21,7 @@ from tools import ROOT
 REGION = "us-east-1"
 _STACK = "animal-store-local"
 FUNCTION, LAYER = "AWS::Serverless::Function", "AWS::Serverless::LayerVersion"
-_CREATE_TABLE = (
+_TABLE_PARAMETERS = (
     "AttributeDefinitions",
     "BillingMode",
     "GlobalSecondaryIndexes",
@@ -30,7 +30,7 @@ _CREATE_TABLE = (
 
 
 class Route(NamedTuple):
-    """Names the function that answers requests for a resource with an HTTP method."""
+    """A resource, an HTTP method, and the function that answers such requests."""
 
     resource: str  # such as /v1/pets/{petId}
     method: str
@@ -53,7 +53,8 @@ class Template:
     functions: dict[str, dict[str, Any]]
     routes: list[Route]
     tables: dict[str, dict[str, Any]]
-    # The whole template, whose intrinsic functions have their long form. Change only a copy of it.
+    # The whole template, with intrinsic functions in their long form. Change only a copy of it,
+    # because it is cached.
     document: dict[str, Any] = field(repr=False)
 
     def find(self, method: str, path: str) -> tuple[Route, dict[str, str]] | None:
@@ -162,7 +163,7 @@ def properties_by_name(stack: Any, resource_type: str) -> dict[str, Any]:
 
 
 def load_template(stage: str = "local") -> Template:
-    """Read template.yaml; each parameter has its default."""
+    """Read template.yaml for a stage; the other parameters have their defaults."""
     document = _read(ROOT / "template.yaml")
     names = {name: f"{_STACK}-{name}" for name in document["Resources"]}
     names |= {"AWS::Region": REGION, "AWS::StackName": _STACK, "Stage": stage}
@@ -181,7 +182,7 @@ def load_template(stage: str = "local") -> Template:
                 routes.append(Route(route["Path"], method, name, pattern))
     tables = {}
     for name, table in properties_by_name(stack, "AWS::DynamoDB::Table").items():
-        tables[name] = {key: table[key] for key in _CREATE_TABLE if key in table}
+        tables[name] = {key: table[key] for key in _TABLE_PARAMETERS if key in table}
         tables[name]["TableName"] = names[name]
     return Template(
         api["StageName"],

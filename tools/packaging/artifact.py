@@ -13,7 +13,7 @@ from tools import ROOT
 
 # The contract suite and the files that it reads. An artifact contains these files, so that a
 # stage is tested against the contract of the commit that the stage runs
-# (tests/packaging/test_artifact.py).
+# .
 SUITE = (
     "openapi.yaml",
     "pyproject.toml",  # pytest's settings
@@ -27,7 +27,7 @@ def zip_files(entries: dict[str, bytes]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in sorted(entries.items()):
-            entry = zipfile.ZipInfo(name)  # dates the file in the archive 1980
+            entry = zipfile.ZipInfo(name)  # its date in the archive is 1980
             entry.external_attr = 0o644 << 16  # so that Lambda can read it
             archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
     return buffer.getvalue()

@@ -75,7 +75,7 @@ def copy_of_head(root: Path = ROOT) -> Iterator[Path]:
 def build(
     architecture: Annotated[Literal["arm64", "x86_64"], typer.Argument()] = "arm64",
 ) -> None:
-    """Build HEAD for AWS, by default for the stages' processors."""
+    """Build HEAD for AWS. The stages run on arm64."""
     require_python()
     commit = git(ROOT, "rev-parse", "HEAD").decode().strip()
     with copy_of_head() as folder:

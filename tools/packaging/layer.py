@@ -30,8 +30,8 @@ INSTALL_OPTIONS = (
 )
 """Options for `uv sync`: leave out the libraries that do not ship."""
 
-# Modules that every cold start imports, but no function uses, do not ship. What is seldom used is
-# imported at its first use. The section Code and speed of docs/decisions.md says what this saves.
+# Modules that every cold start imports, but no function uses, do not ship. Modules that are seldom
+# used are imported at their first use. docs/decisions.md, "Code and speed", says what this saves.
 
 STUBS = {
     "pydantic_core/__init__.py": (
@@ -46,7 +46,7 @@ STUBS = {
     ),
     "urllib3/http2/__init__.py": "",
 }
-"""Replacements for modules of which no function uses anything.
+"""Replacements for modules of which the functions use little or nothing.
 
 A replacement defines only the names that other modules import. If an upgrade needs another name,
 the import of the built layer fails in `tests/packaging`.
@@ -57,8 +57,8 @@ DEFERRED = {
     "dateutil/tz": ("tzlocal", "tzutc"),
     "jmespath": (),
 }
-"""Packages that are imported when one of their names is first used, with the functions that the SDK
-imports by name. A cold start uses none of these packages."""
+"""Maps packages that are imported when one of their names is first used to the functions that the
+SDK imports by name. A cold start uses none of these packages."""
 
 SHIPPED_MATCHES = {
     # A cold start lists the folders of all 439 services that the SDK describes. They take 27 MB of
@@ -86,7 +86,7 @@ _AMAZON_LABEL = re.compile('# Label: "(Amazon Root CA|Starfield Services Root)')
 def write_amazon_roots(bundle: Path, output: Path) -> None:
     """Write only Amazon's root certificates, which are 5 of the 126 in the SDK's bundle.
 
-    OpenSSL parses every certificate of a bundle.
+    OpenSSL would parse all 126 at each cold start.
     """
     certificates = bundle.read_text().split("\n\n")
     amazon_certificates = filter(_AMAZON_LABEL.search, certificates)
@@ -154,8 +154,8 @@ def copy_sources(package: Path, output: Path) -> None:
 
 def build(output: Path, *architectures: str) -> None:
     """Empty a folder and build the layer in it; on Lambda, the folder becomes `/opt`."""
-    # Import this checkout's `animal_store`: the installed one may come from another checkout, such
-    # as the one that this is a copy of.
+    # Import the `animal_store` of this checkout. In a copy of a checkout, `.venv` still has the
+    # original's installed.
     sys.path.insert(0, str(ROOT / "layers/common"))
     from animal_store.models import compile_core_schemas
 
@@ -177,7 +177,9 @@ def build(output: Path, *architectures: str) -> None:
             if path.name != shipped_name:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
     for name, source in STUBS.items():
-        (python / name).write_text(f"# Replaced by `make build`.\n{source}\n")
+        (python / name).write_text(
+            f"# Replaced by tools/packaging/layer.py.\n{source}\n"
+        )
     for name, functions in DEFERRED.items():
         defer_import(python / name, functions)
     sdk_data.reduce(python / "botocore/data")

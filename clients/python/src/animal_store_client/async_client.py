@@ -23,7 +23,7 @@ class Pool(NamedTuple):
 
 
 class AsyncClient(Core[httpx2.AsyncClient]):
-    """Calls the API from asyncio, like `Client`. A cancelled call sends no further request.
+    """The asyncio version of `Client`. A cancelled call sends no further request.
 
     Each event loop gets its own connections; `asyncio.run` closes those of its loop when it ends.
     """
@@ -38,7 +38,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
         await self.close()
 
     async def close(self) -> None:
-        """Close this event loop's connections, unless they belong to your own `http_client`."""
+        """Close this event loop's connections, unless `http_client` or another client owns them."""
         pool = self._pools.get(asyncio.get_running_loop())
         if pool and self._may_close:
             await pool.lifetime.aclose()
@@ -46,7 +46,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
     async def pages(
         self, *, status: AnyStatus = None, page_size: int = 100, cursor: str | None = None
     ) -> AsyncGenerator[Page]:
-        """Yield the list page by page, with the arguments and errors of `Client.pages`."""
+        """Yield the list page by page, with the arguments of `Client.pages`."""
         while True:
             page = await self._send(self._page(status, page_size, cursor))
             yield page
@@ -114,7 +114,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
 
     @asynccontextmanager
     async def _slot(self, call: Call[Any], pool: Pool) -> AsyncGenerator[None]:
-        # Calls wait here: httpx2's own pool scans everything that waits whenever a call ends.
+        # Calls wait here: whenever a call ends, httpx2's own pool scans all that wait.
         slots = pool.reads if call.method == "GET" else pool.writes
         try:
             async with asyncio.timeout(self._limits["max_wait_s"]):

@@ -31,7 +31,7 @@ class TimeLimit(float):
 
 
 def share_time_limit(_: str, info: Any) -> None:
-    """Let all reads of a connection share one TimeLimit; httpx2 would start it anew for each.
+    """Let all reads of an attempt share its TimeLimit; httpx2 would start anew for each read.
 
     As the "trace" extension of a request, this function is called by httpx2 at each step. One of
     the steps returns the connection.
@@ -66,7 +66,7 @@ class Client(Core[httpx2.Client]):
         self.close()
 
     def close(self) -> None:
-        """Close this process's connections, unless they belong to your own `http_client`."""
+        """Close this process's connections, unless `http_client` or another client owns them."""
         if self._may_close:
             self._pool().http.close()
 
@@ -91,18 +91,19 @@ class Client(Core[httpx2.Client]):
     def pets(
         self, *, status: AnyStatus = None, page_size: int = 100, cursor: str | None = None
     ) -> Generator[Pet]:
-        """Yield the animals in ascending id order, with the arguments and errors of `pages`."""
+        """Yield the animals in ascending id order, with the arguments of `pages`."""
         for page in self.pages(status=status, page_size=page_size, cursor=cursor):
             yield from page.pets
 
     def follow_pets(self) -> Generator[Pet]:
         """Yield each animal in the list once, then each new animal as it appears, without end.
 
-        It reads the end of the list every 30 seconds, and logs temporary errors. It remembers the
-        animals it has yielded only in memory, so after a restart you get all of them again.
+        It reads the end of the list every 30 seconds, and logs temporary errors. It keeps
+        the ids of yielded animals only in memory: after a restart, you get all animals again.
         """
         # An animal may appear up to 30 seconds after one with a higher id, on a page that was
-        # already read. So each pass starts at the first page that was new in the pass before.
+        # already read. So pass 3 starts at the last page of pass 1, pass 4 at that of pass 2, and
+        # so on.
         start = next_start = None
         known: set[int] = set()
         while True:

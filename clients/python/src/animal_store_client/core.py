@@ -30,7 +30,7 @@ except PackageNotFoundError:  # the package is in a checkout, not installed
     __version__ = "0"
 
 MAX_BODY_BYTES = 2**20  # about ten times the size of the largest page
-MAX_CREATION_S = 30.0
+MAX_CREATION_S = 30.0  # an animal may appear in the list this late
 # Without `auth` and redirects, your own http_client can't replace the key or take it elsewhere.
 SEND: dict[str, Any] = {"stream": True, "auth": None, "follow_redirects": False}
 _BASE_URL = re.compile(
@@ -83,19 +83,19 @@ class Core(Generic[HttpClient]):
                 `http://`; the client then uses no proxy.
             api_key: The API key. The client sends it only to the origin of `base_url`.
             timeout_s: The time limit of an attempt, in seconds. API Gateway answers within 29 s.
-                `Client` counts anew for each address it tries and for the TLS handshake, and can't
-                limit the look-up of the host name.
+                `Client` starts it anew for each address that it tries and for the TLS handshake,
+                and can't limit the look-up of the host name.
             deadline_s: The time limit of a call with all its attempts and pauses, in seconds. Each
                 page of a list is a call of its own. Waiting for `max_in_flight` doesn't count.
-            attempts: How often a request is sent at most. Seven attempts have pauses of at least
-                11 seconds in total between them.
+            attempts: The maximum number of attempts. The pauses between seven attempts take at
+                least 11 seconds in total.
             max_retry_after_s: The longest wait, in seconds, that a response may ask for with
                 `Retry-After`. If one asks for more, the call fails at once.
-            max_wait_s: How many seconds a call waits for its turn at most (see `max_in_flight`);
-                None for no limit.
-            max_in_flight: How many creations run at once, and also how many reads, in each process
-                (`Client`) or event loop (`AsyncClient`). Further calls wait for their turn. A call
-                that pauses before a retry still counts, to spare a throttled service.
+            max_wait_s: The longest time, in seconds, that a call waits for its turn (see
+                `max_in_flight`); None for no limit.
+            max_in_flight: The maximum number of creations, and also of reads, that run at once in
+                each process (`Client`) or event loop (`AsyncClient`). Further calls wait for their
+                turn. A call that pauses before a retry still counts, to spare a throttled service.
             http_client: An httpx2 client of your own, for instance with certificates or a proxy.
                 Its `auth`, `cookies`, `params` and `follow_redirects` aren't used. Use it in only
                 one process and one event loop, and close it yourself.
@@ -154,7 +154,7 @@ class Core(Generic[HttpClient]):
         except (ImportError, OSError, ValueError, httpx2.InvalidURL) as error:
             pattern = "SSL.*" if isinstance(error, OSError) else "(ALL|HTTPS?)_PROXY"
             variables = [name for name in os.environ if re.fullmatch(pattern, name.upper())]
-            raise ValueError(f"{' or '.join(variables)} of the environment: {error}") from error
+            raise ValueError(f"Environment variable {' or '.join(variables)}: {error}") from error
 
     def _open(self) -> HttpClient:
         address = f"{self._pets.raw_host.decode()}:{self._pets.port or 443}"
@@ -162,8 +162,7 @@ class Core(Generic[HttpClient]):
         is_direct = self._pets.host in _LOOPBACK or proxy_bypass(address)
         proxies, proxy = getproxies(), None
         if not is_direct and "xn--" in proxies.get("no", "").lower():
-            # httpx2 fails at a name with `xn--` in NO_PROXY, which it doesn't read if it's given
-            # a proxy.
+            # httpx2 fails at a name with `xn--` in NO_PROXY, but reads it only if given no proxy.
             proxy = proxies.get("https") or proxies.get("all")
         return self._http_class(
             verify=self._tls,
@@ -218,7 +217,7 @@ def read_pet(response: httpx2.Response, value: Any) -> Pet:
 def read_page(response: httpx2.Response, value: Any) -> Page:
     """Return the page in a response's JSON.
 
-    Of the next page's URL only the cursor is used, so the API key never leaves the base URL.
+    Only the cursor of the next page's URL is used, so the API key is sent only to the base URL.
     """
     if not isinstance(value, list):
         raise errors.InvalidResponseError(f"The response is not a page: {value!r:.200}")
@@ -226,7 +225,7 @@ def read_page(response: httpx2.Response, value: Any) -> Page:
     if link := response.links.get("next"):
         cursor = httpx2.QueryParams(link["url"].partition("?")[2]).get("cursor")
         if not cursor or cursor == response.url.params.get("cursor"):
-            raise errors.InvalidResponseError(f"The next page is no new page: {link['url']}")
+            raise errors.InvalidResponseError(f"The next page has no new cursor: {link['url']}")
     pets = tuple(read_pet(response, pet) for pet in value)
     return Page(pets, cursor, errors.read_request_id(response))
 
@@ -295,12 +294,12 @@ class Call(Generic[T]):
         return self.read(response, value)
 
     def no_slot_error(self) -> errors.AnimalStoreError:
-        """Return the error of a call that got no slot of `max_in_flight` within `max_wait_s`."""
-        message = f"{self.method} {self.url} was not sent: it got no slot within max_wait_s"
+        """Return the error of a call whose turn did not come within `max_wait_s`."""
+        message = f"{self.method} {self.url} was not sent: its turn did not come in max_wait_s"
         return self._add_key_and_cursor(errors.NoResponseError(message))
 
     def _add_key_and_cursor(self, error: errors.AnimalStoreError) -> errors.AnimalStoreError:
-        """Give an error the key and the cursor that the caller needs to repeat the call."""
+        """Give an error the idempotency key and cursor that the caller needs to repeat the call."""
         error.idempotency_key = self.headers.get("Idempotency-Key")
         error.cursor = self.url.params.get("cursor")
         return error

@@ -31,7 +31,7 @@ class AnimalStoreError(Exception):
 
 
 class NoResponseError(AnimalStoreError):
-    """The service was unreachable or too slow, or the call got no slot of `max_in_flight`."""
+    """The service was unreachable or too slow, or a call's turn (`max_in_flight`) never came."""
 
     is_temporary = True
 
@@ -125,7 +125,7 @@ def read_request_id(response: httpx2.Response) -> str:
 
 
 def _read_retry_after(retry_after: str) -> float | None:
-    """Return the seconds to wait; Retry-After is a number or a date (RFC 9110, section 10.2.3)."""
+    """Return the seconds to wait; None if Retry-After is no number or date (RFC 9110, 10.2.3)."""
     if retry_after.isdecimal():
         return float(retry_after)
     try:

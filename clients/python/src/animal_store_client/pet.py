@@ -8,7 +8,7 @@ from animal_store_client.errors import InvalidResponseError
 
 PetStatus = Literal["available", "pending", "sold"]
 AnyStatus = PetStatus | str | None
-"""Any text, because a status may be newer than this client; None for an animal without a status."""
+"""Any text, because a status may be newer than this client; None for no status."""
 
 
 @dataclass(frozen=True, slots=True)
