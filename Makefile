@@ -125,8 +125,8 @@ check-workflows: .venv/.installed .tools/zizmor/.installed
 	@.venv/bin/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
 
 # SAM's own translator validates template.yaml. cfn-lint also checks the translated template, which has references that
-# template.yaml lacks. For the translated template, three checks are off: W2001 forbids unused parameters, and the
-# Metadata of template.yaml explains W3011 and E4002.
+# template.yaml lacks. For the translated template, three checks are off: W2001, because SAM has used up two
+# parameters, and W3011 and E4002, which the Metadata of template.yaml explains.
 check-templates: .venv/.installed .tools/sam/.installed
 	@.tools/sam/bin/python -m tools.packaging.translate >.tools/translated.yaml
 	@.venv/bin/cfn-lint template.yaml ops/bootstrap.yaml
@@ -192,8 +192,8 @@ rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## 
 first-flight: .venv/.installed .tools/sam/.installed
 	@: "$${STAGE:?make first-flight STAGE=staging ALARM_EMAIL=...}" "$${ALARM_EMAIL:?who gets the alarms}"
 	@$(MAKE) build ARCH=arm64
-	@echo "This may take an hour and cost a few dollars (never tried): docs/deployment.md, First flight."
-	@set -o pipefail; { git log -1 --format="$$STAGE, commit %H. Cost, by Cost Explorer a day later: ..."; \
+	@echo "Nobody has tried this. It may take an hour and cost a few dollars: docs/deployment.md, First flight."
+	@set -o pipefail; { git log -1 --format="$$STAGE, commit %H. Cost (see Cost Explorer a day later): ..."; \
 	  FIRST_FLIGHT=1 REHEARSED_STAGE="$$STAGE" $(REHEARSAL) -rP; } | tee /dev/stderr | \
 	  grep -E "^($$STAGE,|tests/|! |_+ test|[0-9.]+s )" | sed -E 's/[0-9]{12}/ACCOUNT/g' >"docs/first-flight-$$(date +%F).txt"
 

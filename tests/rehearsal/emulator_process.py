@@ -25,7 +25,7 @@ SCRIPT = Path(__file__)
 sys.path += map(str, SCRIPT.parents[2].glob(".tools/sam/lib/*/site-packages"))
 DIFFERENCES = yaml.safe_load(SCRIPT.with_name("emulator.yaml").read_text())
 REMOVED_TYPES = tuple(DIFFERENCES["Left out, because it cannot be on the emulator"])
-ALLOWED_ACTIONS = DIFFERENCES["Allowed, although the emulator refuses it"]
+ALLOWED_ACTIONS = DIFFERENCES["Allowed by emulator_process.py"]
 PORT = os.environ["GATEWAY_PORT"]
 GATEWAY_PATH = "/_aws/execute-api/"
 
