@@ -23,7 +23,7 @@ _EXPECTED_ERRORS = (
     CommandError,
     OSError,
 )
-# After `aws login`, the SDK asks for `botocore[crt]`, which would double the SDK's start-up time.
+# After `aws login`, the SDK asks for `botocore[crt]`, whose import would slow down every command.
 _LOGIN_HINT = """If you signed in with `aws login`, do not install it, but run:
 eval "$(aws configure export-credentials --format env)\""""
 # The only environment variables of Python that this program and its child processes keep.

@@ -15,7 +15,7 @@ import yaml
 from ops import artifacts, programs
 from ops.stage import Stage, StageArgument, StageError
 
-# CloudFormation must never replace or delete a table, because the table's items would be lost.
+# CloudFormation must never replace or delete a table: the service would have an empty one or none.
 STACK_POLICY = {
     "Statement": [
         {"Effect": "Allow", "Principal": "*", "Action": "Update:*", "Resource": "*"},

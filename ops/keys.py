@@ -63,7 +63,7 @@ def issue(
 def list_(*, stage: StageOption = None) -> None:
     """List the records of all keys, never the keys themselves; times are in UTC.
 
-    Expired keys of the contract suite are left out, because each deployment issues such keys.
+    Expired keys of the contract suite are left out (unless revoked), because each check issues one.
     """
     with _table(stage) as keys:
         print("Id            Created           Expires           State    Label")

@@ -17,6 +17,7 @@ Differences from AWS:
   JSON with only `message`; above 10 MB, as plain text without a request id.
 - `GET /` leads to /docs; other methods get 405. On AWS, `/` gets 404, or 403 with an API key.
 - No function times out. While 40 requests hang, other requests wait.
+- If the result of a handler lacks `body` or `headers`, or is malformed, the response is 503.
 - If `Host` is not a name of this machine, the response is 400 with plain text, not an Error object
   of the API.
 - A path with an encoded letter in a fixed segment (`/v1/%70ets`) gets 404, and so does a path with
@@ -78,7 +79,7 @@ class Gateway:
         self.template, self.handlers = template, handlers
 
     async def handle(self, request: Request) -> Response:
-        """Answer like API Gateway, even if the function fails."""
+        """Answer like API Gateway; if the function fails, with 503."""
         request_id = str(uuid.uuid4())
         response = await self._answer(request, request_id)
         response.headers["x-amzn-RequestId"] = request_id

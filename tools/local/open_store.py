@@ -76,7 +76,8 @@ def open_store(folder: DataFolder, template: Template) -> Iterator[LocalService]
     own settings, so that no request reaches AWS.
 
     Raises:
-        CommandError: The folder's store cannot be used.
+        CommandError: The store's file is no database, or is damaged.
+        OSError: The folder cannot be created.
     """
     for name in [*os.environ]:
         if name.startswith("AWS_"):

@@ -131,8 +131,8 @@ class Request:
         The parameter may contain only decimal digits: no sign, no space and no point.
 
         Raises:
-            InvalidRequest: The parameter is given more than once, is not an integer, or is out of
-                bounds.
+            InvalidRequest: The parameter is given more than once, is not written in 1 to 19 digits,
+                or is out of bounds.
         """
         text = self.parameter(name)
         if text is None:
@@ -180,7 +180,8 @@ class Request:
             UnsupportedMediaType: There is a Content-Type other than `application/json`.
             PayloadTooLarge: The body is larger than 16 KB. It is not parsed, because 6 MB, the most
                 that Lambda accepts, would take a second to parse.
-            InvalidRequest: The body is missing or not JSON, or members are missing or invalid.
+            InvalidRequest: The body is missing or not JSON, or members are missing, invalid or
+                given twice.
         """
         if {*self.header_elements("Content-Encoding")} - {"identity"}:
             raise UnsupportedContentCoding

@@ -31,7 +31,7 @@ class AnimalStoreError(Exception):
 
 
 class NoResponseError(AnimalStoreError):
-    """The service was unreachable or too slow, or a call's turn (`max_in_flight`) never came."""
+    """No whole HTTP response arrived in time, or the call's turn (`max_in_flight`) never came."""
 
     is_temporary = True
 
@@ -75,7 +75,7 @@ class ApiError(AnimalStoreError):
 
 
 class InvalidRequestError(ApiError):
-    """400, 413, 415: a parameter, a header or the body is invalid; the message says why."""
+    """400, 413, 415: a parameter, a header or the body is invalid; see the message."""
 
 
 class AuthenticationError(ApiError):
@@ -91,7 +91,7 @@ class IdempotencyKeyReusedError(ApiError):
 
 
 class TooManyRequestsError(ApiError):
-    """429: the caller exceeds a limit."""
+    """429: too many requests, by this caller or by all clients together."""
 
     is_temporary = True
 
