@@ -31,8 +31,8 @@ def _table(stage: Stage | None) -> Iterator[KeyTable]:
     if stage:
         yield stage.keys()
         return
-    # Without a stage, use the local store in the folder DATA. A running `make run` may use the same
-    # store at the same time.
+    # Without a stage, use the local store, in the folder that the variable DATA names. `make run`
+    # may be using it at the same time.
     with open_store(DataFolder(), load_template()) as service:
         yield service.keys()
 

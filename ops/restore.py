@@ -97,8 +97,8 @@ def counter(stage: StageArgument) -> None:
     table, client = stage.outputs()["AnimalsTableName"], stage.client("dynamodb")
     # Take the time from DynamoDB: this computer's clock may be wrong.
     headers = client.describe_table(TableName=table)["ResponseMetadata"]["HTTPHeaders"]
-    age = parsedate_to_datetime(headers["date"]) - _BEGINNING
-    value = _IDS_PER_SECOND * int(age.total_seconds())
+    since_beginning = parsedate_to_datetime(headers["date"]) - _BEGINNING
+    value = _IDS_PER_SECOND * int(since_beginning.total_seconds())
     condition = "NOT attribute_type(#value, :n) OR #value < :value OR #value >= :end"
     with suppress(client.exceptions.ConditionalCheckFailedException):
         client.update_item(
@@ -275,8 +275,8 @@ def _write(client: Any, line: Line) -> str:
     time.sleep(_WRITE_SECONDS)
     copied = line.copied if isinstance(line, Restoration) else {}
     names, values, conditions = {}, {}, []
-    # Compare the attributes that a repair may have added, too. An expression may have at most 300
-    # operators and 4 KB, so compare at most 120 attributes.
+    # Also compare attributes that somebody's repair may have added since. An expression may have at
+    # most 300 operators and 4 KB, so compare at most 120 attributes.
     attributes = [*copied, *NewPet.__annotations__, "revoked", *line.current]
     for number, name in enumerate([*dict.fromkeys(attributes)][:120]):
         names[f"#{number}"] = name

@@ -91,7 +91,7 @@ def _access_log(stage: Stage) -> Iterator[str]:
         "MetricName": "IncomingLogEvents",
         "Dimensions": [{"Name": "LogGroupName", "Value": log_group}],
     }
-    # A line may come some minutes after its request.
+    # A line may come some minutes late, so leave out the requests of the last ten minutes.
     count = sum(_values(stage, requests, "Sum", 3600, until=600))
     if count and not sum(_values(stage, lines, "Sum", 3600)):
         yield "the access log has stopped: see its log group, and API Gateway's role"

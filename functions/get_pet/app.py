@@ -9,7 +9,7 @@ from animal_store.response import Response
 _DEPRECATION = Deprecation(since=1764892800, sunset="Thu, 05 Dec 2030 00:00:00 GMT")
 
 
-@operation("getPet", query="ignored", deprecation=_DEPRECATION)
+@operation("getPet", parameters="ignored", deprecation=_DEPRECATION)
 def handler(request: Request, _caller: Caller) -> Response:
     """Return the animal with the id in the path."""
     pet = PETS.get(request.identifier("petId"))

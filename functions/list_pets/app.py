@@ -8,7 +8,7 @@ from animal_store.request import Caller, Request
 from animal_store.response import Response
 
 
-@operation("listPets", query=(*paging.PARAMETERS, "status"))
+@operation("listPets", parameters=(*paging.PARAMETERS, "status"))
 def handler(request: Request, _caller: Caller) -> Response:
     """Return a page of animals; a `Link` header (RFC 8288) leads to the next page, if any."""
     status = request.choice("status", PET_STATUSES)

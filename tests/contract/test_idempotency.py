@@ -62,7 +62,7 @@ def test_invalid_key_gets_400(client: Client, key: str) -> None:
     assert_error(post(client, new_pet(), key), 400, naming="Idempotency-Key")
 
 
-def test_two_keys_get_400(client: Client) -> None:
+def test_two_idempotency_keys_get_400(client: Client) -> None:
     headers = [("Idempotency-Key", "x"), ("Idempotency-Key", "x")]
     response = client.post("/pets", json=new_pet(), headers=headers)
     assert_error(response, 400, naming="Idempotency-Key")

@@ -39,7 +39,7 @@ def import_file(content: bytes) -> None:
         "name,category_id,status\n\n,,\nŒdipe,3,sold\n",
     ],
 )
-def test_file_is_imported_in_spite_of_an_outage(content: str) -> None:
+def test_each_csv_dialect_is_imported_despite_an_outage(content: str) -> None:
     with serve([*[reply({}, 503)] * 19, reply(REX)]) as server:
         os.environ["BASE_URL"] = server.base_url
         import_file(content.encode())
@@ -47,7 +47,7 @@ def test_file_is_imported_in_spite_of_an_outage(content: str) -> None:
     assert server.received[-1].json == pet
 
 
-def test_only_rows_of_a_changed_file_are_added_again(
+def test_rows_are_added_again_only_if_the_file_has_changed(
     service: RunningService, capsys: pytest.CaptureFixture[str]
 ) -> None:
     os.environ |= {"BASE_URL": service.base_url, "API_KEY": service.api_key}

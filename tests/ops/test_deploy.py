@@ -84,7 +84,7 @@ def test_key_of_the_contract_suite_is_masked_and_lasts_an_hour(
         ("zebra", {"zebra"}, []),
     ],
 )
-def test_failed_deployment_returns_to_last_good_if_it_differs(
+def test_failed_deployment_returns_to_another_last_good_commit(
     commit: str,
     failing: set[str],
     afterwards: list[list[str]],

@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "unpacked"
 
 
-def test_artifact_has_commit_settings_template_and_code(folder: Path) -> None:
+def test_artifact_has_all_its_parts(folder: Path) -> None:
     assert (folder / "COMMIT").read_text() == "a" * 40
     settings = (ROOT / "samconfig.toml").read_text()
     assert (folder / "samconfig.toml").read_text() == settings

@@ -194,7 +194,7 @@ def test_reduced_data_has_the_endpoint_of_each_region(tmp_path: Path) -> None:
         assert client.meta.endpoint_url == f"https://{host}"
 
 
-def test_bundle_has_five_root_certificates_of_amazon(tmp_path: Path) -> None:
+def test_reduced_bundle_has_five_root_certificates_of_amazon(tmp_path: Path) -> None:
     bundle = Path(botocore.__file__).with_name("cacert.pem")
 
     layer.write_amazon_roots(bundle, tmp_path / "roots.pem")

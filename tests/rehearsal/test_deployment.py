@@ -134,7 +134,7 @@ Outputs:
     assert last_good_and_memory(stage) == ("", 1024)
 
 
-def test_first_commit_becomes_last_good(stage: Stage, tmp_path: Path) -> None:
+def test_first_commit_becomes_the_last_good_one(stage: Stage, tmp_path: Path) -> None:
     deploy_as(stage, tmp_path, "first")
     assert last_good_and_memory(stage) == ("first", 1024)
 

@@ -100,7 +100,7 @@ def test_setting_that_undoes_a_safeguard_is_absent(setting: str) -> None:
     assert setting not in TEXT
 
 
-def test_unknown_route_gets_404_with_any_body() -> None:
+def test_unknown_route_gets_404_whatever_its_body() -> None:
     """The route for unknown routes accepts only JSON, and answers like API Gateway."""
     not_found = API["GatewayResponses"]["MISSING_AUTHENTICATION_TOKEN"]
     assert API["GatewayResponses"]["UNSUPPORTED_MEDIA_TYPE"] == not_found
@@ -166,7 +166,7 @@ def test_version_description_has_all_parameters_of_a_function() -> None:
 
 
 @pytest.mark.parametrize("error_type", API["GatewayResponses"])
-def test_gateway_response_is_an_error_of_openapi_yaml(error_type: str) -> None:
+def test_gateway_response_is_documented_in_openapi_yaml(error_type: str) -> None:
     response = API["GatewayResponses"][error_type]
     text = response["ResponseTemplates"]["application/json"]
     headers = {"Content-Type": "application/json"}

@@ -76,7 +76,7 @@ def test_call_is_made_only_if_it_can_end_in_time(
     assert (len(store.calls), clock.pauses) == (attempts, pauses)
 
 
-def test_dynamodb_client_waits_1_s_to_connect_and_2_s_to_read() -> None:
+def test_connecting_times_out_after_1_s_and_reading_after_2_s() -> None:
     # Import it only now: the fixture has set the functions' variables.
     from animal_store import dynamodb
 
@@ -115,7 +115,9 @@ def test_garbage_collector_is_on_after_importing_the_layer() -> None:
     assert gc.isenabled()
 
 
-def test_key_and_animals_take_one_consistent_read_each(store: FaultyStore) -> None:
+def test_key_and_animals_are_each_read_once_and_consistently(
+    store: FaultyStore,
+) -> None:
     handlers.send("get-200")
     handlers.send("list-200")  # the function has cached the key by now
 

@@ -56,7 +56,7 @@ def test_rate_limits_of_the_firewall_are_documented() -> None:
     assert "requests per minute with one API key | 6,000 | no limit |" in OPENAPI_TEXT
 
 
-def test_idempotency_keys_are_kept_for_24_hours() -> None:
+def test_openapi_says_idempotency_keys_are_kept_for_24_hours() -> None:
     # tests/unit/test_dynamodb_client.py expects this time of the layer.
     assert (
         OPENAPI_TEXT.count("kept for ") == OPENAPI_TEXT.count("kept for 24 hours") == 2

@@ -66,7 +66,7 @@ def test_204_has_neither_body_nor_content_type() -> None:
         ("TransactWriteItems", CUT_OFF_RESPONSE, "WARNING", "truncated or corrupt"),
     ],
 )
-def test_cause_of_a_failure_stays_in_the_log(
+def test_cause_of_a_failure_is_logged_but_not_sent(
     call: str, fault: Fault, level: str, cause: str, store: FaultyStore
 ) -> None:
     store.fail(call, *[fault] * 6)

@@ -112,7 +112,7 @@ def test_permissions_boundary_allows_every_action_of_the_role(function: str) -> 
 
 
 @openapi.each_operation
-def test_heartbeat_reads_a_key_and_is_logged_as_unauthorized(
+def test_heartbeat_looks_up_its_key_and_is_unauthorized(
     operation: openapi.Operation, store: FaultyStore
 ) -> None:
     function = f"{operation.block}Function"

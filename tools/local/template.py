@@ -163,7 +163,7 @@ def properties_by_name(stack: Any, resource_type: str) -> dict[str, Any]:
 
 
 def load_template(stage: str = "local") -> Template:
-    """Read template.yaml for a stage; the other parameters have their defaults."""
+    """Read template.yaml for a stage; its other parameters have their defaults."""
     document = _read(ROOT / "template.yaml")
     names = {name: f"{_STACK}-{name}" for name in document["Resources"]}
     names |= {"AWS::Region": REGION, "AWS::StackName": _STACK, "Stage": stage}

@@ -23,7 +23,7 @@ SAM = ROOT / ".tools/sam/bin/sam"
 
 def _build(architecture: str, commit: str) -> None:
     environment = os.environ | {
-        # sam looks for Python 3.13 on PATH.
+        # sam looks for Python 3.13 on PATH; its own environment has it.
         "PATH": f"{SAM.parent}{os.pathsep}{os.environ['PATH']}",
         "LAYER_ARCHITECTURE": architecture,
     }

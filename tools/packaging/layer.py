@@ -71,7 +71,7 @@ SHIPPED_MATCHES = {
     "aws_lambda_powertools/event_handler": "",
     "aws_lambda_powertools/utilities/*/": "jmespath_utils",
     "animal_store/models.py": "",  # its models ship as compiled schemas
-    "pydantic_core/core_schema.py": "",  # only pydantic uses it
+    "pydantic_core/core_schema.py": "",  # only pydantic uses it, which does not ship
     # RECORD has digests of scripts that contain the interpreter's path, so the digests differ
     # between machines.
     "*.dist-info/RECORD": "",

@@ -19,7 +19,7 @@ Name = Annotated[str, Field(min_length=1, max_length=256, pattern=NOT_BLANK)]
 
 @with_config(ConfigDict(strict=True))
 class NewPet(TypedDict):
-    """An animal as a client sends it. Strings, booleans and fractions do not count as integers."""
+    """An animal as a client sends it. A string, boolean or fraction is not taken for an integer."""
 
     name: Name
     categoryId: Int64

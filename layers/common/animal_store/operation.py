@@ -59,7 +59,7 @@ Handler = Callable[[Event, Any], dict[str, Any]]
 
 
 def operation(
-    name: str, *, query: QueryParameters = (), deprecation: Deprecation | None = None
+    name: str, *, parameters: QueryParameters = (), deprecation: Deprecation | None = None
 ) -> Callable[[Implementation], Handler]:
     """Turn a function that implements one operation into a Lambda handler.
 
@@ -67,8 +67,8 @@ def operation(
 
     Args:
         name: The operation's `operationId` in openapi.yaml (`listPets`).
-        query: The operation's query parameters. A request with other parameters is refused before
-            the function is called.
+        parameters: The operation's query parameters. A request with others is refused before the
+            function is called.
         deprecation: The headers to add if the operation is deprecated; else None.
     """
 
@@ -79,7 +79,7 @@ def operation(
             this_invocation = Invocation(deadline=started + seconds_left)
             invocation.current.set(this_invocation)
             request = Request(event)
-            response, rendered = _respond(function, request, query, deprecation)
+            response, rendered = _respond(function, request, parameters, deprecation)
             telemetry.write_line(
                 name,
                 response,
@@ -99,7 +99,7 @@ def operation(
 def _respond(
     function: Implementation,
     request: Request,
-    query: QueryParameters,
+    parameters: QueryParameters,
     deprecation: Deprecation | None,
 ) -> tuple[Response, dict[str, Any]]:
     """Return the response to a request, and the same response in API Gateway's format."""
@@ -110,8 +110,8 @@ def _respond(
             headers = deprecation.headers(request)
         caller = authenticate(request.header("Authorization"))
         this_invocation.key_id, this_invocation.key_label = caller.key_id, caller.key_label
-        if query != "ignored":
-            request.refuse_other_parameters(query)
+        if parameters != "ignored":
+            request.refuse_other_parameters(parameters)
         response = function(request, caller)
         return response, response.render(headers)
     except Exception as error:

@@ -30,7 +30,7 @@ except PackageNotFoundError:  # the package is in a checkout, not installed
     __version__ = "0"
 
 MAX_BODY_BYTES = 2**20  # about ten times the size of the largest page
-MAX_CREATION_S = 30.0  # an animal may appear in the list this late
+MAX_CREATION_S = 30.0  # so long after its creation was sent, an animal may still appear
 # Without `auth` and redirects, your own http_client can't replace the key or take it elsewhere.
 SEND: dict[str, Any] = {"stream": True, "auth": None, "follow_redirects": False}
 _BASE_URL = re.compile(
@@ -272,7 +272,7 @@ class Call(Generic[T]):
 
     @contextmanager
     def translate_failures(self) -> Iterator[None]:
-        """Raise NoResponseError instead of an error of httpx2 or a timeout."""
+        """Turn timeouts and the errors of httpx2 into NoResponseError."""
         try:
             yield
         except (httpx2.RequestError, TimeoutError) as error:
