@@ -12,7 +12,7 @@ from pathlib import Path
 import trustme
 
 from tests.benchmarks.execution import count_instructions, measure_in_container
-from tests.support.handlers import EVENTS, empty_store, function_of
+from tests.support.handlers import EVENTS, function_of, reset_store
 from tools import ROOT
 from tools.packaging.bytecode import compile_tree
 from tools.packaging.layer import install
@@ -39,7 +39,7 @@ def prepare(environment: Path) -> Path:
         roots.write(authority.cert_pem.bytes())
     certificate = authority.issue_cert("127.0.0.1", key_type=trustme.KeyType.RSA)
     certificate.private_key_and_cert_chain_pem.write_to_path(folder / "store.pem")
-    empty_store()
+    reset_store()
     count_instructions(folder, "CreatePetFunction", EVENTS["create-201"], 20)
     return folder
 
@@ -69,7 +69,7 @@ def container_rows(folder: Path) -> list[str]:
 
 
 def main() -> None:
-    """Measure every case of CASES with both, and the functions in Lambda's container."""
+    """Measure CASES with both FUNCTIONS, and the functions in Lambda's container."""
     describe = ["git", "log", "-1", "--format=commit %h of %cs"]
     commit = subprocess.check_output(describe, cwd=ROOT, text=True).strip()
     lines = [

@@ -118,7 +118,7 @@ def _invoke(
     """Invoke a function several times, and check its responses.
 
     Args:
-        command: Returns the command that runs the function with these environment variables.
+        command: Takes environment variables; returns the command that runs the function with them.
         folder: The folder that `prepare` has made.
         event: The event of each invocation.
         invocations: The number of invocations.

@@ -67,7 +67,7 @@ def connect(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Record the pauses of both clients, in seconds; a pause has its minimum and takes no time."""
+    """Record the clients' pauses, in seconds: the shortest possible, and none takes real time."""
     seconds: list[float] = []
     clock = SimpleNamespace(monotonic=lambda: sum(seconds))
 
@@ -113,7 +113,7 @@ def test_operations_work_with_local_service(
 
 @openapi.each_operation
 def test_both_clients_have_each_operation(operation: openapi.Operation) -> None:
-    # listPets is `pets`, createPet `create`; for authors: `authors` and `create_author`.
+    # listPets is `pets`, createPet `create`; listAuthors would be `authors`.
     method = xform_name(operation.id.removesuffix("Pet").removeprefix("list"))
     for client in (store.Client, store.AsyncClient):
         assert hasattr(client, method), f"clients/python: {client.__name__}.{method}"
@@ -332,7 +332,7 @@ def test_slow_response_ends_at_time_limit(
     [
         ({"attempts": 2, "max_retry_after_s": 3}, [3.2]),
         ({"max_retry_after_s": 2}, []),
-        ({"deadline_s": 10}, [3.2, 3.4]),  # the third would end after 10.4 seconds
+        ({"deadline_s": 10}, [3.2, 3.4]),  # a third pause would end after 10.4 s
     ],
 )
 def test_throttled_call_ends_at_first_limit(

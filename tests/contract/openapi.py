@@ -65,7 +65,7 @@ OPERATIONS = [
     for method, operation in methods.items()
     if method != "parameters"
 ]
-# A 404 for an unknown route has only the headers of every error, as a 500 has.
+# Like a 500, a 404 for an unknown route has only the headers that all errors have.
 UNKNOWN_ROUTE = Operation(
     "", "", "", {"404": DOCUMENT["components"]["responses"]["InternalError"]}
 )
@@ -87,7 +87,7 @@ def find(method: str, path: str) -> Operation:
 
 
 def check_common_headers(headers: httpx2.Headers) -> None:
-    """Fail if a response lacks the headers that every response has ("Responses")."""
+    """Fail if a response lacks a header that all have ("Responses" in openapi.yaml)."""
     assert headers["Cache-Control"] == "no-store"
     assert headers["X-Content-Type-Options"] == "nosniff"
 

@@ -21,7 +21,9 @@ VALID_MEMBERS = {
     "a name that is not normalized": {
         "name": "e\N{COMBINING ACUTE ACCENT} é \N{KELVIN SIGN}"
     },
-    "a name of noncharacters": {"name": "\u202e\u200d\uffff\ufdd0\U0010ffff\ue000"},
+    "a name of unprintable characters": {
+        "name": "\u202e\u200d\uffff\ufdd0\U0010ffff\ue000"
+    },
     "categoryId 0": {"categoryId": 0},
     "categoryId 2^53 + 1": {"categoryId": 2**53 + 1},
     "categoryId 2^63 - 1": {"categoryId": 2**63 - 1},

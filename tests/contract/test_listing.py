@@ -77,7 +77,7 @@ def test_all_pages_list_each_animal_once(
     client: Client, query: str, limit: int
 ) -> None:
     """Ids ascend, and all pages except the last are full."""
-    # The store may have any number of animals before these.
+    # The store may have any number of animals already.
     *_, last_page = pages(client, f"/pets?limit=100&{query}")
     pets = [create(client, new_pet(**members)) for members in MEMBERS]
     expected_pets = [pet for pet in pets if query in f"status={pet.get('status')}"]

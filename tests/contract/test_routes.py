@@ -39,7 +39,7 @@ def test_unknown_route_without_a_key_gets_404(client: Client) -> None:
 @pytest.mark.smoke_read_only
 @pytest.mark.parametrize("path", ["/pets", "/store/orders"])
 def test_head_gets_404_without_a_body(client: Client, path: str) -> None:
-    """The response has no body, because HTTP forbids it."""
+    """HTTP forbids a body here."""
     response = client.head(path)
     assert (response.status_code, response.content) == (404, b"")
 

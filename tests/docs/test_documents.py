@@ -51,7 +51,7 @@ def test_readme_shows_the_handler_of_list_pets() -> None:
 
     handler = (ROOT / "functions/list_pets/app.py").read_text()
     code = handler[handler.index("from animal_store") :]
-    # `make starter` sorts the imports by their new names only in the handler.
+    # `make starter` sorts the imports by their new names, but not those in README.md.
     assert sorted(shown.splitlines()) == sorted(code.splitlines())
     assert code.endswith(shown.partition("\n\n")[2])
 

@@ -1,4 +1,4 @@
-"""The examples for clients and the API page run."""
+"""The clients' examples run, and the API page works."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.info)
-def test_example_run_twice_prints_what_its_page_says(
+def test_example_run_twice_prints_what_its_guide_says(
     example: Token, tmp_path: Path, service: RunningService
 ) -> None:
     folder = tmp_path / "build/clients"

@@ -1,4 +1,4 @@
-"""`.ci/run`, which runs the checks of the workflows, too: its steps, and its exit status."""
+"""`.ci/run`, with which workflows and people run the checks: its steps and exit status."""
 
 import os
 from pathlib import Path

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.support.handlers import ANIMALS, TEMPLATE, empty_store, items, sdk, service
+from tests.support.handlers import ANIMALS, TEMPLATE, items, reset_store, sdk, service
 from tools import CommandError
 from tools.local.open_store import client
 from tools.local.store import Database, answer_new_clients
@@ -19,8 +19,8 @@ VALUES = {"ExpressionAttributeValues": {":one": {"N": "1"}}}
 
 
 @pytest.fixture(autouse=True)
-def _empty_store() -> None:
-    empty_store()
+def _reset_store() -> None:
+    reset_store()
 
 
 def test_increments_of_two_connections_are_all_counted() -> None:

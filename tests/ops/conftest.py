@@ -1,4 +1,4 @@
-"""An account with a prepared stage, in an empty folder."""
+"""An account prepared for a stage; tests run in an empty folder."""
 
 from collections.abc import Iterator
 from pathlib import Path

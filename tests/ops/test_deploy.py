@@ -27,12 +27,12 @@ SAM = [
     "AlarmEmail=me@example.com",
 ]
 SUITE = ["suite", "zebra", "-rfE", "-m", "smoke_read_only"]
-RETURN = [[*SAM, "Canary=false"], SUITE]
+WITHOUT_CANARY = [[*SAM, "Canary=false"], SUITE]
 
 
 def test_commit_that_passes_the_suite_becomes_last_good(account: Account) -> None:
     deploy(account.stage, pack("zebra"))
-    assert account.calls == RETURN
+    assert account.calls == WITHOUT_CANARY
     assert account.runs() == ("zebra", "zebra")
 
 
@@ -79,8 +79,8 @@ def test_key_of_the_contract_suite_is_masked_and_lasts_an_hour(
 @pytest.mark.parametrize(
     ("commit", "failing", "afterwards"),
     [
-        ("newer", {"newer"}, RETURN),
-        ("newer", {"newer", "zebra"}, RETURN),
+        ("newer", {"newer"}, WITHOUT_CANARY),
+        ("newer", {"newer", "zebra"}, WITHOUT_CANARY),
         ("zebra", {"zebra"}, []),
     ],
 )
@@ -131,7 +131,7 @@ def test_canary_gets_read_only_requests(
     printed = deployed.printed()
     # A round with pytest's status 2 is not counted.
     assert f"sent {rounds} rounds of requests meanwhile\n" in printed
-    # If no requests can be sent, `with` still waits until sam has ended.
+    # Even without requests, the `with` in ops/deploy.py waits until sam has ended.
     deployed.process.__exit__.assert_called()
     assert ("! the canary got no requests" in printed) == (rounds == 0)
 
@@ -216,7 +216,7 @@ def test_rollback_while_the_suite_runs_is_not_undone(deployed: Account) -> None:
         (b"PK\5\6", b"", "not a zip file"),
         (b"COMMIT", b"COMMON", "no item named 'COMMIT'"),
         (b"suite/", b"stage/", "no item named 'suite/pyproject.toml'"),
-        (b"JM*J", b"JM*K", "Bad CRC-32 for file 'COMMIT'"),  # in the packed text zebra
+        (b"JM*J", b"JM*K", "Bad CRC-32 for file 'COMMIT'"),  # in the compressed `zebra`
     ],
 )
 def test_damaged_artifact_is_not_stored(

@@ -20,7 +20,7 @@ BOBS_KEY = KeyRecord("a" * 64, "bob", created=1)
 @pytest.fixture
 def keys(monkeypatch: pytest.MonkeyPatch) -> KeyTable:
     """Give each stage a table that has only the example key; alice issues and revokes keys."""
-    handlers.empty_store()
+    handlers.reset_store()
     table = replace(handlers.service().keys(), actor=lambda: ARN)
     monkeypatch.setattr(Stage, "keys", lambda _: table)
     return table

@@ -17,7 +17,7 @@ PROGRAM = Path(__file__).with_name("evaluate_policies.mjs")
 EXPECTED_PERMISSIONS = yaml.safe_load(
     Path(__file__).with_name("permissions.yaml").read_text()
 )
-TABLES = EXPECTED_PERMISSIONS["policies"]
+POLICIES = EXPECTED_PERMISSIONS["policies"]
 PARAMETERS = {
     "AWS::AccountId": "123456789012",
     "AWS::Partition": "aws",
@@ -54,7 +54,7 @@ def as_list(value: str | list[str]) -> list[str]:
     return [value] if isinstance(value, str) else value
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", POLICIES)
 def test_only_listed_services_and_wildcards_are_allowed(name: str) -> None:
     wide: dict[str, set[str]] = {}
     for statement in statements(name):
@@ -66,14 +66,14 @@ def test_only_listed_services_and_wildcards_are_allowed(name: str) -> None:
                 wide_actions.add(operation)
     assert {
         service: sorted(operations) for service, operations in wide.items()
-    } == TABLES[name]["wide"]
+    } == POLICIES[name]["wide"]
 
 
 def expected_requests(name: str) -> list[dict[str, Any]]:
-    """Return a request for each action in a table of permissions.yaml."""
+    """Return a request for each action in a policy of permissions.yaml."""
     requests = []
     for verb in ("may", "may not"):
-        for resource_name, actions in TABLES[name][verb].items():
+        for resource_name, actions in POLICIES[name][verb].items():
             service, resource, context = EXPECTED_PERMISSIONS["resources"][
                 resource_name
             ]
@@ -89,10 +89,10 @@ def expected_requests(name: str) -> list[dict[str, Any]]:
 
 
 @cache
-def evaluated_tables() -> Any:
-    """Evaluate all tables in one process, because Node.js takes long to start."""
+def evaluated_policies() -> Any:
+    """Evaluate all policies in one process, because Node.js takes long to start."""
     tables = {}
-    for name in TABLES:
+    for name in POLICIES:
         policy = {"Version": "2012-10-17", "Statement": statements(name)}
         tables[name] = {"policy": policy, "requests": expected_requests(name)}
     # Node.js looks for packages beside the program.
@@ -103,8 +103,8 @@ def evaluated_tables() -> Any:
     return json.loads(output)
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", POLICIES)
 def test_policy_allows_and_denies_the_listed_actions(name: str) -> None:
-    requests = evaluated_tables()[name]["requests"]
+    requests = evaluated_policies()[name]["requests"]
     for request, expected in zip(requests, expected_requests(name), strict=True):
         assert request == expected, f"tests/ops/permissions.yaml says {expected}"

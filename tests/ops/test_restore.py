@@ -35,7 +35,7 @@ MIA: dict[str, Any] = {
 # Another client's animal: after the copy was made, the id was assigned again.
 ZOE_WITH_MIAS_ID = MIA | {"name": "Zoe", "createdAt": COPIED_AT}
 UNREADABLE = MIA | {"id": 2, "name": {b"\xfe"}}
-STOLEN = MIA | {"id": 3, "createdBy": "thief"}
+ADDED_BY_THIEF = MIA | {"id": 3, "createdBy": "thief"}
 MISSING, CHANGED = Path("copy/missing.jsonl"), Path("copy/changed.jsonl")
 FOUND = Path("found.jsonl")
 
@@ -64,7 +64,7 @@ def items(table: str) -> Any:
 
 
 def make_copy(account: Account, table: str, *items: dict[str, Any]) -> None:
-    """Make a copy of a table that has these items."""
+    """Make a table's copy, which has these items."""
     account.client("dynamodb").restore_table_to_point_in_time(
         SourceTableName=table, TargetTableName="copy"
     )
@@ -170,7 +170,7 @@ def test_key_revoked_or_changed_after_the_plan_is_left_alone(deployed: Account) 
         (RAISED + 1, RAISED + 1),
     ],
 )
-def test_counter_is_raised_to_the_time_but_never_lowered(
+def test_low_or_damaged_counter_is_set_and_a_higher_one_is_kept(
     stage: Stage, value: Any, expected: int
 ) -> None:
     put("AnimalsTable", COUNTER | {"value": value})
@@ -252,7 +252,7 @@ def test_lines_that_cannot_be_applied_are_skipped_and_counted(
 
 @pytest.mark.parametrize(
     ("created_by", "left"),
-    [("", [COUNTER, MIA, STOLEN]), ("thief", [COUNTER, MIA, UNREADABLE])],
+    [("", [COUNTER, MIA, ADDED_BY_THIEF]), ("thief", [COUNTER, MIA, UNREADABLE])],
 )
 def test_animals_printed_by_find_are_removed(
     stage: Stage,
@@ -260,7 +260,7 @@ def test_animals_printed_by_find_are_removed(
     created_by: str,
     left: list[dict[str, Any]],
 ) -> None:
-    put("AnimalsTable", COUNTER, MIA, UNREADABLE, STOLEN)
+    put("AnimalsTable", COUNTER, MIA, UNREADABLE, ADDED_BY_THIEF)
 
     find(stage, created_by)
     FOUND.write_text(capsys.readouterr().out)

@@ -19,7 +19,7 @@ CASES = yaml.safe_load(Path(__file__).with_name("faults.yaml").read_text())
 
 @pytest.fixture
 def healthy(deployed: Account) -> Account:
-    """Deploy a stage without any problem."""
+    """Deploy a stage that has no problem."""
     deployed.answers |= CASES["sound"]
     return deployed
 
@@ -103,14 +103,12 @@ def test_failed_status_check_does_not_stop_the_other_checks(healthy: Account) ->
     healthy.client("dynamodb").delete_table(TableName="AnimalsTable")
     healthy.client("dynamodb").delete_table(TableName="ApiKeysTable")
     assert status(healthy.stage) == 4
-    printed_lines = healthy.printed()
-    assert (
-        "! it has not passed its check, and last-good is ape; next, " in printed_lines
-    )
+    printed = healthy.printed()
+    assert "! it has not passed its check, and last-good is ape; next, " in printed
     missing = "is missing: see docs/runbook.md, A table is gone\n"
-    assert f"! AnimalsTable {missing}! ApiKeysTable {missing}" in printed_lines
-    assert "! keys cannot be checked: An error occurred" in printed_lines
-    assert "GET /v1/pets: 0.100%" in printed_lines
+    assert f"! AnimalsTable {missing}! ApiKeysTable {missing}" in printed
+    assert "! keys cannot be checked: An error occurred" in printed
+    assert "GET /v1/pets: 0.100%" in printed
 
 
 STACK = "--stack-name animal-store-production"

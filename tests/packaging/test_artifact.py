@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "unpacked"
 
 
-def test_artifact_has_all_its_parts(folder: Path) -> None:
+def test_artifact_has_commit_settings_template_and_code(folder: Path) -> None:
     assert (folder / "COMMIT").read_text() == "a" * 40
     settings = (ROOT / "samconfig.toml").read_text()
     assert (folder / "samconfig.toml").read_text() == settings
@@ -81,7 +81,7 @@ def test_suite_reports_a_service_that_does_not_respond(
     folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert programs.run_suite(folder, "http://127.0.0.1:1/v1", "any", "-q") == 2
-    message = "http://127.0.0.1:1/v1 lists no animals with API_KEY"
+    message = "http://127.0.0.1:1/v1/pets with API_KEY failed"
     assert message in capfd.readouterr().out
 
 

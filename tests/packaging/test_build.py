@@ -52,7 +52,7 @@ from animal_store import telemetry
 telemetry.logger()
 """
 
-# Uses the deferred packages in each way in which the SDK uses them.
+# Uses the packages of `defer_import` in each way in which the SDK does.
 DEFERRED_CALLS = """
 import importlib, sys
 sys.path.insert(0, sys.argv[1])
@@ -101,7 +101,7 @@ def test_layer_has_licences_certificates_and_both_architectures(
     for package in packages:
         assert list(package.rglob("LICEN*"))
     assert (built_layer / CERTIFICATE_BUNDLE).exists()
-    # The SDK imports awscrt wherever it is installed, which doubles the time of its import.
+    # The SDK would import an installed awscrt, and take twice as long to be imported.
     assert not (built_layer / "python/awscrt").exists()
 
 

@@ -1,4 +1,4 @@
-"""Each file that has the version of AWS's Python has the one in .python-version."""
+"""Each file that names the version of Python on AWS agrees with .python-version."""
 
 import re
 

@@ -72,7 +72,7 @@ def adapt_template(expand, *arguments):
     template = expand(*arguments)
     resources = template["Resources"]
     for name, resource in list(resources.items()):
-        resource.pop("UpdatePolicy", None)  # how CodeDeploy moves an alias
+        resource.pop("UpdatePolicy", None)  # needs CodeDeploy, which is left out
         if resource["Type"].startswith(REMOVED_TYPES):
             del resources[name]
     if "Api" in resources:
@@ -83,7 +83,7 @@ def adapt_template(expand, *arguments):
 
 @replaces(iam_evaluator, "enforce")
 def enforce(check, access_key, action, *arguments, **options):
-    """Allow what the emulator refuses because it asks for another permission than AWS does."""
+    """Allow actions for which the emulator asks for another permission than AWS does."""
     if action in ALLOWED_ACTIONS:
         return None
     return check(access_key, action, *arguments, **options)
@@ -102,7 +102,7 @@ def describe_table(describe, name):
     return table
 
 
-# When the process ends, only idle connections of its parent are open, so it does not wait long.
+# At the end, only idle connections of the parent process are open, so wait only 0.2 s.
 OPTIONS = {"loglevel": "WARNING", "keep_alive_timeout": 75, "graceful_timeout": 0.2}
 CONFIG = Config.from_mapping(bind=[f"fd://{sys.argv[1]}"], **OPTIONS)
 asyncio.run(

@@ -123,14 +123,14 @@ def test_plain_sam_deploy_fails_on_the_stack_of_the_pipeline(stage: Stage) -> No
 
 @plain_sam
 def test_broken_template_is_rolled_back(stage: Stage, tmp_path: Path) -> None:
-    broken_handler = """
+    broken_resource = """
   Broken:
     Type: AWS::Lambda::Url
     Properties: {TargetFunctionArn: no-function, AuthType: AWS_IAM}
 Outputs:
 """
     with pytest.raises(StageError, match="is UPDATE_ROLLBACK_COMPLETE"):
-        deploy_as(stage, tmp_path, "broken", **{"\nOutputs:\n": broken_handler})
+        deploy_as(stage, tmp_path, "broken", **{"\nOutputs:\n": broken_resource})
     assert last_good_and_memory(stage) == ("", 1024)
 
 

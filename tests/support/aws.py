@@ -48,7 +48,7 @@ def pack(commit: str) -> Path:
     return path
 
 
-def read_one(params: dict[str, Any], **_: object) -> dict[str, Any]:
+def limit_pages_to_one_item(params: dict[str, Any], **_: object) -> dict[str, Any]:
     """Limit each page of a scan to one item, and require that the scan reads consistently."""
     assert params["ConsistentRead"]
     return params | {"Limit": 1}
@@ -66,7 +66,9 @@ def answer(model: Any, **_: Any) -> Any:
 def make_client(service: str) -> Any:
     """Make a client of a service, only once: making a client takes longer than most tests."""
     client: Any = SESSION.client(service)  # type: ignore[call-overload]
-    client.meta.events.register("provide-client-params.dynamodb.Scan", read_one)
+    client.meta.events.register(
+        "provide-client-params.dynamodb.Scan", limit_pages_to_one_item
+    )
     client.meta.events.register("before-call", answer)
     return client
 
@@ -79,7 +81,7 @@ class Account:
         calls: The programs that were started, in order, with their arguments.
         client: Makes a client of a service.
         failing: The commits that fail the contract suite.
-        is_older: Replaces the question to git whether one commit is older than another.
+        is_older: Replaces git's answer to whether one commit is older than another.
         process: The process of `sam`. The stack changes if its exit status is 0.
         run_suite: Replaces the program that runs the contract suite.
         sam: Replaces the program sam.

@@ -14,7 +14,7 @@ from tests.support.processes import install_npm_packages
 
 @contextmanager
 def serve() -> Iterator[str]:
-    """Run DynamoDB Local until the end of the block; yield its URL before it listens there."""
+    """Run DynamoDB Local until the end of the block; yield its URL, which may not answer yet."""
     modules = install_npm_packages("dynamodb-local", "java")
     folder = modules / "amplify-dynamodb-simulator/emulator"
     with socket.create_server(("127.0.0.1", 0)) as free:

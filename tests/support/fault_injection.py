@@ -91,13 +91,15 @@ TRANSIENT: dict[str, Fault] = {
     "500, committed": after_execution(error(500, "InternalServerError")),
     "signature refused": error(400, "InvalidSignatureException"),
 }
-CHECKSUM = {"x-amz-crc32": "1"}
+WRONG_CHECKSUM = {"x-amz-crc32": "1"}
 # These responses cannot be read. The SDK takes those with status 200 for successes.
 UNREADABLE: dict[str, Fault] = {
     "response empty": after_execution(answering(200, b"")),
-    "response of another checksum": after_execution(answering(200, b"{}", **CHECKSUM)),
-    "error of another checksum": answering(
-        400, b'{"__type": "x#ConditionalCheckFailedException"}', **CHECKSUM
+    "response with a wrong checksum": after_execution(
+        answering(200, b"{}", **WRONG_CHECKSUM)
+    ),
+    "error with a wrong checksum": answering(
+        400, b'{"__type": "x#ConditionalCheckFailedException"}', **WRONG_CHECKSUM
     ),
     "response cut off": after_execution(answering(200, b'{"Item": {"name": {"S": "R')),
     "response not UTF-8": after_execution(
@@ -123,9 +125,9 @@ class FaultyStore:
         self.calls: list[tuple[str, dict[str, Any]]] = []
 
     def reset(self, default: Fault = Attempt.send_to_store) -> None:
-        """Empty the store and the record; let the functions forget the keys that they know."""
+        """Reset the store and `calls`; let the functions forget the keys that they know."""
         handlers.load(self.answer)
-        handlers.empty_store()
+        handlers.reset_store()
         CLOCK.advance(3600)  # a function caches a key for a minute
         self.default = default
         self.faults.clear()

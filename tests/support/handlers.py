@@ -63,7 +63,7 @@ def service() -> LocalService:
     data = _UNTIL_EXIT.enter_context(tempfile.TemporaryDirectory())
     store = open_store(DataFolder(Path(data)), TEMPLATE)
     opened = _UNTIL_EXIT.enter_context(store)
-    # moto answers only requests to AWS's own addresses, and npm may need a proxy.
+    # Undo open_store's settings: moto answers only at AWS's addresses, and npm may need a proxy.
     del os.environ["AWS_ENDPOINT_URL"], os.environ["no_proxy"]
     opened.keys().put(EXAMPLE_RECORD)
     add_pets(opened)
@@ -128,7 +128,7 @@ def layer_copy() -> Iterator[None]:
             sys.modules.update(modules)
 
 
-# Every request gets this stdout, because the logger keeps the stdout of the first failure.
+# All requests share this stdout: the logger, made at the first failure, keeps its stdout.
 _STDOUT = io.StringIO()
 
 
@@ -164,7 +164,7 @@ def items(partition: str = "") -> list[Any]:
     return [item for item in items if item["pk"]["S"].startswith(partition)]
 
 
-def empty_store() -> None:
+def reset_store() -> None:
     """Reset the store to the events' key and animals."""
     with closing(sqlite3.connect(service().folder.database)) as store:
         store.executescript(_RESET)

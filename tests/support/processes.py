@@ -73,7 +73,7 @@ def run_service(
             wait_for(lambda: "Try it" in printed() or process.poll() is not None, 240)
             assert process.poll() is None, printed()
             base_url, _, _, key, *_ = printed().partition("Base URL: ")[2].split()
-            # The service closes idle connections after 5 s, so the client must not reuse them then.
+            # The service closes idle connections after 5 s, so the client drops them after 2 s.
             limits = httpx2.Limits(keepalive_expiry=2)
             with httpx2.Client(base_url=base_url, timeout=60, limits=limits) as http:
                 http.headers["Authorization"] = f"Bearer {key}"
@@ -116,7 +116,7 @@ def run(
 
 
 def clone_checkout(folder: Path) -> None:
-    """Clone the commit into a folder that shares `.venv` and `.tools` with this checkout."""
+    """Clone HEAD into a folder that shares `.venv` and `.tools` with this checkout."""
     run("git", "clone", "--quiet", ROOT, folder, cwd=ROOT)
     for name in (".venv", ".tools"):
         (folder / name).symlink_to(ROOT / name)

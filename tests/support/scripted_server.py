@@ -48,7 +48,7 @@ def page(*ids: int, next_cursor: int | None = None) -> Response:
 
 
 def rounds_with_a_late_animal() -> list[Response]:
-    """Make the pages that a client reads in three rounds of looking for new animals."""
+    """Make the pages of three rounds ("Looking for new animals" in openapi.yaml)."""
     return [
         # the first round
         page(1, next_cursor=1),

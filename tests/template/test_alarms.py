@@ -50,7 +50,7 @@ def test_alarm_or_filter_has_the_listed_properties(name: str) -> None:
 
 @pytest.mark.parametrize("alarm", ["ObjectiveAlarm", "HeartbeatAlarm"])
 def test_composite_alarm_combines_all_operations(alarm: str) -> None:
-    """Add an operation to the rule in openapi.yaml's order."""
+    """The rule lists the operations in openapi.yaml's order."""
     parts = [
         read_expected_resources(each)["Composite"][alarm] for each in openapi.OPERATIONS
     ]
@@ -61,7 +61,7 @@ def test_alarms_yaml_lists_every_alarm_and_filter() -> None:
     assert RESOURCES.keys() == EXPECTED_ALARMS_AND_FILTERS.keys()
 
 
-def test_runbook_has_a_section_for_each_mailing_alarm() -> None:
+def test_runbook_has_a_section_for_each_alarm_that_sends_mail() -> None:
     runbook = (ROOT / "docs/runbook.md").read_text()
     for name, row in EXPECTED_ALARMS_AND_FILTERS.items():
         if "AlarmActions" in row:
@@ -93,5 +93,5 @@ def test_access_log_line_is_counted_by_the_listed_filters(case: str) -> None:
 
 def test_sample_log_line_has_the_fields_of_the_format() -> None:
     api = STACK["Resources"]["Api"]["Properties"]
-    numbers = re.sub(r":(\$[\w.]+)", r":0", api["AccessLogSetting"]["Format"])
-    assert json.loads(numbers).keys() == ACCESS_LOG["line"].keys()
+    format_with_zeros = re.sub(r":(\$[\w.]+)", r":0", api["AccessLogSetting"]["Format"])
+    assert json.loads(format_with_zeros).keys() == ACCESS_LOG["line"].keys()

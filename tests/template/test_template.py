@@ -12,7 +12,7 @@ from tools.local.template import load_template, properties_by_name
 
 TEXT = (ROOT / "template.yaml").read_text()
 TEMPLATE = load_template().document
-# unit/test_openapi.py compares each stage's limits with the document.
+# unit/test_openapi.py compares each stage's limits with openapi.yaml.
 PARAMETERS = {
     "PermissionsBoundary": "boundary",
     "DomainName": "api.example.com",
@@ -65,7 +65,7 @@ def test_functions_time_out_before_the_api_and_have_a_canary() -> None:
 
 
 def test_every_rule_refuses_wrong_parameters() -> None:
-    """They are a domain without a certificate, no alarm e-mail, and a boundary with plain sam."""
+    """Wrong are a domain without a certificate, no alarm e-mail, and a boundary with plain sam."""
     stack = read_stage(ApiGatewayLoggingRole="true", **PARAMETERS)
     for rule in stack["Rules"].values():
         assert rule["RuleCondition"] is True
@@ -101,7 +101,7 @@ def test_setting_that_undoes_a_safeguard_is_absent(setting: str) -> None:
 
 
 def test_unknown_route_gets_404_whatever_its_body() -> None:
-    """The route for unknown routes accepts only JSON, and answers like API Gateway."""
+    """The catch-all route answers with API Gateway's 404, and so does its 415 for non-JSON."""
     not_found = API["GatewayResponses"]["MISSING_AUTHENTICATION_TOKEN"]
     assert API["GatewayResponses"]["UNSUPPORTED_MEDIA_TYPE"] == not_found
     ((path, methods),) = API["DefinitionBody"]["paths"].items()
@@ -122,7 +122,7 @@ def test_unknown_route_gets_404_whatever_its_body() -> None:
 
 
 def test_only_functions_have_policies_of_their_own() -> None:
-    """The test of what these policies allow is unit/test_roles.py."""
+    """unit/test_roles.py tests what these policies allow."""
     roles = properties_by_name(read_stage("default"), "AWS::IAM::Role")
     own = {name for name, role in roles.items() if "Policies" in role}
     assert own == {f"{operation.block}Role" for operation in openapi.OPERATIONS}
@@ -176,6 +176,6 @@ def test_gateway_response_is_documented_in_openapi_yaml(error_type: str) -> None
     path = "/unknown" if status == 404 else "/pets"
 
     openapi.check(openapi.find("POST", path), status, headers, text)
-    # A default has no status of its own: it would change that of every other type.
+    # A default sets no status, which would replace that of each error without its own response.
     own_status = None if error_type.startswith("DEFAULT_") else status
     assert response.get("StatusCode") == own_status

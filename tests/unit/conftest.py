@@ -25,7 +25,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-def store(clock: Clock) -> FaultyStore:  # noqa: ARG001 - no pause takes time
+def store(clock: Clock) -> FaultyStore:  # noqa: ARG001 - makes pauses take no time
     """The store with the events' key and animals."""
     STORE.reset()
     return STORE

@@ -63,9 +63,9 @@ def test_contract_suite_key_is_refused_if_valid_too_long(
     assert is_accepted(key) == expected
 
 
-@pytest.mark.parametrize(("age_s", "expected"), [(59.9, 1), (60, 2), (-1, 2)])
+@pytest.mark.parametrize(("age_s", "lookups"), [(59.9, 1), (60, 2), (-1, 2)])
 def test_lookup_of_a_key_is_cached_for_60_s(
-    age_s: float, expected: int, clock: Clock, store: FaultyStore
+    age_s: float, lookups: int, clock: Clock, store: FaultyStore
 ) -> None:
     def answer_after_two_seconds(attempt: Attempt) -> Any:
         clock.advance(2)
@@ -79,11 +79,11 @@ def test_lookup_of_a_key_is_cached_for_60_s(
     clock.wall = start + age_s
 
     assert is_accepted(EXAMPLE_KEY)
-    assert count_key_lookups(store) == expected
+    assert count_key_lookups(store) == lookups
 
 
 def test_flood_of_unknown_keys_evicts_no_known_key(store: FaultyStore) -> None:
-    flood = [generate("test") for _ in range(1025)]
+    flood = [generate("test") for _ in range(1025)]  # one more than the cache holds
     for key in (EXAMPLE_KEY, *flood):
         is_accepted(key)
     store.calls.clear()

@@ -1,6 +1,6 @@
 """Compares the descriptions of an animal in code, openapi.yaml and client.
 
-`make quick` runs these tests, so that it names each place that a change has left undone.
+`make quick` runs these tests to name each place that you still have to change.
 """
 
 import re
@@ -34,7 +34,7 @@ def test_client_and_openapi_have_the_same_pet_statuses() -> None:
     assert list(get_args(PetStatus)) == openapi.SCHEMAS["PetStatus"]["enum"]
 
 
-def test_characters_that_cannot_form_a_name_are_documented() -> None:
+def test_characters_that_count_as_white_space_are_documented() -> None:
     codes = (*range(0xD800), 0xFEFF)
     refused = {code for code in codes if not re.fullmatch(NOT_BLANK, chr(code))}
 

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("store")
 
 MIA = {"name": "Mia", "categoryId": 2**63 - 1}
 DAY_S = 24 * 60 * 60
-CORRUPT = UNREADABLE["response of another checksum"]
+CORRUPT = UNREADABLE["response with a wrong checksum"]
 RETRY_AFTER_1500_MS = answering(
     400, b'{"__type": "Throttling"}', **{"x-amz-retry-after": "1500"}
 )
@@ -50,11 +50,11 @@ def create(idempotency_key: str | None = None, name: str = "Mia") -> Response:
         (LOST_REQUEST, 3.499, 0, []),
         (LOST_REQUEST, 3.5, 1, []),
         (LOST_REQUEST, 5.499, 1, []),
-        # 3.5 s and a pause of up to 2 s, of which the SDK takes at most 25 ms
+        # 3.5 s for an attempt, and 2 s for a pause (the SDK's first: up to 25 ms)
         (LOST_REQUEST, 5.5, 2, [pytest.approx(0.0125, abs=0.0125)]),
         (RETRY_AFTER_1500_MS, 6.999, 1, []),
         (RETRY_AFTER_1500_MS, 7, 2, [1.5]),
-        # It says that the key is unknown, but its checksum is wrong.
+        # CORRUPT says `{}`, that is, an unknown key, but has a wrong checksum.
         (CORRUPT, 5.499, 1, []),
         (CORRUPT, 10, 3, [0.1, 0.1]),
     ],
@@ -119,7 +119,7 @@ def test_key_and_animals_are_each_read_once_and_consistently(
     store: FaultyStore,
 ) -> None:
     handlers.send("get-200")
-    handlers.send("list-200")  # the function has cached the key by now
+    handlers.send("list-200")  # the layer has cached the key by now
 
     assert [call["ConsistentRead"] for _, call in store.calls] == [True, True, True]
 
@@ -203,7 +203,7 @@ def test_cancelled_transaction_is_sent_six_times(
         assert 0 < pause < longest
 
 
-def test_lost_response_to_a_transaction_causes_no_replay(store: FaultyStore) -> None:
+def test_creation_stored_despite_an_error_is_not_a_replay(store: FaultyStore) -> None:
     store.fail("TransactWriteItems", after_execution(cancelled("ThrottlingError")))
 
     response = create("order-17")

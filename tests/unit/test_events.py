@@ -38,7 +38,7 @@ def test_every_documented_status_and_example_has_an_event(
 
     statuses = {str(response.status) for response in responses.values()}
     assert statuses == operation.responses.keys() - STATUSES_WITHOUT_EVENT, (
-        f"Add an event to events/ for each status of {operation.id}, named after both."
+        f"Add an event to events/ for each status of {operation.id}, as in list-400-limit.json."
     )
     for status in statuses - {"200", "201", "204"}:
         content = operation.responses[status]["content"]["application/json"]
@@ -48,7 +48,7 @@ def test_every_documented_status_and_example_has_an_event(
             )
 
 
-def test_status_stored_by_a_newer_version_is_returned(store: FaultyStore) -> None:
+def test_pet_status_stored_by_a_newer_version_is_returned(store: FaultyStore) -> None:
     items = (
         b'{"Items": [{"id": {"N": "1"}, "name": {"S": "Rex"}, "categoryId": {"N": "3"},'
         b' "status": {"S": "adopted"}}]}'

@@ -34,7 +34,7 @@ IDEMPOTENCY_KEY = {"Idempotency-Key": ["order-17"]}
 
 
 def outcome(name: str, call: int, *faults: Fault) -> tuple[Response, list[str], Any]:
-    """Send an event to a new environment and store, whose requests fail from a call on.
+    """Send an event after a reset; `call` requests to the store succeed, the next get `faults`.
 
     Return the response without an animal's id, the partitions of all items that are then stored,
     and the requests, each an operation and its parameters.
@@ -47,7 +47,7 @@ def outcome(name: str, call: int, *faults: Fault) -> tuple[Response, list[str], 
     STORE.reset(answer_attempt)
     response = handlers.send(name)
     items = handlers.items()
-    # A failed creation leaves a gap in the ids, and may have made the counter.
+    # Leave out ids and the counter: a failed creation may have raised or made the counter.
     stored = [item["pk"]["S"] for item in items if "value" not in item]
     without_id = replace(response, text=response.text.partition(",")[2])
     return without_id, stored, [*STORE.calls]

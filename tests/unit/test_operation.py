@@ -98,7 +98,7 @@ def test_cause_of_a_failure_is_logged_but_not_sent(
         ("list-200", {"multiValueQueryStringParameters": {"cursor": ["Confidential"]}}),
     ],
 )
-def test_refused_request_leaves_no_secret_and_no_animal(
+def test_refused_request_logs_no_secret_and_adds_no_animal(
     name: str, differences: dict[str, Any]
 ) -> None:
     response = handlers.send(name, **differences)

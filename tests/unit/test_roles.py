@@ -16,7 +16,7 @@ from tools.packaging.sdk_data import OPERATIONS
 RESOURCES = read_stage()["Resources"]
 ARNS = {table["TableName"]: f"{name}.Arn" for name, table in TEMPLATE.tables.items()}
 Rights = dict[tuple[str, str], set[str]]
-"""Maps an action and a resource to the partitions and, for a write, the attributes."""
+"""Maps an action and a resource to the allowed partitions and, for a write, attributes."""
 
 
 def add_rights_for_call(
@@ -65,7 +65,7 @@ def granted_rights(function: str) -> Rights:
         for action in actions:
             right = action, statement["Resource"]
             assert right not in rights, (
-                "the second statement undoes the first's condition"
+                f"two statements allow {right}: either's condition is enough"
             )
             rights[right] = conditions
     return rights
@@ -94,7 +94,7 @@ def test_role_allows_exactly_the_calls_of_its_function(
     assert granted_rights(function) == required, (
         f"template.yaml: the role of {function} (left) must allow exactly the calls that the "
         "function makes (right). Name the partitions in dynamodb:LeadingKeys, and for a write the "
-        "attributes in dynamodb:Attributes. (If the role is right, models.py lacks a member.)"
+        "attributes in dynamodb:Attributes. (If the role rightly has more, models.py lacks some.)"
     )
     assert {name for name, _ in store.calls} <= set(OPERATIONS), (
         "The function makes a call to DynamoDB that the built layer does not support. Add it to "

@@ -35,10 +35,10 @@ def test_log_line_of_a_failed_request_has_all_fields(
 ) -> None:
     handlers.send("list-401")  # the next request is not the environment's first
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_VERSION", "7")
-    # The first request is repeated after 100 ms, and the animal has no name.
+    # The key is read again after 100 ms, and the stored animal has no name.
     store.fail(
         "GetItem",
-        UNREADABLE["response of another checksum"],
+        UNREADABLE["response with a wrong checksum"],
         Attempt.send_to_store,
         answering(200, b'{"Item": {"id": {"N": "1"}}}'),
     )
@@ -103,5 +103,5 @@ def test_runbook_queries_use_only_logged_fields(store: FaultyStore) -> None:
     missing_names = {name for name in names if f'"{name}"' not in lines}
 
     assert "StoreCalls" in names
-    # Only the first line of an environment has it.
+    # Only an environment's first line has ColdStart.
     assert missing_names <= {"ColdStart"}
