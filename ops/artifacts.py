@@ -46,7 +46,7 @@ def store(stage: Stage, commit: str, content: bytes) -> None:
         )
     except ClientError as error:
         # An attempt whose response was lost may have stored the artifact, so compare the bytes.
-        if _read(stage, key) != content:
+        if _read_object(stage, key) != content:
             raise StageError(
                 f"{error}: {key} is stored only once; if its content is not that of your file, "
                 "make a new commit, and deploy its artifact"
@@ -60,7 +60,7 @@ def unpack(stage: Stage, commit: str) -> Iterator[Path]:
     Raises:
         StageError: The bucket has no artifact of the commit.
     """
-    content = _read(stage, f"artifacts/{commit}.zip")
+    content = _read_object(stage, f"artifacts/{commit}.zip")
     if not content:
         # After a plain `sam deploy`, which deploys no artifact, the commit is empty.
         raise StageError(f"no artifact of commit '{commit}' is stored")
@@ -82,7 +82,7 @@ def list_stored(stage: Stage, prefix: str) -> list[tuple[datetime, str]]:
 
 def last_good(stage: Stage) -> str:
     """Return the last deployed commit that passed the contract suite, or "" if none has passed."""
-    return _read(stage, "last-good").decode()
+    return _read_object(stage, "last-good").decode()
 
 
 def write_last_good(stage: Stage, commit: str) -> None:
@@ -90,7 +90,7 @@ def write_last_good(stage: Stage, commit: str) -> None:
     stage.client("s3").put_object(Bucket=stage.bucket, Key="last-good", Body=commit)
 
 
-def _read(stage: Stage, key: str) -> bytes:
+def _read_object(stage: Stage, key: str) -> bytes:
     """Return an object's bytes, or b"" if the bucket has no such object."""
     s3 = stage.client("s3")
     try:

@@ -150,7 +150,7 @@ def test_service_on_dynamodb_local_passes_the_contract_suite(tmp_path: Path) -> 
             AWS_MAX_ATTEMPTS="20",
         ),
         # Without the embedded store, requests reach the endpoint.
-        mock.patch("tools.local.open_store.answer_new_clients", nullcontext),
+        mock.patch("tools.local.open_store.intercept_new_clients", nullcontext),
         open_store(DataFolder(tmp_path), load_template()) as store,
         serve(
             application(store.gateway()), socket.create_server(("127.0.0.1", 0))

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from tests.support.handlers import ANIMALS, TEMPLATE, items, reset_store, sdk, service
 from tools import CommandError
 from tools.local.open_store import client
-from tools.local.store import Database, answer_new_clients
+from tools.local.store import Database, intercept_new_clients
 
 COUNTER: Any = {"pk": {"S": "counter"}, "id": {"N": "0"}}
 VALUES = {"ExpressionAttributeValues": {":one": {"N": "1"}}}
@@ -38,7 +38,7 @@ def test_increments_of_two_connections_are_all_counted() -> None:
         closing(Database(service().folder.database)) as database,
         ThreadPoolExecutor(16) as threads,
     ):
-        with answer_new_clients(database.answer):
+        with intercept_new_clients(database.answer):
             other = client()
         numbers = threads.map(count, [sdk(), other] * 100)
 
@@ -56,7 +56,7 @@ def test_store_works_if_sqlite_cannot_use_its_write_ahead_log(tmp_path: Path) ->
     (tmp_path / "store-shm").mkdir()  # SQLite's shared memory has this name
 
     with closing(Database(tmp_path / "store")) as database:
-        with answer_new_clients(database.answer):
+        with intercept_new_clients(database.answer):
             sdk = client()
         sdk.create_table(**TEMPLATE.tables["AnimalsTable"])
         sdk.put_item(TableName=ANIMALS, Item=COUNTER)

@@ -29,7 +29,7 @@ from tools.local.events import add_pets
 from tools.local.folder import DataFolder
 from tools.local.gateway import Handler, load_handlers
 from tools.local.open_store import LocalService, open_store
-from tools.local.store import answer_new_clients
+from tools.local.store import intercept_new_clients
 from tools.local.template import load_template
 
 TEMPLATE = load_template("staging")
@@ -109,7 +109,7 @@ def load(answer: Callable[..., AWSResponse]) -> None:
     """Import the layer and the functions, once; `answer` answers their requests to the store."""
     if not _HANDLERS:
         service()  # the layer's client takes the SDK's settings
-        with answer_new_clients(answer):
+        with intercept_new_clients(answer):
             _HANDLERS.update(load_handlers(TEMPLATE))
 
 

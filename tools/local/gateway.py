@@ -81,11 +81,11 @@ class Gateway:
     async def handle(self, request: Request) -> Response:
         """Answer like API Gateway; if the function fails, with 503."""
         request_id = str(uuid.uuid4())
-        response = await self._answer(request, request_id)
+        response = await self._route(request, request_id)
         response.headers["x-amzn-RequestId"] = request_id
         return response
 
-    async def _answer(self, request: Request, request_id: str) -> Response:
+    async def _route(self, request: Request, request_id: str) -> Response:
         path = request.scope["raw_path"].decode("latin-1")
         template = self.template
         body = await request.body()
@@ -97,9 +97,9 @@ class Gateway:
         event = _proxy_event(request, path, body, template.binary_media_types)
         event |= {"resource": route.resource, "pathParameters": parameters or None}
         event["requestContext"] |= {"requestId": request_id, "stage": template.stage}
-        return await self._run(route.function, event)
+        return await self._invoke_or_503(route.function, event)
 
-    async def _run(self, function: str, event: dict[str, Any]) -> Response:
+    async def _invoke_or_503(self, function: str, event: dict[str, Any]) -> Response:
         """Return a function's response; if the function fails, print why, and return a 503."""
         try:
             result = await run_in_threadpool(self.invoke, function, event)

@@ -12,7 +12,7 @@ from botocore.session import Session
 from tools.key_table import KeyTable
 from tools.local.folder import DataFolder
 from tools.local.gateway import Gateway, load_handlers
-from tools.local.store import Database, answer_new_clients
+from tools.local.store import Database, intercept_new_clients
 from tools.local.template import REGION, Template
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class LocalService:
 
     def gateway(self) -> Gateway:
         """Load the handlers, and let their DynamoDB clients use the store."""
-        with answer_new_clients(self.database.answer):
+        with intercept_new_clients(self.database.answer):
             return Gateway(self.template, load_handlers(self.template))
 
     def keys(self) -> KeyTable:
@@ -84,7 +84,7 @@ def open_store(folder: DataFolder, template: Template) -> Iterator[LocalService]
             del os.environ[name]
     os.environ |= _SDK_SETTINGS
     with closing(Database(folder.database)) as database:
-        with answer_new_clients(database.answer):
+        with intercept_new_clients(database.answer):
             dynamodb = client()
         for table in template.tables.values():
             dynamodb.create_table(**table)  # an existing table keeps its items

@@ -84,8 +84,8 @@ class _Call:
             message = "The conditional request failed"
             raise ConditionFailed(message, f"{_CONDITION_FAILED}Exception", **members)
         changes = expressions.changes(old)
-        previous = old if self.operation == "UpdateItem" else {}
-        new = item | previous | changes
+        kept = old if self.operation == "UpdateItem" else {}
+        new = item | kept | changes
         replace = "INSERT OR REPLACE INTO items VALUES (?, ?, ?, ?)"
         self.execute(replace, (*key, json.dumps(new)))
         match self.request.get("ReturnValues"):

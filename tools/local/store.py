@@ -108,7 +108,7 @@ class Database:
 
 
 @contextmanager
-def answer_new_clients(answer: "Callable[..., AWSResponse]") -> "Iterator[None]":
+def intercept_new_clients(answer: "Callable[..., AWSResponse]") -> "Iterator[None]":
     """Let a function answer the requests of DynamoDB clients that are created inside the block.
 
     So none of their requests reaches the network.

@@ -19,7 +19,7 @@ class Pool(NamedTuple):
     http: httpx2.AsyncClient
     reads: asyncio.Semaphore
     writes: asyncio.Semaphore
-    lifetime: AsyncGenerator[httpx2.AsyncClient]
+    closer: AsyncGenerator[httpx2.AsyncClient]
 
 
 class AsyncClient(Core[httpx2.AsyncClient]):
@@ -41,7 +41,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
         """Close this event loop's connections, unless `http_client` or another client owns them."""
         pool = self._pools.get(asyncio.get_running_loop())
         if pool and self._may_close:
-            await pool.lifetime.aclose()
+            await pool.closer.aclose()
 
     async def pages(
         self, *, status: AnyStatus = None, page_size: int = 100, cursor: str | None = None
@@ -152,9 +152,9 @@ class AsyncClient(Core[httpx2.AsyncClient]):
         if event_loop not in self._pools:
             for closed in [loop for loop in self._pools if loop.is_closed()]:
                 del self._pools[closed]
-            lifetime = self._connections()
+            closer = self._connections()
             reads, writes = (asyncio.Semaphore(self._max_in_flight) for _ in range(2))
-            self._pools[event_loop] = Pool(await anext(lifetime), reads, writes, lifetime)
+            self._pools[event_loop] = Pool(await anext(closer), reads, writes, closer)
         return self._pools[event_loop]
 
     async def _connections(self) -> AsyncGenerator[httpx2.AsyncClient]:

@@ -116,7 +116,7 @@ class Core(Generic[HttpClient]):
             "max_wait_s": max_wait_s,
         }
         _refuse_none(base_url=base_url, api_key=api_key, **self._limits | {"max_wait_s": 0})
-        self._pets = _pets_url(base_url)
+        self._list_url = _pets_url(base_url)
         if not api_key:
             raise ValueError("The API key is empty")
         if wrong := re.search("[^!-~]", api_key):
@@ -135,7 +135,7 @@ class Core(Generic[HttpClient]):
         self._may_close = http_client is None
         self._pools = {}
         if http_client is None:
-            self._read_environment()
+            self._check_environment()
 
     def with_options(self, **limits: Unpack[Limits]) -> Self:
         """Return a client that has other limits, and shares this client's connections."""
@@ -144,11 +144,11 @@ class Core(Generic[HttpClient]):
         client._limits = self._limits | limits
         return client
 
-    def _read_environment(self) -> None:
+    def _check_environment(self) -> None:
         """Load the certificates; raise ValueError if an environment variable is unusable."""
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         try:
-            if self._pets.scheme == "https":
+            if self._list_url.scheme == "https":
                 self._tls = httpx2.create_ssl_context()
             self._open()
         except (ImportError, OSError, ValueError, httpx2.InvalidURL) as error:
@@ -157,9 +157,9 @@ class Core(Generic[HttpClient]):
             raise ValueError(f"Environment variable {' or '.join(variables)}: {error}") from error
 
     def _open(self) -> HttpClient:
-        address = f"{self._pets.raw_host.decode()}:{self._pets.port or 443}"
+        address = f"{self._list_url.raw_host.decode()}:{self._list_url.port or 443}"
         # Use no proxy for a service on this machine: the proxy would get the key unencrypted.
-        is_direct = self._pets.host in _LOOPBACK or proxy_bypass(address)
+        is_direct = self._list_url.host in _LOOPBACK or proxy_bypass(address)
         proxies, proxy = getproxies(), None
         if not is_direct and "xn--" in proxies.get("no", "").lower():
             # httpx2 fails at a name with `xn--` in NO_PROXY, but reads it only if given no proxy.
@@ -173,7 +173,7 @@ class Core(Generic[HttpClient]):
 
     def _page(self, status: AnyStatus, size: int, cursor: str | None) -> "Call[Page]":
         query = _drop_none(limit=size, status=status, cursor=cursor)
-        return Call(self, "GET", self._pets.copy_merge_params(query), read_page, {})
+        return Call(self, "GET", self._list_url.copy_merge_params(query), read_page, {})
 
     def _create(self, name: str, category: int, status: AnyStatus, key: str | None) -> "Call[Pet]":
         key = str(uuid.uuid4()) if key is None else key
@@ -182,10 +182,10 @@ class Core(Generic[HttpClient]):
         # NaN and lone surrogates are sent as they are: the service says what's wrong with them.
         body = json.dumps(_drop_none(name=name, categoryId=category, status=status))
         headers = {"Content-Type": "application/json", "Idempotency-Key": key}
-        return Call(self, "POST", self._pets, read_pet, headers, body)
+        return Call(self, "POST", self._list_url, read_pet, headers, body)
 
     def _get(self, pet_id: int) -> "Call[Pet]":
-        return Call(self, "GET", httpx2.URL(f"{self._pets}/{pet_id}"), read_pet, {})
+        return Call(self, "GET", httpx2.URL(f"{self._list_url}/{pet_id}"), read_pet, {})
 
 
 def _refuse_none(**arguments: Any) -> None:
