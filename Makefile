@@ -1,5 +1,5 @@
 # `make` without a target lists the animal store's commands. The commands need make 3.81 or newer, git, and CPython 3.11
-# or newer with venv. The commands install Python and npm packages from lock files into .venv and .tools.
+# or newer with venv. The commands install Python and npm packages from lock files into .venv, .tools and .aws-sam.
 
 # Bash's options are in SHELL, because make 3.81 (macOS) ignores .SHELLFLAGS. With -e and pipefail, a recipe stops after
 # a failed command. With -p, bash ignores the user's BASH_ENV, CDPATH, shell options and shell functions.

@@ -179,7 +179,7 @@ def find(stage: StageArgument, created_by: str = "") -> None:
         time.sleep(_PAGE_SECONDS)
         for animal in page["Items"]:
             is_by_key = animal.get("createdBy") == {"S": created_by}
-            if is_by_key or not (created_by or _is_readable(animal)):
+            if is_by_key if created_by else not _is_readable(animal):
                 line = Removal(table=table, current=animal, remove=True)
                 print(line.model_dump_json())
 

@@ -36,7 +36,7 @@ def test_all_steps_run_although_the_first_one_fails() -> None:
         run_ci(failing="make check")
 
     lines = str(failure.value).splitlines()
-    folders = "tests/clients tests/unit tests/local tests/ops"
+    folders = "tests/clients tests/unit tests/local tests/ops tests/packaging"
     assert [line for line in lines if line.startswith(("make", "engine", "fail"))] == [
         "make check",
         "make quick",

@@ -30,6 +30,6 @@ def test_interpreter_that_lacks_a_module_is_not_chosen(
         (tmp_path / name / "python3.13").write_text(f"#!/bin/sh\n{script}\n")
     path = f"{tmp_path}/lacks:{tmp_path}/warns:{os.environ['PATH']}"
 
-    python = run(ROOT / "tools/find-python", cwd=ROOT, PATH=path)
+    python = run(ROOT / "tools/find-python", cwd=ROOT, PATH=path, PYTHON="")
 
     assert python == f"{sys.executable}\n"

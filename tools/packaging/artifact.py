@@ -12,8 +12,7 @@ import yaml
 from tools import ROOT
 
 # The contract suite and the files that it reads. An artifact contains these files, so that a
-# stage is tested against the contract of the commit that the stage runs
-# .
+# stage is tested against the contract of the commit that it runs.
 SUITE = (
     "openapi.yaml",
     "pyproject.toml",  # pytest's settings

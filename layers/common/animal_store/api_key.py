@@ -39,7 +39,7 @@ def is_well_formed(key: str) -> bool:
 
 
 def digest(key: str) -> str:
-    """Compute the SHA-256 hash of a key in hexadecimal. The hash is stored instead of the key.
+    """Compute the SHA-256 hash of a key in hexadecimal. The key table has the hash, not the key.
 
     The hash needs no salt, because a key is random and too long to guess.
     """
