@@ -72,6 +72,12 @@ def test_step_fails_if_its_program_fails(step: str, failing: str) -> None:
         run_ci(step, failing=failing)
 
 
+def test_each_uv_lock_is_scanned_for_vulnerabilities() -> None:
+    output = run_ci("vulnerabilities")
+    assert "=uv.lock" in output
+    assert "=tools/programs/uv.lock" in output
+
+
 @pytest.mark.parametrize("folder", ["ops", "tools"])
 def test_failure_of_a_child_process_is_never_ignored(folder: str) -> None:
     for file in (ROOT / folder).rglob("*.py"):

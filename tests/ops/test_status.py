@@ -62,16 +62,17 @@ def test_keys_that_expire_too_soon_or_too_late_are_reported(healthy: Account) ->
 
 def test_access_log_that_has_stopped_is_reported(healthy: Account) -> None:
     del healthy.answers["GetMetricStatistics"]
-    half_an_hour_ago = datetime.now(UTC) - timedelta(minutes=30)
+    now = datetime.now(UTC)
     assert status(healthy.stage) == 0  # no requests, no lines
-    for namespace, metric, dimension, value, problems in (
-        ("AWS/ApiGateway", "Count", "ApiName", "animal-store-production", 1),
-        ("AWS/Logs", "IncomingLogEvents", "LogGroupName", "access-log", 0),
+    for namespace, metric, dimension, value, minutes, problems in (
+        ("AWS/ApiGateway", "Count", "ApiName", "animal-store-production", 7, 0),
+        ("AWS/ApiGateway", "Count", "ApiName", "animal-store-production", 30, 1),
+        ("AWS/Logs", "IncomingLogEvents", "LogGroupName", "access-log", 30, 0),
     ):
         datum = {
             "MetricName": metric,
             "Dimensions": [{"Name": dimension, "Value": value}],
-            "Timestamp": half_an_hour_ago,
+            "Timestamp": now - timedelta(minutes=minutes),
             "Value": 1,
         }
         healthy.client("cloudwatch").put_metric_data(

@@ -1,5 +1,7 @@
 """Each file of `events/` gets the response that its name promises and openapi.yaml declares."""
 
+from unittest.mock import Mock
+
 import pytest
 
 from tests.contract import openapi
@@ -46,6 +48,18 @@ def test_every_documented_status_and_example_has_an_event(
             assert example["value"]["message"] in messages, (
                 f"openapi.yaml: no event of {operation.id} shows this example of a {status}."
             )
+
+
+def test_list_pets_accepts_only_documented_parameters(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    refuse_others = Mock()
+    method = "animal_store.request.Request.refuse_other_parameters"
+    monkeypatch.setattr(method, refuse_others)
+    handlers.send("list-200")
+    documented = openapi.DOCUMENT["paths"]["/pets"]["get"]["parameters"]
+    names = {parameter["name"] for parameter in documented}
+    assert {*refuse_others.call_args.args[0]} == names
 
 
 def test_pet_status_stored_by_a_newer_version_is_returned(store: FaultyStore) -> None:
