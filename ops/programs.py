@@ -12,7 +12,13 @@ from tools.packaging.build import SAM
 
 # The contract suite may need these environment variables, in upper or lower case, to reach a stage.
 # The suite inherits no other variables, and so no AWS credentials.
-_NETWORK = {"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_DIR", "SSL_CERT_FILE"}
+_NETWORK_VARIABLES = {
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+}
 EXPECTED_FAILURES = "tests/contract/expected_failures/aws.yaml"
 """The file that lists the cases of the contract suite that may fail on AWS."""
 
@@ -40,7 +46,9 @@ def run_suite(folder: Path, base_url: str, key: str, *arguments: str) -> int:
     """
     suite = folder / "suite"
     network = {
-        name: value for name, value in os.environ.items() if name.upper() in _NETWORK
+        name: value
+        for name, value in os.environ.items()
+        if name.upper() in _NETWORK_VARIABLES
     }
     environment = network | {
         "CONTRACT_API_KEY": key,

@@ -124,8 +124,8 @@ def plan(stage: StageArgument, copy: str) -> None:
 
     changed.jsonl: items that are different in the original.
 
-    others.jsonl: animals whose id belongs to a later animal in the original. So the id was assigned
-    twice, and the later animal is another client's.
+    others.jsonl: animals that may have been replaced, because their id was assigned twice: the
+    original probably has another client's animal.
 
     revoked.jsonl: API keys that are revoked in the original.
 
@@ -146,8 +146,7 @@ def plan(stage: StageArgument, copy: str) -> None:
     counts = Counter[str]()
     # The folder gets its name when the plan is complete. The folder of a failed plan is deleted.
     with TemporaryDirectory(prefix=f"{copy}.", dir=".") as folder:
-        timestamp = copied_at.timestamp()
-        for category, line in _compare(client, table, copy, timestamp, key_names):
+        for category, line in _compare(client, table, copy, key_names):
             counts[category] += 1
             if category not in _ONLY_COUNTED:
                 with Path(folder, f"{category}.jsonl").open("a") as file:
@@ -204,7 +203,7 @@ def _check_counter(stage: Stage, client: Any, table: str, copy: str) -> None:
 
 
 def _compare(
-    client: Any, table: str, copy: str, copied_at: float, key_names: list[str]
+    client: Any, table: str, copy: str, key_names: list[str]
 ) -> Iterator[tuple[str, Restoration]]:
     """Compare each item of a copy with the table's; yield its category and a line of the plan."""
     read = partial(_get_item, client)
@@ -222,8 +221,7 @@ def _compare(
         animal = {"pk": {"S": "pet"}, "id": {"N": created_id}}
         if is_record and read(table, animal) != read(copy, animal):
             return "waiting", line
-        created_at = _read_number(current, "createdAt")
-        if copied_at <= created_at != _read_number(copied, "createdAt"):
+        if current and _may_be_another_animal(current, copied):
             return "others", line
         if "revoked" in current and key_names == ["hash"]:
             return "revoked", line
@@ -233,6 +231,18 @@ def _compare(
     with ThreadPoolExecutor(_THREADS) as threads:
         for page in pages:
             yield from threads.map(compare, page["Items"])
+
+
+def _may_be_another_animal(current: Item, copied: Item) -> bool:
+    """Return whether two items with one key may be different animals.
+
+    An animal keeps its `createdAt`, and no other animal has its `token`.
+    """
+    names = {*current, *copied}
+    differing = {name for name in names if current.get(name) != copied.get(name)}
+    has_same_token = "token" in copied and "token" not in differing
+    is_recreated = "createdAt" in differing and not has_same_token
+    return is_recreated and not differing <= {"createdAt", "token"}
 
 
 def _change_items(stage: Stage, file: Path, kind: type[Line]) -> None:
@@ -259,7 +269,7 @@ def _change_items(stage: Stage, file: Path, kind: type[Line]) -> None:
 def _read_lines(
     texts: Iterable[bytes], kind: type[Line], tables: set[str]
 ) -> Iterator[Line]:
-    """Yield the lines of a file; raise StageError with the number of one that is not a `kind`."""
+    """Yield the lines of a file; raise StageError with a line's number if it is not a `kind`."""
     for number, text in enumerate(texts, 1):
         try:
             line = kind.model_validate_json(text)

@@ -23,7 +23,7 @@ def status(stage: StageArgument) -> int:
     checks = (
         what_runs,
         Stage.misrouted_aliases,
-        _tables,
+        _missing_tables,
         _unconfirmed_subscriptions,
         _keys,
         _access_log,
@@ -49,7 +49,7 @@ def _unconfirmed_subscriptions(stage: Stage) -> Iterator[str]:
         yield "no subscription to the alarms' mail is confirmed"
 
 
-def _tables(stage: Stage) -> Iterator[str]:
+def _missing_tables(stage: Stage) -> Iterator[str]:
     dynamodb, outputs = stage.client("dynamodb"), stage.outputs()
     for table in (outputs["AnimalsTableName"], outputs["ApiKeysTableName"]):
         try:
@@ -65,7 +65,7 @@ def _keys(stage: Stage) -> Iterator[str]:
         if key.state != "active":
             continue
         is_check = key.hash.startswith(api_key.CHECK_HASH_PREFIX)
-        # Whoever wrote a record to the table chose its label, which could control a terminal.
+        # A record's label may have control characters for a terminal: `!a` escapes them.
         name = f"key {key.id} ({key.label!a})"
         if key.expires is None:
             yield f"{name} never expires"
@@ -78,7 +78,7 @@ def _keys(stage: Stage) -> Iterator[str]:
 def _access_log(stage: Stage) -> Iterator[str]:
     """Yield a problem if the access log got no line for the last hour's requests.
 
-    CloudWatch counts lines and requests, so nobody needs permission to read the log.
+    It compares CloudWatch's counts of lines and requests, which needs no permission to read logs.
     """
     log_group = stage.outputs()["LogGroups"].split()[0]
     requests = {

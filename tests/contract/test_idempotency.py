@@ -56,7 +56,7 @@ def test_same_key_with_another_body_gets_422(client: Client, change: Pet) -> Non
     ["", '""', '"abc', '"a b"', "schlüssel", "x" * 256, f'"{"x" * 256}"'],
     ids=lambda key: key[:10],
 )
-def test_invalid_key_gets_400(client: Client, key: str) -> None:
+def test_invalid_idempotency_key_gets_400(client: Client, key: str) -> None:
     """The key is empty, too long, half quoted, or has a character other than visible ASCII."""
     assert not SCHEMA.is_valid(key)
     assert_error(post(client, new_pet(), key), 400, naming="Idempotency-Key")

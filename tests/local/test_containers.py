@@ -30,7 +30,9 @@ def list_containers() -> str:
 
 
 @pytest.mark.slow
-def test_sam_local_passes_the_suite_and_invoke_shares_its_store(tmp_path: Path) -> None:
+def test_sam_local_passes_suite_and_shares_a_store_with_invoke(
+    tmp_path: Path,
+) -> None:
     containers_before = list_containers()
     run("make", ".aws-sam/local/.layer", cwd=ROOT, timeout_s=300)
     with run_service(tmp_path, "setsid", *ANIMAL_STORE, "sam-local") as service:

@@ -197,7 +197,7 @@ def test_commit_that_sam_refused_can_be_rolled_out_later(deployed: Account) -> N
     assert deployed.runs() == ("newer", "newer")
 
 
-def test_rollback_while_the_suite_runs_is_not_undone(deployed: Account) -> None:
+def test_deploy_does_not_undo_a_rollback_during_its_suite(deployed: Account) -> None:
     run_suite = deployed.run_suite.side_effect
 
     def roll_back_meanwhile(*_: Any) -> int:

@@ -113,8 +113,14 @@ def test_animal_is_restored_before_its_idempotency_record(
 
 
 def test_changed_animal_is_restored(stage: Stage) -> None:
-    mia = MIA | {"sizes": {b"\xfe"}, "tags": {"a"}}
-    damage = {"revoked": 1, "createdAt": 1, "hash": [b"\xfe"], "sizes": {b"\xff"}}
+    mia = MIA | {"sizes": {b"\xfe"}, "tags": {"a"}, "token": "5eed"}
+    damage = {
+        "revoked": 1,
+        "token": "5eed",
+        "createdAt": 1,
+        "hash": [b"\xfe"],
+        "sizes": {b"\xff"},
+    }
     damage |= {f"attribute {number}": number for number in range(400)}
     put("copy", mia)
     put("AnimalsTable", COUNTER, RECORD_OF_MIA, MIA | damage)
@@ -130,14 +136,28 @@ def test_changed_animal_is_restored(stage: Stage) -> None:
     assert len(put_item.call_args.kwargs["ConditionExpression"]) <= 4096
 
 
-def test_animal_of_another_client_is_listed_in_others_jsonl(stage: Stage) -> None:
-    put("AnimalsTable", COUNTER, ZOE_WITH_MIAS_ID)
+@pytest.mark.parametrize(
+    "damage", [{}, {"createdAt": 1}, {"createdAt": "", "token": ""}]
+)
+def test_animal_of_another_client_is_listed_in_others_jsonl(
+    damage: dict[str, Any], stage: Stage
+) -> None:
+    mia = MIA | {"token": "5eed"}
+    put("copy", mia)
+    put("AnimalsTable", COUNTER, ZOE_WITH_MIAS_ID | damage)
 
     plan(stage, "copy")
     (others,) = Path("copy").iterdir()  # the record waits for its animal
     assert others.name == "others.jsonl"
 
     apply(stage, others)
+    assert items("AnimalsTable") == [COUNTER, mia]
+
+
+def test_animal_with_another_time_or_token_is_restored(stage: Stage) -> None:
+    put("AnimalsTable", COUNTER, MIA | {"createdAt": COPIED_AT, "token": "5eed"})
+    plan(stage, "copy")
+    apply(stage, CHANGED)
     assert items("AnimalsTable") == [COUNTER, MIA]
 
 
@@ -148,7 +168,7 @@ def test_plan_leaves_out_an_expired_record(stage: Stage, clock: Mock) -> None:
     assert not MISSING.exists()
 
 
-def test_key_revoked_or_changed_after_the_plan_is_left_alone(deployed: Account) -> None:
+def test_key_that_has_changed_since_the_plan_is_left_alone(deployed: Account) -> None:
     make_copy(deployed, "ApiKeysTable", {"hash": "a"}, {"hash": "b"}, {"hash": "c"})
     revoked_a, b = {"hash": "a", "revoked": 1}, {"hash": "b", "label": 1}
     c = {"hash": "c", "label": 1}

@@ -178,7 +178,7 @@ ENDPOINTS = [
 ]
 
 
-def test_reduced_data_has_the_endpoint_of_each_region(tmp_path: Path) -> None:
+def test_reduced_sdk_data_has_the_endpoint_of_each_region(tmp_path: Path) -> None:
     sdk_data_folder = Path(botocore.__file__).with_name("data")
     shutil.copytree(sdk_data_folder / "dynamodb", tmp_path / "dynamodb")
     for file in sdk_data_folder.glob("*.json"):

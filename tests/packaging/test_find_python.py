@@ -21,8 +21,8 @@ def test_interpreter_that_lacks_a_module_is_not_chosen(
 ) -> None:
     code = f"import sys; sys.modules['{module}'] = None; exec(sys.argv[1])"
     scripts = {
-        "lacks": f'exec {sys.executable} -c "{code}" "$2"',
-        "warns": f'echo warning >&2; exec {sys.executable} "$@"',
+        "lacks": f'exec "{sys.executable}" -c "{code}" "$2"',
+        "warns": f'echo warning >&2; exec "{sys.executable}" "$@"',
     }
     for name, script in scripts.items():
         (tmp_path / name).mkdir()

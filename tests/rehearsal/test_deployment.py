@@ -110,7 +110,7 @@ def test_bootstrap_stack_is_created(stage: Stage) -> None:
 
 @plain_sam
 @pytest.mark.role("administrator")
-def test_plain_sam_deploy_fails_on_the_stack_of_the_pipeline(stage: Stage) -> None:
+def test_plain_sam_deploy_fails_once_the_stack_has_a_boundary(stage: Stage) -> None:
     boundary = (
         f"PermissionsBoundary={stage.bootstrap_outputs['PermissionsBoundaryArn']}"
     )
@@ -134,7 +134,7 @@ Outputs:
     assert last_good_and_memory(stage) == ("", 1024)
 
 
-def test_first_commit_becomes_the_last_good_one(stage: Stage, tmp_path: Path) -> None:
+def test_first_commit_is_recorded_as_last_good(stage: Stage, tmp_path: Path) -> None:
     deploy_as(stage, tmp_path, "first")
     assert last_good_and_memory(stage) == ("first", 1024)
 

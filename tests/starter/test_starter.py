@@ -11,7 +11,7 @@ from tools.starter import create_starter, example_cursor, rename
 
 
 @pytest.mark.slow
-def test_starter_with_the_longest_name_passes_its_own_tests(tmp_path: Path) -> None:
+def test_starter_with_a_name_of_12_letters_passes_its_tests(tmp_path: Path) -> None:
     service = tmp_path / "service"
     run("make", "starter", "NAME=encyclopedia", f"DEST={service}", cwd=ROOT)
     identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")
@@ -58,7 +58,7 @@ def test_renamed_words_keep_their_case_and_get_an_article() -> None:
     assert rename(r"\banimal_live \npets", "book") == r"\bbook_live \nbooks"
 
 
-def test_example_cursor_is_that_of_the_example_event() -> None:
+def test_example_event_has_the_example_cursor() -> None:
     event = (ROOT / "events/list-200-cursor.json").read_text()
 
     assert example_cursor("pet") in event

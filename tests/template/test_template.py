@@ -100,7 +100,7 @@ def test_setting_that_undoes_a_safeguard_is_absent(setting: str) -> None:
     assert setting not in TEXT
 
 
-def test_unknown_route_gets_404_whatever_its_body() -> None:
+def test_unknown_route_gets_404_whatever_the_body() -> None:
     """The catch-all route answers with API Gateway's 404, and so does its 415 for non-JSON."""
     not_found = API["GatewayResponses"]["MISSING_AUTHENTICATION_TOKEN"]
     assert API["GatewayResponses"]["UNSUPPORTED_MEDIA_TYPE"] == not_found

@@ -62,7 +62,7 @@ def add_examples(gateway: Gateway, service: LocalService) -> None:
 
 
 def read_event(template: Template, path: Path) -> tuple[str, dict[str, Any]]:
-    """Read a file with an event; return the logical id of the event's function, and the event."""
+    """Read an event from a file; return its function's logical id, and the event."""
     try:
         event = json.loads(path.read_text("utf-8"))
         found = template.find(event["httpMethod"], event["path"])

@@ -21,7 +21,7 @@ from tools.packaging.targets import BUILD, artifact_path
 SAM = ROOT / ".tools/sam/bin/sam"
 
 
-def _build_copy(architecture: str, commit: str) -> None:
+def _run_sam_build(architecture: str, commit: str) -> None:
     environment = os.environ | {
         # sam looks for Python 3.13 on PATH; its own environment has it.
         "PATH": f"{SAM.parent}{os.pathsep}{os.environ['PATH']}",
@@ -84,4 +84,4 @@ def build(
 
 
 if __name__ == "__main__":
-    _build_copy(architecture=sys.argv[1], commit=sys.argv[2])
+    _run_sam_build(architecture=sys.argv[1], commit=sys.argv[2])

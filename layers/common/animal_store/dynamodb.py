@@ -37,7 +37,7 @@ _ATTEMPT_SECONDS = _CONNECT_SECONDS + _READ_SECONDS + _MARGIN_SECONDS
 _BACKOFF_SECONDS = 2
 # When DynamoDB asks for a longer pause, the SDK adds at most this many seconds to its own.
 _RETRY_AFTER_SECONDS = 5
-# The pause before an attempt that the SDK might not make by itself.
+# The pause before a retry that this module requests, because the SDK might not retry.
 _OWN_PAUSE_SECONDS = 0.1
 
 # A signature contains the time, and the clock may be wrong for a moment when Lambda thaws an

@@ -92,7 +92,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
     ) -> Pet:
         """Add an animal, like `Client.create`.
 
-        Pass an idempotency key if the task may be cancelled.
+        If the task may be cancelled, pass an idempotency key: then you can safely call again.
         """
         return await self._send(self._create(name, category_id, status, idempotency_key))
 

@@ -33,8 +33,8 @@ class TimeLimit(float):
 def share_time_limit(_: str, info: Any) -> None:
     """Let all reads of an attempt share its TimeLimit; httpx2 would start anew for each read.
 
-    As the "trace" extension of a request, this function is called by httpx2 at each step. One of
-    the steps returns the connection.
+    httpx2 calls this function (a request's "trace" extension) at each step of a request. One of
+    the steps returns the connection, whose `read` is replaced here.
     """
     connection = info.get("return_value")
     if hasattr(connection, "read"):

@@ -230,9 +230,9 @@ def read_page(response: httpx2.Response, value: Any) -> Page:
     return Page(pets, cursor, errors.read_request_id(response))
 
 
-def _drop_none(**members: Any) -> dict[str, Any]:
+def _drop_none(**arguments: Any) -> dict[str, Any]:
     """Return the arguments that are not None."""
-    return {name: value for name, value in members.items() if value is not None}
+    return {name: value for name, value in arguments.items() if value is not None}
 
 
 @dataclass
