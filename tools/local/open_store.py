@@ -25,8 +25,8 @@ _SDK_SETTINGS = {
     "AWS_DEFAULT_REGION": REGION,
     "AWS_CONFIG_FILE": os.devnull,
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-    # Nothing answers at this address, so no request can reach AWS. Requests to DynamoDB are never
-    # sent, because the store intercepts and answers them.
+    # Nothing answers at this address, so no request can reach AWS. The functions' requests to
+    # DynamoDB are not sent, because the store intercepts and answers them.
     "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
     "no_proxy": "*",
 }

@@ -1,7 +1,7 @@
 """Lists, reads and creates resources in DynamoDB.
 
 A list takes one Query, a read takes one GetItem, and a creation takes two writes. All items are in
-one table, so that a backup contains the state of all items at the same moment. The items are:
+one table, so that one backup covers all of them. The items are:
 
     pk                  id       content
     pet                 1, 2...  an animal; if it has a status, it is also in the index `by-status`
@@ -198,7 +198,7 @@ def _attributes(resource: Mapping[str, object]) -> Item:
 def _put(item: Item) -> None:
     """Write an item under an unused id.
 
-    If the response is lost, the SDK repeats the request and finds the id taken. So each item has a
+    If the response is lost, the SDK repeats the request and finds the id taken. So the item gets a
     random token: if the stored item has ours, an earlier attempt succeeded.
     """
     token = secrets.token_hex(16)

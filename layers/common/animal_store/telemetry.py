@@ -1,4 +1,4 @@
-"""Logs each request, with its metrics in the same line.
+"""Logs each request that a function answers, with its metrics in the same line.
 
 CloudWatch reads the metrics from the log, in the embedded metric format (EMF). In this format, a
 line may have other members, too:
@@ -70,7 +70,7 @@ _FAULTS = {"internal_error", "service_unavailable"}
 
 
 def request_ids(request_context: Mapping[str, Any]) -> dict[str, str]:
-    """Return both ids of a request; a client can choose `requestId`, but not `extendedRequestId`.
+    """Return a request's ids: a client can choose `requestId`, but not `extendedRequestId`.
 
     https://docs.aws.amazon.com/apigateway/latest/developerguide/
     api-gateway-variables-for-access-logging.html

@@ -33,8 +33,8 @@ class TimeLimit(float):
 def share_time_limit(_: str, info: Any) -> None:
     """Let all reads of an attempt share its TimeLimit; httpx2 would start anew for each read.
 
-    httpx2 calls this function (a request's "trace" extension) at each step of a request. One of
-    the steps returns the connection, whose `read` is replaced here.
+    httpx2 calls this function (a request's "trace" extension) at each step of a request. A step
+    that opens a connection returns it, and its `read` is replaced here.
     """
     connection = info.get("return_value")
     if hasattr(connection, "read"):

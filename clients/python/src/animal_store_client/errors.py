@@ -10,7 +10,7 @@ import httpx2
 
 
 class AnimalStoreError(Exception):
-    """The base class of the client's errors. Control characters in an error's text are escaped.
+    """The base class of the client's errors. Control characters in `str(error)` are escaped.
 
     Attributes:
         idempotency_key: The key of the failed creation. If you repeat the call with this key, the
