@@ -94,7 +94,7 @@ def check_contract(stage: Stage, folder: Path) -> None:
             f"the contract suite failed (pytest's status {status}): see above"
         )
     if selection:
-        print("in production, no animal was added; only the check of staging does that")
+        print("in production, no animal was added; only the check of staging adds some")
 
 
 def issue_check_key(stage: Stage) -> str:
@@ -186,7 +186,7 @@ def _install(stage: Stage, commit: str, *, canary: bool = False) -> None:
         check_contract(stage, folder)
         if canary and not rounds:
             print(
-                "! the canary got no requests from here: perhaps CodeDeploy judged it by none"
+                "! the canary got no requests from here, so CodeDeploy may have judged it by none"
             )
 
 

@@ -93,7 +93,7 @@ class Removal(Line):
 
 @app.command()
 def counter(stage: StageArgument) -> None:
-    """Raise the id counter above every id that may have been assigned, unless it is above."""
+    """Raise the id counter above every id that may have been assigned, unless it is already."""
     table, client = stage.outputs()["AnimalsTableName"], stage.client("dynamodb")
     # Take the time from DynamoDB: this computer's clock may be wrong.
     headers = client.describe_table(TableName=table)["ResponseMetadata"]["HTTPHeaders"]
@@ -178,7 +178,8 @@ def find(stage: StageArgument, created_by: str = "") -> None:
         time.sleep(_PAGE_SECONDS)
         for animal in page["Items"]:
             is_by_key = animal.get("createdBy") == {"S": created_by}
-            if is_by_key if created_by else not _is_readable(animal):
+            is_listed = is_by_key if created_by else not _is_readable(animal)
+            if is_listed:
                 line = Removal(table=table, current=animal, remove=True)
                 print(line.model_dump_json())
 

@@ -112,7 +112,7 @@ class Stage:
         )
 
     def misrouted_aliases(self) -> Iterator[str]:
-        """Describe each function whose alias `live` points not only to the deployed version."""
+        """Describe each function whose alias `live` does not lead only to the deployed version."""
         paginator = self.client("cloudformation").get_paginator("list_stack_resources")
         versions = (
             "StackResourceSummaries[?ResourceType=='AWS::Lambda::Version']"

@@ -18,7 +18,7 @@ _NEW_PET: "Validator[NewPet]" = Validator("NewPet")
 def handler(request: Request, caller: Caller) -> Response:
     """Add the animal in the body and return it.
 
-    Within 24 hours, a second request with the same Idempotency-Key adds nothing.
+    Within 24 hours, the same caller's next request with this Idempotency-Key adds nothing.
     """
     idempotency_key = request.idempotency_key()
     new_pet = request.body(_NEW_PET)

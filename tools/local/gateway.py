@@ -13,7 +13,7 @@ Differences from AWS:
   a custom domain), `requestId` and `stage`.
 - A handler's context has only `get_remaining_time_in_millis`, which is always 15 minutes, so that a
   pause in a debugger ends no request.
-- The size of a body is not limited. AWS itself answers 413 to a larger one: above some 4.5 MB, as
+- The size of a body is not limited. AWS itself answers 413 to a large one: above some 4.5 MB, as
   JSON with only `message`; above 10 MB, as plain text without a request id.
 - `GET /` leads to /docs; other methods get 405. On AWS, `/` gets 404, or 403 with an API key.
 - No function times out. While 40 requests hang, other requests wait.

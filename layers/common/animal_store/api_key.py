@@ -1,8 +1,8 @@
 """Checks and hashes API keys, for `auth` and for the commands that issue keys.
 
 A key consists of the prefix `animal_live_` or `animal_test_`, 32 random characters, and a checksum
-of 6 characters. The checksum reveals a mistyped or invented key without a database read, and the
-prefix lets secret scanners find a leaked key. The format follows GitHub's tokens:
+of 6 characters. The checksum reveals most mistyped or invented keys without a database read, and
+the prefix lets secret scanners find a leaked key. The format follows GitHub's tokens:
 https://github.blog/engineering/platform-security/behind-githubs-new-authentication-token-formats/
 """
 

@@ -50,7 +50,7 @@ def authenticate(authorization: list[str]) -> Caller:
     Raises:
         Unauthorized: The request has no API key or several, or its key is malformed, unknown,
             expired or revoked, or a key for the contract suite is valid for too long.
-        StoreUnavailable: The key store does not answer.
+        StoreUnavailable: The key store does not answer, or has an invalid record.
     """
     match = _BEARER.fullmatch(authorization[0]) if len(authorization) == 1 else None
     if match is None or not api_key.is_well_formed(match[1]):

@@ -1,7 +1,7 @@
 """Lists, reads and creates resources in DynamoDB.
 
-A list takes one Query, a read takes one GetItem, and a creation takes two writes. All items are in
-one table, so that one backup covers all of them. The items are:
+A list takes one Query, a read takes one GetItem, and a creation takes two calls that write. All
+items are in one table, so that one backup covers all of them. The items are:
 
     pk                  id       content
     pet                 1, 2...  an animal; if it has a status, it is also in the index `by-status`
@@ -89,7 +89,7 @@ class Catalogue(Generic[NewResource, Resource]):
 
         Raises:
             StoreUnavailable: DynamoDB does not answer.
-            ValueError: There are two filters, which would need an index of both attributes.
+            ValueError: There are two filters (no index has both attributes), or an item is invalid.
         """
         if filters:
             ((attribute, value),) = filters.items()
@@ -119,6 +119,7 @@ class Catalogue(Generic[NewResource, Resource]):
 
         Raises:
             StoreUnavailable: DynamoDB does not answer.
+            ValueError: The item is invalid.
         """
         response = dynamodb.read(
             dynamodb.client.get_item,
@@ -272,7 +273,7 @@ def _write(transaction: list[dict[str, Any]]) -> list[dict[str, Any]]:
         reason for each item, in the order of the items.
 
     Raises:
-        StoreUnavailable: All attempts conflict with other transactions or are throttled.
+        StoreUnavailable: All attempts conflict or are throttled, or no time is left.
         ClientError: The transaction was cancelled for another reason.
     """
     for attempt in range(_TRANSACTION_ATTEMPTS):

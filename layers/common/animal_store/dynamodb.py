@@ -64,7 +64,7 @@ _OPERATIONS_PARSED_BY_READ = ("GetItem", "Query", "UpdateItem")
 
 
 class StoreUnavailable(Exception):
-    """DynamoDB throttles the call or is out of reach; the same call may succeed a moment later.
+    """DynamoDB throttles the call, is out of reach or answers nonsense: try again later.
 
     The exception's text is logged. It gives the reason, and must not contain what clients sent.
     """
@@ -100,7 +100,7 @@ def new_client() -> DynamoDBClient:
             user_agent=f"{session.user_agent()} app/animal-store",
             # Don't validate the requests to DynamoDB: the tests do. This saves 0.3 million
             # instructions of a call. An invalid request is a bug, so the client should get 500:
-            # DynamoDB's error leads to it, but the SDK's would lead to 503.
+            # DynamoDB's error leads to 500, but the SDK's would lead to 503.
             parameter_validation=False,
         ),
     )
@@ -161,7 +161,7 @@ def _is_corrupt(response: tuple[Any, Any] | None) -> bool:
 
 
 def _longest_pause(response: tuple[Any, Any] | None) -> float:
-    """Return the longest pause, in seconds, that the SDK may make after this response."""
+    """Return the most, in seconds, that the SDK may pause after this response."""
     retry_after = response[0].headers.get("x-amz-retry-after", "") if response else ""
     milliseconds = int(retry_after) if retry_after.isdecimal() else 0
     return _BACKOFF_SECONDS + min(milliseconds / 1000, _RETRY_AFTER_SECONDS)

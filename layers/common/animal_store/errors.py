@@ -70,7 +70,7 @@ _ERRORS: Mapping[type, _ErrorContents] = {
         "The service cannot answer at the moment. Retry later.",
         {"Retry-After": "1"},
     ),
-    # Any other exception is a bug or a misconfiguration. Clients do not get its text.
+    # Any other exception is a bug, a misconfiguration or damaged data. Clients do not get its text.
     Exception: _ErrorContents(
         500,
         "internal_error",

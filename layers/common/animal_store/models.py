@@ -41,10 +41,10 @@ class Pet(TypedDict):
 
 
 class Error(TypedDict):
-    """The body of every error response.
+    """The body of an error response.
 
-    `code` is for programs (`errors` lists the codes), `message` is for people, and `status` repeats
-    the HTTP status.
+    `code` is for programs (`errors` lists the functions' codes), `message` is for people, and
+    `status` repeats the HTTP status.
     """
 
     code: str

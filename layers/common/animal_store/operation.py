@@ -29,7 +29,8 @@ _cold_start = True
 class Deprecation(NamedTuple):
     """The headers of a deprecated operation.
 
-    The header `Link` says that the URL of the collection, such as `/v1/pets`, replaces it.
+    The header `Link` says that the URL of the collection, such as `/v1/pets`, replaces the
+    operation's.
 
     Args:
         since: When the operation was deprecated, in seconds since 1970 (RFC 9745).

@@ -1,4 +1,4 @@
-"""The environment variables that `template.yaml` gives each function, read at the cold start."""
+"""The variables that `template.yaml` sets and the layer itself reads, at the cold start."""
 
 import os
 
