@@ -222,7 +222,7 @@ def _compare(
         animal = {"pk": {"S": "pet"}, "id": {"N": created_id}}
         if is_record and read(table, animal) != read(copy, animal):
             return "waiting", line
-        if current and _may_be_another_animal(current, copied):
+        if current and "pk" in key and _may_be_another_animal(current, copied):
             return "others", line
         if "revoked" in current and key_names == ["hash"]:
             return "revoked", line
