@@ -9,7 +9,7 @@ MAKEFLAGS += --no-print-directory
 .PHONY: help install run sam-local check check-templates check-python check-workflows format quick \
   test test-slow test-all contract lock upgrade build rehearse first-flight starter bench
 
-# Variables that the user has set for git, pip, uv, pytest and other programs do not reach the recipes. PASSED_ON lists
+# Variables that the user has set for git, pip, uv, pytest and the like do not reach the recipes. PASSED_ON lists
 # the exceptions, such as the variables that name package indexes and proxies.
 PASSED_ON := PYTEST_XDIST_AUTO_NUM_WORKERS PYTHON PYTHONBREAKPOINT GIT_AUTHOR_% GIT_COMMITTER_% GIT_CONFIG_% GIT_SSL_% \
   PIP_CERT PIP_CLIENT_CERT PIP_CONFIG_FILE PIP_DEFAULT_TIMEOUT PIP_EXTRA_INDEX_URL PIP_FIND_LINKS PIP_INDEX_URL \
@@ -22,7 +22,7 @@ unexport $(filter-out $(PASSED_ON),$(filter \
 UV := .tools/uv/bin/uv
 # `uv lock` with these options fails if a lock file is stale, whatever a user's uv.toml says.
 CHECK := --check --quiet --offline --no-config
-# uv must not download Python: every virtual environment uses the interpreter that `tools/find-python` prints.
+# uv must not download Python: every virtual environment is made with the interpreter that `tools/find-python` prints.
 export UV_PYTHON_DOWNLOADS := never
 # A private certificate authority may have signed the certificate of a package registry. So uv trusts the certificate
 # authorities that this machine trusts, as pip does since pip 24.2.
@@ -46,8 +46,8 @@ help:
 	@awk -F ':.*## ' '/^## /{print "\n" substr($$0, 4)} /^[a-z-]+:.*## /{printf "  %-12s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # If this folder is a copy, .venv runs the code of the original folder. If this folder was renamed, or if the
-# interpreter of .venv is gone, .venv does not run at all. In these three cases, make installs all Python environments
-# again. (The command begins with `env`, because make 4.3 passes LC_ALL on to $(shell) in spite of `unexport`.)
+# interpreter of .venv is gone, its commands do not run. In these three cases, make replaces all Python environments, each
+# when a target needs it. (The command begins with `env`, because make 4.3 passes LC_ALL on to $(shell) in spite of `unexport`.)
 ifneq ($(wildcard .venv/.installed),)
 ifneq ($(shell env -u LC_ALL .venv/bin/python -I -c 'import tools; print(tools.ROOT)' 2>/dev/null),$(CURDIR))
 UNUSABLE := .venv $(PYTHON_TOOLS:%=.tools/%)
@@ -86,7 +86,7 @@ $(NPM_TOOLS:%=.tools/%/.installed): .tools/%/.installed: tools/locks/%/package.j
 
 ## Run the service on your machine
 
-run: install ## serve the API (PORT=3000 DATA=.local; RELOAD=1 restarts it when code changes)
+run: install ## serve the API (PORT=3000 DATA=.local; RELOAD=1 restarts it when functions or layers change)
 ifeq ($(RELOAD),1)
 	@exec .venv/bin/watchfiles '$(ANIMAL_STORE) run' functions layers
 else
@@ -142,7 +142,7 @@ quick: install .tools/sam/.installed ## say what is still missing while you add 
 # A test that hangs fails after two minutes. With loadfile, the tests of a file share a process, so that its fixtures
 # start only once.
 test: install .tools/sam/.installed $(if $(NPM),.tools/iam/.installed) ## run every test that is not slow
-	@$(PYTEST_CMD) -n auto --dist loadfile -m "not slow" \
+	@$(PYTEST_CMD) -n auto --dist loadfile --max-worker-restart 0 -m "not slow" \
 	  -o faulthandler_timeout=120 -o faulthandler_exit_on_timeout=true \
 	  $(if $(COVERAGE),--cov --cov-branch --cov-fail-under=100)
 
@@ -188,7 +188,7 @@ rehearse: .venv/.installed .tools/sam/.installed .tools/ministack/.installed ## 
 	@REHEARSED_STAGE="$${STAGE:-production}" $(REHEARSAL)
 
 # `make first-flight` runs the rehearsal's steps in a real, empty AWS account. The file docs/first-flight-DATE.txt then
-# has each step, its duration and the report of `check-stage`.
+# has each step, durations from 1 s on, and the problems that `check-stage` found.
 first-flight: .venv/.installed .tools/sam/.installed
 	@: "$${STAGE:?make first-flight STAGE=staging ALARM_EMAIL=...}" "$${ALARM_EMAIL:?who gets the alarms}"
 	@$(MAKE) build ARCH=arm64

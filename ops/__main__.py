@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def _serve() -> None:
-    """Run the service without the command-line library, whose import takes half a second."""
+    """Run the service without importing the other commands, which takes half a second."""
     _exit_on_signals()
     from tools.local.serve_api import run
 
@@ -55,9 +55,9 @@ def _serve() -> None:
 def _run_command() -> None:
     from ops.cli import app
 
-    # Let SIGINT and SIGTERM raise KeyboardInterrupt, so that child processes are stopped. By
-    # default, SIGTERM raises no exception. In a background process, SIGINT raises none either,
-    # because the shell starts such a process with SIGINT ignored.
+    # Let SIGINT and SIGTERM raise KeyboardInterrupt, so that the command can report and clean up.
+    # By default, SIGTERM raises no exception. In a background process of a script, SIGINT raises
+    # none either, because the shell starts such a process with SIGINT ignored.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     # Print each line at once, so that the line precedes the output of child processes. A GitHub

@@ -2,7 +2,7 @@
 
 An artifact is a ZIP file with the build of a commit. Each artifact is stored once, as
 `artifacts/COMMIT.zip`: the bucket's policy refuses to replace the object. The object `last-good`
-contains the last commit that passed the contract suite after its deployment.
+contains the last commit that passed the contract suite after its deployment; a rollback empties it.
 """
 
 from collections.abc import Iterator
@@ -81,7 +81,7 @@ def list_stored(stage: Stage, prefix: str) -> list[tuple[datetime, str]]:
 
 
 def last_good(stage: Stage) -> str:
-    """Return the last deployed commit that passed the contract suite, or "" if none has passed."""
+    """Return the last deployed commit that passed the contract suite; "" if it is not recorded."""
     return _read_object(stage, "last-good").decode()
 
 

@@ -41,7 +41,7 @@ def deploy(
 ) -> None:
     """Deploy an artifact and run the contract suite on the stage.
 
-    If the suite fails, deploy the last artifact that passed it. FILE is the artifact, from `make
+    If the suite fails, deploy the commit in last-good, if any. FILE is the artifact, from `make
     build` or the pipeline. With --allow-older, it may be older than the deployed one.
     """
     commit, content = artifacts.read(file)
@@ -127,7 +127,7 @@ def what_runs(stage: Stage) -> Iterator[str]:
     last_good = artifacts.last_good(stage)
     if running != last_good:
         yield (
-            f"it has not passed its check, and last-good is {last_good or 'empty'}; next, to "
+            f"it may not have passed its check: last-good is {last_good or 'empty'}; next, to "
             f"check it again or to go back: animal-store rollback {stage.name} COMMIT"
         )
 
@@ -135,7 +135,7 @@ def what_runs(stage: Stage) -> Iterator[str]:
 def _release(stage: Stage, commit: str, *, canary: bool = False) -> None:
     """Install a stored artifact, and record its commit as `last-good`.
 
-    If its contract suite fails, install the commit that `last-good` names. In the end, and after an
+    If its contract suite fails, install the commit in `last-good`, if any. In the end, and after an
     interruption, print what the stage runs.
     """
     try:
@@ -144,8 +144,8 @@ def _release(stage: Stage, commit: str, *, canary: bool = False) -> None:
         except Exception as error:
             print(f"{commit} failed: {error}")
             last_good = artifacts.last_good(stage)
-            # Leave another commit alone: either sam failed and CloudFormation went back, or someone
-            # else has deployed since.
+            # Leave another commit alone: either sam failed, and CloudFormation is responsible, or
+            # someone else has deployed since.
             if last_good not in {"", commit} and stage.commit() == commit:
                 print(f"going back to {last_good}")
                 _install(stage, last_good)
@@ -157,8 +157,8 @@ def _release(stage: Stage, commit: str, *, canary: bool = False) -> None:
             )
         artifacts.write_last_good(stage, commit)
     finally:
-        # Report after an interruption, too. GitHub interrupts a job that is cancelled, and kills it
-        # seven seconds later: time enough for a report.
+        # Report after an interruption, too. GitHub interrupts a job that is cancelled, and
+        # terminates it seven seconds later: time enough for a report.
         report(stage, what_runs)
 
 

@@ -34,8 +34,8 @@ from ops.stage import Stage, StageArgument, StageError
 
 app = typer.Typer(help="Repair damaged tables.", no_args_is_help=True)
 
-# Ten threads, because the SDK's client keeps ten connections. Their pauses leave the service half
-# of what a partition can do, which is 3,000 reads (of 4 KB) and 1,000 writes a second.
+# Ten threads, because the SDK's client keeps ten connections. The pauses of one command leave the
+# service half of what a partition can do: 3,000 reads (4 KB) and 1,000 writes (1 KB) a second.
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html
 _THREADS = 10
 _READ_SECONDS = _THREADS / 1_500
@@ -93,7 +93,7 @@ class Removal(Line):
 
 @app.command()
 def counter(stage: StageArgument) -> None:
-    """Raise the id counter above every id that may have been assigned, unless it is already."""
+    """Raise the id counter above every id that may have been assigned, or repair a damaged one."""
     table, client = stage.outputs()["AnimalsTableName"], stage.client("dynamodb")
     # Take the time from DynamoDB: this computer's clock may be wrong.
     headers = client.describe_table(TableName=table)["ResponseMetadata"]["HTTPHeaders"]
@@ -125,7 +125,7 @@ def plan(stage: StageArgument, copy: str) -> None:
     changed.jsonl: items that are different in the original.
 
     others.jsonl: animals that may have been replaced, because their id was assigned twice: the
-    original probably has another client's animal.
+    original probably has a later animal.
 
     revoked.jsonl: API keys that are revoked in the original.
 
@@ -191,7 +191,7 @@ def remove(stage: StageArgument, file: Path) -> None:
 
 
 def _check_counter(stage: Stage, client: Any, table: str, copy: str) -> None:
-    """Raise StageError if the counter is below the copy's, or is not a number."""
+    """Raise StageError if the counter is below the copy's. A damaged counter counts as 0."""
     value, value_in_copy = (
         _read_number(_get_item(client, name, _COUNTER), "value")
         for name in (table, copy)
@@ -235,7 +235,7 @@ def _compare(
 
 
 def _may_be_another_animal(current: Item, copied: Item) -> bool:
-    """Return whether two items with one key may be different animals.
+    """Return whether two animals with one id may be different, and not only in `createdAt`.
 
     An animal keeps its `createdAt`, and no other animal has its `token`.
     """

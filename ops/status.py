@@ -100,8 +100,9 @@ def _access_log(stage: Stage) -> Iterator[str]:
 def _failures(stage: Stage) -> Iterator[str]:
     """Yield each operation that misses the objective for failed requests; print the others.
 
-    As in the alarms, clients' mistakes, such as a 400, are not counted. This check finds what no
-    alarm reports: an alarm goes off only if more than 0.6 % of an operation's requests fail.
+    Requests fail as in the alarms (docs/reliability.md). This check finds what no alarm reports: an
+    alarm goes off only if more than 0.6 % of an operation's requests fail. CloudWatch does not list
+    an operation that nobody has called for two weeks.
     """
     cloudwatch = stage.client("cloudwatch")
     metrics = cloudwatch.list_metrics(Namespace="AnimalStore", MetricName="Failed")

@@ -14,8 +14,9 @@ _NO_SETTINGS = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_ATTR_NOSYSTEM": "1",
 }
-# These options override the settings of the repository.
-_OPTIONS = ("-c", "core.autocrlf=false", "-c", "core.hooksPath=/dev/null")
+# These options override the settings of the repository, and the files that git reads without any.
+_OPTIONS = ["-c", "core.autocrlf=false", "-c", "core.hooksPath=/dev/null"]
+_OPTIONS += ["-c", "core.excludesFile=/dev/null", "-c", "core.attributesFile=/dev/null"]
 
 
 def git(folder: Path, *arguments: str) -> bytes:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
 Environment = Literal["live", "test"]
-"""The second word of a key: "live" for production, "test" for anything else."""
+"""The second word of a key: "live" for clients of production, "test" for anything else."""
 
 EXAMPLE_KEY = "animal_test_AnExampleKeyThatOpensNothingHere0iR7H8"
 """The key in the files of `events/`; only the store of `animal-store invoke` accepts the key."""
@@ -46,7 +46,8 @@ class KeyRecord:
     @property
     def id(self) -> str:
         """The key's short id, which lists and logs show."""
-        return self.hash[: api_key.ID_LENGTH]
+        # Somebody may have written control characters into a record: `ascii` escapes them.
+        return ascii(self.hash[: api_key.ID_LENGTH])[1:-1]
 
     @property
     def state(self) -> Literal["revoked", "expired", "active"]:

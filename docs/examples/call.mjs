@@ -1,4 +1,4 @@
-// Calls the API, and retries after temporary failures, so a POST needs an Idempotency-Key.
+// Calls the API, and retries after 429, 5xx and unreadable responses, so a POST needs an Idempotency-Key.
 import { setTimeout as sleep } from "node:timers/promises";
 import { parse, parseNumberAndBigInt } from "lossless-json";
 

@@ -41,7 +41,7 @@ def read_rows(content: bytes) -> dict[int, list[str]]:
 
 
 def main() -> None:
-    """Import the file, and print how many animals were added."""
+    """Import the file, and print how many animals were added now or by an earlier attempt."""
     content = Path(sys.argv[1]).read_bytes()
     rows = read_rows(content)
     faults = []
@@ -66,7 +66,7 @@ def main() -> None:
                 idempotency_key=f"{digest}-{number}",
             )
             added += not pet.replayed
-    print(f"{added} added, {len(rows) - added} added before")
+    print(f"{added} added, {len(rows) - added} by an earlier attempt")
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ COMMANDS = """\
 .venv/bin/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
 .venv/bin/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
 tools/lint-openapi
-.venv/bin/python -m pytest -n auto --dist loadfile -m "not slow" \\
+.venv/bin/python -m pytest -n auto --dist loadfile --max-worker-restart 0 -m "not slow" \\
   -o faulthandler_timeout=120 -o faulthandler_exit_on_timeout=true \\
   --cov --cov-branch --cov-fail-under=100
 .venv/bin/python -m pytest -n 2 --dist loadfile -m slow

@@ -86,7 +86,7 @@ def test_invoke_keeps_animals_that_earlier_events_added(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("[]", " is not an event of API Gateway: TypeError: "),
+        ("[]", " is not an event of an API Gateway REST API: TypeError: "),
         (
             '{"httpMethod": "GET", "path": "/pets"}',
             ": no function answers this method and path",
@@ -189,7 +189,7 @@ def test_unusable_port_or_folder_is_reported(
 def test_data_folder_in_use_is_refused(service: RunningService) -> None:
     message = str(command(service.data, "run").exception)
 
-    assert message.startswith(f"DATA={service.data} is in use by `make run` or")
+    assert message.startswith(f"{service.data} is in use by another `make run` or")
 
 
 def test_new_data_folder_is_private(tmp_path: Path) -> None:

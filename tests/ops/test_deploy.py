@@ -107,7 +107,7 @@ def test_failing_rollback_leaves_no_commit_to_return_to(deployed: Account) -> No
     with pytest.raises(StageError):
         rollback(deployed.stage, "zebra")
     message = (
-        "runs zebra\n! it has not passed its check, and last-good is empty; next, "
+        "runs zebra\n! it may not have passed its check: last-good is empty; next, "
     )
     assert message in deployed.printed()
     with pytest.raises(StageError):
@@ -171,7 +171,7 @@ def test_commit_is_not_last_good_if_aliases_change_meanwhile(
         deploy(deployed.stage, pack("newer"))
     assert deployed.runs() == ("newer", "zebra")
     message = (
-        "runs newer\n! it has not passed its check, and last-good is zebra; next, "
+        "runs newer\n! it may not have passed its check: last-good is zebra; next, "
     )
     assert message in deployed.printed()
 

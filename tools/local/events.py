@@ -42,7 +42,7 @@ def add_pets(service: LocalService) -> None:
 
 
 def events_folder() -> DataFolder:
-    """Return the folder in which `invoke` keeps its own store, apart from that of `make run`."""
+    """Return the folder of the store of `invoke` and `make sam-local`, apart from `make run`'s."""
     return DataFolder(DataFolder().path / "events")
 
 
@@ -68,7 +68,9 @@ def read_event(template: Template, path: Path) -> tuple[str, dict[str, Any]]:
         found = template.find(event["httpMethod"], event["path"])
     except (ValueError, LookupError, TypeError) as error:
         why = f"{type(error).__name__}: {error}"
-        raise CommandError(f"{path} is not an event of API Gateway: {why}") from error
+        raise CommandError(
+            f"{path} is not an event of an API Gateway REST API: {why}"
+        ) from error
     if not found:
         raise CommandError(f"{path}: no function answers this method and path")
     route, _ = found

@@ -13,7 +13,7 @@ class DataFolder:
     """A data folder, by default the one that DATA names. Only its owner can read the data."""
 
     def __init__(self, path: Path | None = None) -> None:
-        # Expand the ~ in `make run DATA=~/x`, because the shell does not.
+        # Expand the ~ in `make run DATA=~/x`, because not every shell does.
         self.path = (path or Path(os.environ.get("DATA") or ".local")).expanduser()
         self.api_key = self.path / "api-key"
         self.log = self.path / "functions.log"
@@ -42,7 +42,7 @@ class DataFolder:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise CommandError(
-                    f"DATA={self.path} is in use by `make run` or `make sam-local`. Stop that"
+                    f"{self.path} is in use by another `make run` or `make sam-local`. Stop that"
                     " command, or use another folder and port: DATA=.local2 PORT=3001"
                 ) from None
             yield

@@ -15,11 +15,13 @@ Differences from AWS:
   pause in a debugger ends no request.
 - The size of a body is not limited. AWS itself answers 413 to a large one: above some 4.5 MB, as
   JSON with only `message`; above 10 MB, as plain text without a request id.
-- `GET /` leads to /docs; other methods get 405. On AWS, `/` gets 404, or 403 with an API key.
+- `GET /` and `HEAD /` lead to /docs; other methods get 405. On AWS, `/` gets 404, or 403 with an
+  API key.
 - No function times out. While 40 requests hang, other requests wait.
-- If the result of a handler lacks `body` or `headers`, or is malformed, the response is 503.
-- If `Host` is not a name of this machine, the response is 400 with plain text, not an Error object
-  of the API.
+- If the result of a handler lacks `body` or `headers`, the response is 503. Its
+  `multiValueHeaders` and `isBase64Encoded` are ignored. Requests are not throttled.
+- If `Host` is neither 127.0.0.1 nor localhost, the response is 400 with plain text, not an Error
+  object of the API.
 - A path with an encoded letter in a fixed segment (`/v1/%70ets`) gets 404, and so does a path with
   two slashes in a row. An empty line before a request gets 400.
 - The firewall of production is missing.
@@ -58,7 +60,7 @@ def load_handlers(template: Template) -> dict[str, Handler]:
         # Skip the SDK's variables, because this process has its own settings for the SDK.
         if not name.startswith("AWS_"):
             os.environ[name] = value
-    # The layer reads environment variables only when it is imported, and the tools may have
+    # The layer reads most environment variables when it is imported, and the tools may have
     # imported the layer before these variables were set. So make Python import the layer again.
     for name in [*sys.modules]:
         if name.partition(".")[0] == "animal_store":

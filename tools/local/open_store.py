@@ -76,7 +76,7 @@ def open_store(folder: DataFolder, template: Template) -> Iterator[LocalService]
     own settings, so that no request reaches AWS.
 
     Raises:
-        CommandError: The store's file is no database, or is damaged.
+        CommandError: The store's file is no database, is damaged or stays locked.
         OSError: The folder cannot be created.
     """
     for name in [*os.environ]:

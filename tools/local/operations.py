@@ -4,7 +4,8 @@ The hash key of a table must be a string. If a table has a range key, this range
 64-bit integer, and must also be the range key of the table's indexes.
 
 Differences from DynamoDB, besides what is not supported:
-- An item whose index key is empty or NULL is stored, not refused.
+- An item whose index key is empty, NULL or of another type is stored, not refused.
+- An update may change a key, and a key may have further attributes.
 - An expression may contain a reserved word. The contract suite notices one when it runs against
   Amazon's DynamoDB Local, which refuses them.
 - A transaction may contain an item twice. With the same ClientRequestToken, it is executed again.

@@ -38,7 +38,7 @@ same handlers, and `animal-store invoke EVENT` invokes one. The command that fai
 
 
 def sam_local() -> None:
-    """Serve the API from containers on PORT; `sam local` commands can use the store in DATA."""
+    """Serve the API from containers on PORT; `make sam-local` builds the layer first."""
     signal.signal(signal.SIGHUP, signal.default_int_handler)
     address = host_address()
     folder = events_folder()
@@ -86,8 +86,8 @@ def _write_template_and_variables(
 ) -> None:
     """Write the template and the variables for `sam local`.
 
-    The template names the source folder of each function, so that each request runs the current
-    code. The template also names the layer for this machine's processor.
+    The template names the source folder of each function, so that each request runs its
+    current code. The layer is the one that `make sam-local` has built for this machine.
     """
     variables = template.environment | {
         "AWS_ENDPOINT_URL_DYNAMODB": f"http://{STORE_HOST}:{port}",

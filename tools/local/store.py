@@ -2,8 +2,8 @@
 
 Each request is one SQLite transaction, which is on disk before the response is returned. The module
 `operations` lists the operations and parameters that the store supports. A request with any
-other operation or parameter gets an error that names this operation or parameter. The store never
-deletes expired items.
+other operation or parameter gets an error that names this operation or parameter. (Scan ignores
+Limit and IndexName.) The store never deletes expired items.
 """
 
 import json
@@ -56,8 +56,8 @@ class Database:
     """A local DynamoDB in an SQLite file, which is created if it does not exist.
 
     SQLite appends writes to a second file (WAL), so that reads need not wait for a write. Where the
-    file system does not allow WAL, reads wait. To copy the store, copy all files of its folder,
-    even if the service is stopped.
+    file system does not allow WAL, reads wait. To copy the store, stop the service, and copy
+    all files of its folder.
     """
 
     def __init__(self, path: Path) -> None:
@@ -109,7 +109,7 @@ class Database:
 
 @contextmanager
 def intercept_new_clients(answer: "Callable[..., AWSResponse]") -> "Iterator[None]":
-    """Let a function answer the requests of DynamoDB clients that are created inside the block.
+    """Let a function answer DynamoDB clients of the sessions that are created inside the block.
 
     So none of their requests reaches the network.
     """

@@ -1,7 +1,7 @@
 """Reads templates as CloudFormation does, and finds the parts that run on one machine.
 
 `load_template` returns what the local service uses of template.yaml. `read_stack` returns all of a
-template, as CloudFormation would evaluate it for a stack.
+template, as CloudFormation would evaluate it for a stack, but with all outputs.
 
 Intrinsic functions that `_evaluate` lacks stay as they are.
 """

@@ -1,6 +1,6 @@
 """Packs a build, the parameters of every stage and the contract suite into one ZIP file.
 
-The same build always gives the same bytes, so artifacts can be compared by their digest.
+With one version of Python and zlib, the same build gives the same bytes.
 """
 
 import io
@@ -22,7 +22,7 @@ SUITE = (
 
 
 def zip_files(entries: dict[str, bytes]) -> bytes:
-    """Return a ZIP file; the same entries always give the same bytes."""
+    """Return a ZIP file, whose bytes do not depend on time or order."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in sorted(entries.items()):

@@ -30,8 +30,9 @@ INSTALL_OPTIONS = (
 )
 """Options for `uv sync`: leave out the libraries that do not ship."""
 
-# Modules that every cold start imports, but no function uses, do not ship. Modules that are seldom
-# used are imported at their first use. docs/decisions.md, "Code and speed", says what this saves.
+# The costliest modules that every cold start imports, but no function uses, do not ship. Two that
+# are seldom used are imported at their first use. docs/decisions.md, "Code and speed", says what
+# this saves.
 
 STUBS = {
     "pydantic_core/__init__.py": (
@@ -62,7 +63,7 @@ SDK imports by name. A cold start uses none of these packages."""
 
 SHIPPED_MATCHES = {
     # A cold start lists the folders of all 439 services that the SDK describes. They take 27 MB of
-    # the SDK's 40 MB.
+    # the SDK's 32 MB.
     "botocore/data/*/": "dynamodb",
     # The older API version is 2011-12-05.
     "botocore/data/dynamodb/*/": "2012-08-10",
@@ -72,7 +73,7 @@ SHIPPED_MATCHES = {
     "aws_lambda_powertools/utilities/*/": "jmespath_utils",
     "animal_store/models.py": "",  # its models ship as compiled schemas
     "pydantic_core/core_schema.py": "",  # only pydantic uses it, which does not ship
-    # RECORD has digests of scripts that contain the interpreter's path, so the digests differ
+    # A RECORD may have digests of scripts that contain the interpreter's path, so it may differ
     # between machines.
     "*.dist-info/RECORD": "",
 }

@@ -1,4 +1,4 @@
-"""Prints production's CloudFormation template, which SAM makes from template.yaml.
+"""Prints the CloudFormation template that SAM makes from template.yaml for production.
 
 The module runs in the environment of the command `sam`, whose validator calls AWS's own translator
 (aws-sam-translator). In the project's environment, the translator would limit the version of

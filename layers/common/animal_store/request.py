@@ -33,7 +33,7 @@ _IDEMPOTENCY_KEY = re.compile(r'"(?P<quoted>[!-~]{1,255})"|(?P<bare>[!#-~]([!-~]
 _DEFAULT_PORT = {"http": "80", "https": "443"}
 _PORT = re.compile(r"[1-9][0-9]{0,4}")
 _MAX_QUOTED_LENGTH = 200  # of the names of unknown parameters in an error message
-# The largest animal takes 3.2 KB: its name has 256 characters, and JSON may write each of them as
+# The largest animal takes 3.1 KB: its name has 256 characters, and JSON may write each of them as
 # twelve (`\ud83d\ude00`). The limit is five times as large.
 _MAX_BODY_BYTES = 16 * 1024
 

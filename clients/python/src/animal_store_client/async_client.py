@@ -160,7 +160,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
     async def _connections(self) -> AsyncGenerator[httpx2.AsyncClient]:
         """Yield the httpx2 client.
 
-        `close`, or the end of the event loop, closes this generator. Then the generator closes the
+        `close`, or the end of `asyncio.run`, closes this generator. Then the generator closes the
         httpx2 client, unless the caller passed it as `http_client`.
         """
         http = self._http_client or self._open()

@@ -140,8 +140,8 @@ class Client(Core[httpx2.Client]):
             category_id: The number of the animal's category, a 64-bit integer.
             status: The animal's availability; None for an animal without a status.
             idempotency_key: A text that identifies this creation for 24 hours: 1 to 255 visible
-                ASCII characters, by default random ones. To repeat a failed call, pass the
-                `idempotency_key` of its error.
+                ASCII characters, no quote at either end, by default random ones. To repeat a
+                failed call, pass the `idempotency_key` of its error.
         """
         return self._send(self._create(name, category_id, status, idempotency_key))
 

@@ -29,15 +29,15 @@ try:
 except PackageNotFoundError:  # the package is in a checkout, not installed
     __version__ = "0"
 
-MAX_BODY_BYTES = 2**20  # about ten times the size of the largest page
+MAX_BODY_BYTES = 2**20  # about six times the size of the largest page
 MAX_CREATION_S = 30.0  # so long after its creation was sent, an animal may still appear
-# Without `auth` and redirects, your own http_client can't replace the key or take it elsewhere.
+# Otherwise, `auth` or redirects of your own http_client could replace the key or send it elsewhere.
 SEND: dict[str, Any] = {"stream": True, "auth": None, "follow_redirects": False}
 _BASE_URL = re.compile(
     r"https?://(\[[^\s\]]+\]|[^\s/\\?#@:\[\]]+)(:[0-9]{0,5})?(/[^\s\\?#]+)?/v1/?"
 )
-# The errors of a wrong base URL, which no retry mends: an unknown host name, a host without TLS, or
-# an invalid certificate.
+# Errors that mostly come from a wrong base URL, which no retry mends: an unknown host name, an
+# answer that is not TLS, or an invalid certificate.
 _WRONG_ADDRESS = re.compile(rf"\[Errno {socket.EAI_NONAME}\]|\[SSL: (?!UNEXPECTED_EOF)")
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 log: logging.Logger = logging.getLogger("animal_store_client")
@@ -106,7 +106,7 @@ class Core(Generic[HttpClient]):
                 `AsyncClient` needs an `httpx2.AsyncClient`.
             ValueError: `base_url` is malformed, or uses `http://` for another machine; `api_key`
                 is empty, or has a character that isn't visible ASCII; `max_in_flight` is less than
-                1; or an environment variable names a proxy or certificates that can't be used.
+                1; or an environment variable has a malformed proxy or unreadable certificates.
         """
         self._limits: Limits = {
             "timeout_s": timeout_s,
@@ -160,14 +160,14 @@ class Core(Generic[HttpClient]):
         address = f"{self._list_url.raw_host.decode()}:{self._list_url.port or 443}"
         # Use no proxy for a service on this machine: the proxy would get the key unencrypted.
         is_direct = self._list_url.host in _LOOPBACK or proxy_bypass(address)
-        proxies, proxy = getproxies(), None
-        if not is_direct and "xn--" in proxies.get("no", "").lower():
-            # httpx2 fails at a name with `xn--` in NO_PROXY, but reads it only if given no proxy.
-            proxy = proxies.get("https") or proxies.get("all")
+        proxies = getproxies()
+        proxy = "" if is_direct else proxies.get("https") or proxies.get("all", "")
+        if proxy and "://" not in proxy:
+            proxy = f"http://{proxy}"
         return self._http_class(
             verify=self._tls,
-            proxy=proxy,
-            trust_env=not is_direct,
+            proxy=proxy or None,
+            trust_env=False,  # httpx2 fails at a name with `xn--` in NO_PROXY
             limits=httpx2.Limits(),  # no limits: the semaphores limit the calls
         )
 
@@ -276,7 +276,7 @@ class Call(Generic[T]):
         try:
             yield
         except (httpx2.RequestError, TimeoutError) as error:
-            reason = str(error) or "it took too long"
+            reason = str(error) or "the connection broke or took too long"
             failure = errors.NoResponseError(f"{self.method} {self.url} got no response: {reason}")
             failure.is_temporary = self.client._server_answered or not _WRONG_ADDRESS.match(reason)
             raise failure from error

@@ -17,7 +17,7 @@ class AnimalStoreError(Exception):
             animal is added only once.
         cursor: The cursor of the page that could not be read, to resume the list at this page; None
             for the first page.
-        is_temporary: Whether the same request may succeed later.
+        is_temporary: Whether the client repeats a request after this error.
         retry_after_s: The wait that the service asked for, in seconds; None if it asked for none.
     """
 
@@ -120,7 +120,7 @@ def escape_control_characters(text: str) -> str:
 
 
 def read_request_id(response: httpx2.Response) -> str:
-    """Return the request id; it is empty if the response does not come from API Gateway."""
+    """Return the request id; it is empty if the response has none."""
     return response.headers.get("x-amzn-RequestId", "")
 
 
