@@ -62,7 +62,7 @@ def unpack(stage: Stage, commit: str) -> Iterator[Path]:
     """
     content = _read_object(stage, f"artifacts/{commit}.zip")
     if not content:
-        # After a plain `sam deploy`, which deploys no artifact, the commit is empty.
+        # After a plain `sam deploy`, which deploys no artifact, the commit is "".
         raise StageError(f"no artifact of commit '{commit}' is stored")
     with TemporaryDirectory() as folder:
         ZipFile(BytesIO(content)).extractall(folder)

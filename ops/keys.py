@@ -67,18 +67,20 @@ def list_(*, stage: StageOption = None) -> None:
     """
     with _table(stage) as keys:
         print("Id            Created           Expires           State    Label")
-        for key in keys.all():
+        for record in keys.all():
             if (
-                key.hash.startswith(api_key.CHECK_HASH_PREFIX)
-                and key.state == "expired"
+                record.hash.startswith(api_key.CHECK_HASH_PREFIX)
+                and record.state == "expired"
             ):
                 continue
-            times = f"{_time(key.created)}  {_time(key.expires):16}"
+            times = f"{_time(record.created)}  {_time(record.expires):16}"
             # Somebody may have written control characters into a record: `!a` escapes them.
-            history = f"issued by {key.issuedBy!a}"
-            if key.revokedBy:
-                history += f", revoked by {key.revokedBy!a}"
-            print(f"{key.id}  {times}  {key.state:7}  {key.label!a:22}  {history}")
+            history = f"issued by {record.issuedBy!a}"
+            if record.revokedBy:
+                history += f", revoked by {record.revokedBy!a}"
+            print(
+                f"{record.id}  {times}  {record.state:7}  {record.label!a:22}  {history}"
+            )
 
 
 @app.command()

@@ -270,7 +270,7 @@ def _change_items(stage: Stage, file: Path, kind: type[Line]) -> None:
 def _read_lines(
     texts: Iterable[bytes], kind: type[Line], tables: set[str]
 ) -> Iterator[Line]:
-    """Yield the lines of a file; raise StageError with a line's number if it is not a `kind`."""
+    """Yield the lines of a file, parsed as `kind`; raise StageError if a line is invalid."""
     for number, text in enumerate(texts, 1):
         try:
             line = kind.model_validate_json(text)

@@ -24,7 +24,7 @@ def status(stage: StageArgument) -> int:
         what_runs,
         Stage.misrouted_aliases,
         _missing_tables,
-        _unconfirmed_subscriptions,
+        _alarm_mail,
         _keys,
         _access_log,
         _failures,
@@ -41,7 +41,7 @@ def check_stage(stage: StageArgument) -> None:
         raise StageError(f"{problems} problems were found: see above")
 
 
-def _unconfirmed_subscriptions(stage: Stage) -> Iterator[str]:
+def _alarm_mail(stage: Stage) -> Iterator[str]:
     topic = stage.client("sns").get_topic_attributes(
         TopicArn=stage.outputs()["AlarmTopicArn"]
     )

@@ -66,7 +66,7 @@ def main() -> None:
                 idempotency_key=f"{digest}-{number}",
             )
             added += not pet.replayed
-    print(f"{added} added, {len(rows) - added} by an earlier attempt")
+    print(f"{added} added, {len(rows) - added} added by an earlier attempt")
 
 
 if __name__ == "__main__":

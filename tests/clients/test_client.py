@@ -189,7 +189,7 @@ def test_follow_pets_yields_each_animal_once_despite_outage(
         (599, store.ServerError, 2),
     ],
 )
-def test_create_retries_temporary_failures_with_same_key(
+def test_create_retries_failures_with_the_same_idempotency_key(
     connect: Any, status: int, error: type[store.ApiError], requests: int
 ) -> None:
     not_json = "[" * 10**5
@@ -335,7 +335,7 @@ def test_slow_response_ends_at_time_limit(
         ({"deadline_s": 10}, [3.2, 3.4]),  # a third pause would end after 10.4 s
     ],
 )
-def test_throttled_call_ends_at_first_limit(
+def test_throttled_call_gives_up_at_whichever_limit_is_first(
     connect: Any,
     options: dict[str, Any],
     expected_pauses: list[float],
@@ -515,6 +515,7 @@ def test_error_says_which_environment_variable_is_unusable(
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", certifi.where())
     monkeypatch.setenv("no_proxy", "elsewhere.example")
+    monkeypatch.delenv("https_proxy", raising=False)
     monkeypatch.setenv(name, value)
     with pytest.raises(ValueError, match=f"Environment variable .*{name}.*: "):
         store.AsyncClient("https://animals.example/v1", "key")

@@ -58,8 +58,8 @@ def test_rows_are_added_again_only_if_the_file_has_changed(
     import_file(file)
     import_file(file + b"\n")
     assert capsys.readouterr().out == (
-        "2 added, 0 by an earlier attempt\n0 added, 2 by an earlier attempt\n"
-        "2 added, 0 by an earlier attempt\n"
+        "2 added, 0 added by an earlier attempt\n0 added, 2 added by an earlier attempt\n"
+        "2 added, 0 added by an earlier attempt\n"
     )
 
 

@@ -59,7 +59,7 @@ def test_service_listens_on_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
         assert listener.getsockname()[0] == "127.0.0.1"
 
 
-def test_responses_are_sent_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_responses_are_sent_without_delay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PORT", "0")
 
     with listen_on_port() as listener:

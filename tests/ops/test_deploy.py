@@ -186,7 +186,9 @@ def test_older_commit_needs_allow_older(deployed: Account) -> None:
     assert deployed.runs() == ("newer", "newer")
 
 
-def test_commit_that_sam_refused_can_be_rolled_out_later(deployed: Account) -> None:
+def test_rollback_can_deploy_a_commit_that_sam_refused_earlier(
+    deployed: Account,
+) -> None:
     deployed.process.returncode = 1
     with pytest.raises(StageError, match=r"sam deploy failed: .* is CREATE_COMPLETE"):
         deploy(deployed.stage, pack("newer"))

@@ -137,7 +137,7 @@ def test_changed_animal_is_restored(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("damage", [{}, {"createdAt": "", "token": ""}])
-def test_animal_of_another_client_is_listed_in_others_jsonl(
+def test_animal_whose_id_another_one_has_is_in_others_jsonl(
     damage: dict[str, Any], stage: Stage
 ) -> None:
     mia = MIA | {"token": "5eed"}
@@ -152,7 +152,7 @@ def test_animal_of_another_client_is_listed_in_others_jsonl(
     assert items("AnimalsTable") == [COUNTER, mia]
 
 
-def test_animal_with_another_time_or_token_is_restored(stage: Stage) -> None:
+def test_animal_with_changed_time_and_token_is_restored(stage: Stage) -> None:
     put("AnimalsTable", COUNTER, MIA | {"createdAt": COPIED_AT, "token": "5eed"})
     plan(stage, "copy")
     apply(stage, CHANGED)
@@ -191,7 +191,7 @@ def test_key_that_has_changed_since_the_plan_is_left_alone(deployed: Account) ->
         (RAISED + 1, RAISED + 1),
     ],
 )
-def test_low_or_damaged_counter_is_set_and_a_higher_one_is_kept(
+def test_counter_is_repaired_unless_it_is_valid_and_high_enough(
     stage: Stage, value: Any, expected: int
 ) -> None:
     put("AnimalsTable", COUNTER | {"value": value})

@@ -110,7 +110,7 @@ def test_bootstrap_stack_is_created(stage: Stage) -> None:
 
 @plain_sam
 @pytest.mark.role("administrator")
-def test_plain_sam_deploy_fails_once_the_stack_has_a_boundary(stage: Stage) -> None:
+def test_plain_sam_deploy_fails_on_a_stack_with_a_boundary(stage: Stage) -> None:
     boundary = (
         f"PermissionsBoundary={stage.bootstrap_outputs['PermissionsBoundaryArn']}"
     )

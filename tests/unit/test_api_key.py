@@ -38,7 +38,7 @@ def test_digest_and_checksum_have_not_changed() -> None:
     assert api_key.checksum("62") == "005Arq"
 
 
-def test_tracked_files_have_no_keys_but_three_examples() -> None:
+def test_tracked_files_have_only_three_example_keys() -> None:
     texts = git(ROOT, "grep", "-haoE", "animal_[0-9A-Za-z_]{43}").decode().split()
 
     assert {*filter(api_key.is_well_formed, texts)} == {

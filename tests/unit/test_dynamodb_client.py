@@ -203,7 +203,9 @@ def test_cancelled_transaction_is_sent_six_times(
     assert clock.pauses == [0.05, 0.1, 0.2, 0.4, 0.8]
 
 
-def test_creation_stored_despite_an_error_is_not_a_replay(store: FaultyStore) -> None:
+def test_creation_that_was_stored_despite_an_error_is_no_replay(
+    store: FaultyStore,
+) -> None:
     store.fail("TransactWriteItems", after_execution(cancelled("ThrottlingError")))
 
     response = create("order-17")

@@ -64,7 +64,7 @@ def operation(
 ) -> Callable[[Implementation], Handler]:
     """Turn a function that implements one operation into a Lambda handler.
 
-    `errors` turns each exception that the function raises into an error response.
+    The module `errors` turns each exception that the function raises into an error response.
 
     Args:
         name: The operation's `operationId` in openapi.yaml (`listPets`).

@@ -1,8 +1,8 @@
-"""The variables that `template.yaml` sets and the layer itself reads, at the cold start."""
+"""The environment variables that the layer reads at the cold start; `template.yaml` sets them."""
 
 import os
 
-# The variable's name is Powertools', but `telemetry` writes the metrics.
+# The variable has Powertools' name for it, although `telemetry` writes the metrics.
 METRICS_NAMESPACE = os.environ["POWERTOOLS_METRICS_NAMESPACE"]
 STAGE = os.environ["STAGE"]
 ANIMALS_TABLE = os.environ["ANIMALS_TABLE"]

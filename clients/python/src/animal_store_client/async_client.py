@@ -38,7 +38,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
         await self.close()
 
     async def close(self) -> None:
-        """Close this event loop's connections, unless `http_client` or another client owns them."""
+        """Close this loop's connections, unless another client or your `http_client` has them."""
         pool = self._pools.get(asyncio.get_running_loop())
         if pool and self._may_close:
             await pool.closer.aclose()

@@ -66,7 +66,7 @@ class Client(Core[httpx2.Client]):
         self.close()
 
     def close(self) -> None:
-        """Close this process's connections, unless `http_client` or another client owns them."""
+        """Close the process's connections, unless another client or your `http_client` has them."""
         if self._may_close:
             self._pool().http.close()
 
