@@ -81,7 +81,7 @@ def list_stored(stage: Stage, prefix: str) -> list[tuple[datetime, str]]:
 
 
 def last_good(stage: Stage) -> str:
-    """Return the last deployed commit that passed the contract suite; "" if it is not recorded."""
+    """Return the commit that `last-good` names; "" if it names none."""
     return _read_object(stage, "last-good").decode()
 
 

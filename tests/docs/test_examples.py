@@ -12,7 +12,13 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from werkzeug import Request, Response
 
-from tests.support.processes import RunningService, link_node_modules, run, skip
+from tests.support.processes import (
+    RunningService,
+    link_node_modules,
+    require,
+    run,
+    skip,
+)
 from tests.support.scripted_server import page, reply, rounds_with_a_late_animal, serve
 from tools import ROOT
 
@@ -104,6 +110,7 @@ def test_animals_mjs_sends_the_key_to_no_other_address(tmp_path: Path) -> None:
 
 
 def test_curl_example_fails_when_a_page_is_missing(tmp_path: Path) -> None:
+    require("curl")
     [example] = [block.content for block in EXAMPLES if "list_animals" in block.content]
     with (
         serve([page(1, next_cursor=1), reply({}, 404)]) as server,

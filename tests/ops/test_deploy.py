@@ -57,7 +57,7 @@ def test_functions_get_the_deployment_time(deployed: Account) -> None:
     )
     variables = stack["TemplateBody"]["Globals"]["Function"]["Environment"]["Variables"]
     assert variables == {"DEPLOYMENT": deployed.stage.outputs()["Deployed"]}
-    assert variables["DEPLOYMENT"].count(":") == 2  # it has the second
+    assert ":" in variables["DEPLOYMENT"]  # it has the time of day
 
 
 def test_staging_is_checked_with_the_whole_contract_suite(deployed: Account) -> None:

@@ -30,9 +30,8 @@ INSTALL_OPTIONS = (
 )
 """Options for `uv sync`: leave out the libraries that do not ship."""
 
-# The costliest modules that every cold start imports, but no function uses, do not ship. Two that
-# are seldom used are imported at their first use. docs/decisions.md, "Code and speed", says what
-# this saves.
+# The costliest modules that every cold start imports, but no function uses, do not ship. Those in
+# DEFERRED are imported at their first use. docs/decisions.md says what this saves.
 
 STUBS = {
     "pydantic_core/__init__.py": (

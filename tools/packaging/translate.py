@@ -1,4 +1,4 @@
-"""Prints the CloudFormation template that SAM makes from template.yaml for production.
+"""Prints the CloudFormation template that SAM makes from template.yaml with Stage=production.
 
 The module runs in the environment of the command `sam`, whose validator calls AWS's own translator
 (aws-sam-translator). In the project's environment, the translator would limit the version of
@@ -24,7 +24,7 @@ def _main() -> None:
     logging.disable()  # the translator warns that it cannot call AWS
     validator = SamTemplateValidator(
         source,
-        managed_policy_loader=None,  # the template uses no policy that only AWS knows
+        managed_policy_loader=None,  # no function names a policy that SAM must look up
         region="us-east-1",  # the translator uses the region only to find the partition
         parameter_overrides={"Stage": "production"},
     )

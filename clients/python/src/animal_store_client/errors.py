@@ -97,7 +97,7 @@ class TooManyRequestsError(ApiError):
 
 
 class ServerError(ApiError):
-    """5xx: the service cannot answer now."""
+    """5xx: the service failed; it may have added the animal anyway."""
 
     is_temporary = True
 
