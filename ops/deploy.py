@@ -52,7 +52,7 @@ def deploy(
         raise StageError(f"{commit} is older than {running}, which {stage.name} runs")
     # Store the artifact before the stack changes, so that a rollback can redeploy it.
     artifacts.store(stage, commit, content)
-    # A stack without a known commit gets no canary: it is probably new, and gets no requests.
+    # A stack without a known commit is probably new, and has no traffic: no canary could be judged.
     _release(stage, commit, canary=running != "")
 
 

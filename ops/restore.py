@@ -127,7 +127,7 @@ def plan(stage: StageArgument, copy: str) -> None:
     others.jsonl: animals that may have been replaced, because their id was assigned twice: the
     original probably has a later animal.
 
-    revoked.jsonl: API keys that are revoked in the original, and not as in the copy.
+    revoked.jsonl: API keys that are revoked in the original, and that differ from the copy.
 
     An Idempotency-Key's record is only counted, as `waiting`, until its animal is as in the copy.
     """

@@ -114,11 +114,11 @@ class Stage:
     def misrouted_aliases(self) -> Iterator[str]:
         """Describe each function whose alias `live` does not lead only to the deployed version."""
         paginator = self.client("cloudformation").get_paginator("list_stack_resources")
-        versions = (
+        version_arns = (
             "StackResourceSummaries[?ResourceType=='AWS::Lambda::Version']"
             ".PhysicalResourceId"
         )
-        for arn in paginator.paginate(StackName=self.stack).search(versions):
+        for arn in paginator.paginate(StackName=self.stack).search(version_arns):
             function, version = arn.split(":")[-2:]
             alias = self.client("lambda").get_alias(FunctionName=function, Name="live")
             weights = alias.get("RoutingConfig", {}).get("AdditionalVersionWeights", {})

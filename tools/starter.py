@@ -87,7 +87,7 @@ def _add_to_git(tree: Path) -> None:
 
 
 def rename(text: str, name: str) -> str:
-    """Replace each word "animal" or "pet" in the same case; choose "a" or "an" by the new name."""
+    """Replace each word "animal" or "pet", keeping its case; choose "a" or "an" by the new name."""
     for pattern, case in _WORDS:
         text = re.sub(pattern, case(name), text)
     article = r"\1n\2" if name[0] in "aeiou" else r"\1\2"

@@ -23,7 +23,7 @@ RULES = """A name has 1 to 256 characters, not only white space. A category_id i
 
 
 def read_rows(content: bytes) -> dict[int, list[str]]:
-    """Return each row's cells under the row's number, without header and empty rows."""
+    """Map the number of each row to its cells, without the header and empty rows."""
     lines = io.StringIO(content.decode("utf-8-sig"), newline="")
     delimiter = ";" if ";" in lines.readline() else ","
     lines.seek(0)

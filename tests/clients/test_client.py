@@ -189,7 +189,7 @@ def test_follow_pets_yields_each_animal_once_despite_outage(
         (599, store.ServerError, 2),
     ],
 )
-def test_create_retries_failures_with_the_same_idempotency_key(
+def test_create_retries_429_and_5xx_with_one_idempotency_key(
     connect: Any, status: int, error: type[store.ApiError], requests: int
 ) -> None:
     not_json = "[" * 10**5

@@ -73,7 +73,7 @@ def test_page_has_ascending_ids_of_the_requested_status(
 
 @pytest.mark.parametrize("query", FILTERS)
 @pytest.mark.parametrize("limit", [2, LIMIT["maximum"]])
-def test_all_pages_list_each_animal_once(
+def test_pages_together_list_each_animal_once(
     client: Client, query: str, limit: int
 ) -> None:
     """Ids ascend, and all pages except the last are full."""

@@ -242,7 +242,9 @@ def test_different_artifact_of_a_stored_commit_is_refused(deployed: Account) -> 
     deploy(deployed.stage, pack("zebra"))  # the same bytes
 
 
-def test_rollback_without_commit_lists_newest_first(deployed: Account) -> None:
+def test_rollback_without_commit_lists_artifacts_newest_first(
+    deployed: Account,
+) -> None:
     monday = datetime(2026, 11, 2, tzinfo=UTC)
     deployed.answers["ListObjectsV2"] = {
         "Contents": [

@@ -55,7 +55,7 @@ def as_list(value: str | list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_only_listed_services_and_wildcards_are_allowed(name: str) -> None:
+def test_policy_has_only_listed_services_and_listed_wildcards(name: str) -> None:
     wide: dict[str, set[str]] = {}
     for statement in statements(name):
         on_any_resource = "*" in as_list(statement["Resource"])

@@ -115,7 +115,7 @@ def test_garbage_collector_is_on_after_importing_the_layer() -> None:
     assert gc.isenabled()
 
 
-def test_key_and_animals_are_each_read_once_and_consistently(
+def test_key_is_read_once_and_all_reads_are_consistent(
     store: FaultyStore,
 ) -> None:
     handlers.send("get-200")

@@ -1,7 +1,8 @@
 """Reads templates as CloudFormation does, and finds the parts that run on one machine.
 
 `load_template` returns what the local service uses of template.yaml. `read_stack` returns all of a
-template, as CloudFormation would evaluate it for a stack, but with all outputs.
+template, as CloudFormation would evaluate it for a stack, but outputs stay, whatever their
+condition.
 
 Intrinsic functions that `_evaluate` lacks stay as they are.
 """
@@ -165,9 +166,9 @@ def properties_by_name(stack: Any, resource_type: str) -> dict[str, Any]:
 def load_template(stage: str = "local") -> Template:
     """Read template.yaml for a stage; its other parameters have their defaults."""
     document = _read(ROOT / "template.yaml")
-    names = {name: f"{_STACK}-{name}" for name in document["Resources"]}
-    names |= {"AWS::Region": REGION, "AWS::StackName": _STACK, "Stage": stage}
-    stack = read_stack("template.yaml", **names)
+    values = {name: f"{_STACK}-{name}" for name in document["Resources"]}
+    values |= {"AWS::Region": REGION, "AWS::StackName": _STACK, "Stage": stage}
+    stack = read_stack("template.yaml", **values)
     shared_properties = stack["Globals"]["Function"]
     (api,) = properties_by_name(stack, "AWS::Serverless::Api").values()
     functions: dict[str, dict[str, Any]] = {}
@@ -183,7 +184,7 @@ def load_template(stage: str = "local") -> Template:
     tables = {}
     for name, table in properties_by_name(stack, "AWS::DynamoDB::Table").items():
         tables[name] = {key: table[key] for key in _TABLE_PARAMETERS if key in table}
-        tables[name]["TableName"] = names[name]
+        tables[name]["TableName"] = values[name]
     return Template(
         api["StageName"],
         shared_properties["Environment"]["Variables"],

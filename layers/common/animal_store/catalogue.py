@@ -166,8 +166,8 @@ class Catalogue(Generic[NewResource, Resource]):
             scope = f"{caller.key_hash}#{self.partition}#{idempotency_key}"
             record_key = hashlib.sha256(scope.encode()).hexdigest()
             created_id = _put_with_record(item, new, record_key)
-        # If an earlier request with this Idempotency-Key added the resource, its body was the same
-        # as this one's. So only the id has to come from the record.
+        # If an earlier request with this Idempotency-Key added the resource, both requests had the
+        # same body. So only the id has to come from the record.
         return cast("Resource", {"id": created_id, **new}), created_id != new_id
 
     def _next_id(self) -> int:

@@ -173,9 +173,9 @@ def _keep_raw(
     """Keep the raw body of a successful response, so that `read`, not the SDK, parses it.
 
     This saves 4.3 million processor instructions for a list of 20 animals, and 20.8 million for a
-    list of 100 animals. The SDK calls this function before it parses the body. The SDK then parses
-    the body that this function leaves in `response_dict`, and adds `customized_response_dict` to
-    the result. The SDK still parses errors, and still checks the body's CRC-32 checksum.
+    list of 100 animals. The SDK calls this function before it parses the body, and adds
+    `customized_response_dict` to the result. So the SDK finds only `{}` to parse. It still parses
+    errors, and still checks the body's CRC-32 checksum.
     """
     if response_dict["status_code"] in _SUCCESS:
         customized_response_dict["Raw"] = response_dict["body"]

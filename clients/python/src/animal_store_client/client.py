@@ -31,7 +31,7 @@ class TimeLimit(float):
 
 
 def share_time_limit(_: str, info: Any) -> None:
-    """Let all reads of an attempt share its TimeLimit; httpx2 would start anew for each read.
+    """Let all reads of an attempt share a TimeLimit; httpx2 would restart it for each read.
 
     httpx2 calls this function (a request's "trace" extension) at each step of a request. A step
     that opens a connection returns it, and its `read` is replaced here.
