@@ -41,7 +41,7 @@ def deploy(
 ) -> None:
     """Deploy an artifact and run the contract suite on the stage.
 
-    If the suite fails, deploy the commit in last-good, if any. FILE is the artifact, from `make
+    If the suite fails, deploy the commit that last-good names. FILE is the artifact, from `make
     build` or the pipeline. With --allow-older, it may be older than the deployed one.
     """
     commit, content = artifacts.read(file)
@@ -135,7 +135,7 @@ def what_runs(stage: Stage) -> Iterator[str]:
 def _release(stage: Stage, commit: str, *, canary: bool = False) -> None:
     """Install a stored artifact, and record its commit as `last-good`.
 
-    If its contract suite fails, install the commit in `last-good`, if any. In the end, and after an
+    If its contract suite fails, install the commit that `last-good` names. In the end, and after an
     interruption, print what the stage runs.
     """
     try:
@@ -144,7 +144,7 @@ def _release(stage: Stage, commit: str, *, canary: bool = False) -> None:
         except Exception as error:
             print(f"{commit} failed: {error}")
             last_good = artifacts.last_good(stage)
-            # Leave another commit alone: either sam failed, and CloudFormation is responsible, or
+            # Leave another commit alone: either sam failed, and CloudFormation goes back by itself, or
             # someone else has deployed since.
             if last_good not in {"", commit} and stage.commit() == commit:
                 print(f"going back to {last_good}")

@@ -93,7 +93,7 @@ class Removal(Line):
 
 @app.command()
 def counter(stage: StageArgument) -> None:
-    """Raise the id counter above every id that may have been assigned, or repair a damaged one."""
+    """Raise the id counter above every id that may have been assigned; repair a damaged counter."""
     table, client = stage.outputs()["AnimalsTableName"], stage.client("dynamodb")
     # Take the time from DynamoDB: this computer's clock may be wrong.
     headers = client.describe_table(TableName=table)["ResponseMetadata"]["HTTPHeaders"]
@@ -235,7 +235,7 @@ def _compare(
 
 
 def _may_be_another_animal(current: Item, copied: Item) -> bool:
-    """Return whether two animals with one id may be different, and not only in `createdAt`.
+    """Return whether two items with one id may be two animals that clients can tell apart.
 
     An animal keeps its `createdAt`, and no other animal has its `token`.
     """

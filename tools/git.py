@@ -14,7 +14,7 @@ _NO_SETTINGS = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_ATTR_NOSYSTEM": "1",
 }
-# These options override the settings of the repository, and the files that git reads without any.
+# These options override the repository's settings, and git's default paths of personal files.
 _OPTIONS = ["-c", "core.autocrlf=false", "-c", "core.hooksPath=/dev/null"]
 _OPTIONS += ["-c", "core.excludesFile=/dev/null", "-c", "core.attributesFile=/dev/null"]
 

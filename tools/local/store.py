@@ -109,7 +109,7 @@ class Database:
 
 @contextmanager
 def intercept_new_clients(answer: "Callable[..., AWSResponse]") -> "Iterator[None]":
-    """Let a function answer DynamoDB clients of the sessions that are created inside the block.
+    """Let a function answer the DynamoDB clients of each session created inside the block.
 
     So none of their requests reaches the network.
     """

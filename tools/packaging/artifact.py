@@ -22,7 +22,7 @@ SUITE = (
 
 
 def zip_files(entries: dict[str, bytes]) -> bytes:
-    """Return a ZIP file, whose bytes do not depend on time or order."""
+    """Return a ZIP file, whose bytes do not depend on the time or the order of entries."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in sorted(entries.items()):

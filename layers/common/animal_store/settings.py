@@ -2,7 +2,7 @@
 
 import os
 
-# The variable has Powertools' name for it, although `telemetry` writes the metrics.
+# The variable is named as Powertools expects, although `telemetry` writes the metrics.
 METRICS_NAMESPACE = os.environ["POWERTOOLS_METRICS_NAMESPACE"]
 STAGE = os.environ["STAGE"]
 ANIMALS_TABLE = os.environ["ANIMALS_TABLE"]

@@ -167,7 +167,7 @@ class Core(Generic[HttpClient]):
         return self._http_class(
             verify=self._tls,
             proxy=proxy or None,
-            trust_env=False,  # httpx2 fails at a name with `xn--` in NO_PROXY
+            trust_env=False,  # httpx2 itself fails at a name with `xn--` in NO_PROXY
             limits=httpx2.Limits(),  # no limits: the semaphores limit the calls
         )
 
@@ -200,7 +200,7 @@ def _pets_url(base_url: str) -> httpx2.URL:
         raise ValueError(f'base URL "{base_url}": it must have the form https://HOST/v1')
     try:
         url = httpx2.URL(f"{base_url.rstrip('/')}/pets")
-        url.raw_host.decode().encode("idna")  # fails where the look-up would
+        url.raw_host.decode().encode("idna")  # refuses what DNS would refuse
     except (httpx2.InvalidURL, ValueError) as error:
         raise ValueError(f'base URL "{base_url}": {error}') from error
     if url.scheme == "http" and url.host not in _LOOPBACK:
