@@ -125,8 +125,8 @@ check-workflows: .venv/.installed .tools/zizmor/.installed
 	@.venv/bin/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
 
 # SAM's own translator validates template.yaml. cfn-lint also checks the translated template, which has references that
-# template.yaml lacks. For the translated template, three checks are off: W2001, because SAM has used up two
-# parameters, and W3011 and E4002, which the Metadata of template.yaml explains.
+# template.yaml lacks. For the translated template, three checks are off: W2001 (an unused parameter), because SAM
+# replaces two parameters by their values, and W3011 and E4002, which the Metadata of template.yaml explains.
 check-templates: .venv/.installed .tools/sam/.installed
 	@.tools/sam/bin/python -m tools.packaging.translate >.tools/translated.yaml
 	@.venv/bin/cfn-lint template.yaml ops/bootstrap.yaml

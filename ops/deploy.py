@@ -135,7 +135,7 @@ def what_runs(stage: Stage) -> Iterator[str]:
 def _release(stage: Stage, commit: str, *, canary: bool = False) -> None:
     """Install a stored artifact, and record its commit as `last-good`.
 
-    If its contract suite fails, install the commit that `last-good` names. In the end, and after an
+    If the contract suite fails, install the commit that `last-good` names. In the end, and after an
     interruption, print what the stage runs.
     """
     try:
@@ -144,8 +144,8 @@ def _release(stage: Stage, commit: str, *, canary: bool = False) -> None:
         except Exception as error:
             print(f"{commit} failed: {error}")
             last_good = artifacts.last_good(stage)
-            # Leave another commit alone: either sam failed, and CloudFormation goes back by itself, or
-            # someone else has deployed since.
+            # Leave another commit alone: either sam failed, and CloudFormation goes back by itself,
+            # or someone else has deployed since.
             if last_good not in {"", commit} and stage.commit() == commit:
                 print(f"going back to {last_good}")
                 _install(stage, last_good)

@@ -34,8 +34,9 @@ from ops.stage import Stage, StageArgument, StageError
 
 app = typer.Typer(help="Repair damaged tables.", no_args_is_help=True)
 
-# Ten threads, because the SDK's client keeps ten connections. The pauses of one command leave the
-# service half of what a partition can do: 3,000 reads (4 KB) and 1,000 writes (1 KB) a second.
+# Ten threads, because the SDK's client keeps ten connections. Each pauses before a request, so that
+# a command uses at most half of what a partition can do: 3,000 reads (4 KB) and 1,000 writes (1 KB)
+# a second.
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html
 _THREADS = 10
 _READ_SECONDS = _THREADS / 1_500
@@ -144,7 +145,7 @@ def plan(stage: StageArgument, copy: str) -> None:
     if Path(copy).exists():
         raise StageError(f"the folder {copy} has an earlier plan; first: rm -r {copy}")
     counts = Counter[str]()
-    # The folder gets its name when the plan is complete. The folder of a failed plan is deleted.
+    # The folder gets its final name when the plan is complete; a failed plan's folder is deleted.
     with TemporaryDirectory(prefix=f"{copy}.", dir=".") as folder:
         for category, line in _compare(client, table, copy, key_names):
             counts[category] += 1
@@ -240,10 +241,10 @@ def _may_be_another_animal(current: Item, copied: Item) -> bool:
     An animal keeps its `createdAt`, and no other animal has its `token`.
     """
     names = {*current, *copied}
-    differing = {name for name in names if current.get(name) != copied.get(name)}
-    has_same_token = "token" in copied and "token" not in differing
-    is_recreated = "createdAt" in differing and not has_same_token
-    return is_recreated and not differing <= {"createdAt", "token"}
+    differing_names = {name for name in names if current.get(name) != copied.get(name)}
+    has_same_token = "token" in copied and "token" not in differing_names
+    is_recreated = "createdAt" in differing_names and not has_same_token
+    return is_recreated and not differing_names <= {"createdAt", "token"}
 
 
 def _change_items(stage: Stage, file: Path, kind: type[Line]) -> None:

@@ -284,7 +284,7 @@ BROKEN_GZIP = httpx2.DecodingError("incorrect header check")
         [KeyboardInterrupt],
     ],
 )
-def test_failed_request_is_retried_unless_address_is_wrong(
+def test_first_failure_that_shows_a_wrong_address_is_final(
     responses: list[Any],
 ) -> None:
     network = Mock(side_effect=responses)
@@ -388,7 +388,7 @@ def test_call_without_slot_fails_after_max_wait(
     assert len(server.received) == max_in_flight + 1
 
 
-def test_deadline_starts_when_call_gets_slot(
+def test_deadline_leaves_out_the_wait_for_max_in_flight(
     connect: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     responses = [reply(REX), reply({}, 503), reply(REX)]

@@ -61,7 +61,7 @@ def test_invalid_parameter_gets_400(client: Client, query: str) -> None:
 
 @pytest.mark.smoke_read_only
 @pytest.mark.parametrize("query", FILTERS)
-def test_page_has_ascending_ids_of_the_requested_status(
+def test_page_has_animals_of_requested_status_in_id_order(
     client: Client, query: str
 ) -> None:
     pets = client.get(f"/pets?{query}").json()

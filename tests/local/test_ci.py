@@ -72,7 +72,7 @@ def test_step_fails_if_its_program_fails(step: str, failing: str) -> None:
         run_ci(step, failing=failing)
 
 
-def test_each_uv_lock_is_scanned_for_vulnerabilities() -> None:
+def test_uv_lock_of_tools_is_scanned_for_vulnerabilities() -> None:
     assert "=tools/programs/uv.lock" in run_ci("vulnerabilities")
 
 

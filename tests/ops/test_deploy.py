@@ -85,7 +85,7 @@ def test_key_of_the_contract_suite_is_masked_and_lasts_an_hour(
         ("zebra", {"zebra"}, []),
     ],
 )
-def test_failed_deployment_returns_to_another_last_good_commit(
+def test_failed_deployment_returns_to_last_good_if_it_is_another(
     commit: str,
     failing: set[str],
     afterwards: list[list[str]],
@@ -161,7 +161,7 @@ def test_interrupted_deployment_prints_what_the_stage_runs(
         Mock(side_effect=StageError("someone has changed the stack")),
     ],
 )
-def test_commit_is_not_last_good_if_aliases_change_meanwhile(
+def test_commit_whose_aliases_change_does_not_become_last_good(
     aliases: Mock,
     deployed: Account,
     monkeypatch: pytest.MonkeyPatch,

@@ -104,7 +104,7 @@ def evaluated_policies() -> Any:
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_policy_allows_and_denies_the_listed_actions(name: str) -> None:
+def test_policy_decides_as_permissions_yaml_says(name: str) -> None:
     requests = evaluated_policies()[name]["requests"]
     for request, expected in zip(requests, expected_requests(name), strict=True):
         assert request == expected, f"tests/ops/permissions.yaml says {expected}"

@@ -139,7 +139,7 @@ def test_function_needs_only_the_built_layer(
 
 
 @pytest.mark.slow
-def test_packages_imported_late_work_at_their_first_use(built_layer: Path) -> None:
+def test_lazily_imported_packages_work_at_their_first_use(built_layer: Path) -> None:
     command = (sys.executable, "-ISBc", DEFERRED_CALLS, built_layer / "python")
 
     output = run(*command, cwd=ROOT, timeout_s=60, TZ="UTC")

@@ -82,7 +82,7 @@ def test_first_request_is_a_cold_start(capsys: pytest.CaptureFixture[str]) -> No
 
 
 @pytest.mark.usefixtures("store")
-def test_creation_logs_its_id_and_no_metrics() -> None:
+def test_creation_logs_the_id_of_the_animal_and_no_metrics() -> None:
     (line,) = handlers.send("create-201").lines
 
     assert line["CreatedId"] == 6

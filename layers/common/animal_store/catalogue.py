@@ -144,7 +144,7 @@ class Catalogue(Generic[NewResource, Resource]):
 
         Args:
             new: The resource, as the client sent it.
-            caller: Who adds the resource. The id of the caller's key is stored in its item.
+            caller: Who adds the resource. The resource's item stores the id of the caller's key.
             idempotency_key: The request's Idempotency-Key; None if the client sent none. Within 24
                 hours, a second creation by the same caller with the same key adds nothing.
 

@@ -30,7 +30,7 @@ except PackageNotFoundError:  # the package is in a checkout, not installed
     __version__ = "0"
 
 MAX_BODY_BYTES = 2**20  # about six times the size of the largest page
-MAX_CREATION_S = 30.0  # so long after its creation was sent, an animal may still appear
+MAX_CREATION_S = 30.0  # an animal may appear this long after its creation was sent
 # Otherwise, `auth` or redirects of your own http_client could replace the key or send it elsewhere.
 SEND: dict[str, Any] = {"stream": True, "auth": None, "follow_redirects": False}
 _BASE_URL = re.compile(
@@ -135,7 +135,7 @@ class Core(Generic[HttpClient]):
         self._may_close = http_client is None
         self._pools = {}
         if http_client is None:
-            self._check_environment()
+            self._load_certificates()
 
     def with_options(self, **limits: Unpack[Limits]) -> Self:
         """Return a client that has other limits, and shares this client's connections."""
@@ -144,7 +144,7 @@ class Core(Generic[HttpClient]):
         client._limits = self._limits | limits
         return client
 
-    def _check_environment(self) -> None:
+    def _load_certificates(self) -> None:
         """Load the certificates; raise ValueError if an environment variable is unusable."""
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         try:
