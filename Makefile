@@ -139,7 +139,7 @@ format: .venv/.installed ## format and auto-fix
 quick: install .tools/sam/.installed ## say what is still missing while you add an operation or a field
 	@$(PYTEST_CMD) -q -n auto --show-capture=no @tests/quick.txt
 
-# A test that hangs fails after two minutes. With loadfile, the tests of a file share a process, so that its fixtures
+# A test that hangs fails after two minutes; with --max-worker-restart 0, it does not run again. With loadfile, the tests of a file share a process, so that its fixtures
 # start only once.
 test: install .tools/sam/.installed $(if $(NPM),.tools/iam/.installed) ## run every test that is not slow
 	@$(PYTEST_CMD) -n auto --dist loadfile --max-worker-restart 0 -m "not slow" \

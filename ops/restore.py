@@ -94,7 +94,7 @@ class Removal(Line):
 
 @app.command()
 def counter(stage: StageArgument) -> None:
-    """Raise the id counter above every id that may have been assigned; repair a damaged counter."""
+    """Raise the id counter above every id that may have been assigned; never lower a sound one."""
     table, client = stage.outputs()["AnimalsTableName"], stage.client("dynamodb")
     # Take the time from DynamoDB: this computer's clock may be wrong.
     headers = client.describe_table(TableName=table)["ResponseMetadata"]["HTTPHeaders"]
@@ -178,8 +178,10 @@ def find(stage: StageArgument, created_by: str = "") -> None:
     for page in pages:
         time.sleep(_PAGE_SECONDS)
         for animal in page["Items"]:
-            is_by_key = animal.get("createdBy") == {"S": created_by}
-            is_listed = is_by_key if created_by else not _is_readable(animal)
+            if created_by:
+                is_listed = animal.get("createdBy") == {"S": created_by}
+            else:
+                is_listed = not _is_readable(animal)
             if is_listed:
                 line = Removal(table=table, current=animal, remove=True)
                 print(line.model_dump_json())
@@ -223,10 +225,10 @@ def _compare(
         animal = {"pk": {"S": "pet"}, "id": {"N": created_id}}
         if is_record and read(table, animal) != read(copy, animal):
             return "waiting", line
-        if current and "pk" in key and _may_be_another_animal(current, copied):
-            return "others", line
         if "revoked" in current and key_names == ["hash"]:
             return "revoked", line
+        if current and _may_be_another_animal(current, copied):
+            return "others", line
         return "changed" if current else "missing", line
 
     pages = client.get_paginator("scan").paginate(TableName=copy, ConsistentRead=True)
@@ -241,10 +243,10 @@ def _may_be_another_animal(current: Item, copied: Item) -> bool:
     An animal keeps its `createdAt`, and no other animal has its `token`.
     """
     names = {*current, *copied}
-    differing_names = {name for name in names if current.get(name) != copied.get(name)}
-    has_same_token = "token" in copied and "token" not in differing_names
-    is_recreated = "createdAt" in differing_names and not has_same_token
-    return is_recreated and not differing_names <= {"createdAt", "token"}
+    differing = {name for name in names if current.get(name) != copied.get(name)}
+    identity = {"createdAt", "token"}
+    has_same_token = "token" in copied and "token" not in differing
+    return bool(differing & identity and differing - identity and not has_same_token)
 
 
 def _change_items(stage: Stage, file: Path, kind: type[Line]) -> None:

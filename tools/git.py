@@ -11,12 +11,12 @@ from pathlib import Path
 
 _NO_SETTINGS = {
     "GIT_CONFIG_GLOBAL": os.devnull,
+    "XDG_CONFIG_HOME": os.devnull,  # has the user's own `git/ignore` and `git/attributes`
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_ATTR_NOSYSTEM": "1",
 }
-# These options override the repository's settings, and git's default paths of personal files.
-_OPTIONS = ["-c", "core.autocrlf=false", "-c", "core.hooksPath=/dev/null"]
-_OPTIONS += ["-c", "core.excludesFile=/dev/null", "-c", "core.attributesFile=/dev/null"]
+# These options override the settings of the repository.
+_OPTIONS = ("-c", "core.autocrlf=false", "-c", "core.hooksPath=/dev/null")
 
 
 def git(folder: Path, *arguments: str) -> bytes:

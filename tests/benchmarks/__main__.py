@@ -74,7 +74,7 @@ def main() -> None:
     commit = subprocess.check_output(describe, cwd=ROOT, text=True).strip()
     lines = [
         "# Results of the benchmark\n",
-        f"At {commit}, on {platform.platform()}. See [docs/speed.md](../../docs/speed.md).\n",
+        f"At {commit}, on {platform.machine()}. See [docs/speed.md](../../docs/speed.md).\n",
         f"| million instructions | {' | '.join(CASES)} |",
         "| --- | ---: | ---: |",
     ]

@@ -101,7 +101,7 @@ EXPECTED_LISTING = f"""\
 Id            Created           Expires           State    Label
 aaaaaaaaaaaa  1970-01-01 00:00  1970-01-01 00:00  expired  '\\x1b[2J\\u202e'         \
 issued by '\\x07'
-00bbbbbbbbbb  1970-01-01 00:00  never             revoked  'check'                 \
+00\\x07bbbbbbbbb  1970-01-01 00:00  never             revoked  'check'                 \
 issued by None, revoked by 'me'
 {EXAMPLE_ID}  2025-12-05 00:00  never             active   'tests'                 \
 issued by None
@@ -114,7 +114,9 @@ def test_list_escapes_labels_and_omits_some_expired_keys(
     """An expired key of the contract suite is left out."""
     keys.put(replace(BOBS_KEY, label="\x1b[2J\u202e", expires=2, issuedBy="\x07"))
     keys.put(KeyRecord("00" + "a" * 62, "check", created=1, expires=2))
-    keys.put(KeyRecord("00" + "b" * 62, "check", created=3, revoked=4, revokedBy="me"))
+    keys.put(
+        KeyRecord("00\x07" + "b" * 61, "check", created=3, revoked=4, revokedBy="me")
+    )
 
     command.list_(stage=Stage("production"))
 

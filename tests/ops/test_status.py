@@ -62,7 +62,6 @@ def test_keys_that_expire_too_soon_or_too_late_are_reported(healthy: Account) ->
 
 def test_access_log_that_has_stopped_is_reported(healthy: Account) -> None:
     del healthy.answers["GetMetricStatistics"]
-    now = datetime.now(UTC)
     assert status(healthy.stage) == 0  # no requests, no lines
     for namespace, metric, dimension, value, minutes, problems in (
         ("AWS/ApiGateway", "Count", "ApiName", "animal-store-production", 7, 0),
@@ -72,7 +71,7 @@ def test_access_log_that_has_stopped_is_reported(healthy: Account) -> None:
         datum = {
             "MetricName": metric,
             "Dimensions": [{"Name": dimension, "Value": value}],
-            "Timestamp": now - timedelta(minutes=minutes),
+            "Timestamp": datetime.now(UTC) - timedelta(minutes=minutes),
             "Value": 1,
         }
         healthy.client("cloudwatch").put_metric_data(

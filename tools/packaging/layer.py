@@ -1,4 +1,4 @@
-"""Builds the shared layer: the locked libraries and our package, compiled, without unused parts.
+"""Builds the shared layer: our package and the locked libraries without costly unused parts.
 
 `layers/common/Makefile` runs this module: `python -m tools.packaging.layer FOLDER arm64`. With two
 architectures, the layer has the libraries for both architectures. Every build of a commit has the

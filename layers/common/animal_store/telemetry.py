@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def logger() -> Logger:
     """Return the logger for failures. Never log a key, an Authorization header or a body.
 
-    Powertools is imported only at the first failure: its import would add 24 million processor
+    Powertools is imported only at the first failure: its import would add 36 million processor
     instructions to each cold start.
     """
     from aws_lambda_powertools import Logger

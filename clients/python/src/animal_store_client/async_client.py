@@ -38,7 +38,10 @@ class AsyncClient(Core[httpx2.AsyncClient]):
         await self.close()
 
     async def close(self) -> None:
-        """Close this loop's connections, unless another client or your `http_client` has them."""
+        """Close this event loop's connections.
+
+        A client from `with_options`, or with your own `http_client`, leaves them open.
+        """
         pool = self._pools.get(asyncio.get_running_loop())
         if pool and self._may_close:
             await pool.closer.aclose()

@@ -66,7 +66,10 @@ class Client(Core[httpx2.Client]):
         self.close()
 
     def close(self) -> None:
-        """Close the process's connections, unless another client or your `http_client` has them."""
+        """Close this process's connections.
+
+        A client from `with_options`, or with your own `http_client`, leaves them open.
+        """
         if self._may_close:
             self._pool().http.close()
 

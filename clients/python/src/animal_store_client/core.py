@@ -106,7 +106,7 @@ class Core(Generic[HttpClient]):
                 `AsyncClient` needs an `httpx2.AsyncClient`.
             ValueError: `base_url` is malformed, or uses `http://` for another machine; `api_key`
                 is empty, or has a character that isn't visible ASCII; `max_in_flight` is less than
-                1; or an environment variable has a malformed proxy or unreadable certificates.
+                1; or an environment variable names a proxy or certificates that can't be used.
         """
         self._limits: Limits = {
             "timeout_s": timeout_s,
@@ -152,7 +152,7 @@ class Core(Generic[HttpClient]):
                 self._tls = httpx2.create_ssl_context()
             self._open()
         except (ImportError, OSError, ValueError, httpx2.InvalidURL) as error:
-            pattern = "SSL.*" if isinstance(error, OSError) else "(ALL|HTTPS?)_PROXY"
+            pattern = "SSL.*" if isinstance(error, OSError) else "(ALL|HTTPS)_PROXY"
             variables = [name for name in os.environ if re.fullmatch(pattern, name.upper())]
             raise ValueError(f"Environment variable {' or '.join(variables)}: {error}") from error
 

@@ -17,7 +17,7 @@ class AnimalStoreError(Exception):
             animal is added only once.
         cursor: The cursor of the page that could not be read, to resume the list at this page; None
             for the first page.
-        is_temporary: Whether the client repeats a request after this error.
+        is_temporary: Whether it is worth repeating the same request later.
         retry_after_s: The wait that the service asked for, in seconds; None if it asked for none.
     """
 
