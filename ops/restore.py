@@ -81,7 +81,7 @@ class Line(BaseModel, extra="forbid", ser_json_bytes="base64", val_json_bytes="b
 
 
 class Restoration(Line):
-    """A line of a plan. It also has the item as it is in the copy."""
+    """A line of a plan: a Line, and the item as it is in the copy of the table."""
 
     copied: Item
 
@@ -178,10 +178,8 @@ def find(stage: StageArgument, created_by: str = "") -> None:
     for page in pages:
         time.sleep(_PAGE_SECONDS)
         for animal in page["Items"]:
-            if created_by:
-                is_listed = animal.get("createdBy") == {"S": created_by}
-            else:
-                is_listed = not _is_readable(animal)
+            is_by_key = animal.get("createdBy") == {"S": created_by}
+            is_listed = is_by_key if created_by else not _is_readable(animal)
             if is_listed:
                 line = Removal(table=table, current=animal, remove=True)
                 print(line.model_dump_json())

@@ -14,7 +14,7 @@ from tools.packaging.targets import HOST_ARCHITECTURE, PYTHON
 @pytest.mark.skipif(
     not sys.version.startswith(PYTHON), reason="the benchmark needs Lambda's Python"
 )
-def test_cold_start_takes_a_third_less_than_the_tuned_handlers(tmp_path: Path) -> None:
+def test_cold_start_needs_a_third_less_than_a_tuned_handler(tmp_path: Path) -> None:
     require("valgrind")
     # This import takes long.
     from tests.benchmarks.__main__ import measure, prepare

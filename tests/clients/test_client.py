@@ -388,7 +388,7 @@ def test_call_without_slot_fails_after_max_wait(
     assert len(server.received) == max_in_flight + 1
 
 
-def test_deadline_leaves_out_the_wait_for_max_in_flight(
+def test_waiting_for_a_slot_does_not_count_toward_the_deadline(
     connect: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     responses = [reply(REX), reply({}, 503), reply(REX)]

@@ -32,7 +32,7 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.info)
-def test_example_prints_what_its_guide_says_even_twice(
+def test_example_prints_what_its_guide_says_also_when_run_again(
     example: Token, tmp_path: Path, service: RunningService
 ) -> None:
     folder = tmp_path / "build/clients"

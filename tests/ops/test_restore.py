@@ -143,7 +143,7 @@ def test_changed_animal_is_restored(stage: Stage) -> None:
         (MIA | {"token": "5eed"}, MIA | {"name": "Zoe", "token": "ba11"}),
     ],
 )
-def test_animal_whose_id_another_one_has_is_in_others_jsonl(
+def test_animal_whose_id_is_taken_is_listed_in_others_jsonl(
     mia: dict[str, Any], zoe: dict[str, Any], stage: Stage
 ) -> None:
     put("copy", mia)

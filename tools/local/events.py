@@ -54,8 +54,8 @@ def add_examples(gateway: Gateway, service: LocalService) -> None:
     key = KeyRecord(api_key.digest(EXAMPLE_KEY), "events", int(time.time()))
     service.keys().put(key)
     add_pets(service)
-    # The event create-422.json sends another animal with the Idempotency-Key of one of these
-    # creations.
+    # Send the creations with an Idempotency-Key: create-422.json reuses one of their keys for
+    # another animal, and must get 422.
     for creation in ROOT.glob("events/*-201-idempotency-key.json"):
         with redirect_stdout(io.StringIO()):
             gateway.invoke(*read_event(gateway.template, creation))

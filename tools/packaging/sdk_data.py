@@ -1,7 +1,7 @@
 """Reduces the description of DynamoDB that the SDK parses at each cold start.
 
 Unused operations are left out, and the endpoints are computed by the build. The files keep the
-SDK's format. Every region, FIPS and VPC endpoints still work.
+SDK's format. Every region still works, and so do FIPS and VPC endpoints.
 """
 
 import gzip

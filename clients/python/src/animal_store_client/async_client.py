@@ -117,7 +117,7 @@ class AsyncClient(Core[httpx2.AsyncClient]):
 
     @asynccontextmanager
     async def _slot(self, call: Call[Any], pool: Pool) -> AsyncGenerator[None]:
-        # Calls wait here: whenever a call ends, httpx2's own pool scans all that wait.
+        # Let calls wait here, because httpx2's pool scans all waiting calls whenever one ends.
         slots = pool.reads if call.method == "GET" else pool.writes
         try:
             async with asyncio.timeout(self._limits["max_wait_s"]):
