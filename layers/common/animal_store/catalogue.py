@@ -146,7 +146,7 @@ class Catalogue(Generic[NewResource, Resource]):
             new: The resource, as the client sent it.
             caller: Who adds the resource. The resource's item stores the id of the caller's key.
             idempotency_key: The request's Idempotency-Key; None if the client sent none. Within 24
-                hours, a second creation by the same caller with the same key adds nothing.
+                hours of a creation, the same caller adds nothing with the same key.
 
         Returns:
             The resource, and whether an earlier request added it.

@@ -120,7 +120,7 @@ def _decide_on_retry(
     Args:
         response: The HTTP response and its parsed body; None if there is no response.
         attempts: The number of attempts that this call has made.
-        request_dict: The SDK's request. Its `context` stays the same in each attempt of a call.
+        request_dict: The SDK's request. Its `context` is the same dictionary in each attempt.
 
     Returns:
         The pause before the next attempt, in seconds; False for no attempt; None to let the

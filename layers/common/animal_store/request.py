@@ -64,7 +64,7 @@ class Caller(NamedTuple):
     Args:
         key_hash: The key's hash.
         key_id: The first digits of the hash, for logs and records.
-        key_label: The label that the operator gave the key.
+        key_label: The label that the key was issued with.
     """
 
     key_hash: str

@@ -34,7 +34,16 @@ MAX_CREATION_S = 30.0  # an animal may appear this long after its creation was s
 # Otherwise, `auth` or redirects of your own http_client could replace the key or send it elsewhere.
 SEND: dict[str, Any] = {"stream": True, "auth": None, "follow_redirects": False}
 _BASE_URL = re.compile(
-    r"https?://(\[[^\s\]]+\]|[^\s/\\?#@:\[\]]+)(:[0-9]{0,5})?(/[^\s\\?#]+)?/v1/?"
+    r"""(?x)
+    https?://
+    (\[[^\s\]]+\]|[^\s/\\?#@:\[\]]+)
+    (:(
+        # at most 65535: of a larger number, a system may use only the last 16 bits
+        [0-9]{0,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]
+    ))?
+    (/[^\s\\?#]+)?
+    /v1/?
+    """
 )
 # Errors that mostly come from a wrong base URL, which no retry mends: an unknown host name, an
 # answer that is not TLS, or an invalid certificate.
@@ -134,7 +143,7 @@ class Core(Generic[HttpClient]):
         self._http_client = http_client
         self._may_close = http_client is None
         self._pools = {}
-        if http_client is None:
+        if self._may_close:
             self._load_certificates()
 
     def with_options(self, **limits: Unpack[Limits]) -> Self:
@@ -161,12 +170,12 @@ class Core(Generic[HttpClient]):
         # Use no proxy for a service on this machine: the proxy would get the key unencrypted.
         is_direct = self._list_url.host in _LOOPBACK or proxy_bypass(address)
         proxies = getproxies()
-        proxy = "" if is_direct else proxies.get("https") or proxies.get("all", "")
+        proxy = None if is_direct else proxies.get("https") or proxies.get("all")
         if proxy and "://" not in proxy:
             proxy = f"http://{proxy}"
         return self._http_class(
             verify=self._tls,
-            proxy=proxy or None,
+            proxy=proxy,
             trust_env=False,  # httpx2 itself fails at a name with `xn--` in NO_PROXY
             limits=httpx2.Limits(),  # no limits: the semaphores limit the calls
         )

@@ -83,7 +83,7 @@ class AuthenticationError(ApiError):
 
 
 class NotFoundError(ApiError):
-    """404: there is no such animal, or the base URL is wrong."""
+    """404: there is no such animal or operation, or the base URL is wrong."""
 
 
 class IdempotencyKeyReusedError(ApiError):
