@@ -46,8 +46,9 @@ help:
 	@awk -F ':.*## ' '/^## /{print "\n" substr($$0, 4)} /^[a-z-]+:.*## /{printf "  %-12s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # If this folder is a copy, .venv runs the code of the original folder. If this folder was renamed, or if the
-# interpreter of .venv is gone, its commands do not run. In these three cases, make replaces all Python environments, each
-# when a target needs it. (The command begins with `env`, because make 4.3 passes LC_ALL on to $(shell) in spite of `unexport`.)
+# interpreter of .venv is gone, its commands do not run. In these three cases, make replaces all Python environments,
+# each when a target needs it. (The command begins with `env`, because make 4.3 passes LC_ALL on to $(shell) in spite of
+# `unexport`.)
 ifneq ($(wildcard .venv/.installed),)
 ifneq ($(shell env -u LC_ALL .venv/bin/python -I -c 'import tools; print(tools.ROOT)' 2>/dev/null),$(CURDIR))
 UNUSABLE := .venv $(PYTHON_TOOLS:%=.tools/%)
@@ -139,8 +140,8 @@ format: .venv/.installed ## format and auto-fix
 quick: install .tools/sam/.installed ## say what is still missing while you add an operation or a field
 	@$(PYTEST_CMD) -q -n auto --show-capture=no @tests/quick.txt
 
-# A test that hangs fails after two minutes; with --max-worker-restart 0, it does not run again. With loadfile, the tests of a file share a process, so that its fixtures
-# start only once.
+# A test that hangs fails after two minutes; with --max-worker-restart 0, it does not run again. With loadfile, the tests
+# of a file share a process, so that its fixtures start only once.
 test: install .tools/sam/.installed $(if $(NPM),.tools/iam/.installed) ## run every test that is not slow
 	@$(PYTEST_CMD) -n auto --dist loadfile --max-worker-restart 0 -m "not slow" \
 	  -o faulthandler_timeout=120 -o faulthandler_exit_on_timeout=true \

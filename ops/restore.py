@@ -240,11 +240,10 @@ def _may_be_another_animal(current: Item, copied: Item) -> bool:
 
     An animal keeps its `createdAt`, and no other animal has its `token`.
     """
-    names = {*current, *copied}
-    differing = {name for name in names if current.get(name) != copied.get(name)}
+    same = {name for name in current if current[name] == copied.get(name)}
+    differing = {*current, *copied} - same
     identity = {"createdAt", "token"}
-    has_same_token = "token" in copied and "token" not in differing
-    return bool(differing & identity and differing - identity and not has_same_token)
+    return bool("token" not in same and differing & identity and differing - identity)
 
 
 def _change_items(stage: Stage, file: Path, kind: type[Line]) -> None:

@@ -529,7 +529,8 @@ def test_proxy_is_ignored_for_host_in_no_proxy(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("argument", "value", "message"),
     [
-        ("base_url", "https://x:65536/v1", "it must have the form https://HOST/v1"),
+        ("base_url", "x/v1", 'base URL "x/v1": it must have the form https://HOST/v1'),
+        ("base_url", "https://x:65536/v1", "it must have the form"),
         ("base_url", "https://me:secret@x/v1", "it must have the form"),
         ("base_url", "https://.x/v1", 'base URL "https://.x/v1": '),
         ("base_url", "https://x\u200b/v1", 'base URL "https://x\u200b/v1": '),

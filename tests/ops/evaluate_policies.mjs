@@ -1,7 +1,7 @@
 // Evaluate requests with iam-simulate and AWS' reference data (iam-data): JSON in and out, see test_permissions.py.
 import { runSimulation, runUnsafeSimulation } from "@cloud-copilot/iam-simulate";
 
-const tables = JSON.parse(await new Response(process.stdin).text());
+const policies = JSON.parse(await new Response(process.stdin).text());
 const accountId = "123456789012";
 
 async function isAllowed(policy, { action, resource, context }) {
@@ -23,7 +23,7 @@ async function isAllowed(policy, { action, resource, context }) {
   throw new Error(`${action} on ${resource}: ${JSON.stringify(errors)}`);
 }
 
-for (const { policy, requests } of Object.values(tables)) {
+for (const { policy, requests } of Object.values(policies)) {
   for (const request of requests) request.allowed = await isAllowed(policy, request);
 }
-console.log(JSON.stringify(tables));
+console.log(JSON.stringify(policies));

@@ -91,14 +91,14 @@ def expected_requests(name: str) -> list[dict[str, Any]]:
 @cache
 def evaluated_policies() -> Any:
     """Evaluate all policies in one process, because Node.js takes long to start."""
-    tables = {}
+    policies = {}
     for name in POLICIES:
         policy = {"Version": "2012-10-17", "Statement": statements(name)}
-        tables[name] = {"policy": policy, "requests": expected_requests(name)}
+        policies[name] = {"policy": policy, "requests": expected_requests(name)}
     # Node.js looks for packages beside the program.
     program = shutil.copy(PROGRAM, install_npm_packages("iam").parent)
     output = subprocess.check_output(
-        ["node", program], input=json.dumps(tables), text=True
+        ["node", program], input=json.dumps(policies), text=True
     )
     return json.loads(output)
 
